@@ -1,0 +1,54 @@
+"""The record that ties family ``ring`` together."""
+
+from __future__ import annotations
+
+from chipmap.family import Family, Formulation, Method
+
+PAPER = "A Transferable Approach for Partitioning Machine Learning Models on Multi-Chip-Modules, section 3, eq. 1-5"
+
+FAMILY = Family(
+    name="ring",
+    title="operations on the chips of a uni-directional ring package",
+    schema="ring/1",
+    instance="chipmap.instances.ring:RingInstance",
+    solution="chipmap.instances.ring:RingSolution",
+    check="chipmap.validation.ring:check",
+    tick="10 ps",
+    unit="us",
+    unit_per_tick=1e-5,
+    constraints={
+        "C0": "domains, pins, keep-together groups, forbidden chips",
+        "C1": "acyclic dataflow",
+        "C2": "no skipping",
+        "C3": "chip triangle",
+        "C4": "memory (grade: boundary)",
+    },
+    terms={"T1": "slowest chip", "T2": "slowest link"},
+    methods=(
+        Method("ring/auto", "chipmap.methods.ring:auto", "the best chain: programs, slicing, CP-SAT until proved"),
+        Method("ring/greedy", "chipmap.methods.ring:greedy", "the paper's greedy baseline, O(V)"),
+        Method("ring/slice", "chipmap.methods.ring:slicing", "exact slicing of many topological orders"),
+        Method("ring/free", "chipmap.methods.ring:free", "exact program over ideals without C3 (a bound)"),
+        Method("ring/n1", "chipmap.methods.ring:n1", "exact program over ideals, necessary part of C3 (a bound)"),
+        Method("ring/path", "chipmap.methods.ring:path", "exact program over ideals, sufficient part of C3"),
+        Method("ring/mip", "chipmap.methods.ring:mip", "the MIP, by HiGHS or Gurobi"),
+        Method("ring/mip-path", "chipmap.methods.ring:mip_path", "the MIP restricted to the path rule"),
+        Method("ring/cpsat", "chipmap.methods.ring:cpsat", "the CP-SAT model with station windows"),
+        Method(
+            "ring/cpsat-cold", "chipmap.methods.ring:cpsat_cold", "the CP-SAT model, no contraction, start or window"
+        ),
+    ),
+    default_method="ring/auto",
+    warm_starts={"greedy": "chipmap.methods.ring:greedy", "slice": "chipmap.methods.ring:slicing"},
+    formulations=(
+        Formulation("ring/mip", "mip", "chipmap.formulations.ring.mip:build", PAPER),
+        Formulation("ring/mip-path", "mip", "chipmap.formulations.ring.mip:build", PAPER, {"family": "path"}),
+        Formulation("ring/cpsat", "cpsat", "chipmap.formulations.ring.cpsat:build", PAPER),
+    ),
+    generators=(),
+    shipped="chipmap.instances.ring.shipped:SHIPPED",
+    from_graph="chipmap.instances.ring.from_graph:from_graph",
+    plot="chipmap.report.plots_ring:plot",
+    describe="chipmap.instances.ring.describe:describe",
+    files="chipmap.instances.ring.describe:files",
+)

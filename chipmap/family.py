@@ -1,0 +1,163 @@
+"""What ties a problem's parts together: Family, Formulation, Model; and the list of the families.
+
+Heavy parts are named by ``"module:function"`` strings and resolved when they are first used, so that
+``chipmap --help`` and ``chipmap info`` import no solver.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from importlib import import_module
+from typing import Any, Literal, Protocol
+
+from chipmap.records import InputError, Record
+
+#: The families. A new one is one more name here and one module ``chipmap/families/<name>.py`` with a ``FAMILY``.
+FAMILY_NAMES = ("ring",)
+
+
+class Standing(Enum):
+    """What a model's solutions, bounds and infeasibility are worth for the instance it was built from.
+
+    =============  =================================  ==========================
+    standing       solutions                          bound and infeasibility
+    =============  =================================  ==========================
+    exact          count                              hold
+    relaxation     must pass the checker              hold
+    restriction    count                              do not hold
+    auxiliary      count (at the checker's objective) do not hold
+    =============  =================================  ==========================
+    """
+
+    EXACT = "exact"
+    RELAXATION = "relaxation"
+    RESTRICTION = "restriction"
+    AUXILIARY = "auxiliary"
+
+    @property
+    def bounds(self) -> bool:
+        """Whether a bound or a proof of infeasibility of the model holds for the instance."""
+        return self in (Standing.EXACT, Standing.RELAXATION)
+
+
+class Model(Protocol):
+    """A built model: the native object and the way between its values and solutions.
+
+    ``native`` is a Pyomo model or a ``CpModel``. ``encode`` gives values of the decision variables for a solution
+    (keys as the solver layer wants them: Pyomo variable data, or CP-SAT variables; None when the model can't hold it);
+    ``decode`` reads a solution from a function that returns a variable's value.
+    """
+
+    kind: Literal["mip", "cpsat"]
+    standing: Standing
+    native: Any
+
+    def encode(self, solution: Any) -> list[tuple[Any, float]] | None:
+        """(variable, value) for every decision variable, or None."""
+        ...
+
+    def decode(self, value: Callable[[Any], float]) -> Any:
+        """The solution record that the variables' values stand for."""
+        ...
+
+
+@dataclass(frozen=True)
+class Formulation:
+    """A way to state a family's problem as a model; ``build`` is ``"module:function"`` (instance, choices) -> Model."""
+
+    name: str
+    kind: Literal["mip", "cpsat"]
+    build: str
+    citation: str
+    choices: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Method:
+    """A named way to solve: ``function`` is ``"module:function"`` (instance, run) -> Termination."""
+
+    name: str
+    function: str
+    summary: str
+
+
+@dataclass(frozen=True)
+class Generator:
+    """A named generator of instances: ``function`` is ``"module:function"`` (**parameters) -> instance."""
+
+    name: str
+    function: str
+    summary: str
+
+
+@dataclass(frozen=True)
+class Family:
+    """One problem: its records, checker, formulations, methods, formats and the words for its page.
+
+    Objectives are integers in ticks; ``unit`` is the natural unit shown to users, of which one tick is
+    ``unit_per_tick``. The strings name functions: ``check`` (instance, solution) -> Certificate; ``shipped`` a mapping of
+    instance names to (generator, parameters); ``from_graph`` (ImportedGraph, name) -> instance; ``plot`` (instance,
+    solution, path); ``describe`` (instance) -> dict of figures for ``chipmap info``; ``files`` (instance, solution) ->
+    dict of file name -> bytes, written beside ``solution.json``.
+    """
+
+    name: str
+    title: str
+    schema: str
+    instance: str
+    solution: str
+    check: str
+    tick: str
+    unit: str
+    unit_per_tick: float
+    constraints: Mapping[str, str]
+    terms: Mapping[str, str]
+    methods: tuple[Method, ...]
+    default_method: str
+    warm_starts: Mapping[str, str]
+    formulations: tuple[Formulation, ...]
+    generators: tuple[Generator, ...]
+    shipped: str
+    from_graph: str
+    plot: str
+    describe: str
+    files: str
+
+    def method(self, name: str | None) -> Method:
+        """The method of that name (``ring/auto`` or ``auto``); the family's best chain for None."""
+        wanted = name or self.default_method
+        wanted = wanted if "/" in wanted else f"{self.name}/{wanted}"
+        return _pick(self.methods, wanted, "--method", f"method of family {self.name!r}")
+
+    def formulation(self, name: str) -> Formulation:
+        """The formulation of that name."""
+        wanted = name if "/" in name else f"{self.name}/{name}"
+        return _pick(self.formulations, wanted, "--formulation", f"formulation of family {self.name!r}")
+
+
+def _pick(things: tuple[Any, ...], name: str, option: str, what: str) -> Any:
+    for thing in things:
+        if thing.name == name:
+            return thing
+    raise InputError(f"no {what} is called {name!r}", option, f"Choose from: {', '.join(t.name for t in things)}.")
+
+
+def resolve(spec: str) -> Any:
+    """The object that a ``"module:name"`` string names."""
+    module, _, name = spec.partition(":")
+    return getattr(import_module(module), name)
+
+
+def get_family(name: str) -> Family:
+    """The family of that name; :class:`InputError` with the list of families otherwise."""
+    if name not in FAMILY_NAMES:
+        raise InputError(f"no family is called {name!r}", "--family", f"Families: {', '.join(FAMILY_NAMES)}.")
+    family: Family = import_module(f"chipmap.families.{name}").FAMILY
+    return family
+
+
+def family_of(instance: Record) -> Family:
+    """The family that an instance record belongs to, by its ``schema``."""
+    return get_family(str(getattr(instance, "schema", "")).partition("/")[0])

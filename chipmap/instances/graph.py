@@ -1,0 +1,120 @@
+"""The operation graph that the graph families share: operations, and tensors with their readers."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from chipmap.records import InputError, Record
+
+Role = Literal["compute", "view", "constant", "input"]
+
+
+class Operation(Record, frozen=True, kw_only=True):
+    """One node of a network.
+
+    ``kind`` is the operator's type (``convolution``; efficiencies are given per kind). ``role`` says what it is for a
+    mapping: ``compute`` does work and is placed; ``view`` only renames the bytes of its inputs; ``constant`` is known
+    before the network runs (weights, and whatever depends on nothing else); ``input`` comes from the host.
+    """
+
+    name: str
+    kind: str
+    role: Role = "compute"
+    flop: int = 0
+    weight_bytes: int = 0
+
+
+class Tensor(Record, frozen=True, kw_only=True):
+    """What one operation writes and others read: ``producer`` and ``readers`` are positions in ``operations``.
+
+    A tensor with several readers is one tensor (multicast). ``output`` marks what the network returns.
+    """
+
+    producer: int
+    readers: tuple[int, ...] = ()
+    bytes: int = 0
+    output: bool = False
+
+
+class OperationGraph(Record, frozen=True, kw_only=True):
+    """A directed acyclic graph of operations. Edges are (producer, reader) of each tensor.
+
+    If no tensor is marked ``output``, every operation counts as needed; else those without a path to an output are
+    dead.
+    """
+
+    name: str
+    operations: tuple[Operation, ...]
+    tensors: tuple[Tensor, ...] = ()
+    source: str = ""
+
+    def check(self, where: str = "graph") -> None:
+        """Raise :class:`InputError` for a bad index, a negative size, a name used twice or a cycle."""
+        count = len(self.operations)
+        if not count:
+            raise InputError("the graph has no operations", f"{where}.operations", "Give at least one operation.")
+        seen: dict[str, int] = {}
+        for i, operation in enumerate(self.operations):
+            here = f"{where}.operations[{i}]"
+            if operation.name in seen:
+                raise InputError(
+                    f"the name {operation.name!r} is used twice (also by operations[{seen[operation.name]}])",
+                    here,
+                    "Names identify operations in mappings: make them unique.",
+                )
+            seen[operation.name] = i
+            for field in ("flop", "weight_bytes"):
+                if getattr(operation, field) < 0:
+                    raise InputError(f"{field} is {getattr(operation, field)}", here, "Sizes are 0 or more.")
+        for i, tensor in enumerate(self.tensors):
+            here = f"{where}.tensors[{i}]"
+            if tensor.bytes < 0:
+                raise InputError(f"bytes is {tensor.bytes}", here, "Sizes are 0 or more.")
+            for end in (tensor.producer, *tensor.readers):
+                if not 0 <= end < count:
+                    raise InputError(
+                        f"operation {end} does not exist", here, f"Positions run from 0 to {count - 1} here."
+                    )
+        self.topological_order(where)
+
+    def topological_order(self, where: str = "graph") -> tuple[int, ...]:
+        """Positions such that producers come before readers, the lowest position first (Kahn's algorithm).
+
+        Raises :class:`InputError` that names the operations of one cycle.
+        """
+        import heapq
+
+        count = len(self.operations)
+        readers: list[list[int]] = [[] for _ in range(count)]
+        missing = [0] * count
+        for tensor in self.tensors:
+            for reader in set(tensor.readers):
+                readers[tensor.producer].append(reader)
+                missing[reader] += 1
+        heap = [v for v in range(count) if not missing[v]]
+        order: list[int] = []
+        while heap:
+            v = heapq.heappop(heap)
+            order.append(v)
+            for w in readers[v]:
+                missing[w] -= 1
+                if not missing[w]:
+                    heapq.heappush(heap, w)
+        if len(order) < count:
+            names = " -> ".join(
+                self.operations[v].name for v in _cycle(readers, {v for v in range(count) if missing[v]})
+            )
+            raise InputError(f"the graph has a cycle: {names}", where, "Remove one of these dependencies.")
+        return tuple(order)
+
+
+def _cycle(readers: list[list[int]], left: set[int]) -> list[int]:
+    """One cycle among the operations that Kahn's algorithm left over (every one has a producer among them)."""
+    producer = {w: v for v in sorted(left) for w in readers[v] if w in left}
+    path: list[int] = []
+    v = min(left)
+    while v not in path:
+        path.append(v)
+        v = producer[v]
+    loop = path[path.index(v) :][::-1]
+    return [*loop, loop[0]]

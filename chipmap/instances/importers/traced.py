@@ -1,0 +1,129 @@
+"""Reader of traced operator graphs in JSON: ``nodes`` with kinds and sizes, ``edges``, ``outputs``.
+
+The format (torchvision-like and transformers-like graphs): ``nodes: [{id, name, op, kind, flops, out_bytes,
+weight_bytes, shape}]`` with kind ``input``, ``const``, ``view`` or ``compute``; ``edges: [[u, v, bytes]]``;
+``outputs: [id]``. Ids are topological; weights are folded into their first consumer.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from chipmap.instances.graph import Operation, OperationGraph, Role, Tensor
+from chipmap.records import InputError
+
+#: Operators that take only the shape or type of their input, so that their value is known beforehand.
+SHAPE_ONLY = frozenset({"new_zeros", "new_ones", "new_full", "zeros_like", "ones_like", "full_like", "empty_like"})
+
+
+class _Node(msgspec.Struct, frozen=True):
+    id: int
+    name: str
+    op: str
+    kind: str
+    flops: int
+    out_bytes: int
+    weight_bytes: int = 0
+
+
+class _TracedGraph(msgspec.Struct, frozen=True):
+    name: str
+    nodes: list[_Node]
+    edges: list[tuple[int, int, int]]
+    outputs: list[int]
+    source: str = ""
+
+
+def accepts(head: bytes) -> bool:
+    """Whether a JSON file that starts with ``head`` can be in this format."""
+    return b'"nodes"' in head and b'"out_bytes"' in head
+
+
+def read(data: bytes, where: str) -> OperationGraph:
+    """The graph; raises :class:`InputError` with the JSON path of what is wrong.
+
+    A node that depends on no input is a constant (if the graph has inputs at all). An operation with several outputs
+    makes one tensor per ``getitem`` that reads it, and one without readers for outputs that nothing reads.
+    """
+    try:
+        traced = msgspec.json.decode(data, type=_TracedGraph)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise InputError(
+            str(error), where, "This reader wants nodes, edges and outputs as its documentation says."
+        ) from None
+    nodes = traced.nodes
+    if [node.id for node in nodes] != list(range(len(nodes))):
+        raise InputError("node ids are not 0, 1, 2, …", f"{where}: nodes", "Number the nodes in their order.")
+    count = len(nodes)
+    reads: list[list[int]] = [[] for _ in nodes]
+    readers: list[list[int]] = [[] for _ in nodes]
+    for i, (u, v, _) in enumerate(traced.edges):
+        if not (0 <= u < count and 0 <= v < count):
+            raise InputError(
+                f"edge {u} -> {v} names no node", f"{where}: edges[{i}]", f"Ids run from 0 to {count - 1}."
+            )
+        reads[v].append(u)
+        readers[u].append(v)
+    for i, v in enumerate(traced.outputs):
+        if not 0 <= v < count:
+            raise InputError(f"output {v} names no node", f"{where}: outputs[{i}]", f"Ids run from 0 to {count - 1}.")
+    roles = _roles(nodes, reads)
+    graph = OperationGraph(
+        name=traced.name,
+        operations=tuple(
+            Operation(name=node.name, kind=node.op, role=role, flop=node.flops, weight_bytes=node.weight_bytes)
+            for node, role in zip(_unique(nodes), roles, strict=True)
+        ),
+        tensors=tuple(_tensors(nodes, readers, roles, set(traced.outputs))),
+        source=traced.source,
+    )
+    graph.check(where)
+    return graph
+
+
+def _unique(nodes: list[_Node]) -> list[_Node]:
+    """The nodes with names made unique (a repeated one gets its id)."""
+    seen: set[str] = set()
+    fresh = []
+    for node in nodes:
+        name = node.name if node.name not in seen else f"{node.name}#{node.id}"
+        seen.add(name)
+        fresh.append(msgspec.structs.replace(node, name=name))
+    return fresh
+
+
+def _roles(nodes: list[_Node], reads: list[list[int]]) -> list[Role]:
+    has_inputs = any(node.kind == "input" for node in nodes)
+    dynamic = [False] * len(nodes)
+    for v, node in enumerate(nodes):
+        from_input = any(dynamic[u] for u in reads[v] if u < v) and node.op not in SHAPE_ONLY
+        dynamic[v] = node.kind == "input" or from_input or not has_inputs
+    roles: list[Role] = []
+    for v, node in enumerate(nodes):
+        if node.kind == "input":
+            roles.append("input")
+        elif node.kind == "const" or not dynamic[v]:
+            roles.append("constant")
+        else:
+            roles.append("view" if node.kind == "view" else "compute")
+    return roles
+
+
+def _tensors(nodes: list[_Node], readers: list[list[int]], roles: list[Role], outputs: set[int]) -> list[Tensor]:
+    tensors: list[Tensor] = []
+
+    def add(v: int, to: list[int], size: int, output: bool) -> None:
+        # a constant that takes only the shape of its input doesn't read it
+        kept = [w for w in to if roles[w] != "constant" or roles[v] == "constant"]
+        if kept or output or size:
+            tensors.append(Tensor(producer=v, readers=tuple(sorted(set(kept))), bytes=size, output=output))
+
+    for v, node in enumerate(nodes):
+        parts = [w for w in readers[v] if nodes[w].op == "getitem"]
+        for w in parts:
+            add(v, [w], nodes[w].out_bytes, False)
+        rest = [w for w in readers[v] if nodes[w].op != "getitem"]
+        left = max(0, node.out_bytes - sum(nodes[w].out_bytes for w in parts))
+        if rest or v in outputs or not parts or left:
+            add(v, rest, node.out_bytes if rest or v in outputs else left, v in outputs)
+    return tensors

@@ -1,0 +1,155 @@
+"""Preprocessing: the instance on computing operations only, and the way back to the original operations.
+
+Views, constants, inputs and dead operations cost nothing and constrain nothing but C1, which :func:`lift` restores,
+and the members of a keep-together group (with whatever lies between them, by C1) share a chip. So the contracted
+instance has the same valid mappings of computing operations at the same costs: the contraction is lossless, and its
+bounds hold for the original.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import networkx as nx
+import numpy as np
+
+from chipmap.instances.graph import Operation, OperationGraph, Tensor
+from chipmap.instances.ring.costs import TICKS_PER_NS, RingProblem, Storage, ring_problem
+from chipmap.instances.ring.instance import Forbidden, RingInstance, RingSolution
+
+
+@dataclass(frozen=True, eq=False)
+class Contraction:
+    """``instance`` has one operation per entry of ``members`` (positions in ``original``'s graph).
+
+    ``report`` counts what was contracted, by reason.
+    """
+
+    original: RingInstance
+    instance: RingInstance
+    members: tuple[tuple[int, ...], ...]
+    report: dict[str, int]
+
+    def lift(self, solution: RingSolution) -> RingSolution:
+        """The mapping of the original operations that ``solution`` (of the contracted instance) stands for."""
+        chips = dict.fromkeys(range(len(self.original.graph.operations)), -1)
+        for v, group in enumerate(self.members):
+            for u in group:
+                chips[u] = solution.chips[v]
+        return lift(self.original, {u: c for u, c in chips.items() if c >= 0})
+
+    def lower(self, solution: RingSolution) -> RingSolution:
+        """The contracted mapping of a mapping of the original operations (the first member's chip speaks)."""
+        return RingSolution(
+            instance=self.instance.name, chips=tuple(solution.chips[group[0]] for group in self.members)
+        )
+
+
+def lift(instance: RingInstance, computing: dict[int, int]) -> RingSolution:
+    """The mapping whose computing operations sit where ``computing`` says, and the others where no edge breaks.
+
+    Views and dead operations follow their latest producer; what depends on no computing operation (inputs, constants
+    and views of them) sits with its first reader.
+    """
+    problem = ring_problem(instance)
+    n = problem.n
+    chips = [-1] * n
+    readers: list[list[int]] = [[] for _ in range(n)]
+    producers: list[list[int]] = [[] for _ in range(n)]
+    for u, v in problem.edges.tolist():
+        readers[u].append(v)
+        producers[v].append(u)
+    for v in problem.order:
+        chips[v] = computing[v] if v in computing else max((chips[u] for u in producers[v]), default=-1)
+    for v in reversed(problem.order):
+        if chips[v] < 0:
+            chips[v] = min((chips[w] for w in readers[v]), default=0)
+    return RingSolution(instance=instance.name, chips=tuple(chips))
+
+
+def contract(instance: RingInstance) -> Contraction:
+    """The lossless contraction of ``instance``: computing operations only, keep-together groups merged.
+
+    An operation to which pins leave no chip has all chips forbidden in the contracted instance (infeasible by C0).
+    """
+    problem = ring_problem(instance)
+    members = _members(problem)
+    where = {u: v for v, group in enumerate(members) for u in group}
+    operations = tuple(_merged(problem, group) for group in members)
+    instance_storages = [_moved(storage, where) for storage in problem.storages]
+    tensors = tuple(
+        Tensor(producer=s.producer, readers=s.readers, bytes=s.bytes) for s in instance_storages if s is not None
+    )
+    forbidden = []
+    for group, operation in zip(members, operations, strict=True):
+        sets = [problem.allowed[u] for u in group if problem.allowed[u] is not None]
+        if sets:
+            left = frozenset.intersection(*(s for s in sets if s is not None))
+            if len(left) < problem.chips:
+                out = tuple(c for c in range(problem.chips) if c not in left)
+                forbidden.append(Forbidden(operation=operation.name, chips=out))
+    ticks = [int(problem.ticks[list(group)].sum()) for group in members]
+    contracted = RingInstance(
+        name=f"{instance.name} (contracted)",
+        graph=OperationGraph(name=instance.graph.name, operations=operations, tensors=tensors),
+        package=instance.package,
+        objective=instance.objective,
+        cost_mode=instance.cost_mode,
+        traffic=instance.traffic,
+        constraints=instance.constraints,
+        time_ns=tuple(t / TICKS_PER_NS for t in ticks),
+        together=() if problem.has("C1") else instance.together,
+        forbidden=tuple(forbidden),
+    )
+    return Contraction(instance, contracted, members, _report(problem, members))
+
+
+def _members(problem: RingProblem) -> tuple[tuple[int, ...], ...]:
+    """Groups of computing operations that must share a chip, in a topological order of the merged graph.
+
+    A group drags in what lies between its members: the strongly connected components of the flows plus both directions
+    between members. That rests on C1; without it nothing merges, and the groups stay constraints.
+    """
+    computing = np.flatnonzero(problem.computing).tolist()
+    position = {v: i for i, v in enumerate(problem.order)}
+    if not problem.has("C1"):
+        return tuple((v,) for v in sorted(computing, key=position.__getitem__))
+    merged = nx.DiGraph()
+    merged.add_nodes_from(computing)
+    merged.add_edges_from(problem.flows.tolist())
+    for group in problem.groups:
+        merged.add_edges_from(zip(group, (*group[1:], group[0]), strict=True))
+    quotient = nx.condensation(merged)
+    groups = {i: tuple(sorted(quotient.nodes[i]["members"])) for i in quotient}
+    first = {i: min(position[u] for u in group) for i, group in groups.items()}
+    return tuple(groups[i] for i in nx.lexicographical_topological_sort(quotient, key=first.__getitem__))
+
+
+def _merged(problem: RingProblem, group: tuple[int, ...]) -> Operation:
+    parts = [problem.instance.graph.operations[u] for u in group]
+    return Operation(
+        name=parts[0].name,
+        kind=parts[0].kind,
+        flop=sum(part.flop for part in parts),
+        weight_bytes=int(problem.weight_bytes[list(group)].sum()),
+    )
+
+
+def _moved(storage: Storage, where: dict[int, int]) -> Storage | None:
+    producer = where[storage.producer]
+    readers = tuple(sorted({where[v] for v in storage.readers} - {producer}))
+    return Storage(producer, readers, storage.bytes, storage.ticks) if readers else None
+
+
+def _report(problem: RingProblem, members: tuple[tuple[int, ...], ...]) -> dict[str, int]:
+    operations = problem.instance.graph.operations
+    roles = [operation.role for operation in operations]
+    return {
+        "operations": len(operations),
+        "inputs": roles.count("input"),
+        "constants folded into readers": roles.count("constant"),
+        "views": roles.count("view"),
+        "dead": sum(role == "compute" and not problem.computing[v] for v, role in enumerate(roles)),
+        "merged into a keep-together group": int(problem.computing.sum()) - len(members),
+        "left": len(members),
+    }

@@ -1,0 +1,282 @@
+"""The arrays of a ring instance that models, programs and heuristics work on, and the fast evaluation of a mapping.
+
+The formulas are those of ``docs/families/ring.md`` ("What is placed", "Costs of an operation", "Objective"). The
+checker states them a second time, on its own.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from chipmap.instances.ring.instance import RingInstance
+
+#: Ticks of 10 ps per nanosecond.
+TICKS_PER_NS = 100
+IntArray = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Storage:
+    """Bytes made by ``producer`` and read by other computing operations ``readers`` (sorted, distinct, never empty).
+
+    ``ticks`` is the time on one link, rounded up.
+    """
+
+    producer: int
+    readers: tuple[int, ...]
+    bytes: int
+    ticks: int
+
+
+@dataclass(frozen=True, eq=False)
+class RingProblem:
+    """A ring instance as arrays over its n operations (positions as in ``instance.graph.operations``).
+
+    ``computing`` [n] says which operations matter to C2, C3, C4 and the costs; ``ticks`` [n] is their time in ticks,
+    ``weight_bytes`` [n] their weights with copies of constants (both 0 where not computing). ``edges`` [m, 2] are all
+    edges of the graph, ``flows`` [k, 2] those between computing operations (through views), both unique and sorted.
+    ``allowed`` [n] is the set of chips that pins and forbidden chips leave, None where all are allowed; ``groups`` are
+    the keep-together groups.
+    """
+
+    instance: RingInstance
+    computing: NDArray[np.bool_]
+    ticks: IntArray
+    weight_bytes: IntArray
+    edges: NDArray[np.int32]
+    flows: NDArray[np.int32]
+    storages: tuple[Storage, ...]
+    allowed: tuple[frozenset[int] | None, ...]
+    groups: tuple[tuple[int, ...], ...]
+    order: tuple[int, ...]
+
+    @property
+    def n(self) -> int:
+        """Number of operations, of every role."""
+        return len(self.computing)
+
+    @property
+    def chips(self) -> int:
+        """C, the number of chips."""
+        return self.instance.package.chips
+
+    @property
+    def sram_bytes(self) -> int:
+        """S, the bytes of a chip's SRAM."""
+        return self.instance.package.sram_bytes
+
+    @property
+    def cost_mode(self) -> str:
+        """``period``, ``sum`` or ``sum_forward``."""
+        return self.instance.cost_mode
+
+    def has(self, label: str) -> bool:
+        """Whether constraint ``label`` (C1 to C4) is in force."""
+        return label in self.instance.constraints
+
+    @property
+    def total_ticks(self) -> int:
+        """The work of all computing operations."""
+        return int(self.ticks.sum())
+
+
+def ceil_ratio(amount: int, rate: float | Fraction, factor: int = TICKS_PER_NS) -> int:
+    """⌈factor · amount / rate⌉, exact on the rational number that ``rate`` is."""
+    return math.ceil(factor * amount / Fraction(rate))
+
+
+def ring_problem(instance: RingInstance) -> RingProblem:
+    """The arrays of ``instance`` (kept on it: a second call is free)."""
+    cached = instance.__dict__.get("_problem")
+    if cached is None:
+        cached = instance.__dict__["_problem"] = _build(instance)
+    assert isinstance(cached, RingProblem)
+    return cached
+
+
+def _build(instance: RingInstance) -> RingProblem:
+    graph = instance.graph
+    order = graph.topological_order()
+    n = len(graph.operations)
+    reads: list[list[int]] = [[] for _ in range(n)]
+    makes: list[list[int]] = [[] for _ in range(n)]
+    for t, tensor in enumerate(graph.tensors):
+        makes[tensor.producer].append(t)
+        for v in sorted(set(tensor.readers)):
+            reads[v].append(t)
+    live = _live(instance, reads, order)
+    computing = np.array([op.role == "compute" and live[v] for v, op in enumerate(graph.operations)])
+    roots = _roots(instance, reads, order)
+    copies = np.zeros(n, dtype=np.int64)
+    readers: dict[int, set[int]] = {}
+    for v in np.flatnonzero(computing).tolist():
+        for t in set().union(*(roots[t] for t in reads[v])) if reads[v] else ():
+            producer = graph.tensors[t].producer
+            if graph.operations[producer].role == "constant":
+                copies[v] += graph.tensors[t].bytes
+            elif computing[producer] and producer != v:
+                readers.setdefault(t, set()).add(v)
+    rate = instance.package.link_bytes_per_ns
+    storages = tuple(
+        Storage(
+            producer=graph.tensors[t].producer,
+            readers=tuple(sorted(readers[t])),
+            bytes=graph.tensors[t].bytes,
+            ticks=0 if rate is None else ceil_ratio(graph.tensors[t].bytes, rate),
+        )
+        for t in sorted(readers)
+    )
+    ticks, weights = np.zeros(n, dtype=np.int64), np.zeros(n, dtype=np.int64)
+    for v in np.flatnonzero(computing).tolist():
+        ticks[v] = _operation_ticks(instance, v, reads[v], makes[v], roots)
+        weights[v] = graph.operations[v].weight_bytes + copies[v]
+    return RingProblem(
+        instance=instance,
+        computing=computing,
+        ticks=ticks,
+        weight_bytes=weights,
+        edges=_pairs({(t.producer, v) for t in graph.tensors for v in t.readers}),
+        flows=_pairs({(s.producer, v) for s in storages for v in s.readers}),
+        storages=storages,
+        allowed=_allowed(instance, computing),
+        groups=_groups(instance, computing),
+        order=order,
+    )
+
+
+def _pairs(pairs: set[tuple[int, int]]) -> NDArray[np.int32]:
+    return np.array(sorted(pairs), dtype=np.int32).reshape(-1, 2)
+
+
+def _live(instance: RingInstance, reads: list[list[int]], order: tuple[int, ...]) -> list[bool]:
+    """Live: the operation has a path to one that makes an output tensor (all are, when none is marked)."""
+    tensors = instance.graph.tensors
+    n = len(instance.graph.operations)
+    if not any(tensor.output for tensor in tensors):
+        return [True] * n
+    live = [False] * n
+    for tensor in tensors:
+        if tensor.output:
+            live[tensor.producer] = True
+    for v in reversed(order):
+        if live[v]:
+            for t in reads[v]:
+                live[tensors[t].producer] = True
+    return live
+
+
+def _roots(instance: RingInstance, reads: list[list[int]], order: tuple[int, ...]) -> list[frozenset[int]]:
+    """For each tensor the storages behind it: itself, or for a view's tensor those behind what the view reads."""
+    graph = instance.graph
+    makes: list[list[int]] = [[] for _ in graph.operations]
+    for t, tensor in enumerate(graph.tensors):
+        makes[tensor.producer].append(t)
+    roots: list[frozenset[int]] = [frozenset()] * len(graph.tensors)
+    for v in order:
+        for t in makes[v]:
+            if graph.operations[v].role == "view":
+                roots[t] = frozenset().union(*(roots[r] for r in reads[v]))
+            else:
+                roots[t] = frozenset((t,))
+    return roots
+
+
+def _operation_ticks(
+    instance: RingInstance, v: int, reads: list[int], makes: list[int], roots: list[frozenset[int]]
+) -> int:
+    """time(v) of the page in ticks: the roofline, or the measured time."""
+    measured = instance.time_ns[v] if instance.time_ns is not None else None
+    if measured is not None:
+        return math.ceil(TICKS_PER_NS * Fraction(measured) * (1 - Fraction(1, 10**12)))
+    operation, package, tensors = instance.graph.operations[v], instance.package, instance.graph.tensors
+    out = sum(tensors[t].bytes for t in makes)
+    if instance.traffic == "twice_out":
+        moved = 2 * out + operation.weight_bytes
+    else:
+        read = sum(min(tensors[t].bytes, sum(tensors[r].bytes for r in roots[t])) for t in set(reads))
+        moved = read + out + operation.weight_bytes
+    peak = Fraction(package.flop_per_ns) * Fraction(package.efficiency.get(operation.kind, 1.0))
+    time = max(operation.flop / peak, moved / Fraction(package.sram_bytes_per_ns)) + Fraction(package.launch_ns)
+    return math.ceil(TICKS_PER_NS * time)
+
+
+def _allowed(instance: RingInstance, computing: NDArray[np.bool_]) -> tuple[frozenset[int] | None, ...]:
+    index = {operation.name: v for v, operation in enumerate(instance.graph.operations)}
+    every = frozenset(range(instance.package.chips))
+    allowed: list[frozenset[int] | None] = [None] * len(index)
+    for pin in instance.pins:
+        v = index[pin.operation]
+        allowed[v] = (allowed[v] if allowed[v] is not None else every) & {pin.chip}  # type: ignore[operator]
+    for item in instance.forbidden:
+        v = index[item.operation]
+        allowed[v] = (allowed[v] if allowed[v] is not None else every) - set(item.chips)  # type: ignore[operator]
+    return tuple(chips if computing[v] else None for v, chips in enumerate(allowed))
+
+
+def _groups(instance: RingInstance, computing: NDArray[np.bool_]) -> tuple[tuple[int, ...], ...]:
+    index = {operation.name: v for v, operation in enumerate(instance.graph.operations)}
+    groups = (tuple(sorted({index[name] for name in group if computing[index[name]]})) for group in instance.together)
+    return tuple(group for group in groups if len(group) > 1)
+
+
+@dataclass(frozen=True, eq=False)
+class Loads:
+    """What a mapping puts on each chip and link: arrays over the C chips (``load[c]``: the link from c to c + 1).
+
+    ``received`` and ``sent`` are ticks of the storages that enter and leave a chip; ``boundary_bytes`` their bytes.
+    """
+
+    work: IntArray
+    load: IntArray
+    received: IntArray
+    sent: IntArray
+    weight_bytes: IntArray
+    boundary_bytes: IntArray
+
+    @property
+    def memory_bytes(self) -> IntArray:
+        """Weights and double-buffered boundary tensors (C4, grade ``boundary``)."""
+        return self.weight_bytes + 2 * self.boundary_bytes
+
+
+def loads(problem: RingProblem, chips: Sequence[int] | NDArray[np.int64]) -> Loads:
+    """The loads of the mapping ``chips`` [n] (all operations; only computing ones count)."""
+    count = problem.chips
+    f = np.asarray(chips, dtype=np.int64)
+    zero = [np.zeros(count + 1, dtype=np.int64) for _ in range(5)]
+    load, received, sent, boundary, _ = zero
+    for storage in problem.storages:
+        p = f[storage.producer]
+        on = set(f[list(storage.readers)].tolist()) - {int(p)}
+        if on:
+            far = max(on)
+            if far > p:
+                load[p] += storage.ticks
+                load[far] -= storage.ticks
+            sent[p] += storage.ticks
+            boundary[p] += storage.bytes
+            for c in on:
+                received[c] += storage.ticks
+                boundary[c] += storage.bytes
+    work = np.bincount(f, weights=None, minlength=count) * 0
+    np.add.at(work, f, problem.ticks)
+    weights = np.zeros(count, dtype=np.int64)
+    np.add.at(weights, f, problem.weight_bytes)
+    return Loads(work, np.cumsum(load)[:count], received[:count], sent[:count], weights, boundary[:count])
+
+
+def terms(problem: RingProblem, chips: Sequence[int] | NDArray[np.int64]) -> tuple[int, int]:
+    """(T1, T2) of the page in ticks; the objective is their maximum."""
+    on = loads(problem, chips)
+    if problem.cost_mode == "period":
+        return int(on.work.max()), int(on.load.max())
+    if problem.cost_mode == "sum":
+        return int((on.work + on.received + on.sent).max()), 0
+    before = np.concatenate(([0], on.load[:-1]))
+    return int((on.work + before + on.load).max()), 0

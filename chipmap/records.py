@@ -1,0 +1,121 @@
+"""The base record: frozen data with strict JSON in and out and a content hash, and the errors that input can cause.
+
+Everything that crosses a file or a process boundary (instances, solutions, results, options) is a :class:`Record`.
+A record is checked when it is decoded or made with :meth:`Record.make`; the plain constructor does not check.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+from typing import Any, Self
+
+import msgspec
+
+
+class ChipmapError(Exception):
+    """An error that the user can act on: the message says what is wrong, where, and what to do.
+
+    ``exit_code`` is what the command line exits with (see ``docs/dev/architecture.md``, "Commands").
+    """
+
+    exit_code = 1
+
+
+class InputError(ChipmapError):
+    """Bad input or usage. ``what`` is wrong at ``where`` (file, JSON path, option); ``remedy`` mends it."""
+
+    def __init__(self, what: str, where: str = "", remedy: str = "") -> None:
+        self.what, self.where, self.remedy = what, where, remedy
+        text = f"{where}: {what}" if where else what
+        super().__init__(f"{text}\n  {remedy}" if remedy else text)
+
+
+class SolverUnavailableError(ChipmapError):
+    """A requested solver is missing, has no licence, or is too small for the model."""
+
+    exit_code = 5
+
+
+class ContradictionError(ChipmapError):
+    """A bound above a checked objective: one of the two is wrong, and both are kept."""
+
+    exit_code = 4
+
+
+def _plain(value: Any) -> Any:
+    """Numpy scalars and arrays as plain Python, so that no record ever holds them."""
+    for name in ("item", "tolist"):
+        if hasattr(value, name) and getattr(value, "ndim", None) in ((0,) if name == "item" else (1, 2)):
+            return getattr(value, name)()
+    raise NotImplementedError(f"a {type(value).__name__} can't be part of a record")
+
+
+class Record(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, dict=True):
+    """Base of all records that cross a file boundary (frozen; unknown keys and wrong types are refused).
+
+    ``kw_only`` is not inherited: every subclass says ``frozen=True, kw_only=True`` again.
+    """
+
+    @classmethod
+    def make(cls, **fields: Any) -> Self:
+        """The record with these fields, converted and checked as if it had been read from JSON.
+
+        Raises :class:`InputError` that names the field and what was expected.
+        """
+        try:
+            return cls.from_json(msgspec.json.encode(fields, enc_hook=_plain), where=cls.__name__)
+        except NotImplementedError as error:
+            raise InputError(str(error), cls.__name__) from None
+
+    @classmethod
+    def from_json(cls, data: bytes | str, where: str = "") -> Self:
+        """The record that ``data`` holds; ``where`` names its source in errors (:class:`InputError`)."""
+        try:
+            return msgspec.json.decode(data, type=cls)
+        except msgspec.ValidationError as error:
+            raise _validation_error(cls, error, where) from None
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            raise InputError(f"not valid JSON: {error}", where, "Mend the file at that position.") from None
+
+    @classmethod
+    def read(cls, path: str | Path) -> Self:
+        """The record in the file at ``path``."""
+        return cls.from_json(read_bytes(path), where=str(path))
+
+    def to_json(self, indent: int = 0) -> bytes:
+        """The record as JSON (``indent`` spaces; 0 for one line), keys in declaration order."""
+        data = msgspec.json.encode(self)
+        return msgspec.json.format(data, indent=indent) + b"\n" if indent else data
+
+    @property
+    def content_hash(self) -> str:
+        """SHA-256 of the canonical JSON (keys sorted), so that equal content has an equal hash."""
+        cached = self.__dict__.get("_hash")
+        if cached is None:
+            canonical = msgspec.json.encode(msgspec.to_builtins(self), order="sorted")
+            cached = self.__dict__["_hash"] = hashlib.sha256(canonical).hexdigest()
+        return str(cached)
+
+    def replace(self, **changes: Any) -> Self:
+        """A copy with ``changes``, checked again."""
+        fields = msgspec.to_builtins(self)
+        fields.update({key: msgspec.to_builtins(value, enc_hook=_plain) for key, value in changes.items()})
+        return type(self).make(**fields)
+
+
+def read_bytes(path: str | Path) -> bytes:
+    """The content of the file at ``path``; :class:`InputError` when it can't be read."""
+    try:
+        return Path(path).read_bytes()
+    except OSError as error:
+        raise InputError(f"can't be read: {error.strerror or error}", str(path), "Check the path.") from None
+
+
+def _validation_error(cls: type[Record], error: Exception, where: str) -> InputError:
+    text = str(error)
+    remedy = f"`chipmap info --schema` prints the format of a {cls.__name__}."
+    if "unknown field" in text:
+        fields = ", ".join(cls.__struct_fields__)
+        remedy = f"Check the spelling. The fields of a {cls.__name__} are: {fields}."
+    return InputError(text, where, remedy)

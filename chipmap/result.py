@@ -1,0 +1,139 @@
+"""What a run returns: termination, bounds, trace, and the Result that ties them to a checked solution."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Literal
+
+import msgspec
+
+from chipmap.records import Record
+from chipmap.validation.certificate import Certificate
+
+Reason = Literal[
+    "optimal",
+    "infeasible",
+    "feasible",
+    "no_solution_found",
+    "imprecise",
+    "numerical_error",
+    "other_error",
+]
+Limit = Literal["none", "time", "memory", "node", "iteration", "solution", "gap", "interrupted", "other"]
+Status = Literal["optimal", "feasible", "infeasible", "unknown", "error"]
+BoundKind = Literal["solver", "relaxation", "combinatorial", "published"]
+
+#: A bound may exceed a checked objective by this share before it counts as a contradiction.
+BOUND_TOLERANCE = 1e-6
+
+
+class Termination(Record, frozen=True, kw_only=True):
+    """Why a method or a solver stopped: the vocabulary of OR-Tools MathOpt."""
+
+    reason: Reason
+    limit: Limit = "none"
+    detail: str = ""
+
+
+class Bound(Record, frozen=True, kw_only=True):
+    """A lower bound on the objective, in ticks, with the name of what proved it and when (seconds into the run)."""
+
+    value: int
+    source: str
+    kind: BoundKind = "combinatorial"
+    seconds: float = 0.0
+
+
+class TraceEvent(Record, frozen=True, kw_only=True):
+    """One line of a run's log: a new incumbent or a better bound."""
+
+    seconds: float
+    event: Literal["solution", "bound"]
+    value: int
+    source: str
+    incumbent: int | None = None
+    bound: int | None = None
+
+
+class Infeasibility(Record, frozen=True, kw_only=True):
+    """Why no solution exists, in the user's words: what is short, by how much, and which changes would help."""
+
+    label: str
+    resource: str
+    demand: float
+    limit: float
+    unit: str
+    message: str
+    remedies: tuple[str, ...] = ()
+
+    @property
+    def shortfall(self) -> float:
+        """By how much the demand exceeds the limit."""
+        return self.demand - self.limit
+
+
+def gap(objective: int | None, bound: int | None) -> float | None:
+    """(objective - bound) / |objective|, or None ("n/a") when a side is missing or the objective is 0 above its bound.
+
+    >>> gap(100, 90), gap(0, 0), gap(None, 3)
+    (0.1, 0.0, None)
+    """
+    if objective is None or bound is None:
+        return None
+    if objective == bound:
+        return 0.0
+    return (objective - bound) / abs(objective) if objective else None
+
+
+def integer_bound(value: float) -> int:
+    """The integer lower bound that a floating-point one implies: rounded up after a relative margin of 1e-6.
+
+    A solver's bound of 99.99999 on an integer objective proves 100; one of 99.2 proves 100 too; one of 100.00003
+    proves no more than 100.
+    """
+    return math.ceil(value - BOUND_TOLERANCE * max(1.0, abs(value)))
+
+
+class Result(Record, frozen=True, kw_only=True):
+    """The outcome of one solve. Objective, bound and terms are in ticks; :mod:`chipmap.report` shows natural units.
+
+    ``solution`` is the family's own solution record as plain JSON; ``certificate`` the checker's word on it.
+    ``claimed_objective`` is what the method or solver believed.
+    """
+
+    schema: Literal["result/1"] = "result/1"
+    instance: str
+    instance_hash: str
+    family: str
+    method: str
+    status: Status
+    objective: int | None = None
+    bound: int | None = None
+    gap: float | None = None
+    claimed_objective: float | None = None
+    incumbent_source: str = ""
+    solution: dict[str, Any] | None = None
+    certificate: Certificate | None = None
+    bounds: tuple[Bound, ...] = ()
+    infeasibility: tuple[Infeasibility, ...] = ()
+    termination: Termination
+    trace: tuple[TraceEvent, ...] = ()
+    timings: dict[str, float] = {}
+    notes: tuple[str, ...] = ()
+    provenance: dict[str, Any] = {}
+
+    @property
+    def seconds(self) -> float:
+        """Wall-clock seconds of the whole solve, reading and checking included."""
+        return self.timings.get("total", 0.0)
+
+
+def best_bound(bounds: tuple[Bound, ...] | list[Bound]) -> Bound | None:
+    """The highest (tightest) of the bounds; the earliest of equals."""
+    return max(bounds, key=lambda bound: (bound.value, -bound.seconds), default=None)
+
+
+def solution_json(solution: Record) -> dict[str, Any]:
+    """A solution record as the plain JSON object that a :class:`Result` holds."""
+    plain: dict[str, Any] = msgspec.to_builtins(solution)
+    return plain

@@ -1,0 +1,212 @@
+"""One solve in progress: its options, one deadline, one incumbent, its bounds and its trace."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from chipmap.records import ContradictionError, InputError, Record
+from chipmap.result import (
+    BOUND_TOLERANCE,
+    Bound,
+    BoundKind,
+    Infeasibility,
+    Termination,
+    TraceEvent,
+    best_bound,
+    gap,
+)
+from chipmap.validation.certificate import Certificate
+
+SolverName = Literal["highs", "gurobi", "cpsat"]
+
+
+class SolveOptions(Record, frozen=True, kw_only=True):
+    """What the user asks of a solve. Seconds, bytes; ``gap`` is the relative gap at which a run may stop.
+
+    ``native`` holds parameters passed through to the solver under its own names.
+    """
+
+    time_limit: float | None = None
+    gap: float = 0.0
+    threads: int | None = None
+    seed: int = 0
+    deterministic: bool = False
+    memory_limit: int | None = None
+    solver: SolverName | None = None
+    warm_start: str | None = None
+    native: dict[str, Any] = {}
+
+    def check(self) -> None:
+        """Raise :class:`InputError` for limits that make no sense."""
+        for name, low in (("time_limit", 0.0), ("threads", 0), ("memory_limit", 0)):
+            value = getattr(self, name)
+            if value is not None and not value > low:
+                raise InputError(f"is {value}", f"--{name.replace('_', '-')}", f"Give a number above {low:g}.")
+        if not 0.0 <= self.gap < 1.0:
+            raise InputError(f"is {self.gap}", "--gap", "Give a share from 0 to below 1, such as 0.01 for 1%.")
+
+
+@dataclass(frozen=True)
+class Incumbent:
+    """The best solution so far, as the checker saw it."""
+
+    solution: Record
+    certificate: Certificate
+    source: str
+    seconds: float
+    claimed: float | None
+
+    @property
+    def objective(self) -> int:
+        """The checker's objective, in ticks."""
+        assert self.certificate.objective is not None
+        return self.certificate.objective
+
+
+class Stop(Exception):  # noqa: N818 - a signal, not an error
+    """Raised inside a run when its deadline has passed or the user interrupts it; what was found is kept."""
+
+    def __init__(self, limit: Literal["time", "interrupted", "gap"] = "time") -> None:
+        self.limit: Literal["time", "interrupted", "gap"] = limit
+        super().__init__(limit)
+
+
+@dataclass
+class Run:
+    """The state that a method works on: ``run.solution(s, source)``, ``run.bound(value, source)``, ``run.best``.
+
+    ``check`` is the family's independent checker; only what it accepts can become the incumbent. ``listener`` hears
+    every improvement (the worker process reports them to its parent).
+    """
+
+    instance: Record
+    options: SolveOptions
+    check: Callable[[Any, Any], Certificate]
+    started: float = field(default_factory=time.monotonic)
+    listener: Callable[[TraceEvent, Run], None] | None = None
+    best: Incumbent | None = None
+    bounds: list[Bound] = field(default_factory=list)
+    rejected: list[tuple[str, Certificate]] = field(default_factory=list)
+    trace: list[TraceEvent] = field(default_factory=list)
+    infeasibility: list[Infeasibility] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    timings: dict[str, float] = field(default_factory=dict)
+    interrupted: bool = False
+    proved_infeasible: bool = False
+
+    @property
+    def seconds(self) -> float:
+        """Seconds since the run started."""
+        return time.monotonic() - self.started
+
+    @property
+    def remaining(self) -> float:
+        """Seconds left until the deadline (infinite without a limit, never below 0)."""
+        if self.options.time_limit is None:
+            return float("inf")
+        return max(0.0, self.options.time_limit - self.seconds)
+
+    @property
+    def lower(self) -> Bound | None:
+        """The best bound so far."""
+        return best_bound(self.bounds)
+
+    @property
+    def upper(self) -> int | None:
+        """The incumbent's objective in ticks, or None."""
+        return self.best.objective if self.best else None
+
+    @property
+    def gap(self) -> float | None:
+        """The relative gap now; None while one side is missing."""
+        return gap(self.upper, self.lower.value if self.lower else None)
+
+    @property
+    def closed(self) -> bool:
+        """Whether the gap is within what the user asked for (0 by default: proved optimal)."""
+        now = self.gap
+        return self.proved_infeasible or (now is not None and now <= self.options.gap)
+
+    def keep_going(self) -> bool:
+        """False once the gap is closed, the deadline has passed or the user interrupted."""
+        return not (self.closed or self.interrupted or self.remaining <= 0.0)
+
+    def checkpoint(self) -> None:
+        """Raise :class:`Stop` unless the run should go on."""
+        if self.interrupted:
+            raise Stop("interrupted")
+        if self.closed:
+            raise Stop("gap")
+        if self.remaining <= 0.0:
+            raise Stop("time")
+
+    def solution(self, solution: Record, source: str, claimed: float | None = None) -> Certificate:
+        """Have ``solution`` checked; keep it if it is valid and better than the incumbent. Returns the certificate."""
+        certificate = self.check(self.instance, solution)
+        if not certificate.feasible or certificate.objective is None:
+            self.rejected.append((source, certificate))
+            return certificate
+        if self.best is None or certificate.objective < self.best.objective:
+            self._agree(certificate.objective, self.lower)
+            self.best = Incumbent(solution, certificate, source, self.seconds, claimed)
+            self._log("solution", certificate.objective, source)
+        return certificate
+
+    def bound(self, value: int, source: str, kind: BoundKind = "combinatorial") -> None:
+        """Record a lower bound in ticks. Within 1e-6 above the incumbent it is clipped to it; beyond, raises.
+
+        Raises :class:`ContradictionError`.
+        """
+        new = Bound(value=int(value), source=source, kind=kind, seconds=round(self.seconds, 6))
+        if self.best is not None:
+            self._agree(self.best.objective, new)
+            if new.value > self.best.objective:
+                new = Bound(value=self.best.objective, source=source, kind=kind, seconds=new.seconds)
+        improves = self.lower is None or new.value > self.lower.value
+        self.bounds.append(new)
+        if improves:
+            self._log("bound", new.value, source)
+
+    def infeasible(self, *reasons: Infeasibility) -> None:
+        """Record a proof that no solution exists, with its reasons. Raises if a valid solution is already known."""
+        if self.best is not None:
+            raise ContradictionError(
+                f"a proof of infeasibility ({'; '.join(reason.message for reason in reasons)}) contradicts the checked "
+                f"solution of {self.best.source}. This is a defect of chipmap or of a solver: please report it."
+            )
+        self.proved_infeasible = True
+        self.infeasibility.extend(reasons)
+
+    def _agree(self, objective: int, bound: Bound | None) -> None:
+        if bound is not None and bound.value > objective + BOUND_TOLERANCE * max(1, abs(objective)):
+            raise ContradictionError(
+                f"the bound {bound.value} of {bound.source} lies above the checked objective {objective}. "
+                "This is a defect of chipmap or of a solver: please report it with the saved instance and solution."
+            )
+
+    def _log(self, event: Literal["solution", "bound"], value: int, source: str) -> None:
+        lower = self.lower
+        line = TraceEvent(
+            seconds=round(self.seconds, 6),
+            event=event,
+            value=value,
+            source=source,
+            incumbent=self.upper,
+            bound=lower.value if lower else None,
+        )
+        self.trace.append(line)
+        if self.listener is not None:
+            self.listener(line, self)
+
+    def terminate(self, limit: Literal["none", "time", "interrupted", "gap"] = "none", detail: str = "") -> Termination:
+        """The termination that this state amounts to (``optimal`` is decided from objective and bound alone)."""
+        if self.proved_infeasible:
+            return Termination(reason="infeasible", detail=detail)
+        if self.best is None:
+            return Termination(reason="no_solution_found", limit=limit, detail=detail)
+        if self.gap == 0.0:
+            return Termination(reason="optimal", detail=detail)
+        return Termination(reason="feasible", limit=limit, detail=detail)
