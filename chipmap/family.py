@@ -97,8 +97,8 @@ class Family:
     """One problem: its records, checker, formulations, methods, formats and the words for its page.
 
     Objectives are integers in ticks; ``unit`` is the natural unit shown to users, of which one tick is
-    ``unit_per_tick``. The strings name functions: ``check`` (instance, solution) -> Certificate; ``shipped`` a mapping of
-    instance names to (generator, parameters); ``from_graph`` (ImportedGraph, name) -> instance; ``plot`` (instance,
+    ``unit_per_tick``. The strings name functions: ``check`` (instance, solution) -> Certificate; ``shipped`` a mapping
+    of instance names to (generator, parameters); ``from_graph`` (ImportedGraph, name) -> instance; ``plot`` (instance,
     solution, path); ``describe`` (instance) -> dict of figures for ``chipmap info``; ``files`` (instance, solution) ->
     dict of file name -> bytes, written beside ``solution.json``.
     """
