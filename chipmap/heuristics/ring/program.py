@@ -1,0 +1,171 @@
+"""Exact programs over pairs of ideals: the best chain of at most C blocks under a local rule.
+
+For every rule the program minimises max over blocks of cost(I, J), where block J \\ I is one chip's operations:
+
+======  ==================================================================  ==========================================
+rule    pairs (I, J) that may follow each other                             proves, with all ideals
+======  ==================================================================  ==========================================
+free    all                                                                 the optimum under C1, C2 (and C4)
+n1      no operation of the block lies strictly between an operation of I   a lower bound under C3 too: an operation
+        and one outside J that a flow joins directly                        between two chips joined directly breaks it
+path    every reader of I lies in J                                         the optimum of the mappings with
+                                                                            f(v) - f(u) <= 1 on all flows, which all
+                                                                            obey C3: an upper bound
+======  ==================================================================  ==========================================
+
+So free <= n1 <= optimum <= path. Memory (C4, grade ``boundary``), pins and all cost modes depend on the pair and the
+chip only, so that each program is exact for them as well. Needs C1. Over a sub-family of the ideals (prefixes of some
+orders) a program is a restriction: its mappings count, its value is no bound.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from chipmap.heuristics.ring.ideals import FlowGraph, IdealFamily, flow_graph, to_words
+from chipmap.heuristics.ring.kernel import INFINITE, sweep
+from chipmap.instances.ring.costs import RingProblem
+
+Rule = Literal["free", "n1", "path"]
+RULES: dict[Rule, int] = {"free": 0, "n1": 1, "path": 2}
+MODES = {"period": 0, "sum": 1, "sum_forward": 2}
+#: Chips are bits of one word where pins or forbidden chips are in force.
+MAX_CHIPS_WITH_PINS = 64
+
+
+@dataclass(frozen=True)
+class ProgramResult:
+    """The outcome: ``value`` in ticks and ``chips`` per operation of the problem (-1 where not computing).
+
+    Both None when no chain has a value of at most the ``upper`` that was asked for. ``pairs`` counts the pairs visited.
+    """
+
+    value: int | None
+    chips: tuple[int, ...] | None
+    pairs: int
+
+
+@dataclass(frozen=True, eq=False)
+class _Tables:
+    """What the compiled sweep reads: arrays over operations and storages of the flow graph."""
+
+    ticks: NDArray[np.int64]
+    weights: NDArray[np.int64]
+    producers: NDArray[np.uint64]
+    ancestors: NDArray[np.uint64]
+    descendants: NDArray[np.uint64]
+    allowed: NDArray[np.uint64]
+    storage_producer: NDArray[np.int32]
+    storage_readers: NDArray[np.uint64]
+    storage_ticks: NDArray[np.int64]
+    storage_bytes: NDArray[np.int64]
+    read_first: NDArray[np.int64]
+    reads: NDArray[np.int32]
+    made_first: NDArray[np.int64]
+    made: NDArray[np.int32]
+
+
+class Programs:
+    """The programs of one problem (arrays are made once). Raises ValueError without C1, or for pins on > 64 chips."""
+
+    def __init__(self, problem: RingProblem, graph: FlowGraph | None = None) -> None:
+        if not problem.has("C1"):
+            raise ValueError("the programs over ideals rest on C1")
+        restricted = any(chips is not None for chips in problem.allowed)
+        if restricted and problem.chips > MAX_CHIPS_WITH_PINS:
+            raise ValueError(f"pins and forbidden chips need at most {MAX_CHIPS_WITH_PINS} chips here")
+        self.problem = problem
+        self.graph = graph or flow_graph(problem)
+        self._tables = _tables(problem, self.graph)
+
+    def solve(self, rule: Rule, ideals: IdealFamily, upper: int | None = None) -> ProgramResult:
+        """The best chain with value <= ``upper`` (ticks; None: any), by one compiled sweep over ``ideals``."""
+        problem, tables = self.problem, self._tables
+        chips = min(problem.chips, self.graph.n) if problem.has("C2") else problem.chips
+        cut = self._cuts(ideals)
+        best, parent, pairs = sweep(
+            ideals.words,
+            ideals.first,
+            ideals.added,
+            ideals.target,
+            cut,
+            tables.ticks,
+            tables.weights,
+            tables.producers,
+            tables.ancestors,
+            tables.descendants,
+            tables.allowed,
+            tables.storage_producer,
+            tables.storage_readers,
+            tables.storage_ticks,
+            tables.storage_bytes,
+            tables.read_first,
+            tables.reads,
+            tables.made_first,
+            tables.made,
+            RULES[rule if problem.has("C3") else "free"],
+            MODES[problem.cost_mode],
+            problem.sram_bytes if problem.has("C4") else -1,
+            INFINITE - 1 if upper is None else int(upper),
+            chips,
+            not problem.has("C2"),
+        )
+        row = best[-1]
+        k = int(np.argmin(row))
+        if row[k] >= INFINITE:
+            return ProgramResult(None, None, int(pairs))
+        return ProgramResult(int(row[k]), self._chips(ideals, parent, k), int(pairs))
+
+    def _cuts(self, ideals: IdealFamily) -> NDArray[np.int64]:
+        """Ticks on the link behind each ideal: the storages made inside with a reader outside."""
+        from chipmap.heuristics.ring.kernel import cut_ticks
+
+        tables = self._tables
+        return cut_ticks(ideals.words, tables.storage_producer, tables.storage_readers, tables.storage_ticks)
+
+    def _chips(self, ideals: IdealFamily, parent: NDArray[np.int32], blocks: int) -> tuple[int, ...]:
+        chips = [-1] * self.problem.n
+        j = len(ideals) - 1
+        for chip in range(blocks - 1, -1, -1):
+            i = int(parent[j, chip + 1])
+            block = ideals.masks[j] & ~ideals.masks[i]
+            for v, operation in enumerate(self.graph.operation):
+                if block >> v & 1:
+                    chips[operation] = chip
+            j = i
+        return tuple(chips)
+
+
+def _tables(problem: RingProblem, graph: FlowGraph) -> _Tables:
+    index = {v: i for i, v in enumerate(graph.operation)}
+    n = graph.n
+    every = (1 << 64) - 1
+    reads: list[list[int]] = [[] for _ in range(n)]
+    made: list[list[int]] = [[] for _ in range(n)]
+    for s, storage in enumerate(problem.storages):
+        made[index[storage.producer]].append(s)
+        for v in storage.readers:
+            reads[index[v]].append(s)
+    allowed = [problem.allowed[v] for v in graph.operation]
+    masks = [every if chips is None else sum(1 << c for c in chips) for chips in allowed]
+    positions = list(graph.operation)
+    return _Tables(
+        ticks=problem.ticks[positions],
+        weights=problem.weight_bytes[positions],
+        producers=to_words(graph.producers, n),
+        ancestors=to_words(graph.ancestors, n),
+        descendants=to_words(graph.descendants, n),
+        allowed=np.array(masks, dtype=np.uint64),
+        storage_producer=np.array([index[s.producer] for s in problem.storages], dtype=np.int32),
+        storage_readers=to_words([sum(1 << index[v] for v in s.readers) for s in problem.storages], n),
+        storage_ticks=np.array([s.ticks for s in problem.storages], dtype=np.int64),
+        storage_bytes=np.array([s.bytes for s in problem.storages], dtype=np.int64),
+        read_first=np.cumsum([0, *map(len, reads)]).astype(np.int64),
+        reads=np.array([s for row in reads for s in row], dtype=np.int32),
+        made_first=np.cumsum([0, *map(len, made)]).astype(np.int64),
+        made=np.array([s for row in made for s in row], dtype=np.int32),
+    )
