@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import networkx as nx
 import numpy as np
 
 from chipmap.instances.graph import Operation, OperationGraph, Tensor
@@ -98,7 +97,7 @@ def contract(instance: RingInstance) -> Contraction:
         traffic=instance.traffic,
         constraints=instance.constraints,
         time_ns=tuple(t / TICKS_PER_NS for t in ticks),
-        together=() if problem.has("C1") else instance.together,
+        together=() if problem.has("C1") else _named(problem),
         forbidden=tuple(forbidden),
     )
     return Contraction(instance, contracted, members, _report(problem, members))
@@ -110,6 +109,8 @@ def _members(problem: RingProblem) -> tuple[tuple[int, ...], ...]:
     A group drags in what lies between its members: the strongly connected components of the flows plus both directions
     between members. That rests on C1; without it nothing merges, and the groups stay constraints.
     """
+    import networkx as nx  # here: placing the greedy start must not wait for it
+
     computing = np.flatnonzero(problem.computing).tolist()
     position = {v: i for i, v in enumerate(problem.order)}
     if not problem.has("C1"):
@@ -123,6 +124,12 @@ def _members(problem: RingProblem) -> tuple[tuple[int, ...], ...]:
     groups = {i: tuple(sorted(quotient.nodes[i]["members"])) for i in quotient}
     first = {i: min(position[u] for u in group) for i, group in groups.items()}
     return tuple(groups[i] for i in nx.lexicographical_topological_sort(quotient, key=first.__getitem__))
+
+
+def _named(problem: RingProblem) -> tuple[tuple[str, ...], ...]:
+    """The keep-together groups by name, without the dead operations, which the contracted instance doesn't have."""
+    operations = problem.instance.graph.operations
+    return tuple(tuple(operations[v].name for v in group) for group in problem.groups)
 
 
 def _merged(problem: RingProblem, group: tuple[int, ...]) -> Operation:
