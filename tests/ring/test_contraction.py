@@ -1,0 +1,72 @@
+"""The contraction loses nothing: same optimum, and mappings go both ways at the same objective."""
+
+from __future__ import annotations
+
+from random import Random
+
+from hypothesis import given, settings
+
+from chipmap.instances.ring import RingSolution
+from chipmap.instances.ring.contraction import contract, lift
+from chipmap.validation.brute_force import brute_force
+from chipmap.validation.ring import check
+from tests.ring.random_instances import random_instance, seeds
+
+
+@settings(max_examples=150, derandomize=True, deadline=None)
+@given(seeds)
+def test_same_optimum_as_the_original(seed: int) -> None:
+    random = Random(seed)
+    instance = random_instance(random, operations=8, chips=3)
+    contraction = contract(instance)
+    objective, solution = brute_force(instance, check)
+    contracted, small = brute_force(contraction.instance, check)
+    assert contracted == objective
+    if solution is not None and small is not None:
+        lifted = check(instance, contraction.lift(small))
+        assert lifted.feasible and lifted.objective == objective
+        lowered = check(contraction.instance, contraction.lower(solution))
+        assert lowered.feasible and lowered.objective == objective
+
+
+@settings(max_examples=150, derandomize=True, deadline=None)
+@given(seeds)
+def test_every_contracted_mapping_lifts_with_its_verdict_and_terms(seed: int) -> None:
+    random = Random(seed)
+    instance = random_instance(random, operations=8, chips=3)
+    contraction = contract(instance)
+    small = RingSolution(
+        chips=tuple(random.randrange(instance.package.chips) for _ in contraction.instance.graph.operations)
+    )
+    one, other = check(contraction.instance, small), check(instance, contraction.lift(small))
+    assert one.terms == other.terms
+    assert {v.label for v in one.violations} == {v.label for v in other.violations}
+    assert contraction.lower(contraction.lift(small)).chips == small.chips
+
+
+@settings(max_examples=100, derandomize=True, deadline=None)
+@given(seeds)
+def test_lift_of_a_valid_mapping_changes_no_verdict(seed: int) -> None:
+    random = Random(seed)
+    instance = random_instance(random, operations=8, chips=3)
+    _, solution = brute_force(instance, check)
+    if solution is None:
+        return
+    problem = contract(instance)
+    computing = {v: solution.chips[v] for group in problem.members for v in group}
+    assert check(instance, lift(instance, computing)).terms == check(instance, solution).terms
+    assert check(instance, lift(instance, computing)).feasible
+
+
+@settings(max_examples=100, derandomize=True, deadline=None)
+@given(seeds)
+def test_a_contracted_instance_is_valid_and_its_report_adds_up(seed: int) -> None:
+    instance = random_instance(Random(seed), operations=8, chips=3)
+    contraction = contract(instance)
+    if contraction.members:
+        contraction.instance.check()
+    report = dict(contraction.report)
+    assert report.pop("operations") == sum(report.values()) == len(instance.graph.operations)
+    assert report["left"] == len(contraction.members)
+    again = contract(contraction.instance)
+    assert again.instance.graph == contraction.instance.graph and again.report["left"] == report["left"]

@@ -1,0 +1,140 @@
+"""Records: strict JSON in and out, and a hash of the content."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+import pytest
+
+from chipmap.instances.graph import Operation, OperationGraph, Tensor
+from chipmap.instances.ring import Package, Pin, RingInstance, RingSolution
+from chipmap.records import InputError, Record
+from chipmap.result import Bound
+
+
+def example() -> RingInstance:
+    return RingInstance(
+        name="example",
+        graph=OperationGraph(
+            name="pair",
+            operations=(Operation(name="a", kind="k", flop=3), Operation(name="b", kind="k")),
+            tensors=(Tensor(producer=0, readers=(1,), bytes=4),),
+        ),
+        package=Package(chips=2, efficiency={"k": 0.5}),
+        time_ns=(None, 2.5),
+        pins=(Pin(operation="b", chip=1),),
+    )
+
+
+def edited(**changes: Any) -> bytes:
+    """The example as JSON with keys changed; dots in a path are written as __."""
+    data = msgspec.to_builtins(example())
+    for path, value in changes.items():
+        *inner, last = path.split("__")
+        place = data
+        for key in inner:
+            place = place[int(key) if key.isdigit() else key]
+        place[last] = value
+    return msgspec.json.encode(data)
+
+
+def test_round_trip_keeps_content_and_hash() -> None:
+    instance = example()
+    for indent in (0, 2):
+        again = RingInstance.from_json(instance.to_json(indent))
+        assert again == instance and again.content_hash == instance.content_hash
+
+
+def test_equal_content_has_an_equal_hash_however_it_came_about() -> None:
+    whole = RingInstance.make(**msgspec.to_builtins(example()))
+    assert whole.content_hash == example().content_hash
+    one = Package.make(chips=np.int64(2), launch_ns=np.float32(0.5), efficiency={"a": 1, "b": 0.5})
+    other = Package.from_json(b'{"efficiency": {"b": 0.5, "a": 1.0}, "launch_ns": 0.5, "chips": 2}')
+    assert one == other and one.content_hash == other.content_hash
+    assert type(one.chips) is int and type(one.launch_ns) is float
+    assert RingSolution.make(chips=np.array([0, 1])).content_hash == RingSolution(chips=(0, 1)).content_hash
+
+
+def test_different_content_has_a_different_hash() -> None:
+    hashes = {example().content_hash, example().replace(name="other").content_hash}
+    hashes |= {example().replace(package=Package(chips=2)).content_hash, example().graph.content_hash}
+    assert len(hashes) == 4
+
+
+@pytest.mark.parametrize(
+    ("changes", "path", "says"),
+    [
+        ({"packages": {}}, "", "packages"),
+        ({"package__chip": 3}, "$.package", "chip"),
+        ({"graph__operations__1__flops": 3}, "$.graph.operations[", "flops"),
+        ({"package__chips": "2"}, "$.package.chips", "str"),
+        ({"package__chips": 2.5}, "$.package.chips", "float"),
+        ({"package__chips": None}, "$.package.chips", "null"),
+        ({"package__chips": True}, "$.package.chips", "bool"),
+        ({"graph__operations__0__role": "computing"}, "$.graph.operations[", "computing"),
+        ({"constraints": ["C1", "C9"]}, "$.constraints[", "C9"),
+        ({"schema": "ring/9"}, "$.schema", "ring/9"),
+        ({"graph__tensors__0__readers": ["b"]}, "$.graph.tensors[", "str"),
+    ],
+)
+def test_strictness_names_the_json_path(changes: dict[str, Any], path: str, says: str) -> None:
+    with pytest.raises(InputError) as caught:
+        RingInstance.from_json(edited(**changes), where="case.json")
+    assert str(caught.value).startswith("case.json: ") and path in caught.value.what and says in caught.value.what
+    assert caught.value.remedy and caught.value.exit_code == 1
+
+
+def test_a_missing_field_is_named() -> None:
+    with pytest.raises(InputError, match="`graph`"):
+        RingInstance.from_json(b'{"name": "x"}', where="case.json")
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), float("-inf"), np.float64("nan")])
+def test_what_is_no_number_is_refused(value: float) -> None:
+    with pytest.raises(InputError):
+        Package.make(hop_ns=value)
+    for word in (b"NaN", b"Infinity", b"1e999"):
+        with pytest.raises(InputError):
+            Package.from_json(b'{"hop_ns": ' + word + b"}")
+
+
+@pytest.mark.parametrize("value", [object(), 3 + 4j, np.zeros((2, 2, 2)), np.array(["a"])])
+def test_what_is_no_data_is_refused(value: object) -> None:
+    with pytest.raises(InputError):
+        RingSolution.make(chips=value)
+
+
+@pytest.mark.parametrize("data", [b"", b"{", b'{"chips": [0,]}', b"\xff\xfe", b"[" * 100_000])
+def test_broken_json_is_one_message(data: bytes) -> None:
+    with pytest.raises(InputError) as caught:
+        RingSolution.from_json(data, where="solution.json")
+    assert str(caught.value).startswith("solution.json: ")
+
+
+def test_files(tmp_path: Path) -> None:
+    path = tmp_path / "instance.json"
+    path.write_bytes(example().to_json(indent=2))
+    assert RingInstance.read(path) == example()
+    with pytest.raises(InputError, match="absent"):
+        RingInstance.read(tmp_path / "absent.json")
+    with pytest.raises(InputError, match=str(tmp_path)):
+        RingInstance.read(tmp_path)
+
+
+def test_replace_checks_and_forgets_what_was_derived() -> None:
+    bound = Bound(value=3, source="x")
+    before = bound.content_hash
+    assert bound.replace(value=4).value == 4 and bound.value == 3
+    assert bound.replace(value=4).content_hash != before
+    for changes in ({"value": "4"}, {"worth": 4}):
+        with pytest.raises(InputError):
+            bound.replace(**changes)
+
+
+def test_records_are_frozen() -> None:
+    with pytest.raises(AttributeError):
+        example().name = "other"  # type: ignore[misc]
+    assert isinstance(example(), Record)
