@@ -1,0 +1,32 @@
+"""``chipmap plot``: a solution as a picture."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+
+def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add ``chipmap plot`` to the command line."""
+    parser = subparsers.add_parser(
+        "plot",
+        help="draw a solution: mapping, time, memory, quotient graph",
+        description="Draw SOLUTION of INSTANCE to FILE. The format is that of FILE's suffix: .png, .svg or .pdf.",
+    )
+    parser.add_argument("instance", metavar="INSTANCE", help="a file, an archive, or the name of a shipped instance")
+    parser.add_argument("solution", metavar="SOLUTION", help="a solution or result file, or an archive")
+    parser.add_argument("--out", metavar="FILE", required=True, help="the picture to write")
+    parser.add_argument("--set", metavar="PATH=VALUE", action="append", default=[], help="change the instance first")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Draw and say where."""
+    from chipmap.family import family_of, resolve
+    from chipmap.reading import read, read_solution
+
+    instance = read(args.instance, args.set)
+    family = family_of(instance)
+    resolve(family.plot)(instance, read_solution(args.solution, family), args.out)
+    print(f"wrote {args.out}", file=sys.stderr)
+    return 0

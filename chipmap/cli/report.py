@@ -1,0 +1,55 @@
+"""``chipmap report``: the optimality gaps of all archives in a directory."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from chipmap.report.collect import Entry
+
+
+def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add ``chipmap report`` to the command line."""
+    parser = subparsers.add_parser(
+        "report",
+        help="optimality gaps of the runs in a directory, as a table or a web page",
+        description="Objective, bound, gap and time of every archive at or below DIR. Half-written archives are named "
+        "on stderr and never read.",
+    )
+    parser.add_argument("folder", metavar="DIR", help="a directory that `chipmap solve --out` has written")
+    parser.add_argument("--html", metavar="FILE", help="also write a self-contained page with traces, bounds and plots")
+    parser.add_argument("--format", choices=("table", "json", "csv", "markdown"), default="table")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print the rows; 0 even when some archives can't be read (they are named)."""
+    from chipmap.report import tables
+    from chipmap.report.collect import collect
+    from chipmap.report.rows import row
+
+    entries = collect(args.folder)
+    shown = {"table": tables.table, "json": tables.json_lines, "csv": tables.csv, "markdown": tables.markdown}
+    sys.stdout.write(shown[args.format](row(entry.result) for entry in entries if entry.result is not None))
+    for entry in entries:
+        if entry.result is None:
+            print(f"not read: {entry.path} {entry.problem}", file=sys.stderr)
+    if args.html:
+        _write_page(args.html, entries, args.folder)
+    return 0
+
+
+def _write_page(target: str, entries: list[Entry], folder: str) -> None:
+    from chipmap.archive import write_whole
+    from chipmap.records import InputError
+    from chipmap.report.html import page
+
+    path = Path(target)
+    try:
+        write_whole(path, page(entries, Path(folder)).encode())
+    except OSError as error:
+        raise InputError(f"can't be written: {error.strerror or error}", target, "Check the folder.") from None
+    print(f"wrote {path}", file=sys.stderr)

@@ -1,0 +1,155 @@
+"""The HTML report of a directory of archives: one file, no external resource."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from chipmap.family import get_family
+from chipmap.report.collect import Entry
+from chipmap.report.html_run import pill, relative, run_section
+from chipmap.report.markup import Markup, join, table, tag
+from chipmap.report.rows import natural
+from chipmap.report.style import CSS
+from chipmap.report.tables import number, percent
+from chipmap.result import BOUND_TOLERANCE, Bound, Result, best_bound, gap
+
+
+@dataclass(frozen=True)
+class Known:
+    """What all runs of one instance know together: the best valid objective and the best bound, each with its run."""
+
+    runs: tuple[Result, ...]
+    best: Result | None
+    bound: Bound | None
+
+    @property
+    def objective(self) -> int | None:
+        """The best checked objective in ticks."""
+        return self.best.objective if self.best else None
+
+    @property
+    def gap(self) -> float | None:
+        """The gap between the best objective and the best bound, whichever runs they come from."""
+        if self.objective is None or self.bound is None:
+            return None
+        return gap(self.objective, min(self.bound.value, self.objective))
+
+    @property
+    def contradiction(self) -> bool:
+        """Whether the bound lies above the objective by more than the tolerance: then one of the runs is wrong."""
+        if self.objective is None or self.bound is None:
+            return False
+        return self.bound.value > self.objective + BOUND_TOLERANCE * max(1, abs(self.objective))
+
+
+def best_known(results: Iterable[Result]) -> dict[str, Known]:
+    """What is known of each instance, by its content hash, in the order of the results."""
+    groups: dict[str, list[Result]] = {}
+    for result in results:
+        groups.setdefault(result.instance_hash, []).append(result)
+    return {key: _known(runs) for key, runs in groups.items()}
+
+
+def _known(runs: list[Result]) -> Known:
+    valid = [r for r in runs if r.objective is not None and r.certificate is not None and r.certificate.feasible]
+    best = min(valid, key=lambda result: result.objective or 0, default=None)
+    return Known(tuple(runs), best, best_bound([bound for result in runs for bound in result.bounds]))
+
+
+def page(entries: list[Entry], folder: Path) -> str:
+    """The report as one HTML document."""
+    whole = [entry for entry in entries if entry.result is not None]
+    broken = [entry for entry in entries if entry.result is None]
+    results = [entry.result for entry in whole if entry.result is not None]
+    known = best_known(results)
+    title = f"chipmap report: {folder.resolve().name}"
+    main = tag(
+        "main",
+        tag("h1", title),
+        tag("p", _summary(results, known, broken), class_="muted"),
+        *(tag("p", _contradiction(k), class_="warning") for k in known.values() if k.contradiction),
+        join(tag("h2", "Optimality gaps"), _gaps(results, known)) if whole else None,
+        join(tag("h2", "Best known per instance"), _best(known)) if len(known) < len(results) else None,
+        join(tag("h2", "Not read"), _broken(broken, folder)) if broken else None,
+        tag("h2", "Runs") if whole else None,
+        *(run_section(entry, i, is_open=len(whole) <= 3) for i, entry in enumerate(whole)),
+    )
+    head = join(
+        tag("title", title),
+        Markup('<meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">'),
+        Markup(f"<style>{CSS}</style>"),
+    )
+    return f'<!doctype html>\n<html lang="en"><head>{head}</head><body>{main}</body></html>\n'
+
+
+def _summary(results: list[Result], known: dict[str, Known], broken: list[Entry]) -> str:
+    proved = sum(k.gap == 0.0 and not k.contradiction for k in known.values())
+    parts = [f"{len(results)} runs of {len(known)} instances", f"{proved} instances proved optimal"]
+    if broken:
+        parts.append(f"{len(broken)} archives not read")
+    return "; ".join(parts) + ". Every objective is the independent checker's; every bound names its source."
+
+
+def _contradiction(known: Known) -> str:
+    assert known.best is not None and known.bound is not None
+    return (
+        f"{known.best.instance}: the bound of {known.bound.source} ({known.bound.value:,} ticks) lies above the "
+        f"checked objective of {known.best.method} ({known.objective:,} ticks). One of the two is wrong: please report "
+        "it."
+    )
+
+
+def _gaps(results: list[Result], known: dict[str, Known]) -> Markup:
+    body: list[tuple[object, ...]] = []
+    for i, result in enumerate(results):
+        family = get_family(result.family)
+        best = known[result.instance_hash].objective
+        above = gap(result.objective, best)
+        body.append(
+            (
+                tag("a", result.instance, href=f"#run-{i}"),
+                result.method,
+                pill(result.status),
+                number(natural(result.objective, family.unit_per_tick)),
+                number(natural(result.bound, family.unit_per_tick)),
+                family.unit,
+                _gap_cell(result.gap),
+                percent(above),
+                f"{result.seconds:,.2f}",
+            )
+        )
+    head = ("instance", "method", "status", "objective", "bound", "unit", "gap", "above best known", "seconds")
+    return tag("div", table(head, body, frozenset({3, 4, 6, 7, 8})), class_="card")
+
+
+def _gap_cell(share: float | None) -> Markup:
+    """The gap with a bar as long as it is, full at 50%."""
+    bar = tag("span", tag("i", style=f"width:{min(100.0, 200 * (share or 0)):.1f}%"), class_="gap", aria_hidden="true")
+    return join(percent(share), bar)
+
+
+def _best(known: dict[str, Known]) -> Markup:
+    body: list[tuple[object, ...]] = []
+    for k in known.values():
+        family = get_family(k.runs[0].family)
+        body.append(
+            (
+                k.runs[0].instance,
+                number(natural(k.objective, family.unit_per_tick)),
+                k.best.method if k.best else "",
+                number(natural(k.bound.value if k.bound else None, family.unit_per_tick)),
+                k.bound.source if k.bound else "",
+                family.unit,
+                "contradiction" if k.contradiction else percent(k.gap),
+                len(k.runs),
+            )
+        )
+    head = ("instance", "best objective", "by method", "best bound", "by", "unit", "gap", "runs")
+    return tag("div", table(head, body, frozenset({1, 3, 6, 7})), class_="card")
+
+
+def _broken(entries: list[Entry], folder: Path) -> Markup:
+    body: list[tuple[object, ...]] = [(tag("code", relative(e.path, folder)), e.problem) for e in entries]
+    return tag("div", table(("archive", "why"), body), class_="card")

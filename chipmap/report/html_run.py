@@ -1,0 +1,195 @@
+"""One run in the HTML report: figures, trace, bounds, certificate, plot, provenance."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from chipmap.family import Family, get_family
+from chipmap.report.collect import Entry
+from chipmap.report.markup import Markup, join, table, tag
+from chipmap.report.rows import natural, row
+from chipmap.report.tables import number, percent
+from chipmap.report.trace_svg import trace_chart
+from chipmap.result import Result, best_bound, gap
+
+#: A plot above this size is named, not embedded.
+LARGEST_PLOT = 8 * 1024 * 1024
+_PILLS = {"optimal": "good", "feasible": "fair", "infeasible": "fair", "error": "bad"}
+_TYPES = {".svg": "image/svg+xml", ".png": "image/png"}
+
+
+def pill(status: str) -> Markup:
+    """A status as a coloured word."""
+    return tag("span", status, class_=f"pill {_PILLS.get(status, '')}".strip())
+
+
+def run_section(entry: Entry, number_: int, is_open: bool) -> Markup:
+    """The foldable section of a whole archive (``entry.result`` is not None)."""
+    result = entry.result
+    assert result is not None
+    family = get_family(result.family)
+    head = tag(
+        "summary",
+        tag("b", result.instance),
+        pill(result.status),
+        tag("span", f"{result.method}, gap {percent(result.gap)}", class_="muted"),
+    )
+    body = tag(
+        "div",
+        _tiles(result, family),
+        *(tag("p", note, class_="warning") for note in _warnings(result)),
+        _section("Incumbent and bound over time", trace_chart(result, family.unit, family.unit_per_tick)),
+        _section("Why it is infeasible", _infeasibility(result)),
+        _section("Lower bounds", _bounds(result, family)),
+        _section("Certificate of the independent checker", _certificate(result, family)),
+        _section("Plot", _plot(entry)),
+        _section("Notes", tag("ul", *(tag("li", note) for note in result.notes)) if result.notes else None),
+        _section("Provenance", _provenance(entry, result)),
+        class_="run",
+    )
+    return tag("details", head, body, class_="card", id=f"run-{number_}", open=True if is_open else None)
+
+
+def _section(title: str, body: Markup | None) -> Markup | None:
+    return None if body is None else join(tag("h3", title), body)
+
+
+def _tiles(result: Result, family: Family) -> Markup:
+    shown = row(result)
+    lower = best_bound(result.bounds)
+    by = f"by {result.incumbent_source}" if result.incumbent_source else ""
+    limit = result.termination.limit
+    why = result.termination.reason.replace("_", " ") + (f" ({limit} limit)" if limit != "none" else "")
+    detail = f"{why}: {result.termination.detail}" if result.termination.detail else why
+    tiles = [
+        ("Objective", _with_unit(shown["objective"], family), by),
+        ("Lower bound", _with_unit(shown["bound"], family), f"by {lower.source}" if lower else ""),
+        ("Gap", percent(result.gap), "(objective - bound) / objective"),
+        ("Seconds", f"{result.seconds:,.2f}", detail),
+    ]
+    boxes = (tag("div", tag("span", a), tag("b", b), tag("small", c), class_="tile") for a, b, c in tiles)
+    return tag("div", *boxes, class_="tiles")
+
+
+def _with_unit(value: float | None, family: Family) -> str:
+    return "n/a" if value is None else f"{number(value)} {family.unit}"
+
+
+def _warnings(result: Result) -> list[str]:
+    certificate, warnings = result.certificate, []
+    if certificate is not None and not certificate.feasible:
+        warnings.append(f"The checker refuses this solution: {len(certificate.violations)} violations.")
+    if certificate is not None and certificate.objective != result.objective:
+        warnings.append("The certificate's objective differs from the result's.")
+    claimed = result.claimed_objective
+    if claimed is not None and result.objective is not None and abs(claimed - result.objective) > 0.5:
+        warnings.append(f"The solver claimed {claimed:,.10g} ticks; the checker found {result.objective:,}.")
+    return warnings
+
+
+def _infeasibility(result: Result) -> Markup | None:
+    if not result.infeasibility:
+        return None
+    body: list[tuple[object, ...]] = [
+        (
+            reason.label,
+            reason.resource,
+            f"{number(reason.demand)} {reason.unit}",
+            f"{number(reason.limit)} {reason.unit}",
+            join(reason.message, *(tag("p", remedy, class_="muted") for remedy in reason.remedies)),
+        )
+        for reason in result.infeasibility
+    ]
+    return table(("constraint", "resource", "demand", "limit", "in words"), body, frozenset({2, 3}))
+
+
+def _bounds(result: Result, family: Family) -> Markup | None:
+    """Every bound, best first, with the gap that it alone would leave."""
+    if not result.bounds:
+        return None
+    body: list[tuple[object, ...]] = [
+        (
+            number(natural(bound.value, family.unit_per_tick)),
+            percent(gap(result.objective, bound.value)),
+            bound.source,
+            bound.kind,
+            f"{bound.seconds:,.2f}",
+        )
+        for bound in sorted(result.bounds, key=lambda bound: (-bound.value, bound.seconds))
+    ]
+    return table((f"bound, {family.unit}", "gap", "source", "kind", "at second"), body, frozenset({0, 1, 4}))
+
+
+def _certificate(result: Result, family: Family) -> Markup | None:
+    certificate = result.certificate
+    if certificate is None:
+        return None
+    verdict = "valid" if certificate.feasible else "refused"
+    lines: list[tuple[object, ...]] = [("verdict", tag("span", verdict, class_=f"pill {_verdict_pill(verdict)}"))]
+    for name, ticks in certificate.terms.items():
+        value = f"{number(natural(ticks, family.unit_per_tick))} {family.unit}"
+        lines.append((f"{name}: {family.terms.get(name, name)}", value))
+    lines += [(name.replace("_", " "), number(value)) for name, value in certificate.figures.items()]
+    if certificate.grade:
+        lines.append(("grade", certificate.grade))
+    lines.append(("solution hash", tag("code", certificate.solution_hash)))
+    parts = [table(("figure", "value"), lines)]
+    if certificate.violations:
+        found: list[tuple[object, ...]] = [
+            (_label(v.label, family), v.where, f"{number(v.amount)} {v.unit}", v.message)
+            for v in certificate.violations
+        ]
+        parts.append(table(("constraint", "where", "by", "in words"), found, frozenset({2})))
+    return join(*parts)
+
+
+def _label(label: str, family: Family) -> Markup:
+    return tag("b", label, title=family.constraints.get(label))
+
+
+def _verdict_pill(verdict: str) -> str:
+    return "good" if verdict == "valid" else "bad"
+
+
+def _plot(entry: Entry) -> Markup | None:
+    """The archive's plot as a data address, so that the page stays one file and no script in an SVG can run."""
+    path = entry.plot
+    if path is None:
+        return None
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        return tag("p", f"{path.name} can't be read: {error.strerror}", class_="warning")
+    if len(data) > LARGEST_PLOT:
+        return tag("p", f"{path.name} ({len(data) / 2**20:.0f} MiB) is too large to embed.", class_="muted")
+    source = f"data:{_TYPES[path.suffix.lower()]};base64,{base64.b64encode(data).decode()}"
+    return tag("img", class_="plot", src=source, alt=f"plot of the mapping: {path.name}", loading="lazy")
+
+
+def _provenance(entry: Entry, result: Result) -> Markup:
+    lines: list[tuple[object, ...]] = [
+        ("archive", tag("code", entry.path)),
+        ("instance hash", tag("code", result.instance_hash)),
+        *((f"seconds: {name}", f"{seconds:,.3f}") for name, seconds in result.timings.items()),
+        *((name, tag("code", value)) for name, value in flatten(result.provenance)),
+    ]
+    return table(("what", "value"), lines)
+
+
+def flatten(nested: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
+    """(dotted key, text) of every leaf; lists are one leaf, as JSON."""
+    for key, value in nested.items():
+        name = f"{prefix}{key}"
+        if isinstance(value, dict):
+            yield from flatten(value, f"{name}.")
+        else:
+            yield name, value if isinstance(value, str) else json.dumps(value, default=str)
+
+
+def relative(path: Path, root: Path) -> str:
+    """``path`` as seen from ``root``; its own name where it is the root."""
+    return path.name if path == root else str(path.relative_to(root))

@@ -1,0 +1,170 @@
+"""The HTML report: what it shows, that it escapes everything and loads nothing, and half-written archives."""
+
+from __future__ import annotations
+
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from chipmap.instances.ring import RingSolution
+from chipmap.records import InputError
+from chipmap.report.collect import collect
+from chipmap.report.html import best_known, page
+from chipmap.report.html_run import flatten
+from chipmap.report.markup import join, tag
+from chipmap.report.plots_ring import plot
+from chipmap.report.trace_svg import WIDTH, trace_chart
+from tests.report.samples import archived, chain, result
+
+BALANCED, LOPSIDED = (0, 0, 1, 1, 2, 2, 3, 3), (0, 0, 0, 1, 1, 2, 2, 3)
+VOID = {"meta", "img", "br", "link"}
+
+
+class Reader(HTMLParser):
+    """Collects tags and addresses, and fails on tags that don't close."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.stack: list[str] = []
+        self.tags: list[str] = []
+        self.addresses: list[str] = []
+        self.text = ""
+        self.feed(text)
+        assert self.stack == []
+
+    def handle_starttag(self, name: str, attributes: list[tuple[str, str | None]]) -> None:
+        self.tags.append(name)
+        self.addresses += [value or "" for key, value in attributes if key in ("src", "href", "xlink:href")]
+        if name not in VOID:
+            self.stack.append(name)
+
+    def handle_endtag(self, name: str) -> None:
+        if name not in VOID:
+            assert self.stack.pop() == name
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+
+def test_page_shows_every_run(tmp_path: Path) -> None:
+    instance = chain()
+    archived(tmp_path / "one", instance, result(instance, [LOPSIDED, BALANCED], [100_000, 200_000]))
+    archived(tmp_path / "two", instance, result(instance, [LOPSIDED], [150_000], method="ring/greedy"))
+    plot(instance, RingSolution(chips=BALANCED), tmp_path / "one" / "plot.svg")
+    entries = collect(tmp_path)
+    assert [entry.result.method for entry in entries if entry.result] == ["ring/auto", "ring/greedy"]
+    seen = Reader(page(entries, tmp_path))
+    for word in ("ring/chain", "optimal", "bound 100000", "source 1", "T1: slowest chip", "solution hash", "50.00%"):
+        assert word in seen.text, word
+    assert seen.tags.count("svg") == 2 and seen.tags.count("details") == 2
+    assert all(address.startswith(("#run-", "data:image/svg+xml;base64,")) for address in seen.addresses)
+    assert sum(address.startswith("data:") for address in seen.addresses) == 1
+    assert "script" not in seen.tags and "link" not in seen.tags
+
+
+def test_everything_is_escaped(tmp_path: Path) -> None:
+    evil = "<script>alert('x')</script>&\""
+    instance = chain(name=evil)
+    run = result(
+        instance,
+        [BALANCED],
+        [150_000],
+        incumbent_source=evil,
+        notes=(evil,),
+        provenance={evil: evil},
+        termination={"reason": "feasible", "detail": evil},
+        trace=[{"seconds": 0.1, "event": "solution", "value": 200_000, "source": evil}],
+        bounds=[{"value": 5, "source": evil}],
+    )
+    archived(tmp_path / "run", instance, run)
+    seen = Reader(page(collect(tmp_path), tmp_path))
+    assert "script" not in seen.tags
+    assert seen.text.count(evil) >= 7
+
+
+def test_refused_solution_is_shown_with_its_violations(tmp_path: Path) -> None:
+    instance = chain()
+    refused = result(instance, [BALANCED[::-1]], [])
+    assert refused.certificate is not None and not refused.certificate.feasible
+    archived(tmp_path / "run", instance, refused)
+    text = Reader(page(collect(tmp_path), tmp_path)).text
+    assert "The checker refuses this solution" in text
+    assert all(violation.message in text for violation in refused.certificate.violations)
+
+
+def test_infeasibility_is_shown(tmp_path: Path) -> None:
+    instance = chain()
+    reason = {
+        "label": "C4", "resource": "SRAM of chip 3", "demand": 12.0, "limit": 8.0, "unit": "MiB",
+        "message": "the weights need 4 MiB more", "remedies": ["use 5 chips"],
+    }  # fmt: skip
+    run = result(instance, [], [], status="infeasible", infeasibility=[reason], termination={"reason": "infeasible"})
+    archived(tmp_path / "run", instance, run)
+    text = Reader(page(collect(tmp_path), tmp_path)).text
+    assert "the weights need 4 MiB more" in text and "use 5 chips" in text and "SRAM of chip 3" in text
+
+
+def test_half_written_archives_are_listed_and_not_read(tmp_path: Path) -> None:
+    instance = chain()
+    archived(tmp_path / "whole", instance, result(instance, [BALANCED], []))
+    archived(tmp_path / "cut", instance, result(instance, [LOPSIDED], [])).rename(tmp_path / "cut.partial")
+    damaged = archived(tmp_path / "damaged", instance, result(instance, [LOPSIDED], []))
+    (damaged / "result.json").write_bytes((damaged / "result.json").read_bytes()[:100])
+    entries = collect(tmp_path)
+    assert [entry.path.name for entry in entries if entry.result] == ["whole"]
+    assert {entry.path.name for entry in entries if entry.problem} == {"cut.partial", "damaged"}
+    assert "cut.partial" in Reader(page(entries, tmp_path)).text
+
+
+def test_collect_wants_a_directory_with_archives(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no directory"):
+        collect(tmp_path / "missing")
+    with pytest.raises(InputError, match="holds no archive"):
+        collect(tmp_path)
+
+
+def test_best_known_joins_the_runs_of_an_instance() -> None:
+    instance = chain()
+    runs = [
+        result(instance, [BALANCED], [100_000]),
+        result(instance, [LOPSIDED], [150_000], method="ring/greedy"),
+        result(chain(name="ring/other"), [BALANCED], []),
+    ]
+    known, other = best_known(runs).values()
+    assert (known.objective, known.bound and known.bound.value, known.gap) == (200_000, 150_000, 0.25)
+    assert other.gap is None and not other.contradiction
+
+
+def test_contradicting_runs_are_called_out(tmp_path: Path) -> None:
+    instance = chain()
+    archived(tmp_path / "one", instance, result(instance, [BALANCED], []))
+    archived(tmp_path / "two", instance, result(instance, [], [200_001]))
+    (known,) = best_known(entry.result for entry in collect(tmp_path) if entry.result).values()
+    assert known.contradiction
+    assert "One of the two is wrong" in Reader(page(collect(tmp_path), tmp_path)).text
+
+
+def test_trace_chart_needs_a_trace() -> None:
+    assert trace_chart(result(chain(), [], []), "us", 1e-5) is None
+
+
+@pytest.mark.parametrize("values", [[0], [200_000], [200_000, 200_000], [9_000_000, 300_000, 200_000]])
+def test_trace_chart_of_any_values(values: list[int]) -> None:
+    trace = [{"seconds": i * 0.7, "event": "solution", "value": v, "source": "s"} for i, v in enumerate(values)]
+    trace += [{"seconds": 0.3, "event": "bound", "value": min(values), "source": "b"}]
+    chart = trace_chart(result(chain(), [BALANCED], [], trace=trace), "us", 1e-5)
+    assert chart is not None
+    places = re.findall(r' (?:c?[xy][12]?)="([^"]*)"', chart)
+    assert places and all(0 <= float(place) <= WIDTH for place in places)
+    assert chart.count("<circle") == len(trace)
+
+
+def test_tags_escape() -> None:
+    assert tag("p", "a<b", title='"x"') == '<p title="&quot;x&quot;">a&lt;b</p>'
+    assert join("a&b", None, tag("b")) == "a&amp;b<b></b>"
+
+
+def test_flatten_names_leaves() -> None:
+    assert list(flatten({"a": {"b": 1, "c": [1, 2]}, "d": "x"})) == [("a.b", "1"), ("a.c", "[1, 2]"), ("d", "x")]
