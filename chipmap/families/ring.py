@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from chipmap.family import Family, Formulation, Method
+from chipmap.family import Family, Formulation, Generator, Method
 
 PAPER = "A Transferable Approach for Partitioning Machine Learning Models on Multi-Chip-Modules, section 3, eq. 1-5"
 
@@ -31,11 +31,13 @@ FAMILY = Family(
         Method("ring/free", "chipmap.methods.ring:free", "exact program over ideals without C3 (a bound)"),
         Method("ring/n1", "chipmap.methods.ring:n1", "exact program over ideals, necessary part of C3 (a bound)"),
         Method("ring/path", "chipmap.methods.ring:path", "exact program over ideals, sufficient part of C3"),
-        Method("ring/mip", "chipmap.methods.ring:mip", "the MIP, by HiGHS or Gurobi"),
-        Method("ring/mip-path", "chipmap.methods.ring:mip_path", "the MIP restricted to the path rule"),
-        Method("ring/cpsat", "chipmap.methods.ring:cpsat", "the CP-SAT model with station windows"),
+        Method("ring/exact", "chipmap.methods.ring:exact", "exact program over ideals, C3 in full: the optimum"),
+        Method("ring/bounds", "chipmap.methods.ring:bounds", "every lower bound that applies, no solution"),
+        Method("ring/mip", "chipmap.methods.ring_models:mip", "the MIP, by HiGHS or Gurobi"),
+        Method("ring/mip-path", "chipmap.methods.ring_models:mip_path", "the MIP restricted to the path rule"),
+        Method("ring/cpsat", "chipmap.methods.ring_models:cpsat", "the CP-SAT model with station windows"),
         Method(
-            "ring/cpsat-cold", "chipmap.methods.ring:cpsat_cold", "the CP-SAT model, no contraction, start or window"
+            "ring/cpsat-cold", "chipmap.methods.ring_models:cpsat_cold", "the CP-SAT model, no contraction, start or window"
         ),
     ),
     default_method="ring/auto",
@@ -45,7 +47,10 @@ FAMILY = Family(
         Formulation("ring/mip-path", "mip", "chipmap.formulations.ring.mip:build", PAPER, {"family": "path"}),
         Formulation("ring/cpsat", "cpsat", "chipmap.formulations.ring.cpsat:build", PAPER),
     ),
-    generators=(),
+    generators=(
+        Generator("bert-large", "chipmap.instances.ring.generators:bert_large", "BERT-large's encoder"),
+        Generator("resnet50", "chipmap.instances.ring.generators:resnet50", "ResNet-50 (and 18, 34, 101, 152)"),
+    ),
     shipped="chipmap.instances.ring.shipped:SHIPPED",
     from_graph="chipmap.instances.ring.from_graph:from_graph",
     plot="chipmap.report.plots_ring:plot",

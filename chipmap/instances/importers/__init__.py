@@ -1,0 +1,65 @@
+"""Readers of published graph formats; :func:`import_graph` finds the right one by looking at the content."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import msgspec
+
+from chipmap.instances.importers import dnn_partitioning, pipedream, piper, traced
+from chipmap.instances.importers.common import ImportedGraph, decode
+from chipmap.records import InputError, read_bytes
+
+__all__ = ["FORMATS", "ImportedGraph", "import_graph"]
+
+Reader = Callable[[bytes, str], ImportedGraph]
+
+#: The formats, with what tells each from the others.
+FORMATS = {
+    "traced": "JSON with nodes that have out_bytes (traced operator graphs)",
+    dnn_partitioning.FORMAT: "JSON with nodes that have fpgaLatency (Tarnawski et al. 2020)",
+    piper.FORMAT: "JSON with nodes that have TMPCs (Tarnawski et al. 2021)",
+    pipedream.FORMAT: "text with forward_compute_time=… on each layer's line (Narayanan et al. 2019)",
+}
+
+
+def import_graph(path: str, data: bytes | None = None) -> ImportedGraph:
+    """The graph in the file at ``path`` (or in ``data``, whose name is then ``path``).
+
+    Raises :class:`InputError` that says where and why a file can't be read, or lists the formats that can.
+    """
+    content = read_bytes(path) if data is None else data
+    content = content.removeprefix(b"\xef\xbb\xbf")
+    return _reader(content, path)(content, path)
+
+
+def _traced(data: bytes, where: str) -> ImportedGraph:
+    return ImportedGraph(traced.read(data, where), None, "traced")
+
+
+_READERS: tuple[tuple[str, Reader], ...] = (
+    ("out_bytes", _traced),
+    ("fpgaLatency", dnn_partitioning.read),
+    ("TMPCs", piper.read),
+)
+
+
+class _Head(msgspec.Struct):
+    nodes: list[msgspec.Raw] | None = None
+
+
+def _reader(data: bytes, where: str) -> Reader:
+    remedy = "Formats that are read: " + "; ".join(f"{name}: {how}" for name, how in FORMATS.items()) + "."
+    if data.lstrip()[:1] != b"{":
+        if pipedream.accepts(data):
+            return pipedream.read
+        raise InputError("no known graph format", where, remedy)
+    nodes = decode(data, _Head, where, remedy).nodes
+    if not nodes:
+        raise InputError("no known graph format: there is no list of nodes, or it is empty", where, remedy)
+    # the first few nodes: a field missing on one of them is then the reader's to report
+    keys = set().union(*(decode(bytes(node), dict[str, msgspec.Raw], f"{where}: nodes", remedy) for node in nodes[:9]))
+    for field, reader in _READERS:
+        if field in keys:
+            return reader
+    raise InputError(f"no known graph format: nodes have {', '.join(sorted(keys)) or 'no fields'}", where, remedy)

@@ -1,0 +1,117 @@
+"""What all readers of published formats share: the result, checked numbers, and the way from edges to tensors."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+import msgspec
+
+from chipmap.instances.graph import Operation, OperationGraph, Tensor
+from chipmap.records import InputError
+
+#: Larger sizes and times are taken for mistakes (a petabyte; eleven days), so that sums stay exact in 64 bits.
+MAX_BYTES = 10**15
+MAX_NS = 10**15
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class ImportedGraph:
+    """A published graph: the operations, their measured times in ns (None: not measured), and where it comes from.
+
+    ``format`` is the name of the reader, ``notes`` says what a user should know about units and about what was left
+    out. ``together`` names groups of computing operations that the format wants on one device.
+    """
+
+    graph: OperationGraph
+    time_ns: tuple[float | None, ...] | None
+    format: str
+    notes: tuple[str, ...] = ()
+    together: tuple[tuple[str, ...], ...] = ()
+
+
+def decode(data: bytes, kind: type[T], where: str, remedy: str) -> T:
+    """``data`` as ``kind``; :class:`InputError` with the JSON path of what is wrong otherwise."""
+    try:
+        return msgspec.json.decode(data, type=kind)
+    except msgspec.ValidationError as error:
+        raise InputError(str(error), where, remedy) from None
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise InputError(f"not valid JSON: {error}", where, "Mend the file at that position.") from None
+    except RecursionError:
+        raise InputError("nested too deeply", where, "A graph is a flat list of nodes and one of edges.") from None
+
+
+def size(value: float, where: str) -> int:
+    """``value`` bytes as a whole number, rounded up; :class:`InputError` if it is no size."""
+    if not 0 <= value <= MAX_BYTES:
+        raise InputError(f"{value} is no size in bytes", where, f"Sizes run from 0 to {MAX_BYTES:.0e} bytes.")
+    return math.ceil(value)
+
+
+def nanoseconds(value: float, unit_ns: float, where: str) -> float:
+    """``value`` times ``unit_ns`` as a time in ns; :class:`InputError` if it is no time."""
+    if not 0 <= value * unit_ns <= MAX_NS:
+        raise InputError(f"{value} is no time", where, f"Times run from 0 to {MAX_NS / unit_ns:.0e} in this unit.")
+    return value * unit_ns
+
+
+def positions(ids: Sequence[int | str], where: str) -> dict[int | str, int]:
+    """The position of each id; :class:`InputError` for an id used twice."""
+    at: dict[int | str, int] = {}
+    for v, key in enumerate(ids):
+        if key in at:
+            raise InputError(f"the id {key!r} is used twice", f"{where}[{v}]", "Ids identify nodes: make them unique.")
+        at[key] = v
+    return at
+
+
+def unique_names(names: Iterable[str], ids: Iterable[int | str]) -> list[str]:
+    """The names, a repeated one with its node's id (and, if that is taken as well, its position) behind it."""
+    seen: set[str] = set()
+    fresh = []
+    for v, (name, key) in enumerate(zip(names, ids, strict=True)):
+        for candidate in (name, f"{name}#{key}", f"{name}#{key}#{v}"):
+            if candidate not in seen:
+                break
+        else:
+            raise InputError(f"the name {name!r} is used several times", "nodes", "Make the names unique.")
+        seen.add(candidate)
+        fresh.append(candidate)
+    return fresh
+
+
+def endpoint(key: int | str, at: dict[int | str, int], where: str) -> int:
+    """The position of node ``key``; :class:`InputError` if there is none."""
+    if key not in at:
+        raise InputError(f"no node has the id {key!r}", where, "Give the node, or remove the edge.")
+    return at[key]
+
+
+def tensors_of_edges(edges: Iterable[tuple[int, int, int]], unread: dict[int, int]) -> tuple[Tensor, ...]:
+    """Tensors of edges (producer, reader, bytes): edges of one producer with equal bytes carry one tensor.
+
+    ``unread`` gives the bytes of what an operation makes and no edge carries.
+    """
+    readers: dict[tuple[int, int], set[int]] = {}
+    for producer, reader, count in edges:
+        readers.setdefault((producer, count), set()).add(reader)
+    for producer, count in unread.items():
+        readers.setdefault((producer, count), set())
+    return tuple(
+        Tensor(producer=producer, readers=tuple(sorted(to)), bytes=count)
+        for (producer, count), to in sorted(readers.items())
+    )
+
+
+def finished(
+    name: str, operations: Sequence[Operation], tensors: Sequence[Tensor], source: str, where: str
+) -> OperationGraph:
+    """The graph, checked."""
+    graph = OperationGraph(name=name, operations=tuple(operations), tensors=tuple(tensors), source=source)
+    graph.check(where)
+    return graph

@@ -1,0 +1,124 @@
+"""Reader of the JSON graphs of *Efficient Algorithms for Device Placement of DNN Graph Operators*.
+
+The format (Tarnawski et al., NeurIPS 2020): ``nodes: [{id, name, fpgaLatency, cpuLatency, size, isBackwardNode,
+supportedOnFpga, colorClass}]`` and ``edges: [{sourceId, destId, cost, size}]``. What the numbers are:
+
+- ``fpgaLatency`` is the time on an accelerator, in ms (the layer graphs repeat the forward times of PipeDream's
+  profiles, which are in ms; the operator graphs' transfer costs are ms at 2 GiB/s). It becomes the measured time.
+- An edge's ``size`` is in bytes (fractions, found on the operator graphs' empty tensors, are rounded up). The format
+  calls it optional: without any, a producer's ``size`` stands in. ``cost`` is a transfer time between an accelerator
+  and its host; a package has no such transfers, and it is ignored.
+- A node's ``size`` is the memory that it takes: output and weights. What exceeds its output counts as its weights.
+- Nodes of one ``colorClass`` must share a device: they become keep-together groups.
+
+A node that takes no time and reads nothing is a constant if it has a size (the weights of the operator graphs) and an
+input if it has none (the token ids of the layer graphs). All others compute, those without time as well, since they
+carry tensors. Backward nodes are left out: on a one-directional ring the
+gradients have no way back.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from pathlib import PurePath
+
+import msgspec
+
+from chipmap.instances.graph import Operation, Role
+from chipmap.instances.importers.common import (
+    ImportedGraph,
+    decode,
+    endpoint,
+    finished,
+    nanoseconds,
+    positions,
+    size,
+    tensors_of_edges,
+    unique_names,
+)
+from chipmap.records import InputError
+
+FORMAT = "dnn-partitioning"
+_NS_PER_MS = 1e6
+_REMEDY = "A node has at least id, fpgaLatency and size; an edge sourceId and destId."
+
+
+class _Node(msgspec.Struct, frozen=True):
+    id: int
+    fpgaLatency: float  # noqa: N815 (the format's own names)
+    size: float
+    name: str | None = None
+    isBackwardNode: bool | int = False  # noqa: N815
+    colorClass: int | None = None  # noqa: N815
+
+
+class _Edge(msgspec.Struct, frozen=True):
+    sourceId: int  # noqa: N815
+    destId: int  # noqa: N815
+    size: float | None = None
+
+
+class _File(msgspec.Struct, frozen=True):
+    nodes: list[_Node]
+    edges: list[_Edge]
+
+
+def read(data: bytes, where: str) -> ImportedGraph:
+    """The forward nodes of the graph; :class:`InputError` with the JSON path of what is wrong."""
+    file = decode(data, _File, where, _REMEDY)
+    at = positions([node.id for node in file.nodes], f"{where}: nodes")
+    for i, edge in enumerate(file.edges):
+        endpoint(edge.sourceId, at, f"{where}: edges[{i}].sourceId")
+        endpoint(edge.destId, at, f"{where}: edges[{i}].destId")
+    nodes = [node for node in file.nodes if not node.isBackwardNode]
+    if not nodes:
+        raise InputError("no node belongs to the forward pass", f"{where}: nodes", "Clear isBackwardNode.")
+    kept = {node.id: v for v, node in enumerate(nodes)}
+    edges = _edges(file, kept, where)
+    made: dict[int, int] = defaultdict(int)
+    for u, _, count in edges:
+        made[u] = max(made[u], count)
+    reading = {v for _, v, _ in edges}
+    names = unique_names((node.name or f"node{node.id}" for node in nodes), (node.id for node in nodes))
+    operations, times = [], []
+    for v, (node, name) in enumerate(zip(nodes, names, strict=True)):
+        here = f"{where}: nodes[{at[node.id]}]"
+        time = nanoseconds(node.fpgaLatency, _NS_PER_MS, f"{here}.fpgaLatency")
+        taken = size(node.size, f"{here}.size")
+        role: Role = "compute" if time or v in reading else "constant" if taken else "input"
+        weights = max(0, taken - made[v]) if role == "compute" else 0
+        kind = name.rstrip("0123456789_") or name
+        operations.append(Operation(name=name, kind=kind, role=role, weight_bytes=weights))
+        times.append(time if role == "compute" else None)
+    graph = finished(PurePath(where).stem, operations, tensors_of_edges(edges, {}), "dnn-partitioning", where)
+    return ImportedGraph(graph, tuple(times), FORMAT, _notes(file, nodes), _groups(nodes, operations))
+
+
+def _edges(file: _File, kept: dict[int, int], where: str) -> list[tuple[int, int, int]]:
+    known = any(edge.size is not None for edge in file.edges)
+    nodes = {node.id: node for node in file.nodes}
+    edges = []
+    for i, edge in enumerate(file.edges):
+        if edge.sourceId in kept and edge.destId in kept:
+            count = edge.size if known else nodes[edge.sourceId].size
+            if count is None:
+                raise InputError("size is missing", f"{where}: edges[{i}]", "Give it for all edges or for none.")
+            edges.append((kept[edge.sourceId], kept[edge.destId], size(count, f"{where}: edges[{i}].size")))
+    return edges
+
+
+def _groups(nodes: list[_Node], operations: list[Operation]) -> tuple[tuple[str, ...], ...]:
+    groups: dict[int, list[str]] = {}
+    for node, operation in zip(nodes, operations, strict=True):
+        if node.colorClass is not None and operation.role == "compute":
+            groups.setdefault(node.colorClass, []).append(operation.name)
+    return tuple(tuple(group) for _, group in sorted(groups.items()) if len(group) > 1)
+
+
+def _notes(file: _File, nodes: list[_Node]) -> tuple[str, ...]:
+    notes = ["fpgaLatency (ms) is the measured time; transfer costs are recomputed from bytes and the package's links"]
+    if file.edges and all(edge.size is None for edge in file.edges):
+        notes.append("edges give no size: a tensor has the size of the node that makes it")
+    if len(nodes) < len(file.nodes):
+        notes.append(f"{len(file.nodes) - len(nodes)} backward nodes left out")
+    return tuple(notes)

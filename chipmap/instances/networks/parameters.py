@@ -1,0 +1,29 @@
+"""The types of generators' parameters: their ranges are checked when a generator is called by name."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import msgspec
+
+from chipmap.records import InputError
+
+#: How often a part repeats.
+Count = Annotated[int, msgspec.Meta(ge=1, le=1000)]
+#: Length of a dimension.
+Size = Annotated[int, msgspec.Meta(ge=1, le=1_000_000)]
+#: Bytes of a number.
+WordBytes = Annotated[int, msgspec.Meta(ge=1, le=16)]
+Seed = Annotated[int, msgspec.Meta(ge=0, le=2**32 - 1)]
+Share = Annotated[float, msgspec.Meta(ge=0, le=1)]
+
+
+def require(holds: bool, what: str, where: str, remedy: str) -> None:
+    """Raise :class:`InputError` unless ``holds``."""
+    if not holds:
+        raise InputError(what, where, remedy)
+
+
+def require_divisible(name: str, value: Any, by: str, divisor: Any) -> None:
+    """Raise :class:`InputError` unless ``divisor`` divides ``value``."""
+    require(value % divisor == 0, f"is {value}, not a multiple of {by} = {divisor}", name, f"Change {name} or {by}.")

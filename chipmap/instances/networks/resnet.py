@@ -1,0 +1,68 @@
+"""ResNet: convolutional networks with identity shortcuts.
+
+Source: He et al., *Deep Residual Learning for Image Recognition*, 2016 (table 1), in the usual variant whose
+bottlenecks stride in their 3 × 3 convolution.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from chipmap.instances.graph import OperationGraph
+from chipmap.instances.networks.builder import Network, Value
+from chipmap.instances.networks.convolution import batch_norm, classifier, convolution, max_pool, relu
+from chipmap.instances.networks.parameters import Size, WordBytes
+
+#: Blocks per stage; from 50 layers on they are bottlenecks.
+STAGES = {18: (2, 2, 2, 2), 34: (3, 4, 6, 3), 50: (3, 4, 6, 3), 101: (3, 4, 23, 3), 152: (3, 8, 36, 3)}
+
+
+def resnet(
+    *,
+    depth: Literal[18, 34, 50, 101, 152] = 50,
+    image: Size = 224,
+    batch: Size = 1,
+    classes: Size = 1000,
+    word_bytes: WordBytes = 2,
+) -> OperationGraph:
+    """ResNet of ``depth`` layers on ``image`` × ``image`` pixels.
+
+    A basic block is two 3 × 3 convolutions, a bottleneck 1 × 1, 3 × 3, 1 × 1 (four times as wide at its end), each with
+    a batch norm; then the sum with the shortcut (a 1 × 1 convolution with batch norm where the shape changes) and ReLU.
+    """
+    net = Network(f"resnet{depth}", word_bytes, "He et al. 2016, exported operator by operator")
+    x = net.input("image", (batch, 3, image, image))
+    with net.scope("stem"):
+        x = _unit(net, x, 64, 7, 2, name="")
+        x = max_pool(net, relu(net, x))
+    block = _basic if depth < 50 else _bottleneck
+    for stage, blocks in enumerate(STAGES[depth]):
+        for i in range(blocks):
+            with net.scope(f"stage.{stage}.block.{i}"):
+                x = block(net, x, 64 * 2**stage, 2 if stage and not i else 1)
+    return net.graph(classifier(net, x, classes))
+
+
+def _unit(net: Network, x: Value, channels: int, kernel: int, stride: int = 1, *, name: str) -> Value:
+    """Convolution and batch norm."""
+    y = convolution(net, x, channels, kernel, stride, name=f"conv{name}")
+    return batch_norm(net, y, name=f"norm{name}")
+
+
+def _basic(net: Network, x: Value, channels: int, stride: int) -> Value:
+    y = relu(net, _unit(net, x, channels, 3, stride, name="1"))
+    y = _unit(net, y, channels, 3, name="2")
+    return relu(net, net.elementwise("add", y, _shortcut(net, x, channels, stride)))
+
+
+def _bottleneck(net: Network, x: Value, channels: int, stride: int) -> Value:
+    y = relu(net, _unit(net, x, channels, 1, name="1"))
+    y = relu(net, _unit(net, y, channels, 3, stride, name="2"))
+    y = _unit(net, y, 4 * channels, 1, name="3")
+    return relu(net, net.elementwise("add", y, _shortcut(net, x, 4 * channels, stride)))
+
+
+def _shortcut(net: Network, x: Value, channels: int, stride: int) -> Value:
+    if stride == 1 and x.shape[1] == channels:
+        return x
+    return _unit(net, x, channels, 1, stride, name="_shortcut")

@@ -1,0 +1,94 @@
+"""The parts of transformer networks, as core ATen operators (eager attention, dropout kept as a copy)."""
+
+from __future__ import annotations
+
+from chipmap.instances.networks.builder import INDEX_BYTES, Network, Value
+
+
+def linear(net: Network, x: Value, features: int, *, name: str) -> Value:
+    """x · Wᵀ + b for x [..., k]: the weight is transposed, the batch dimensions are flattened around one addmm."""
+    with net.scope(name):
+        weight = net.parameter("weight", features, x.shape[-1])
+        bias = net.parameter("bias", features)
+        transposed = net.view("permute", weight, (x.shape[-1], features))
+        return flat_product(net, x, transposed, bias)
+
+
+def flat_product(net: Network, x: Value, weight: Value, bias: Value | None = None, copy: bool = False) -> Value:
+    """x [..., k] · weight [k, n] (+ bias) as one product of matrices, with a view before and after if x isn't one."""
+    kind = "mm" if bias is None else "addmm"
+    if len(x.shape) == 2:
+        return net.product(kind, x, weight, bias, copy)
+    rows = x.elements // x.shape[-1]
+    y = net.product(kind, net.view("view", x, (rows, x.shape[-1])), weight, bias, copy)
+    return net.view("view", y, (*x.shape[:-1], weight.shape[-1]))
+
+
+def layer_norm(net: Network, x: Value, *, name: str) -> Value:
+    """Normalisation over the last dimension; mean and reciprocal deviation are made too and nothing reads them."""
+    with net.scope(name):
+        reads = (x, net.parameter("weight", x.shape[-1]), net.parameter("bias", x.shape[-1]))
+        rows = x.elements // x.shape[-1]
+        y = net.op("native_layer_norm", *reads, shape=x.shape, unread=((rows, net.word_bytes),) * 2)
+        return net.view("getitem", y, x.shape)
+
+
+def embedding(net: Network, ids: Value, table: Value) -> Value:
+    """The rows of ``table`` [n, k] that ``ids`` names."""
+    return net.op("embedding", table, ids, shape=(*ids.shape, table.shape[-1]))
+
+
+def split_heads(net: Network, x: Value, heads: int) -> Value:
+    """[b, s, k] as [b, heads, s, k / heads]."""
+    batch, sequence, width = x.shape
+    apart = net.view("view", x, (batch, sequence, heads, width // heads))
+    return net.view("permute", apart, (batch, heads, sequence, width // heads))
+
+
+def attention(net: Network, query: Value, key: Value, value: Value, mask: Value) -> Value:
+    """softmax(query · keyᵀ · scale + mask) · value for operands [b, h, s, d]; the result is [b, s, h · d]."""
+    batch, heads, sequence, width = query.shape
+    transposed = net.view("permute", key, (batch, heads, width, key.shape[2]))
+    scores = _batched(net, query, transposed)
+    scores = net.elementwise("mul", scores)
+    scores = net.elementwise("add", scores, mask)
+    weights = net.elementwise("_softmax", scores)
+    weights = net.elementwise("clone", weights)
+    mixed = _batched(net, weights, value)
+    swapped = net.view("permute", mixed, (batch, sequence, heads, width))
+    packed = net.elementwise("clone", swapped)
+    return net.view("view", packed, (batch, sequence, heads * width))
+
+
+def _batched(net: Network, a: Value, b: Value) -> Value:
+    """a [b, h, m, k] · b [b, h, k, n] as one batched product, with the views around it."""
+    flat = []
+    for x in (a, b):
+        wide = net.view("expand", x, x.shape)
+        flat.append(net.view("view", wide, (x.shape[0] * x.shape[1], *x.shape[2:])))
+    y = net.product("bmm", flat[0], flat[1])
+    return net.view("view", y, (*a.shape[:-1], b.shape[-1]))
+
+
+def positions(net: Network, sequence: int) -> Value:
+    """0, 1, …, sequence - 1, shifted by the length of an (empty) cache."""
+    counted = net.op("arange", shape=(sequence,), word_bytes=INDEX_BYTES)
+    return net.op("add", counted, shape=(sequence,), word_bytes=INDEX_BYTES)
+
+
+def along(net: Network, ids: Value, axis: int) -> Value:
+    """Positions [s] as [1, 1, s, 1] (axis 2) or [1, 1, 1, s] (axis 3), one view per dimension."""
+    (length,) = ids.shape
+    shapes: list[tuple[int, ...]] = [(1, length), (1, 1, length)]
+    shapes.append((1, 1, length, 1) if axis == 2 else (1, 1, 1, length))
+    for shape in shapes:
+        ids = net.view("unsqueeze", ids, shape)
+    return ids
+
+
+def additive_mask(net: Network, allowed: Value, batch: int, sequence: int) -> Value:
+    """0 where ``allowed`` is true and the least number elsewhere: [b, 1, s, s]."""
+    wide = net.view("expand", allowed, (batch, 1, sequence, sequence))
+    zero = net.op("full", shape=())
+    least = net.op("scalar_tensor", shape=())
+    return net.op("where", wide, zero, least, shape=wide.shape)

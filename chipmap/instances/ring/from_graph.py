@@ -1,0 +1,32 @@
+"""From a published graph to a ring instance."""
+
+from __future__ import annotations
+
+from chipmap.instances.importers import ImportedGraph
+from chipmap.instances.ring.instance import Label, RingInstance
+
+#: Formats measured on devices with gigabytes of memory, mostly for whole training batches: the SRAM of a chip says
+#: nothing about their tensors, so that C4 is off unless it is asked for.
+PROFILES = frozenset({"pipedream", "dnn-partitioning", "piper"})
+
+
+def from_graph(imported: ImportedGraph, name: str) -> RingInstance:
+    """The instance of ``imported`` on the default package (36 chips), with its measured times and groups.
+
+    All constraints are in force, except C4 for profiles; ``notes`` says so.
+    """
+    constraints: tuple[Label, ...] = ("C1", "C2", "C3", "C4")
+    notes = imported.notes
+    if imported.format in PROFILES:
+        constraints = ("C1", "C2", "C3")
+        notes = (*notes, "C4 (memory) is off, since the tensors are not those of a chip with SRAM")
+    instance = RingInstance.make(
+        name=name,
+        graph=imported.graph,
+        constraints=constraints,
+        time_ns=imported.time_ns,
+        together=imported.together,
+        notes="; ".join(notes),
+    )
+    instance.check()
+    return instance
