@@ -123,6 +123,13 @@ def _extend(
 
 
 @njit(cache=True)
+def _longer(array: Any, room: int) -> Any:
+    longer = np.empty(room, dtype=array.dtype)
+    longer[: len(array)] = array
+    return longer
+
+
+@njit(cache=True)
 def sweep(
     words: Any,
     first: Any,
@@ -149,17 +156,21 @@ def sweep(
     upper: int,
     chips: int,
     may_skip: bool,
+    collect: int,
+    start: int,
+    stop: int,
+    best: Any,
+    parent: Any,
 ) -> Any:
-    """best [m, chips + 1] (value of the best chain of exactly k blocks to each ideal), parent alike, pairs visited.
+    """From each ideal I of [start, stop), visit the ideals J above it while the block stays within the limits.
 
-    From each ideal I in order of size, a breadth-first walk over the steps visits the ideals J above it while the
-    block's work (and weights) stay within the limits; each J relaxes best[J, k + 1] by max(best[I, k], cost(I, J)).
+    With ``collect`` 0, each admissible pair relaxes best[J, k + 1] (value of the best chain of exactly k blocks to J,
+    [m, chips + 1]) by max(best[I, k], cost(I, J)), and parent [m, chips + 1] remembers I. Otherwise the pairs are
+    kept, at most ``collect`` of them. Returns the number of pairs (-1: more than ``collect``), and for collected
+    pairs how many there are per ideal [stop - start], their target, cost and chips allowed.
     """
     m, width = words.shape
     n = len(ticks)
-    best = np.full((m, chips + 1), INFINITE, dtype=np.int64)
-    parent = np.full((m, chips + 1), -1, dtype=np.int32)
-    best[0, 0] = 0
     seen = np.full(m, -1, dtype=np.int32)
     queue = np.empty(m, dtype=np.int32)
     work = np.empty(m, dtype=np.int64)
@@ -170,8 +181,13 @@ def sweep(
     between = np.zeros((n, width), dtype=np.uint64)
     track = mode == 1 or sram >= 0
     pairs = 0
-    for i in range(m):
-        if may_skip:
+    pair_count = np.zeros(stop - start, dtype=np.int64)
+    room = min(collect, 1 << 16)
+    pair_target = np.empty(room, dtype=np.int32)
+    pair_cost = np.empty(room, dtype=np.int64)
+    pair_chips = np.empty(room, dtype=np.uint64)
+    for i in range(start, stop):
+        if may_skip and not collect:
             idle = 2 * cut[i] if mode == 2 else cut[i] if mode == 0 else 0
             for k in range(chips):
                 value = max(best[i, k], idle)
@@ -183,7 +199,7 @@ def sweep(
             if best[i, k] < INFINITE:
                 low = k
                 break
-        if low == chips:
+        if low == chips and not collect:
             continue
         inside = words[i]
         count = 0
@@ -227,9 +243,8 @@ def sweep(
                         made,
                         totals[tail],
                     )
+                here = tail
                 tail += 1
-                pairs += 1
-                here = tail - 1
                 if mode == 0:
                     cost = max(work[here], cut[j])
                 elif mode == 1:
@@ -242,10 +257,23 @@ def sweep(
                     continue
                 if rule != 0 and not _obeys(rule, words[j], crossing, count, between):
                     continue
+                if collect:
+                    if pairs == collect:
+                        return -1, pair_count, pair_target, pair_cost, pair_chips
+                    if pairs == room:
+                        room = min(collect, 2 * room)
+                        pair_target = _longer(pair_target, room)
+                        pair_cost = _longer(pair_cost, room)
+                        pair_chips = _longer(pair_chips, room)
+                    pair_target[pairs], pair_cost[pairs], pair_chips[pairs] = j, cost, chip_set
+                    pairs += 1
+                    pair_count[i - start] += 1
+                    continue
+                pairs += 1
                 for k in range(low, chips):
                     value = max(best[i, k], cost)
                     if value < best[j, k + 1] and (chip_set >> np.uint64(k & 63)) & ONE != 0:
                         best[j, k + 1] = value
                         parent[j, k + 1] = i
             head += 1
-    return best, parent, pairs
+    return pairs, pair_count, pair_target[:pairs], pair_cost[:pairs], pair_chips[:pairs]

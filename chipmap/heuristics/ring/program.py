@@ -20,14 +20,16 @@ orders) a program is a restriction: its mappings count, its value is no bound.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Literal
+from itertools import pairwise
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from chipmap.heuristics.ring.ideals import FlowGraph, IdealFamily, flow_graph, to_words
-from chipmap.heuristics.ring.kernel import INFINITE, sweep
+from chipmap.heuristics.ring.ideals import FlowGraph, IdealFamily, bits, flow_graph, to_words
+from chipmap.heuristics.ring.kernel import INFINITE, cut_ticks, sweep
 from chipmap.instances.ring.costs import RingProblem
 
 Rule = Literal["free", "n1", "path"]
@@ -35,6 +37,13 @@ RULES: dict[Rule, int] = {"free": 0, "n1": 1, "path": 2}
 MODES = {"period": 0, "sum": 1, "sum_forward": 2}
 #: Chips are bits of one word where pins or forbidden chips are in force.
 MAX_CHIPS_WITH_PINS = 64
+#: Ideals per compiled sweep.
+CHUNK = 256
+Checkpoint = Callable[[], None]
+
+
+def _go_on() -> None:
+    """No deadline."""
 
 
 @dataclass(frozen=True)
@@ -47,6 +56,16 @@ class ProgramResult:
     value: int | None
     chips: tuple[int, ...] | None
     pairs: int
+
+
+@dataclass(frozen=True, eq=False)
+class Pairs:
+    """Pairs (i, j) of ideals, by i: positions ``first[i]`` to ``first[i + 1]`` hold j, the cost, the chips allowed."""
+
+    first: NDArray[np.int64]
+    target: NDArray[np.int32]
+    cost: NDArray[np.int64]
+    chips: NDArray[np.uint64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,62 +101,93 @@ class Programs:
         self.graph = graph or flow_graph(problem)
         self._tables = _tables(problem, self.graph)
 
-    def solve(self, rule: Rule, ideals: IdealFamily, upper: int | None = None) -> ProgramResult:
-        """The best chain with value <= ``upper`` (ticks; None: any), by one compiled sweep over ``ideals``."""
-        problem, tables = self.problem, self._tables
-        chips = min(problem.chips, self.graph.n) if problem.has("C2") else problem.chips
-        cut = self._cuts(ideals)
-        best, parent, pairs = sweep(
-            ideals.words,
-            ideals.first,
-            ideals.added,
-            ideals.target,
-            cut,
-            tables.ticks,
-            tables.weights,
-            tables.producers,
-            tables.ancestors,
-            tables.descendants,
-            tables.allowed,
-            tables.storage_producer,
-            tables.storage_readers,
-            tables.storage_ticks,
-            tables.storage_bytes,
-            tables.read_first,
-            tables.reads,
-            tables.made_first,
-            tables.made,
-            RULES[rule if problem.has("C3") else "free"],
-            MODES[problem.cost_mode],
-            problem.sram_bytes if problem.has("C4") else -1,
-            INFINITE - 1 if upper is None else int(upper),
-            chips,
-            not problem.has("C2"),
-        )
+    def solve(
+        self, rule: Rule, ideals: IdealFamily, upper: int | None = None, checkpoint: Checkpoint = _go_on
+    ) -> ProgramResult:
+        """The best chain with value <= ``upper`` (ticks; None: any). ``checkpoint`` is called now and then."""
+        best = np.full((len(ideals), self.blocks + 1), INFINITE, dtype=np.int64)
+        parent = np.full((len(ideals), self.blocks + 1), -1, dtype=np.int32)
+        best[0, 0] = 0
+        pairs = 0
+        for part in self._sweeps(rule, ideals, upper, 0, best, parent):
+            pairs += part[0]
+            checkpoint()
         row = best[-1]
         k = int(np.argmin(row))
         if row[k] >= INFINITE:
-            return ProgramResult(None, None, int(pairs))
-        return ProgramResult(int(row[k]), self._chips(ideals, parent, k), int(pairs))
+            return ProgramResult(None, None, pairs)
+        chain = [len(ideals) - 1]
+        for blocks in range(k, 0, -1):
+            chain.append(int(parent[chain[-1], blocks]))
+        return ProgramResult(int(row[k]), self.mapping(ideals, chain[::-1]), pairs)
 
-    def _cuts(self, ideals: IdealFamily) -> NDArray[np.int64]:
-        """Ticks on the link behind each ideal: the storages made inside with a reader outside."""
-        from chipmap.heuristics.ring.kernel import cut_ticks
+    def pairs(
+        self, rule: Rule, ideals: IdealFamily, upper: int, limit: int = 20_000_000, checkpoint: Checkpoint = _go_on
+    ) -> Pairs | None:
+        """All pairs of ``ideals`` that obey ``rule`` at a cost of at most ``upper``; None beyond ``limit`` of them."""
+        nothing = np.full((len(ideals), self.blocks + 1), INFINITE, dtype=np.int64)
+        parts = []
+        for part in self._sweeps(rule, ideals, upper, limit, nothing, nothing.astype(np.int32)):
+            limit -= part[0]
+            if part[0] < 0 or limit <= 0:
+                return None
+            parts.append(part[1:])
+            checkpoint()
+        counts, target, cost, chips = (np.concatenate(column) for column in zip(*parts, strict=True))
+        return Pairs(np.concatenate(([0], np.cumsum(counts))), target, cost, chips)
 
-        tables = self._tables
-        return cut_ticks(ideals.words, tables.storage_producer, tables.storage_readers, tables.storage_ticks)
-
-    def _chips(self, ideals: IdealFamily, parent: NDArray[np.int32], blocks: int) -> tuple[int, ...]:
+    def mapping(self, ideals: IdealFamily, chain: list[int]) -> tuple[int, ...]:
+        """The chip of each operation (-1 where not computing) in the chain of ideals, from first to last."""
         chips = [-1] * self.problem.n
-        j = len(ideals) - 1
-        for chip in range(blocks - 1, -1, -1):
-            i = int(parent[j, chip + 1])
-            block = ideals.masks[j] & ~ideals.masks[i]
-            for v, operation in enumerate(self.graph.operation):
-                if block >> v & 1:
-                    chips[operation] = chip
-            j = i
+        for chip, (i, j) in enumerate(pairwise(chain)):
+            for v in bits(ideals.masks[j] & ~ideals.masks[i]):
+                chips[self.graph.operation[v]] = chip
         return tuple(chips)
+
+    @property
+    def blocks(self) -> int:
+        """The most blocks that a chain may have: the chips, or without empty chips at most one per operation."""
+        return min(self.problem.chips, self.graph.n) if self.problem.has("C2") else self.problem.chips
+
+    def _sweeps(
+        self, rule: Rule, ideals: IdealFamily, upper: int | None, collect: int, best: Any, parent: Any
+    ) -> Iterator[Any]:
+        """Compiled sweeps over the ideals, some hundred at a time, so that a deadline is noticed in between."""
+        problem, tables = self.problem, self._tables
+        cut = cut_ticks(ideals.words, tables.storage_producer, tables.storage_readers, tables.storage_ticks)
+        for start in range(0, len(ideals), CHUNK):
+            yield sweep(
+                ideals.words,
+                ideals.first,
+                ideals.added,
+                ideals.target,
+                cut,
+                tables.ticks,
+                tables.weights,
+                tables.producers,
+                tables.ancestors,
+                tables.descendants,
+                tables.allowed,
+                tables.storage_producer,
+                tables.storage_readers,
+                tables.storage_ticks,
+                tables.storage_bytes,
+                tables.read_first,
+                tables.reads,
+                tables.made_first,
+                tables.made,
+                RULES[rule if problem.has("C3") else "free"],
+                MODES[problem.cost_mode],
+                problem.sram_bytes if problem.has("C4") else -1,
+                int(INFINITE) - 1 if upper is None else int(upper),
+                self.blocks,
+                not problem.has("C2"),
+                collect,
+                start,
+                min(len(ideals), start + CHUNK),
+                best,
+                parent,
+            )
 
 
 def _tables(problem: RingProblem, graph: FlowGraph) -> _Tables:
