@@ -1,0 +1,44 @@
+"""The solvers, on one contract: a :class:`~chipmap.solvers.outcome.SolveRequest` in, an Outcome out.
+
+Importing this package imports no solver; each is imported when it is first asked to solve.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+from chipmap.family import Model
+from chipmap.records import InputError
+from chipmap.solvers.availability import KINDS, require
+from chipmap.solvers.outcome import Outcome, SolveRequest
+
+__all__ = ["infeasible_labels", "solve_model"]
+
+
+def solve_model(model: Model, request: SolveRequest, solver: str | None = None) -> Outcome:
+    """Solve ``model`` with ``solver`` (default: HiGHS for a ``mip``, CP-SAT for a ``cpsat`` model).
+
+    ``outcome.objective`` and ``bound`` are of the minimised objective; a maximised one is negated. Raises
+    :class:`InputError` for a solver that doesn't take this kind of model, :class:`SolverUnavailableError` for one that
+    is missing, has no licence, or is known to be wrong.
+    """
+    outcome: Outcome = _adapter(model, solver).solve(model, request)
+    return outcome
+
+
+def infeasible_labels(model: Model, request: SolveRequest, solver: str | None = None) -> tuple[str, ...]:
+    """Labels of constraints that can't hold together in an infeasible ``model``; () when none were found in time."""
+    labels: tuple[str, ...] = _adapter(model, solver).infeasible_labels(model, request)
+    return labels
+
+
+def _adapter(model: Model, solver: str | None) -> Any:
+    fitting = [name for name, kinds in KINDS.items() if model.kind in kinds]
+    name = solver or fitting[0]
+    require(name)
+    if name not in fitting:
+        raise InputError(
+            f"solver {name!r} doesn't take a {model.kind} model", "--solver", f"Choose from: {', '.join(fitting)}."
+        )
+    return import_module(f"chipmap.solvers.{name}")

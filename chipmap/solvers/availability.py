@@ -1,0 +1,156 @@
+"""Which solvers are here, in which version, under which licence, and what each of them can do.
+
+Versions come from the installed packages' metadata, so that asking imports no solver (only Gurobi's licence does).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from importlib.metadata import PackageNotFoundError, version
+
+from packaging.version import Version
+
+from chipmap.records import InputError, SolverUnavailableError
+
+#: Variables or constraints that the licence in Gurobi's pip package allows.
+GUROBI_FREE_SIZE = 2000
+GUROBI_REMEDY = "Get a licence at gurobi.com (free for academics: gurobi.com/academia), or use --solver highs."
+
+#: Solver -> its package.
+PACKAGES = {"highs": "highspy", "gurobi": "gurobipy", "cpsat": "ortools"}
+#: Solver -> kinds of model that it takes.
+KINDS = {"highs": ("mip",), "gurobi": ("mip",), "cpsat": ("cpsat",)}
+#: Solver -> what it can do; the unit of the deterministic work limit is in brackets.
+FEATURES = {
+    "highs": ("warm start", "seed", "work limit (nodes)", "infeasible set"),
+    "gurobi": ("warm start", "seed", "work limit (Gurobi work units)", "infeasible set"),
+    "cpsat": ("warm start", "seed", "work limit (deterministic seconds)", "infeasible set (by assumptions)"),
+}
+
+
+@dataclass(frozen=True)
+class KnownBad:
+    """Versions of a package, from ``first`` on (below ``until``), that must not be used, and why."""
+
+    package: str
+    first: str
+    why: str
+    remedy: str
+    solver: str | None = None
+    together_with: str | None = None
+
+    def applies(self) -> bool:
+        """Whether such a version is installed (beside ``together_with``, where that is needed)."""
+        installed = package_version(self.package)
+        partner = self.together_with is None or package_version(self.together_with) is not None
+        return installed is not None and partner and Version(installed) >= Version(self.first)
+
+
+KNOWN_BAD = (
+    KnownBad("highspy", "1.14", "returns wrong optima", "pip install 'highspy>=1.12,<1.14'", solver="highs"),
+    KnownBad(
+        "highspy",
+        "1.15",
+        "can't be imported in one process with ortools (both ship libhighs.so.1)",
+        "pip install 'highspy>=1.12,<1.14'",
+        solver="cpsat",
+        together_with="ortools",
+    ),
+    KnownBad("cvxpy", "1.9.2", "asks for a highspy that returns wrong optima", "pip install 'cvxpy>=1.8,<1.9.2'"),
+)
+
+
+@dataclass(frozen=True)
+class SolverStatus:
+    """One solver: its package and version (None: not installed), licence, and ``problem`` ("" when it is usable)."""
+
+    name: str
+    package: str
+    version: str | None
+    licence: str
+    problem: str
+    kinds: tuple[str, ...]
+    features: tuple[str, ...]
+
+    @property
+    def usable(self) -> bool:
+        """Whether :func:`require` would accept it."""
+        return not self.problem
+
+
+def package_version(package: str) -> str | None:
+    """The installed version of a package, or None."""
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None
+
+
+def availability() -> tuple[SolverStatus, ...]:
+    """The status of every solver that chipmap knows, in a fixed order."""
+    return tuple(
+        SolverStatus(
+            name=name,
+            package=package,
+            version=package_version(package),
+            licence=_licence(name),
+            problem=_problem(name),
+            kinds=KINDS[name],
+            features=FEATURES[name],
+        )
+        for name, package in PACKAGES.items()
+    )
+
+
+def known_bad() -> Iterator[KnownBad]:
+    """The known-bad versions that are installed here."""
+    return (bad for bad in KNOWN_BAD if bad.applies())
+
+
+def require(name: str) -> None:
+    """Raise :class:`SolverUnavailableError`, in one sentence with its remedy, unless the solver can be used.
+
+    Gurobi's licence is not looked at: it may depend on the model's size. :class:`InputError` for an unknown name.
+    """
+    if name not in PACKAGES:
+        raise InputError(f"no solver is called {name!r}", "--solver", f"Choose from: {', '.join(PACKAGES)}.")
+    problem = _problem(name)
+    if problem:
+        raise SolverUnavailableError(problem)
+
+
+@lru_cache(maxsize=1)
+def gurobi_licence() -> str:
+    """``"full"``, ``"limited"`` (that of the pip package) or ``"none"``: found by trying, without printing."""
+    import gurobipy
+
+    try:
+        with gurobipy.Env(empty=True) as env:
+            env.setParam("OutputFlag", 0)
+            env.start()
+            with gurobipy.Model(env=env) as model:
+                model.addMVar(GUROBI_FREE_SIZE + 1)
+                model.optimize()
+    except gurobipy.GurobiError as error:
+        return "limited" if error.errno == gurobipy.GRB.Error.SIZE_LIMIT_EXCEEDED else "none"
+    return "full"
+
+
+def _licence(name: str) -> str:
+    if name != "gurobi" or package_version("gurobipy") is None:
+        return {"highs": "MIT", "cpsat": "Apache-2.0"}.get(name, "commercial")
+    limited = f"limited (pip): {GUROBI_FREE_SIZE:,} variables or {GUROBI_FREE_SIZE:,} constraints"
+    return {"full": "full", "limited": limited, "none": "none"}[gurobi_licence()]
+
+
+def _problem(name: str) -> str:
+    package = PACKAGES[name]
+    installed = package_version(package)
+    if installed is None:
+        return f"solver {name!r} needs the package {package}, which is not installed: pip install {package}"
+    for bad in KNOWN_BAD:
+        if bad.solver == name and bad.applies():
+            return f"solver {name!r}: {bad.package} {package_version(bad.package)} {bad.why}: {bad.remedy}"
+    return ""

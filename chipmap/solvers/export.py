@@ -1,0 +1,77 @@
+"""Models written to files that other programs read: LP and MPS for MIP models, ``CpModelProto`` for CP-SAT's."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from chipmap.family import Model
+from chipmap.records import InputError
+
+#: Suffix -> kind of model that it can hold.
+SUFFIXES = {".lp": "mip", ".mps": "mip", ".pb": "cpsat", ".pbtxt": "cpsat"}
+
+#: What an LP reader would take for a number or a word of its own.
+RESERVED = re.compile(
+    r"\d.*|e\d*|e\d.*|(max|min)(imi[sz]e|imum)?|st|subject|such|to|that|bounds?|free|inf(inity)?|end"
+    r"|bin(ar(y|ies))?|gen(erals?)?|int(egers?)?|semis?|sos[12]?",
+    re.IGNORECASE,
+)
+#: LP readers allow 255 characters; room is left for a distinguishing number.
+NAME_LENGTH = 240
+
+
+def export(model: Model, path: str | Path) -> None:
+    """Write a model to ``path``, in the format that its suffix names. The objective's constant is part of the file.
+
+    Raises :class:`InputError` for a suffix that this kind of model has no use for, or a file that can't be written.
+    """
+    path = Path(path)
+    fitting = [suffix for suffix, kind in SUFFIXES.items() if kind == model.kind]
+    if path.suffix not in fitting:
+        raise InputError(
+            f"a {model.kind} model can't be written as {path.suffix or 'a file without suffix'}",
+            str(path),
+            f"Formats for it: {', '.join(fitting)}.",
+        )
+    if model.kind == "mip":
+        export_mip(model.native, path)
+    else:
+        from chipmap.solvers.cpsat import export_cpsat
+
+        export_cpsat(model, path)
+
+
+def export_mip(native: Any, path: Path) -> None:
+    """Write a Pyomo model as ``.lp`` or ``.mps``, with names made from Pyomo's (``y[a,3]`` -> ``y_a_3``)."""
+    import highspy
+
+    from chipmap.solvers.highs import highs_lp
+    from chipmap.solvers.lowering import lower
+
+    lowered = lower(native)
+    lp = highs_lp(lowered)
+    lp.col_names_ = safe_names(variable.name for variable in lowered.variables)
+    lp.row_names_ = safe_names(constraint.name for constraint in lowered.constraints)
+    highs = highspy.Highs()
+    highs.setOptionValue("output_flag", False)
+    highs.passModel(lp)
+    if highs.writeModel(str(path)) == highspy.HighsStatus.kError:
+        raise InputError("can't be written", str(path), "Check the folder and its permissions.")
+
+
+def safe_names(names: Iterable[str]) -> list[str]:
+    """Unique names of letters, digits and ``_`` that LP and MPS readers accept, in the same order."""
+    safe: list[str] = []
+    used: set[str] = set()
+    for original in names:
+        name = re.sub(r"[^A-Za-z0-9]+", "_", original).strip("_")[:NAME_LENGTH]
+        if not name or RESERVED.fullmatch(name):
+            name = f"v_{name}"
+        if name in used:
+            name = f"{name}__{len(used)}"
+        used.add(name)
+        safe.append(name)
+    return safe

@@ -1,0 +1,257 @@
+"""HiGHS: MIP and LP through highspy, on the matrices of :mod:`chipmap.solvers.lowering`."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import highspy
+import numpy as np
+
+from chipmap.family import Model
+from chipmap.records import InputError
+from chipmap.solvers.lowering import LoweredModel, TriviallyInfeasible, lower
+from chipmap.solvers.outcome import Outcome, SolveRequest
+from chipmap.solvers.session import Session, Verdict
+
+#: HighsModelStatus -> what it means. HiGHS reports a reached node limit as a "solution limit".
+STATUSES: dict[str, Verdict] = {
+    "kNotset": ("other_error", "none", "not solved"),
+    "kLoadError": ("other_error", "none", "load error"),
+    "kModelError": ("other_error", "none", "model error"),
+    "kPresolveError": ("other_error", "none", "presolve error"),
+    "kSolveError": ("numerical_error", "none", "solve error"),
+    "kPostsolveError": ("numerical_error", "none", "postsolve error"),
+    "kModelEmpty": ("optimal", "none", "empty model"),
+    "kOptimal": ("optimal", "none", ""),
+    "kInfeasible": ("infeasible", "none", ""),
+    "kUnboundedOrInfeasible": ("other_error", "none", "infeasible or unbounded"),
+    "kUnbounded": ("other_error", "none", "unbounded"),
+    "kObjectiveBound": ("stopped", "other", "objective bound reached"),
+    "kObjectiveTarget": ("stopped", "other", "objective target reached"),
+    "kTimeLimit": ("stopped", "time", ""),
+    "kIterationLimit": ("stopped", "iteration", ""),
+    "kUnknown": ("numerical_error", "none", "unknown status"),
+    "kSolutionLimit": ("stopped", "node", "node, leaf or solution limit"),
+    "kInterrupt": ("stopped", "interrupted", ""),
+    "kHighsInterrupt": ("stopped", "interrupted", ""),
+    "kMemoryLimit": ("stopped", "memory", ""),
+}
+
+#: Share of the remaining time that the completion of a warm start may take.
+COMPLETION_SHARE = 0.5
+
+
+def solve(model: Model, request: SolveRequest) -> Outcome:
+    """Solve a Pyomo model. The work limit counts branch-and-bound nodes.
+
+    Raises :class:`InputError` for an unknown native option or a model that can't be lowered,
+    :class:`SolverUnavailableError` without highspy.
+    """
+    session = Session("highs", request)
+    try:
+        lowered = lower(model.native)
+    except TriviallyInfeasible as finding:
+        return session.conclude(("infeasible", "none", str(finding)), (finding.label,))
+    session.rows, session.columns = lowered.rows, lowered.columns
+    start = _complete(lowered, session) if request.start is not None else None
+    highs = _load(lowered, session)
+    if start is not None:
+        solution = highspy.HighsSolution()
+        solution.col_value = start.tolist()
+        highs.setSolution(solution)
+    status = _run(highs, lowered, session)
+    if status == "kUnboundedOrInfeasible":
+        status = _unbounded_or_infeasible(lowered, session)
+    _read(highs, lowered, session, status)
+    if start is not None and "cannot yield feasible solution" in session.log:
+        session.start_accepted = False
+    return session.conclude(STATUSES[status])
+
+
+def _load(lowered: LoweredModel, session: Session, bounds: tuple[np.ndarray, np.ndarray] | None = None) -> Any:
+    """A fresh solver with the model and all options."""
+    highs = highspy.Highs()
+    # HiGHS calls its logging callback only when it also logs somewhere else.
+    highs.setOptionValue("log_to_console", False)
+    highs.setOptionValue("log_file", os.devnull)
+    highs.cbLogging += lambda event: session.write(event.message)
+    highs.passModel(highs_lp(lowered, bounds))
+    request = session.request
+    options: dict[str, Any] = {
+        "random_seed": request.seed,
+        # HiGHS prunes by whole units itself when all costs are integers on integer columns, so that an absolute gap
+        # below 1 would gain nothing; its default relative gap of 1e-4 would end with a gap that never closes.
+        "mip_rel_gap": request.gap,
+        "mip_abs_gap": 0.0,
+    }
+    if session.remaining is not None:
+        options["time_limit"] = session.remaining
+    if session.threads is not None:
+        options["threads"] = session.threads
+    if request.work_limit is not None:
+        options["mip_max_nodes"] = int(request.work_limit)
+    for name, value in {**options, **request.native}.items():
+        set_option(highs, name, value)
+    return highs
+
+
+def highs_lp(lowered: LoweredModel, bounds: tuple[np.ndarray, np.ndarray] | None = None) -> Any:
+    """The matrices as a ``HighsLp`` (with other column ``bounds`` if given)."""
+    lp = highspy.HighsLp()
+    lp.num_col_, lp.num_row_ = lowered.columns, lowered.rows
+    lp.col_cost_ = lowered.cost
+    lp.col_lower_, lp.col_upper_ = bounds or (lowered.lower, lowered.upper)
+    lp.row_lower_, lp.row_upper_ = lowered.row_lower, lowered.row_upper
+    lp.offset_ = lowered.offset
+    lp.a_matrix_.format_ = highspy.MatrixFormat.kColwise
+    lp.a_matrix_.start_ = lowered.matrix.indptr
+    lp.a_matrix_.index_ = lowered.matrix.indices
+    lp.a_matrix_.value_ = lowered.matrix.data
+    if lowered.integer.any():
+        kinds = highspy.HighsVarType
+        lp.integrality_ = [kinds.kInteger if integer else kinds.kContinuous for integer in lowered.integer]
+    return lp
+
+
+def set_option(highs: Any, name: str, value: Any) -> None:
+    """Set a native option, with its value converted to the option's type; :class:`InputError` when there is none."""
+    status, kind = highs.getOptionType(name)
+    if status != highspy.HighsStatus.kOk:
+        raise InputError(f"HiGHS has no option {name!r}", "native", "See the list of options in the HiGHS manual.")
+    convert = {"kBool": bool, "kInt": int, "kDouble": float, "kString": str}[kind.name]
+    try:
+        converted = convert(value)
+        fits = converted == value or isinstance(value, str)
+        status = highs.setOptionValue(name, converted) if fits else highspy.HighsStatus.kError
+    except (TypeError, ValueError):
+        status = highspy.HighsStatus.kError
+    if status != highspy.HighsStatus.kOk:
+        raise InputError(f"HiGHS refuses {value!r} for its option {name!r}", "native", "Give a value in its range.")
+
+
+def _run(highs: Any, lowered: LoweredModel, session: Session, report: bool = True) -> str:
+    """Run ``highs`` to its end or an interruption; the name of its status. Incumbents and bounds are reported."""
+
+    def on_interrupt(event: Any) -> None:
+        if report and lowered.integer.any():
+            session.bound(event.data_out.mip_dual_bound)
+        if session.stopping:
+            event.interrupt()
+
+    def on_solution(event: Any) -> None:
+        values = np.array(event.data_out.mip_solution)
+        session.solution(lowered.value_of(values), event.data_out.objective_function_value)
+
+    def solve() -> str:
+        try:
+            highs.run()
+        finally:
+            # The number of threads belongs to the scheduler of this thread, and a second solve with another number
+            # would fail: so the scheduler goes with the thread.
+            highspy.Highs.resetGlobalScheduler(True)
+        return str(highs.getModelStatus().name)
+
+    for callback in (highs.cbMipInterrupt, highs.cbSimplexInterrupt, highs.cbIpmInterrupt):
+        callback.subscribe(on_interrupt)
+    if report:
+        highs.cbMipImprovingSolution.subscribe(on_solution)
+    return session.run(solve, lambda: None)
+
+
+def _read(highs: Any, lowered: LoweredModel, session: Session, status: str) -> None:
+    """The final solution and bound."""
+    if status == "kModelEmpty":
+        session.solution(lowered.value_of(np.zeros(0)), lowered.offset)
+        session.bound(lowered.offset)
+        return
+    info = highs.getInfo()
+    if info.primal_solution_status == highspy.kSolutionStatusFeasible and status != "kUnbounded":
+        values = np.array(highs.getSolution().col_value)
+        session.solution(lowered.value_of(values), info.objective_function_value)
+    if lowered.integer.any():
+        session.bound(info.mip_dual_bound)
+    elif status == "kOptimal":
+        session.bound(info.objective_function_value)
+
+
+def _complete(lowered: LoweredModel, session: Session) -> np.ndarray | None:
+    """All columns' values, from one solve with those of the start fixed; None (not accepted) if there are none."""
+    assert session.request.start is not None
+    session.start_accepted = False
+    bounds = lowered.fixed_bounds(session.request.start)
+    if bounds is None or not lowered.columns:
+        session.start_accepted = bounds is not None
+        return None
+    highs = _load(lowered, session, bounds)
+    if session.remaining is not None:
+        highs.setOptionValue("time_limit", COMPLETION_SHARE * session.remaining)
+    _run(highs, lowered, session, report=False)
+    info = highs.getInfo()
+    if info.primal_solution_status != highspy.kSolutionStatusFeasible:
+        return None
+    session.start_accepted = True
+    values = np.array(highs.getSolution().col_value)
+    session.solution(lowered.value_of(values), info.objective_function_value)
+    return values
+
+
+def _unbounded_or_infeasible(lowered: LoweredModel, session: Session) -> str:
+    """Presolve couldn't tell which: without costs a feasible model is optimal at once, so unbounded with them."""
+    highs = _load(lowered, session)
+    highs.changeColsCost(lowered.columns, np.arange(lowered.columns, dtype=np.int32), np.zeros(lowered.columns))
+    status = _run(highs, lowered, session, report=False)
+    return {"kOptimal": "kUnbounded", "kInfeasible": "kInfeasible"}.get(status, "kUnboundedOrInfeasible")
+
+
+def infeasible_labels(model: Model, request: SolveRequest) -> tuple[str, ...]:
+    """The labels of an infeasible set of rows: irreducible where time allows, () when none is found.
+
+    An infeasible linear relaxation gives HiGHS's own set. Otherwise each label's rows are dropped in turn, and stay
+    dropped if what is left is still infeasible (deletion filter; Chinneck, *Feasibility and Infeasibility in
+    Optimization*, 2008, section 6.2).
+    """
+    session = Session("highs", request)
+    try:
+        lowered = lower(model.native)
+    except TriviallyInfeasible as finding:
+        return (finding.label,)
+    return _relaxation_labels(lowered, session) or _deletion_filter(lowered, session)
+
+
+def _relaxation_labels(lowered: LoweredModel, session: Session) -> tuple[str, ...]:
+    """Labels of HiGHS's infeasible set of the linear relaxation: first the quick one (2), then an irreducible (6)."""
+    found: tuple[str, ...] = ()
+    for strategy in (2, 6):
+        highs = _load(lowered, session)
+        highs.setOptionValue("iis_strategy", strategy)
+        _, iis = session.run(highs.getIis, lambda: None)
+        if not (iis.valid_ and len(iis.row_index_)):
+            break
+        found = tuple(sorted({lowered.row_labels[row] for row in iis.row_index_}))
+        if len(found) == 1 or (session.remaining is not None and session.remaining <= 0.0):
+            break
+    return found
+
+
+def _deletion_filter(lowered: LoweredModel, session: Session) -> tuple[str, ...]:
+    labels = np.array(lowered.row_labels)
+    kept = sorted(set(lowered.row_labels))
+    if not _infeasible(lowered, session, np.ones(len(labels), bool)):
+        return ()
+    for label in tuple(kept):
+        rest = [other for other in kept if other != label]
+        if _infeasible(lowered, session, np.isin(labels, rest)):
+            kept = rest
+    return tuple(kept)
+
+
+def _infeasible(lowered: LoweredModel, session: Session, rows: np.ndarray) -> bool:
+    """Whether the model with these rows only, and no cost, is proved infeasible in the time left."""
+    if session.remaining == 0.0 or session.stopping:
+        return False
+    highs = _load(lowered, session)
+    highs.changeColsCost(lowered.columns, np.arange(lowered.columns, dtype=np.int32), np.zeros(lowered.columns))
+    for row in np.flatnonzero(~rows):
+        highs.changeRowBounds(int(row), -np.inf, np.inf)
+    return _run(highs, lowered, session, report=False) == "kInfeasible"
