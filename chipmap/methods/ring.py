@@ -237,7 +237,7 @@ def _program(state: Work, rule: Rule) -> None:
 
 def _exact(state: Work) -> None:
     """The exact program at growing limits: from the bound upwards, so that few pairs of ideals are looked at."""
-    from chipmap.heuristics.ring.triangle import TooLargeError, solve_exact
+    from chipmap.heuristics.ring.triangle import TooManyStatesError, solve_exact
 
     run = state.run
     pinned = any(chips is not None for chips in state.problem.allowed)
@@ -255,7 +255,7 @@ def _exact(state: Work) -> None:
             run.checkpoint()
         if run.best is None:
             state.proved(result, None, "exact program")
-    except TooLargeError as error:
+    except TooManyStatesError as error:
         run.notes.append(f"the exact program stopped: {error}")
 
 

@@ -59,16 +59,6 @@ class ProgramResult:
 
 
 @dataclass(frozen=True, eq=False)
-class Pairs:
-    """Pairs (i, j) of ideals, by i: positions ``first[i]`` to ``first[i + 1]`` hold j, the cost, the chips allowed."""
-
-    first: NDArray[np.int64]
-    target: NDArray[np.int32]
-    cost: NDArray[np.int64]
-    chips: NDArray[np.uint64]
-
-
-@dataclass(frozen=True, eq=False)
 class _Tables:
     """What the compiled sweep reads: arrays over operations and storages of the flow graph."""
 
@@ -109,7 +99,7 @@ class Programs:
         parent = np.full((len(ideals), self.blocks + 1), -1, dtype=np.int32)
         best[0, 0] = 0
         pairs = 0
-        for part in self._sweeps(rule, ideals, upper, 0, best, parent):
+        for _, part in self._sweeps(rule, ideals, upper, 0, best, parent):
             pairs += part[0]
             checkpoint()
         row = best[-1]
@@ -122,19 +112,16 @@ class Programs:
         return ProgramResult(int(row[k]), self.mapping(ideals, chain[::-1]), pairs)
 
     def pairs(
-        self, rule: Rule, ideals: IdealFamily, upper: int, limit: int = 20_000_000, checkpoint: Checkpoint = _go_on
-    ) -> Pairs | None:
-        """All pairs of ``ideals`` that obey ``rule`` at a cost of at most ``upper``; None beyond ``limit`` of them."""
-        nothing = np.full((len(ideals), self.blocks + 1), INFINITE, dtype=np.int64)
-        parts = []
-        for part in self._sweeps(rule, ideals, upper, limit, nothing, nothing.astype(np.int32)):
-            limit -= part[0]
-            if part[0] < 0 or limit <= 0:
-                return None
-            parts.append(part[1:])
-            checkpoint()
-        counts, target, cost, chips = (np.concatenate(column) for column in zip(*parts, strict=True))
-        return Pairs(np.concatenate(([0], np.cumsum(counts))), target, cost, chips)
+        self, rule: Rule, ideals: IdealFamily, upper: int, backwards: bool = False
+    ) -> Iterator[tuple[int, NDArray[np.int64], NDArray[np.int32], NDArray[np.int64], NDArray[np.uint64]]]:
+        """The pairs that obey ``rule`` at a cost of at most ``upper``, for some hundred ideals at a time.
+
+        Yields (first ideal, pairs per ideal, and for each pair its target, cost and the chips allowed); from the last
+        ideals to the first with ``backwards``.
+        """
+        nothing = np.full((1, self.blocks + 1), INFINITE, dtype=np.int64)
+        for start, part in self._sweeps(rule, ideals, upper, 1 << 40, nothing, nothing.astype(np.int32), backwards):
+            yield start, *part[1:]
 
     def mapping(self, ideals: IdealFamily, chain: list[int]) -> tuple[int, ...]:
         """The chip of each operation (-1 where not computing) in the chain of ideals, from first to last."""
@@ -150,43 +137,54 @@ class Programs:
         return min(self.problem.chips, self.graph.n) if self.problem.has("C2") else self.problem.chips
 
     def _sweeps(
-        self, rule: Rule, ideals: IdealFamily, upper: int | None, collect: int, best: Any, parent: Any
-    ) -> Iterator[Any]:
+        self,
+        rule: Rule,
+        ideals: IdealFamily,
+        upper: int | None,
+        collect: int,
+        best: Any,
+        parent: Any,
+        backwards: bool = False,
+    ) -> Iterator[tuple[int, Any]]:
         """Compiled sweeps over the ideals, some hundred at a time, so that a deadline is noticed in between."""
         problem, tables = self.problem, self._tables
         cut = cut_ticks(ideals.words, tables.storage_producer, tables.storage_readers, tables.storage_ticks)
-        for start in range(0, len(ideals), CHUNK):
-            yield sweep(
-                ideals.words,
-                ideals.first,
-                ideals.added,
-                ideals.target,
-                cut,
-                tables.ticks,
-                tables.weights,
-                tables.producers,
-                tables.ancestors,
-                tables.descendants,
-                tables.allowed,
-                tables.storage_producer,
-                tables.storage_readers,
-                tables.storage_ticks,
-                tables.storage_bytes,
-                tables.read_first,
-                tables.reads,
-                tables.made_first,
-                tables.made,
-                RULES[rule if problem.has("C3") else "free"],
-                MODES[problem.cost_mode],
-                problem.sram_bytes if problem.has("C4") else -1,
-                int(INFINITE) - 1 if upper is None else int(upper),
-                self.blocks,
-                not problem.has("C2"),
-                collect,
+        starts = range(0, len(ideals), CHUNK)
+        for start in reversed(starts) if backwards else starts:
+            yield (
                 start,
-                min(len(ideals), start + CHUNK),
-                best,
-                parent,
+                sweep(
+                    ideals.words,
+                    ideals.first,
+                    ideals.added,
+                    ideals.target,
+                    cut,
+                    tables.ticks,
+                    tables.weights,
+                    tables.producers,
+                    tables.ancestors,
+                    tables.descendants,
+                    tables.allowed,
+                    tables.storage_producer,
+                    tables.storage_readers,
+                    tables.storage_ticks,
+                    tables.storage_bytes,
+                    tables.read_first,
+                    tables.reads,
+                    tables.made_first,
+                    tables.made,
+                    RULES[rule if problem.has("C3") else "free"],
+                    MODES[problem.cost_mode],
+                    problem.sram_bytes if problem.has("C4") else -1,
+                    int(INFINITE) - 1 if upper is None else int(upper),
+                    self.blocks,
+                    not problem.has("C2"),
+                    collect,
+                    start,
+                    min(len(ideals), start + CHUNK),
+                    best,
+                    parent,
+                ),
             )
 
 

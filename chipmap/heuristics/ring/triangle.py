@@ -3,7 +3,7 @@
 When chip b gets the block J \\ I, all its incoming flows are known: they come from operations of I that still have
 readers outside I (the *open* ones). Group the open operations by chip and let R be the reachability between these
 chips in the quotient graph. All paths that end in b end with one of b's incoming edges, and all of those appear now.
-So C3 holds for the edges into b if and only if the chips A that send to b form an antichain of R; nothing placed later
+So C3 holds for the edges into b if and only if the chips that send to b form an antichain of R; nothing placed later
 can add a path between chips up to b. The state (ideal, groups of open operations, R among the groups) therefore
 decides all that follows, and a chain of states is exactly a mapping that obeys C1, C2 and C3.
 
@@ -13,196 +13,155 @@ number k of blocks, the least maximum of block costs (:mod:`chipmap.heuristics.r
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-
 import numpy as np
 from numpy.typing import NDArray
 
-from chipmap.heuristics.ring.ideals import IdealFamily, bits
+from chipmap.heuristics.ring.ideals import IdealFamily, bits, to_words
 from chipmap.heuristics.ring.kernel import INFINITE
-from chipmap.heuristics.ring.program import Checkpoint, Pairs, ProgramResult, Programs
+from chipmap.heuristics.ring.program import Checkpoint, ProgramResult, Programs
+from chipmap.heuristics.ring.triangle_kernel import FULL, TOO_MANY_GROUPS, fewest_after, relax
 
-#: Open operations by chip (bit sets, in the order of chips), and for each group the bit set of groups it reaches.
-Pattern = tuple[tuple[int, ...], tuple[int, ...]]
-
-
-class TooLargeError(Exception):
-    """More pairs or states than the limits allow."""
+#: More blocks than any chain has.
+NEVER = 1 << 30
 
 
-@dataclass(eq=False)
-class _State:
-    """A state: its ideal, and per number of blocks k the best value and the state it came from."""
-
-    ideal: int
-    value: NDArray[np.int64]
-    parent: NDArray[np.int64]
+class TooManyStatesError(Exception):
+    """More states than the limit allows, or more than 64 chips open at once."""
 
 
-@dataclass(eq=False)
-class _Search:
-    """The states found so far, per ideal by pattern, and all by number."""
+class _States:
+    """The states found so far, in arrays that grow by doubling."""
 
-    blocks: int
-    at: list[dict[Pattern, int]]
-    states: list[_State] = field(default_factory=list)
+    def __init__(self, ideals: int, blocks: int, width: int) -> None:
+        room = 1 << 12
+        self.head = np.full(ideals, -1, dtype=np.int64)
+        self.following = np.full(room, -1, dtype=np.int64)
+        self.table = np.full(4 * room, -1, dtype=np.int64)
+        self.ideal = np.zeros(room, dtype=np.int64)
+        self.at = np.zeros(room, dtype=np.int64)
+        self.pool = np.zeros(room * (2 + 2 * width), dtype=np.uint64)
+        self.sizes = np.array([1, 1], dtype=np.int64)  # state 0: ideal ∅ with no groups, pool word 0
+        self.value = np.full((room, blocks + 1), INFINITE, dtype=np.int64)
+        self.parent = np.full((room, blocks + 1), -1, dtype=np.int32)
+        self.head[0] = 0
+        self.value[0, 0] = 0
 
-    def state(self, ideal: int, pattern: Pattern) -> _State:
-        number = self.at[ideal].get(pattern)
-        if number is None:
-            number = self.at[ideal][pattern] = len(self.states)
-            value = np.full(self.blocks + 1, INFINITE, dtype=np.int64)
-            self.states.append(_State(ideal, value, np.full(self.blocks + 1, -1, dtype=np.int64)))
-        return self.states[number]
+    def grow(self) -> None:
+        """Twice the room for whatever is full."""
+        states, words = (int(size) for size in self.sizes)
+        if 2 * words > len(self.pool):
+            self.pool = np.concatenate((self.pool, np.zeros_like(self.pool)))
+        if 2 * states > len(self.ideal):
+            more = len(self.ideal)
+            self.following = np.concatenate((self.following, np.full(more, -1, dtype=np.int64)))
+            self.ideal = np.concatenate((self.ideal, np.zeros(more, dtype=np.int64)))
+            self.at = np.concatenate((self.at, np.zeros(more, dtype=np.int64)))
+            self.value = np.concatenate((self.value, np.full_like(self.value, INFINITE)))
+            self.parent = np.concatenate((self.parent, np.full_like(self.parent, -1)))
+            self._rehash(4 * len(self.ideal))
+
+    def _rehash(self, slots: int) -> None:
+        from chipmap.heuristics.ring.triangle_kernel import rehash
+
+        self.table = np.full(slots, -1, dtype=np.int64)
+        rehash(self.table, self.ideal, self.at, self.pool, int(self.sizes[0]), int(self.sizes[1]))
 
 
 def solve_exact(
-    programs: Programs,
-    ideals: IdealFamily,
-    upper: int,
-    checkpoint: Checkpoint,
-    state_limit: int = 2_000_000,
+    programs: Programs, ideals: IdealFamily, upper: int, checkpoint: Checkpoint, state_limit: int = 1_000_000
 ) -> ProgramResult:
     """The best chain under C1, C2, C3 (and C4, pins) with value <= ``upper``; value None when there is none.
 
     Over all ideals that is the optimum, and None proves that no mapping is as good as ``upper``. Needs C3 and C2 in
-    force. ``checkpoint`` is called now and then and may raise. Raises :class:`TooLargeError` beyond the limits.
+    force. ``checkpoint`` is called now and then and may raise. Raises :class:`TooManyStatesError`.
     """
-    pairs = programs.pairs("n1", ideals, upper, checkpoint=checkpoint)
-    if pairs is None:
-        raise TooLargeError("too many pairs of ideals")
-    last = len(ideals) - 1
-    before, after = _fewest_blocks(pairs, last)
-    search = _Search(programs.blocks, [{} for _ in range(last + 1)])
-    start = search.state(0, ((), ()))
-    start.value[0] = 0
-    flows = _Flows(programs, ideals)
+    after = np.full(len(ideals), NEVER, dtype=np.int64)
+    after[-1] = 0
+    for start, count, target, _, _ in programs.pairs("n1", ideals, upper, backwards=True):
+        fewest_after(start, count, target, after)
+        checkpoint()
+    if after[0] > programs.blocks:
+        return ProgramResult(None, None, 0)
+    graph = programs.graph
+    readers = to_words(graph.readers, graph.n)
+    open_words = to_words([_open(mask, graph.readers) for mask in ideals.masks], graph.n)
+    states = _States(len(ideals), programs.blocks, readers.shape[1])
     visited = 0
-    for i in range(last):
-        if not search.at[i] or before[i] + after[i] > search.blocks:
-            continue
-        low, high = pairs.first[i], pairs.first[i + 1]
-        useful = [p for p in range(low, high) if before[i] + 1 + after[pairs.target[p]] <= search.blocks]
-        for pattern, number in search.at[i].items():
-            checkpoint()
-            senders = flows.readers(pattern)
-            for p in useful:
-                _relax(search, flows, number, pattern, senders, i, int(pairs.target[p]), pairs, p, after)
-        visited += len(useful) * len(search.at[i])
-        search.at[i] = {}
-        if len(search.states) > state_limit:
-            raise TooLargeError("too many states")
-    return _best(programs, ideals, search, visited)
+    for start, count, target, cost, chips in programs.pairs("n1", ideals, upper):
+        first = 0
+        for i in range(start, start + len(count)):
+            high = first + int(count[i - start])
+            if states.head[i] >= 0 and high > first:
+                part = slice(first, high)
+                visited += _relax(
+                    states, i, target[part], cost[part], chips[part], after, ideals.words, open_words, readers
+                )
+            first = high
+        checkpoint()
+        if states.sizes[0] > state_limit:
+            raise TooManyStatesError(f"more than {state_limit} states")
+    return _best(programs, ideals, states, visited)
+
+
+def _open(mask: int, readers: tuple[int, ...]) -> int:
+    """The operations of an ideal that have readers outside it."""
+    return sum(1 << u for u in bits(mask) if readers[u] & ~mask)
 
 
 def _relax(
-    search: _Search,
-    flows: _Flows,
-    number: int,
-    pattern: Pattern,
-    senders: list[int],
+    states: _States,
     i: int,
-    j: int,
-    pairs: Pairs,
-    p: int,
+    target: NDArray[np.int32],
+    cost: NDArray[np.int64],
+    chips: NDArray[np.uint64],
     after: NDArray[np.int64],
-) -> None:
-    """Extend a state by one block, unless that breaks C3 or leaves too few chips."""
-    following = flows.extend(pattern, senders, i, j)
-    if following is None:
-        return
-    origin = search.states[number]
-    value = np.maximum(origin.value[:-1], pairs.cost[p])
-    value[origin.value[:-1] >= INFINITE] = INFINITE
-    value[search.blocks - int(after[j]) :] = INFINITE
-    chips = int(pairs.chips[p])
-    if chips != (1 << 64) - 1:
-        value[[not chips >> k & 1 for k in range(search.blocks)]] = INFINITE
-    state = search.state(j, following)
-    better = value < state.value[1:]
-    state.value[1:][better] = value[better]
-    state.parent[1:][better] = number
+    words: NDArray[np.uint64],
+    open_words: NDArray[np.uint64],
+    readers: NDArray[np.uint64],
+) -> int:
+    """Extend all states of ideal i by all its pairs, with as much room as that takes; returns the extensions tried."""
+    while True:
+        tried = relax(
+            i,
+            0,
+            len(target),
+            target,
+            cost,
+            chips,
+            after,
+            words,
+            open_words,
+            readers,
+            states.head,
+            states.following,
+            states.table,
+            states.ideal,
+            states.at,
+            states.pool,
+            states.sizes,
+            states.value,
+            states.parent,
+        )
+        if tried == TOO_MANY_GROUPS:
+            raise TooManyStatesError("more than 64 chips have open operations at once")
+        if tried != FULL:
+            return int(tried)
+        states.grow()
 
 
-def _fewest_blocks(pairs: Pairs, last: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The fewest blocks from ∅ to each ideal and from each ideal to V over the pairs (large when there is no way)."""
-    never = 1 << 30
-    before = np.full(last + 1, never, dtype=np.int64)
-    after = np.full(last + 1, never, dtype=np.int64)
-    before[0], after[last] = 0, 0
-    for i in range(last):
-        targets = pairs.target[pairs.first[i] : pairs.first[i + 1]]
-        np.minimum.at(before, targets, before[i] + 1)
-    for i in range(last - 1, -1, -1):
-        targets = pairs.target[pairs.first[i] : pairs.first[i + 1]]
-        if len(targets):
-            after[i] = min(never, after[targets].min() + 1)
-    return before, after
-
-
-class _Flows:
-    """Bit-set questions about flows: who reads a group, what stays open, what a block does to a pattern."""
-
-    def __init__(self, programs: Programs, ideals: IdealFamily) -> None:
-        self._readers = programs.graph.readers
-        self._masks = ideals.masks
-        self._open: dict[int, int] = {}
-
-    def readers(self, pattern: Pattern) -> list[int]:
-        """For each group the readers of its operations."""
-        return [self._union(group) for group in pattern[0]]
-
-    def _union(self, group: int) -> int:
-        union = 0
-        for u in bits(group):
-            union |= self._readers[u]
-        return union
-
-    def _open_of(self, ideal: int) -> int:
-        known = self._open.get(ideal)
-        if known is None:
-            mask = self._masks[ideal]
-            known = self._open[ideal] = sum(1 << u for u in bits(mask) if self._readers[u] & ~mask)
-        return known
-
-    def extend(self, pattern: Pattern, senders: list[int], i: int, j: int) -> Pattern | None:
-        """The pattern after the block from ideal i to ideal j, or None if the block's senders break C3."""
-        groups, reach = pattern
-        block = self._masks[j] & ~self._masks[i]
-        sending = 0
-        for g, readers in enumerate(senders):
-            if readers & block:
-                sending |= 1 << g
-        if any(sending >> g & 1 and reach[g] & sending for g in range(len(groups))):
-            return None
-        still_open = self._open_of(j)
-        kept = [g for g in range(len(groups)) if groups[g] & still_open]
-        fresh = block & still_open
-        new_groups = [groups[g] & still_open for g in kept]
-        new_reach = []
-        for g in kept:
-            row = sum(1 << position for position, h in enumerate(kept) if reach[g] >> h & 1)
-            if fresh and (sending >> g & 1 or reach[g] & sending):
-                row |= 1 << len(kept)
-            new_reach.append(row)
-        if fresh:
-            new_groups.append(fresh)
-            new_reach.append(0)
-        return tuple(new_groups), tuple(new_reach)
-
-
-def _best(programs: Programs, ideals: IdealFamily, search: _Search, visited: int) -> ProgramResult:
+def _best(programs: Programs, ideals: IdealFamily, states: _States, visited: int) -> ProgramResult:
     """The best state at V, and the mapping that its parents tell."""
     best, number, blocks = int(INFINITE), -1, 0
-    for candidate in search.at[-1].values():
-        value = search.states[candidate].value
-        k = int(np.argmin(value))
-        if value[k] < best:
-            best, number, blocks = int(value[k]), candidate, k
+    state = int(states.head[-1])
+    while state >= 0:
+        k = int(np.argmin(states.value[state]))
+        if states.value[state, k] < best:
+            best, number, blocks = int(states.value[state, k]), state, k
+        state = int(states.following[state])
     if number < 0:
         return ProgramResult(None, None, visited)
-    chain = [search.states[number].ideal]
+    chain = [int(states.ideal[number])]
     for k in range(blocks, 0, -1):
-        number = int(search.states[number].parent[k])
-        chain.append(search.states[number].ideal)
+        number = int(states.parent[number, k])
+        chain.append(int(states.ideal[number]))
     return ProgramResult(best, programs.mapping(ideals, chain[::-1]), visited)
