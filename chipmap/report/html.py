@@ -8,7 +8,7 @@ from pathlib import Path
 
 from chipmap.family import get_family
 from chipmap.report.collect import Entry
-from chipmap.report.html_run import pill, relative, run_section
+from chipmap.report.html_run import pill, relative, run_section, unit_sign
 from chipmap.report.markup import Markup, join, table, tag
 from chipmap.report.rows import natural
 from chipmap.report.style import CSS
@@ -86,10 +86,14 @@ def page(entries: list[Entry], folder: Path) -> str:
 
 def _summary(results: list[Result], known: dict[str, Known], broken: list[Entry]) -> str:
     proved = sum(k.gap == 0.0 and not k.contradiction for k in known.values())
-    parts = [f"{len(results)} runs of {len(known)} instances", f"{proved} instances proved optimal"]
+    parts = [f"{_count(len(results), 'run')} of {_count(len(known), 'instance')}", f"{proved} proved optimal"]
     if broken:
-        parts.append(f"{len(broken)} archives not read")
+        parts.append(f"{_count(len(broken), 'archive')} not read")
     return "; ".join(parts) + ". Every objective is the independent checker's; every bound names its source."
+
+
+def _count(number_: int, noun: str) -> str:
+    return f"{number_} {noun}" if number_ == 1 else f"{number_} {noun}s"
 
 
 def _contradiction(known: Known) -> str:
@@ -114,7 +118,7 @@ def _gaps(results: list[Result], known: dict[str, Known]) -> Markup:
                 pill(result.status),
                 number(natural(result.objective, family.unit_per_tick)),
                 number(natural(result.bound, family.unit_per_tick)),
-                family.unit,
+                unit_sign(family),
                 _gap_cell(result.gap),
                 percent(above),
                 f"{result.seconds:,.2f}",
@@ -126,7 +130,9 @@ def _gaps(results: list[Result], known: dict[str, Known]) -> Markup:
 
 def _gap_cell(share: float | None) -> Markup:
     """The gap with a bar as long as it is, full at 50%."""
-    bar = tag("span", tag("i", style=f"width:{min(100.0, 200 * (share or 0)):.1f}%"), class_="gap", aria_hidden="true")
+    if share is None:
+        return join(percent(None))
+    bar = tag("span", tag("i", style=f"width:{min(100.0, 200 * share):.1f}%"), class_="gap", aria_hidden="true")
     return join(percent(share), bar)
 
 
@@ -141,7 +147,7 @@ def _best(known: dict[str, Known]) -> Markup:
                 k.best.method if k.best else "",
                 number(natural(k.bound.value if k.bound else None, family.unit_per_tick)),
                 k.bound.source if k.bound else "",
-                family.unit,
+                unit_sign(family),
                 "contradiction" if k.contradiction else percent(k.gap),
                 len(k.runs),
             )

@@ -15,6 +15,7 @@ from chipmap.report.rows import natural, row
 from chipmap.report.tables import number, percent
 from chipmap.report.trace_svg import trace_chart
 from chipmap.result import Result, best_bound, gap
+from chipmap.validation.certificate import Certificate
 
 #: A plot above this size is named, not embedded.
 LARGEST_PLOT = 8 * 1024 * 1024
@@ -25,6 +26,11 @@ _TYPES = {".svg": "image/svg+xml", ".png": "image/png"}
 def pill(status: str) -> Markup:
     """A status as a coloured word."""
     return tag("span", status, class_=f"pill {_PILLS.get(status, '')}".strip())
+
+
+def unit_sign(family: Family) -> str:
+    """The family's unit as people write it."""
+    return {"us": "µs"}.get(family.unit, family.unit)
 
 
 def run_section(entry: Entry, number_: int, is_open: bool) -> Markup:
@@ -42,7 +48,7 @@ def run_section(entry: Entry, number_: int, is_open: bool) -> Markup:
         "div",
         _tiles(result, family),
         *(tag("p", note, class_="warning") for note in _warnings(result)),
-        _section("Incumbent and bound over time", trace_chart(result, family.unit, family.unit_per_tick)),
+        _section("Incumbent and bound over time", trace_chart(result, unit_sign(family), family.unit_per_tick)),
         _section("Why it is infeasible", _infeasibility(result)),
         _section("Lower bounds", _bounds(result, family)),
         _section("Certificate of the independent checker", _certificate(result, family)),
@@ -76,14 +82,14 @@ def _tiles(result: Result, family: Family) -> Markup:
 
 
 def _with_unit(value: float | None, family: Family) -> str:
-    return "n/a" if value is None else f"{number(value)} {family.unit}"
+    return "n/a" if value is None else f"{number(value)} {unit_sign(family)}"
 
 
 def _warnings(result: Result) -> list[str]:
     certificate, warnings = result.certificate, []
     if certificate is not None and not certificate.feasible:
         warnings.append(f"The checker refuses this solution: {len(certificate.violations)} violations.")
-    if certificate is not None and certificate.objective != result.objective:
+    if certificate is not None and result.objective not in (None, certificate.objective):
         warnings.append("The certificate's objective differs from the result's.")
     claimed = result.claimed_objective
     if claimed is not None and result.objective is not None and abs(claimed - result.objective) > 0.5:
@@ -113,15 +119,15 @@ def _bounds(result: Result, family: Family) -> Markup | None:
         return None
     body: list[tuple[object, ...]] = [
         (
-            number(natural(bound.value, family.unit_per_tick)),
-            percent(gap(result.objective, bound.value)),
             bound.source,
             bound.kind,
+            number(natural(bound.value, family.unit_per_tick)),
+            percent(gap(result.objective, bound.value)),
             f"{bound.seconds:,.2f}",
         )
         for bound in sorted(result.bounds, key=lambda bound: (-bound.value, bound.seconds))
     ]
-    return table((f"bound, {family.unit}", "gap", "source", "kind", "at second"), body, frozenset({0, 1, 4}))
+    return table(("source", "kind", f"bound, {unit_sign(family)}", "gap", "at second"), body, frozenset({2, 3, 4}))
 
 
 def _certificate(result: Result, family: Family) -> Markup | None:
@@ -131,24 +137,28 @@ def _certificate(result: Result, family: Family) -> Markup | None:
     verdict = "valid" if certificate.feasible else "refused"
     lines: list[tuple[object, ...]] = [("verdict", tag("span", verdict, class_=f"pill {_verdict_pill(verdict)}"))]
     for name, ticks in certificate.terms.items():
-        value = f"{number(natural(ticks, family.unit_per_tick))} {family.unit}"
+        value = f"{number(natural(ticks, family.unit_per_tick))} {unit_sign(family)}"
         lines.append((f"{name}: {family.terms.get(name, name)}", value))
     lines += [(name.replace("_", " "), number(value)) for name, value in certificate.figures.items()]
     if certificate.grade:
         lines.append(("grade", certificate.grade))
     lines.append(("solution hash", tag("code", certificate.solution_hash)))
-    parts = [table(("figure", "value"), lines)]
-    if certificate.violations:
-        found: list[tuple[object, ...]] = [
-            (_label(v.label, family), v.where, f"{number(v.amount)} {v.unit}", v.message)
-            for v in certificate.violations
-        ]
-        parts.append(table(("constraint", "where", "by", "in words"), found, frozenset({2})))
-    return join(*parts)
+    return join(_violations(certificate, family), table(("figure", "value"), lines))
 
 
-def _label(label: str, family: Family) -> Markup:
-    return tag("b", label, title=family.constraints.get(label))
+def _violations(certificate: Certificate, family: Family) -> Markup | None:
+    if not certificate.violations:
+        return None
+    body: list[tuple[object, ...]] = [
+        (
+            tag("b", violation.label, title=family.constraints.get(violation.label)),
+            violation.where,
+            f"{number(violation.amount)} {violation.unit}",
+            violation.message,
+        )
+        for violation in certificate.violations
+    ]
+    return table(("constraint", "where", "by", "in words"), body, frozenset({2}))
 
 
 def _verdict_pill(verdict: str) -> str:
@@ -172,7 +182,7 @@ def _plot(entry: Entry) -> Markup | None:
 
 def _provenance(entry: Entry, result: Result) -> Markup:
     lines: list[tuple[object, ...]] = [
-        ("archive", tag("code", entry.path)),
+        ("archive", tag("code", entry.path.name)),
         ("instance hash", tag("code", result.instance_hash)),
         *((f"seconds: {name}", f"{seconds:,.3f}") for name, seconds in result.timings.items()),
         *((name, tag("code", value)) for name, value in flatten(result.provenance)),

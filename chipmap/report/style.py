@@ -19,7 +19,7 @@ CSS = """
 * { box-sizing: border-box; }
 body { margin: 0; background: var(--page); color: var(--ink);
   font: 15px/1.5 system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", Arial, sans-serif; }
-main { max-width: 74rem; margin: 0 auto; padding: 2.2rem 1.4rem 4rem; }
+main { max-width: 82rem; margin: 0 auto; padding: 2.2rem 1.4rem 4rem; }
 h1 { font-size: 1.7rem; line-height: 1.2; margin: 0; letter-spacing: -.01em; }
 h2 { font-size: 1.15rem; margin: 2.4rem 0 .7rem; }
 h3 { font-size: .82rem; margin: 1.6rem 0 .5rem; color: var(--muted); font-weight: 600;
@@ -31,7 +31,7 @@ code { font: .87em ui-monospace, "SF Mono", Menlo, Consolas, monospace; overflow
 .scroll { overflow-x: auto; }
 table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums; font-size: .93rem; }
 th { text-align: left; color: var(--muted); font-weight: 600; font-size: .8rem; white-space: nowrap; }
-th, td { padding: .42rem .8rem; border-bottom: 1px solid var(--rule); vertical-align: baseline; }
+th, td { padding: .42rem .7rem; border-bottom: 1px solid var(--rule); vertical-align: baseline; }
 tbody tr:last-child td { border-bottom: 0; } tbody tr:hover { background: var(--soft); }
 .num { text-align: right; white-space: nowrap; }
 .pill { display: inline-block; padding: 0 .6em; border-radius: 1em; font-size: .82rem; font-weight: 600;
@@ -46,13 +46,13 @@ details { margin: .9rem 0; overflow: hidden; }
 summary { cursor: pointer; padding: .8rem 1.1rem; display: flex; gap: .8rem; align-items: baseline; flex-wrap: wrap; }
 summary::-webkit-details-marker { display: none; } summary::before { content: "\\25B8"; color: var(--muted); }
 details[open] > summary::before { content: "\\25BE"; } details[open] > summary { border-bottom: 1px solid var(--rule); }
-summary b { font-size: 1.02rem; } .run { padding: .2rem 1.1rem 1.2rem; }
+summary b { font-size: 1.02rem; overflow-wrap: anywhere; } .run { padding: .2rem 1.1rem 1.2rem; }
 .tiles { display: grid; grid-template-columns: repeat(auto-fit, minmax(10.5rem, 1fr)); gap: .7rem; margin-top: 1rem; }
 .tile { background: var(--soft); border-radius: 8px; padding: .6rem .8rem; }
 .tile b { display: block; font-size: 1.2rem; font-variant-numeric: tabular-nums; }
 .tile span, .tile small { color: var(--muted); font-size: .82rem; overflow-wrap: anywhere; }
 .warning { background: var(--bad-soft); color: var(--bad); border-radius: 8px; padding: .6rem .9rem; margin: .8rem 0; }
-svg { display: block; width: 100%; height: auto; } svg text { fill: var(--muted); font-size: 12px; }
+svg { display: block; width: 100%; min-width: 40rem; height: auto; } svg text { fill: var(--muted); font-size: 12px; }
 svg .axis { stroke: var(--rule); } svg .shade { fill: var(--shade); stroke: none; }
 svg .incumbent { stroke: var(--incumbent); } svg .bound { stroke: var(--bound); }
 svg polyline { fill: none; stroke-width: 2; stroke-linejoin: round; } svg circle { stroke: none; }

@@ -29,14 +29,14 @@ def percent(share: float | None) -> str:
 
 
 def number(value: float | None) -> str:
-    """A value for people: seven significant digits, thousands apart, no exponent below 10 million; ``n/a`` for None.
+    """A value for people: seven significant digits, all those before the point, thousands apart; ``n/a`` for None.
 
-    >>> number(1234.56789), number(0.5), number(None)
-    ('1,234.568', '0.5', 'n/a')
+    >>> number(1234.56789), number(0.5), number(123456789.0), number(None)
+    ('1,234.568', '0.5', '123,456,789', 'n/a')
     """
     if value is None:
         return "n/a"
-    return f"{value:,.7g}"
+    return f"{value:,.0f}" if 1e6 <= abs(value) < 1e15 else f"{value:,.7g}"
 
 
 def cells(row: Row) -> dict[str, str]:

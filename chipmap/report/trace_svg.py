@@ -56,7 +56,7 @@ def trace_chart(result: Result, unit: str, unit_per_tick: float) -> Markup | Non
         return None
     end = max(result.seconds, *(point[0] for point in (*incumbents, *bounds)))
     x, y = _time_scale([point[0] for point in (*incumbents, *bounds)], end), _value_scale(incumbents, bounds)
-    return tag(
+    chart = tag(
         "svg",
         *_axes(x, y, unit),
         _shade(incumbents, bounds, end, x, y),
@@ -67,6 +67,7 @@ def trace_chart(result: Result, unit: str, unit_per_tick: float) -> Markup | Non
         role="img",
         aria_label="incumbent and bound over time",
     )
+    return tag("div", chart, class_="scroll")
 
 
 def _points(result: Result, event: str, unit_per_tick: float) -> list[Point]:

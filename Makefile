@@ -1,0 +1,50 @@
+# Everything from a fresh checkout: `make demo` and `make test` set up .venv on their own. PYTHON=python3.12 make test
+# takes another interpreter (3.11 to 3.13).
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+DEMO := demo
+INSTANCE := ring/bert-large-36
+# what `make test` passes to pytest; PYTEST_ARGS="tests/report" runs a part
+WORKERS ?= 2
+PYTEST_ARGS ?=
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test lint install clean
+
+help:
+	@echo "make demo   solve $(INSTANCE), print its gap, write plot and report to $(DEMO)/"
+	@echo "make test   ruff, mypy and the whole test suite"
+	@echo "make clean  remove .venv, $(DEMO)/ and caches"
+
+$(VENV)/made:
+	@$(PYTHON) -c 'import sys; v = sys.version_info[:2]; sys.exit(not (3, 11) <= v < (3, 14) and f"chipmap needs Python 3.11 to 3.13, but {sys.executable} is {v[0]}.{v[1]}: PYTHON=python3.12 make ...")'
+	$(PYTHON) -m venv $(VENV)
+	@touch $@
+
+$(VENV)/installed: pyproject.toml | $(VENV)/made
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
+	@touch $@
+
+$(VENV)/installed-dev: pyproject.toml | $(VENV)/made
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@touch $@ $(VENV)/installed
+
+install: $(VENV)/installed
+
+demo: $(VENV)/installed
+	mkdir -p $(DEMO)
+	$(BIN)/chipmap solve $(INSTANCE) --time-limit 60 --out $(DEMO)/bert-large-36
+	$(BIN)/chipmap plot $(INSTANCE) $(DEMO)/bert-large-36 --out $(DEMO)/bert-large-36/plot.png
+	$(BIN)/chipmap report $(DEMO) --html $(DEMO)/report.html
+
+test: $(VENV)/installed-dev lint
+	$(BIN)/python -m pytest -n $(WORKERS) $(PYTEST_ARGS)
+
+lint: $(VENV)/installed-dev
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+
+clean:
+	rm -rf $(VENV) $(DEMO) build .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,0 +1,136 @@
+"""``chipmap doctor``: whether this installation can do the work: solvers, versions, licences, machine, extras."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import subprocess
+import sys
+from typing import Any
+
+#: Package -> the module to import, for what every installation needs. Gurobi is one more solver, not a need.
+CORE = {
+    "highspy": "highspy",
+    "ortools": "ortools.sat.python.cp_model",
+    "pyomo": "pyomo.environ",
+    "cvxpy": "cvxpy",
+    "numba": "numba",
+    "numpy": "numpy",
+    "scipy": "scipy",
+    "networkx": "networkx",
+    "msgspec": "msgspec",
+    "matplotlib": "matplotlib",
+}
+#: Extra -> the package that it installs.
+EXTRAS = {"learned": "torch", "onnx": "onnx", "cluster": "dask", "dev": "pytest"}
+UNAVAILABLE = 5
+
+
+def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add ``chipmap doctor`` to the command line."""
+    parser = subparsers.add_parser(
+        "doctor",
+        help="check solvers, versions, licences and the machine",
+        description="Check the installation. Exit code 0 if HiGHS and CP-SAT can be used and no known-bad version is "
+        f"installed, else {UNAVAILABLE}.",
+    )
+    parser.add_argument("--format", choices=("table", "json"), default="table")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print the findings; 0 when nothing that chipmap needs is missing, broken or known bad, else 5."""
+    found = examine()
+    print(json.dumps(found, indent=1) if args.format == "json" else _table(found))
+    return UNAVAILABLE if found["problems"] else 0
+
+
+def examine() -> dict[str, Any]:
+    """What is here, as plain data; ``problems`` lists what has to be mended, each with its remedy."""
+    from chipmap import __version__
+    from chipmap.solvers.availability import availability, known_bad, package_version
+
+    packages = {name: package_version(name) for name in CORE}
+    solvers = [
+        {"name": s.name, "package": s.package, "version": s.version, "licence": s.licence, "problem": s.problem}
+        for s in availability()
+    ]
+    problems = [s["problem"] for s in solvers if s["problem"] and s["name"] != "gurobi"]
+    problems += [
+        f"{bad.package} {package_version(bad.package)} {bad.why}: {bad.remedy}"
+        for bad in known_bad()
+        if bad.solver is None
+    ]
+    named = {s["package"] for s in solvers if s["problem"]}
+    problems += [
+        f"{name} is missing: pip install chipmap" for name, v in packages.items() if v is None and name not in named
+    ]
+    problems += broken_imports([module for name, module in CORE.items() if packages[name]])
+    return {
+        "chipmap": __version__,
+        "python": platform.python_version(),
+        "platform": f"{platform.system()} {platform.machine()}",
+        "cores": _cores(),
+        "memory_gib": _memory_gib(),
+        "solvers": solvers,
+        "packages": packages,
+        "extras": {extra: package_version(package) for extra, package in EXTRAS.items()},
+        "problems": problems,
+    }
+
+
+def broken_imports(modules: list[str]) -> list[str]:
+    """The modules that a fresh Python can't import one after the other, each with the reason.
+
+    They share one process, as they do in a solve: some versions of two solvers work alone but not together.
+    """
+    script = (
+        "import importlib, sys\n"
+        "for name in sys.argv[1:]:\n"
+        "    try:\n"
+        "        importlib.import_module(name)\n"
+        "    except Exception as error:\n"
+        "        print('broken', name, 'does not import:', str(error).splitlines()[0] if str(error) else repr(error))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script, *modules], capture_output=True, text=True, check=False)
+    broken = [line.removeprefix("broken ") for line in done.stdout.splitlines() if line.startswith("broken ")]
+    if done.returncode:
+        broken.append(f"Python died (exit {done.returncode}) while importing {', '.join(modules)}")
+    return broken
+
+
+def _cores() -> int:
+    """Cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _memory_gib() -> float | None:
+    """Memory of the machine, where the system tells."""
+    try:
+        return round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30, 1)
+    except (ValueError, OSError, AttributeError):
+        return None
+
+
+def _table(found: dict[str, Any]) -> str:
+    memory = f"{found['memory_gib']} GiB" if found["memory_gib"] else "unknown"
+    lines = [
+        f"chipmap   {found['chipmap']}",
+        f"python    {found['python']} on {found['platform']}, {found['cores']} cores, memory {memory}",
+        "",
+        "solvers",
+    ]
+    for solver in found["solvers"]:
+        state = solver["problem"] or f"licence {solver['licence']}"
+        lines.append(f"  {solver['name']:<8}{solver['package']:<10}{solver['version'] or 'missing':<14}{state}")
+    lines += ["", "packages"]
+    lines += [f"  {name:<12}{version or 'missing'}" for name, version in found["packages"].items()]
+    lines += ["", "extras"]
+    lines += [
+        f"  {extra:<12}{EXTRAS[extra]:<8}{version or f'not installed: pip install chipmap[{extra}]'}"
+        for extra, version in found["extras"].items()
+    ]
+    problems = [f"  {problem}" for problem in found["problems"]]
+    return "\n".join([*lines, "", *(["problems", *problems] if problems else ["no problem found"])])

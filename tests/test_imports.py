@@ -1,0 +1,181 @@
+"""Who may import whom, read from the source with ``ast`` (imports inside functions count as well).
+
+The rule stands in ``docs/dev/architecture.md``, "Who may import whom".
+"""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+PACKAGE = ROOT / "chipmap"
+MODULES = sorted(PACKAGE.rglob("*.py"))
+
+CORE = ("records", "result", "run", "family")
+#: Part of the package -> the parts that it may import, as prefixes of module names.
+MAY_IMPORT: dict[str, tuple[str, ...]] = {
+    "records": (),
+    "result": ("records", "validation.certificate"),
+    "run": ("records", "result", "validation.certificate"),
+    "family": ("records",),
+    "families": ("family",),
+    "instances": ("records", "instances"),
+    "validation": ("records", "result", "validation", "instances.graph", "instances.*.instance"),
+    "formulations": ("records", "result", "family", "instances", "formulations"),
+    "heuristics": ("records", "result", "run", "instances", "heuristics"),
+    "learned": ("records", "result", "run", "instances", "heuristics", "learned"),
+    "solvers": ("records", "result", "family", "solvers"),
+    "methods": (*CORE, "instances", "formulations", "heuristics", "learned", "solvers", "methods"),
+}
+
+#: Third-party library -> the files that may import it.
+HEAVY: dict[str, tuple[str, ...]] = {
+    "pyomo": ("formulations/*/mip*.py", "solvers/lowering.py"),
+    "ortools": ("formulations/*/cpsat*.py", "solvers/cpsat.py"),
+    "highspy": ("solvers/*.py",),
+    "gurobipy": ("solvers/*.py",),
+    "cvxpy": ("formulations/*/relaxation.py",),
+    "torch": ("learned/**/*.py", "learned/*.py", "instances/importers/torch*.py"),
+    "onnx": ("instances/importers/onnx*.py",),
+    "numba": ("instances/*/costs.py", "heuristics/**/*.py", "heuristics/*.py"),
+    "matplotlib": ("report/*.py",),
+    "dask": (),
+    "distributed": (),
+}
+#: What `chipmap --help` must never load.
+SLOW = frozenset(HEAVY) | {"scipy", "networkx"}
+
+
+def imports(tree: ast.AST, package: str) -> Iterator[tuple[str, int]]:
+    """(absolute module name, line) of every import below ``tree``; ``package`` resolves relative ones."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from ((alias.name, node.lineno) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            base = node.module or ""
+            if node.level:
+                parents = package.split(".")[: len(package.split(".")) - node.level + 1]
+                base = ".".join([*parents, *([base] if base else [])])
+            for alias in node.names:
+                inner = f"{base}.{alias.name}"
+                yield (inner if _is_module(inner) else base), node.lineno
+
+
+def _is_module(name: str) -> bool:
+    path = ROOT.joinpath(*name.split("."))
+    return name.startswith("chipmap.") and (path.with_suffix(".py").is_file() or (path / "__init__.py").is_file())
+
+
+def module_name(path: Path) -> str:
+    """``chipmap.x.y`` of a source file."""
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+@cache
+def tree_of(path: Path) -> ast.Module:
+    """The parsed source."""
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+def all_imports(path: Path) -> list[tuple[str, int]]:
+    """Every import of a file, wherever it stands."""
+    name = module_name(path)
+    package = name if path.name == "__init__.py" else name.rpartition(".")[0]
+    return list(imports(tree_of(path), package))
+
+
+def matches(module: str, pattern: str) -> bool:
+    """Whether a module (without ``chipmap.``) is what the pattern names or lies below it; ``*`` is any one part."""
+    have, want = module.split("."), pattern.split(".")
+    return len(have) >= len(want) and all(b in ("*", a) for a, b in zip(have, want, strict=False))
+
+
+def may_import(part: str, target: str) -> bool:
+    """Whether a module in ``part`` may import ``target`` (both without ``chipmap.``)."""
+    return part not in MAY_IMPORT or any(matches(target, pattern) for pattern in MAY_IMPORT[part])
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_parts_import_only_what_they_may(path: Path) -> None:
+    part = module_name(path).removeprefix("chipmap").removeprefix(".").partition(".")[0]
+    wrong = [
+        f"line {line}: {name}"
+        for name, line in all_imports(path)
+        if name.partition(".")[0] == "chipmap" and not may_import(part, name.removeprefix("chipmap").removeprefix("."))
+    ]
+    assert not wrong, f"{part} may import only {MAY_IMPORT.get(part)}, but {path.relative_to(ROOT)} has {wrong}"
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_heavy_libraries_stay_where_they_belong(path: Path) -> None:
+    own = path.relative_to(PACKAGE)
+    wrong = [
+        f"line {line}: {name}"
+        for name, line in all_imports(path)
+        if name.partition(".")[0] in HEAVY and not any(own.match(place) for place in HEAVY[name.partition(".")[0]])
+    ]
+    assert not wrong, f"{own} imports {wrong}"
+
+
+def at_import(tree: ast.AST) -> Iterator[ast.stmt]:
+    """The import statements that run when a module is imported: not those in functions or under TYPE_CHECKING."""
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            yield node
+        elif isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
+            for inner in node.orelse:
+                yield from at_import(inner)
+        elif not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+            yield from at_import(node)
+
+
+def test_help_loads_nothing_slow() -> None:
+    """The modules that the command line imports, followed through the source, name no slow library."""
+    sources = {module_name(path): path for path in MODULES}
+    start = [name for name in sources if name == "chipmap" or name.startswith(("chipmap.cli", "chipmap.families"))]
+    seen, queue = set(start), list(start)
+    while queue:
+        name = queue.pop()
+        path = sources[name]
+        package = name if path.name == "__init__.py" else name.rpartition(".")[0]
+        for statement in at_import(tree_of(path)):
+            for target, line in imports(statement, package):
+                assert target.partition(".")[0] not in SLOW, f"{path.relative_to(ROOT)}, line {line}: {target}"
+                parents = [".".join(target.split(".")[:i]) for i in range(1, target.count(".") + 2)]
+                fresh = [parent for parent in parents if parent in sources and parent not in seen]
+                seen.update(fresh)
+                queue.extend(fresh)
+
+
+def test_help_loads_nothing_slow_when_run() -> None:
+    script = (
+        "import sys\n"
+        "from chipmap.cli import main\n"
+        "try:\n"
+        "    main(['--help'])\n"
+        "except SystemExit:\n"
+        "    pass\n"
+        "print('LOADED', *sorted({name.partition('.')[0] for name in sys.modules}))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=True)
+    loaded = set(done.stdout.rpartition("LOADED")[2].split())
+    assert "argparse" in loaded
+    assert not loaded & SLOW
+
+
+def test_the_rules_can_fail() -> None:
+    tree = ast.parse("def f():\n    from ..instances.ring import costs\n    import pyomo.environ as pyo\n")
+    assert list(imports(tree, "chipmap.validation")) == [("chipmap.instances.ring.costs", 2), ("pyomo.environ", 3)]
+    assert not may_import("validation", "heuristics.ring")
+    assert not may_import("validation", "instances.ring.costs")
+    assert may_import("validation", "instances.ring.instance")
+    assert not may_import("instances", "result")
+    assert may_import("cli", "solvers.highs")
