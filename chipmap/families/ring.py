@@ -37,7 +37,9 @@ FAMILY = Family(
         Method("ring/mip-path", "chipmap.methods.ring_models:mip_path", "the MIP restricted to the path rule"),
         Method("ring/cpsat", "chipmap.methods.ring_models:cpsat", "the CP-SAT model with station windows"),
         Method(
-            "ring/cpsat-cold", "chipmap.methods.ring_models:cpsat_cold", "the CP-SAT model, no contraction, start or window"
+            "ring/cpsat-cold",
+            "chipmap.methods.ring_models:cpsat_cold",
+            "the CP-SAT model, no contraction, start or window",
         ),
     ),
     default_method="ring/auto",
@@ -49,7 +51,14 @@ FAMILY = Family(
     ),
     generators=(
         Generator("bert-large", "chipmap.instances.ring.generators:bert_large", "BERT-large's encoder"),
-        Generator("resnet50", "chipmap.instances.ring.generators:resnet50", "ResNet-50 (and 18, 34, 101, 152)"),
+        Generator("gpt2", "chipmap.instances.ring.generators:gpt2", "GPT-2 with its language-model head"),
+        Generator("resnet50", "chipmap.instances.ring.generators:resnet50", "ResNet-50 (or 18, 34, 101, 152)"),
+        Generator("densenet121", "chipmap.instances.ring.generators:densenet121", "DenseNet-121 (or 161, 169, 201)"),
+        Generator("unet", "chipmap.instances.ring.generators:unet", "U-Net, convolutions with skip connections"),
+        Generator("rnn", "chipmap.instances.ring.generators:rnn", "stacked LSTM layers, unrolled"),
+        Generator("chain", "chipmap.instances.ring.generators:chain", "operations in a row"),
+        Generator("random", "chipmap.instances.ring.generators:random", "a random graph"),
+        Generator("explicit", "chipmap.instances.ring.generators:explicit", "a graph given in words"),
     ),
     shipped="chipmap.instances.ring.shipped:SHIPPED",
     from_graph="chipmap.instances.ring.from_graph:from_graph",

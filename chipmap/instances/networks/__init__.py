@@ -6,6 +6,11 @@ the same parameters always give the same graph. How operations are counted is sa
 """
 
 from chipmap.instances.networks.bert import bert_encoder
+from chipmap.instances.networks.densenet import densenet
+from chipmap.instances.networks.gpt2 import gpt2
 from chipmap.instances.networks.resnet import resnet
+from chipmap.instances.networks.rnn import rnn
+from chipmap.instances.networks.synthetic import chain, explicit, random_dag
+from chipmap.instances.networks.unet import unet
 
-__all__ = ["bert_encoder", "resnet"]
+__all__ = ["bert_encoder", "chain", "densenet", "explicit", "gpt2", "random_dag", "resnet", "rnn", "unet"]

@@ -53,6 +53,11 @@ def max_pool(net: Network, x: Value, stride: int = 2) -> Value:
     return net.view("getitem", y, shape)
 
 
+def average_pool(net: Network, x: Value, stride: int = 2) -> Value:
+    """Mean over windows of ``stride`` × ``stride``."""
+    return net.op("avg_pool2d", x, shape=(*x.shape[:2], x.shape[2] // stride, x.shape[3] // stride))
+
+
 def classifier(net: Network, x: Value, classes: int) -> Value:
     """Mean over all positions, then one linear layer."""
     batch, channels = x.shape[:2]

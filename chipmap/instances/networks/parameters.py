@@ -14,6 +14,8 @@ Count = Annotated[int, msgspec.Meta(ge=1, le=1000)]
 Size = Annotated[int, msgspec.Meta(ge=1, le=1_000_000)]
 #: Bytes of a number.
 WordBytes = Annotated[int, msgspec.Meta(ge=1, le=16)]
+#: FLOP or bytes.
+Whole = Annotated[int, msgspec.Meta(ge=0, le=10**15)]
 Seed = Annotated[int, msgspec.Meta(ge=0, le=2**32 - 1)]
 Share = Annotated[float, msgspec.Meta(ge=0, le=1)]
 

@@ -99,4 +99,11 @@ class InstanceGenerator:
 
 
 bert_large = InstanceGenerator("bert-large", networks.bert_encoder, sram_mib=64.0)
+gpt2 = InstanceGenerator("gpt2", networks.gpt2, sram_mib=96.0)
 resnet50 = InstanceGenerator("resnet50", networks.resnet)
+densenet121 = InstanceGenerator("densenet121", networks.densenet)
+unet = InstanceGenerator("unet", networks.unet, sram_mib=64.0)
+rnn = InstanceGenerator("rnn", networks.rnn)
+chain = InstanceGenerator("chain", networks.chain)
+random = InstanceGenerator("random", networks.random_dag)
+explicit = InstanceGenerator("explicit", networks.explicit)

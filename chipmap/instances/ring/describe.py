@@ -1,0 +1,103 @@
+"""Figures of a ring instance for `chipmap info`, and a mapping as a table by the names of the original operations."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections import Counter
+from typing import Any
+
+import msgspec
+
+from chipmap.instances.ring.contraction import contract
+from chipmap.instances.ring.costs import TICKS_PER_NS, RingProblem, ring_problem
+from chipmap.instances.ring.instance import RingInstance, RingSolution
+
+_TICKS_PER_US = 1000 * TICKS_PER_NS
+_MIB = 1024 * 1024
+_COLUMNS = ("name", "kind", "role", "chip", "ticks", "weight_bytes")
+
+
+def describe(instance: RingInstance) -> dict[str, Any]:
+    """The figures of ``instance``, in natural units.
+
+    ``flop``, ``weights_mib`` (copies of constants included) and ``work_us`` are sums over the computing operations;
+    ``average_us`` is the work per chip, ``largest`` the operation that takes longest and its time as a multiple of
+    that average (no mapping is faster than either); ``heaviest`` the one with the most weights.
+    """
+    problem = ring_problem(instance)
+    operations = instance.graph.operations
+    computing = problem.computing.nonzero()[0].tolist()
+    average = problem.total_ticks / problem.chips
+    figures: dict[str, Any] = {
+        "operations": len(operations),
+        "roles": dict(sorted(Counter(operation.role for operation in operations).items())),
+        "computing": len(computing),
+        "edges": len(problem.edges),
+        "flows": len(problem.flows),
+        "storages": len(problem.storages),
+        "flop": sum(operations[v].flop for v in computing),
+        "weights_mib": int(problem.weight_bytes.sum()) / _MIB,
+        "work_us": problem.total_ticks / _TICKS_PER_US,
+        "average_us": average / _TICKS_PER_US,
+        "measured_times": sum(time is not None for time in instance.time_ns or ()),
+    }
+    if computing:
+        slowest = max(computing, key=lambda v: (problem.ticks[v], -v))
+        heaviest = max(computing, key=lambda v: (problem.weight_bytes[v], -v))
+        figures["largest"] = {
+            "name": operations[slowest].name,
+            "us": int(problem.ticks[slowest]) / _TICKS_PER_US,
+            "of_average": int(problem.ticks[slowest]) / average if average else None,
+        }
+        figures["heaviest"] = {
+            "name": operations[heaviest].name,
+            "weights_mib": int(problem.weight_bytes[heaviest]) / _MIB,
+        }
+    return figures | {
+        "contraction": contract(instance).report,
+        "package": msgspec.to_builtins(instance.package),
+        "cost_mode": instance.cost_mode,
+        "traffic": instance.traffic,
+        "constraints": list(instance.constraints),
+        "pins": len(instance.pins),
+        "together": len(instance.together),
+        "forbidden": len(instance.forbidden),
+        "notes": instance.notes,
+    }
+
+
+def files(instance: RingInstance, solution: RingSolution) -> dict[str, bytes]:
+    """The files written beside a solution: ``mapping.csv`` with a line per operation of the original graph.
+
+    ``chip`` is the operation's chip; of a constant or an input all chips that need it, separated by blanks. ``ticks``
+    (10 ps) and ``weight_bytes`` (copies of constants included) are what the operation puts on its chip, so that their
+    sums over a chip are its work and its weights.
+    """
+    problem = ring_problem(instance)
+    needed = _needed_on(problem, solution)
+    text = io.StringIO()
+    table = csv.writer(text, lineterminator="\n")
+    table.writerow(_COLUMNS)
+    for v, operation in enumerate(instance.graph.operations):
+        chips = needed[v] if operation.role in ("constant", "input") else {solution.chips[v]}
+        where = " ".join(str(chip) for chip in sorted(chips))
+        row = (operation.name, operation.kind, operation.role, where)
+        table.writerow((*row, int(problem.ticks[v]), int(problem.weight_bytes[v])))
+    return {"mapping.csv": text.getvalue().encode()}
+
+
+def _needed_on(problem: RingProblem, solution: RingSolution) -> list[set[int]]:
+    """For each operation the chips of the computing operations that read it, through views and constants or not."""
+    needed: list[set[int]] = [set() for _ in range(problem.n)]
+    readers: list[list[int]] = [[] for _ in range(problem.n)]
+    for u, v in problem.edges.tolist():
+        readers[u].append(v)
+    passes_on = [operation.role in ("constant", "view") for operation in problem.instance.graph.operations]
+    for v in reversed(problem.order):
+        for w in readers[v]:
+            if problem.computing[w]:
+                needed[v].add(solution.chips[w])
+            elif passes_on[w]:
+                needed[v] |= needed[w]
+    return needed
