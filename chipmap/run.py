@@ -49,6 +49,11 @@ class SolveOptions(Record, frozen=True, kw_only=True):
             raise InputError(f"is {self.gap}", "--gap", "Give a share from 0 to below 1, such as 0.01 for 1%.")
 
 
+def contradict(objective: int, bound: int) -> bool:
+    """Whether a lower bound lies above a checked objective by more than the tolerance."""
+    return bound > objective + BOUND_TOLERANCE * max(1, abs(objective))
+
+
 @dataclass(frozen=True)
 class Incumbent:
     """The best solution so far, as the checker saw it."""
@@ -121,8 +126,10 @@ class Run:
 
     @property
     def gap(self) -> float | None:
-        """The relative gap now; None while one side is missing."""
-        return gap(self.upper, self.lower.value if self.lower else None)
+        """The relative gap now; None while one side is missing. A bound a little above the incumbent counts as it."""
+        if self.upper is None or self.lower is None:
+            return None
+        return gap(self.upper, min(self.upper, self.lower.value))
 
     @property
     def closed(self) -> bool:
@@ -150,19 +157,26 @@ class Run:
             self.rejected.append((source, certificate))
             return certificate
         if self.best is None or certificate.objective < self.best.objective:
-            self._agree(certificate.objective, self.lower)
             self.best = Incumbent(solution, certificate, source, self.seconds, claimed)
+            self._agree(certificate.objective, self.lower)
+            if self.proved_infeasible:
+                raise ContradictionError(
+                    f"the checker accepts a solution of {source} after a proof that there is none. "
+                    "This is a defect of chipmap or of a solver: please report it."
+                )
             self._log("solution", certificate.objective, source)
         return certificate
 
     def bound(self, value: int, source: str, kind: BoundKind = "combinatorial") -> None:
-        """Record a lower bound in ticks. Within 1e-6 above the incumbent it is clipped to it; beyond, raises.
+        """Record a lower bound in ticks. Within 1e-6 above the incumbent it is clipped to it.
 
-        Raises :class:`ContradictionError`.
+        Raises :class:`ContradictionError` beyond that, with both kept.
         """
         new = Bound(value=int(value), source=source, kind=kind, seconds=round(self.seconds, 6))
         if self.best is not None:
-            self._agree(self.best.objective, new)
+            if contradict(self.best.objective, new.value):
+                self.bounds.append(new)
+                self._agree(self.best.objective, new)
             if new.value > self.best.objective:
                 new = Bound(value=self.best.objective, source=source, kind=kind, seconds=new.seconds)
         improves = self.lower is None or new.value > self.lower.value
@@ -172,16 +186,16 @@ class Run:
 
     def infeasible(self, *reasons: Infeasibility) -> None:
         """Record a proof that no solution exists, with its reasons. Raises if a valid solution is already known."""
+        self.infeasibility.extend(reasons)
         if self.best is not None:
             raise ContradictionError(
                 f"a proof of infeasibility ({'; '.join(reason.message for reason in reasons)}) contradicts the checked "
                 f"solution of {self.best.source}. This is a defect of chipmap or of a solver: please report it."
             )
         self.proved_infeasible = True
-        self.infeasibility.extend(reasons)
 
     def _agree(self, objective: int, bound: Bound | None) -> None:
-        if bound is not None and bound.value > objective + BOUND_TOLERANCE * max(1, abs(objective)):
+        if bound is not None and contradict(objective, bound.value):
             raise ContradictionError(
                 f"the bound {bound.value} of {bound.source} lies above the checked objective {objective}. "
                 "This is a defect of chipmap or of a solver: please report it with the saved instance and solution."

@@ -1,0 +1,57 @@
+"""chipmap: machine-learning workloads on multi-chip accelerators, with proven optimality gaps.
+
+>>> import chipmap
+>>> instance = chipmap.read("ring/bert-large-36")  # doctest: +SKIP
+>>> result = chipmap.solve(instance, options=chipmap.SolveOptions(time_limit=60))  # doctest: +SKIP
+>>> result.status, result.gap  # doctest: +SKIP
+('optimal', 0.0)
+"""
+
+__version__ = "0.1.0"
+
+from chipmap.archive import Archive, load
+from chipmap.family import FAMILY_NAMES, Family, Formulation, Generator, Method, Model, Standing, family_of, get_family
+from chipmap.generate import generate
+from chipmap.reading import read, read_solution
+from chipmap.records import ChipmapError, ContradictionError, InputError, Record, SolverUnavailableError
+from chipmap.result import Bound, Infeasibility, Result, Termination, TraceEvent
+from chipmap.run import Run, SolveOptions, Stop
+
+# `chipmap.solve` is the function; the module of that name stays importable as `from chipmap.solve import …`
+from chipmap.solve import bound, check, solve
+from chipmap.validation.certificate import Certificate, Violation
+
+__all__ = [
+    "FAMILY_NAMES",
+    "Archive",
+    "Bound",
+    "Certificate",
+    "ChipmapError",
+    "ContradictionError",
+    "Family",
+    "Formulation",
+    "Generator",
+    "Infeasibility",
+    "InputError",
+    "Method",
+    "Model",
+    "Record",
+    "Result",
+    "Run",
+    "SolveOptions",
+    "SolverUnavailableError",
+    "Standing",
+    "Stop",
+    "Termination",
+    "TraceEvent",
+    "Violation",
+    "bound",
+    "check",
+    "family_of",
+    "generate",
+    "get_family",
+    "load",
+    "read",
+    "read_solution",
+    "solve",
+]

@@ -1,0 +1,255 @@
+"""The archive of a run: one directory, written under a temporary name and renamed when whole.
+
+``result.json``, ``solution.json`` (when one was found), ``instance.json``, ``trace.csv``, ``solver.log``, the family's
+own files and, last, ``environment.json``, which lists size and SHA-256 of all others. While the run goes on, its best
+solution so far stands in ``DIR.partial/solution.json``, replaced atomically; only the rename makes it an archive.
+"""
+
+from __future__ import annotations
+
+import csv
+import errno
+import fcntl
+import hashlib
+import io
+import os
+import shutil
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import msgspec
+
+from chipmap.records import InputError, Record, read_bytes
+from chipmap.result import Result
+
+ENVIRONMENT = "environment.json"
+_PARTIAL, _OLD = ".partial", ".replaced"
+_ELSEWHERE = "Name a new directory for --out, or one that an earlier run has written."
+
+
+@dataclass(frozen=True)
+class Archive:
+    """A whole archive: where it lies and the result in it."""
+
+    path: Path
+    result: Result
+
+
+class Writer:
+    """Writes one archive to ``target``.
+
+    Raises :class:`InputError` at once if ``target`` holds something else than an archive or another run is writing
+    there, and ``OSError`` when the disk refuses.
+    """
+
+    def __init__(self, target: str | Path) -> None:
+        self.target = Path(target)
+        _require_replaceable(self.target)
+        self.partial = self.target.with_name(self.target.name + _PARTIAL)
+        self._log: BinaryIO | None = None
+        try:
+            self.target.absolute().parent.mkdir(parents=True, exist_ok=True)
+            self.partial.mkdir(exist_ok=True)
+        except OSError as error:
+            if is_full(error):
+                raise
+            raise InputError(f"can't be written: {error.strerror}", str(self.target), _ELSEWHERE) from None
+        self._lock: BinaryIO | None = _locked(self.partial)
+        _restore(self.target)
+        for stale in self.partial.iterdir():
+            if stale.name != ".lock":
+                shutil.rmtree(stale) if stale.is_dir() else stale.unlink()
+
+    @property
+    def log(self) -> BinaryIO:
+        """``solver.log``, open for writing, unbuffered."""
+        if self._log is None:
+            self._log = open(self.partial / "solver.log", "wb", buffering=0)  # noqa: SIM115 - closed by close()
+        return self._log
+
+    def solution(self, solution: Record) -> None:
+        """Put the best solution so far on disk, at once and whole."""
+        write_whole(self.partial / "solution.json", solution.to_json(indent=1))
+
+    def finish(self, result: Result, instance: Record, files: Mapping[str, bytes], environment: dict[str, Any]) -> Path:
+        """Write the rest and rename. Files that others put into an older archive at ``target`` move into this one."""
+        contents: dict[str, bytes] = {
+            "instance.json": instance.to_json(),
+            "result.json": result.to_json(indent=1),
+            "trace.csv": trace_csv(result),
+            **files,
+        }
+        if result.solution is not None:
+            contents["solution.json"] = msgspec.json.format(msgspec.json.encode(result.solution), indent=1) + b"\n"
+        for name, data in contents.items():
+            write_whole(self.partial / name, data)
+        self.log.flush()
+        os.fsync(self.log.fileno())
+        listed = {name: _fingerprint(self.partial / name) for name in sorted([*contents, "solver.log"])}
+        about = msgspec.json.encode({**environment, "files": listed})
+        write_whole(self.partial / ENVIRONMENT, msgspec.json.format(about, indent=1) + b"\n")
+        self._close()
+        _replace(self.partial, self.target)
+        return self.target
+
+    def abandon(self) -> None:
+        """Stop writing and drop what is there (a full disk: the caller still has the result)."""
+        self._close()
+        shutil.rmtree(self.partial, ignore_errors=True)
+
+    def _close(self) -> None:
+        for stream in (self._log, self._lock):
+            if stream is not None:
+                with suppress(OSError):
+                    stream.close()
+        self._log = self._lock = None
+        (self.partial / ".lock").unlink(missing_ok=True)
+
+
+def load(directory: str | Path) -> Archive:
+    """The archive at ``directory``; :class:`InputError` if it is missing, half-written or damaged."""
+    path = Path(directory)
+    require_whole(path)
+    return Archive(path, Result.read(path / "result.json"))
+
+
+def is_full(error: OSError) -> bool:
+    """Whether the disk (or the user's share of it) is full."""
+    return error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+
+
+def is_partial(directory: str | Path) -> bool:
+    """Whether a directory is the temporary one of a run in progress, or of one that was cut off."""
+    return Path(directory).name.endswith((_PARTIAL, _OLD))
+
+
+def require_whole(directory: Path) -> None:
+    """Raise :class:`InputError` unless ``directory`` is an archive in which every listed file is as it was written."""
+    where = str(directory)
+    if is_partial(directory):
+        raise InputError("is the unfinished archive of a run", where, "Its solution.json is the best one found so far.")
+    if not (directory / ENVIRONMENT).is_file():
+        raise InputError(f"is no whole archive: {ENVIRONMENT} is missing", where, "Run `chipmap solve --out` again.")
+    for name, (size, digest) in _manifest(directory).items():
+        try:
+            if _fingerprint(directory / name) == (size, digest):
+                continue
+            fault = "is not as it was written"
+        except OSError:
+            fault = "is missing"
+        raise InputError(f"is a damaged archive: {name} {fault}", where, "Run `chipmap solve --out` again.")
+
+
+def write_whole(path: Path, data: bytes) -> None:
+    """Write ``data`` to ``path`` so that whoever reads it sees the old content or the new one, never a part."""
+    temporary = path.with_name(f".{path.name}.tmp")
+    try:
+        with open(temporary, "wb") as stream:
+            stream.write(data)
+            stream.flush()
+            os.fsync(stream.fileno())
+        os.replace(temporary, path)
+    except OSError:
+        with suppress(OSError):
+            temporary.unlink(missing_ok=True)
+        raise
+
+
+def trace_csv(result: Result) -> bytes:
+    """The trace as CSV: seconds, event, source, value, incumbent and bound in ticks."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(["seconds", "event", "source", "value", "incumbent", "bound"])
+    for line in result.trace:
+        writer.writerow([line.seconds, line.event, line.source, line.value, line.incumbent, line.bound])
+    return out.getvalue().encode()
+
+
+def _fingerprint(path: Path) -> tuple[int, str]:
+    data = path.read_bytes()
+    return len(data), hashlib.sha256(data).hexdigest()
+
+
+def _manifest(directory: Path) -> dict[str, tuple[int, str]]:
+    class Environment(msgspec.Struct):
+        files: dict[str, tuple[int, str]]
+
+    path = directory / ENVIRONMENT
+    try:
+        return msgspec.json.decode(read_bytes(path), type=Environment).files
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise InputError(f"is a damaged archive: {error}", str(path), "Run `chipmap solve --out` again.") from None
+
+
+def _require_replaceable(target: Path) -> None:
+    """Only nothing, an empty directory or an archive may be replaced: never a user's own files."""
+    if is_partial(target) or not target.name:
+        raise InputError("can't be the name of an archive", str(target), _ELSEWHERE)
+    if target.exists() and not target.is_dir():
+        raise InputError("is a file", str(target), _ELSEWHERE)
+    if target.is_dir() and any(target.iterdir()) and not (target / ENVIRONMENT).is_file():
+        raise InputError("holds something else than an archive", str(target), _ELSEWHERE)
+
+
+def _locked(partial: Path) -> BinaryIO:
+    """Hold the directory's lock, which the system drops when the process ends, however it ends."""
+    stream = open(partial / ".lock", "wb")  # noqa: SIM115 - held while the run goes on
+    try:
+        fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        stream.close()
+        remedy = "Wait for it, or give this run another --out."
+        raise InputError("another run is writing there", str(partial), remedy) from None
+    except OSError:
+        pass  # a file system without locks
+    return stream
+
+
+def _replace(partial: Path, target: Path) -> None:
+    """Rename ``partial`` to ``target``; an older archive there gives way, keeping files that it doesn't list itself."""
+    old = target.with_name(target.name + _OLD)
+    if target.exists() and any(target.iterdir()):
+        listed = {*_manifest_names(target), ENVIRONMENT}
+        os.rename(target, old)
+        try:
+            os.rename(partial, target)
+        except OSError:
+            os.rename(old, target)
+            raise
+        for extra in old.iterdir():
+            if extra.name not in listed and not (target / extra.name).exists():
+                os.rename(extra, target / extra.name)
+        shutil.rmtree(old, ignore_errors=True)
+    else:
+        os.rename(partial, target)
+    _sync(target.absolute().parent)
+
+
+def _restore(target: Path) -> None:
+    """Put right what a run left that was cut off between the two renames of :func:`_replace`."""
+    old = target.with_name(target.name + _OLD)
+    if old.exists():
+        if target.exists():
+            shutil.rmtree(old, ignore_errors=True)
+        else:
+            os.rename(old, target)
+
+
+def _manifest_names(directory: Path) -> list[str]:
+    try:
+        return list(_manifest(directory))
+    except InputError:
+        return []
+
+
+def _sync(directory: Path) -> None:
+    """Make a rename in ``directory`` last (where the system allows it)."""
+    with suppress(OSError):
+        handle = os.open(directory, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)

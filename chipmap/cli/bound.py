@@ -1,0 +1,88 @@
+"""``chipmap bound``: lower bounds on the objective, without asking for a solution."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from typing import Any
+
+from chipmap.cli.common import (
+    INSTANCE_HELP,
+    add_family,
+    add_set,
+    add_solve_options,
+    columns,
+    exit_code,
+    remarks,
+    say,
+    solve_options,
+)
+from chipmap.result import Result
+from chipmap.signals import Interrupts
+
+
+def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add ``chipmap bound`` to the command line."""
+    parser = subparsers.add_parser(
+        "bound",
+        help="lower bounds on the objective, tightest first",
+        description="Print every lower bound that is proved for INSTANCE, tightest first. Without --method, the "
+        "family's bounding method; with it, the bounds of that method.",
+    )
+    parser.add_argument("instance", metavar="INSTANCE", help=INSTANCE_HELP)
+    add_solve_options(parser)
+    add_set(parser)
+    add_family(parser)
+    parser.add_argument("--format", choices=("table", "json"), default="table", help="of standard output")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print the bounds; 0 if there is one, 2 if the instance is proved infeasible, 3 if nothing is proved."""
+    from chipmap.reading import read
+    from chipmap.report.rows import row
+    from chipmap.solve import bound
+
+    started = time.monotonic()
+    options = solve_options(args)
+    with Interrupts() as interrupts:
+        result = bound(read(args.instance, args.set, args.family), args.method, options, isolate=True, started=started)
+        shown = {**row(result), "bounds": bounds(result)}
+        sys.stdout.write(json.dumps(shown, allow_nan=False) + "\n" if args.format == "json" else _text(shown))
+        say(*(f"{result.instance}: {line}" for line in remarks(result)))
+        if interrupts.exit_code is not None:
+            return interrupts.exit_code
+        return 0 if result.bound is not None else exit_code(result) or 3
+
+
+def bounds(result: Result) -> list[dict[str, Any]]:
+    """The bounds in the family's unit, tightest first, the best of each source."""
+    from chipmap.family import get_family
+    from chipmap.report.rows import natural
+
+    scale = get_family(result.family).unit_per_tick
+    best: dict[str, dict[str, Any]] = {}
+    for one in sorted(result.bounds, key=lambda one: (-one.value, one.seconds)):
+        value = natural(one.value, scale)
+        best.setdefault(
+            one.source, {"bound": value, "source": one.source, "kind": one.kind, "seconds": round(one.seconds, 3)}
+        )
+    return list(best.values())
+
+
+def _text(shown: dict[str, Any]) -> str:
+    from chipmap.report.tables import number, percent
+
+    if not shown["bounds"]:
+        return f"{shown['instance']}: no bound is proved ({shown['status']})\n"
+    unit = shown["unit"]
+    lines = [("bound", "proved by", "kind", "after")]
+    lines += [
+        (f"{number(b['bound'])} {unit}", b["source"], b["kind"], f"{b['seconds']:.2f} s") for b in shown["bounds"]
+    ]
+    text = f"{shown['instance']}: {shown['method']}\n{columns(lines)}"
+    if shown["objective"] is not None:
+        text += f"  best solution on the way: {number(shown['objective'])} {unit}, gap {percent(shown['gap'])}\n"
+    return text

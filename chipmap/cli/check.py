@@ -1,0 +1,85 @@
+"""``chipmap check``: the independent checker's certificate of anybody's solution."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from typing import Any
+
+from chipmap.cli.common import INSTANCE_HELP, add_family, add_set, columns
+from chipmap.family import Family
+from chipmap.validation.certificate import Certificate
+
+#: Violations printed in a table; JSON holds all.
+SHOWN = 20
+
+
+def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add ``chipmap check`` to the command line."""
+    parser = subparsers.add_parser(
+        "check",
+        help="certify a solution: valid or which constraints it violates, its objective",
+        description="Check SOLUTION of INSTANCE by the family's independent checker. Exits with 4 if it is refused.",
+    )
+    parser.add_argument("instance", metavar="INSTANCE", help=INSTANCE_HELP)
+    parser.add_argument("solution", metavar="SOLUTION", help="a solution or result file, an archive, or -")
+    add_set(parser)
+    add_family(parser)
+    parser.add_argument("--format", choices=("table", "json"), default="table", help="of standard output")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print the certificate; 0 if the solution is valid, 4 if not."""
+    from chipmap.family import family_of
+    from chipmap.reading import read, read_solution
+    from chipmap.solve import check
+
+    instance = read(args.instance, args.set, args.family)
+    family = family_of(instance)
+    certificate = check(instance, read_solution(args.solution, family))
+    shown = natural_certificate(certificate, family, str(getattr(instance, "name", "")))
+    print(
+        json.dumps(shown, allow_nan=False) if args.format == "json" else _text(shown),
+        end="\n" * (args.format == "json"),
+    )
+    return 0 if certificate.feasible else 4
+
+
+def natural_certificate(certificate: Certificate, family: Family, instance: str) -> dict[str, Any]:
+    """The certificate with objective and terms in the family's unit."""
+    import msgspec
+
+    from chipmap.report.rows import natural
+
+    scale = family.unit_per_tick
+    return {
+        "instance": instance,
+        "family": family.name,
+        "feasible": certificate.feasible,
+        "objective": natural(certificate.objective, scale),
+        "unit": family.unit,
+        "terms": {name: natural(ticks, scale) for name, ticks in certificate.terms.items()},
+        "grade": certificate.grade,
+        "figures": certificate.figures,
+        "violations": msgspec.to_builtins(certificate.violations),
+        "instance_hash": certificate.instance_hash,
+        "solution_hash": certificate.solution_hash,
+    }
+
+
+def _text(shown: dict[str, Any]) -> str:
+    from chipmap.report.tables import number
+
+    violations = shown["violations"]
+    verdict = "valid" if shown["feasible"] else f"refused: {len(violations)} violations"
+    text = f"{shown['instance']}: {verdict}\n"
+    if shown["objective"] is not None:
+        facts = [("objective", f"{number(shown['objective'])} {shown['unit']}")]
+        facts += [(name, f"{number(value)} {shown['unit']}") for name, value in shown["terms"].items()]
+        facts += [(name, number(value)) for name, value in shown["figures"].items()]
+        text += columns(facts + ([("memory grade", shown["grade"])] if shown["grade"] else []))
+    text += columns((item["label"], item["where"], item["message"]) for item in violations[:SHOWN])
+    if len(violations) > SHOWN:
+        text += f"  and {len(violations) - SHOWN} more (--format json prints all)\n"
+    return text

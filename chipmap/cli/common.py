@@ -1,0 +1,121 @@
+"""What several commands share: options of a solve, output in the asked format, exit codes."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from chipmap.records import InputError
+from chipmap.result import Result
+from chipmap.run import SolveOptions
+
+INSTANCE_HELP = "a file, an archive, the name of a shipped instance (ring/bert-large-36), or - for standard input"
+
+
+def add_set(parser: argparse.ArgumentParser, what: str = "change the instance first: --set package.chips=36") -> None:
+    """Add ``--set``."""
+    parser.add_argument("--set", metavar="PATH=VALUE", action="append", default=[], help=what)
+
+
+def add_family(parser: argparse.ArgumentParser) -> None:
+    """Add ``--family``, which lets an instance be a published graph."""
+    parser.add_argument("--family", metavar="NAME", help="take INSTANCE as a published graph, for this family")
+
+
+def add_solve_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options that :func:`solve_options` reads."""
+    parser.add_argument("--method", metavar="NAME", help="how to solve (`chipmap info` lists the methods)")
+    parser.add_argument("--solver", metavar="NAME", help="highs, gurobi or cpsat, for methods that use a solver")
+    parser.add_argument("--time-limit", metavar="S", type=float, help="seconds in all, reading included")
+    parser.add_argument("--gap", metavar="G", type=float, default=0.0, help="stop at this relative gap (default 0)")
+    parser.add_argument("--threads", metavar="N", type=int, help="threads of a solver")
+    parser.add_argument("--seed", metavar="N", type=int, default=0, help="seed of all that is random (default 0)")
+    parser.add_argument("--deterministic", action="store_true", help="one thread and work limits: the same run twice")
+    parser.add_argument("--memory-limit", metavar="GIB", type=float, help="memory of the solving process, in GiB")
+    parser.add_argument(
+        "--native", metavar="NAME=VALUE", action="append", default=[], help="pass a parameter to the solver"
+    )
+
+
+def solve_options(args: argparse.Namespace, warm_start: str | None = None) -> SolveOptions:
+    """The options, checked."""
+    from chipmap.settings import parse
+
+    if args.solver not in (None, "highs", "gurobi", "cpsat"):
+        raise InputError(f"no solver is called {args.solver!r}", "--solver", "Choose from: highs, gurobi, cpsat.")
+    options = SolveOptions(
+        time_limit=args.time_limit,
+        gap=args.gap,
+        threads=args.threads,
+        seed=args.seed,
+        deterministic=args.deterministic,
+        memory_limit=_bytes(args.memory_limit),
+        solver=args.solver,
+        warm_start=warm_start,
+        native=dict(parse(setting, "--native") for setting in args.native),
+    )
+    options.check()
+    return options
+
+
+def exit_code(result: Result) -> int:
+    """0 solution, 2 infeasible, 3 nothing found, 4 bound and solution contradict each other."""
+    if result.status == "error":
+        return 4 if result.solution is not None else 3
+    return {"infeasible": 2, "unknown": 3}.get(result.status, 0)
+
+
+def remarks(result: Result) -> list[str]:
+    """What a user should read beside the row: infeasibility, an abnormal end, an unused start."""
+    lines = []
+    for reason in result.infeasibility:
+        lines.append(f"infeasible ({reason.label}): {reason.message}")
+        lines.extend(f"  {remedy}" for remedy in reason.remedies)
+    end = result.termination
+    if end.limit in ("memory", "other") or end.reason in ("other_error", "numerical_error", "imprecise"):
+        lines.append(f"{end.reason}: {end.detail}")
+    lines.extend(note for note in result.notes if any(word in note for word in ("not used", "not reproducible")))
+    return lines
+
+
+def write_file(path: str, data: bytes) -> None:
+    """Write a file whole (``-``: standard output); :class:`InputError` where that can't be done."""
+    from chipmap.archive import write_whole
+
+    if path == "-":
+        sys.stdout.buffer.write(data)
+        return
+    try:
+        write_whole(Path(path), data)
+    except OSError as error:
+        raise InputError(
+            f"can't be written: {error.strerror or error}", path, "Check the folder, its permissions and the disk."
+        ) from None
+    say(f"wrote {path}")
+
+
+def say(*lines: str) -> None:
+    """Lines on standard error."""
+    for line in lines:
+        print(line, file=sys.stderr)
+
+
+def columns(rows: Iterable[tuple[Any, ...]], indent: str = "  ") -> str:
+    """Rows as aligned text."""
+    cells = [[str(cell) for cell in row] for row in rows]
+    if not cells:
+        return ""
+    widths = [max(len(row[i]) for row in cells) for i in range(len(cells[0]))]
+    lines = ("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in cells)
+    return "".join(f"{indent}{line}\n" for line in lines)
+
+
+def _bytes(gib: float | None) -> int | None:
+    if gib is None:
+        return None
+    if not 0.0 < gib < 1e9:
+        raise InputError(f"is {gib}", "--memory-limit", "Give a number of GiB above 0.")
+    return int(gib * 2**30)

@@ -1,0 +1,34 @@
+"""``chipmap convert``: a published graph as an instance file."""
+
+from __future__ import annotations
+
+import argparse
+
+from chipmap.cli.common import add_set, say, write_file
+
+
+def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add ``chipmap convert`` to the command line."""
+    parser = subparsers.add_parser(
+        "convert",
+        help="make an instance from a published graph format",
+        description="Read a graph (traced operator graphs, PipeDream profiles and others, told apart by their content) "
+        "and write an instance of the family, on its default package unless --set says otherwise.",
+    )
+    parser.add_argument("graph", metavar="GRAPH", help="a graph file, or - for standard input")
+    parser.add_argument("--family", metavar="NAME", required=True, help="the family of the instance, such as ring")
+    add_set(parser, "change the instance: --set package.chips=36")
+    parser.add_argument("--out", metavar="FILE", required=True, help="the file to write (-: standard output)")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Read, change, write; notes of the reader go to standard error."""
+    from chipmap.reading import read
+
+    instance = read(args.graph, args.set, args.family)
+    write_file(args.out, instance.to_json(indent=1))
+    notes = getattr(instance, "notes", "")
+    if notes:
+        say(f"note: {notes}")
+    return 0

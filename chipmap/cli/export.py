@@ -1,0 +1,37 @@
+"""``chipmap export``: a formulation of an instance as a file that other solvers read."""
+
+from __future__ import annotations
+
+import argparse
+
+from chipmap.cli.common import INSTANCE_HELP, add_family, add_set, say
+
+
+def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add ``chipmap export`` to the command line."""
+    parser = subparsers.add_parser(
+        "export",
+        help="write a model as LP, MPS or CP-SAT proto",
+        description="Build a formulation of INSTANCE, uncontracted, and write it: .lp and .mps for MIP models, .pb and "
+        ".pbtxt for CP-SAT models.",
+    )
+    parser.add_argument("instance", metavar="INSTANCE", help=INSTANCE_HELP)
+    parser.add_argument("--formulation", metavar="NAME", required=True, help="`chipmap info` lists them")
+    parser.add_argument("--to", metavar="FILE", required=True, help="the file to write; its suffix says how")
+    add_set(parser)
+    add_family(parser)
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Build and write."""
+    from chipmap.family import family_of, resolve
+    from chipmap.reading import read
+    from chipmap.solvers.export import export
+
+    instance = read(args.instance, args.set, args.family)
+    formulation = family_of(instance).formulation(args.formulation)
+    model = resolve(formulation.build)(instance, formulation.choices)
+    export(model, args.to)
+    say(f"wrote {args.to} ({formulation.name}, standing: {model.standing.value})")
+    return 0

@@ -1,0 +1,120 @@
+"""``chipmap info``: what there is (families, instances, methods …), figures of an instance, JSON Schemas."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from typing import Any
+
+from chipmap.cli.common import INSTANCE_HELP, add_family, add_set, columns
+from chipmap.records import InputError, Record
+
+
+def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add ``chipmap info`` to the command line."""
+    parser = subparsers.add_parser(
+        "info",
+        help="what there is: instances, generators, methods, formulations; figures of an instance; JSON Schemas",
+        description="Without INSTANCE, list families with their instances, generators, methods and formulations; with "
+        "it, print its figures.",
+    )
+    parser.add_argument("instances", metavar="INSTANCE", nargs="*", help=INSTANCE_HELP)
+    parser.add_argument(
+        "--schema", metavar="NAME", help="print a JSON Schema: a family's name (ring), ring-solution, result"
+    )
+    add_set(parser)
+    add_family(parser)
+    parser.add_argument("--format", choices=("table", "json"), default="table", help="of standard output")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print what was asked for."""
+    if args.schema is not None:
+        import msgspec
+
+        print(json.dumps(msgspec.json.schema(_record(args.schema)), indent=1))
+    elif not args.instances:
+        shown = catalogue()
+        sys.stdout.write(json.dumps(shown) + "\n" if args.format == "json" else _catalogue_text(shown))
+    for source in args.instances:
+        shown = figures(source, args.set, args.family)
+        sys.stdout.write(json.dumps(shown, allow_nan=False) + "\n" if args.format == "json" else _figures_text(shown))
+    return 0
+
+
+def catalogue() -> dict[str, Any]:
+    """By family: title, schema, constraints, terms, shipped instances, generators, methods, formulations."""
+    from chipmap.family import FAMILY_NAMES, get_family
+    from chipmap.reading import shipped_names
+
+    shown: dict[str, Any] = {}
+    for name in FAMILY_NAMES:
+        family = get_family(name)
+        shown[name] = {
+            "title": family.title,
+            "schema": family.schema,
+            "objective": f"minimised, in {family.unit} (1 tick = {family.tick})",
+            "constraints": dict(family.constraints),
+            "terms": dict(family.terms),
+            "instances": {full: "" for full in shipped_names() if full.startswith(f"{name}/")},
+            "generators": {generator.name: generator.summary for generator in family.generators},
+            "methods": {method.name: method.summary for method in family.methods},
+            "warm starts": dict.fromkeys(family.warm_starts, ""),
+            "formulations": {one.name: f"{one.kind}; {one.citation}" for one in family.formulations},
+        }
+    return shown
+
+
+def figures(source: str, settings: list[str], family_name: str | None) -> dict[str, Any]:
+    """Name, schema and hash of an instance, and the family's own figures of it."""
+    from chipmap.family import family_of, resolve
+    from chipmap.reading import read
+
+    instance = read(source, settings, family_name)
+    family = family_of(instance)
+    shown = {"instance": str(getattr(instance, "name", "")), "schema": family.schema, "hash": instance.content_hash}
+    return {**shown, **resolve(family.describe)(instance)}
+
+
+def _record(name: str) -> type[Record]:
+    from chipmap.family import FAMILY_NAMES, get_family, resolve
+    from chipmap.result import Result
+
+    records: dict[str, Any] = {"result": Result}
+    for family_name in FAMILY_NAMES:
+        family = get_family(family_name)
+        records |= {family_name: resolve(family.instance), f"{family_name}-solution": resolve(family.solution)}
+    plain = name.partition("/")[0]
+    if plain not in records:
+        raise InputError(f"no schema is called {name!r}", "--schema", f"Choose from: {', '.join(records)}.")
+    record: type[Record] = records[plain]
+    return record
+
+
+def _catalogue_text(shown: dict[str, Any]) -> str:
+    text = ""
+    for name, family in shown.items():
+        text += f"{name}: {family['title']} (schema {family['schema']}; objective {family['objective']})\n"
+        for part, entries in family.items():
+            if isinstance(entries, dict):
+                text += f"\n {part}\n{columns(entries.items())}"
+    return text
+
+
+def _figures_text(shown: dict[str, Any]) -> str:
+    rows = [(key, _cell(value)) for key, value in shown.items() if key != "instance"]
+    return f"{shown['instance']}\n{columns(rows)}"
+
+
+def _cell(value: Any) -> str:
+    if isinstance(value, dict):
+        return ", ".join(f"{key} {_cell(inner)}" for key, inner in value.items())
+    if isinstance(value, list | tuple):
+        return ", ".join(map(_cell, value))
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        from chipmap.report.tables import number
+
+        return f"{value:,}" if isinstance(value, int) else number(value)
+    return str(value)

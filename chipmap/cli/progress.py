@@ -1,0 +1,105 @@
+"""Progress on standard error: a live line on a terminal, a plain line for each improvement elsewhere."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from types import TracebackType
+from typing import Any, Self
+
+from chipmap.family import family_of
+from chipmap.result import TraceEvent
+from chipmap.run import Run
+
+_REFRESH_SECONDS = 0.2
+_CLEAR = "\r\033[K"
+
+
+class Progress:
+    """Hears a run's improvements (it is a listener) and shows seconds, incumbent, bound, gap and who found the last.
+
+    Of several instances a tqdm bar counts those that are done.
+    """
+
+    def __init__(self, quiet: bool) -> None:
+        self.quiet = quiet
+        self.live = not quiet and sys.stderr.isatty()
+        self._started = time.monotonic()
+        self._name = self._text = ""
+        self._bar: Any = None
+        self._stop = threading.Event()
+        self._thread: threading.Thread | None = None
+        self._lock = threading.Lock()
+
+    def over(self, names: Sequence[str]) -> Iterator[str]:
+        """The names one by one, under a bar if there are several and a terminal."""
+        shown: Iterable[str] = names
+        if len(names) > 1 and self.live:
+            from tqdm import tqdm
+
+            shown = self._bar = tqdm(names, unit="instance", leave=False)
+        for name in shown:
+            self._begin(name, several=len(names) > 1)
+            yield name
+            self.pause()
+
+    def __call__(self, event: TraceEvent, run: Run) -> None:
+        """Show an improvement."""
+        if self.quiet:
+            return
+        text = describe(event, run)
+        with self._lock:
+            self._text = text
+        if self._bar is not None:
+            self._bar.set_postfix_str(text, refresh=True)
+        elif not self.live:
+            print(f"{self._name}{event.seconds:8.2f} s  {text}", file=sys.stderr, flush=True)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.pause()
+        if self._bar is not None:
+            self._bar.close()
+
+    def _begin(self, name: str, several: bool) -> None:
+        self._started, self._text = time.monotonic(), "reading"
+        self._name = f"{name}: " if several else ""
+        if self.live and not several:
+            self._stop.clear()
+            self._thread = threading.Thread(target=self._refresh, daemon=True)
+            self._thread.start()
+
+    def pause(self) -> None:
+        """Take the live line away, so that other output has a line of its own."""
+        if self._thread is not None:
+            self._stop.set()
+            self._thread.join()
+            self._thread = None
+
+    def _refresh(self) -> None:
+        while not self._stop.wait(_REFRESH_SECONDS):
+            with self._lock:
+                text = self._text
+            sys.stderr.write(f"{_CLEAR}{time.monotonic() - self._started:8.1f} s  {text}")
+            sys.stderr.flush()
+        sys.stderr.write(_CLEAR)
+        sys.stderr.flush()
+
+
+def describe(event: TraceEvent, run: Run) -> str:
+    """One line about a run: incumbent, bound, gap, and who made the last improvement."""
+    from chipmap.report.rows import natural
+    from chipmap.report.tables import number, percent
+
+    family = family_of(run.instance)
+    lower = run.lower.value if run.lower else None
+    incumbent, bound = (number(natural(ticks, family.unit_per_tick)) for ticks in (run.upper, lower))
+    what = "incumbent" if event.event == "solution" else "bound"
+    unit = family.unit
+    return f"incumbent {incumbent} {unit}  bound {bound} {unit}  gap {percent(run.gap)}  ({what} by {event.source})"

@@ -1,0 +1,202 @@
+"""``chipmap solve``: instances to checked solutions with their gaps."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from chipmap import archive
+from chipmap.cli.common import (
+    INSTANCE_HELP,
+    add_family,
+    add_set,
+    add_solve_options,
+    exit_code,
+    remarks,
+    say,
+    solve_options,
+)
+from chipmap.cli.progress import Progress
+from chipmap.family import family_of, resolve
+from chipmap.records import ChipmapError, InputError, Record
+from chipmap.result import Result, TraceEvent
+from chipmap.run import Run, SolveOptions
+from chipmap.signals import Interrupts
+
+
+def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add ``chipmap solve`` to the command line."""
+    parser = subparsers.add_parser(
+        "solve",
+        help="solve instances: solution, lower bound, gap",
+        description="Solve each INSTANCE in a process of its own and print one row for it. Without --method, the "
+        "family's best chain runs until the gap is closed or a limit is reached; what was found by then is kept.",
+    )
+    parser.add_argument("instances", metavar="INSTANCE", nargs="+", help=INSTANCE_HELP)
+    add_solve_options(parser)
+    parser.add_argument("--warm-start", metavar="NAME|FILE|none", help="what to start from (default: greedy)")
+    add_set(parser)
+    add_family(parser)
+    parser.add_argument("--out", metavar="DIR", help="archive the run in DIR (of several instances: DIR/NAME each)")
+    parser.add_argument("--format", choices=("table", "json", "csv"), default="table", help="of standard output")
+    parser.add_argument("--plot", metavar="FILE", help="draw the solution to FILE (.png, .svg or .pdf)")
+    parser.add_argument("--quiet", action="store_true", help="no progress on standard error")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Solve all instances; the exit code is the highest of theirs, or that of the interrupt."""
+    options = solve_options(args, args.warm_start)
+    if args.plot and len(args.instances) > 1:
+        raise InputError("is for one instance", "--plot", "Use --out, then `chipmap plot` on each archive.")
+    codes: list[int] = []
+    rows: list[dict[str, Any]] = []
+    with Interrupts() as interrupts, Progress(args.quiet) as progress:
+        taken: set[str] = set()
+        for source in progress.over(args.instances):
+            try:
+                codes.append(_one(source, args, options, progress, rows, taken))
+            except ChipmapError as error:
+                if len(args.instances) == 1:
+                    raise
+                say(f"chipmap: {error}")
+                codes.append(error.exit_code)
+            if interrupts.signal is not None:
+                break
+        _print_table(args.format, rows)
+        return interrupts.exit_code or max(codes)
+
+
+def _one(
+    source: str,
+    args: argparse.Namespace,
+    options: SolveOptions,
+    progress: Progress,
+    rows: list[dict[str, Any]],
+    taken: set[str],
+) -> int:
+    """Read, solve, archive, report one instance; returns its exit code."""
+    from chipmap.reading import read
+    from chipmap.report.rows import row
+    from chipmap.solve import solve
+
+    started = time.monotonic()
+    instance = read(source, args.set, args.family)
+    family_of(instance).method(args.method)
+    keeper = Keeper(_target(args, instance, taken))
+
+    def listener(event: TraceEvent, run: Run) -> None:
+        keeper.hear(event, run)
+        progress(event, run)
+
+    try:
+        log = keeper.writer.log if keeper.writer else None
+        result = solve(instance, args.method, options, isolate=True, listener=listener, started=started, log=log)
+        kept = keeper.finish(result, instance)
+    except BaseException:
+        keeper.abandon()
+        raise
+    progress.pause()
+    shown = row(result)
+    if not kept and result.solution is not None:
+        shown["solution"] = result.solution
+    rows.append(shown)
+    if args.format == "json":
+        print(json.dumps(shown, allow_nan=False), flush=True)
+    say(*(f"{result.instance}: {line}" for line in remarks(result)))
+    if args.plot:
+        _plot(instance, result, args.plot)
+    return exit_code(result) if kept else max(1, exit_code(result))
+
+
+class Keeper:
+    """Keeps a run's archive, and its best solution on disk while it goes on; a full disk ends the keeping only."""
+
+    def __init__(self, target: Path | None) -> None:
+        self.target, self.failed = target, False
+        self.writer: archive.Writer | None = None
+        if target is not None:
+            try:
+                self.writer = archive.Writer(target)
+            except OSError as error:
+                self._give_up(error)
+
+    def hear(self, event: TraceEvent, run: Run) -> None:
+        """Put a new incumbent on disk."""
+        if self.writer is not None and event.event == "solution" and run.best is not None:
+            try:
+                self.writer.solution(run.best.solution)
+            except OSError as error:
+                self._give_up(error)
+
+    def finish(self, result: Result, instance: Record) -> bool:
+        """Make the archive whole; False if one was asked for and can't be written."""
+        if self.writer is not None:
+            family = family_of(instance)
+            environment = {key: result.provenance[key] for key in ("chipmap", "python", "platform", "versions")}
+            files: dict[str, bytes] = {}
+            if result.solution is not None:
+                solution = resolve(family.solution).make(**result.solution)
+                files = resolve(family.files)(instance, solution)
+            try:
+                self.writer.finish(result, instance, files, environment)
+            except OSError as error:
+                self._give_up(error)
+        return not self.failed
+
+    def abandon(self) -> None:
+        """Drop an archive that will not be finished; a solution in it stays."""
+        if self.writer is not None:
+            self.writer.abandon()
+
+    def _give_up(self, error: OSError) -> None:
+        self.failed = True
+        if self.writer is not None:
+            self.writer.abandon()
+            self.writer = None
+        remedy = (
+            "Free some space, or name another folder with --out." if archive.is_full(error) else "Check the folder."
+        )
+        say(
+            f"chipmap: {self.target}: the archive can't be written: {error.strerror}",
+            f"  The solution will be printed on standard output. {remedy}",
+        )
+
+
+def _target(args: argparse.Namespace, instance: Record, taken: set[str]) -> Path | None:
+    """Where the archive of this instance goes: DIR, or DIR/NAME when there are several instances."""
+    if args.out is None:
+        return None
+    if len(args.instances) == 1:
+        return Path(args.out)
+    plain = re.sub(r"[^\w.+-]+", "-", str(getattr(instance, "name", ""))).strip("-.") or "instance"
+    name, number = plain, 1
+    while name in taken:
+        number += 1
+        name = f"{plain}-{number}"
+    taken.add(name)
+    return Path(args.out) / name
+
+
+def _print_table(style: str, rows: list[dict[str, Any]]) -> None:
+    from chipmap.report import tables
+
+    solutions = [shown.pop("solution") for shown in rows if "solution" in shown] if style != "json" else []
+    if rows and style != "json":
+        sys.stdout.write((tables.table if style == "table" else tables.csv)(rows))
+    for solution in solutions:
+        print(json.dumps(solution))
+
+
+def _plot(instance: Record, result: Result, path: str) -> None:
+    family = family_of(instance)
+    if result.solution is None:
+        say(f"no solution, so {path} is not drawn")
+        return
+    resolve(family.plot)(instance, resolve(family.solution).make(**result.solution), path)
+    say(f"wrote {path}")

@@ -1,0 +1,59 @@
+"""Where a result comes from: versions and options, but no host names, users or paths."""
+
+from __future__ import annotations
+
+import platform
+import sys
+from typing import Any
+
+import msgspec
+
+from chipmap.run import Run
+
+#: Packages whose version can change a result, by the name of their module.
+_PACKAGES = {
+    "highspy": "highspy",
+    "gurobipy": "gurobipy",
+    "ortools": "ortools",
+    "pyomo": "pyomo",
+    "cvxpy": "cvxpy",
+    "numba": "numba",
+    "numpy": "numpy",
+    "scipy": "scipy",
+    "networkx": "networkx",
+    "msgspec": "msgspec",
+}
+
+
+def used_versions() -> dict[str, str]:
+    """Versions of the solvers and numerical packages that this process has imported."""
+    from importlib import metadata
+
+    found: dict[str, str] = {}
+    for module, package in _PACKAGES.items():
+        if module in sys.modules:
+            try:
+                found[package] = metadata.version(package)
+            except metadata.PackageNotFoundError:
+                found[package] = str(getattr(sys.modules[module], "__version__", "unknown"))
+    return found
+
+
+def environment(versions: dict[str, str]) -> dict[str, Any]:
+    """Versions of chipmap, Python, the platform and the ``versions`` that the solve used."""
+    from chipmap import __version__
+
+    return {
+        "chipmap": __version__,
+        "python": platform.python_version(),
+        "platform": f"{platform.system()}-{platform.machine()}",
+        "versions": versions,
+    }
+
+
+def provenance(run: Run, versions: dict[str, str], reproducible: bool) -> dict[str, Any]:
+    """The environment, and the options of the run (a warm start from a file is named ``file``)."""
+    options = msgspec.to_builtins(run.options)
+    if run.options.warm_start and "/" in run.options.warm_start.replace("\\", "/"):
+        options["warm_start"] = "file"
+    return {**environment(versions), "options": options, "reproducible": reproducible}

@@ -1,0 +1,191 @@
+"""From a name, a file or standard input to an instance or a solution: decoded strictly, changed, checked."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from chipmap import settings as changes
+from chipmap.family import FAMILY_NAMES, Family, Generator, get_family, resolve
+from chipmap.records import InputError, Record, read_bytes
+
+_FORMATS = "An instance is a JSON file with a `schema`; `chipmap convert` makes one from a published graph format."
+
+
+class _Head(msgspec.Struct):
+    """The part of a file that says what it is."""
+
+    schema: str | None = None
+
+
+def read(source: str | Path, settings: Iterable[str] = (), family: str | None = None) -> Record:
+    """The instance that ``source`` names: a file, an archive, a shipped instance (``ring/bert-large-36``), or ``-``.
+
+    ``settings`` are ``dotted.path=JSON`` changes, applied before the check. With ``family``, a published graph format
+    is converted on the way. Raises :class:`InputError` with file, path and remedy.
+    """
+    name, settings = str(source), list(settings)
+    if name != "-" and not os.path.exists(name):
+        found = shipped_entry(name)
+        if found is not None:
+            return _changed(found(), f"{name} with --set", settings) if settings else found()
+        _missing(name)
+    if Path(name).is_dir():
+        name = str(_in_archive(Path(name), "instance.json"))
+    return decode(load(name), "standard input" if name == "-" else name, settings, family)
+
+
+def load(name: str) -> bytes:
+    """The bytes of a file, or of standard input for ``-``, without a byte order mark."""
+    data = sys.stdin.buffer.read() if name == "-" else read_bytes(name)
+    return data.removeprefix(b"\xef\xbb\xbf")
+
+
+def decode(data: bytes, where: str, settings: Iterable[str] = (), family: str | None = None) -> Record:
+    """The instance in ``data``; ``where`` names its source in errors."""
+    settings = list(settings)
+    schema = _schema(data, where, graph=family is not None)
+    if schema is None:
+        if family is None:
+            raise InputError("has no `schema`, so it is no instance", where, _FORMATS)
+        return _changed(convert(data, where, get_family(family)), where, settings)
+    found = _family_of_schema(schema, where)
+    if family is not None and family != found.name:
+        raise InputError(f"is an instance of family {found.name!r}", where, f"Leave out --family {family}.")
+    record: type[Record] = resolve(found.instance)
+    if settings:
+        plain = msgspec.json.decode(data)
+        changes.apply(plain, record, settings)
+        data, where = msgspec.json.encode(plain), f"{where} with --set"
+    return checked(record.from_json(data, where), where)
+
+
+def convert(data: bytes, where: str, family: Family) -> Record:
+    """The instance of ``family`` with its default package that a published graph format holds."""
+    from chipmap.instances.importers import import_graph
+
+    name = "stdin" if where == "standard input" else Path(where).stem
+    instance: Record = resolve(family.from_graph)(import_graph(where, data), name)
+    return checked(instance, where)
+
+
+def read_solution(source: str | Path, family: Family) -> Record:
+    """The solution of ``family`` in a file, in a result's file, in an archive, or on standard input (``-``)."""
+    name = str(source)
+    if name != "-" and Path(name).is_dir():
+        name = str(_in_archive(Path(name), "solution.json"))
+    data, where = load(name), "standard input" if name == "-" else name
+    record: type[Record] = resolve(family.solution)
+    schema = _schema(data, where, graph=False) or ""
+    if schema.startswith("result/"):
+        inner = msgspec.json.decode(data).get("solution")
+        if inner is None:
+            raise InputError("this result holds no solution", where, "Name a result that found one.")
+        data, where = msgspec.json.encode(inner), f"{where}: solution"
+    elif schema in {f"{name}/1" for name in FAMILY_NAMES}:
+        raise InputError(
+            f"is an instance ({schema}), not a solution", where, "The order is: chipmap check INSTANCE SOLUTION"
+        )
+    return record.from_json(data, where)
+
+
+def checked(instance: Record, where: str) -> Record:
+    """The instance, if its own check accepts it; errors name ``where``."""
+    try:
+        instance.check()  # type: ignore[attr-defined]
+    except InputError as error:
+        raise InputError(error.what, f"{where}: {error.where}" if error.where else where, error.remedy) from None
+    return instance
+
+
+def shipped_names() -> list[str]:
+    """The names of all shipped instances, ``family/name``."""
+    return [full for name in FAMILY_NAMES for full in _shipped(get_family(name))]
+
+
+def shipped_entry(name: str) -> Callable[[], Record] | None:
+    """What makes the shipped instance of that name; None if there is none."""
+    prefix = name.partition("/")[0]
+    if prefix not in FAMILY_NAMES:
+        return None
+    return _shipped(get_family(prefix)).get(name)
+
+
+def generators() -> dict[str, Generator]:
+    """All generators by name."""
+    return {generator.name: generator for name in FAMILY_NAMES for generator in get_family(name).generators}
+
+
+def _shipped(family: Family) -> Mapping[str, Callable[[], Record]]:
+    """Shipped instances by full name."""
+    made: dict[str, Callable[[], Record]] = {}
+    for name, (spec, parameters) in resolve(family.shipped).items():
+        full = name if name.startswith(f"{family.name}/") else f"{family.name}/{name}"
+        made[full] = _maker(spec, parameters)
+    return made
+
+
+def _maker(spec: str, parameters: Mapping[str, Any]) -> Callable[[], Record]:
+    def make() -> Record:
+        function = resolve(spec if ":" in spec else generators()[spec].function)
+        instance: Record = function(**parameters)
+        return instance
+
+    return make
+
+
+def _changed(instance: Record, where: str, settings: list[str]) -> Record:
+    """The instance with the settings applied, checked again."""
+    if not settings:
+        return instance
+    plain = msgspec.json.decode(msgspec.json.encode(instance))
+    changes.apply(plain, type(instance), settings)
+    return checked(type(instance).from_json(msgspec.json.encode(plain), where), where)
+
+
+def _schema(data: bytes, where: str, graph: bool) -> str | None:
+    """The file's ``schema``; None if it states none (``graph``: nor need it be JSON)."""
+    if not data.strip():
+        raise InputError("is empty", where, _FORMATS)
+    try:
+        return msgspec.json.decode(data, type=_Head).schema
+    except msgspec.ValidationError as error:
+        if graph:
+            return None
+        raise InputError(str(error), where, _FORMATS) from None
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        if graph:
+            return None
+        raise InputError(f"not valid JSON: {error}", where, f"Mend the file at that position. {_FORMATS}") from None
+
+
+def _family_of_schema(schema: str, where: str) -> Family:
+    name = schema.partition("/")[0]
+    known = {family.name: family.schema for family in map(get_family, FAMILY_NAMES)}
+    if schema in known.values():
+        return get_family(name)
+    if name in known:
+        what = f"schema {schema!r} is not the version that this chipmap reads"
+        raise InputError(what, where, f"It reads {known[name]!r}: convert the file, or use the chipmap that wrote it.")
+    raise InputError(f"schema {schema!r} is no instance's", where, f"Known schemas: {', '.join(known.values())}.")
+
+
+def _in_archive(directory: Path, file: str) -> Path:
+    from chipmap.archive import require_whole
+
+    require_whole(directory)
+    return directory / file
+
+
+def _missing(name: str) -> None:
+    import difflib
+
+    names = shipped_names()
+    near = difflib.get_close_matches(name, names, n=3) or [one for one in names if one.endswith(f"/{name}")]
+    remedy = f"Did you mean {' or '.join(near)}?" if near else "`chipmap info` lists the shipped instances."
+    raise InputError("no such file, and no shipped instance of that name", name, remedy)

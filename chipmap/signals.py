@@ -1,0 +1,55 @@
+"""Ctrl-C and SIGTERM as a flag, so that whatever is running ends in order and its result is written whole."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from types import FrameType, TracebackType
+from typing import Any, Self
+
+_CAUGHT = (signal.SIGINT, signal.SIGTERM)
+
+
+class Interrupts:
+    """Within ``with Interrupts() as interrupts``, the first signal sets ``interrupts.signal``; a second Ctrl-C raises
+    :class:`KeyboardInterrupt`.
+
+    Only the main thread can catch signals; elsewhere this does nothing. Within another ``Interrupts`` it listens too.
+    """
+
+    def __init__(self) -> None:
+        self.signal: int | None = None
+        self._before: dict[int, Any] = {}
+
+    @property
+    def exit_code(self) -> int | None:
+        """128 + the signal's number (130 for Ctrl-C, 143 for SIGTERM); None when there was none."""
+        return None if self.signal is None else 128 + self.signal
+
+    def __enter__(self) -> Self:
+        if threading.current_thread() is threading.main_thread():
+            for number in _CAUGHT:
+                self._before[number] = signal.signal(number, self._catch)
+                outer = self._outer(number)
+                if outer is not None:
+                    self.signal = outer.signal
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+        self._before.clear()
+
+    def _catch(self, number: int, frame: FrameType | None) -> None:
+        again, self.signal = self.signal is not None, number
+        outer = self._outer(number)
+        if outer is not None:
+            outer.signal = number
+        if again and number == signal.SIGINT:
+            raise KeyboardInterrupt
+
+    def _outer(self, number: int) -> Interrupts | None:
+        owner = getattr(self._before.get(number), "__self__", None)
+        return owner if isinstance(owner, Interrupts) else None

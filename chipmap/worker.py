@@ -1,0 +1,202 @@
+"""One solve in a child process: ``python -m chipmap.worker``, JSON lines on standard input and output.
+
+The parent (:mod:`chipmap.supervisor`) sends a :class:`Job`, then a :class:`Start`, and may send a :class:`Halt`; when
+its end of the pipe closes, the child ends. The child sends every improving solution (:class:`Found`) and bound
+(:class:`Bounded`) as it comes, and at the end :class:`Ended` or :class:`Failed`. What solvers print goes to standard
+error.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+import traceback
+from typing import BinaryIO
+
+import msgspec
+
+from chipmap.result import Bound, BoundKind, Infeasibility, Termination, TraceEvent
+from chipmap.run import Incumbent, Run, SolveOptions
+
+
+class Job(msgspec.Struct, frozen=True, tag=True):
+    """What to solve. ``started`` is the parent's monotonic clock, which all processes of a machine share."""
+
+    family: str
+    method: str
+    options: SolveOptions
+    started: float
+    instance: msgspec.Raw
+
+
+class Start(msgspec.Struct, frozen=True, tag=True):
+    """The checked solution to start from (or null) with its source; ``before`` is a warm start to run first."""
+
+    solution: msgspec.Raw
+    source: str = ""
+    before: str | None = None
+
+
+class Halt(msgspec.Struct, frozen=True, tag=True):
+    """The user interrupts: stop at the next checkpoint."""
+
+
+class Found(msgspec.Struct, frozen=True, tag=True):
+    """A solution that the child's checker accepts and that is better than all before."""
+
+    solution: msgspec.Raw
+    source: str
+    claimed: float | None = None
+
+
+class Bounded(msgspec.Struct, frozen=True, tag=True):
+    """A better lower bound, in ticks."""
+
+    value: int
+    source: str
+    kind: BoundKind
+
+
+class Ended(msgspec.Struct, frozen=True, tag=True):
+    """The method has ended; ``bounds`` are all bounds, also those that improved nothing."""
+
+    termination: Termination
+    best: Found | None
+    bounds: tuple[Bound, ...]
+    infeasibility: tuple[Infeasibility, ...]
+    proved_infeasible: bool
+    notes: tuple[str, ...]
+    timings: dict[str, float]
+    versions: dict[str, str]
+
+
+class Failed(msgspec.Struct, frozen=True, tag=True):
+    """An error that the user can act on (``kind`` is its class) or a defect (``kind`` empty)."""
+
+    kind: str
+    message: str
+    what: str = ""
+    where: str = ""
+    remedy: str = ""
+
+
+ToChild = Job | Start | Halt
+ToParent = Found | Bounded | Ended | Failed
+
+
+class Sender:
+    """Writes messages as lines, one at a time (solvers call back from threads of their own)."""
+
+    def __init__(self, stream: BinaryIO) -> None:
+        self._stream, self._lock = stream, threading.Lock()
+
+    def __call__(self, message: ToParent) -> None:
+        with self._lock:
+            self._stream.write(msgspec.json.encode(message) + b"\n")
+            self._stream.flush()
+
+    def improvement(self, event: TraceEvent, run: Run) -> None:
+        """Pass on what the run has just logged."""
+        if event.event == "solution" and run.best is not None:
+            self(_found(run.best))
+        elif event.event == "bound" and run.lower is not None:
+            self(Bounded(event.value, event.source, run.lower.kind))
+
+
+def main() -> int:
+    """Solve the job on standard input; the exit code only says whether the protocol was kept."""
+    send = Sender(_own_stdout())
+    lines = sys.stdin.buffer
+    try:
+        job = msgspec.json.decode(lines.readline(), type=Job)
+        _cap_memory(job.options.memory_limit)
+        send(_solve(job, lines, send))
+    except BrokenPipeError:
+        return 1
+    except BaseException as error:
+        send(_failed(error))
+    return 0
+
+
+def _own_stdout() -> BinaryIO:
+    """Standard output for the protocol alone; whatever else is written to it (C++ included) goes to standard error."""
+    stream = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)
+    return stream
+
+
+def _cap_memory(limit: int | None) -> None:
+    if limit is not None:
+        import resource
+
+        resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+
+
+def _solve(job: Job, lines: BinaryIO, send: Sender) -> Ended:
+    """Import what the method needs while the parent makes the start, then run it."""
+    from chipmap.family import get_family, resolve
+    from chipmap.provenance import used_versions
+    from chipmap.solve import guarded, notes_of
+
+    family = get_family(job.family)
+    instance = resolve(family.instance).from_json(bytes(job.instance), "worker")
+    function = resolve(family.method(job.method).function)
+    run = Run(instance, job.options, resolve(family.check), job.started)
+    start = msgspec.json.decode(lines.readline(), type=Start)
+    threading.Thread(target=_heed, args=(lines, run), daemon=True).start()
+    if bytes(start.solution) != b"null":
+        run.solution(resolve(family.solution).from_json(bytes(start.solution), "worker"), start.source)
+    run.listener = send.improvement
+
+    def work() -> Termination:
+        if start.before is not None:
+            resolve(start.before)(instance, run)
+            run.checkpoint()
+        began = run.seconds
+        termination: Termination = function(instance, run)
+        run.timings["method"] = round(run.seconds - began, 6)
+        return termination
+
+    run.timings["child"] = round(run.seconds, 6)
+    termination = guarded(run, work)
+    return Ended(
+        termination=termination,
+        best=_found(run.best) if run.best else None,
+        bounds=tuple(run.bounds),
+        infeasibility=tuple(run.infeasibility),
+        proved_infeasible=run.proved_infeasible,
+        notes=notes_of(run),
+        timings=run.timings,
+        versions=used_versions(),
+    )
+
+
+def _found(best: Incumbent) -> Found:
+    return Found(msgspec.Raw(msgspec.json.encode(best.solution)), best.source, best.claimed)
+
+
+def _heed(lines: BinaryIO, run: Run) -> None:
+    """Stop at the parent's word; end at once when the parent is gone, so that no child outlives it."""
+    while lines.readline():
+        run.interrupted = True
+    os._exit(1)
+
+
+def _failed(error: BaseException) -> Failed:
+    """The error as a message; a defect's traceback goes to the log."""
+    from chipmap.records import ChipmapError, InputError
+
+    if isinstance(error, InputError):
+        return Failed("InputError", str(error), error.what, error.where, error.remedy)
+    if isinstance(error, ChipmapError):
+        return Failed(type(error).__name__, str(error))
+    if isinstance(error, MemoryError):
+        return Failed("MemoryError", "out of memory")
+    traceback.print_exception(error)
+    return Failed("", f"{type(error).__name__}: {error}")
+
+
+if __name__ == "__main__":
+    # no interpreter shutdown: it would wait for solvers' destructors and trip over the thread that reads
+    os._exit(main())
