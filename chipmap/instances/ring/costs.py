@@ -111,7 +111,7 @@ def _build(instance: RingInstance) -> RingProblem:
         for v in sorted(set(tensor.readers)):
             reads[v].append(t)
     live = _live(instance, reads, order)
-    computing = np.array([op.role == "compute" and live[v] for v, op in enumerate(graph.operations)])
+    computing = np.array([op.role == "compute" and live[v] for v, op in enumerate(graph.operations)], dtype=bool)
     roots = _roots(instance, reads, order)
     copies = np.zeros(n, dtype=np.int64)
     readers: dict[int, set[int]] = {}
