@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from random import Random
 from typing import Any
 
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 
 from chipmap.instances.graph import Operation, OperationGraph, Tensor
 from chipmap.instances.ring import Forbidden, Package, Pin, RingInstance, RingSolution
+from chipmap.validation.ring_facts import facts
 
 LABELS = ("C1", "C2", "C3", "C4")
 MODES = ("period", "sum", "sum_forward")
@@ -123,3 +125,91 @@ def random_solution(random: Random, instance: RingInstance) -> RingSolution:
 
 #: Seeds of random instances: hypothesis reports the one that fails.
 seeds = st.integers(0, 2**32 - 1)
+
+
+def variants() -> dict[str, RingInstance]:
+    """Tiny instances for the conformance suite: every subset of C1 to C4 in every cost mode, and the smallest."""
+    nothing = OperationGraph(name="nothing", operations=(Operation(name="w", kind="k", role="constant"),))
+    one = OperationGraph(name="one", operations=(Operation(name="a", kind="k", flop=5),))
+    found = {
+        "nothing to place": RingInstance(name="nothing", graph=nothing, package=Package(chips=2)),
+        "one operation": RingInstance(name="one", graph=one, package=Package(chips=2, flop_per_ns=1.0)),
+        "one chip": _interesting(Random("one chip"), name="one chip", constraints=LABELS).replace(
+            package=Package(chips=1), pins=(), forbidden=()
+        ),
+    }
+    for bits in range(16):
+        constraints = tuple(label for bit, label in enumerate(LABELS) if bits >> bit & 1)
+        for mode in MODES:
+            name = f"{'+'.join(constraints) or 'none'}-{mode}"
+            found[name] = _interesting(Random(name), name=name, constraints=constraints, cost_mode=mode)
+    return found
+
+
+def _interesting(random: Random, **fields: Any) -> RingInstance:
+    """A random instance that is small enough for brute force and large enough to say something."""
+    if random.random() < 0.5:
+        return _skip_chain(random, **fields)
+    while True:
+        instance = random_instance(random, operations=10, chips=3, **fields)
+        known = facts(instance)
+        if instance.package.chips > 1 and 4 <= len(known.computing) <= 6 and len(known.stored) > 2:
+            sram = sum(known.weights.values()) + sum(stored.bytes for stored in known.stored)
+            return instance.replace(package=instance.package.replace(sram_bytes=sram * random.choice((2, 3, 4)) // 4))
+
+
+def _skip_chain(random: Random, **fields: Any) -> RingInstance:
+    """A chain of 5 operations with skip connections, whose triangles cost something; pins tempt to skip chips."""
+    skips = random.sample([(u, v) for u in range(5) for v in range(u + 2, 5)], k=random.randint(1, 2))
+    edges = [(u, u + 1) for u in range(4)] + skips
+    graph = OperationGraph(
+        name="skip chain",
+        operations=tuple(
+            Operation(name=f"op{v}", kind="k", flop=random.randint(5, 20), weight_bytes=random.randint(0, 9))
+            for v in range(5)
+        ),
+        tensors=tuple(Tensor(producer=u, readers=(v,), bytes=random.randint(0, 3)) for u, v in edges),
+    )
+    package = Package(
+        chips=3,
+        flop_per_ns=1.0,
+        sram_bytes=random.choice((1000, 1000, 30)),
+        link_bytes_per_ns=random.choice((None, 1.0, 0.3)),
+    )
+    pins = (Pin(operation=f"op{random.randrange(5)}", chip=2),) if random.random() < 0.4 else ()
+    forbidden = (Forbidden(operation=f"op{random.randrange(5)}", chips=(1,)),) if random.random() < 0.4 else ()
+    return RingInstance(graph=graph, package=package, pins=pins, forbidden=forbidden, **fields)
+
+
+def infeasible() -> dict[str, tuple[tuple[str, ...], RingInstance]]:
+    """Instances without a solution, with the labels that can't hold together (without one of them, they can)."""
+    pair = OperationGraph(
+        name="pair",
+        operations=(Operation(name="a", kind="k", flop=4, weight_bytes=9), Operation(name="b", kind="k", flop=4)),
+        tensors=(Tensor(producer=0, readers=(1,), bytes=2),),
+    )
+    three = Package(chips=3, flop_per_ns=1.0)
+    backwards = (Pin(operation="a", chip=1), Pin(operation="b", chip=0))
+    limits: dict[str, tuple[tuple[str, ...], dict[str, Any]]] = {
+        "memory": (("C4",), {"package": three.replace(sram_bytes=8)}),
+        "no chip left": (("C0",), {"forbidden": (Forbidden(operation="b", chips=(0, 1, 2)),)}),
+        "pins against the flow": (("C0", "C1"), {"pins": backwards}),
+        "pins that skip": (("C0", "C2"), {"pins": (Pin(operation="a", chip=2),)}),
+        "pins that make a triangle": (("C0", "C3"), {"graph": _triangle(), "pins": tuple(_spread("abc"))}),
+    }
+    return {
+        name: (labels, RingInstance(**({"name": name, "graph": pair, "package": three} | fields)))
+        for name, (labels, fields) in limits.items()
+    }
+
+
+def _triangle() -> OperationGraph:
+    return OperationGraph(
+        name="triangle",
+        operations=tuple(Operation(name=name, kind="k", flop=4) for name in "abc"),
+        tensors=(Tensor(producer=0, readers=(1, 2), bytes=2), Tensor(producer=1, readers=(2,), bytes=2)),
+    )
+
+
+def _spread(names: str) -> Iterator[Pin]:
+    return (Pin(operation=name, chip=chip) for chip, name in enumerate(names))

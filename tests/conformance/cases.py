@@ -1,0 +1,124 @@
+"""What the conformance suite runs over: families, their formulations and solvers, and tiny instances.
+
+A family takes part unasked: its shipped instances with ``/tiny-`` in their name, and, if there is a module
+``tests/<family>/random_instances.py``, its ``variants()`` (name -> tiny instance) and ``infeasible()`` (name -> (labels
+that can't hold together, instance)).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any
+
+from chipmap.family import FAMILY_NAMES, Family, Formulation, Model, get_family, resolve
+from chipmap.reading import read, shipped_names
+from chipmap.solvers import solve_model
+from chipmap.solvers.outcome import Outcome, SolveRequest
+from chipmap.validation.brute_force import LIMIT, brute_force
+from chipmap.validation.certificate import Certificate
+
+#: Solvers of each kind of formulation. All of them must be there: one that is missing fails the suite.
+SOLVERS = {"mip": ("highs", "gurobi"), "cpsat": ("cpsat",)}
+#: No tiny instance takes this long (seconds); a solve that reaches it fails its test by its termination.
+LIMIT_S = 60.0
+
+FAMILIES: tuple[Family, ...] = tuple(get_family(name) for name in FAMILY_NAMES)
+
+
+@dataclass(frozen=True, eq=False)
+class Case:
+    """A tiny instance of a family."""
+
+    family: Family
+    name: str
+    instance: Any
+
+    def __str__(self) -> str:
+        return f"{self.family.name}:{self.name}"
+
+    def check(self, solution: Any) -> Certificate:
+        """The checker's word on ``solution``."""
+        certificate: Certificate = resolve(self.family.check)(self.instance, solution)
+        return certificate
+
+    @property
+    def best(self) -> tuple[int | None, Any | None]:
+        """(optimum, a solution that reaches it) by brute force; (None, None) when there is no solution."""
+        return _best(self)
+
+    def build(self, formulation: Formulation, **choices: Any) -> Model:
+        """The model of that formulation, with its own choices and ``choices``."""
+        return build(self.instance, formulation, **choices)
+
+
+@cache
+def _best(case: Case) -> tuple[int | None, Any | None]:
+    return brute_force(case.instance, resolve(case.family.check))
+
+
+def build(instance: Any, formulation: Formulation, **choices: Any) -> Model:
+    """The model of ``instance`` in that formulation, with its own choices and ``choices``."""
+    model: Model = resolve(formulation.build)(instance, {**formulation.choices, **choices})
+    return model
+
+
+def cases(family: Family) -> tuple[Case, ...]:
+    """The tiny instances of ``family`` that brute force can solve."""
+    return _cases(family.name)
+
+
+@cache
+def _cases(name: str) -> tuple[Case, ...]:
+    family = get_family(name)
+    count = import_module(f"chipmap.validation.{name}_candidates").count
+    shipped = {full: read(full) for full in shipped_names() if full.startswith(f"{name}/tiny-")}
+    found = {**shipped, **_hook(family, "variants")}
+    return tuple(Case(family, case, one) for case, one in found.items() if count(one) <= LIMIT // 100)
+
+
+def infeasible(family: Family) -> tuple[tuple[tuple[str, ...], Case], ...]:
+    """(labels, case) of instances without a solution; without one of the labels there would be some."""
+    return tuple((labels, Case(family, name, one)) for name, (labels, one) in _hook(family, "infeasible").items())
+
+
+def _hook(family: Family, function: str) -> dict[str, Any]:
+    name = f"tests.{family.name}.random_instances"
+    if find_spec(f"tests.{family.name}") is None or find_spec(name) is None:
+        return {}
+    found: dict[str, Any] = getattr(import_module(name), function)()
+    return found
+
+
+def formulations() -> list[tuple[Family, Formulation, str]]:
+    """Every (family, formulation, solver)."""
+    return [(f, form, solver) for f in FAMILIES for form in f.formulations for solver in SOLVERS[form.kind]]
+
+
+def identify(value: Any) -> str:
+    """The name of a parameter in test ids."""
+    return str(getattr(value, "name", value)) if not isinstance(value, Case) else str(value)
+
+
+def solved(model: Model, solver: str, **request: Any) -> Outcome:
+    """The outcome of ``solver`` on ``model``, on one thread."""
+    return solve_model(model, SolveRequest(**{"time_limit": LIMIT_S, "threads": 1, **request}), solver)
+
+
+def reader(model: Model, pairs: list[tuple[Any, float]]) -> Callable[[Any], float]:
+    """Reads the values that ``encode`` gave, as a solver's solution would be read."""
+
+    def key(variable: Any) -> int:
+        return int(variable.index) if model.kind == "cpsat" else id(variable)
+
+    values = {key(variable): value for variable, value in pairs}
+
+    def value_of(variable: Any) -> float:
+        if model.kind == "mip" and variable.fixed:
+            return float(variable.value)
+        return values[key(variable)]
+
+    return value_of

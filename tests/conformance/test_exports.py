@@ -1,0 +1,87 @@
+"""Exported models re-solve to the same value in a program that knows nothing of chipmap."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from chipmap.family import Family, Formulation, Standing
+from chipmap.solvers.export import export
+from tests.conformance.cases import FAMILIES, Case, cases, identify
+
+
+def by_highs(path: Path) -> float | None:
+    """The optimum of the model in an LP or MPS file; None if it has no solution."""
+    import highspy
+
+    highs = highspy.Highs()
+    highs.setOptionValue("output_flag", False)
+    for option, value in (("threads", 1), ("time_limit", 60.0), ("mip_rel_gap", 0.0)):
+        highs.setOptionValue(option, value)
+    assert highs.readModel(str(path)) == highspy.HighsStatus.kOk
+    highs.run()
+    status = highs.getModelStatus()
+    assert status in (highspy.HighsModelStatus.kOptimal, highspy.HighsModelStatus.kInfeasible), status
+    optimal = status == highspy.HighsModelStatus.kOptimal
+    highspy.Highs.resetGlobalScheduler(True)
+    return float(highs.getInfo().objective_function_value) if optimal else None
+
+
+def by_gurobi(path: Path) -> float | None:
+    """The same by Gurobi's own reader."""
+    import gurobipy
+
+    with gurobipy.Env(params={"OutputFlag": 0, "Threads": 1, "TimeLimit": 60.0, "MIPGap": 0.0}) as env:
+        model = gurobipy.read(str(path), env)
+        model.optimize()
+        if model.Status in (gurobipy.GRB.INFEASIBLE, gurobipy.GRB.INF_OR_UNBD):
+            return None
+        assert model.Status == gurobipy.GRB.OPTIMAL
+        return float(model.ObjVal)
+
+
+def by_cpsat(path: Path) -> float | None:
+    """The optimum of a ``CpModelProto`` in a file."""
+    from ortools.sat.python import cp_model
+
+    model = cp_model.CpModel()
+    if path.suffix == ".pbtxt":
+        assert model.proto.parse_text_format(path.read_text())
+    else:
+        assert model.proto.parse_from_string(path.read_bytes())
+    solver = cp_model.CpSolver()
+    solver.parameters.num_workers = 1
+    solver.parameters.max_time_in_seconds = 60.0
+    status = solver.solve(model)
+    assert status in (cp_model.OPTIMAL, cp_model.INFEASIBLE)
+    return solver.objective_value if status == cp_model.OPTIMAL else None
+
+
+READERS = {
+    "mip": [(".lp", by_highs), (".mps", by_highs), (".lp", by_gurobi), (".mps", by_gurobi)],
+    "cpsat": [(".pb", by_cpsat), (".pbtxt", by_cpsat)],
+}
+
+
+@pytest.mark.parametrize(
+    ("family", "formulation", "case"),
+    [(family, form, case) for family in FAMILIES for form in family.formulations for case in cases(family)[::5]],
+    ids=identify,
+)
+def test_an_exported_model_has_the_same_optimum(
+    family: Family, formulation: Formulation, case: Case, tmp_path: Path
+) -> None:
+    optimum, _ = case.best
+    model = case.build(formulation)
+    for suffix, solve in READERS[formulation.kind]:
+        path = tmp_path / f"model{suffix}"
+        export(model, path)
+        value = solve(path)
+        if model.standing is Standing.EXACT:
+            assert (value is None) == (optimum is None), suffix
+            assert value == pytest.approx(optimum, rel=1e-6, abs=1e-6), suffix
+        elif model.standing is Standing.RESTRICTION and value is not None:
+            assert optimum is not None and value >= optimum * (1 - 1e-6), suffix
+        elif model.standing is Standing.RELAXATION and optimum is not None:
+            assert value is not None and value <= optimum * (1 + 1e-6), suffix

@@ -1,0 +1,126 @@
+"""Every method of every family: its solutions, its bounds and its word."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import pytest
+
+from chipmap.family import Family, Method, Standing
+from chipmap.records import InputError
+from chipmap.result import Result
+from chipmap.run import SolveOptions
+from chipmap.solve import solve
+from tests.conformance.cases import FAMILIES, LIMIT_S, SOLVERS, Case, cases, identify, infeasible
+
+
+def solvers_of(family: Family, method: Method) -> tuple[str | None, ...]:
+    """The solvers that a method can be asked to use: those of the formulation of its name, else its own choice."""
+    kinds = [formulation.kind for formulation in family.formulations if formulation.name == method.name]
+    return SOLVERS[kinds[0]] if kinds else (None,)
+
+
+def run(case: Case, method: Method, **options: Any) -> Result:
+    """The result of ``method`` on one thread, without a warm start that could hide what it does itself."""
+    defaults = {"time_limit": LIMIT_S, "threads": 1, "warm_start": "none"}
+    return solve(case.instance, method.name, SolveOptions.make(**(defaults | options)))
+
+
+def applicable(family: Family, method: Method, step: int = 1) -> list[Case]:
+    """Every ``step``-th case that the method takes: one that it doesn't, it refuses as bad input, with a remedy."""
+    taken = []
+    for case in cases(family):
+        try:
+            run(case, method)
+        except InputError as error:
+            assert error.remedy and method.name != family.default_method
+        else:
+            taken.append(case)
+    assert len(taken) >= 10
+    return taken[::step]
+
+
+every_method = pytest.mark.parametrize(
+    ("family", "method", "solver"),
+    [(f, method, solver) for f in FAMILIES for method in f.methods for solver in solvers_of(f, method)],
+    ids=identify,
+)
+
+
+@every_method
+def test_solutions_bounds_and_status_are_true(family: Family, method: Method, solver: str | None) -> None:
+    """Solutions are valid at the checker's objective, every bound is at most the optimum, and no word is too much."""
+    for case in applicable(family, method):
+        optimum, _ = case.best
+        result = run(case, method, solver=solver)
+        assert result.status != "error", f"{case}: {result.termination}"
+        if result.solution is not None:
+            solution = type(case.best[1]).make(**result.solution)
+            certificate = case.check(solution)
+            assert certificate.feasible and certificate.objective == result.objective, str(case)
+            assert certificate == result.certificate
+            assert optimum is not None and result.objective is not None and result.objective >= optimum
+        assert all(bound.value <= optimum for bound in result.bounds if optimum is not None), f"{case}: {result.bounds}"
+        if result.status == "optimal":
+            assert result.objective == optimum == result.bound and result.gap == 0.0
+        if result.status == "infeasible":
+            assert optimum is None
+        if result.gap is not None:
+            assert result.gap >= 0.0
+
+
+@pytest.mark.parametrize("family", FAMILIES, ids=identify)
+def test_the_best_chain_solves_every_case(family: Family) -> None:
+    for case in cases(family):
+        result = run(case, family.method(None))
+        optimum, _ = case.best
+        assert (result.status, result.objective) == ("infeasible" if optimum is None else "optimal", optimum), str(case)
+
+
+@every_method
+def test_a_restriction_emits_no_bounds_and_no_infeasibility(family: Family, method: Method, solver: str | None) -> None:
+    """Where the model of a method is a restriction, its solver's bounds and proofs don't reach the result."""
+    formulation = next((form for form in family.formulations if form.name == method.name), None)
+    if formulation is None:
+        return
+    for case in [*applicable(family, method, 4), *(case for _, case in infeasible(family))]:
+        if case.build(formulation).standing in (Standing.RESTRICTION, Standing.AUXILIARY):
+            result = run(case, method, solver=solver)
+            assert all(bound.kind != "solver" for bound in result.bounds), f"{case}: {result.bounds}"
+            assert result.status != "infeasible", str(case)
+
+
+@pytest.mark.parametrize(
+    ("family", "labels", "case"), [(f, *pair) for f in FAMILIES for pair in infeasible(f)], ids=identify
+)
+def test_infeasibility_is_proved_and_names_its_label(family: Family, labels: tuple[str, ...], case: Case) -> None:
+    result = run(case, family.method(None))
+    assert result.status == "infeasible" and result.solution is None and result.gap is None
+    assert result.infeasibility, "a proof comes with its reason"
+    named = {reason.label for reason in result.infeasibility}
+    assert named <= set(labels), [reason.message for reason in result.infeasibility]
+    assert all(reason.message and reason.remedies for reason in result.infeasibility)
+
+
+@every_method
+def test_the_same_twice_in_deterministic_mode(family: Family, method: Method, solver: str | None) -> None:
+    for case in applicable(family, method, 12):
+        one, other = (run(case, method, solver=solver, deterministic=True, seed=3) for _ in range(2))
+        assert (one.solution, one.objective, one.status) == (other.solution, other.objective, other.status), str(case)
+        assert [(b.value, b.source) for b in one.bounds] == [(b.value, b.source) for b in other.bounds], str(case)
+        assert not any("not reproducible" in note for note in one.notes)
+
+
+@every_method
+def test_a_passed_deadline_ends_a_run_and_keeps_what_was_found(
+    family: Family, method: Method, solver: str | None
+) -> None:
+    """With the time used up before it starts, no method claims anything that it can't have proved."""
+    for case in applicable(family, method, 12):
+        options = SolveOptions.make(time_limit=5.0, threads=1, solver=solver)
+        result = solve(case.instance, method.name, options, started=time.monotonic() - 6.0)
+        optimum, _ = case.best
+        assert result.status != "error" and (result.termination.limit == "time" or result.status == "optimal")
+        assert result.objective is None or (optimum is not None and result.objective >= optimum)
+        assert all(bound.value <= optimum for bound in result.bounds if optimum is not None)

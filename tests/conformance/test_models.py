@@ -1,0 +1,128 @@
+"""Every formulation, by every solver of its kind, against brute force."""
+
+from __future__ import annotations
+
+import pytest
+
+from chipmap.family import Family, Formulation, Standing
+from chipmap.result import integer_bound
+from tests.conformance.cases import FAMILIES, Case, cases, formulations, identify, reader, solved
+
+every_model = pytest.mark.parametrize(
+    ("case", "formulation", "solver"),
+    [(case, form, solver) for family, form, solver in formulations() for case in cases(family)],
+    ids=identify,
+)
+every_formulation = pytest.mark.parametrize(
+    ("family", "formulation"),
+    [(family, form) for family in FAMILIES for form in family.formulations],
+    ids=identify,
+)
+
+
+@every_model
+def test_a_model_says_what_brute_force_says(case: Case, formulation: Formulation, solver: str) -> None:
+    """Exact: the same optimum, or infeasible. Relaxation: a bound. Restriction: a solution at its claimed value."""
+    optimum, _ = case.best
+    model = case.build(formulation)
+    outcome = solved(model, solver)
+    assert outcome.solver == solver
+    assert outcome.termination.reason in ("optimal", "infeasible"), outcome.termination
+    if outcome.termination.reason == "infeasible":
+        assert outcome.value_of is None
+        assert optimum is None or not model.standing.bounds
+        return
+    assert outcome.value_of is not None and outcome.objective is not None and outcome.bound is not None
+    certificate = case.check(model.decode(outcome.value_of))
+    if model.standing.bounds:
+        assert optimum is None or integer_bound(outcome.bound) <= optimum
+    if model.standing is not Standing.RELAXATION:
+        assert certificate.feasible, certificate.violations
+        assert optimum is not None and certificate.objective is not None and certificate.objective >= optimum
+    if model.standing in (Standing.EXACT, Standing.RESTRICTION):
+        assert outcome.objective == pytest.approx(certificate.objective, rel=1e-6, abs=1e-6), "imprecise"
+    if model.standing is Standing.EXACT:
+        assert certificate.objective == optimum == integer_bound(outcome.bound)
+
+
+@every_formulation
+def test_what_the_checker_accepts_the_model_accepts(family: Family, formulation: Formulation) -> None:
+    """decode(encode(s)) is feasible and no worse, and a second pass changes nothing."""
+    encoded = 0
+    for case in cases(family):
+        optimum, solution = case.best
+        model = case.build(formulation)
+        pairs = model.encode(solution) if solution is not None else None
+        if pairs is None:
+            assert solution is None or model.standing is not Standing.EXACT, f"{case}: an exact model holds everything"
+            continue
+        encoded += 1
+        once = model.decode(reader(model, pairs))
+        certificate = case.check(once)
+        assert certificate.feasible and certificate.objective == optimum, str(case)
+        again = model.encode(once)
+        assert again is not None and model.decode(reader(model, again)) == once, str(case)
+    assert encoded >= 10
+
+
+@every_model
+def test_a_warm_start_is_accepted(case: Case, formulation: Formulation, solver: str) -> None:
+    """The solver completes the start and reports it before anything else; nothing worse is returned."""
+    optimum, solution = case.best
+    model = case.build(formulation)
+    pairs = model.encode(solution) if solution is not None else None
+    if pairs is None or optimum is None:
+        return
+    heard: list[float] = []
+    outcome = solved(model, solver, start=tuple(pairs), on_solution=lambda _, objective: heard.append(objective))
+    assert outcome.start_accepted, outcome.log
+    assert heard[0] == pytest.approx(optimum, rel=1e-6, abs=1e-6)
+    assert outcome.termination.reason == "optimal" and outcome.value_of is not None
+    assert case.check(model.decode(outcome.value_of)).objective == optimum
+
+
+@every_formulation
+def test_a_start_that_breaks_the_model_is_refused_and_does_no_harm(family: Family, formulation: Formulation) -> None:
+    """Solutions that the checker refuses: never accepted as a start by an exact model, and the optimum stands."""
+    refused = 0
+    for case in cases(family)[::6]:
+        optimum, _ = case.best
+        model = case.build(formulation)
+        wrong = _worse(case)
+        pairs = model.encode(wrong) if wrong is not None and optimum is not None else None
+        if pairs is None or model.standing is not Standing.EXACT:
+            continue
+        refused += 1
+        for solver in {solver for _, form, solver in formulations() if form is formulation}:
+            outcome = solved(model, solver, start=tuple(pairs))
+            assert outcome.start_accepted is False, f"{case}: {outcome.log}"
+            assert outcome.value_of is not None
+            assert case.check(model.decode(outcome.value_of)).objective == optimum
+    assert refused or not any(case.build(formulation).standing is Standing.EXACT for case in cases(family)[:1])
+
+
+def _worse(case: Case) -> object | None:
+    """The first candidate that the checker refuses although it is within its domains."""
+    from importlib import import_module
+
+    module = import_module(f"chipmap.validation.{case.family.name}_candidates")
+    for solution in module.candidates(case.instance):
+        violations = case.check(solution).violations
+        if violations and all(violation.label != "C0" for violation in violations):
+            return solution
+    return None
+
+
+@pytest.mark.parametrize(
+    ("case", "formulation", "solver"),
+    [(case, form, solver) for family, form, solver in formulations() for case in cases(family)[::8]],
+    ids=identify,
+)
+def test_the_deterministic_mode_gives_the_same_twice(case: Case, formulation: Formulation, solver: str) -> None:
+    seen = []
+    for _ in range(2):
+        model = case.build(formulation)
+        outcome = solved(model, solver, deterministic=True, time_limit=None, work_limit=1e6, seed=7)
+        solution = model.decode(outcome.value_of) if outcome.value_of is not None else None
+        seen.append((solution, outcome.objective, outcome.bound, outcome.termination))
+    assert seen[0] == seen[1]

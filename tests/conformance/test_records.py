@@ -1,0 +1,52 @@
+"""Instances and solutions as files; the tiny instances themselves."""
+
+from __future__ import annotations
+
+import pytest
+
+from chipmap.family import Family, resolve
+from tests.conformance.cases import FAMILIES, Case, cases, identify, infeasible
+
+every_case = pytest.mark.parametrize("case", [case for f in FAMILIES for case in cases(f)], ids=identify)
+
+
+@pytest.mark.parametrize("family", FAMILIES, ids=identify)
+def test_the_cases_say_something(family: Family) -> None:
+    """Each constraint changes the optimum of some case, some have no solution, and some are of each objective."""
+    optima = [case.best[0] for case in cases(family)]
+    assert len(cases(family)) >= 10 and sum(value is not None for value in optima) >= 10
+    assert {label for labels, _ in infeasible(family) for label in labels} == set(family.constraints)
+    in_force = [case for case in cases(family) if hasattr(case.instance, "constraints")]
+    binding = set()
+    for case in in_force:
+        for label in case.instance.constraints:
+            rest = [other for other in case.instance.constraints if other != label]
+            if Case(family, "", case.instance.replace(constraints=rest)).best[0] != case.best[0]:
+                binding.add(label)
+    assert binding == {label for case in in_force for label in case.instance.constraints}
+
+
+@every_case
+def test_an_instance_and_its_best_solution_survive_a_file(case: Case) -> None:
+    case.instance.check()
+    again = type(case.instance).from_json(case.instance.to_json(indent=1))
+    assert again == case.instance and again.content_hash == case.instance.content_hash
+    objective, solution = case.best
+    if solution is not None:
+        read = type(solution).from_json(solution.to_json())
+        assert read == solution and read.content_hash == solution.content_hash
+        certificate = resolve(case.family.check)(again, read)
+        assert certificate.feasible and certificate.objective == objective
+        assert certificate.instance_hash == case.instance.content_hash
+        assert certificate.solution_hash == solution.content_hash
+        assert set(certificate.terms) == set(case.family.terms)
+        assert type(certificate).from_json(certificate.to_json()) == certificate
+
+
+@pytest.mark.parametrize("family", FAMILIES, ids=identify)
+def test_instances_without_a_solution_have_none(family: Family) -> None:
+    for labels, case in infeasible(family):
+        assert case.best == (None, None)
+        for label in set(labels) & set(getattr(case.instance, "constraints", ())):
+            rest = [other for other in case.instance.constraints if other != label]
+            assert Case(family, "", case.instance.replace(constraints=rest)).best[0] is not None, "the label matters"
