@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import argparse
-import sys
+
+from chipmap.cli.common import INSTANCE_HELP, add_set, say
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -13,10 +14,10 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         help="draw a solution: mapping, time, memory, quotient graph",
         description="Draw SOLUTION of INSTANCE to FILE. The format is that of FILE's suffix: .png, .svg or .pdf.",
     )
-    parser.add_argument("instance", metavar="INSTANCE", help="a file, an archive, or the name of a shipped instance")
+    parser.add_argument("instance", metavar="INSTANCE", help=INSTANCE_HELP)
     parser.add_argument("solution", metavar="SOLUTION", help="a solution or result file, or an archive")
     parser.add_argument("--out", metavar="FILE", required=True, help="the picture to write")
-    parser.add_argument("--set", metavar="PATH=VALUE", action="append", default=[], help="change the instance first")
+    add_set(parser)
     parser.set_defaults(run=run)
 
 
@@ -28,5 +29,5 @@ def run(args: argparse.Namespace) -> int:
     instance = read(args.instance, args.set)
     family = family_of(instance)
     resolve(family.plot)(instance, read_solution(args.solution, family), args.out)
-    print(f"wrote {args.out}", file=sys.stderr)
+    say(f"wrote {args.out}")
     return 0

@@ -5,10 +5,6 @@ from __future__ import annotations
 import argparse
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from chipmap.report.collect import Entry
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -27,6 +23,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 def run(args: argparse.Namespace) -> int:
     """Print the rows; 0 even when some archives can't be read (they are named)."""
+    from chipmap.cli.common import write_file
     from chipmap.report import tables
     from chipmap.report.collect import collect
     from chipmap.report.rows import row
@@ -38,18 +35,7 @@ def run(args: argparse.Namespace) -> int:
         if entry.result is None:
             print(f"not read: {entry.path} {entry.problem}", file=sys.stderr)
     if args.html:
-        _write_page(args.html, entries, args.folder)
+        from chipmap.report.html import page
+
+        write_file(args.html, page(entries, Path(args.folder)).encode())
     return 0
-
-
-def _write_page(target: str, entries: list[Entry], folder: str) -> None:
-    from chipmap.archive import write_whole
-    from chipmap.records import InputError
-    from chipmap.report.html import page
-
-    path = Path(target)
-    try:
-        write_whole(path, page(entries, Path(folder)).encode())
-    except OSError as error:
-        raise InputError(f"can't be written: {error.strerror or error}", target, "Check the folder.") from None
-    print(f"wrote {path}", file=sys.stderr)
