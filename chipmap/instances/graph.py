@@ -49,7 +49,7 @@ class OperationGraph(Record, frozen=True, kw_only=True):
     source: str = ""
 
     def check(self, where: str = "graph") -> None:
-        """Raise :class:`InputError` for a bad index, a negative size, a name used twice or a cycle."""
+        """Raise :class:`InputError` for a bad index, a negative size, a name used twice, a cycle or a wrong role."""
         count = len(self.operations)
         if not count:
             raise InputError("the graph has no operations", f"{where}.operations", "Give at least one operation.")
@@ -75,7 +75,25 @@ class OperationGraph(Record, frozen=True, kw_only=True):
                     raise InputError(
                         f"operation {end} does not exist", here, f"Positions run from 0 to {count - 1} here."
                     )
-        self.topological_order(where)
+        self._check_roles(self.topological_order(where), where)
+
+    def _check_roles(self, order: tuple[int, ...], where: str) -> None:
+        """An input reads nothing and a constant only constants (or views of them): both precede the network's run."""
+        reads: list[list[int]] = [[] for _ in order]
+        for tensor in self.tensors:
+            for reader in tensor.readers:
+                reads[reader].append(tensor.producer)
+        fixed = [False] * len(order)
+        for v in order:
+            operation = self.operations[v]
+            moving = [u for u in reads[v] if operation.role == "input" or not fixed[u]]
+            fixed[v] = operation.role == "constant" or (operation.role == "view" and not moving)
+            if moving and operation.role in ("input", "constant"):
+                raise InputError(
+                    f"{operation.name!r} has role {operation.role!r} but reads {self.operations[moving[0]].name!r}",
+                    f"{where}.operations[{v}]",
+                    "Inputs read nothing and constants only constants: give it role compute or view.",
+                )
 
     def topological_order(self, where: str = "graph") -> tuple[int, ...]:
         """Positions such that producers come before readers, the lowest position first (Kahn's algorithm).

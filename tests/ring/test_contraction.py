@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from random import Random
 
+import pytest
 from hypothesis import given, settings
 
+from chipmap.instances.graph import Operation, OperationGraph, Tensor
 from chipmap.instances.ring import RingSolution
 from chipmap.instances.ring.contraction import contract, lift
+from chipmap.records import InputError
 from chipmap.validation.brute_force import brute_force
 from chipmap.validation.ring import check
 from tests.ring.random_instances import random_instance, seeds
@@ -70,3 +73,23 @@ def test_a_contracted_instance_is_valid_and_its_report_adds_up(seed: int) -> Non
     assert report["left"] == len(contraction.members)
     again = contract(contraction.instance)
     assert again.instance.graph == contraction.instance.graph and again.report["left"] == report["left"]
+
+
+@pytest.mark.parametrize("role", ["constant", "input"])
+def test_what_precedes_the_run_reads_nothing_of_it(role: str) -> None:
+    """Else C1 would bind the two computing operations through it, and the contraction would lose that edge."""
+    graph = OperationGraph(
+        name="late",
+        operations=(
+            Operation(name="a", kind="k"),
+            Operation(name="v", kind="k", role="view"),
+            Operation(name="late", kind="k", role=role),  # type: ignore[arg-type]
+            Operation(name="b", kind="k"),
+        ),
+        tensors=tuple(Tensor(producer=u, readers=(u + 1,)) for u in range(3)),
+    )
+    with pytest.raises(InputError, match="'late' has role"):
+        graph.check()
+    early = graph.replace(operations=[graph.operations[0].replace(role="constant"), *graph.operations[1:]])
+    if role == "constant":
+        early.check()
