@@ -6,7 +6,19 @@ import pytest
 
 from chipmap.family import Family, Formulation, Standing
 from chipmap.result import integer_bound
-from tests.conformance.cases import FAMILIES, Case, cases, formulations, identify, reader, solved
+from chipmap.solvers import infeasible_labels
+from chipmap.solvers.outcome import SolveRequest
+from tests.conformance.cases import (
+    FAMILIES,
+    LIMIT_S,
+    Case,
+    cases,
+    formulations,
+    identify,
+    infeasible,
+    reader,
+    solved,
+)
 
 every_model = pytest.mark.parametrize(
     ("case", "formulation", "solver"),
@@ -126,3 +138,23 @@ def test_the_deterministic_mode_gives_the_same_twice(case: Case, formulation: Fo
         solution = model.decode(outcome.value_of) if outcome.value_of is not None else None
         seen.append((solution, outcome.objective, outcome.bound, outcome.termination))
     assert seen[0] == seen[1]
+
+
+@pytest.mark.parametrize(
+    ("labels", "case", "formulation", "solver"),
+    [(*pair, form, solver) for family, form, solver in formulations() for pair in infeasible(family)],
+    ids=identify,
+)
+def test_an_infeasible_model_names_what_conflicts(
+    labels: tuple[str, ...], case: Case, formulation: Formulation, solver: str
+) -> None:
+    """Without one of the labels there would be solutions, so every infeasible set holds them all (C0 is by domain)."""
+    model = case.build(formulation)
+    outcome = solved(model, solver)
+    if model.standing is Standing.EXACT:
+        assert outcome.termination.reason == "infeasible" and outcome.value_of is None
+    if outcome.termination.reason != "infeasible" or not model.standing.bounds:
+        return
+    found = infeasible_labels(model, SolveRequest(time_limit=LIMIT_S, threads=1), solver)
+    named = {label.partition("_")[0].upper() for label in found or outcome.infeasible_labels}
+    assert set(labels) - {"C0"} <= named, f"{found} {outcome.infeasible_labels}"
