@@ -54,7 +54,7 @@ def run_section(entry: Entry, number_: int, is_open: bool) -> Markup:
         _section("Certificate of the independent checker", _certificate(result, family)),
         _section("Plot", _plot(entry)),
         _section("Notes", tag("ul", *(tag("li", note) for note in result.notes)) if result.notes else None),
-        _section("Provenance", _provenance(entry, result)),
+        _provenance(entry, result),
         class_="run",
     )
     return tag("details", head, body, class_="card", id=f"run-{number_}", open=True if is_open else None)
@@ -187,7 +187,7 @@ def _provenance(entry: Entry, result: Result) -> Markup:
         *((f"seconds: {name}", f"{seconds:,.3f}") for name, seconds in result.timings.items()),
         *((name, tag("code", value)) for name, value in flatten(result.provenance)),
     ]
-    return table(("what", "value"), lines)
+    return tag("details", tag("summary", tag("h3", "Provenance")), table(("what", "value"), lines), class_="sub")
 
 
 def flatten(nested: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:

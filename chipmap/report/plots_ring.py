@@ -273,7 +273,8 @@ def _quotient(ax: Axes, view: _View) -> None:
     back = any(b < a for a, b in arcs)
     names = {"to the next chip": LINK, "skips chips": SKIP, "breaks C1 or C3": RED}
     handles = [Line2D([], [], color=colour, lw=2.5, label=name) for name, colour in names.items() if colour in drawn]
-    ax.set_ylim(-1.25 if back else -0.35, 1.25)
+    flat = not {SKIP, RED} & drawn
+    ax.set_ylim(-1.25 if back or flat else -0.35, 1.25)
     ax.set_yticks([])
     ax.set_xticks([])
     ax.spines[["left", "bottom"]].set_visible(False)

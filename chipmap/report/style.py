@@ -45,8 +45,11 @@ tbody tr:last-child td { border-bottom: 0; } tbody tr:hover { background: var(--
 details { margin: .9rem 0; overflow: hidden; }
 summary { cursor: pointer; padding: .8rem 1.1rem; display: flex; gap: .8rem; align-items: baseline; flex-wrap: wrap; }
 summary::-webkit-details-marker { display: none; } summary::before { content: "\\25B8"; color: var(--muted); }
-details[open] > summary::before { content: "\\25BE"; } details[open] > summary { border-bottom: 1px solid var(--rule); }
+details[open] > summary::before { content: "\\25BE"; }
+details.card[open] > summary { border-bottom: 1px solid var(--rule); }
 summary b { font-size: 1.02rem; overflow-wrap: anywhere; } .run { padding: .2rem 1.1rem 1.2rem; }
+.sub > summary { padding: 0; align-items: center; border: 0; } details.sub { margin-top: 1.2rem; }
+.sub h3 { display: inline; margin: .5rem 0; }
 .tiles { display: grid; grid-template-columns: repeat(auto-fit, minmax(10.5rem, 1fr)); gap: .7rem; margin-top: 1rem; }
 .tile { background: var(--soft); border-radius: 8px; padding: .6rem .8rem; }
 .tile b { display: block; font-size: 1.2rem; font-variant-numeric: tabular-nums; }

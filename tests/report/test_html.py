@@ -30,6 +30,7 @@ class Reader(HTMLParser):
         self.stack: list[str] = []
         self.tags: list[str] = []
         self.addresses: list[str] = []
+        self.runs: list[str] = []
         self.text = ""
         self.feed(text)
         assert self.stack == []
@@ -37,6 +38,7 @@ class Reader(HTMLParser):
     def handle_starttag(self, name: str, attributes: list[tuple[str, str | None]]) -> None:
         self.tags.append(name)
         self.addresses += [value or "" for key, value in attributes if key in ("src", "href", "xlink:href")]
+        self.runs += [value or "" for key, value in attributes if key == "id"]
         if name not in VOID:
             self.stack.append(name)
 
@@ -58,7 +60,7 @@ def test_page_shows_every_run(tmp_path: Path) -> None:
     seen = Reader(page(entries, tmp_path))
     for word in ("ring/chain", "optimal", "bound 100000", "source 1", "T1: slowest chip", "solution hash", "50.00%"):
         assert word in seen.text, word
-    assert seen.tags.count("svg") == 2 and seen.tags.count("details") == 2
+    assert seen.tags.count("svg") == 2 and seen.runs == ["run-0", "run-1"]
     assert all(address.startswith(("#run-", "data:image/svg+xml;base64,")) for address in seen.addresses)
     assert sum(address.startswith("data:") for address in seen.addresses) == 1
     assert "script" not in seen.tags and "link" not in seen.tags
