@@ -1,0 +1,158 @@
+"""The CP-SAT model of family ``ring``: integer chips, literals within windows, clauses for the chip triangle.
+
+Statement: ``docs/families/ring.md``; the paper's section 3, equations 1 to 5.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+from ortools.sat.python import cp_model
+
+from chipmap.family import Standing
+from chipmap.formulations.ring.cpsat_assignment import Builder, c0_allowed, c0_together, c1_flow, c2_prefix
+from chipmap.formulations.ring.cpsat_loads import Moves, c4_memory, t1_chip, t2_link
+from chipmap.formulations.ring.cpsat_triangle import c3_edge, c3_reach, c3_triangle, cut_n1
+from chipmap.instances.ring import RingInstance, RingSolution
+from chipmap.instances.ring.costs import ring_problem
+
+#: Labels that live in variable domains: the chips 0 … C - 1, windows, pins and forbidden chips.
+BY_DOMAIN: tuple[str, ...] = ("C0",)
+#: Labels that are separated on demand: none.
+LAZY: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class RingCpChoices:
+    """How the CP-SAT model is stated.
+
+    ``objective``: ``minimise`` the period, or find any ``feasible`` mapping (with ``upper``: one at most that long).
+    ``cuts``, ``windows``, ``upper`` as for the MIP. ``labels``: ``assume`` gives every label a literal in
+    ``assumptions``, so that an infeasible model names the constraints that clash (windows are left out).
+    """
+
+    objective: Literal["minimise", "feasible"] = "minimise"
+    cuts: tuple[Literal["n1"], ...] = ("n1",)
+    windows: Mapping[int, tuple[int, int]] | None = None
+    upper: int | None = None
+    labels: Literal["plain", "assume"] = "plain"
+
+    @property
+    def standing(self) -> Standing:
+        """Windows of unknown origin (no ``upper``) restrict. With ``upper``, infeasible means: the optimum is above."""
+        unknown = self.windows is not None and self.upper is None and self.labels == "plain"
+        return Standing.RESTRICTION if unknown else Standing.EXACT
+
+
+@dataclass(frozen=True, eq=False)
+class RingCpVariables:
+    """What :func:`add_ring` added: ``chip[v]`` is f(v); linear expressions in ticks and bytes for side constraints.
+
+    ``cost`` is the period (None for objective ``feasible``). ``terms`` holds what T1 and T2 are the maximum of, one
+    expression per chip and per link; ``chip_memory`` the bytes per chip (empty without C4). Loads and memory are exact
+    or above. ``on(v, c)`` gives the literal [f(v) = c].
+    """
+
+    chip: list[cp_model.IntVar]
+    cost: cp_model.IntVar | None
+    terms: dict[str, list[Any]]
+    chip_memory: list[Any]
+    on: Callable[[int, int], Any]
+    assumptions: dict[str, Any]
+
+
+@dataclass(frozen=True, eq=False)
+class RingCpModel:
+    """The CP-SAT model of one instance; ``assumptions``: label -> literal, where the choices ask for them."""
+
+    instance: RingInstance
+    native: cp_model.CpModel
+    variables: RingCpVariables
+    standing: Standing
+    kind: Literal["cpsat"] = field(default="cpsat")
+
+    @property
+    def assumptions(self) -> dict[str, Any]:
+        """The literal that enforces each label's constraints (none with labels ``plain``)."""
+        return self.variables.assumptions
+
+    def encode(self, solution: RingSolution) -> list[tuple[Any, float]] | None:
+        """Values of the chip variables, or None if the mapping is outside their domains."""
+        chips = self.variables.chip
+        if len(chips) != len(solution.chips):
+            return None
+        inside = all(chip.domain.contains(c) for chip, c in zip(chips, solution.chips, strict=True))
+        return [(chip, float(c)) for chip, c in zip(chips, solution.chips, strict=True)] if inside else None
+
+    def decode(self, value: Callable[[Any], float]) -> RingSolution:
+        """The mapping that the chip variables stand for."""
+        return RingSolution(instance=self.instance.name, chips=tuple(round(value(c)) for c in self.variables.chip))
+
+
+def build(instance: RingInstance, choices: RingCpChoices | Mapping[str, Any] = RingCpChoices()) -> RingCpModel:
+    """The CP-SAT model of ``instance`` (C1 to C4 as it names them, its cost mode)."""
+    chosen = choices if isinstance(choices, RingCpChoices) else RingCpChoices(**choices)
+    model = cp_model.CpModel()
+    model.name = instance.name
+    variables = add_ring(model, instance, chosen)
+    if variables.cost is not None:
+        model.minimize(variables.cost)
+    return RingCpModel(instance, model, variables, chosen.standing)
+
+
+def add_ring(
+    model: cp_model.CpModel, instance: RingInstance, choices: RingCpChoices = RingCpChoices(), prefix: str = ""
+) -> RingCpVariables:
+    """Add ``instance`` to ``model``, with ``prefix`` before its variables' names and without an objective."""
+    problem = ring_problem(instance)
+    assume = choices.labels == "assume"
+    builder = Builder(model, problem, None if assume else choices.windows, prefix, assume)
+    _assignment(builder)
+    if problem.has("C3"):
+        edge = c3_edge(builder)
+        c3_triangle(builder, edge, c3_reach(builder, edge))
+        if "n1" in choices.cuts and problem.has("C1") and not assume:
+            cut_n1(builder)
+    moves = Moves(builder)
+    memory = c4_memory(builder, moves) if problem.has("C4") else []
+    cost, limit = _period(builder, choices)
+    terms = {"T1": [], "T2": []} if limit is None else _terms(builder, moves, limit)
+    return RingCpVariables(builder.chip, cost, terms, memory, builder.on, builder.assumptions)
+
+
+def _assignment(builder: Builder) -> None:
+    c0_allowed(builder)
+    c0_together(builder)
+    if builder.problem.has("C1"):
+        c1_flow(builder)
+    if builder.problem.has("C2"):
+        c2_prefix(builder)
+    def_on(builder)
+
+
+def def_on(builder: Builder) -> None:
+    """Every computing operation is on exactly one chip of its domain."""
+    for v in np.flatnonzero(builder.problem.computing).tolist():
+        if len(builder.domain[v]) > 1:
+            builder.model.add_exactly_one([builder.on(v, c) for c in builder.domain[v]])
+
+
+def _terms(builder: Builder, moves: Moves, limit: Any) -> dict[str, list[Any]]:
+    return {"T1": t1_chip(builder, moves, limit), "T2": t2_link(builder, moves, limit)}
+
+
+def _period(builder: Builder, choices: RingCpChoices) -> tuple[cp_model.IntVar | None, Any]:
+    """(the period variable or None, what the loads must not exceed: the variable, the cutoff, or None)."""
+    if choices.objective == "feasible":
+        return None, choices.upper
+    problem = builder.problem
+    floor = max(-(-problem.total_ticks // problem.chips), int(np.max(problem.ticks, initial=0)))
+    most = problem.total_ticks + 2 * sum(storage.ticks for storage in problem.storages)
+    top = most if choices.upper is None else choices.upper
+    if top < floor:
+        builder.clause("t1_chip", [])
+    period = builder.model.new_int_var(min(floor, top), max(floor, top), f"{builder.prefix}period")
+    return period, period

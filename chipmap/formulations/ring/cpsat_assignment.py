@@ -1,0 +1,148 @@
+"""Who sits where, for CP-SAT: an integer per operation with literals where they are needed; C0, C1, C2."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+from ortools.sat.python import cp_model
+
+from chipmap.instances.ring.costs import RingProblem
+
+#: A literal, or a Boolean known when the model is built.
+Literal = Any
+
+
+class Builder:
+    """A ``CpModel`` on its way: the chip of each operation, and literals made when they are first asked for.
+
+    ``chip[v]`` is the integer f(v); :meth:`on` and :meth:`upto` give [f(v) = c] and [f(v) <= c], Booleans where the
+    domain decides. With ``assume``, each label has a literal in ``assumptions`` that enforces its constraints.
+    """
+
+    def __init__(
+        self,
+        model: cp_model.CpModel,
+        problem: RingProblem,
+        windows: Mapping[int, tuple[int, int]] | None,
+        prefix: str,
+        assume: bool,
+    ) -> None:
+        self.model, self.problem, self.prefix, self.assume = model, problem, prefix, assume
+        self.assumptions: dict[str, Any] = {}
+        self.domain = [self._domain(v, windows) for v in range(problem.n)]
+        self.chip = [
+            model.new_int_var_from_domain(cp_model.Domain.from_values(domain), f"{prefix}chip[{v}]")
+            for v, domain in enumerate(self.domain)
+        ]
+        self._on: dict[tuple[int, int], Literal] = {}
+        self._upto: dict[tuple[int, int], Literal] = {}
+
+    def _domain(self, v: int, windows: Mapping[int, tuple[int, int]] | None) -> list[int]:
+        """C0 by domain: the chips in the window and among the allowed ones (all chips if that leaves none)."""
+        every = range(self.problem.chips)
+        lo, hi = windows[v] if windows is not None and v in windows else (0, every[-1])
+        allowed = self.problem.allowed[v] if not self.assume else None
+        left = [c for c in every if lo <= c <= hi and (allowed is None or c in allowed)]
+        if not left:
+            self.clause("c0_allowed", [])
+        return left or list(every)
+
+    def on(self, v: int, c: int) -> Literal:
+        """[f(v) = c]."""
+        domain = self.domain[v]
+        if len(domain) == 1 or c not in domain:
+            return domain == [c]
+        if (v, c) not in self._on:
+            literal = self.literal(f"on[{v},{c}]")
+            self.model.add(self.chip[v] == c).only_enforce_if(literal)
+            self.model.add(self.chip[v] != c).only_enforce_if(~literal)
+            self._on[v, c] = literal
+        return self._on[v, c]
+
+    def upto(self, v: int, c: int) -> Literal:
+        """[f(v) <= c]."""
+        domain = self.domain[v]
+        if c < domain[0] or c >= domain[-1]:
+            return c >= domain[-1]
+        c = max(chip for chip in domain if chip <= c)
+        if c == domain[0]:
+            return self.on(v, c)
+        if (v, c) not in self._upto:
+            literal = self.literal(f"upto[{v},{c}]")
+            self.model.add(self.chip[v] <= c).only_enforce_if(literal)
+            self.model.add(self.chip[v] > c).only_enforce_if(~literal)
+            self._upto[v, c] = literal
+        return self._upto[v, c]
+
+    def literal(self, name: str) -> cp_model.IntVar:
+        """A new Boolean variable."""
+        return self.model.new_bool_var(self.prefix + name)
+
+    def clause(self, label: str, literals: Iterable[Literal]) -> None:
+        """At least one of ``literals`` holds (nothing to add where one is known to)."""
+        unknown = [literal for literal in literals if literal is not False]
+        if not any(literal is True for literal in unknown):
+            self.enforce(label, self.model.add_bool_or(unknown))
+
+    def enforce(self, label: str, constraint: cp_model.Constraint) -> None:
+        """Put a constraint that has no enforcement yet under ``label``'s assumption, if there is one.
+
+        ``def_``, ``sym_`` and ``cut_`` are no demands of the user: they hold always.
+        """
+        if self.assume and label[0] in "ct" and not label.startswith("cut_"):
+            if label not in self.assumptions:
+                self.assumptions[label] = self.literal(f"assume {label}")
+            constraint.only_enforce_if(self.assumptions[label])
+
+
+def no(literal: Literal) -> Literal:
+    """The opposite of a literal or of a known Boolean."""
+    return not literal if isinstance(literal, bool) else ~literal
+
+
+def c0_allowed(builder: Builder) -> None:
+    """C0: f(v) is none of the chips that pins and forbidden chips leave out (by domain, unless it is assumed)."""
+    for v, chips in enumerate(builder.problem.allowed):
+        if builder.assume and chips is not None:
+            for c in sorted(set(range(builder.problem.chips)) - chips):
+                builder.clause("c0_allowed", [no(builder.on(v, c))])
+
+
+def c0_together(builder: Builder) -> None:
+    """C0: f(u) = f(v) for u, v of one keep-together group."""
+    for group in builder.problem.groups:
+        for v in group[1:]:
+            builder.enforce("c0_together", builder.model.add(builder.chip[group[0]] == builder.chip[v]))
+
+
+def c1_flow(builder: Builder) -> None:
+    """C1: f(u) <= f(v) on every edge of the graph (equation 2)."""
+    for u, v in builder.problem.edges.tolist():
+        if builder.domain[u][-1] > builder.domain[v][0]:
+            builder.enforce("c1_flow", builder.model.add(builder.chip[u] <= builder.chip[v]))
+
+
+def c2_prefix(builder: Builder) -> None:
+    """C2: the used chips are 0, …, K - 1 (equation 3).
+
+    used[c] only if a computing operation is on c; f(v) < c, or c is used, for every v. With C1, the operations without
+    readers speak for all.
+    """
+    problem = builder.problem
+    computing = np.flatnonzero(problem.computing).tolist()
+    if not computing:
+        return
+    inner = set(problem.edges[:, 0].tolist()) if problem.has("C1") else set()
+    lowest = max(builder.domain[v][0] for v in range(problem.n))
+    for c in range(problem.chips):
+        somebody = [builder.on(v, c) for v in computing if c in builder.domain[v]]
+        if c <= lowest:
+            builder.clause("c2_prefix", somebody)
+            continue
+        used = builder.literal(f"used[{c}]")
+        builder.clause("c2_prefix", [~used, *somebody])
+        for v in range(problem.n):
+            if v not in inner:
+                builder.clause("c2_prefix", [used, builder.upto(v, c - 1)])

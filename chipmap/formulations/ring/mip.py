@@ -1,0 +1,187 @@
+"""The MIP of family ``ring``: one Pyomo block, to be built alone or inside a larger model.
+
+Statement: ``docs/families/ring.md``; the paper's section 3, equations 1 to 5. Assignment by step variables
+step[v, c] = [f(v) <= c], so that C1 and the links are differences of two variables.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+import pyomo.environ as pyo
+from pyomo.common.gc_manager import PauseGC
+
+from chipmap.family import Standing
+from chipmap.formulations.ring.mip_assignment import (
+    c0_allowed,
+    c0_together,
+    c1_flow,
+    c2_prefix,
+    def_on,
+    def_step,
+    def_windows,
+)
+from chipmap.formulations.ring.mip_links import def_cross, def_link, def_work, t1_chip, t2_link
+from chipmap.formulations.ring.mip_memory import c4_memory
+from chipmap.formulations.ring.mip_triangle import c3_edge, c3_path, c3_reach, c3_triangle, cut_average, cut_n1
+from chipmap.instances.ring import RingInstance, RingSolution
+from chipmap.instances.ring.costs import RingProblem, ring_problem
+from chipmap.records import InputError
+
+#: Labels that live in variable domains: the range of chips 0 … C - 1 (pins and groups are rows c0_…).
+BY_DOMAIN: tuple[str, ...] = ()
+#: Labels that are separated on demand: none, C3 is stated in full.
+LAZY: tuple[str, ...] = ()
+#: Rows are stated in units of a power of two of ticks or bytes, such that right sides lie below this.
+LARGEST_COEFFICIENT = 2.0**12
+
+
+@dataclass(frozen=True)
+class RingMipChoices:
+    """How the MIP is stated.
+
+    ``family``: ``full`` states C3 with edge and reach variables; ``path`` restricts every flow to f(v) <= f(u) + 1,
+    which with C1 is sufficient for C3 (a restriction). ``cuts``: ``n1``, the necessary part of C3 as redundant rows.
+    ``windows``: (lo, hi) by operation, fixed (:func:`chipmap.instances.ring.windows.windows`). ``upper``: cutoff, only
+    solutions with cost <= upper ticks.
+    """
+
+    family: Literal["full", "path"] = "full"
+    cuts: tuple[Literal["n1"], ...] = ("n1",)
+    windows: Mapping[int, tuple[int, int]] | None = None
+    upper: int | None = None
+
+    @property
+    def standing(self) -> Standing:
+        """``path`` and windows of unknown origin restrict; windows with ``upper`` are those of that target.
+
+        With ``upper`` the model is exact for solutions up to it: infeasible means that the optimum is above.
+        """
+        unknown = self.windows is not None and self.upper is None
+        return Standing.RESTRICTION if self.family == "path" or unknown else Standing.EXACT
+
+
+@dataclass(frozen=True, eq=False)
+class RingMipModel:
+    """The MIP of one instance: ``native`` is a ConcreteModel with the block ``ring`` and the one Objective."""
+
+    instance: RingInstance
+    native: pyo.ConcreteModel
+    standing: Standing
+    kind: Literal["mip"] = field(default="mip")
+
+    def encode(self, solution: RingSolution) -> list[tuple[Any, float]] | None:
+        """Values of the free step variables, or None if the mapping is outside the model's fixings."""
+        return encode(self.native.ring, solution)
+
+    def decode(self, value: Callable[[Any], float]) -> RingSolution:
+        """The mapping that the step variables stand for."""
+        return decode(self.native.ring, self.instance, value)
+
+
+def encode(block: pyo.Block, solution: RingSolution) -> list[tuple[Any, float]] | None:
+    """Values of the free step variables of a block made by :func:`add_ring`, or None outside its fixings."""
+    pairs = []
+    if any((v, chip) not in block.step for v, chip in enumerate(solution.chips)):
+        return None
+    for (v, c), variable in block.step.items():
+        if v >= len(solution.chips):
+            return None
+        value = int(solution.chips[v] <= c)
+        if not variable.fixed:
+            pairs.append((variable, float(value)))
+        elif variable.value != value:
+            return None
+    return pairs
+
+
+def decode(block: pyo.Block, instance: RingInstance, value: Callable[[Any], float]) -> RingSolution:
+    """The mapping that the step variables of a block made by :func:`add_ring` stand for."""
+    chips = [0] * len(instance.graph.operations)
+    for (v, _), variable in block.step.items():
+        chips[v] += (variable.value if variable.fixed else value(variable)) < 0.5
+    return RingSolution(instance=instance.name, chips=tuple(chips))
+
+
+def build(instance: RingInstance, choices: RingMipChoices | Mapping[str, Any] = RingMipChoices()) -> RingMipModel:
+    """The MIP of ``instance`` (C1 to C4 as it names them, its cost mode), minimising ``ring.cost`` in ticks."""
+    chosen = choices if isinstance(choices, RingMipChoices) else RingMipChoices(**choices)
+    model = pyo.ConcreteModel(name=instance.name)
+    model.ring = pyo.Block()
+    add_ring(model.ring, instance, chosen)
+    model.objective = pyo.Objective(expr=model.ring.cost)
+    return RingMipModel(instance, model, chosen.standing)
+
+
+def add_ring(block: pyo.Block, instance: RingInstance, choices: RingMipChoices = RingMipChoices()) -> None:
+    """Fill the empty ``block`` with the MIP of ``instance``, without an Objective.
+
+    Afterwards the block has, in ticks, the linear expressions ``cost``, ``terms["T1"]``, ``terms["T2"]``,
+    ``chip_work[c]`` and (modes ``period`` and ``sum_forward``) ``link_load[c]``; with C4, ``chip_memory[c]`` in bytes;
+    and the variables ``step[v, c]`` = [f(v) <= c] and ``on[v, c]`` = [f(v) = c]. Loads and memory are exact or above:
+    put upper limits or costs on them. Raises :class:`InputError` for a block in use.
+    """
+    if next(iter(block.component_map()), None) is not None:
+        raise InputError(
+            f"block {block.name!r} already has components", "add_ring", "Give an empty pyo.Block() for each instance."
+        )
+    problem = ring_problem(instance)
+    with PauseGC():
+        def_step(block, problem)
+        def_on(block, problem)
+        if choices.windows is not None:
+            def_windows(block, choices.windows)
+        _assignment(block, problem)
+        _triangle(block, problem, choices)
+        _costs(block, problem, choices)
+
+
+def _assignment(block: pyo.Block, problem: RingProblem) -> None:
+    c0_allowed(block, problem)
+    c0_together(block, problem)
+    if problem.has("C1"):
+        c1_flow(block, problem)
+    if problem.has("C2"):
+        c2_prefix(block, problem)
+
+
+def _triangle(block: pyo.Block, problem: RingProblem, choices: RingMipChoices) -> None:
+    if choices.family == "path":
+        c3_path(block, problem)
+    if not problem.has("C3"):
+        return
+    if choices.family == "full" or not problem.has("C1"):
+        c3_edge(block, problem)
+        c3_reach(block, problem)
+        c3_triangle(block, problem)
+    if "n1" in choices.cuts and problem.has("C1"):
+        cut_n1(block, problem)
+
+
+def _costs(block: pyo.Block, problem: RingProblem, choices: RingMipChoices) -> None:
+    scale = unit(problem.total_ticks // problem.chips)
+    block.slowest = pyo.Var(("T1", "T2"), bounds=(0, None))
+    block.period = pyo.Var(bounds=(0, None))
+    if problem.cost_mode != "sum":
+        def_link(block, problem)
+    if problem.cost_mode == "sum" or problem.has("C4"):
+        def_cross(block, problem)
+    def_work(block, problem)
+    if problem.has("C4"):
+        c4_memory(block, problem, unit(problem.sram_bytes))
+    t1_chip(block, problem, scale)
+    t2_link(block, problem, scale)
+    cut_average(block, problem, scale)
+    block.def_period = pyo.Constraint(("T1", "T2"), rule=lambda b, term: b.period >= b.slowest[term])
+    block.terms = pyo.Expression(("T1", "T2"), rule=lambda b, term: scale * b.slowest[term])
+    block.cost = pyo.Expression(expr=scale * block.period)
+    if choices.upper is not None:
+        block.def_upper = pyo.Constraint(expr=block.period <= choices.upper / scale)
+
+
+def unit(size: int) -> int:
+    """The power of two by which rows of this size are divided (exactly: no cost is rounded)."""
+    return 1 << max(0, int(np.ceil(np.log2(max(1, size) / LARGEST_COEFFICIENT))))
