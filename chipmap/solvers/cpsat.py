@@ -69,7 +69,7 @@ def reader(solution: Sequence[int]) -> ValueOf:
 def export_cpsat(model: Model, path: Path) -> None:
     """Write the ``CpModelProto``: text for ``.pbtxt``, binary for ``.pb``."""
     if not _with_assumptions(model).export_to_file(str(path)):
-        raise InputError("can't be written", str(path), "Check the folder and its permissions.")
+        raise InputError("can't be written", str(path), "Check the disk.")
 
 
 def infeasible_labels(model: Model, request: SolveRequest) -> tuple[str, ...]:
@@ -226,6 +226,6 @@ def _limit(solver: cp_model.CpSolver, session: Session) -> Verdict:
     limit = session.request.work_limit
     if limit is not None and solver.deterministic_time >= 0.99 * limit:
         return ("stopped", "other", "deterministic time limit")
-    if session.request.time_limit is None:
-        return ("stopped", "other", "a native limit")
-    return ("stopped", "time", "")
+    if solver.wall_time >= 0.95 * solver.parameters.max_time_in_seconds:
+        return ("stopped", "time", "")
+    return ("stopped", "other", "a native limit")

@@ -36,6 +36,10 @@ def export(model: Model, path: str | Path) -> None:
             str(path),
             f"Formats for it: {', '.join(fitting)}.",
         )
+    try:
+        path.open("w").close()  # HiGHS would crash on a path that it can't write
+    except OSError as error:
+        raise InputError(f"can't be written: {error.strerror}", str(path), "Check the folder.") from None
     if model.kind == "mip":
         export_mip(model.native, path)
     else:
@@ -45,7 +49,10 @@ def export(model: Model, path: str | Path) -> None:
 
 
 def export_mip(native: Any, path: Path) -> None:
-    """Write a Pyomo model as ``.lp`` or ``.mps``, with names made from Pyomo's (``y[a,3]`` -> ``y_a_3``)."""
+    """Write a Pyomo model as ``.lp`` or ``.mps``, with names made from Pyomo's (``y[a,3]`` -> ``y_a_3``).
+
+    An LP file holds the objective's constant as the cost of a column that is fixed at 1: readers differ on a bare one.
+    """
     import highspy
 
     from chipmap.solvers.highs import highs_lp
@@ -53,13 +60,19 @@ def export_mip(native: Any, path: Path) -> None:
 
     lowered = lower(native)
     lp = highs_lp(lowered)
-    lp.col_names_ = safe_names(variable.name for variable in lowered.variables)
+    # The name of the constant's column, if there is one, must be unique, too.
+    names = safe_names([*(variable.name for variable in lowered.variables), "objective_constant"])
+    lp.col_names_ = names[:-1]
     lp.row_names_ = safe_names(constraint.name for constraint in lowered.constraints)
     highs = highspy.Highs()
     highs.setOptionValue("output_flag", False)
     highs.passModel(lp)
+    if path.suffix == ".lp" and lowered.offset:
+        highs.changeObjectiveOffset(0.0)
+        highs.addCol(lowered.offset, 1.0, 1.0, 0, [], [])
+        highs.passColName(lowered.columns, names[-1])
     if highs.writeModel(str(path)) == highspy.HighsStatus.kError:
-        raise InputError("can't be written", str(path), "Check the folder and its permissions.")
+        raise InputError("can't be written", str(path), "Check the disk.")
 
 
 def safe_names(names: Iterable[str]) -> list[str]:

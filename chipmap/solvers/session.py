@@ -6,7 +6,7 @@ import math
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from threading import Thread
+from threading import Event, Thread
 from typing import Any, Literal, TypeVar
 
 from chipmap.result import BOUND_TOLERANCE, Limit, Reason, Termination
@@ -102,15 +102,18 @@ class Session:
         ``interrupt`` is called at each poll while the solver should stop. Raises what a hook or ``solve`` raised.
         """
         answers: list[T] = []
-        thread = Thread(target=lambda: self._guard(lambda: answers.append(solve())), name=self.solver, daemon=True)
-        thread.start()
-        while thread.is_alive():
+        # Not thread.join: interrupted by Ctrl-C, it takes a running thread for a finished one (Python 3.11, 3.12).
+        done = Event()
+
+        def work() -> None:
+            self._guard(lambda: answers.append(solve()))
+            done.set()
+
+        Thread(target=work, name=self.solver, daemon=True).start()
+        while True:
             try:
-                thread.join(POLL_SECONDS)
-                if self.request.should_stop is not None and not self._asked:
-                    self._guard(self._ask)
-                if self.stopping:
-                    interrupt()
+                self._watch(done, interrupt)
+                break
             except KeyboardInterrupt as signal:
                 if isinstance(self._failure, KeyboardInterrupt):
                     raise  # the second Ctrl-C: wait no longer
@@ -141,6 +144,13 @@ class Session:
             columns=self.columns,
             log=self.log[-LOG_TAIL:],
         )
+
+    def _watch(self, done: Event, interrupt: Callable[[], object]) -> None:
+        while not done.wait(POLL_SECONDS):
+            if self.request.should_stop is not None and not self._asked:
+                self._guard(self._ask)
+            if self.stopping:
+                interrupt()
 
     def _ask(self) -> None:
         assert self.request.should_stop is not None

@@ -1,0 +1,74 @@
+"""What is installed, what is known to be bad, and that asking imports no solver."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from chipmap.records import InputError, SolverUnavailableError
+from chipmap.solvers import availability as module
+from chipmap.solvers import solve_model
+from chipmap.solvers.availability import availability, gurobi_licence, known_bad, require
+from chipmap.solvers.outcome import SolveRequest
+from tests.solvers.models import SOLVERS, Knapsack
+
+
+def test_all_solvers_are_here() -> None:
+    statuses = {status.name: status for status in availability()}
+    assert tuple(statuses) == SOLVERS
+    assert all(status.usable and status.version for status in statuses.values())
+    assert not list(known_bad())
+
+
+def test_gurobi_licence_is_found_without_printing(capfd: pytest.CaptureFixture[str]) -> None:
+    gurobi_licence.cache_clear()
+    assert gurobi_licence() in ("full", "limited")
+    assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_missing_solver_is_an_error_with_a_remedy(solver: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "package_version", lambda package: None)
+    with pytest.raises(SolverUnavailableError, match="pip install") as caught:
+        solve_model(Knapsack.make(3, 1, seed=0).model(solver), SolveRequest(), solver)
+    assert caught.value.exit_code == 5 and "\n" not in str(caught.value)
+    assert not any(status.usable for status in availability())
+
+
+def test_unknown_solver_is_an_input_error() -> None:
+    with pytest.raises(InputError, match="highs, gurobi, cpsat"):
+        require("cplex")
+
+
+@pytest.mark.parametrize(
+    ("package", "version", "refused"),
+    [
+        ("highspy", "1.13.1", set()),
+        ("highspy", "1.14.0", {"highs"}),
+        ("highspy", "1.15.1", {"highs", "cpsat"}),
+        ("cvxpy", "1.9.2", set()),
+    ],
+)
+def test_known_bad_versions(package: str, version: str, refused: set[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    real = module.package_version
+    monkeypatch.setattr(module, "package_version", lambda name: version if name == package else real(name))
+    for solver in SOLVERS:
+        if solver in refused:
+            with pytest.raises(SolverUnavailableError, match=version):
+                require(solver)
+        else:
+            require(solver)
+    assert bool(list(known_bad())) == (version != "1.13.1")
+
+
+def test_asking_imports_no_solver() -> None:
+    code = (
+        "import sys, chipmap.solvers, chipmap.solvers.export\n"
+        "from chipmap.solvers.availability import require\n"
+        "[require(name) for name in ('highs', 'gurobi', 'cpsat')]\n"
+        "print({'highspy', 'gurobipy', 'ortools', 'pyomo', 'numpy', 'cvxpy'} & set(sys.modules))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "set()"
