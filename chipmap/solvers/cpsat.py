@@ -42,6 +42,7 @@ def solve(model: Model, request: SolveRequest) -> Outcome:
     with _own_hints(native):
         if request.start is not None:
             _complete(native, session)
+        completed = len(session.log)
         solver = _solver(session)
         status = _run(solver, native, session)
     verdict = STATUSES[status]
@@ -49,8 +50,9 @@ def solve(model: Model, request: SolveRequest) -> Outcome:
         verdict = ("other_error", "none", native.validate() or solver.solution_info())
     if verdict[0] == "stopped":
         verdict = _limit(solver, session)
-    if "complete, but it is infeasible" in session.log:
-        session.start_accepted = False
+    if session.start_accepted:
+        # Presolve may break a symmetry that the start has: it was accepted all the same, and the session keeps it.
+        session.start_accepted = "solution hint is complete and is feasible" in session.log[completed:]
     return session.conclude(verdict)
 
 
