@@ -8,11 +8,11 @@ that can't hold together, instance)).
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
-from typing import Any
+from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from chipmap.family import FAMILY_NAMES, Family, Formulation, Model, get_family, resolve
 from chipmap.reading import read, shipped_names
@@ -98,8 +98,29 @@ def formulations() -> list[tuple[Family, Formulation, str]]:
     return [(f, form, solver) for f in FAMILIES for form in f.formulations for solver in SOLVERS[form.kind]]
 
 
+def other_choices(formulation: Formulation) -> list[dict[str, Any]]:
+    """Other ways to state the model: each literal value of each field of its choices that isn't the default."""
+    hint = get_type_hints(resolve(formulation.build))["choices"]
+    (record,) = [kind for kind in (hint, *get_args(hint)) if is_dataclass(kind)]
+    kinds = get_type_hints(record)
+    found: list[dict[str, Any]] = []
+    for field in fields(record):
+        kind, usual = kinds[field.name], formulation.choices.get(field.name, field.default)
+        if get_origin(kind) is Literal:
+            values: list[Any] = list(get_args(kind))
+        elif get_origin(kind) is tuple and get_origin(get_args(kind)[0]) is Literal:
+            literals = get_args(get_args(kind)[0])
+            values = [(), *((literal,) for literal in literals), literals]
+        else:
+            continue
+        found += [{field.name: value} for value in dict.fromkeys(values) if value != usual]
+    return found
+
+
 def identify(value: Any) -> str:
     """The name of a parameter in test ids."""
+    if isinstance(value, dict):
+        return ",".join(f"{key}={one}" for key, one in value.items())
     return str(getattr(value, "name", value)) if not isinstance(value, Case) else str(value)
 
 

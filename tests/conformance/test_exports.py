@@ -43,13 +43,17 @@ def by_gurobi(path: Path) -> float | None:
 
 def by_cpsat(path: Path) -> float | None:
     """The optimum of a ``CpModelProto`` in a file."""
+    from google.protobuf import text_format
+    from ortools.sat import cp_model_pb2
     from ortools.sat.python import cp_model
 
-    model = cp_model.CpModel()
-    if path.suffix == ".pbtxt":
-        assert model.proto.parse_text_format(path.read_text())
+    proto = cp_model_pb2.CpModelProto()
+    if path.suffix == ".pb":
+        proto.ParseFromString(path.read_bytes())
     else:
-        assert model.proto.parse_from_string(path.read_bytes())
+        text_format.Parse(path.read_text(), proto)
+    model = cp_model.CpModel()
+    assert model.proto.parse_text_format(text_format.MessageToString(proto))
     solver = cp_model.CpSolver()
     solver.parameters.num_workers = 1
     solver.parameters.max_time_in_seconds = 60.0

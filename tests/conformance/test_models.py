@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
-from chipmap.family import Family, Formulation, Standing
+from chipmap.family import Family, Formulation, Model, Standing
 from chipmap.result import integer_bound
 from chipmap.solvers import infeasible_labels
 from chipmap.solvers.outcome import SolveRequest
@@ -16,6 +18,7 @@ from tests.conformance.cases import (
     formulations,
     identify,
     infeasible,
+    other_choices,
     reader,
     solved,
 )
@@ -34,9 +37,28 @@ every_formulation = pytest.mark.parametrize(
 
 @every_model
 def test_a_model_says_what_brute_force_says(case: Case, formulation: Formulation, solver: str) -> None:
+    agrees(case, case.build(formulation), solver)
+
+
+@pytest.mark.parametrize(
+    ("formulation", "solver", "choices", "case"),
+    [
+        (form, solver, choices, case)
+        for family, form, solver in formulations()
+        for choices in other_choices(form)
+        for case in cases(family)[::4]
+    ],
+    ids=identify,
+)
+def test_so_does_every_other_way_to_state_it(
+    formulation: Formulation, solver: str, choices: dict[str, Any], case: Case
+) -> None:
+    agrees(case, case.build(formulation, **choices), solver)
+
+
+def agrees(case: Case, model: Model, solver: str) -> None:
     """Exact: the same optimum, or infeasible. Relaxation: a bound. Restriction: a solution at its claimed value."""
     optimum, _ = case.best
-    model = case.build(formulation)
     outcome = solved(model, solver)
     assert outcome.solver == solver
     assert outcome.termination.reason in ("optimal", "infeasible"), outcome.termination
@@ -162,6 +184,10 @@ def test_an_infeasible_model_names_what_conflicts(
         assert outcome.termination.reason == "infeasible" and outcome.value_of is None
     if outcome.termination.reason != "infeasible" or not model.standing.bounds:
         return
-    found = infeasible_labels(model, SolveRequest(time_limit=LIMIT_S, threads=1), solver)
+    found: tuple[str, ...] = ()
+    for choices in ({}, *other_choices(formulation)):  # some formulations want to be asked for labels
+        stated = case.build(formulation, **choices)
+        if not found and stated.standing.bounds:
+            found = infeasible_labels(stated, SolveRequest(time_limit=LIMIT_S, threads=1), solver)
     named = {label.partition("_")[0].upper() for label in found or outcome.infeasible_labels}
     assert set(labels) - {"C0"} <= named or "CUT" in named, f"{found} {outcome.infeasible_labels}"
