@@ -42,7 +42,12 @@ class RingCpChoices:
 
     @property
     def standing(self) -> Standing:
-        """Windows of unknown origin (no ``upper``) restrict. With ``upper``, infeasible means: the optimum is above."""
+        """A model without the period as objective is auxiliary; windows of unknown origin (no ``upper``) restrict.
+
+        With ``upper``, infeasible means: the optimum is above.
+        """
+        if self.objective == "feasible":
+            return Standing.AUXILIARY
         unknown = self.windows is not None and self.upper is None and self.labels == "plain"
         return Standing.RESTRICTION if unknown else Standing.EXACT
 
