@@ -102,22 +102,24 @@ class Session:
         ``interrupt`` is called at each poll while the solver should stop. Raises what a hook or ``solve`` raised.
         """
         answers: list[T] = []
-        # Not thread.join: interrupted by Ctrl-C, it takes a running thread for a finished one (Python 3.11, 3.12).
-        done = Event()
+        # Events, because Ctrl-C in Thread.start would leave the solve behind unwatched, and Ctrl-C in Thread.join
+        # makes Python 3.11 take a running thread for a finished one.
+        begin, done = Event(), Event()
 
         def work() -> None:
+            begin.wait()
             self._guard(lambda: answers.append(solve()))
             done.set()
 
         Thread(target=work, name=self.solver, daemon=True).start()
         while True:
             try:
+                begin.set()
                 self._watch(done, interrupt)
                 break
             except KeyboardInterrupt as signal:
-                if isinstance(self._failure, KeyboardInterrupt):
-                    raise  # the second Ctrl-C: wait no longer
-                self._failure = signal
+                # Waited for however often it is pressed: what a running solver works on can't be taken away from it.
+                self._failure = self._failure or signal
         if self._failure is not None:
             raise self._failure
         return answers[0]
