@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from chipmap.instances.ring.costs import RingProblem, ring_problem
 from chipmap.instances.ring.instance import RingInstance, RingSolution
+from chipmap.records import InputError
 from chipmap.result import Termination
 from chipmap.run import Run, Stop
 
@@ -39,11 +40,15 @@ class Work:
 
     @property
     def programs(self) -> Programs:
-        """The programs of the contracted problem. Raises ValueError where they don't apply."""
+        """The programs of the contracted problem. Raises :class:`InputError` where they don't apply."""
         if self._programs is None:
             from chipmap.heuristics.ring.program import Programs
 
-            self._programs = Programs(self.problem)
+            try:
+                self._programs = Programs(self.problem)
+            except ValueError as error:
+                remedy = "Methods for every instance: ring/auto, ring/mip, ring/cpsat."
+                raise InputError(str(error), self.contraction.original.name, remedy) from None
         return self._programs
 
     @property
@@ -140,8 +145,8 @@ def bounds(instance: RingInstance, run: Run) -> Termination:
             for rule in ("free", "n1"):
                 run.checkpoint()
                 state.proved(state.programs.solve(rule, state.ideals), None, f"program {rule}")
-        except TooManyIdealsError as error:
-            run.notes.append(f"no program over ideals: {error}")
+        except (TooManyIdealsError, InputError) as error:
+            run.notes.append(f"no program over ideals: {getattr(error, 'what', error)}")
 
     return _guard(run, work)
 
@@ -166,8 +171,8 @@ def _auto(instance: RingInstance, run: Run) -> None:
         _slice(state, run.options.seed)
         run.checkpoint()
         _ = state.ideals
-    except (TooManyIdealsError, ValueError) as error:
-        run.notes.append(f"no program over all ideals: {error}")
+    except (TooManyIdealsError, InputError) as error:
+        run.notes.append(f"no program over all ideals: {getattr(error, 'what', error)}")
         _by_solver(instance, state)
         return
     upper = run.upper
@@ -269,10 +274,14 @@ def _limits(lower: int, below: int | None, problem: RingProblem) -> list[int]:
 
 
 def _guard(run: Run, work: Callable[[], None]) -> Termination:
-    """Run ``work``; a passed deadline, an interrupt or a closed gap ends it with what was found."""
+    """Run ``work``; a passed deadline, an interrupt, a closed gap or a too wide graph ends it with what was found."""
+    from chipmap.heuristics.ring.ideals import TooManyIdealsError
+
     limit = "none"
     try:
         work()
     except Stop as stop:
         limit = stop.limit
+    except TooManyIdealsError as error:
+        run.notes.append(f"no program over ideals: {error}")
     return run.terminate("none" if limit == "gap" and run.gap == 0 else limit)  # type: ignore[arg-type]

@@ -146,8 +146,8 @@ class _State:
 
     def _order(self) -> None:
         """f(u) <= f(v) for u before v."""
-        self.lo = np.where(self.before, self.lo[:, None], 0).max(axis=0)
-        self.hi = np.where(self.before, self.hi, self.problem.chips).min(axis=1)
+        self.lo = np.where(self.before, self.lo[:, None], 0).max(axis=0, initial=0)
+        self.hi = np.where(self.before, self.hi, self.problem.chips).min(axis=1, initial=self.problem.chips)
 
     def _spans(self) -> None:
         """C1, C2, C3: f(v) - f(u) <= 1 + i on a flow (u, v), where i operations can sit on chips between.
