@@ -106,7 +106,10 @@ def test_gap(objective: int | None, bound: int | None, expected: float | None) -
     assert gap(objective, bound) == expected
 
 
-@pytest.mark.parametrize(("value", "expected"), [(99.2, 100), (99.99999, 100), (100.00003, 100), (100.9, 101), (0, 0)])
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [(99.2, 100), (99.99999, 100), (100.00003, 100), (100.9, 101), (0, 0), (1e6, 10**6), (987654321.0, 987654321)],
+)
 def test_integer_bound_rounds_up_after_a_margin(value: float, expected: int) -> None:
     assert integer_bound(value) == expected
 

@@ -50,7 +50,11 @@ every_method = pytest.mark.parametrize(
 
 @every_method
 def test_solutions_bounds_and_status_are_true(family: Family, method: Method, solver: str | None) -> None:
-    """Solutions are valid at the checker's objective, every bound is at most the optimum, and no word is too much."""
+    """Solutions are valid at the checker's objective, every bound is at most the optimum, and no word is too much.
+
+    A method that solves an exact model decides every tiny instance.
+    """
+    formulation = next((form for form in family.formulations if form.name == method.name), None)
     for case in applicable(family, method):
         optimum, _ = case.best
         result = run(case, method, solver=solver)
@@ -68,6 +72,8 @@ def test_solutions_bounds_and_status_are_true(family: Family, method: Method, so
             assert optimum is None
         if result.gap is not None:
             assert result.gap >= 0.0
+        if formulation is not None and case.build(formulation).standing is Standing.EXACT:
+            assert result.status in ("optimal", "infeasible"), f"{case}: {result.termination} {result.notes}"
 
 
 @pytest.mark.parametrize("family", FAMILIES, ids=identify)
