@@ -1,8 +1,8 @@
 """What the conformance suite runs over: families, their formulations and solvers, and tiny instances.
 
-A family takes part unasked: its shipped instances with ``/tiny-`` in their name, and, if there is a module
-``tests/<family>/random_instances.py``, its ``variants()`` (name -> tiny instance) and ``infeasible()`` (name -> (labels
-that can't hold together, instance)).
+A family takes part unasked: its shipped instances with ``/tiny-`` in their name, and what the module
+``tests/<family>/random_instances.py`` makes, if there is one: ``variants()`` (name -> tiny instance), ``infeasible()``
+(name -> (labels that can't hold together, instance)) and ``tiny_instance(random)``.
 """
 
 from __future__ import annotations
@@ -85,11 +85,16 @@ def infeasible(family: Family) -> tuple[tuple[tuple[str, ...], Case], ...]:
     return tuple((labels, Case(family, name, one)) for name, (labels, one) in _hook(family, "infeasible").items())
 
 
-def _hook(family: Family, function: str) -> dict[str, Any]:
+def hooks(family: Family) -> Any:
+    """The module ``tests.<family>.random_instances``, or None."""
     name = f"tests.{family.name}.random_instances"
-    if find_spec(f"tests.{family.name}") is None or find_spec(name) is None:
-        return {}
-    found: dict[str, Any] = getattr(import_module(name), function)()
+    here = find_spec(f"tests.{family.name}") is not None and find_spec(name) is not None
+    return import_module(name) if here else None
+
+
+def _hook(family: Family, function: str) -> dict[str, Any]:
+    module = hooks(family)
+    found: dict[str, Any] = getattr(module, function)() if module else {}
     return found
 
 

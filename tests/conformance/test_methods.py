@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import time
+from functools import cache
 from typing import Any
 
 import pytest
 
-from chipmap.family import Family, Method, Standing
+from chipmap.family import Family, Method, Standing, get_family
 from chipmap.records import InputError
 from chipmap.result import Result
 from chipmap.run import SolveOptions
@@ -29,6 +30,13 @@ def run(case: Case, method: Method, **options: Any) -> Result:
 
 def applicable(family: Family, method: Method, step: int = 1) -> list[Case]:
     """Every ``step``-th case that the method takes: one that it doesn't, it refuses as bad input, with a remedy."""
+    return _applicable(family.name, method.name)[::step]
+
+
+@cache
+def _applicable(family_name: str, method_name: str) -> list[Case]:
+    family = get_family(family_name)
+    method = family.method(method_name)
     taken = []
     for case in cases(family):
         try:
@@ -38,7 +46,7 @@ def applicable(family: Family, method: Method, step: int = 1) -> list[Case]:
         else:
             taken.append(case)
     assert len(taken) >= 10
-    return taken[::step]
+    return taken
 
 
 every_method = pytest.mark.parametrize(

@@ -1,6 +1,6 @@
 """Small random instances of family ``ring`` with everything that the page allows, for tests of this family.
 
-``random_instance`` is also what the conformance suite calls: ``tests/<family>/random_instances.py``.
+The conformance suite calls ``variants``, ``infeasible`` and ``tiny_instance``.
 """
 
 from __future__ import annotations
@@ -125,6 +125,11 @@ def random_solution(random: Random, instance: RingInstance) -> RingSolution:
 
 #: Seeds of random instances: hypothesis reports the one that fails.
 seeds = st.integers(0, 2**32 - 1)
+
+
+def tiny_instance(random: Random) -> RingInstance:
+    """Any instance that brute force can solve, for the conformance suite."""
+    return random_instance(random, operations=8, chips=3)
 
 
 def variants() -> dict[str, RingInstance]:
