@@ -38,6 +38,12 @@ STATUSES: dict[str, Verdict] = {
     "kMemoryLimit": ("stopped", "memory", ""),
 }
 
+#: Bit of HiGHS's option ``presolve_rule_off`` for probing.
+PROBING = 1 << 15
+#: Above this number of binaries times nonzeros (some 3 s), probing is off: HiGHS 1.13 doesn't look at the clock in it,
+#: and has been seen to take 60 s of a limit of 12 s (HiGHS pull request 2865 mends it in a later version).
+PROBING_SIZE = 1e9
+
 #: Share of the remaining time that the completion of a warm start may take.
 COMPLETION_SHARE = 0.5
 
@@ -85,6 +91,8 @@ def _load(lowered: LoweredModel, session: Session, bounds: tuple[np.ndarray, np.
         "mip_rel_gap": request.gap,
         "mip_abs_gap": 0.0,
     }
+    if int(lowered.integer.sum()) * lowered.matrix.nnz > PROBING_SIZE:
+        options["presolve_rule_off"] = PROBING
     if session.remaining is not None:
         options["time_limit"] = session.remaining
     if session.threads is not None:
