@@ -32,7 +32,7 @@ FEATURES = {
 
 @dataclass(frozen=True)
 class KnownBad:
-    """Versions of a package, from ``first`` on (below ``until``), that must not be used, and why."""
+    """Versions of a package, from ``first`` on, that must not be used, and why."""
 
     package: str
     first: str
