@@ -6,7 +6,7 @@ Statement: ``docs/families/ring.md``; the paper's section 3, equations 1 to 5.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -69,7 +69,7 @@ class RingCpVariables:
     assumptions: dict[str, Any]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class RingCpModel:
     """The CP-SAT model of one instance; ``assumptions``: label -> literal, where the choices ask for them."""
 
@@ -77,7 +77,7 @@ class RingCpModel:
     native: cp_model.CpModel
     variables: RingCpVariables
     standing: Standing
-    kind: Literal["cpsat"] = field(default="cpsat")
+    kind: Literal["mip", "cpsat"] = "cpsat"
 
     @property
     def assumptions(self) -> dict[str, Any]:

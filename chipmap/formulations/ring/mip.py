@@ -7,7 +7,7 @@ step[v, c] = [f(v) <= c], so that C1 and the links are differences of two variab
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -64,14 +64,14 @@ class RingMipChoices:
         return Standing.RESTRICTION if self.family == "path" or unknown else Standing.EXACT
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class RingMipModel:
     """The MIP of one instance: ``native`` is a ConcreteModel with the block ``ring`` and the one Objective."""
 
     instance: RingInstance
     native: pyo.ConcreteModel
     standing: Standing
-    kind: Literal["mip"] = field(default="mip")
+    kind: Literal["mip", "cpsat"] = "mip"
 
     def encode(self, solution: RingSolution) -> list[tuple[Any, float]] | None:
         """Values of the free step variables, or None if the mapping is outside the model's fixings."""

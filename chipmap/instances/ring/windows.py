@@ -6,6 +6,7 @@ weights, operations too large to share a chip) over every interval of chips, wit
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -61,6 +62,24 @@ def windows(problem: RingProblem, target: int, rounds: int = 50) -> Windows | No
     except _Empty:
         return None
     return Windows(target, state.lo, state.hi)
+
+
+def least_target(
+    problem: RingProblem, low: int, high: int, checkpoint: Callable[[], None] = lambda: None, precision: float = 0.0
+) -> int:
+    """A lower bound on the objective: a target just above one that :func:`windows` refutes, by bisection.
+
+    Assumes that nothing below ``low`` and something at ``high`` ticks has windows; stops when the two are within the
+    relative ``precision``. ``checkpoint`` is called before each step.
+    """
+    while low < high and high - low > precision * high:
+        checkpoint()
+        middle = (low + high) // 2
+        if windows(problem, middle) is None:
+            low = middle + 1
+        else:
+            high = middle
+    return low
 
 
 def resources(problem: RingProblem, target: int) -> list[Resource]:
@@ -174,18 +193,24 @@ class _State:
         """
         first, last = self.intervals
         room = (last - first + 1) * limit
-        some = np.flatnonzero(amount)
-        size = amount[some, None]
-        starts, ends = self.lo[some, None] >= first, self.hi[some, None] <= last
-        inside = (size * (starts & ends)).sum(axis=0)
+        some, free = np.flatnonzero(amount), np.flatnonzero(self.lo < self.hi)
+        if not len(some):
+            return
+        some = some[np.lexsort((self.hi[some], self.lo[some]))]
+        size, lo, hi = amount[some, None], self.lo[some], self.hi[some]
+        # operations with the same window count as one
+        group = np.flatnonzero(np.r_[True, (np.diff(lo) != 0) | (np.diff(hi) != 0)])
+        starts, ends = lo[group, None] >= first, hi[group, None] <= last
+        inside = np.add.reduceat(size, group)[:, 0] @ (starts & ends).astype(np.float64)
         if (inside > room).any():
             raise _Empty
-        free = np.flatnonzero(self.lo < self.hi)
-        extra = self.before[np.ix_(some, free)].T.astype(np.float64) @ np.where(starts & ~ends, size, 0.0)
-        out = (self.lo[free, None] >= first) & (inside + extra > room)
+        ahead = np.add.reduceat(self.before[np.ix_(some, free)] * size, group)
+        out = ahead.T @ (starts & ~ends).astype(np.float64) > room - inside
+        out &= self.lo[free, None] >= first
         self.lo[free] = np.maximum(self.lo[free], np.where(out, last + 1, 0).max(axis=1))
-        extra = self.before[np.ix_(free, some)].astype(np.float64) @ np.where(ends & ~starts, size, 0.0)
-        out = (self.hi[free, None] <= last) & (inside + extra > room)
+        behind = np.add.reduceat(self.before[np.ix_(free, some)].T * size, group)
+        out = behind.T @ (ends & ~starts).astype(np.float64) > room - inside
+        out &= self.hi[free, None] <= last
         self.hi[free] = np.minimum(self.hi[free], np.where(out, first - 1, self.problem.chips).min(axis=1))
 
 
