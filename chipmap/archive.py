@@ -131,6 +131,8 @@ def require_whole(directory: Path) -> None:
     where = str(directory)
     if is_partial(directory):
         raise InputError("is the unfinished archive of a run", where, "Its solution.json is the best one found so far.")
+    if not any((directory / name).is_file() for name in (ENVIRONMENT, "result.json", "solution.json")):
+        raise InputError("is a directory, and no archive of a run", where, "Name a file or a directory of --out.")
     if not (directory / ENVIRONMENT).is_file():
         raise InputError(f"is no whole archive: {ENVIRONMENT} is missing", where, "Run `chipmap solve --out` again.")
     for name, (size, digest) in _manifest(directory).items():

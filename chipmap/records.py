@@ -7,6 +7,7 @@ A record is checked when it is decoded or made with :meth:`Record.make`; the pla
 from __future__ import annotations
 
 import hashlib
+import re
 from pathlib import Path
 from typing import Any, Self
 
@@ -114,8 +115,29 @@ def read_bytes(path: str | Path) -> bytes:
 
 def _validation_error(cls: type[Record], error: Exception, where: str) -> InputError:
     text = str(error)
-    remedy = f"`chipmap info --schema` prints the format of a {cls.__name__}."
+    schema = getattr(cls, "__struct_defaults__", ("",))[0]
+    name = schema.partition("/")[0] if isinstance(schema, str) and "/" in schema else ""
+    remedy = f"`chipmap info --schema {name}` prints the format." if name else f"It is part of a {cls.__name__}."
     if "unknown field" in text:
-        fields = ", ".join(cls.__struct_fields__)
-        remedy = f"Check the spelling. The fields of a {cls.__name__} are: {fields}."
+        fields = ", ".join(_fields_at(cls, text.partition("at `$")[2].rstrip("`")))
+        remedy = f"Check the spelling. The fields there are: {fields}."
     return InputError(text, where, remedy)
+
+
+def _fields_at(cls: type[Record], path: str) -> list[str]:
+    """The fields of the record at a JSON path (``.graph.operations[0]``) below ``cls``."""
+    from msgspec import inspect
+
+    kind: Any = inspect.type_info(cls)
+    for name, item in re.findall(r"\.(\w+)|(\[[^]]*\])", path):
+        kind = _solid(kind)
+        if item:
+            kind = getattr(kind, "item_type", None) or getattr(kind, "value_type", kind)
+        else:
+            kind = next((field.type for field in kind.fields if field.encode_name == name), kind)
+    return [field.encode_name for field in getattr(_solid(kind), "fields", ())]
+
+
+def _solid(kind: Any) -> Any:
+    """A type without its "or null"."""
+    return next((inner for inner in getattr(kind, "types", ()) if hasattr(inner, "fields")), kind)

@@ -20,7 +20,7 @@ def parse(setting: str, option: str = "--set") -> tuple[str, Any]:
     path, equals, text = setting.partition("=")
     path = path.strip()
     if not equals or not path:
-        raise InputError("is not of the form name=value", f"{option} {setting}", f"For example: {option} threads=4")
+        raise InputError("has no value", f"{option} {setting}", f"Write it as {option} NAME=VALUE.")
     try:
         return path, msgspec.json.decode(text)
     except (msgspec.DecodeError, RecursionError):

@@ -11,14 +11,16 @@ _CAUGHT = (signal.SIGINT, signal.SIGTERM)
 
 
 class Interrupts:
-    """Within ``with Interrupts() as interrupts``, the first signal sets ``interrupts.signal``; a second Ctrl-C raises
-    :class:`KeyboardInterrupt`.
+    """Within ``with Interrupts() as interrupts``, a signal sets ``interrupts.signal``.
 
-    Only the main thread can catch signals; elsewhere this does nothing. Within another ``Interrupts`` it listens too.
+    It also raises :class:`KeyboardInterrupt` if it is a second Ctrl-C, or while ``interrupts.eager`` is set (when there
+    is nothing to lose). Only the main thread can catch signals; elsewhere this does nothing. An inner ``Interrupts``
+    tells the outer one.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, eager: bool = False) -> None:
         self.signal: int | None = None
+        self.eager = eager
         self._before: dict[int, Any] = {}
 
     @property
@@ -47,7 +49,7 @@ class Interrupts:
         outer = self._outer(number)
         if outer is not None:
             outer.signal = number
-        if again and number == signal.SIGINT:
+        if self.eager or (again and number == signal.SIGINT):
             raise KeyboardInterrupt
 
     def _outer(self, number: int) -> Interrupts | None:

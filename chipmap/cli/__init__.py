@@ -10,6 +10,7 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from importlib import import_module
 from typing import NoReturn
 
@@ -35,16 +36,32 @@ def main(arguments: Sequence[str] | None = None) -> int:
         code: int = args.run(args)
         sys.stdout.flush()
         return code
-    except ChipmapError as error:
-        print(f"chipmap: {error}", file=sys.stderr)
-        return error.exit_code
-    except BrokenPipeError:
-        # whoever read the output has gone, such as `head`; the interpreter must not try to flush again
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 1
     except KeyboardInterrupt:
-        print("chipmap: interrupted", file=sys.stderr)
-        return 130
+        return _fail("interrupted", 130)
+    except ChipmapError as error:
+        return _fail(str(error), error.exit_code)
+    except OSError as error:
+        _forget_stdout()
+        where = error.filename or "standard output"
+        return 1 if isinstance(error, BrokenPipeError) else _fail(f"{where}: {error.strerror or error}", 1)
+    except MemoryError:
+        return _fail("out of memory\n  Use a smaller instance or a larger machine.", 1)
+    except Exception as error:
+        if os.environ.get("CHIPMAP_TRACEBACK"):
+            raise
+        what = f"{type(error).__name__}: {error}"
+        return _fail(f"{what}\n  A defect of chipmap: please report it. CHIPMAP_TRACEBACK=1 shows where it is.", 1)
+
+
+def _fail(message: str, code: int) -> int:
+    print(f"chipmap: {message}", file=sys.stderr)
+    return code
+
+
+def _forget_stdout() -> None:
+    """After a failed write, keep the interpreter from trying again as it ends."""
+    with suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def parser() -> Parser:

@@ -8,7 +8,7 @@ import re
 import sys
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from chipmap import archive
 from chipmap.cli.common import (
@@ -23,10 +23,14 @@ from chipmap.cli.common import (
 )
 from chipmap.cli.progress import Progress
 from chipmap.family import family_of, resolve
+from chipmap.reading import read
 from chipmap.records import ChipmapError, InputError, Record
 from chipmap.result import Result, TraceEvent
 from chipmap.run import Run, SolveOptions
 from chipmap.signals import Interrupts
+from chipmap.solve import solve
+
+Row = dict[str, Any]
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -54,64 +58,65 @@ def run(args: argparse.Namespace) -> int:
     options = solve_options(args, args.warm_start)
     if args.plot and len(args.instances) > 1:
         raise InputError("is for one instance", "--plot", "Use --out, then `chipmap plot` on each archive.")
-    codes: list[int] = []
-    rows: list[dict[str, Any]] = []
-    with Interrupts() as interrupts, Progress(args.quiet) as progress:
-        taken: set[str] = set()
+    codes, rows, taken = [0], list[Row](), set[str]()
+    with Interrupts(eager=True) as interrupts, Progress(args.quiet) as progress:
         for source in progress.over(args.instances):
             try:
-                codes.append(_one(source, args, options, progress, rows, taken))
+                started = time.monotonic()
+                instance = read(source, args.set, args.family)
+                family_of(instance).method(args.method)
+                interrupts.eager = False
+                target = _target(args, instance, taken)
+                shown, code = _solved(instance, started, target, args, options, progress)
+                rows.append(shown)
+                codes.append(code)
+            except KeyboardInterrupt:
+                say("chipmap: interrupted")
             except ChipmapError as error:
-                if len(args.instances) == 1:
-                    raise
                 say(f"chipmap: {error}")
                 codes.append(error.exit_code)
             if interrupts.signal is not None:
                 break
+            interrupts.eager = True
+        interrupts.eager = False
         _print_table(args.format, rows)
         return interrupts.exit_code or max(codes)
 
 
-def _one(
-    source: str,
+def _solved(
+    instance: Record,
+    started: float,
+    target: Path | None,
     args: argparse.Namespace,
     options: SolveOptions,
     progress: Progress,
-    rows: list[dict[str, Any]],
-    taken: set[str],
-) -> int:
-    """Read, solve, archive, report one instance; returns its exit code."""
-    from chipmap.reading import read
+) -> tuple[Row, int]:
+    """Solve, archive and report one instance; returns its row and exit code."""
     from chipmap.report.rows import row
-    from chipmap.solve import solve
 
-    started = time.monotonic()
-    instance = read(source, args.set, args.family)
-    family_of(instance).method(args.method)
-    keeper = Keeper(_target(args, instance, taken))
+    keeper = Keeper(target)
 
     def listener(event: TraceEvent, run: Run) -> None:
         keeper.hear(event, run)
         progress(event, run)
 
     try:
-        log = keeper.writer.log if keeper.writer else None
+        log = keeper.log()
         result = solve(instance, args.method, options, isolate=True, listener=listener, started=started, log=log)
-        kept = keeper.finish(result, instance)
-    except BaseException:
+    except ChipmapError:
         keeper.abandon()
         raise
+    kept = keeper.finish(result, instance)
     progress.pause()
     shown = row(result)
     if not kept and result.solution is not None:
         shown["solution"] = result.solution
-    rows.append(shown)
     if args.format == "json":
         print(json.dumps(shown, allow_nan=False), flush=True)
     say(*(f"{result.instance}: {line}" for line in remarks(result)))
     if args.plot:
         _plot(instance, result, args.plot)
-    return exit_code(result) if kept else max(1, exit_code(result))
+    return shown, exit_code(result) if kept else max(1, exit_code(result))
 
 
 class Keeper:
@@ -125,6 +130,15 @@ class Keeper:
                 self.writer = archive.Writer(target)
             except OSError as error:
                 self._give_up(error)
+
+    def log(self) -> BinaryIO | None:
+        """Where the solver's log goes, if anywhere."""
+        if self.writer is not None:
+            try:
+                return self.writer.log
+            except OSError as error:
+                self._give_up(error)
+        return None
 
     def hear(self, event: TraceEvent, run: Run) -> None:
         """Put a new incumbent on disk."""
@@ -150,7 +164,7 @@ class Keeper:
         return not self.failed
 
     def abandon(self) -> None:
-        """Drop an archive that will not be finished; a solution in it stays."""
+        """Drop the archive of a run that did not take place."""
         if self.writer is not None:
             self.writer.abandon()
 
@@ -183,7 +197,7 @@ def _target(args: argparse.Namespace, instance: Record, taken: set[str]) -> Path
     return Path(args.out) / name
 
 
-def _print_table(style: str, rows: list[dict[str, Any]]) -> None:
+def _print_table(style: str, rows: list[Row]) -> None:
     from chipmap.report import tables
 
     solutions = [shown.pop("solution") for shown in rows if "solution" in shown] if style != "json" else []

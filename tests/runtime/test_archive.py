@@ -1,0 +1,161 @@
+"""The archive: whole or not an archive at all, and never at the cost of an older one."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+import chipmap
+from chipmap import archive
+from chipmap.instances.ring import RingInstance, RingSolution
+from chipmap.records import InputError
+from chipmap.result import Result
+from chipmap.run import SolveOptions
+from chipmap.validation.ring import check
+
+ENVIRONMENT = {"chipmap": "0", "versions": {}}
+
+
+@pytest.fixture
+def result(instance: RingInstance) -> Result:
+    return chipmap.solve(instance, "improve", SolveOptions(warm_start="none"))
+
+
+def write(target: Path, result: Result, instance: RingInstance, **files: bytes) -> Path:
+    return archive.Writer(target).finish(result, instance, files, ENVIRONMENT)
+
+
+def test_round_trip(tmp_path: Path, result: Result, instance: RingInstance) -> None:
+    target = write(tmp_path / "deep" / "run", result, instance, mapping=b"a,b\n")
+    assert archive.load(target).result == result
+    assert chipmap.read(target) == instance
+    assert chipmap.check(target, target) == result.certificate
+    assert sorted(path.name for path in target.iterdir()) == sorted(
+        ["instance.json", "result.json", "solution.json", "solver.log", "trace.csv", "environment.json", "mapping"]
+    )
+    assert os.listdir(target.parent) == ["run"]
+    trace = (target / "trace.csv").read_text().splitlines()
+    assert trace[0] == "seconds,event,source,value,incumbent,bound"
+    assert len(trace) == 1 + len(result.trace)
+
+
+def test_the_best_solution_so_far_is_on_disk(tmp_path: Path, instance: RingInstance) -> None:
+    writer = archive.Writer(tmp_path / "run")
+    for used in (1, 2, 3):
+        writer.solution(RingSolution(chips=tuple(v * used // 60 for v in range(60))))
+        on_disk = RingSolution.read(tmp_path / "run.partial" / "solution.json")
+        assert check(instance, on_disk).figures["chips_used"] == used
+    with pytest.raises(InputError, match="unfinished archive"):
+        archive.load(tmp_path / "run.partial")
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(
+    "name", ["environment.json", "result.json", "solution.json", "instance.json", "trace.csv", "solver.log"]
+)
+def test_an_archive_without_one_of_its_files_is_refused(
+    tmp_path: Path, result: Result, instance: RingInstance, name: str
+) -> None:
+    target = write(tmp_path / "run", result, instance)
+    (target / name).unlink()
+    with pytest.raises(InputError, match=f"{name} is missing"):
+        archive.load(target)
+
+
+@pytest.mark.parametrize("name", ["environment.json", "result.json", "solution.json", "instance.json"])
+@pytest.mark.parametrize("share", [0.0, 0.5, 0.99])
+def test_an_archive_with_half_a_file_is_refused(
+    tmp_path: Path, result: Result, instance: RingInstance, name: str, share: float
+) -> None:
+    target = write(tmp_path / "run", result, instance)
+    data = (target / name).read_bytes()
+    (target / name).write_bytes(data[: int(len(data) * share)])
+    with pytest.raises(InputError, match="damaged archive"):
+        archive.load(target)
+
+
+def test_a_writer_cut_off_at_any_call_leaves_the_old_archive_or_the_new_one(
+    tmp_path: Path, result: Result, instance: RingInstance, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The k-th rename (every file ends with one, and so does the whole) never happens, for all k."""
+    target = write(tmp_path / "run", result.replace(method="old"), instance)
+    real_replace, real_rename = os.replace, os.rename
+    outcomes = []
+    for cut in range(20):
+        calls = iter(range(1000))
+
+        def guarded(move, source, to, cut=cut, calls=calls):  # type: ignore[no-untyped-def]
+            if next(calls) >= cut:
+                raise KeyboardInterrupt
+            move(source, to)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(os, "replace", lambda a, b: guarded(real_replace, a, b))
+            patch.setattr(os, "rename", lambda a, b: guarded(real_rename, a, b))
+            with suppress(KeyboardInterrupt):
+                write(target, result.replace(method=f"new {cut}"), instance)
+        archive.Writer(target).abandon()  # the next run puts right what the last one left
+        outcomes.append(archive.load(target).result.method)
+        if outcomes[-1] == f"new {cut}":
+            break
+    assert set(outcomes[:-1]) == {"old"}
+    assert len(outcomes) > 5
+
+
+def test_a_new_archive_replaces_an_old_one_and_keeps_what_others_put_there(
+    tmp_path: Path, result: Result, instance: RingInstance
+) -> None:
+    target = write(tmp_path / "run", result.replace(method="old"), instance, extra=b"old")
+    (target / "plot.svg").write_text("mine")
+    write(target, result.replace(method="new"), instance)
+    assert archive.load(target).result.method == "new"
+    assert (target / "plot.svg").read_text() == "mine"
+    assert not (target / "extra").exists()
+    assert os.listdir(tmp_path) == ["run"]
+
+
+def test_foreign_directories_are_never_touched(tmp_path: Path) -> None:
+    mine = tmp_path / "mine"
+    mine.mkdir()
+    (mine / "thesis.tex").write_text("years of work")
+    for target in (mine, mine / "thesis.tex", tmp_path / "x.partial"):
+        with pytest.raises(InputError):
+            archive.Writer(target)
+    assert (mine / "thesis.tex").read_text() == "years of work"
+
+
+def test_two_runs_do_not_share_a_directory(tmp_path: Path) -> None:
+    held = archive.Writer(tmp_path / "run")
+    code = "import sys; from chipmap import archive; archive.Writer(sys.argv[1])"
+    command = [sys.executable, "-c", code, str(tmp_path / "run")]
+    second = subprocess.run(command, capture_output=True, text=True)
+    assert "another run is writing there" in second.stderr
+    held.abandon()
+    assert subprocess.run(command, capture_output=True).returncode == 0
+
+
+def test_stale_files_of_a_killed_run_do_not_reach_the_next_archive(
+    tmp_path: Path, result: Result, instance: RingInstance
+) -> None:
+    (tmp_path / "run.partial").mkdir()
+    (tmp_path / "run.partial" / "solution.json").write_text("{}")
+    unsolved = result.replace(solution=None, certificate=None, objective=None, gap=None, status="unknown")
+    target = write(tmp_path / "run", unsolved, instance)
+    assert not (target / "solution.json").exists()
+    assert archive.load(target).result.status == "unknown"
+    with pytest.raises(InputError, match=r"solution.json: can't be read"):
+        chipmap.check(target, target)
+
+
+def test_the_manifest_tells_sizes_and_hashes(tmp_path: Path, result: Result, instance: RingInstance) -> None:
+    target = write(tmp_path / "run", result, instance)
+    listed = json.loads((target / "environment.json").read_text())["files"]
+    assert {name: size for name, (size, _) in listed.items()} == {
+        path.name: path.stat().st_size for path in target.iterdir() if path.name != "environment.json"
+    }
