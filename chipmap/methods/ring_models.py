@@ -229,6 +229,11 @@ class _Search:
     def _state(self) -> tuple[int | None, int]:
         return self.run.upper, self._lower()
 
+    def _start(self) -> RingSolution:
+        """The incumbent on the contracted operations."""
+        assert self.run.best is not None and isinstance(self.run.best.solution, RingSolution)
+        return self.contraction.lower(self.run.best.solution)
+
     def _lower(self) -> int:
         return self.run.lower.value if self.run.lower is not None else 0
 
@@ -256,7 +261,10 @@ class _Search:
         model = _decision(self.problem, target, "windows")
         if model is None:
             self.run.bound(target + 1, "station windows")
-        elif self.task.solve(model, seconds=seconds).termination.reason == "infeasible":
+            return
+        for variable, chip in (model.encode(self._start()) or ()) if self.run.best is not None else ():
+            model.native.add_hint(variable, int(chip))  # above the target, so no start, but near
+        if self.task.solve(model, seconds=seconds).termination.reason == "infeasible":
             self.run.bound(target + 1, "cpsat", "solver")
 
     def _whole(self, seconds: float) -> None:
@@ -276,7 +284,7 @@ class _Search:
             run.bound(upper + 1, "station windows")  # contradicts the incumbent: raises
             return
         model = build(instance, RingCpChoices(windows=within.pairs(), upper=upper))
-        self.task.solve(model, self.contraction.lower(run.best.solution), seconds)  # type: ignore[arg-type]
+        self.task.solve(model, self._start(), seconds)
 
 
 def _targets(low: int, high: int) -> Iterator[int]:
