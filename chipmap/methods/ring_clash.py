@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from chipmap.instances.ring.costs import RingProblem, ring_problem
 from chipmap.instances.ring.instance import RingInstance
 from chipmap.result import Infeasibility
@@ -41,21 +39,9 @@ def _clashing(instance: RingInstance, seconds: float) -> tuple[str, ...]:
 
 def least_sram(instance: RingInstance, seconds: float) -> tuple[int, int | None]:
     """(lower bound, reached value or None) of the least SRAM bytes per chip with which ``instance`` has a mapping."""
-    from ortools.sat.python import cp_model
+    from chipmap.formulations.ring.cpsat_sram import build
 
-    from chipmap.formulations.ring.cpsat import RingCpChoices, RingCpModel, add_ring
-
-    problem = ring_problem(instance)
-    most = int(problem.weight_bytes.sum()) + 2 * sum(storage.bytes for storage in problem.storages)
-    roomy = instance.replace(package=instance.package.replace(sram_bytes=most))
-    native = cp_model.CpModel()
-    variables = add_ring(native, roomy, RingCpChoices(objective="feasible"))
-    sram = native.new_int_var(0, most, "sram")
-    for used in variables.chip_memory:
-        native.add(used <= sram)
-    native.minimize(sram)
-    model: Any = RingCpModel(roomy, native, variables, RingCpChoices().standing)
-    outcome = solve_model(model, SolveRequest(time_limit=seconds))
+    outcome = solve_model(build(instance), SolveRequest(time_limit=seconds))
     bound = 0 if outcome.bound is None else round(outcome.bound)
     return bound, None if outcome.objective is None else round(outcome.objective)
 

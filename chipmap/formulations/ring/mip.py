@@ -31,7 +31,7 @@ from chipmap.instances.ring import RingInstance, RingSolution
 from chipmap.instances.ring.costs import RingProblem, ring_problem
 from chipmap.records import InputError
 
-#: Labels that live in variable domains: the range of chips 0 … C - 1 (pins and groups are rows c0_…).
+#: Labels that live in variable domains: none (pins, groups and forbidden chips are rows c0_…).
 BY_DOMAIN: tuple[str, ...] = ()
 #: Labels that are separated on demand: none, C3 is stated in full.
 LAZY: tuple[str, ...] = ()

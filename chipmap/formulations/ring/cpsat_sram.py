@@ -1,0 +1,28 @@
+"""The least SRAM that an instance needs: the CP-SAT model with memory as its objective."""
+
+from __future__ import annotations
+
+from ortools.sat.python import cp_model
+
+from chipmap.family import Standing
+from chipmap.formulations.ring.cpsat import RingCpChoices, RingCpModel, add_ring
+from chipmap.instances.ring.costs import ring_problem
+from chipmap.instances.ring.instance import RingInstance
+
+
+def build(instance: RingInstance) -> RingCpModel:
+    """Minimise the fullest chip's bytes (C4's left side) under the other constraints that ``instance`` names.
+
+    Standing: auxiliary, its objective is bytes.
+    """
+    problem = ring_problem(instance)
+    most = int(problem.weight_bytes.sum()) + 2 * sum(storage.bytes for storage in problem.storages)
+    labels = dict.fromkeys((*instance.constraints, "C4"))
+    roomy = instance.replace(package=instance.package.replace(sram_bytes=most), constraints=tuple(labels))
+    model = cp_model.CpModel()
+    variables = add_ring(model, roomy, RingCpChoices(objective="feasible"))
+    sram = model.new_int_var(0, most, "sram")
+    for used in variables.chip_memory:
+        model.add(used <= sram)
+    model.minimize(sram)
+    return RingCpModel(roomy, model, variables, Standing.AUXILIARY)
