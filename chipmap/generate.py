@@ -9,7 +9,7 @@ from chipmap.reading import generators
 from chipmap.records import InputError, Record
 
 
-def generate(name: str, **parameters: Any) -> Record:
+def generate(name: str, /, **parameters: Any) -> Record:
     """The instance that generator ``name`` makes with these parameters; the same ones give the same instance.
 
     Raises :class:`InputError` that names the generators, or the parameters, that there are.

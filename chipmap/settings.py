@@ -94,9 +94,9 @@ class _Change:
 
     def _default(self, field: kinds.Field, done: tuple[str, ...]) -> Any:
         if field.default is not msgspec.NODEFAULT:
-            return msgspec.to_builtins(field.default)
+            return msgspec.json.decode(msgspec.json.encode(field.default))
         if field.default_factory is not msgspec.NODEFAULT:
-            return msgspec.to_builtins(field.default_factory())
+            return msgspec.json.decode(msgspec.json.encode(field.default_factory()))
         raise self._wrong(f"{'.'.join(done)} is missing in the data", "Give it there first.")
 
     def _wrong(self, what: str, remedy: str) -> InputError:

@@ -1,0 +1,234 @@
+"""The commands on good input."""
+
+from __future__ import annotations
+
+import ast
+import json
+import os
+import subprocess
+import sys
+import tomllib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import chipmap as package
+from chipmap.cli import COMMANDS
+from chipmap.family import get_family
+from chipmap.instances.ring import RingInstance, RingSolution
+from chipmap.reading import shipped_names
+from tests.cli.conftest import CHAIN, Command
+
+Put = Callable[..., Path]
+ROOT = Path(__file__).parents[2]
+HEAVY = (
+    "pyomo",
+    "ortools",
+    "highspy",
+    "gurobipy",
+    "cvxpy",
+    "numba",
+    "numpy",
+    "torch",
+    "matplotlib",
+    "scipy",
+    "networkx",
+    "tqdm",
+)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["--help"], ["--version"], *([name, "--help"] for name in COMMANDS), ["info"], ["info", "--schema", "ring"]],
+)
+def test_help_and_info_import_nothing_heavy(arguments: list[str]) -> None:
+    code = (
+        "import sys\nfrom chipmap.cli import main\n"
+        f"try: code = main({arguments!r})\nexcept SystemExit as end: code = end.code\n"
+        f"print(code, [name for name in {HEAVY!r} if name in sys.modules], file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
+    assert done.stderr == "0 []\n"
+    assert done.stdout
+
+
+def test_python_m_chipmap() -> None:
+    done = subprocess.run([sys.executable, "-m", "chipmap", "--version"], cwd=ROOT, capture_output=True, text=True)
+    assert done.stdout == f"chipmap {package.__version__}\n"
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert project["version"] == package.__version__
+    assert project["scripts"]["chipmap"] == "chipmap.cli:main"
+
+
+def test_public_names() -> None:
+    assert len(set(package.__all__)) == len(package.__all__)
+    tree = ast.parse(Path(package.__file__).read_text())
+    imported = {a.name for node in tree.body if isinstance(node, ast.ImportFrom) for a in node.names}
+    assert imported == set(package.__all__)
+    assert callable(package.solve)
+    assert callable(package.generate)
+
+
+def test_solve_prints_what_scripts_rely_on(chipmap: Command, put: Put, tmp_path: Path) -> None:
+    done = chipmap("solve", put(CHAIN), "--format", "json", "--out", tmp_path / "run", "--quiet")
+    assert (done.code, done.err) == (0, "")
+    row = done.json
+    wanted = [
+        "instance",
+        "family",
+        "method",
+        "status",
+        "objective",
+        "unit",
+        "bound",
+        "gap",
+        "seconds",
+        "terms",
+        "feasible",
+    ]
+    assert [key for key in row if key in wanted] == wanted
+    assert (row["instance"], row["family"], row["method"], row["status"]) == ("three", "ring", "ring/auto", "optimal")
+    # two operations of 1 ns on the slower of two chips
+    assert (row["objective"], row["bound"], row["gap"], row["unit"]) == (0.002, 0.002, 0.0, "us")
+    assert row["terms"] == {"T1": 0.002, "T2": 0.0}
+    assert row["feasible"] is True
+    assert package.load(tmp_path / "run").result.status == "optimal"
+    assert "op0" in (tmp_path / "run" / "mapping.csv").read_text()
+
+
+def test_solve_formats(chipmap: Command, put: Put) -> None:
+    path = put(CHAIN)
+    table = chipmap("solve", path, "--quiet")
+    assert table.out.splitlines()[0].split()[:3] == ["instance", "method", "status"]
+    assert "optimal" in table.out
+    csv = chipmap("solve", path, path, "--quiet", "--format", "csv")
+    assert [line.split(",")[0] for line in csv.out.splitlines()] == ["instance", "three", "three"]
+    lines = chipmap("solve", path, path, "--quiet", "--format", "json").out.splitlines()
+    assert [json.loads(line)["objective"] for line in lines] == [0.002, 0.002]
+
+
+def test_nothing_found_exits_with_3(chipmap: Command, put: Put) -> None:
+    done = chipmap("solve", put(CHAIN), "--method", "bounds", "--warm-start", "none", "--format", "json", "--quiet")
+    assert done.code == 3
+    assert (done.json["status"], done.json["objective"], done.json["gap"]) == ("unknown", None, None)
+    assert done.json["bound"] is not None
+
+
+def test_an_unused_warm_start_is_reported(chipmap: Command, put: Put) -> None:
+    wrong = put(RingSolution(chips=(1, 0, 0)).to_json(), "wrong.json")
+    done = chipmap("solve", put(CHAIN), "--warm-start", wrong, "--quiet")
+    assert done.code == 0
+    assert "three: the warm start wrong.json is not used: C1" in done.err
+
+
+def test_check(chipmap: Command, put: Put) -> None:
+    path = put(CHAIN)
+    good, bad = put(RingSolution(chips=(0, 0, 1)).to_json(), "good.json"), put({"chips": [1, 0, 0]}, "bad.json")
+    done = chipmap("check", path, good)
+    assert done.code == 0
+    assert done.out.startswith("three: valid\n")
+    done = chipmap("check", path, bad)
+    assert done.code == 4
+    assert "three: refused: " in done.out
+    assert " C1 " in done.out
+    done = chipmap("check", path, bad, "--format", "json")
+    assert done.code == 4
+    assert done.json["feasible"] is False
+    assert done.json["violations"][0]["label"] == "C1"
+    done = chipmap("check", path, good, "--format", "json", "--set", "package.flop_per_ns=400")
+    assert done.json["objective"] == 0.02
+
+
+def test_a_result_file_is_a_solution_too(chipmap: Command, put: Put) -> None:
+    result = package.solve(RingInstance.make(**CHAIN))
+    assert chipmap("check", put(CHAIN), put(result.to_json(), "result.json")).code == 0
+    empty = result.replace(solution=None)
+    done = chipmap("check", put(CHAIN), put(empty.to_json(), "result.json"))
+    assert (done.code, "this result holds no solution" in done.err) == (1, True)
+
+
+def test_bound(chipmap: Command, put: Put) -> None:
+    done = chipmap("bound", put(CHAIN), "--format", "json")
+    assert done.code == 0
+    values = [bound["bound"] for bound in done.json["bounds"]]
+    assert values == sorted(values, reverse=True)
+    assert values[0] == done.json["bound"] <= 0.002
+    assert len({bound["source"] for bound in done.json["bounds"]}) == len(values)
+    text = chipmap("bound", put(CHAIN), "--method", "auto")
+    assert "proved by" in text.out
+    assert "best solution on the way: 0.002 us, gap 0%" in text.out
+    assert chipmap("bound", put(CHAIN), "--method", "greedy").code == 3
+
+
+def test_generate_and_info(chipmap: Command, tmp_path: Path) -> None:
+    out = tmp_path / "made.json"
+    assert chipmap("generate", "chain", "--set", "name=mine", "--set", "chips=3", "--out", out).code == 0
+    instance = RingInstance.read(out)
+    assert (instance.name, instance.package.chips) == ("mine", 3)
+    assert instance == package.generate("chain", name="mine", chips=3)
+    figures = chipmap("info", out, "--format", "json").json
+    assert (figures["instance"], figures["hash"]) == ("mine", instance.content_hash)
+    assert "mine" in chipmap("info", out).out
+    done = chipmap("generate", "ring/tiny-chain", "--set", "package.chips=3", "--out", "-")
+    assert json.loads(done.out)["package"]["chips"] == 3
+
+
+def test_info_lists_everything(chipmap: Command) -> None:
+    family = get_family("ring")
+    shown = chipmap("info", "--format", "json").json["ring"]
+    assert list(shown["instances"]) == [name for name in shipped_names() if name.startswith("ring/")]
+    assert "ring/bert-large-36" in shown["instances"]
+    assert list(shown["methods"]) == [method.name for method in family.methods]
+    assert list(shown["formulations"]) == [formulation.name for formulation in family.formulations]
+    text = chipmap("info").out
+    assert all(name in text for part in shown.values() if isinstance(part, dict) for name in part)
+
+
+@pytest.mark.parametrize("name", ["ring", "ring/1", "ring-solution", "result"])
+def test_schemas(chipmap: Command, name: str) -> None:
+    schema = chipmap("info", "--schema", name).json
+    wanted = {"ring": "package", "ring/1": "package", "ring-solution": "chips", "result": "certificate"}[name]
+    definition = schema["$defs"][schema["$ref"].rpartition("/")[2]]
+    assert wanted in definition["properties"]
+
+
+def test_convert(chipmap: Command, put: Put, tmp_path: Path) -> None:
+    graph: dict[str, Any] = {"name": "net", "outputs": [1], "edges": [[0, 1, 8]]}
+    node = {"op": "matmul", "kind": "compute", "flops": 5, "out_bytes": 8, "weight_bytes": 4, "shape": []}
+    graph["nodes"] = [{"id": v, "name": f"n{v}", **node} for v in range(2)]
+    path, out = put(graph, "net.json"), tmp_path / "instance.json"
+    assert chipmap("convert", path, "--family", "ring", "--set", "package.chips=5", "--out", out).code == 0
+    instance = RingInstance.read(out)
+    assert (instance.name, instance.package.chips, len(instance.graph.operations)) == ("net", 5, 2)
+    direct = chipmap("solve", path, "--family", "ring", "--format", "json", "--quiet")
+    assert direct.json["status"] == "optimal"
+    assert "is no instance" in chipmap("solve", path).err
+
+
+@pytest.mark.parametrize(("formulation", "suffix"), [("mip", "lp"), ("ring/mip", "mps"), ("cpsat", "pb")])
+def test_export(chipmap: Command, put: Put, tmp_path: Path, formulation: str, suffix: str) -> None:
+    out = tmp_path / f"model.{suffix}"
+    done = chipmap("export", put(CHAIN), "--formulation", formulation, "--to", out)
+    assert (done.code, out.stat().st_size > 0) == (0, True), done.err
+    wrong = chipmap("export", put(CHAIN), "--formulation", formulation, "--to", tmp_path / "model.txt")
+    assert wrong.code == 1
+    assert "can't be written as .txt" in wrong.err
+
+
+def test_plot(chipmap: Command, put: Put, tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    out = tmp_path / "plot.svg"
+    assert chipmap("solve", put(CHAIN), "--plot", out, "--quiet").code == 0
+    assert out.read_text().lstrip().startswith("<?xml")
+
+
+def test_output_to_a_closed_pipe(put: Put) -> None:
+    """``chipmap info | head -1`` ends without a word."""
+    read, write = os.pipe()
+    os.close(read)
+    command = [sys.executable, "-m", "chipmap", "info"]
+    done = subprocess.run(command, cwd=ROOT, stdout=write, stderr=subprocess.PIPE, text=True)
+    os.close(write)
+    assert (done.returncode, done.stderr) == (1, "")
