@@ -40,7 +40,7 @@ def accepts(data: bytes) -> bool:
 def read(data: bytes, where: str) -> ImportedGraph:
     """The forward pass of the profile; :class:`InputError` with the line of what is wrong."""
     try:
-        lines = data.decode().splitlines()
+        lines = data.decode().split("\n")
     except UnicodeDecodeError as error:
         raise InputError(f"not UTF-8 text: {error.reason}", where, "PipeDream profiles are plain text.") from None
     nodes: list[tuple[str, str, dict[str, float]]] = []
@@ -48,7 +48,7 @@ def read(data: bytes, where: str) -> ImportedGraph:
     for number, line in enumerate(lines, start=1):
         here = f"{where}: line {number}"
         parts = [part.strip() for part in line.split(" -- ")]
-        if line.startswith("\t"):
+        if line[:1].isspace() and line.strip():
             if len(parts) != 2 or not all(parts):
                 raise InputError("this isn't an edge", here, "Edges read: a tab, then node1 -- node2.")
             links.append((parts[0], parts[1], here))

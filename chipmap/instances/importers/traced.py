@@ -7,23 +7,30 @@ weight_bytes, shape}]`` with kind ``input``, ``const``, ``view`` or ``compute``;
 
 from __future__ import annotations
 
+from typing import Annotated, Literal
+
 import msgspec
 
 from chipmap.instances.graph import Operation, OperationGraph, Role, Tensor
+from chipmap.instances.importers.common import MAX_BYTES, decode, unique_names
 from chipmap.records import InputError
 
 #: Operators that take only the shape or type of their input, so that their value is known beforehand.
 SHAPE_ONLY = frozenset({"new_zeros", "new_ones", "new_full", "zeros_like", "ones_like", "full_like", "empty_like"})
+
+_REMEDY = "A node has id, name, op, kind, flops and out_bytes; an edge is [from, to, bytes]."
+_Flop = Annotated[int, msgspec.Meta(ge=0, le=10**18)]
+_Bytes = Annotated[int, msgspec.Meta(ge=0, le=MAX_BYTES)]
 
 
 class _Node(msgspec.Struct, frozen=True):
     id: int
     name: str
     op: str
-    kind: str
-    flops: int
-    out_bytes: int
-    weight_bytes: int = 0
+    kind: Literal["input", "const", "view", "compute"]
+    flops: _Flop
+    out_bytes: _Bytes
+    weight_bytes: _Bytes = 0
 
 
 class _TracedGraph(msgspec.Struct, frozen=True):
@@ -34,23 +41,13 @@ class _TracedGraph(msgspec.Struct, frozen=True):
     source: str = ""
 
 
-def accepts(head: bytes) -> bool:
-    """Whether a JSON file that starts with ``head`` can be in this format."""
-    return b'"nodes"' in head and b'"out_bytes"' in head
-
-
 def read(data: bytes, where: str) -> OperationGraph:
     """The graph; raises :class:`InputError` with the JSON path of what is wrong.
 
     A node that depends on no input is a constant (if the graph has inputs at all). An operation with several outputs
     makes one tensor per ``getitem`` that reads it, and one without readers for outputs that nothing reads.
     """
-    try:
-        traced = msgspec.json.decode(data, type=_TracedGraph)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise InputError(
-            str(error), where, "This reader wants nodes, edges and outputs as its documentation says."
-        ) from None
+    traced = decode(data, _TracedGraph, where, _REMEDY)
     nodes = traced.nodes
     if [node.id for node in nodes] != list(range(len(nodes))):
         raise InputError("node ids are not 0, 1, 2, …", f"{where}: nodes", "Number the nodes in their order.")
@@ -62,17 +59,22 @@ def read(data: bytes, where: str) -> OperationGraph:
             raise InputError(
                 f"edge {u} -> {v} names no node", f"{where}: edges[{i}]", f"Ids run from 0 to {count - 1}."
             )
+        if u >= v:
+            raise InputError(
+                f"edge {u} -> {v} leads backwards", f"{where}: edges[{i}]", "Number nodes after those that they read."
+            )
         reads[v].append(u)
         readers[u].append(v)
     for i, v in enumerate(traced.outputs):
         if not 0 <= v < count:
             raise InputError(f"output {v} names no node", f"{where}: outputs[{i}]", f"Ids run from 0 to {count - 1}.")
     roles = _roles(nodes, reads)
+    names = unique_names((node.name for node in nodes), (node.id for node in nodes))
     graph = OperationGraph(
         name=traced.name,
         operations=tuple(
-            Operation(name=node.name, kind=node.op, role=role, flop=node.flops, weight_bytes=node.weight_bytes)
-            for node, role in zip(_unique(nodes), roles, strict=True)
+            Operation(name=name, kind=node.op, role=role, flop=node.flops, weight_bytes=node.weight_bytes)
+            for name, node, role in zip(names, nodes, roles, strict=True)
         ),
         tensors=tuple(_tensors(nodes, readers, roles, set(traced.outputs))),
         source=traced.source,
@@ -81,22 +83,11 @@ def read(data: bytes, where: str) -> OperationGraph:
     return graph
 
 
-def _unique(nodes: list[_Node]) -> list[_Node]:
-    """The nodes with names made unique (a repeated one gets its id)."""
-    seen: set[str] = set()
-    fresh = []
-    for node in nodes:
-        name = node.name if node.name not in seen else f"{node.name}#{node.id}"
-        seen.add(name)
-        fresh.append(msgspec.structs.replace(node, name=name))
-    return fresh
-
-
 def _roles(nodes: list[_Node], reads: list[list[int]]) -> list[Role]:
     has_inputs = any(node.kind == "input" for node in nodes)
     dynamic = [False] * len(nodes)
     for v, node in enumerate(nodes):
-        from_input = any(dynamic[u] for u in reads[v] if u < v) and node.op not in SHAPE_ONLY
+        from_input = any(dynamic[u] for u in reads[v]) and node.op not in SHAPE_ONLY
         dynamic[v] = node.kind == "input" or from_input or not has_inputs
     roles: list[Role] = []
     for v, node in enumerate(nodes):

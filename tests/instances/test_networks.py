@@ -1,0 +1,200 @@
+"""The network generators against published traces of the same networks, and against known sizes of these networks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from chipmap.instances.graph import OperationGraph
+from chipmap.instances.importers import import_graph
+from chipmap.instances.networks import (
+    bert_encoder,
+    chain,
+    densenet,
+    explicit,
+    gpt2,
+    random_dag,
+    resnet,
+    rnn,
+    unet,
+)
+from chipmap.instances.ring import RingInstance
+from chipmap.instances.ring.contraction import contract
+from chipmap.instances.ring.costs import RingProblem, ring_problem
+from chipmap.records import InputError
+from tests.instances.published import published
+
+Network = Callable[..., OperationGraph]
+BERT_BASE = {"layers": 12, "hidden": 768, "heads": 12}
+
+#: published trace, generator, its parameters, computing operations, order ideals
+SAME: list[tuple[str, Network, dict[str, Any], int, int]] = [
+    ("transformers-like/bert_large_encoder_s512_eager_coreaten", bert_encoder, {}, 487, 704),
+    ("transformers-like/bert_large_pretraining_s512_eager_coreaten", bert_encoder, {"head": "pretraining"}, 492, 721),
+    ("transformers-like/bert_base_s512_eager_coreaten", bert_encoder, {"head": "pretraining", **BERT_BASE}, 252, 373),
+    ("transformers-like/gpt2_s512_eager_coreaten", gpt2, {}, 305, 378),
+    ("torchvision-like/resnet18", resnet, {"depth": 18}, 68, 99),
+    ("torchvision-like/resnet34", resnet, {"depth": 34}, 124, 155),
+    ("torchvision-like/resnet50", resnet, {"depth": 50}, 174, 239),
+    ("torchvision-like/resnet152", resnet, {"depth": 152}, 514, 579),
+    ("torchvision-like/densenet121", densenet, {"depth": 121}, 430, 431),
+    ("torchvision-like/densenet169", densenet, {"depth": 169}, 598, 599),
+    ("torchvision-like/densenet201", densenet, {"depth": 201}, 710, 711),
+]
+GENERATORS: list[Network] = [bert_encoder, chain, densenet, gpt2, random_dag, resnet, rnn, unet]
+
+
+def contracted(graph: OperationGraph, traffic: str = "in_out") -> RingProblem:
+    return ring_problem(contract(RingInstance.make(name="x", graph=graph, traffic=traffic)).instance)
+
+
+def ideals(problem: RingProblem) -> int:
+    """Number of order ideals (sets closed under predecessors) of the flows, the empty one included."""
+    before = [0] * problem.n
+    for u, v in problem.flows.tolist():
+        before[v] |= 1 << u
+    seen, stack = {0}, [0]
+    while stack:
+        ideal = stack.pop()
+        for v in range(problem.n):
+            larger = ideal | 1 << v
+            if larger != ideal and not before[v] & ~ideal and larger not in seen:
+                seen.add(larger)
+                stack.append(larger)
+    return len(seen)
+
+
+@pytest.mark.parametrize(("file", "network", "parameters", "computing", "lattice"), SAME, ids=[row[0] for row in SAME])
+def test_size_of_the_contracted_network(
+    file: str, network: Network, parameters: dict[str, Any], computing: int, lattice: int
+) -> None:
+    problem = contracted(network(**parameters))
+    assert (problem.n, ideals(problem)) == (computing, lattice)
+
+
+@pytest.mark.parametrize("traffic", ["in_out", "twice_out"])
+@pytest.mark.parametrize(("file", "network", "parameters"), [row[:3] for row in SAME], ids=[row[0] for row in SAME])
+def test_same_operations_and_tensors_as_the_published_trace(
+    file: str, network: Network, parameters: dict[str, Any], traffic: str
+) -> None:
+    """Once contracted: operation by operation FLOP, ticks and weights; tensor by tensor producer, readers, bytes."""
+    theirs = contracted(import_graph(str(published(f"{file}.json"))).graph, traffic)
+    ours = contracted(network(word_bytes=4, **parameters), traffic)
+    work = [[operation.flop for operation in p.instance.graph.operations] for p in (ours, theirs)]
+    assert work[0] == work[1]
+    assert ours.ticks.tolist() == theirs.ticks.tolist()
+    assert ours.weight_bytes.tolist() == theirs.weight_bytes.tolist()
+    assert set(ours.storages) == set(theirs.storages)
+
+
+@pytest.mark.parametrize(("file", "network", "parameters"), [row[:3] for row in SAME], ids=[row[0] for row in SAME])
+def test_same_totals_as_the_published_trace(file: str, network: Network, parameters: dict[str, Any]) -> None:
+    theirs = import_graph(str(published(f"{file}.json"))).graph.operations
+    ours = network(word_bytes=4, **parameters).operations
+    assert sum(op.weight_bytes for op in ours) == sum(op.weight_bytes for op in theirs)
+    if network is not gpt2:  # its trace computes the mask in more steps and asserts types, all of which is dead
+        assert sum(op.flop for op in ours) == sum(op.flop for op in theirs)
+
+
+def test_bert_large_has_the_nodes_of_the_exported_graph() -> None:
+    graph = bert_encoder()
+    roles = [operation.role for operation in graph.operations]
+    # the export has 1,837 nodes, one of which is the "output" that torch.fx adds
+    assert len(roles) == 1836
+    assert (roles.count("input"), roles.count("compute")) == (1, 487)
+    assert [operation.kind for operation in graph.operations].count("parameter") == 393
+
+
+@pytest.mark.parametrize(
+    ("graph", "parameters"),
+    [
+        # published numbers of parameters; batch norms add running mean and variance
+        (bert_encoder(word_bytes=1), 335_141_888 + 2 * 8 * 512),
+        (gpt2(word_bytes=1), 124_439_808),
+        (resnet(word_bytes=1), 25_557_032 + 2 * 26_560),
+        (resnet(depth=18, word_bytes=1), 11_689_512 + 2 * 4_800),
+        (densenet(word_bytes=1), 7_978_856 + 2 * 41_824),
+        (unet(classes=1, word_bytes=1), 31_030_593),
+    ],
+    ids=lambda value: value.name if isinstance(value, OperationGraph) else "",
+)
+def test_number_of_parameters(graph: OperationGraph, parameters: int) -> None:
+    assert sum(operation.weight_bytes for operation in graph.operations) == parameters
+
+
+def test_products_of_a_transformer_layer_count_two_flop_per_multiply_add() -> None:
+    graph = bert_encoder(layers=1, hidden=64, heads=4, expansion=3, sequence=16, batch=2)
+    layer = [op for op in graph.operations if op.name.startswith("layer.0.")]
+    products = sum(op.flop for op in layer if op.kind == "addmm")
+    assert products == 2 * (2 * 16) * (4 * 64 * 64 + 2 * 3 * 64 * 64)
+    assert sum(op.flop for op in layer if op.kind == "bmm") == 2 * 2 * (2 * 16 * 16 * 64)
+
+
+def test_products_of_an_lstm_layer() -> None:
+    graph = rnn(layers=1, hidden=32, sequence=5, batch=3, vocabulary=10)
+    products = [op for op in graph.operations if op.kind == "addmm" and ".step." in op.name]
+    assert [op.flop for op in products] == [2 * 3 * 32 * 4 * 32] * 5
+    assert {op.weight_bytes for op in products} == {2 * (4 * 32 * 32 + 4 * 32)}  # a copy per step
+
+
+def test_skip_connections_of_a_unet_join_equal_sizes() -> None:
+    graph = unet(levels=3, channels=8, image=32)
+    joins = [v for v, op in enumerate(graph.operations) if op.kind == "cat"]
+    sizes = [sorted(t.bytes for t in graph.tensors if v in t.readers) for v in joins]
+    assert sizes == [[2 * 8 * 2**level * (32 >> level) ** 2] * 2 for level in (2, 1, 0)]
+
+
+def test_a_head_of_its_own_holds_a_copy_of_the_table() -> None:
+    shared, own, none = (
+        sum(op.weight_bytes for op in gpt2(layers=1, head=h).operations) for h in ("shared", "own", "none")
+    )
+    assert shared == none
+    assert own - shared == 2 * 50257 * 768
+
+
+@pytest.mark.parametrize("network", GENERATORS, ids=lambda network: network.__name__)
+def test_the_same_parameters_give_the_same_graph(network: Network) -> None:
+    assert network().content_hash == network().content_hash
+    assert network().check() is None
+
+
+@pytest.mark.parametrize("network", [bert_encoder, densenet, gpt2, resnet, rnn, unet], ids=lambda n: n.__name__)
+def test_bytes_follow_the_word_size_and_work_the_batch(network: Network) -> None:
+    def weights(graph: OperationGraph) -> int:
+        ids = sum(8 * 512 for op in graph.operations if op.name.endswith(("segment_ids", "position_ids")))
+        return sum(op.weight_bytes for op in graph.operations) - ids
+
+    assert weights(network(word_bytes=4)) == 2 * weights(network(word_bytes=2))
+    one, three = (
+        sum(op.flop for op in network(batch=b).operations if op.kind in ("addmm", "convolution")) for b in (1, 3)
+    )
+    assert three == 3 * one
+
+
+def test_random_graphs_follow_their_seed() -> None:
+    assert random_dag(seed=1).content_hash != random_dag(seed=2).content_hash
+    graph = random_dag(operations=30, reach=4)
+    distances = [reader - t.producer for t in graph.tensors for reader in t.readers]
+    assert min(distances) == 1
+    assert max(distances) <= 4
+
+
+@pytest.mark.parametrize(
+    ("call", "where"),
+    [
+        (lambda: bert_encoder(hidden=100, heads=16), "hidden"),
+        (lambda: bert_encoder(sequence=513), "sequence"),
+        (lambda: gpt2(sequence=1025), "sequence"),
+        (lambda: unet(image=100), "image"),
+        (lambda: explicit(flop={"a": 1}, edges=[("a", "b")]), "edges"),
+        (lambda: explicit(flop={"a": 1, "b": 1}, edges=[("a", "b"), ("b", "a")]), "graph"),
+        (lambda: explicit(flop={"a": 1}, edges=[], sizes={"z": 3}), "sizes"),
+    ],
+)
+def test_impossible_architectures_are_refused(call: Callable[[], OperationGraph], where: str) -> None:
+    with pytest.raises(InputError) as error:
+        call()
+    assert error.value.where == where
+    assert error.value.remedy
