@@ -133,7 +133,7 @@ def add_ring(block: pyo.Block, instance: RingInstance, choices: RingMipChoices =
         def_step(block, problem)
         def_on(block, problem)
         if choices.windows is not None:
-            def_windows(block, choices.windows)
+            def_windows(block, problem, choices.windows)
         _assignment(block, problem)
         _triangle(block, problem, choices)
         _costs(block, problem, choices)

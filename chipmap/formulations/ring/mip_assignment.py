@@ -33,11 +33,10 @@ def def_on(block: pyo.Block, problem: RingProblem) -> None:
             rows[v, c] = on[v, c] == step[v, c] - step[v, c - 1]
 
 
-def def_windows(block: pyo.Block, windows: Mapping[int, tuple[int, int]]) -> None:
+def def_windows(block: pyo.Block, problem: RingProblem, windows: Mapping[int, tuple[int, int]]) -> None:
     """Fix step[v, c] to 0 below the window of v and to 1 from its end on, and ``on`` to 0 outside."""
-    chips = max(c for _, c in block.step) + 1
     for v, (lo, hi) in windows.items():
-        for c in range(chips):
+        for c in range(problem.chips):
             if c < lo or c >= hi:
                 block.step[v, c].fix(int(c >= hi))
             if not lo <= c <= hi and (v, c) in block.on:
