@@ -61,7 +61,7 @@ class InstanceGenerator:
         self.__doc__ = network.__doc__
 
     def parameters(self) -> dict[str, Any]:
-        """Every parameter with its default."""
+        """Every parameter with its default (``inspect.Parameter.empty`` where one must be given)."""
         own = {p.name: p.default for p in inspect.signature(self.network).parameters.values()}
         return own | msgspec.structs.asdict(Setting()) | self.defaults
 
@@ -71,7 +71,11 @@ class InstanceGenerator:
         for name in parameters:
             if name not in known:
                 raise InputError(f"{self.name} has no parameter {name!r}", "parameters", f"It has: {', '.join(known)}.")
-        checked = self._checked(self.defaults | parameters)
+        given = self.defaults | parameters
+        for name, default in known.items():
+            if default is inspect.Parameter.empty and name not in given:
+                raise InputError("is missing", f"{self.name}: {name}", _REMEDY)
+        checked = self._checked(given)
         settings = {name: checked.pop(name) for name in Setting.__struct_fields__ if name in checked}
         setting = Setting(**settings)
         shared = set(RingInstance.__struct_fields__) & set(Setting.__struct_fields__) - {"name"}
@@ -102,7 +106,7 @@ bert_large = InstanceGenerator("bert-large", networks.bert_encoder, sram_mib=64.
 gpt2 = InstanceGenerator("gpt2", networks.gpt2, sram_mib=96.0)
 resnet50 = InstanceGenerator("resnet50", networks.resnet)
 densenet121 = InstanceGenerator("densenet121", networks.densenet)
-unet = InstanceGenerator("unet", networks.unet, sram_mib=64.0)
+unet = InstanceGenerator("unet", networks.unet, sram_mib=96.0)
 rnn = InstanceGenerator("rnn", networks.rnn)
 chain = InstanceGenerator("chain", networks.chain)
 random = InstanceGenerator("random", networks.random_dag)
