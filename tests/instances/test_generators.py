@@ -8,6 +8,7 @@ import pytest
 
 from chipmap.families.ring import FAMILY
 from chipmap.family import resolve
+from chipmap.instances.ring.costs import loads, ring_problem
 from chipmap.instances.ring.generators import InstanceGenerator, bert_large, chain, explicit, random, resnet50
 from chipmap.records import InputError
 
@@ -93,3 +94,19 @@ def test_the_remedy_for_an_unknown_parameter_names_the_valid_ones() -> None:
     with pytest.raises(InputError) as error:
         chain(lenght=3)
     assert all(name in error.value.remedy for name in chain.parameters())
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [{"flop_per_ns": 1e-12}, {"link_bytes_per_ns": 1e-15}, {"operations": 1000, "weight_bytes": 10**15 * 2}],
+)
+def test_costs_that_no_64_bits_hold_are_refused(parameters: dict[str, Any]) -> None:
+    with pytest.raises(InputError, match=r"add up to|weight_bytes"):
+        ring_problem(chain(**parameters))
+
+
+def test_the_largest_costs_still_add_up() -> None:
+    made = chain(operations=100, flop=10**15, tensor_bytes=10**15, weight_bytes=10**15)
+    on = loads(ring_problem(made), [v % 36 for v in range(100)])
+    assert sum(on.work.tolist()) == sum(ring_problem(made).ticks.tolist())
+    assert min(on.memory_bytes.tolist()) > 0

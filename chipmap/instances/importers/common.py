@@ -12,7 +12,7 @@ import msgspec
 from chipmap.instances.graph import Operation, OperationGraph, Tensor
 from chipmap.records import InputError
 
-#: Larger sizes and times are taken for mistakes (a petabyte; eleven days), so that sums stay exact in 64 bits.
+#: Larger sizes and times are taken for mistakes (a petabyte; eleven days).
 MAX_BYTES = 10**15
 MAX_NS = 10**15
 

@@ -15,9 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from chipmap.instances.ring.instance import RingInstance
+from chipmap.records import InputError
 
 #: Ticks of 10 ps per nanosecond.
 TICKS_PER_NS = 100
+#: Largest sum of costs or of sizes: what a chip adds up (weights, tensors sent and received, twice) is at most 5 such.
+MAX_TOTAL = 2**60
 IntArray = NDArray[np.int64]
 
 
@@ -113,7 +116,7 @@ def _build(instance: RingInstance) -> RingProblem:
     live = _live(instance, reads, order)
     computing = np.array([op.role == "compute" and live[v] for v, op in enumerate(graph.operations)], dtype=bool)
     roots = _roots(instance, reads, order)
-    copies = np.zeros(n, dtype=np.int64)
+    copies = [0] * n
     readers: dict[int, set[int]] = {}
     for v in np.flatnonzero(computing).tolist():
         for t in set().union(*(roots[t] for t in reads[v])) if reads[v] else ():
@@ -132,15 +135,17 @@ def _build(instance: RingInstance) -> RingProblem:
         )
         for t in sorted(readers)
     )
-    ticks, weights = np.zeros(n, dtype=np.int64), np.zeros(n, dtype=np.int64)
+    ticks, weights = [0] * n, [0] * n
     for v in np.flatnonzero(computing).tolist():
         ticks[v] = _operation_ticks(instance, v, reads[v], makes[v], roots)
         weights[v] = graph.operations[v].weight_bytes + copies[v]
+    _summable([storage.ticks for storage in storages], "link times (10 ps)", instance)
+    _summable([storage.bytes for storage in storages], "tensors (bytes)", instance)
     return RingProblem(
         instance=instance,
         computing=computing,
-        ticks=ticks,
-        weight_bytes=weights,
+        ticks=_summable(ticks, "operation times (10 ps)", instance),
+        weight_bytes=_summable(weights, "weights (bytes)", instance),
         edges=_pairs({(t.producer, v) for t in graph.tensors for v in t.readers}),
         flows=_pairs({(s.producer, v) for s in storages for v in s.readers}),
         storages=storages,
@@ -148,6 +153,18 @@ def _build(instance: RingInstance) -> RingProblem:
         groups=_groups(instance, computing),
         order=order,
     )
+
+
+def _summable(values: list[int], what: str, instance: RingInstance) -> IntArray:
+    """``values`` as an array; :class:`InputError` when sums of them may leave the 64 bits that all methods use."""
+    total = sum(values)
+    if total > MAX_TOTAL:
+        raise InputError(
+            f"the {what} add up to {total}",
+            instance.name,
+            f"Sums up to {MAX_TOTAL} are exact. Check the units: rates are per ns, sizes in bytes, times in ns.",
+        )
+    return np.array(values, dtype=np.int64)
 
 
 def _pairs(pairs: set[tuple[int, int]]) -> NDArray[np.int32]:
