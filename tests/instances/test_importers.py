@@ -142,7 +142,7 @@ def test_from_graph_carries_times_groups_and_notes() -> None:
     assert instance.time_ns == imported.time_ns
     assert instance.together == imported.together
     assert instance.constraints == ("C1", "C2", "C3")
-    assert "C4 (memory) is off" in instance.notes
+    assert "C4 (memory) is off unless asked for" in instance.notes
     assert from_graph(read(samples.TRACED), "x").constraints == ("C1", "C2", "C3", "C4")
 
 

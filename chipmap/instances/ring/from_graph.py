@@ -19,7 +19,7 @@ def from_graph(imported: ImportedGraph, name: str) -> RingInstance:
     notes = imported.notes
     if imported.format in PROFILES:
         constraints = ("C1", "C2", "C3")
-        notes = (*notes, "C4 (memory) is off, since the tensors are not those of a chip with SRAM")
+        notes = (*notes, "C4 (memory) is off unless asked for: the tensors are not those of a chip with SRAM")
     instance = RingInstance.make(
         name=name,
         graph=imported.graph,
