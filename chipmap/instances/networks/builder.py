@@ -81,8 +81,7 @@ class Network:
 
     def parameter(self, name: str, *shape: int, word_bytes: int | None = None) -> Value:
         """A trained parameter or a buffer of the network (``word_bytes`` if its elements aren't of the usual size)."""
-        value = self._value(self._add(name, "parameter", "constant"), shape, word_bytes, parameter=True)
-        return value
+        return self._value(self._add(name, "parameter", "constant"), shape, word_bytes, parameter=True)
 
     def op(
         self,
