@@ -72,7 +72,7 @@ class Writer:
 
     def solution(self, solution: Record) -> None:
         """Put the best solution so far on disk, at once and whole."""
-        write_whole(self.partial / "solution.json", solution.to_json(indent=1))
+        write_whole(self.partial / "solution.json", solution.to_json() + b"\n")
 
     def finish(self, result: Result, instance: Record, files: Mapping[str, bytes], environment: dict[str, Any]) -> Path:
         """Write the rest and rename. Files that others put into an older archive at ``target`` move into this one."""
@@ -83,7 +83,7 @@ class Writer:
             **files,
         }
         if result.solution is not None:
-            contents["solution.json"] = msgspec.json.format(msgspec.json.encode(result.solution), indent=1) + b"\n"
+            contents["solution.json"] = msgspec.json.encode(result.solution) + b"\n"
         for name, data in contents.items():
             write_whole(self.partial / name, data)
         self.log.flush()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Literal
 
 from chipmap.records import ContradictionError, InputError, Record
@@ -84,7 +85,7 @@ class Run:
     """The state that a method works on: ``run.solution(s, source)``, ``run.bound(value, source)``, ``run.best``.
 
     ``check`` is the family's independent checker; only what it accepts can become the incumbent. ``listener`` hears
-    every improvement (the worker process reports them to its parent).
+    every improvement (the worker process reports them to its parent). Solvers append their logs to ``log_file``.
     """
 
     instance: Record
@@ -92,6 +93,7 @@ class Run:
     check: Callable[[Any, Any], Certificate]
     started: float = field(default_factory=time.monotonic)
     listener: Callable[[TraceEvent, Run], None] | None = None
+    log_file: Path | None = None
     best: Incumbent | None = None
     bounds: list[Bound] = field(default_factory=list)
     rejected: list[tuple[str, Certificate]] = field(default_factory=list)

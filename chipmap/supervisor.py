@@ -34,6 +34,15 @@ from chipmap.worker import Bounded, Ended, Failed, Found, Halt, Job, Start, ToPa
 GRACE = 0.7
 #: Seconds between looks at the clock.
 TICK = 0.05
+#: What is said (by C++, Python, the system's loader) when memory runs out.
+_SHORT_OF_MEMORY = (
+    "bad_alloc",
+    "MemoryError",
+    "out of memory",
+    "Cannot allocate memory",
+    "failed to map segment",
+    "can't start new thread",
+)
 
 
 def supervise(run: Run, family: Family, chosen: Method, log: BinaryIO | None) -> tuple[Termination, dict[str, str]]:
@@ -236,7 +245,7 @@ class _Watch:
             raise InputError(failed.what, failed.where, failed.remedy)
         if failed.kind == "SolverUnavailableError":
             raise SolverUnavailableError(failed.message)
-        if failed.kind == "MemoryError":
+        if failed.kind == "MemoryError" or any(word in failed.message for word in _SHORT_OF_MEMORY):
             return ended(self.run, "memory", failed.message)
         return self._broken(f"the method failed: {failed.message}")
 
@@ -257,8 +266,8 @@ class _Watch:
 
     def _short_of_memory(self, status: int) -> bool:
         capped = self.run.options.memory_limit is not None
-        words = (b"bad_alloc", b"MemoryError", b"out of memory", b"Cannot allocate memory")
-        return status == -signal.SIGKILL or capped or any(word in self.child.tail for word in words)
+        tail = self.child.tail.decode(errors="replace")
+        return status == -signal.SIGKILL or capped or any(word in tail for word in _SHORT_OF_MEMORY)
 
     def _broken(self, detail: str) -> Termination:
         """A defect in the child: an error only if nothing was found before."""

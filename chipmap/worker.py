@@ -12,12 +12,16 @@ import os
 import sys
 import threading
 import traceback
+from pathlib import Path
 from typing import BinaryIO
 
 import msgspec
 
 from chipmap.result import Bound, BoundKind, Infeasibility, Termination, TraceEvent
 from chipmap.run import Incumbent, Run, SolveOptions
+
+#: Standard error under a name: the parent keeps what is written there as ``solver.log``.
+LOG = Path("/dev/fd/2")
 
 
 class Job(msgspec.Struct, frozen=True, tag=True):
@@ -142,7 +146,7 @@ def _solve(job: Job, lines: BinaryIO, send: Sender) -> Ended:
     family = get_family(job.family)
     instance = resolve(family.instance).from_json(bytes(job.instance), "worker")
     function = resolve(family.method(job.method).function)
-    run = Run(instance, job.options, resolve(family.check), job.started)
+    run = Run(instance, job.options, resolve(family.check), job.started, log_file=LOG if LOG.exists() else None)
     start = msgspec.json.decode(lines.readline(), type=Start)
     threading.Thread(target=_heed, args=(lines, run), daemon=True).start()
     if bytes(start.solution) != b"null":

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import signal
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
@@ -30,7 +31,17 @@ class Parser(argparse.ArgumentParser):
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line; returns the exit code."""
+    """Run the command line (this process's own by default); returns the exit code."""
+    try:
+        return _run(arguments)
+    finally:
+        if arguments is None:
+            # all is written: a signal that comes while the interpreter ends must not make it look like a failure
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+def _run(arguments: Sequence[str] | None) -> int:
+    """Parse, run the command, and turn what it raises into a message and an exit code."""
     try:
         args = parser().parse_args(arguments)
         code: int = args.run(args)

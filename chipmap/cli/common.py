@@ -76,7 +76,7 @@ def remarks(result: Result) -> list[str]:
         lines.extend(f"  {remedy}" for remedy in reason.remedies)
     end = result.termination
     if end.limit in ("memory", "other") or end.reason in ("other_error", "numerical_error", "imprecise"):
-        lines.append(f"{end.reason}: {end.detail}")
+        lines.append(f"stopped ({end.reason if end.limit == 'none' else end.limit}): {end.detail}")
     lines.extend(note for note in result.notes if any(word in note for word in ("not used", "not reproducible")))
     return lines
 

@@ -140,6 +140,7 @@ class _Task:
             on_bound=proved if minimises and model.standing.bounds else None,
             should_stop=lambda: not run.keep_going(),
             native=options.native,
+            log_file=run.log_file,
         )
         outcome = solve_model(model, request, options.solver)
         if encoded is not None:

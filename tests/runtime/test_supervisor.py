@@ -152,6 +152,19 @@ def test_noise_on_standard_output_goes_to_the_log(instance: RingInstance) -> Non
     assert b'{"type":"Ended"}' in log.getvalue()
 
 
+def test_solver_logs_reach_the_log(instance: RingInstance) -> None:
+    log = io.BytesIO()
+    result = chipmap.solve(instance, "mip", SolveOptions(time_limit=60.0), isolate=True, log=log)
+    assert result.status == "optimal"
+    assert b"HiGHS" in log.getvalue()
+
+
+def test_too_little_memory_for_the_solver_itself(instance: RingInstance) -> None:
+    result = isolated(instance, "cpsat-cold", memory_limit=200 * 2**20, warm_start=None)
+    certify(instance, result)
+    assert result.termination.limit == "memory"
+
+
 def test_memory_is_capped(instance: RingInstance) -> None:
     result = isolated(instance, "hog", memory_limit=2**30)
     assert certify(instance, result) == 30 * MICROSECOND

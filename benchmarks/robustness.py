@@ -1,0 +1,340 @@
+"""What is left of a run that is killed, interrupted, out of time, hung, or out of disk.
+
+    python -m benchmarks.robustness [--runs 100] [--out benchmarks/results/robustness.md]
+
+Runs `chipmap solve` as a user would, at seeded moments, and judges what lies on disk with the independent checker.
+Takes about five minutes. The disks that fill up are small tmpfs mounts where mounting is allowed, else a limit on the
+size of files.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import random
+import re
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import chipmap
+from chipmap.records import ChipmapError
+from chipmap.report.rows import natural
+from chipmap.report.tables import number
+
+ROOT = Path(__file__).parents[1]
+HOOKS = ROOT / "tests" / "runtime" / "hooks"
+#: (instance, method): solves of about a second with several incumbents on the way.
+SOLVES = (("ring/resnet18-12", "cpsat-cold"), ("ring/resnet152-36", "auto"))
+LARGE = ("ring/bert-large-36", "ring/gpt2-36", "ring/resnet152-36", "ring/densenet121-36", "ring/rnn-36")
+SHORTEST, LONGEST = 0.05, 1.4
+#: KiB that a full disk still has.
+ROOMS = (0, 4, 16, 40, 80)
+
+
+@dataclass(frozen=True)
+class Line:
+    """One line of the table: how many of the runs went as they should, and what else was seen."""
+
+    what: str
+    good: int
+    runs: int
+    seen: str
+
+
+def main() -> int:
+    """Run everything and write the table; 1 if anything went wrong."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--runs", type=int, default=100, help="killed children (a fifth of it for the other kinds)")
+    parser.add_argument("--out", type=Path, help="the table to write (default: print it)")
+    args = parser.parse_args()
+    few = max(1, args.runs // 5)
+    lines = [
+        killed_children(args.runs),
+        killed_parents(few),
+        interrupted("Ctrl-C", signal.SIGINT, 130, few),
+        interrupted("SIGTERM", signal.SIGTERM, 143, few),
+        one_second(),
+        hung(few // 4 or 1),
+        full_disks(),
+        halves(),
+    ]
+    text = table(lines)
+    if args.out:
+        args.out.write_text(text)
+    print(text)
+    return int(any(line.good != line.runs for line in lines))
+
+
+def table(lines: list[Line]) -> str:
+    """The lines in Markdown."""
+    head = (
+        "# Robustness\n\n"
+        f"Made by `python -m benchmarks.robustness` on {os.cpu_count()} cores, Python {platform.python_version()}, "
+        f"chipmap {chipmap.__version__}. Seeds are 0, 1, 2, …; killed and interrupted runs: "
+        + ", ".join(f"`{instance}` by `ring/{method}`" for instance, method in SOLVES)
+        + f", at moments from {SHORTEST} to {LONGEST} s after the child's start.\n\n"
+        "| what | as it should be | seen |\n| --- | --: | --- |\n"
+    )
+    return head + "".join(f"| {line.what} | {line.good} of {line.runs} | {line.seen} |\n" for line in lines)
+
+
+def killed_children(runs: int) -> Line:
+    """SIGKILL to the solving child: the archive is whole, and holds the best solution that was announced."""
+    good = cut = 0
+    for seed in range(runs):
+        with workplace() as folder:
+            process = solve(seed, folder / "run")
+            child = child_of(process)
+            time.sleep(moment(seed))
+            cut += kill(child)
+            output, errors = process.communicate()
+            row = json.loads(output)
+            best = announced(errors)
+            good += process.returncode == 0 and valid(folder / "run") and shown(row["objective"]) == best[-1]
+    what = "child killed (SIGKILL): exit 0, whole archive, valid, the best solution that was announced"
+    return Line(what, good, runs, f"{cut} killed before they had ended")
+
+
+def killed_parents(runs: int) -> Line:
+    """SIGKILL to ``chipmap solve`` itself: the best solution on disk is valid, nothing passes for an archive."""
+    good = cut = 0
+    for seed in range(runs):
+        with workplace() as folder:
+            process = solve(seed, folder / "run")
+            child_of(process)
+            time.sleep(moment(seed))
+            cut += process.poll() is None
+            process.kill()
+            _, errors = process.communicate()
+            if (folder / "run").exists():
+                good += valid(folder / "run")
+                continue
+            best, solution = announced(errors), folder / "run.partial" / "solution.json"
+            kept = solution.exists() and objective(SOLVES[seed % len(SOLVES)][0], solution) in best[-1:]
+            good += not readable(folder / "run.partial") and (kept or not best)
+    what = "`chipmap solve` killed (SIGKILL): the best announced solution in `DIR.partial`, valid, never read as whole"
+    return Line(what, good, runs, f"{cut} killed before they had ended")
+
+
+def interrupted(name: str, number: signal.Signals, code: int, runs: int) -> Line:
+    """A signal to ``chipmap solve``: its result is written, whole and valid."""
+    good = cut = 0
+    latest = 0.0
+    for seed in range(runs):
+        with workplace() as folder:
+            process = solve(seed, folder / "run")
+            child_of(process)
+            time.sleep(moment(seed))
+            cut += (running := process.poll() is None)
+            sent = time.monotonic()
+            process.send_signal(number)
+            output, errors = process.communicate()
+            latest = max(latest, time.monotonic() - sent)
+            row = json.loads(output)
+            exits = (code,) if running and row["figures"]["limit"] == "interrupted" else (code, 0)
+            good += process.returncode in exits and valid(folder / "run") and "Traceback" not in errors
+    what = f"{name}: exit {code}, whole archive, valid"
+    return Line(what, good, runs, f"{cut} interrupted before they had ended; at most {latest:.1f} s from signal to end")
+
+
+def one_second() -> Line:
+    """``--time-limit 1`` on large instances: ends within limit + 2 s with at least the greedy solution."""
+    good, latest = 0, 0.0
+    for instance in LARGE:
+        for method in ("auto", "cpsat-cold"):
+            with workplace() as folder:
+                greedy = row_of(instance, "--method", "greedy")["objective"]
+                began = time.monotonic()
+                row = row_of(instance, "--method", method, "--time-limit", 1, "--out", folder / "run")
+                latest = max(latest, time.monotonic() - began)
+                better = greedy is None or (row["feasible"] and row["objective"] <= greedy)
+                good += better and time.monotonic() - began <= 3.0 and readable(folder / "run")
+    what = "`--time-limit 1`, five large instances by `ring/auto` and `ring/cpsat-cold`: at least greedy within 3 s"
+    return Line(what, good, 2 * len(LARGE), f"at most {latest:.2f} s by the clock on the wall")
+
+
+def hung(runs: int) -> Line:
+    """A child that ignores signals and hangs in C: stopped within limit + 2 s, its solutions kept."""
+    good, latest = 0, 0.0
+    path = os.pathsep.join([str(HOOKS), str(ROOT)])
+    for _ in range(runs):
+        with workplace() as folder:
+            instance, began = folder / "chain.json", time.monotonic()
+            instance.write_bytes(chipmap.generate("chain", chips=12, link_bytes_per_ns=None).to_json())
+            options = ("--method", "improve_then_hang", "--time-limit", 1, "--out", folder / "run")
+            row = row_of(instance, *options, env={**os.environ, "PYTHONPATH": path})
+            latest = max(latest, time.monotonic() - began)
+            good += row["feasible"] and valid(folder / "run") and time.monotonic() - began <= 3.0
+    what = "child hangs in C and ignores signals, `--time-limit 1`: stopped within 3 s, solutions kept"
+    return Line(what, good, runs, f"at most {latest:.2f} s by the clock on the wall")
+
+
+def full_disks() -> Line:
+    """The disk fills up at several sizes: one message, the earlier archive whole, the solution on standard output."""
+    good, kinds = 0, set()
+    instance, _ = SOLVES[1]
+    solution_type = chipmap.family.resolve(chipmap.get_family("ring").solution)
+    with workplace() as folder:
+        row_of("ring/resnet18-12", "--out", folder / "earlier")
+        for kilobytes in ROOMS:
+            with small_disk(folder / "disk", folder / "earlier", kilobytes) as (limit, kind):
+                kinds.add(kind)
+                before = chipmap.load(folder / "disk" / "run").result
+                process = solve(1, folder / "disk" / "run", preexec_fn=limit)
+                output, errors = process.communicate()
+                solution = solution_type.make(**json.loads(output)["solution"])
+                good += (
+                    process.returncode == 1
+                    and errors.count("can't be written") == 1
+                    and "Traceback" not in errors
+                    and chipmap.load(folder / "disk" / "run").result == before
+                    and chipmap.check(instance, solution).feasible
+                )
+    what = "full disk: one message, the earlier archive whole, a valid solution on standard output"
+    return Line(
+        what, good, len(ROOMS), f"{' and '.join(sorted(kinds))}, room for {', '.join(map(str, ROOMS))} KiB more"
+    )
+
+
+def halves() -> Line:
+    """An archive cut at random places is never read as whole."""
+    good = runs = 0
+    with workplace() as folder:
+        row_of("ring/resnet18-12", "--out", folder / "run")
+        for name in sorted(os.listdir(folder / "run")):
+            for seed in range(5):
+                half = folder / "half"
+                shutil.copytree(folder / "run", half)
+                data = (half / name).read_bytes()
+                if data:
+                    (half / name).write_bytes(data[: random.Random(seed).randrange(len(data))])
+                else:
+                    (half / name).unlink()
+                good += not readable(half)
+                runs += 1
+                shutil.rmtree(half)
+    return Line(
+        "archive with one file cut at a random place: refused", good, runs, "every file of the archive, 5 places"
+    )
+
+
+def solve(seed: int, out: Path, **options: Any) -> subprocess.Popen[str]:
+    """``chipmap solve`` of one of the instances, in JSON, with progress on standard error."""
+    instance, method = SOLVES[seed % len(SOLVES)]
+    command = [sys.executable, "-m", "chipmap", "solve", instance, "--method", method, "--time-limit", "30"]
+    command += ["--seed", str(seed), "--threads", "2", "--format", "json", "--out", str(out)]
+    pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, "cwd": ROOT}
+    return subprocess.Popen(command, **pipes, **options)
+
+
+def row_of(instance: object, *arguments: object, env: dict[str, str] | None = None) -> dict[str, Any]:
+    """The JSON row of a solve that runs to its end."""
+    command = [sys.executable, "-m", "chipmap", "solve", str(instance), *map(str, arguments), "--format", "json"]
+    done = subprocess.run([*command, "--quiet"], capture_output=True, text=True, cwd=ROOT, env=env, timeout=60)
+    row: dict[str, Any] = json.loads(done.stdout)
+    return row
+
+
+def child_of(process: subprocess.Popen[str]) -> int | None:
+    """The process id of the solving child, as soon as there is one."""
+    children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
+    while process.poll() is None:
+        if found := children.read_text().split():
+            return int(found[0])
+        time.sleep(0.002)
+    return None
+
+
+def kill(pid: int | None) -> bool:
+    """Kill a process; whether it was still there (and no zombie)."""
+    try:
+        assert pid is not None
+        alive = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+        os.kill(pid, signal.SIGKILL)
+    except (AssertionError, OSError):
+        return False
+    return alive
+
+
+def moment(seed: int) -> float:
+    """Seconds after the child's start at which something happens."""
+    return random.Random(seed).uniform(SHORTEST, LONGEST)
+
+
+def announced(errors: str) -> list[str]:
+    """The incumbents that the progress lines announced, in their order."""
+    return [value for value in re.findall(r"incumbent (\S+) us .*\(incumbent by", errors) if value != "n/a"]
+
+
+def shown(value: float | None) -> str:
+    """An objective as progress lines show it."""
+    return number(value)
+
+
+def objective(instance: str, solution: Path) -> str | None:
+    """The checker's objective of a solution file, as shown; None if it refuses."""
+    certificate = chipmap.check(instance, solution)
+    return shown(natural(certificate.objective, 1e-5)) if certificate.feasible else None
+
+
+def readable(folder: Path) -> bool:
+    """Whether a folder passes for an archive."""
+    try:
+        chipmap.load(folder)
+    except ChipmapError:
+        return False
+    return True
+
+
+def valid(folder: Path) -> bool:
+    """Whether a folder is a whole archive whose solution the checker accepts at the stated objective."""
+    if not readable(folder):
+        return False
+    certificate = chipmap.check(folder, folder)
+    return certificate.feasible and certificate.objective == chipmap.load(folder).result.objective
+
+
+@contextmanager
+def workplace() -> Iterator[Path]:
+    """A temporary folder."""
+    with tempfile.TemporaryDirectory() as name:
+        yield Path(name)
+
+
+@contextmanager
+def small_disk(folder: Path, earlier: Path, kilobytes: int) -> Iterator[tuple[Callable[[], None] | None, str]]:
+    """A tmpfs on ``folder`` with the archive ``earlier`` in ``folder/run`` and that much room left.
+
+    Where it can't be mounted, a plain folder and a limit on the size of any file.
+    """
+    folder.mkdir()
+    size = sum(-(-path.stat().st_size // 4096) * 4 for path in earlier.iterdir()) + kilobytes
+    command = ["mount", "-t", "tmpfs", "-o", f"size={size}k", "tmpfs", str(folder)]
+    mounted = shutil.which("mount") is not None and not subprocess.run(command, capture_output=True).returncode
+
+    def limit() -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (kilobytes * 1024, kilobytes * 1024))
+
+    try:
+        shutil.copytree(earlier, folder / "run")
+        yield (None, "tmpfs") if mounted else (limit, "limit on the size of files")
+    finally:
+        if mounted:
+            subprocess.run(["umount", str(folder)], check=True)
+        shutil.rmtree(folder)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
