@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import _thread
+import signal
 import threading
 from pathlib import Path
 
@@ -207,8 +208,12 @@ def test_interrupt_from_the_keyboard(solver: str) -> None:
             _thread.interrupt_main()
 
     request = SolveRequest(time_limit=GUARD, on_solution=on_solution)
-    with pytest.raises(KeyboardInterrupt):
-        solve_model(HARD.model(solver), request, solver)
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a background job starts with it ignored
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            solve_model(HARD.model(solver), request, solver)
+    finally:
+        signal.signal(signal.SIGINT, before)
     for thread in threading.enumerate():
         if thread.name == solver:
             thread.join(timeout=5)
