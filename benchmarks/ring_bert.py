@@ -76,7 +76,9 @@ def main() -> None:
         for limit in (arguments.cold,):
             row = solve(path, "--method", "ring/cpsat-cold", "--time-limit", f"{limit:g}")
             lines.append(line("the first by CP-SAT cold, uncontracted", row, f"{row['wall']:.2f} (limit {limit:g})"))
-    lines.append(f"\nValue of the second row: {value:.4f} of total work / {CHIPS}; reference {REFERENCE_VALUE}: {equal}.")
+    lines.append(
+        f"\nValue of the second row: {value:.4f} of total work / {CHIPS}; reference {REFERENCE_VALUE}: {equal}."
+    )
     print("\n".join(lines))
     if arguments.markdown:
         head = f"`python -m benchmarks.ring_bert` on {os.cpu_count()} cores, Python {platform.python_version()}.\n\n"

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from chipmap.instances.ring.costs import RingProblem, ring_problem
 from chipmap.instances.ring.instance import RingInstance, RingSolution
 from chipmap.records import InputError
-from chipmap.result import Termination
+from chipmap.result import Infeasibility, Termination
 from chipmap.run import Run, Stop
 
 if TYPE_CHECKING:
@@ -27,7 +27,10 @@ ORDERS = 16
 
 
 class Work:
-    """A run on one instance: its contraction, its programs and ideals (made when first asked for), its reports."""
+    """A run on one instance: its contraction, its programs and ideals (made when first asked for), its reports.
+
+    ``sliced`` says that orders have been sliced, so that the programs apply.
+    """
 
     def __init__(self, instance: RingInstance, run: Run) -> None:
         from chipmap.instances.ring.contraction import contract
@@ -37,6 +40,7 @@ class Work:
         self.problem: RingProblem = ring_problem(self.contraction.instance)
         self._programs: Programs | None = None
         self._ideals: IdealFamily | None = None
+        self.sliced = False
 
     @property
     def programs(self) -> Programs:
@@ -79,9 +83,17 @@ class Work:
         elif upper is not None:
             self.run.bound(upper + 1, source)
         elif not self.run.best:
-            from chipmap.methods.ring_infeasible import explain
+            self.run.infeasible(*self._clash())
 
-            self.run.infeasible(*explain(self.contraction, self.programs, self.ideals))
+    def _clash(self) -> list[Infeasibility]:
+        """Why no chain of ideals exists: memory, if there is one without C4; else what the models say."""
+        from chipmap.heuristics.ring.memory import least_sram
+        from chipmap.methods.ring_clash import memory, reasons
+
+        known = least_sram(self.programs, self.ideals) if self.problem.has("C4") else None
+        if known is not None:
+            return [memory(self.problem, *known)]
+        return reasons(self.contraction.instance, self.run.remaining)
 
 
 def greedy(instance: RingInstance, run: Run) -> Termination:
@@ -192,7 +204,7 @@ def _by_solver(instance: RingInstance, state: Work) -> None:
     from chipmap.methods.ring_models import cpsat
 
     run = state.run
-    if state.problem.has("C1"):
+    if state.sliced:
         _window_bound(state)
         for round_number in range(1, 4):
             run.checkpoint()
@@ -211,25 +223,20 @@ def _simple_bounds(state: Work) -> None:
 
 def _window_bound(state: Work) -> None:
     """The least T that leaves every operation a station window, by bisection."""
-    from chipmap.instances.ring.windows import windows
+    from chipmap.instances.ring.windows import least_target
 
     if not state.problem.has("C1"):
         return
     low = state.run.lower.value if state.run.lower else 0
     high = state.run.upper if state.run.upper is not None else max(low, state.problem.total_ticks)
-    while low < high:
-        middle = (low + high) // 2
-        if windows(state.problem, middle) is None:
-            low = middle + 1
-        else:
-            high = middle
-    state.run.bound(low, "station windows")
+    state.run.bound(least_target(state.problem, low, high, state.run.checkpoint), "station windows")
 
 
 def _slice(state: Work, seed: int) -> None:
     from chipmap.heuristics.ring.slicing import slice_orders
 
     state.found(slice_orders(state.programs, state.below, ORDERS, seed), "slicing")
+    state.sliced = True
 
 
 def _program(state: Work, rule: Rule) -> None:

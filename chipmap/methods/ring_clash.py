@@ -19,12 +19,12 @@ def reasons(instance: RingInstance, seconds: float) -> list[Infeasibility]:
     if shut:
         return [_shut(problem, v) for v in shut]
     if problem.has("C4") and _floor(problem) > problem.sram_bytes:
-        return [_memory(problem, _floor(problem), None)]
+        return [memory(problem, _floor(problem), None)]
     limit = min(EXPLAIN_SECONDS, max(1.0, seconds))
     clash = sorted({label[:2].upper() for label in _clashing(instance, limit)}) or ["C0", *instance.constraints]
     if "C4" in clash:
         bound, reached = least_sram(instance, limit)
-        return [_memory(problem, max(bound, problem.sram_bytes + 1), reached)]
+        return [memory(problem, max(bound, problem.sram_bytes + 1), reached)]
     if clash == ["C2"]:
         return [_skipped(problem)]
     return [_order(clash)]
@@ -52,8 +52,8 @@ def _floor(problem: RingProblem) -> int:
     return max(-(-int(weights.sum()) // problem.chips), int(weights.max(initial=0)))
 
 
-def _memory(problem: RingProblem, demand: int, reached: int | None) -> Infeasibility:
-    """Some chip needs at least ``demand`` bytes; ``reached`` are known to do."""
+def memory(problem: RingProblem, demand: int, reached: int | None) -> Infeasibility:
+    """C4 is to blame: some chip needs at least ``demand`` bytes; ``reached`` are known to do (None: not known)."""
     instance, limit = problem.instance, problem.sram_bytes
     total, chips = int(problem.weight_bytes.sum()), problem.chips
     heaviest = int(problem.weight_bytes.argmax())

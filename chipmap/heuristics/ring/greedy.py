@@ -12,6 +12,8 @@ import numpy as np
 
 from chipmap.instances.ring.costs import RingProblem, loads, terms
 
+#: Shares of the SRAM that weights may take before a chip is closed; the rest is for buffers.
+WEIGHT_SHARES = (1.0, 0.95, 0.85, 0.7, 0.5)
 #: Targets for a chip's work, in shares of the average; the last puts everything on one chip.
 TARGETS = (0.5, 0.75, 0.9, 1.0, 1.05, 1.1, 1.2, 1.35, 1.5, 1.75, 2.0, 2.5, 3.0, 4.0, 6.0, 9.0, 13.0, 18.0, 36.0)
 
@@ -24,8 +26,8 @@ def greedy(problem: RingProblem) -> tuple[int, ...] | None:
     average = problem.total_ticks / problem.chips
     best: tuple[int, tuple[int, ...]] | None = None
     for share in (*TARGETS, float(problem.chips)):
-        chips = _fill(problem, order, share * average)
-        if chips is None or not _valid(problem, chips):
+        chips = _fit(problem, order, share * average)
+        if chips is None:
             continue
         value = max(terms(problem, [max(c, 0) for c in chips]))
         if best is None or value < best[0]:
@@ -33,8 +35,17 @@ def greedy(problem: RingProblem) -> tuple[int, ...] | None:
     return best[1] if best else None
 
 
-def _fill(problem: RingProblem, order: list[int], target: float) -> tuple[int, ...] | None:
-    """Fill chips in ``order`` up to ``target`` ticks of work; None when the chips run out."""
+def _fit(problem: RingProblem, order: list[int], target: float) -> tuple[int, ...] | None:
+    """A filling that obeys memory and pins, with as much of the SRAM for weights as leaves room for the buffers."""
+    for share in WEIGHT_SHARES if problem.has("C4") else (float("inf"),):
+        chips = _fill(problem, order, target, share * problem.sram_bytes)
+        if chips is not None and _valid(problem, chips):
+            return chips
+    return None
+
+
+def _fill(problem: RingProblem, order: list[int], target: float, weight_limit: float) -> tuple[int, ...] | None:
+    """Fill chips in ``order`` up to ``target`` ticks and ``weight_limit`` bytes; None when the chips run out."""
     producers: dict[int, list[int]] = {v: [] for v in order}
     readers: dict[int, list[int]] = {v: [] for v in order}
     for u, v in problem.flows.tolist():
@@ -44,14 +55,16 @@ def _fill(problem: RingProblem, order: list[int], target: float) -> tuple[int, .
     left = list(order)
     for chip in range(problem.chips):
         due = _due(left, chips, producers)
-        work = 0.0
+        work, weights = 0.0, 0.0
         later = []
         for v in left:
             ready = all(chips[u] >= 0 for u in producers[v])
-            ticks = float(problem.ticks[v])
-            if ready and (v in due or work + ticks <= target or work == 0.0):
+            ticks, bytes_ = float(problem.ticks[v]), float(problem.weight_bytes[v])
+            fits = work + ticks <= target and weights + bytes_ <= weight_limit
+            if ready and (v in due or fits or work == 0.0):
                 chips[v] = chip
                 work += ticks
+                weights += bytes_
             else:
                 later.append(v)
         left = later
