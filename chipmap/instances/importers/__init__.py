@@ -30,7 +30,8 @@ def import_graph(path: str, data: bytes | None = None, dimensions: Dimensions | 
     """The graph in the file at ``path`` (or in ``data``, whose name is then ``path``).
 
     ``dimensions`` gives symbolic dimensions of ONNX models and PyTorch programs a value (``{"batch": (1,)}``) and
-    tensors a shape (``{"tokens": (1, 128)}``). Raises :class:`InputError` that says where and why a file can't be read, or lists the formats that can.
+    tensors a shape (``{"tokens": (1, 128)}``). Raises :class:`InputError` that says where and why a file can't be
+    read, or lists the formats that can.
     """
     content = read_bytes(path) if data is None else data
     content = content.removeprefix(b"\xef\xbb\xbf")

@@ -17,23 +17,24 @@ from chipmap.instances.importers.program import (
     product,
     recurrent,
     transposed_convolution,
+    words,
 )
 
 #: Other strides or another name for the same bytes.
-VIEWS = frozenset(
+VIEWS = words(
     """alias alias_copy as_strided broadcast_in_dim broadcast_to chunk contiguous detach detach_ diagonal dropout
-    dropout_ expand expand_as feature_dropout flatten getitem imag lift_fresh lift_fresh_copy movedim moveaxis narrow
+    dropout_ expand expand_as mT mH adjoint matrix_H feature_dropout flatten getitem imag lift_fresh lift_fresh_copy movedim moveaxis narrow
     numpy_T permute positive real reshape reshape_as select slice split split_with_sizes squeeze squeeze_ swapaxes
     t transpose unbind unfold unflatten unsafe_chunk unsafe_split unsafe_split_with_sizes unsafe_view unsqueeze
-    unsqueeze_ view view_as _unsafe_view _reshape_alias""".split()
+    unsqueeze_ view view_as _unsafe_view _reshape_alias"""
 )
 #: Their value depends on shapes and arguments only.
-FIXED = frozenset(
+FIXED = words(
     """arange empty empty_like empty_permuted empty_strided eye full full_like linspace new_empty new_empty_strided
-    new_full new_ones new_zeros numel ones ones_like scalar_tensor sym_numel sym_size zeros zeros_like""".split()
+    new_full new_ones new_zeros numel ones ones_like scalar_tensor sym_numel sym_size zeros zeros_like"""
 )
 #: One (or a few) per element made or read: the larger count stands for them.
-COUNTED = frozenset(
+COUNTED = words(
     """abs acos acosh adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d adaptive_max_pool1d
     adaptive_max_pool2d add add_ addcdiv addcmul all alpha_dropout amax amin any argmax argmin asin asinh atan atan2
     atanh avg_pool1d avg_pool2d avg_pool3d batch_norm bitwise_and bitwise_not bitwise_or bitwise_xor bucketize cat
@@ -52,7 +53,7 @@ COUNTED = frozenset(
     upsample_bilinear2d upsample_linear1d upsample_nearest1d upsample_nearest2d var var_mean where zero_
     _adaptive_avg_pool2d _adaptive_avg_pool3d _assert_tensor_metadata _log_softmax _native_batch_norm_legit
     _native_batch_norm_legit_no_training _pdist_forward _safe_softmax _softmax _to_copy _unsafe_index
-    view_as_complex view_as_real __and__ __or__ type_as""".split()
+    view_as_complex view_as_real __and__ __or__ type_as"""
 )
 _PRODUCTS = {  # operand of the left matrix (its last dimension is summed)
     "mm": 0, "bmm": 0, "matmul": 0, "linear": 0, "mv": 0, "dot": 0, "addmm": 1, "addbmm": 1, "baddbmm": 1, "addmv": 1,

@@ -9,7 +9,7 @@ have shapes in the file count their bytes; ``notes`` lists them.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
@@ -51,7 +51,9 @@ def read(data: bytes, where: str, dimensions: Dimensions | None = None) -> Impor
     _give_shapes(model.graph, stored, given, where)
     _hide_data(model)
     graph = _inferred(model, where).graph
-    notes = (f"the data of {external} initializers lies in other files: only their sizes are needed",) if external else ()
+    notes = (
+        (f"the data of {external} initializers lies in other files: only their sizes are needed",) if external else ()
+    )
     return _graph(graph, PurePath(where).stem, model.producer_name, stored, where, notes)
 
 
@@ -74,6 +76,8 @@ def _parsed(data: bytes, where: str) -> onnx.ModelProto:
         raise InputError(f"not an ONNX model: {_first_line(error)}", where, remedy) from None
     if not model.graph.node:
         raise InputError("not an ONNX model, or one without operators", where, remedy)
+    if any(isinstance(text, bytes) for text in _texts(model)):  # what protobuf makes of text that isn't UTF-8
+        raise InputError("not an ONNX model: a name in it is not UTF-8 text", where, remedy)
     if model.functions:
         _check_functions(model, where)
         try:
@@ -81,6 +85,21 @@ def _parsed(data: bytes, where: str) -> onnx.ModelProto:
         except Exception as error:
             raise InputError(f"its functions can't be inlined: {_first_line(error)}", where, remedy) from None
     return model
+
+
+def _texts(model: onnx.ModelProto) -> Iterator[object]:
+    """All names in a model that are read here."""
+    graph = model.graph
+    yield model.producer_name
+    for function in model.functions:
+        yield from (function.name, function.domain)
+    for nodes in (graph.node, *(function.node for function in model.functions)):
+        for node in nodes:
+            yield from (node.name, node.op_type, node.domain, *node.input, *node.output)
+            yield from (attribute.name for attribute in node.attribute)
+    for info in (*graph.value_info, *graph.output, *graph.input):
+        yield from (info.name, *(d.dim_param for d in info.type.tensor_type.shape.dim))
+    yield from (tensor.name for tensor in graph.initializer)
 
 
 def _check_functions(model: onnx.ModelProto, where: str) -> None:
@@ -202,9 +221,13 @@ def _inferred(model: onnx.ModelProto, where: str) -> onnx.ModelProto:
     onnx = _onnx(where)
     try:
         return onnx.shape_inference.infer_shapes(model, data_prop=True)
+    except MemoryError:
+        raise
     except Exception as error:  # of several classes, some of them from C++
         what = f"ONNX's shape inference fails: {_first_line(error)}"
-        raise InputError(what, where, "Check the model with onnx.checker.check_model(model, full_check=True).") from None
+        raise InputError(
+            what, where, "Check the model with onnx.checker.check_model(model, full_check=True)."
+        ) from None
 
 
 def _first_line(error: Exception) -> str:
@@ -229,6 +252,7 @@ def _graph(
             program.values[info.name] = _value(info, info.name, "an input", where)
     uncounted: Counter[str] = Counter()
     for node in graph.node:
+        _check_reads(node, program, where)
         maker = f"made by {node.op_type} {_name(node)!r}"
         for made in node.output:
             if made in wanted or _is_known(infos.get(made)):
@@ -236,6 +260,13 @@ def _graph(
         program.steps.append(_step(node, program, uncounted, where))
     program.outputs += [info.name for info in graph.output]
     return ImportedGraph(assemble(program, where), None, FORMAT, (*notes, *uncounted_note(uncounted)))
+
+
+def _check_reads(node: onnx.NodeProto, program: Program, where: str) -> None:
+    for name in node.input:
+        if name and name not in program.values:
+            what = f"{_name(node)!r} reads {name!r}, which nothing before it makes"
+            raise InputError(what, where, "Check the model with onnx.checker.")
 
 
 def _is_known(info: onnx.ValueInfoProto | None) -> bool:
@@ -254,10 +285,6 @@ def _value(info: onnx.ValueInfoProto | None, name: str, maker: str, where: str) 
 def _step(node: onnx.NodeProto, program: Program, uncounted: Counter[str], where: str) -> Step:
     standard = node.domain in _STANDARD
     kind = node.op_type if standard else f"{node.domain}.{node.op_type}"
-    for name in node.input:
-        if name and name not in program.values:
-            what = f"{_name(node)!r} reads {name!r}, which nothing before it makes"
-            raise InputError(what, where, "Check the model with onnx.checker.")
     read = [program.values[name] if name else None for name in node.input]
     made = [program.values[name] for name in node.output if name in program.values]
     attributes = {a.name: a.s.decode(errors="replace") if a.s else a.i for a in node.attribute}

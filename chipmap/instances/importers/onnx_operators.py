@@ -13,21 +13,22 @@ from chipmap.instances.importers.program import (
     product,
     recurrent,
     transposed_convolution,
+    words,
 )
 
 #: Other strides or another name for the same bytes, as in core ATen (a Dropout passes its input on at inference).
-VIEWS = frozenset(
+VIEWS = words(
     """Reshape Transpose Squeeze Unsqueeze Flatten Identity Dropout Slice Split Expand BitCast Optional
-    OptionalGetElement""".split()
+    OptionalGetElement"""
 )
 #: Their value depends on shapes and attributes only.
-FIXED = frozenset("Shape Size EyeLike".split())
+FIXED = words("Shape Size EyeLike")
 #: Their result is data stored in the model (`ConstantOfShape` stands for weights in weight-free models).
-STORED = frozenset("Constant ConstantOfShape".split())
+STORED = words("Constant ConstantOfShape")
 #: They hold graphs, or collections whose size isn't known beforehand.
-CONTROL = frozenset("Loop If Scan SequenceMap".split())
+CONTROL = words("Loop If Scan SequenceMap")
 #: One (or a few) per element made or read: the larger count stands for them.
-COUNTED = frozenset(
+COUNTED = words(
     """Abs Acos Acosh Add AffineGrid And ArgMax ArgMin Asin Asinh Atan Atanh AveragePool BatchNormalization
     BitShift BitwiseAnd BitwiseNot BitwiseOr BitwiseXor BlackmanWindow Cast CastLike Ceil Celu CenterCropPad Clip Col2Im
     Compress Concat Cos Cosh CumProd CumSum DepthToSpace DequantizeLinear Div DynamicQuantizeLinear Elu Equal Erf Exp
@@ -39,7 +40,7 @@ COUNTED = frozenset(
     ReduceMean ReduceMin ReduceProd ReduceSum ReduceSumSquare Relu Resize ReverseSequence Round Scatter
     ScatterElements ScatterND Selu Shrink Sigmoid Sign Sin Sinh Softmax SoftmaxCrossEntropyLoss Softplus Softsign
     SpaceToDepth Sqrt Sub Sum Swish Tan Tanh TensorScatter ThresholdedRelu Tile TopK Trilu Upsample Where Xor
-    RotaryEmbedding""".split()
+    RotaryEmbedding"""
 )
 #: Operands of products and convolutions: positions of the two that are multiplied.
 _PRODUCTS = {"MatMul": (0, 1), "Gemm": (0, 1), "MatMulInteger": (0, 1), "QLinearMatMul": (0, 3)}
@@ -86,4 +87,3 @@ def _product(
         keys = b.shape[-2] + (here[4].shape[-2] if 4 in here and len(here[4].shape) > 1 else 0)
         return 2 * a.elements * keys + 2 * made[0].elements * keys
     return None
-

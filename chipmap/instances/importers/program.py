@@ -80,6 +80,11 @@ class Program:
     parameter_nodes: bool = True
 
 
+def words(text: str) -> frozenset[str]:
+    """The words of a text: tables of operators."""
+    return frozenset(text.split())
+
+
 def larger(made: Sequence[Value], read: Sequence[Value]) -> int:
     """FLOP of an operator that is no product: max(elements made, elements of each operand)."""
     return max([sum(value.elements for value in made), *(value.elements for value in read)])
@@ -96,7 +101,7 @@ def convolution(made: Value, kernel: Value) -> int:
 
 
 def transposed_convolution(read: Value, kernel: Value) -> int:
-    """FLOP of a transposed convolution with kernel [in, out / groups, …]: 2 · elements read · kernel elements of each."""
+    """FLOP of a transposed convolution with kernel [in, out / groups, …]: 2 · elements read · elements made by each."""
     return 2 * read.elements * prod(kernel.shape[1:])
 
 
@@ -139,7 +144,9 @@ def checked_shape(shape: Iterable[int], name: str, where: str) -> Shape:
     if len(sizes) > MAX_RANK or not all(0 <= size <= MAX_DIMENSION for size in sizes):
         said = str(list(sizes[:8]))[:100]
         raise InputError(
-            f"tensor {name!r} has the shape {said}", where, f"Dimensions run from 0 to {MAX_DIMENSION}, {MAX_RANK} at most."
+            f"tensor {name!r} has the shape {said}",
+            where,
+            f"Dimensions run from 0 to {MAX_DIMENSION}, {MAX_RANK} at most.",
         )
     return sizes
 
@@ -234,7 +241,9 @@ class _Building:
                 continue
             size = 0 if name in self.origin else value.bytes
             if size > MAX_BYTES:
-                raise InputError(f"tensor {name!r} has {size:.0e} bytes", self.where, f"At most {MAX_BYTES:.0e} are taken.")
+                raise InputError(
+                    f"tensor {name!r} has {size:.0e} bytes", self.where, f"At most {MAX_BYTES:.0e} are taken."
+                )
             readers = tuple(self.readers[name])
             tensors.append(Tensor(producer=v, readers=readers, bytes=size, output=name in outputs))
         names = unique_names(self.names, range(len(self.names)))

@@ -221,7 +221,9 @@ def _tensors(argument: Any, where: str) -> Iterator[str]:
 
 def _refuse_graphs(name: str, where: str) -> None:
     what = f"control flow: {name!r} is a graph inside the graph"
-    raise InputError(what, where, "Only straight programs are read: export the model with its branches and loops fixed.")
+    raise InputError(
+        what, where, "Only straight programs are read: export the model with its branches and loops fixed."
+    )
 
 
 def _size(size: dict[str, Any], given: Dimensions, tensor: str, where: str) -> int:
@@ -238,9 +240,7 @@ def _expression(size: dict[str, Any]) -> str:
 
 
 def _symbols(graph: _Graph) -> set[str]:
-    texts = {
-        _expression(size) for meta in graph.tensor_values.values() for size in meta.sizes if "as_int" not in size
-    }
+    texts = {_expression(size) for meta in graph.tensor_values.values() for size in meta.sizes if "as_int" not in size}
     return texts | {word for text in texts for word in _words(text)}
 
 
