@@ -22,8 +22,9 @@ from chipmap.instances.importers.program import (
 
 #: Other strides or another name for the same bytes.
 VIEWS = words(
-    """alias alias_copy as_strided broadcast_in_dim broadcast_to chunk contiguous detach detach_ diagonal dropout
-    dropout_ expand expand_as mT mH adjoint matrix_H feature_dropout flatten getitem imag lift_fresh lift_fresh_copy movedim moveaxis narrow
+    """alias alias_copy adjoint mT mH matrix_H as_strided broadcast_in_dim broadcast_to chunk contiguous detach
+    detach_ diagonal dropout
+    dropout_ expand expand_as feature_dropout flatten getitem imag lift_fresh lift_fresh_copy movedim moveaxis narrow
     numpy_T permute positive real reshape reshape_as select slice split split_with_sizes squeeze squeeze_ swapaxes
     t transpose unbind unfold unflatten unsafe_chunk unsafe_split unsafe_split_with_sizes unsafe_view unsqueeze
     unsqueeze_ view view_as _unsafe_view _reshape_alias"""
