@@ -200,8 +200,8 @@ def _auto(instance: RingInstance, run: Run) -> None:
 
 
 def _by_solver(instance: RingInstance, state: Work) -> None:
-    """Wide graphs, and problems the programs don't cover: slicing of more orders, then CP-SAT with windows."""
-    from chipmap.methods.ring_models import cpsat
+    """Wide graphs, and problems the programs don't cover: slicing of more orders, then CP-SAT (or the solver named)."""
+    from chipmap.methods.ring_models import cpsat, mip
 
     run = state.run
     if state.sliced:
@@ -210,7 +210,8 @@ def _by_solver(instance: RingInstance, state: Work) -> None:
             run.checkpoint()
             _slice(state, run.options.seed + round_number)
     run.checkpoint()
-    cpsat(instance, run)
+    by_model = mip if run.options.solver in ("highs", "gurobi") else cpsat
+    by_model(instance, run)
 
 
 def _simple_bounds(state: Work) -> None:
