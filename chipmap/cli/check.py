@@ -6,7 +6,7 @@ import argparse
 import json
 from typing import Any
 
-from chipmap.cli.common import INSTANCE_HELP, add_family, add_set, columns
+from chipmap.cli.common import INSTANCE_HELP, add_family, add_oracle, add_set, columns
 from chipmap.family import Family
 from chipmap.validation.certificate import Certificate
 
@@ -25,6 +25,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser.add_argument("solution", metavar="SOLUTION", help="a solution or result file, an archive, or -")
     add_set(parser)
     add_family(parser)
+    add_oracle(parser)
     parser.add_argument("--format", choices=("table", "json"), default="table", help="of standard output")
     parser.set_defaults(run=run)
 
@@ -37,7 +38,7 @@ def run(args: argparse.Namespace) -> int:
 
     instance = read(args.instance, args.set, args.family)
     family = family_of(instance)
-    certificate = check(instance, read_solution(args.solution, family))
+    certificate = check(instance, read_solution(args.solution, family), args.oracle)
     shown = natural_certificate(certificate, family, str(getattr(instance, "name", "")))
     print(
         json.dumps(shown, allow_nan=False) if args.format == "json" else _text(shown),

@@ -25,6 +25,12 @@ def add_family(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--family", metavar="NAME", help="take INSTANCE as a published graph, for this family")
 
 
+def add_oracle(parser: argparse.ArgumentParser) -> None:
+    """Add ``--oracle``."""
+    what = "constraint C5: your function (instance, solution) -> bool or Verdict"
+    parser.add_argument("--oracle", metavar="MODULE:FUNCTION", help=what)
+
+
 def add_solve_options(parser: argparse.ArgumentParser) -> None:
     """Add the options that :func:`solve_options` reads."""
     parser.add_argument("--method", metavar="NAME", help="how to solve (`chipmap info` lists the methods)")
@@ -35,6 +41,7 @@ def add_solve_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--seed", metavar="N", type=int, default=0, help="seed of all that is random (default 0)")
     parser.add_argument("--deterministic", action="store_true", help="one thread and work limits: the same run twice")
     parser.add_argument("--memory-limit", metavar="GIB", type=float, help="memory of the solving process, in GiB")
+    add_oracle(parser)
     parser.add_argument(
         "--native", metavar="NAME=VALUE", action="append", default=[], help="pass a parameter to the solver"
     )
@@ -55,6 +62,7 @@ def solve_options(args: argparse.Namespace, warm_start: str | None = None) -> So
         memory_limit=_bytes(args.memory_limit),
         solver=args.solver,
         warm_start=warm_start,
+        oracle=args.oracle,
         native=dict(parse(setting, "--native") for setting in args.native),
     )
     options.check()

@@ -21,7 +21,8 @@ FAMILY = Family(
         "C1": "acyclic dataflow",
         "C2": "no skipping",
         "C3": "chip triangle",
-        "C4": "memory (grade: boundary)",
+        "C4": "memory (grades: boundary, full)",
+        "C5": "the user's own function (--oracle)",
     },
     terms={"T1": "slowest chip", "T2": "slowest link"},
     methods=(

@@ -7,10 +7,12 @@ deadline passes. All work on the lossless contraction and lift what they find.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING
 
 from chipmap.instances.ring.costs import RingProblem, ring_problem
 from chipmap.instances.ring.instance import RingInstance, RingSolution
+from chipmap.methods.ring_oracle import Cuts
 from chipmap.records import InputError
 from chipmap.result import Infeasibility, Termination
 from chipmap.run import Run, Stop
@@ -18,6 +20,7 @@ from chipmap.run import Run, Stop
 if TYPE_CHECKING:
     from chipmap.heuristics.ring.ideals import IdealFamily
     from chipmap.heuristics.ring.program import ProgramResult, Programs, Rule
+    from chipmap.heuristics.ring.screens import RejectedBlocks
     from chipmap.instances.ring.contraction import Contraction
 
 #: Ideals that the programs list before they give a graph up as too wide.
@@ -41,6 +44,8 @@ class Work:
         self._programs: Programs | None = None
         self._ideals: IdealFamily | None = None
         self.sliced = False
+        self.cuts = Cuts(run, instance, self.contraction)
+        self._rejected: RejectedBlocks | None = None
 
     @property
     def programs(self) -> Programs:
@@ -53,6 +58,7 @@ class Work:
             except ValueError as error:
                 remedy = "Methods for every instance: ring/auto, ring/mip, ring/cpsat."
                 raise InputError(str(error), self.contraction.original.name, remedy) from None
+            self._rejected = self.cuts.screen(self._programs)
         return self._programs
 
     @property
@@ -69,6 +75,24 @@ class Work:
     def below(self) -> int | None:
         """The value that would improve on the incumbent."""
         return None if self.run.upper is None else self.run.upper - 1
+
+    def best(self, program: Callable[[], ProgramResult], source: str, bounds: bool = False) -> ProgramResult:
+        """Run a program, report its mapping; with an oracle, again with its cuts until H accepts or has no cut for it.
+
+        Every round solves a relaxation of the problem with C5: its value is a bound where the program's is (``bounds``).
+        """
+        while True:
+            result = program()
+            self.found(result, source)
+            before = len(self._rejected) if self._rejected is not None else 0
+            self.cuts.update()
+            for block in self.cuts.blocks[before:] if self._rejected is not None else ():
+                self._rejected.add(block)
+            if self._rejected is None or len(self._rejected) == before or result.chips is None:
+                return result
+            if bounds and result.value is not None:
+                self.run.bound(result.value, source)
+            self.run.checkpoint()
 
     def found(self, result: ProgramResult, source: str) -> None:
         """Report a program's mapping, if it has one."""
@@ -91,8 +115,10 @@ class Work:
         from chipmap.methods.ring_clash import memory, reasons
 
         known = least_sram(self.programs, self.ideals) if self.problem.has("C4") else None
-        if known is not None:
+        if known is not None and known[0] > self.problem.sram_bytes:
             return [memory(self.problem, *known)]
+        if self.cuts.reason():
+            return self.cuts.reason()
         return reasons(self.contraction.instance, self.run.remaining)
 
 
@@ -156,7 +182,7 @@ def bounds(instance: RingInstance, run: Run) -> Termination:
         try:
             for rule in ("free", "n1"):
                 run.checkpoint()
-                state.proved(state.programs.solve(rule, state.ideals), None, f"program {rule}")
+                state.proved(_rule(state, rule, None), None, f"program {rule}")
         except (TooManyIdealsError, InputError) as error:
             run.notes.append(f"no program over ideals: {getattr(error, 'what', error)}")
 
@@ -188,11 +214,9 @@ def _auto(instance: RingInstance, run: Run) -> None:
         _by_solver(instance, state)
         return
     upper = run.upper
-    result = state.programs.solve("n1", state.ideals, upper, run.checkpoint)
-    state.found(result, "program n1")
-    state.proved(result, upper, "program n1")
+    state.proved(_rule(state, "n1", upper), upper, "program n1")
     run.checkpoint()
-    state.found(state.programs.solve("path", state.ideals, state.below, run.checkpoint), "program path")
+    _rule(state, "path", state.below)
     run.checkpoint()
     _exact(state)
     run.checkpoint()
@@ -235,21 +259,27 @@ def _window_bound(state: Work) -> None:
 def _slice(state: Work, seed: int) -> None:
     from chipmap.heuristics.ring.slicing import slice_orders
 
-    state.found(slice_orders(state.programs, state.below, ORDERS, seed), "slicing")
+    state.best(lambda: slice_orders(state.programs, state.below, ORDERS, seed), "slicing")
     state.sliced = True
 
 
 def _program(state: Work, rule: Rule) -> None:
     """One program over all ideals; its value is a bound where the rule is necessary (or C3 is not in force)."""
-    result = state.programs.solve(rule, state.ideals, None, state.run.checkpoint)
-    state.found(result, f"program {rule}")
+    result = _rule(state, rule, None)
     if rule != "path" or not state.problem.has("C3"):
         state.proved(result, None, f"program {rule}")
 
 
+def _rule(state: Work, rule: Rule, upper: int | None) -> ProgramResult:
+    """One program over all ideals, and its mapping reported."""
+    bounds = rule != "path" or not state.problem.has("C3")
+    solve = state.programs.solve
+    return state.best(lambda: solve(rule, state.ideals, upper, state.run.checkpoint), f"program {rule}", bounds)
+
+
 def _exact(state: Work) -> None:
     """The exact program at growing limits: from the bound upwards, so that few pairs of ideals are looked at."""
-    from chipmap.heuristics.ring.triangle import TooManyStatesError, solve_exact
+    from chipmap.heuristics.ring.triangle import TooManyStatesError
 
     run = state.run
     pinned = any(chips is not None for chips in state.problem.allowed)
@@ -258,8 +288,7 @@ def _exact(state: Work) -> None:
         return
     try:
         for upper in _limits(run.lower.value if run.lower else 0, state.below, state.problem):
-            result = solve_exact(state.programs, state.ideals, upper, run.checkpoint)
-            state.found(result, "exact program")
+            result = state.best(partial(_up_to, state, upper), "exact program", bounds=True)
             if result.value is not None:
                 run.bound(result.value, "exact program")
                 return
@@ -269,6 +298,15 @@ def _exact(state: Work) -> None:
             state.proved(result, None, "exact program")
     except TooManyStatesError as error:
         run.notes.append(f"the exact program stopped: {error}")
+
+
+def _up_to(state: Work, upper: int) -> ProgramResult:
+    """The exact program within C1 to C3 and a limit; without C3, the program ``free``."""
+    from chipmap.heuristics.ring.triangle import solve_exact
+
+    if not state.problem.has("C3"):
+        return state.programs.solve("free", state.ideals, upper, state.run.checkpoint)
+    return solve_exact(state.programs, state.ideals, upper, state.run.checkpoint)
 
 
 def _limits(lower: int, below: int | None, problem: RingProblem) -> list[int]:

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from chipmap.instances.ring.instance import RingInstance, RingSolution
+from chipmap.oracle import Oracle
 from chipmap.validation.certificate import Certificate, Violation
 from chipmap.validation.ring_facts import TICKS_PER_NS, Facts, facts
 
@@ -35,8 +36,10 @@ def violation(label: str, where: str, amount: int, unit: str, message: str) -> V
     return Violation(label=label, where=where, amount=float(amount), unit=unit, message=message)
 
 
-def check(instance: RingInstance, solution: RingSolution) -> Certificate:
+def check(instance: RingInstance, solution: RingSolution, oracle: Oracle | None = None) -> Certificate:
     """The certificate of ``solution`` for a valid ``instance``: violations of C0 to C4, objective, terms and figures.
+
+    With ``oracle``, C5 as well, asked about mappings that obey all others.
 
     Objective and terms stand beside violations too, unless C0 leaves a computing operation without a chip.
     """
@@ -50,6 +53,8 @@ def check(instance: RingInstance, solution: RingSolution) -> Certificate:
         for label, constraint in (("C1", c1_dataflow), ("C2", c2_prefix), ("C3", c3_triangle), ("C4", c4_memory)):
             if label in instance.constraints:
                 violations += constraint(mapped)
+    if oracle is not None and not violations:
+        violations = list(c5_oracle(mapped, solution, oracle))
     terms = {"T1": t1_chip(mapped), "T2": t2_link(mapped)} if placed else {}
     return Certificate(
         instance_hash=instance.content_hash,
@@ -60,6 +65,7 @@ def check(instance: RingInstance, solution: RingSolution) -> Certificate:
         violations=tuple(violations),
         grade="boundary",
         figures=_figures(mapped, max(terms.values())) if placed else {},
+        oracle=oracle.title if oracle is not None else "",
     )
 
 
@@ -246,6 +252,17 @@ def memory(mapped: Mapped) -> tuple[dict[int, int], dict[int, int]]:
         for chip in away | ({home} if away else set()):
             boundary[chip] += stored.bytes
     return weights, boundary
+
+
+# --- C5: the user's own function -------------------------------------------------------------------------------------
+
+
+def c5_oracle(mapped: Mapped, solution: RingSolution, oracle: Oracle) -> Iterator[Violation]:
+    """H(G, f) accepts."""
+    for verdict in oracle.ask(mapped.instance, solution):
+        where = "mapping" if verdict.chip is None else f"chip {verdict.chip}"
+        reason = f": {verdict.message}" if verdict.message else ""
+        yield violation("C5", where, 1, "rejections", f"the oracle {oracle.name} rejects it{reason}")
 
 
 # --- T1, T2: the objective ------------------------------------------------------------------------------------------
