@@ -164,7 +164,7 @@ def load_oracle(given: str | Callable[..., Any] | Oracle | None) -> Oracle | Non
     if not callable(function):
         raise InputError(f"{given!r} is not a function", "--oracle", "Name a function (instance, solution) -> bool.")
     name = given if isinstance(given, str) else _name(function)
-    scope = getattr(function, "scope", "mapping")
+    scope: Any = getattr(function, "scope", "mapping")
     if scope not in get_args(Scope):
         raise InputError(
             f"{name} declares scope {scope!r}", "--oracle", f"Scopes: {', '.join(get_args(Scope))} (see the page)."

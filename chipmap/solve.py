@@ -39,7 +39,8 @@ def solve(
     else in this process, where a solver that ignores its limit can't be stopped. The time limit counts from
     ``started`` (:func:`time.monotonic`), now by default. What was found before a limit, an interrupt or a crash is
     kept. ``oracle`` is the user's constraint C5 (:mod:`chipmap.oracle`): a function (instance, solution) -> bool or
-    Verdict, or its name ``"module:function"`` (with ``isolate``: its name). Raises :class:`InputError` for bad input, :class:`SolverUnavailableError` for a missing solver.
+    Verdict, or its name ``"module:function"`` (with ``isolate``: its name). Raises :class:`InputError` for bad input,
+    :class:`SolverUnavailableError` for a missing solver.
     """
     started = time.monotonic() if started is None else started
     options = options or SolveOptions()
@@ -66,7 +67,7 @@ def solve(
 
 def checker(family: Family, oracle: Oracle | None) -> Callable[[Any, Any], Certificate]:
     """The family's independent checker, which asks ``oracle`` for C5 if there is one."""
-    function: Callable[[Any, Any], Certificate] = resolve(family.check)
+    function: Callable[..., Certificate] = resolve(family.check)
     return function if oracle is None else partial(function, oracle=oracle)
 
 
@@ -75,7 +76,7 @@ def check(
     solution: Record | str | Path,
     oracle: str | Callable[[Any, Any], Any] | None = None,
 ) -> Certificate:
-    """The independent checker's certificate of anybody's solution; with C5 if ``oracle`` (as for ``solve``) is given."""
+    """The independent checker's certificate of anybody's solution; of C5 too, with an ``oracle`` (as in ``solve``)."""
     if not isinstance(instance, Record):
         instance = read(instance)
     family = family_of(instance)

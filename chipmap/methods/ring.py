@@ -79,16 +79,16 @@ class Work:
     def best(self, program: Callable[[], ProgramResult], source: str, bounds: bool = False) -> ProgramResult:
         """Run a program, report its mapping; with an oracle, again with its cuts until H accepts or has no cut for it.
 
-        Every round solves a relaxation of the problem with C5: its value is a bound where the program's is (``bounds``).
+        Every round relaxes the problem with C5: its value is a bound where the program's is (``bounds``).
         """
         while True:
             result = program()
             self.found(result, source)
-            before = len(self._rejected) if self._rejected is not None else 0
+            rejected, before = self._rejected, len(self._rejected) if self._rejected is not None else 0
             self.cuts.update()
-            for block in self.cuts.blocks[before:] if self._rejected is not None else ():
-                self._rejected.add(block)
-            if self._rejected is None or len(self._rejected) == before or result.chips is None:
+            for block in self.cuts.blocks[before:] if rejected is not None else ():
+                rejected.add(block)  # type: ignore[union-attr]
+            if rejected is None or len(rejected) == before or result.chips is None:
                 return result
             if bounds and result.value is not None:
                 self.run.bound(result.value, source)
@@ -111,14 +111,15 @@ class Work:
 
     def _clash(self) -> list[Infeasibility]:
         """Why no chain of ideals exists: memory, if there is one without C4; else what the models say."""
-        from chipmap.heuristics.ring.memory import least_sram
+        from chipmap.heuristics.ring.memory import fits, least_sram
         from chipmap.methods.ring_clash import memory, reasons
 
+        rejected = self.cuts.reason()
+        if rejected and fits(self.programs, self.ideals, "n1", self.problem.sram_bytes):
+            return rejected
         known = least_sram(self.programs, self.ideals) if self.problem.has("C4") else None
-        if known is not None and known[0] > self.problem.sram_bytes:
+        if known is not None:
             return [memory(self.problem, *known)]
-        if self.cuts.reason():
-            return self.cuts.reason()
         return reasons(self.contraction.instance, self.run.remaining)
 
 

@@ -158,7 +158,10 @@ class Cuts:
         if not (self.blocks or self.mappings):
             return
         if model.kind == "cpsat":
-            from chipmap.formulations.ring.cpsat_cuts import cut_rejected
+            from chipmap.formulations.ring import cpsat_cuts
+
+            cpsat_cuts.cut_rejected(model, self.blocks, self.mappings)
         else:
-            from chipmap.formulations.ring.mip_cuts import cut_rejected
-        cut_rejected(model, self.blocks, self.mappings)
+            from chipmap.formulations.ring import mip_cuts
+
+            mip_cuts.cut_rejected(model, self.blocks, self.mappings)

@@ -13,9 +13,9 @@ path    every reader of I lies in J                                         the 
                                                                             obey C3: an upper bound
 ======  ==================================================================  ==========================================
 
-So free <= n1 <= optimum <= path. Memory (C4, grade ``boundary``), pins and all cost modes depend on the pair and the
-chip only, so that each program is exact for them as well. Needs C1. Over a sub-family of the ideals (prefixes of some
-orders) a program is a restriction: its mappings count, its value is no bound.
+So free <= n1 <= optimum <= path. Memory (C4; grade ``full`` by a screen), pins and all cost modes depend on the pair
+and the chip only, so that each program is exact for them as well. Needs C1. Over a sub-family of the ideals (prefixes
+of some orders) a program is a restriction: its mappings count, its value is no bound.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from chipmap.heuristics.ring.full_memory import full_memory
 from chipmap.heuristics.ring.ideals import FlowGraph, IdealFamily, bits, flow_graph, to_words
 from chipmap.heuristics.ring.kernel import INFINITE, cut_ticks, sweep
 from chipmap.heuristics.ring.screens import Screen, relax_pairs, screened
@@ -88,11 +89,15 @@ class Programs:
         restricted = any(chips is not None for chips in problem.allowed)
         if restricted and problem.chips > MAX_CHIPS_WITH_PINS:
             raise ValueError(f"pins and forbidden chips need at most {MAX_CHIPS_WITH_PINS} chips here")
+        if problem.groups:
+            raise ValueError("keep-together groups that aren't merged (C4 in grade full) are beyond the programs")
+        if restricted and problem.full_memory and not problem.has("C2"):
+            raise ValueError("C4 in grade full with pins needs C2 here")
         self.problem = problem
         self.graph = graph or flow_graph(problem)
         self._tables = _tables(problem, self.graph)
         #: Further conditions on the pairs (:mod:`chipmap.heuristics.ring.screens`); need C2.
-        self.screens: list[Screen] = []
+        self.screens: list[Screen] = [full_memory(self)] if problem.full_memory else []
 
     def solve(
         self, rule: Rule, ideals: IdealFamily, upper: int | None = None, checkpoint: Checkpoint = _go_on

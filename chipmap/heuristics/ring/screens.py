@@ -43,9 +43,7 @@ class RejectedBlocks:
             mask = sum(1 << self._index[v] for v in operations)
             (self._within if monotone else self._exact).append(to_words([mask], self._graph.n)[0])
 
-    def __call__(
-        self, ideals: IdealFamily, source: NDArray[np.int64], target: NDArray[np.int32]
-    ) -> NDArray[np.bool_]:
+    def __call__(self, ideals: IdealFamily, source: NDArray[np.int64], target: NDArray[np.int32]) -> NDArray[np.bool_]:
         blocks = ideals.words[target] & ~ideals.words[source]
         keep = np.ones(len(target), dtype=np.bool_)
         for words in self._exact:
@@ -62,9 +60,7 @@ class JudgedBlocks:
         self._graph, self._accepts = graph, accepts
         self._known: dict[bytes, bool] = {}
 
-    def __call__(
-        self, ideals: IdealFamily, source: NDArray[np.int64], target: NDArray[np.int32]
-    ) -> NDArray[np.bool_]:
+    def __call__(self, ideals: IdealFamily, source: NDArray[np.int64], target: NDArray[np.int32]) -> NDArray[np.bool_]:
         blocks = ideals.words[target] & ~ideals.words[source]
         return np.array([self._judge(row) for row in blocks], dtype=np.bool_)
 
