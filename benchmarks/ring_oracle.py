@@ -81,12 +81,23 @@ def line(base: RingInstance, mib: float, least: float) -> str:
     told = result.provenance["oracle"]
     seconds = max(least, result.seconds)
     sample = sampled(instance, seconds)
-    return (
-        f"| {mib:g} | {microseconds(free.objective)} | {verdict} | {result.status} | "
-        f"{microseconds(result.objective)} | {microseconds(result.bound)} | {result.seconds:.1f} | {told['rejected']} of {told['asked']} | "
-        f"{told['blocks_rejected']:,} of {told['blocks_asked']:,} | {seconds:.1f} | {sample['samples']} | "
-        f"{sample['valid']} | {sample['accepted']} | {microseconds(sample['best'])} |"
+    cells = (
+        f"{mib:g}",
+        microseconds(free.objective),
+        verdict,
+        result.status,
+        microseconds(result.objective),
+        microseconds(result.bound),
+        f"{result.seconds:.1f}",
+        f"{told['rejected']} of {told['asked']}",
+        f"{told['blocks_rejected']:,} of {told['blocks_asked']:,}",
+        f"{seconds:.1f}",
+        str(sample["samples"]),
+        str(sample["valid"]),
+        str(sample["accepted"]),
+        microseconds(sample["best"]),
     )
+    return f"| {' | '.join(cells)} |"
 
 
 def main() -> None:

@@ -165,6 +165,7 @@ def exact(instance: RingInstance, run: Run) -> Termination:
 
     def work() -> None:
         state = Work(instance, run)
+        _simple_bounds(state)
         _slice(state, run.options.seed)
         _exact(state)
 
@@ -225,8 +226,8 @@ def _auto(instance: RingInstance, run: Run) -> None:
 
 
 def _by_solver(instance: RingInstance, state: Work) -> None:
-    """Wide graphs, and problems the programs don't cover: slicing of more orders, then CP-SAT with windows."""
-    from chipmap.methods.ring_models import cpsat
+    """Wide graphs, and problems the programs don't cover: slicing of more orders, then CP-SAT (or the solver named)."""
+    from chipmap.methods.ring_models import cpsat, mip
 
     run = state.run
     if state.sliced:
@@ -235,7 +236,8 @@ def _by_solver(instance: RingInstance, state: Work) -> None:
             run.checkpoint()
             _slice(state, run.options.seed + round_number)
     run.checkpoint()
-    cpsat(instance, run)
+    by_model = mip if run.options.solver in ("highs", "gurobi") else cpsat
+    by_model(instance, run)
 
 
 def _simple_bounds(state: Work) -> None:
@@ -279,10 +281,16 @@ def _rule(state: Work, rule: Rule, upper: int | None) -> ProgramResult:
 
 
 def _exact(state: Work) -> None:
-    """The exact program at growing limits: from the bound upwards, so that few pairs of ideals are looked at."""
+    """The exact program at growing limits: from the bound upwards, so that few pairs of ideals are looked at.
+
+    Without C3 the program ``free`` is exact.
+    """
     from chipmap.heuristics.ring.triangle import TooManyStatesError
 
     run = state.run
+    if not state.problem.has("C3"):
+        _program(state, "free")
+        return
     pinned = any(chips is not None for chips in state.problem.allowed)
     if pinned and not state.problem.has("C2"):
         run.notes.append("no exact program: pins without C2 may leave chips empty")
@@ -302,11 +310,9 @@ def _exact(state: Work) -> None:
 
 
 def _up_to(state: Work, upper: int) -> ProgramResult:
-    """The exact program within C1 to C3 and a limit; without C3, the program ``free``."""
+    """The exact program within C1 to C3 and a limit."""
     from chipmap.heuristics.ring.triangle import solve_exact
 
-    if not state.problem.has("C3"):
-        return state.programs.solve("free", state.ideals, upper, state.run.checkpoint)
     return solve_exact(state.programs, state.ideals, upper, state.run.checkpoint)
 
 
