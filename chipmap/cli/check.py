@@ -63,6 +63,7 @@ def natural_certificate(certificate: Certificate, family: Family, instance: str)
         "terms": {name: natural(ticks, scale) for name, ticks in certificate.terms.items()},
         "grade": certificate.grade,
         "figures": certificate.figures,
+        "oracle": certificate.oracle,
         "violations": msgspec.to_builtins(certificate.violations),
         "instance_hash": certificate.instance_hash,
         "solution_hash": certificate.solution_hash,
@@ -79,7 +80,8 @@ def _text(shown: dict[str, Any]) -> str:
         facts = [("objective", f"{number(shown['objective'])} {shown['unit']}")]
         facts += [(name, f"{number(value)} {shown['unit']}") for name, value in shown["terms"].items()]
         facts += [(name, number(value)) for name, value in shown["figures"].items()]
-        text += columns(facts + ([("memory grade", shown["grade"])] if shown["grade"] else []))
+        facts += [(name, shown[key]) for name, key in (("memory grade", "grade"), ("oracle", "oracle")) if shown[key]]
+        text += columns(facts)
     text += columns((item["label"], item["where"], item["message"]) for item in violations[:SHOWN])
     if len(violations) > SHOWN:
         text += f"  and {len(violations) - SHOWN} more (--format json prints all)\n"

@@ -77,7 +77,7 @@ def exit_code(result: Result) -> int:
 
 
 def remarks(result: Result) -> list[str]:
-    """What a user should read beside the row: infeasibility, an abnormal end, an unused start."""
+    """What a user should read beside the row: infeasibility, an abnormal end, an unused start, what C5 did."""
     lines = []
     for reason in result.infeasibility:
         lines.append(f"infeasible ({reason.label}): {reason.message}")
@@ -86,6 +86,7 @@ def remarks(result: Result) -> list[str]:
     if end.limit in ("memory", "other") or end.reason in ("other_error", "numerical_error", "imprecise"):
         lines.append(f"stopped ({end.reason if end.limit == 'none' else end.limit}): {end.detail}")
     lines.extend(note for note in result.notes if any(word in note for word in ("not used", "not reproducible")))
+    lines.extend(note for note in result.notes if note.startswith("oracle "))
     return lines
 
 

@@ -184,7 +184,7 @@ def bounds(instance: RingInstance, run: Run) -> Termination:
         try:
             for rule in ("free", "n1"):
                 run.checkpoint()
-                state.proved(_rule(state, rule, None), None, f"program {rule}")
+                state.proved(state.programs.solve(rule, state.ideals, None, run.checkpoint), None, f"program {rule}")
         except (TooManyIdealsError, InputError) as error:
             run.notes.append(f"no program over ideals: {getattr(error, 'what', error)}")
 
