@@ -48,7 +48,9 @@ class Cuts:
         while self._seen < len(oracle.rejections):
             rejection = oracle.rejections[self._seen]
             self._seen += 1
-            blocks = [verdict for verdict in rejection.verdicts if verdict.scope != "mapping"]
+            used = {rejection.solution.chips[v] for v in self._original_computing()}
+            # a chip that runs nothing says nothing about sets: then only the mapping is cut off
+            blocks = [verdict for verdict in rejection.verdicts if verdict.scope != "mapping" and verdict.chip in used]
             for verdict in blocks:
                 self._add(self._block(oracle, rejection.solution, verdict))
             if not blocks:

@@ -124,6 +124,21 @@ def test_the_oracle_changes_the_optimum_and_the_result_says_so() -> None:
     assert any(note.startswith("oracle ") and "rejected" in note for note in result.notes)
 
 
+def test_a_rejected_empty_chip_cuts_the_mapping_only() -> None:
+    def all_three(instance: RingInstance, solution: RingSolution) -> list[Verdict]:
+        unused = set(range(instance.package.chips)) - set(solution.chips)
+        return [Verdict(False, "chip-monotone", c, (), "idle") for c in unused]
+
+    from chipmap.methods.ring_oracle import Cuts
+    from chipmap.run import Run, SolveOptions
+
+    oracle = load_oracle(all_three)
+    run = Run(chain(), SolveOptions(), lambda i, s: check(i, s, oracle), oracle=oracle)
+    run.solution(RingSolution(chips=(0, 0, 0, 1, 1, 1)), "test")
+    cuts = Cuts(run, chain())
+    assert cuts.update() and not cuts.blocks and len(cuts.mappings) == 1
+
+
 def test_infeasible_names_c5() -> None:
     result = chipmap.solve(chain(7), oracle=no_more_than_two)
     assert result.status == "infeasible"
