@@ -46,7 +46,7 @@ def cpsat_cold(instance: RingInstance, run: Run) -> Termination:
     from chipmap.formulations.ring.cpsat import build
 
     task = _Task(run, lambda solution: solution, "cpsat cold", Cuts(run, instance))
-    return _guard(run, lambda: _solve_all(task, build(instance), None))
+    return run.attempt(lambda: _solve_all(task, build(instance), None))
 
 
 def cpsat(instance: RingInstance, run: Run) -> Termination:
@@ -55,7 +55,7 @@ def cpsat(instance: RingInstance, run: Run) -> Termination:
     A target without windows, or without a solution in its windows, is a bound: the optimum lies above it.
     """
     contraction = contract(instance)
-    return _guard(run, lambda: _Search(contraction, run).go())
+    return run.attempt(lambda: _Search(contraction, run).go())
 
 
 def refute(
@@ -179,7 +179,7 @@ def _mip(instance: RingInstance, run: Run, family: Literal["full", "path"], sour
         run.checkpoint()
         _solve_all(_Task(run, contraction.lift, source, Cuts(run, instance, contraction)), model, start)
 
-    return _guard(run, work)
+    return run.attempt(work)
 
 
 def _solve_all(task: _Task, model: Any, start: RingSolution | None) -> None:
@@ -302,12 +302,3 @@ class _Search:
             return
         model = build(instance, RingCpChoices(windows=within.pairs(), upper=upper))
         self.task.solve(model, self._start(), seconds)
-
-
-def _guard(run: Run, work: Callable[[], None]) -> Termination:
-    """Run ``work``; a passed deadline, an interrupt or a closed gap ends it with what was found."""
-    try:
-        work()
-    except Stop as stop:
-        return run.terminate("none" if stop.limit == "gap" and run.gap == 0 else stop.limit)
-    return run.terminate()
