@@ -58,7 +58,7 @@ class State(NamedTuple):
     counts: Any
 
 
-@njit(cache=True)
+@njit(cache=True, inline="always")
 def push(box: Any, queue: Any, v: int) -> None:
     """Have operation v looked at."""
     if not box[v, 2]:
@@ -69,7 +69,7 @@ def push(box: Any, queue: Any, v: int) -> None:
         queue[1] += 1
 
 
-@njit(cache=True)
+@njit(cache=True, inline="always")
 def _pop(box: Any, queue: Any) -> int:
     """The operation that has waited longest."""
     v = queue[2 + queue[0]]
@@ -79,7 +79,7 @@ def _pop(box: Any, queue: Any) -> int:
     return v
 
 
-@njit(cache=True)
+@njit(cache=True, inline="always")
 def _remember(box: Any, trail: Any, v: int) -> None:
     at = trail[0, 0] + 1
     trail[at, 0], trail[at, 1], trail[at, 2] = v, box[v, 0], box[v, 1]
@@ -128,7 +128,7 @@ def undo(state: State, mark: int) -> None:
     trail[0, 0] = mark
 
 
-@njit(cache=True)
+@njit(cache=True, inline="always")
 def _flows(
     out_at: Any, out: Any, into_at: Any, into: Any, allowed: Any, box: Any, trail: Any, queue: Any, v: int
 ) -> bool:
@@ -149,18 +149,18 @@ def _flows(
     return True
 
 
-@njit(cache=True)
+@njit(cache=True, inline="always")
 def _one_of(allowed: Any, box: Any, trail: Any, queue: Any, u: int, w: int, v: int) -> bool:
     """f(w) is f(u) or f(v), where f(u) <= f(w) <= f(v)."""
     if box[w, 0] > box[u, 1]:
-        if not at_least(allowed, box, trail, queue, w, box[v, 0]):
+        if box[v, 0] > box[w, 0] and not at_least(allowed, box, trail, queue, w, box[v, 0]):
             return False
-        if not at_most(allowed, box, trail, queue, v, box[w, 1]):
+        if box[w, 1] < box[v, 1] and not at_most(allowed, box, trail, queue, v, box[w, 1]):
             return False
     if box[w, 1] < box[v, 0]:
-        if not at_most(allowed, box, trail, queue, w, box[u, 1]):
+        if box[u, 1] < box[w, 1] and not at_most(allowed, box, trail, queue, w, box[u, 1]):
             return False
-        return at_least(allowed, box, trail, queue, u, box[w, 0])
+        return box[w, 0] <= box[u, 0] or at_least(allowed, box, trail, queue, u, box[w, 0])
     return True
 
 
@@ -329,6 +329,8 @@ def _settle(net: Net, state: State) -> bool:
             v = _pop(box, queue)
             if not _flows(out_at, out, into_at, into, allowed, box, trail, queue, v):
                 return False
+            if role_at[v] == role_at[v + 1]:
+                continue
             if not _skips(role_at, roles, skip_at, skip_ops, skip_ends, allowed, box, trail, queue, v):
                 return False
         if triangle and not _triangle(net.flows, state.sets, allowed, box, trail, queue):
