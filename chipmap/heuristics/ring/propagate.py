@@ -89,7 +89,6 @@ def _net(problem: RingProblem, rule: SampleRule) -> Net:
     full = rule == "full"
     caps = _caps(problem) if full else np.ones(len(flows), dtype=np.int64)
     skip_at, skip_ops, ends, role_at, roles = _skip_lists(problem, full and problem.has("C3"))
-    above, below = _allowed(problem)
     prefix = NO_PREFIX
     if problem.has("C2") and n:
         prefix = COUNT if full or _parts(problem) > 1 else LEAST

@@ -229,7 +229,7 @@ def _breaks(sets: Any, a: int, b: int) -> bool:
         return True
     source = before[a] | (ONE << np.uint64(a))
     goal = after[b] | (ONE << np.uint64(b))
-    for y in range(b + 1, len(heard)):
+    for y in range(b + 1, len(heard)):  # noqa: SIM110 - any() does not compile
         if heard[y] & source != ZERO and heard[y] & goal != ZERO:
             return True
     return False
@@ -270,7 +270,7 @@ def _triangle(flows: Any, sets: Any, allowed: Any, box: Any, trail: Any, queue: 
 @njit(cache=True)
 def _least(box: Any) -> bool:
     """C2 by the least solution: some operation can be on chip 0."""
-    for v in range(len(box)):  # noqa: SIM110 - any() does not compile
+    for v in range(len(box)):
         if box[v, 0] == 0:
             return True
     return len(box) == 0

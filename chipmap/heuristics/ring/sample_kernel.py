@@ -77,9 +77,7 @@ def _draw(net: Net, state: State, u: int, weights: Any, tried: Any, random: Any)
 
 
 @njit(cache=True)
-def _choose(
-    net: Net, state: State, u: int, wish: int, first_pass: bool, weights: Any, tried: Any, random: Any
-) -> int:
+def _choose(net: Net, state: State, u: int, wish: int, first_pass: bool, weights: Any, tried: Any, random: Any) -> int:
     """The next choice for u: in FIX's first pass its wish, then to leave it open (``chips``); else a draw; -1: none."""
     if not first_pass:
         return _draw(net, state, u, weights, tried, random)
@@ -186,9 +184,7 @@ def many(
         wish = wishes[i if len(wishes) > 1 else 0]
         status[i] = _one(net, root, state, levels, order, shuffled, weights, wish, fixing, budgets, random)
         if status[i] == GAVE_UP and len(path_root) == len(order):
-            done = _one(
-                path_net, path_root, state, levels, order, shuffled, weights, wish, fixing, budgets, random
-            )
+            done = _one(path_net, path_root, state, levels, order, shuffled, weights, wish, fixing, budgets, random)
             status[i] = FELL_BACK if done == FOUND else GAVE_UP
         if status[i] >= FOUND:
             out[i] = state.box[:, 0]

@@ -18,7 +18,9 @@ class BatchLift:
         problem = ring_problem(contraction.original)
         self.n = problem.n
         pairs = [(u, v) for v, group in enumerate(contraction.members) for u in group]
-        self._placed, self._from = (np.array(column, dtype=np.int64) for column in (zip(*pairs, strict=True) if pairs else ((), ())))
+        self._placed, self._from = (
+            np.array(column, dtype=np.int64) for column in (zip(*pairs, strict=True) if pairs else ((), ()))
+        )
         readers: list[list[int]] = [[] for _ in range(self.n)]
         producers: list[list[int]] = [[] for _ in range(self.n)]
         for u, v in problem.edges.tolist():
