@@ -25,12 +25,13 @@ Floats = NDArray[np.float64]
 @dataclass(frozen=True, eq=False)
 class Proposal:
     """What the solver shall make a mapping of: ``probabilities`` [n, C] for SAMPLE (None: uniform), or the
-    ``candidate`` [n] for FIX.
+    ``candidate`` [n] for FIX; and how many mappings (``count``), as a policy with rollouts asks for.
     """
 
     mode: Literal["sample", "fix"] = "sample"
     probabilities: Floats | None = None
     candidate: IntArray | None = None
+    count: int = 1
 
 
 class Policy(Protocol):
@@ -41,7 +42,7 @@ class Policy(Protocol):
         ...
 
     def observe(self, chips: IntArray | None, value: int) -> None:
-        """The mapping [n] made of the last proposal and its objective in ticks (None and INVALID if there is none)."""
+        """A mapping [n] made of the last proposal and its objective in ticks (None and INVALID if there is none)."""
         ...
 
 
@@ -50,7 +51,7 @@ class Uniform:
 
     def propose(self) -> Proposal:
         """The uniform distribution."""
-        return Proposal()
+        return Proposal(count=64)
 
     def observe(self, chips: IntArray | None, value: int) -> None:
         """Nothing is learnt."""
@@ -61,7 +62,7 @@ class Annealing:
 
     Each iteration redraws the rows of a random set of operations (each is in it with probability ``share``, at least
     one is) from exponentials raised to the power ``sharpness`` (1: flat Dirichlet). A mapping that is worse by the
-    share d is accepted with probability exp(-d / T); T falls geometrically from ``hot`` to ``cold`` over ``iterations``.
+    share d is accepted with probability exp(-d / T); T falls from ``hot`` to ``cold`` geometrically in ``iterations``.
     """
 
     def __init__(
@@ -111,19 +112,24 @@ class Annealing:
 def search(
     sampler: Sampler, policy: Policy, seed: int, samples: int, evaluate: Evaluator | None = None
 ) -> Iterator[tuple[IntArray | None, int]]:
-    """(mapping [n], its objective in ticks) of ``samples`` proposals, one by one; (None, INVALID) where none is found.
+    """(mapping [n], its objective in ticks) of ``samples`` mappings, one by one; (None, INVALID) where none is found.
 
     A mapping may break C4: its value is :data:`~chipmap.heuristics.ring.evaluate.INVALID` then.
     """
     worth = evaluate or Evaluator(sampler.problem)
-    for i in range(samples):
+    done = 0
+    while done < samples:
         proposal = policy.propose()
+        count = min(proposal.count, samples - done)
         if proposal.mode == "fix":
             assert proposal.candidate is not None
-            made = sampler.fix(proposal.candidate, seed, first=i)
+            made = sampler.fix(proposal.candidate, seed, count=count, first=done)
         else:
-            made = sampler.sample(1, seed, proposal.probabilities, first=i)
-        chips: IntArray | None = made.chips[0] if made.valid[0] else None
-        value = INVALID if chips is None else int(worth(made.chips)[0])
-        policy.observe(chips, value)
-        yield chips, value
+            made = sampler.sample(count, seed, proposal.probabilities, first=done)
+        done += count
+        values = np.full(count, INVALID, dtype=np.int64)
+        values[made.valid] = worth(made.chips[made.valid])
+        for chips, valid, value in zip(made.chips, made.valid.tolist(), values.tolist(), strict=True):
+            found = chips if valid else None
+            policy.observe(found, value)
+            yield found, value
