@@ -30,7 +30,7 @@ $(VENV)/installed: pyproject.toml | $(VENV)/made
 	@touch $@
 
 $(VENV)/installed-dev: pyproject.toml | $(VENV)/made
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,onnx]'
 	$(COMPILE)
 	@touch $@ $(VENV)/installed
 

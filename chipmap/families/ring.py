@@ -34,6 +34,8 @@ FAMILY = Family(
         Method("ring/path", "chipmap.methods.ring:path", "exact program over ideals, sufficient part of C3"),
         Method("ring/exact", "chipmap.methods.ring:exact", "exact program over ideals, C3 in full: the optimum"),
         Method("ring/bounds", "chipmap.methods.ring:bounds", "every lower bound that applies, no solution"),
+        Method("ring/random", "chipmap.methods.ring_search:random", "random search by SAMPLE, 4,000 samples"),
+        Method("ring/annealing", "chipmap.methods.ring_search:annealing", "simulated annealing on distributions"),
         Method("ring/mip", "chipmap.methods.ring_models:mip", "the MIP, by HiGHS or Gurobi"),
         Method("ring/mip-path", "chipmap.methods.ring_models:mip_path", "the MIP restricted to the path rule"),
         Method("ring/cpsat", "chipmap.methods.ring_models:cpsat", "the CP-SAT model with station windows"),
