@@ -12,6 +12,7 @@ __version__ = "0.1.0"
 from chipmap.archive import Archive, load
 from chipmap.family import FAMILY_NAMES, Family, Formulation, Generator, Method, Model, Standing, family_of, get_family
 from chipmap.generate import generate
+from chipmap.oracle import Verdict
 from chipmap.reading import read, read_solution
 from chipmap.records import ChipmapError, ContradictionError, InputError, Record, SolverUnavailableError
 from chipmap.result import Bound, Infeasibility, Result, Termination, TraceEvent
@@ -44,6 +45,7 @@ __all__ = [
     "Stop",
     "Termination",
     "TraceEvent",
+    "Verdict",
     "Violation",
     "bound",
     "check",

@@ -18,16 +18,17 @@ ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "chipmap"
 MODULES = sorted(PACKAGE.rglob("*.py"))
 
-CORE = ("records", "result", "run", "family")
+CORE = ("records", "result", "run", "family", "oracle")
 #: Part of the package -> the parts that it may import, as prefixes of module names.
 MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "records": (),
     "result": ("records", "validation.certificate"),
-    "run": ("records", "result", "validation.certificate"),
+    "oracle": ("records",),
+    "run": ("records", "result", "oracle", "validation.certificate"),
     "family": ("records",),
     "families": ("family",),
     "instances": ("records", "instances"),
-    "validation": ("records", "result", "validation", "instances.graph", "instances.*.instance"),
+    "validation": ("records", "result", "oracle", "validation", "instances.graph", "instances.*.instance"),
     "formulations": ("records", "result", "family", "instances", "formulations"),
     "heuristics": ("records", "result", "run", "instances", "heuristics"),
     "learned": ("records", "result", "run", "instances", "heuristics", "learned"),
