@@ -25,6 +25,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "result": ("records", "validation.certificate"),
     "run": ("records", "result", "validation.certificate"),
     "family": ("records",),
+    "explanation": ("records", "result", "validation.certificate"),
     "families": ("family",),
     "instances": ("records", "instances"),
     "validation": ("records", "result", "validation", "instances.graph", "instances.*.instance"),
@@ -32,7 +33,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "heuristics": ("records", "result", "run", "instances", "heuristics"),
     "learned": ("records", "result", "run", "instances", "heuristics", "learned"),
     "solvers": ("records", "result", "family", "solvers"),
-    "methods": (*CORE, "instances", "formulations", "heuristics", "learned", "solvers", "methods"),
+    "methods": (*CORE, "explanation", "instances", "formulations", "heuristics", "learned", "solvers", "methods"),
 }
 
 #: Third-party library -> the files that may import it.
