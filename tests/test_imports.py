@@ -33,7 +33,17 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "heuristics": ("records", "result", "run", "instances", "heuristics"),
     "learned": ("records", "result", "run", "instances", "heuristics", "learned"),
     "solvers": ("records", "result", "family", "solvers"),
-    "methods": (*CORE, "explanation", "instances", "formulations", "heuristics", "learned", "solvers", "methods"),
+    "methods": (
+        *CORE,
+        "explanation",
+        "validation.certificate",
+        "instances",
+        "formulations",
+        "heuristics",
+        "learned",
+        "solvers",
+        "methods",
+    ),
 }
 
 #: Third-party library -> the files that may import it.

@@ -176,7 +176,7 @@ def _side(one: Side, family: Family) -> list[tuple[str, str]]:
     from chipmap.report.tables import number
 
     rows = [
-        ("checked", "valid" if one.feasible else f"refused: {len(one.violations)} violations"),
+        ("checked", "valid" if one.feasible else f"refused ({len(one.violations)})"),
         (f"objective {family.unit}", number(natural(one.objective, family.unit_per_tick))),
     ]
     rows += [

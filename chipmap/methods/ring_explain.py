@@ -174,11 +174,14 @@ class _Work:
         needs, trials = ring_lacks.needs(case, self.clock)
         said += needs
         relaxed = self.attempt([*ring_trials.relaxations(instance), *ring_trials.sites(instance)])
-        self.attempt([*trials, *ring_trials.splits(case, self.base), *ring_trials.clones(case, None)])
+        changed = self.attempt([*trials, *ring_trials.splits(case, self.base), *ring_trials.clones(case, None)])
+        stuck = [t for t in changed if t.trial.kind == "split" and t.study.status == "infeasible"]
+        more = [ring_lacks.with_chips(tried, self.clock) for tried in stuck]
+        self.attempt([trial for trial in more if trial is not None])
         for tried in relaxed:
             if tried.study.status == "infeasible":
                 what = tried.trial.what
-                said.append(statement("cost", f"{what[0].upper()}{what[1:]} there is still no mapping (proved)"))
+                said.append(statement("cost", f"{what} there is still no mapping (proved)"))
         return said
 
     def relaxed_only(self) -> None:

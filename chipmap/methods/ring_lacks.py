@@ -10,7 +10,7 @@ from chipmap.instances.ring.costs import RingProblem, loads, ring_problem
 from chipmap.instances.ring.instance import RingInstance, RingSolution
 from chipmap.instances.ring.precedence import flow_reachable, reachable
 from chipmap.methods.ring_reasons import fullest, statement
-from chipmap.methods.ring_study import Case, Clock, Trial
+from chipmap.methods.ring_study import Case, Clock, Trial, Tried
 from chipmap.methods.ring_trials import chip_trial, sram_trial
 from chipmap.methods.ring_words import listed, name, plural, size
 from chipmap.run import Stop
@@ -94,6 +94,21 @@ def needs(case: Case, clock: Clock) -> tuple[list[Statement], list[Trial]]:
     elif enough is False:
         said.append(statement("least", "With this SRAM no number of chips does (proved)", "C4"))
     return said, trials
+
+
+def with_chips(tried: Tried, clock: Clock) -> Trial | None:
+    """The fewest chips with which a changed instance, still without a mapping, has one; None if none are found."""
+    case = Case(tried.study.instance)
+    if case.programs is None or case.ideals is None:
+        return None
+    try:
+        enough = least_chips(case.programs, case.ideals, clock.within(0.2))
+    except Stop:
+        return None
+    if not isinstance(enough, tuple):
+        return None
+    more = _started(chip_trial(case.instance, enough[0]), case.lift(enough[1]))
+    return Trial(f"{tried.trial.kind} and chips", f"{tried.trial.what}, {more.what}", more.make, start=more.start)
 
 
 def _least(case: Case, needed: int, chips: tuple[int, ...]) -> Iterator[Statement]:

@@ -21,8 +21,8 @@ SHOWN = 2
 
 
 def statement(topic: str, message: str, label: str = "", **figures: Any) -> Statement:
-    """A statement; the message gets its full stop here."""
-    return Statement(topic=topic, label=label, message=f"{message}.", figures=figures)
+    """A statement; the message gets its capital and its full stop here."""
+    return Statement(topic=topic, label=label, message=f"{message[:1].upper()}{message[1:]}.", figures=figures)
 
 
 def verdict(base: Study) -> Statement:
@@ -211,22 +211,19 @@ def costs(base: Study, relaxed: list[Tried]) -> Iterator[Statement]:
         if tried.trial.kind == "balance":
             if study.proved:
                 words = "even with all of that away" if saved == 0 else "from whole operations in their order alone"
-                yield statement(
-                    "cost", f"{what[0].upper()}{what[1:]} the period is {us(study.objective)} ({words})", **figures
-                )
+                yield statement("cost", f"{what} the period is {us(study.objective)} ({words})", **figures)
         elif saved > 0:
             standing = "proved to be its least" if study.proved else "best found"
             yield statement(
                 "cost",
-                f"{what[0].upper()}{what[1:]} the period is {us(study.objective)} ({standing}), "
-                f"{share(saved, base.objective)} less",
+                f"{what} the period is {us(study.objective)} ({standing}), {share(saved, base.objective)} less",
                 **figures,
             )
             yield from _blocked(base, tried)
         elif study.proved and base.proved:
             nothing.append(what)
         else:
-            yield statement("cost", f"{what[0].upper()}{what[1:]} nothing better was found", **figures)
+            yield statement("cost", f"{what} nothing better was found", **figures)
     if nothing:
         each = ", each" if len(nothing) > 1 else ""
         yield statement("cost", f"Nothing is gained {' or '.join(nothing)} (proved{each})", changes=nothing)
