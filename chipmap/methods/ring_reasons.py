@@ -263,10 +263,13 @@ def enough(case: Case, base: Study, clock: Clock) -> tuple[int, int]:
 
 
 def unused(case: Case, base: Study, least: tuple[int, int], doubled: Tried | None) -> Iterator[Statement]:
-    """Why chips stay unused: how many do for the period (``least``), and what stops it from falling with more."""
+    """Why chips stay unused: how many do for the period (``least``), and what stops it from falling with more.
+
+    Silent without C2: there the chips in use need not be the first ones.
+    """
     count, period = base.instance.package.chips, base.objective
     low, high = least
-    if period is None or high == count:
+    if period is None or high == count or not case.problem.has("C2"):
         return
     words = f"{plural(high, 'chip')} {'does' if high == 1 else 'do'} for this period"
     words += " and fewer don't (proved)" if low == high else ""

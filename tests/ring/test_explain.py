@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from chipmap.validation.brute_force import brute_force
 from chipmap.validation.ring import check
 from chipmap.validation.ring_candidates import count
 from chipmap.validation.ring_facts import facts
+from tests.ring.random_instances import tiny_instance
 
 OPTIONS = SolveOptions(time_limit=120.0)
 TINY = ["chain", "diamond", "skip", "links", "memory", "pinned", "infeasible"]
@@ -43,7 +45,8 @@ def change(found: Explanation, what: str) -> Change:
 
 @pytest.mark.parametrize("name", TINY)
 def test_every_change_of_the_tiny_instances_by_brute_force(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    instance, tried = read(f"tiny-{name}"), []
+    instance = read(f"tiny-{name}")
+    tried: list[Tried | None] = []
 
     def keep(*arguments: Any) -> Tried | None:
         done = attempt(*arguments)
@@ -67,6 +70,26 @@ def test_every_change_of_the_tiny_instances_by_brute_force(name: str, monkeypatc
             assert shown.gain == pytest.approx((best - optimum) / best)
         else:
             assert shown.gain is None
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3, 4, 8, 9, 11, 13, 16, 18, 22, 24])
+def test_random_instances_of_every_mode(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    instance = tiny_instance(random.Random(seed))
+    tried: list[Tried | None] = []
+    attempt = ring_explain.attempt
+    monkeypatch.setattr(ring_explain, "attempt", lambda *some: tried.append(attempt(*some)) or tried[-1])
+    found = chipmap.explain(instance, options=OPTIONS)
+    assert found.objective == brute_force(instance, check)[0]
+    for one in tried:
+        if one is not None and count(one.study.instance) <= 5_000:
+            assert one.study.status in ("optimal", "infeasible")
+            assert one.study.objective == brute_force(one.study.instance, check)[0], one.trial.what
+    for statement in told(found, "unused"):
+        low, high = statement.figures["chips_proved_needed"], statement.figures["chips_enough"]
+        for chips in range(max(1, low - 1), high + 1):
+            package = instance.package.replace(chips=chips)
+            optimum = brute_force(instance.replace(package=package), check)[0]
+            assert (optimum == found.objective) == (chips >= high) or low <= chips < high
 
 
 @pytest.mark.parametrize("name", ["tiny-skip", "tiny-memory", "tiny-links", "random-12"])
