@@ -135,7 +135,10 @@ def _row(change: Change, family: Family) -> tuple[str, ...]:
     gain = "" if change.gain is None else f"{100 * change.gain:+.1f}%"
     period = f"{number(natural(change.objective, family.unit_per_tick))} {family.unit}"
     used = f"{change.figures.get('chips_used', '')} of {change.figures.get('chips', '')}"
-    return change.what, period, gain, used, change.standing, change.setting
+    standing: str = change.standing
+    if standing == "best found" and change.bound is not None:
+        standing += f" (>= {number(natural(change.bound, family.unit_per_tick))})"
+    return change.what, period, gain, used, standing, change.setting
 
 
 def _difference(found: Difference, family: Family) -> str:

@@ -15,7 +15,7 @@ from chipmap.instances.ring.instance import RingInstance, RingSolution
 from chipmap.methods import ring_lacks, ring_reasons, ring_trials
 from chipmap.methods.ring_difference import difference, placed, side
 from chipmap.methods.ring_reasons import statement
-from chipmap.methods.ring_study import Case, Clock, Study, Trial, Tried, attempt, study
+from chipmap.methods.ring_study import LEAST_SECONDS, Case, Clock, Study, Trial, Tried, attempt, study
 from chipmap.methods.ring_words import TICKS_PER_US, plural, share, us
 from chipmap.run import SolveOptions
 
@@ -102,6 +102,21 @@ class _Work:
         self.tried += done
         return done
 
+    def again(self, tried: list[Tried]) -> list[Tried]:
+        """``tried`` with those that are still open solved once more, from what they have, within the time left over."""
+        still = [t for t in tried if not t.study.proved and t.study.status != "infeasible"]
+        better = {}
+        for i, one in enumerate(still):
+            if self.clock.left <= 2 * LEAST_SECONDS:
+                break
+            self.say(f"{one.trial.what}, once more")
+            starts = [one.study.solution] if one.study.solution is not None else []
+            found = attempt(one.trial, self.options, self.clock.left / (len(still) - i), starts)
+            if found is not None and (found.study.bound or 0) >= (one.study.bound or 0):
+                better[id(one)] = found
+        self.tried = [better.get(id(one), one) for one in self.tried]
+        return [better.get(id(one), one) for one in tried]
+
     def ranked(self) -> Iterator[Change]:
         """The changes, those with the least period first, then the unknown ones, then those without a mapping."""
         order = {"proved": 0, "best found": 0, "unknown": 1, "infeasible": 2}
@@ -144,6 +159,7 @@ class _Work:
         alone = base.objective == largest(case.problem)  # then nothing but splitting that operation can help
         clones = [] if alone else ring_trials.clones(case, base.objective)
         later = self.attempt([*ring_trials.splits(case, base), *clones, *ring_trials.chips(instance, least[1])])
+        later = self.again(later)
         twice = [
             t for t in later if t.trial.kind == "chips" and t.study.instance.package.chips > instance.package.chips
         ]

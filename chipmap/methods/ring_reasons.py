@@ -226,7 +226,8 @@ def costs(base: Study, relaxed: list[Tried]) -> Iterator[Statement]:
             yield statement("cost", f"{what} nothing better was found", **figures)
     if nothing:
         each = ", each" if len(nothing) > 1 else ""
-        yield statement("cost", f"Nothing is gained {' or '.join(nothing)} (proved{each})", changes=nothing)
+        words = " or ".join([", ".join(nothing[:-1]), nothing[-1]] if len(nothing) > 1 else nothing)
+        yield statement("cost", f"Nothing is gained {words} (proved{each})", changes=nothing)
 
 
 def _blocked(base: Study, tried: Tried) -> Iterator[Statement]:
