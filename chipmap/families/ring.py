@@ -68,4 +68,5 @@ FAMILY = Family(
     plot="chipmap.report.plots_ring:plot",
     describe="chipmap.instances.ring.describe:describe",
     files="chipmap.instances.ring.describe:files",
+    explain="chipmap.methods.ring_explain:explain",
 )
