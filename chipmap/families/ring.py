@@ -32,6 +32,7 @@ FAMILY = Family(
         Method("ring/n1", "chipmap.methods.ring:n1", "exact program over ideals, necessary part of C3 (a bound)"),
         Method("ring/path", "chipmap.methods.ring:path", "exact program over ideals, sufficient part of C3"),
         Method("ring/exact", "chipmap.methods.ring:exact", "exact program over ideals, C3 in full: the optimum"),
+        Method("ring/stations", "chipmap.methods.ring_wide:stations", "search chip by chip for wide graphs"),
         Method("ring/bounds", "chipmap.methods.ring:bounds", "every lower bound that applies, no solution"),
         Method("ring/mip", "chipmap.methods.ring_models:mip", "the MIP, by HiGHS or Gurobi"),
         Method("ring/mip-path", "chipmap.methods.ring_models:mip_path", "the MIP restricted to the path rule"),

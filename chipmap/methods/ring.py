@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 #: Ideals that the programs list before they give a graph up as too wide.
 IDEAL_LIMIT = 200_000
+#: States that the exact program may have before the station search gets its turn.
+FEW_STATES = 50_000
 #: Topological orders that are sliced for a first incumbent, and for each of the rounds on wide graphs.
 ORDERS = 16
 
@@ -164,7 +166,7 @@ def bounds(instance: RingInstance, run: Run) -> Termination:
 
 
 def auto(instance: RingInstance, run: Run) -> Termination:
-    """The best chain: greedy, slicing, then programs n1, path and exact over all ideals; CP-SAT where these stop.
+    """The best chain: greedy, slicing, programs n1, path and exact over all ideals, station search; then CP-SAT.
 
     Stops as soon as the gap is closed.
     """
@@ -173,6 +175,7 @@ def auto(instance: RingInstance, run: Run) -> Termination:
 
 def _auto(instance: RingInstance, run: Run) -> None:
     from chipmap.heuristics.ring.ideals import TooManyIdealsError
+    from chipmap.methods.ring_wide import search
 
     if run.best is None:
         greedy(instance, run)
@@ -185,6 +188,7 @@ def _auto(instance: RingInstance, run: Run) -> None:
         _ = state.ideals
     except (TooManyIdealsError, InputError) as error:
         run.notes.append(f"no program over all ideals: {getattr(error, 'what', error)}")
+        search(state)
         _by_solver(instance, state)
         return
     upper = run.upper
@@ -194,6 +198,9 @@ def _auto(instance: RingInstance, run: Run) -> None:
     run.checkpoint()
     state.found(state.programs.solve("path", state.ideals, state.below, run.checkpoint), "program path")
     run.checkpoint()
+    _exact(state, FEW_STATES)
+    run.checkpoint()
+    search(state)
     _exact(state)
     run.checkpoint()
     _by_solver(instance, state)
@@ -247,7 +254,7 @@ def _program(state: Work, rule: Rule) -> None:
         state.proved(result, None, f"program {rule}")
 
 
-def _exact(state: Work) -> None:
+def _exact(state: Work, state_limit: int = 1_000_000) -> None:
     """The exact program at growing limits: from the bound upwards, so that few pairs of ideals are looked at."""
     from chipmap.heuristics.ring.triangle import TooManyStatesError, solve_exact
 
@@ -258,7 +265,7 @@ def _exact(state: Work) -> None:
         return
     try:
         for upper in _limits(run.lower.value if run.lower else 0, state.below, state.problem):
-            result = solve_exact(state.programs, state.ideals, upper, run.checkpoint)
+            result = solve_exact(state.programs, state.ideals, upper, run.checkpoint, state_limit)
             state.found(result, "exact program")
             if result.value is not None:
                 run.bound(result.value, "exact program")

@@ -56,6 +56,7 @@ class StationSearch:
         self.ticks = problem.ticks[list(graph.operation)]
         self.producers = to_words(graph.producers, n)
         self.readers = to_words(graph.readers, n)
+        self.ancestors = to_words(graph.ancestors, n)
         self.descendants = to_words(graph.descendants, n)
         charged = problem.storages if problem.cost_mode != "sum" else ()
         charged = tuple(s for s in charged if s.ticks > 0)
@@ -146,6 +147,7 @@ class StationSearch:
             self.ticks,
             self.producers,
             self.readers,
+            self.ancestors,
             self.descendants,
             self.storage_producer,
             self.storage_readers,

@@ -136,6 +136,67 @@ def dead(pattern: Any, width: int, ideal: Any, readers: Any, descendants: Any) -
 
 
 @njit(cache=True)
+def together(
+    sent: Any, members: Any, ideal: Any, limit: int, ticks: Any, readers: Any, ancestors: Any, descendants: Any
+) -> int:
+    """The most work that some chip gets because of the chip that holds the open operations ``members``; -1: > limit.
+
+    If y and x outside the ideal both read from chip a and x comes after y, they share a chip with all between them:
+    otherwise a path leads from a by y's chip to x's, beside the edge that C3 then forbids. ``sent`` [w] is room.
+    """
+    width = len(ideal)
+    sent[:] = 0
+    for w in range(width):
+        word = members[w]
+        u = w * 64
+        while word != 0:
+            if word & ONE:
+                for x in range(width):
+                    sent[x] |= readers[u, x] & ~ideal[x]
+            word >>= ONE
+            u += 1
+    most = 0
+    below = np.empty(width, dtype=np.uint64)
+    for w in range(width):
+        word = sent[w]
+        x = w * 64 - 1
+        while word != 0:
+            x += 1
+            here = word & ONE
+            word >>= ONE
+            if not here:
+                continue
+            below[:] = 0
+            some = False
+            for a in range(width):
+                early = sent[a] & ancestors[x, a]
+                y = a * 64
+                while early != 0:
+                    if early & ONE:
+                        some = True
+                        below[y >> 6] |= ONE << np.uint64(y & 63)
+                        for b in range(width):
+                            below[b] |= descendants[y, b]
+                    early >>= ONE
+                    y += 1
+            if not some:
+                continue
+            work = ticks[x]
+            for a in range(width):
+                between = below[a] & ancestors[x, a] & ~ideal[a]
+                z = a * 64
+                while between != 0:
+                    if between & ONE:
+                        work += ticks[z]
+                    between >>= ONE
+                    z += 1
+            if work > limit:
+                return -1
+            most = max(most, work)
+    return most
+
+
+@njit(cache=True)
 def _cut(ideal: Any, storage_producer: Any, storage_readers: Any, storage_ticks: Any) -> int:
     """Ticks of the storages made inside the ideal and read outside it."""
     cut = 0
@@ -191,6 +252,7 @@ def expand(
     ticks: Any,
     producers: Any,
     readers: Any,
+    ancestors: Any,
     descendants: Any,
     storage_producer: Any,
     storage_readers: Any,
@@ -248,6 +310,7 @@ def expand(
                 _insert(waiting[0], count, 0, v, rank)
     block_end = inside.copy()
     still_open = np.empty(width, dtype=np.uint64)
+    room = np.empty(width, dtype=np.uint64)
     raw = np.empty(2 + (MAX_GROUPS + 1) * (width + 1), dtype=np.uint64)
     row = np.empty(2 + width + (MAX_GROUPS + 1) * (width + 1), dtype=np.uint64)
     depth, visited = 0, 0
@@ -307,6 +370,9 @@ def expand(
             flags[CUT_SHORT] = 1
             continue
         if dead(raw, width, block_end, readers, descendants):
+            continue
+        debt = together(room, block_end & ~inside & still_open, block_end, limit, ticks, readers, ancestors, descendants)
+        if debt < 0:
             continue
         row[:width] = block_end
         canonical(raw, width, row[width:])
