@@ -171,9 +171,7 @@ class StationSearch:
         rank[order] = np.arange(self.graph.n)
         return rank
 
-    def _window(
-        self, within: Windows, chip: int
-    ) -> tuple[NDArray[np.bool_], NDArray[np.uint64], NDArray[np.uint64]]:
+    def _window(self, within: Windows, chip: int) -> tuple[NDArray[np.bool_], NDArray[np.uint64], NDArray[np.uint64]]:
         """The operations that may lie on ``chip`` or before, those that must, and these with all before them."""
         positions = list(self.graph.operation)
         must = closed = 0

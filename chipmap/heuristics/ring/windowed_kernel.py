@@ -136,64 +136,108 @@ def dead(pattern: Any, width: int, ideal: Any, readers: Any, descendants: Any) -
 
 
 @njit(cache=True)
-def together(
-    sent: Any, members: Any, ideal: Any, limit: int, ticks: Any, readers: Any, ancestors: Any, descendants: Any
-) -> int:
-    """The most work that some chip gets because of the chip that holds the open operations ``members``; -1: > limit.
-
-    If y and x outside the ideal both read from chip a and x comes after y, they share a chip with all between them:
-    otherwise a path leads from a by y's chip to x's, beside the edge that C3 then forbids. ``sent`` [w] is room.
-    """
-    width = len(ideal)
-    sent[:] = 0
-    for w in range(width):
-        word = members[w]
+def _spread(words: Any, table: Any, out: Any) -> None:
+    """Into ``out`` [w]: the union of the rows of ``table`` that the bits of ``words`` name."""
+    for w in range(len(words)):
+        word = words[w]
         u = w * 64
         while word != 0:
             if word & ONE:
-                for x in range(width):
-                    sent[x] |= readers[u, x] & ~ideal[x]
+                for x in range(len(out)):
+                    out[x] |= table[u, x]
             word >>= ONE
             u += 1
-    most = 0
-    below = np.empty(width, dtype=np.uint64)
-    for w in range(width):
-        word = sent[w]
-        x = w * 64 - 1
-        while word != 0:
+
+
+@njit(cache=True)
+def _merge(sets: Any, count: int, new: Any) -> int:
+    """Enter ``new`` into the disjoint ``sets``, one with all that it meets; returns how many there are then."""
+    x = 0
+    while x < count:
+        meets = False
+        for w in range(len(new)):
+            meets = meets or sets[x, w] & new[w] != 0
+        if meets:
+            new |= sets[x]
+            sets[x] = sets[count - 1]
+            count -= 1
+            x = 0
+        else:
             x += 1
-            here = word & ONE
-            word >>= ONE
-            if not here:
-                continue
-            below[:] = 0
-            some = False
-            for a in range(width):
-                early = sent[a] & ancestors[x, a]
-                y = a * 64
-                while early != 0:
-                    if early & ONE:
-                        some = True
-                        below[y >> 6] |= ONE << np.uint64(y & 63)
-                        for b in range(width):
-                            below[b] |= descendants[y, b]
-                    early >>= ONE
-                    y += 1
-            if not some:
-                continue
-            work = ticks[x]
-            for a in range(width):
-                between = below[a] & ancestors[x, a] & ~ideal[a]
-                z = a * 64
-                while between != 0:
-                    if between & ONE:
-                        work += ticks[z]
-                    between >>= ONE
-                    z += 1
-            if work > limit:
-                return -1
-            most = max(most, work)
-    return most
+    sets[count] = new
+    return count + 1
+
+
+@njit(cache=True)
+def together(
+    pattern: Any, ideal: Any, limit: int, ticks: Any, readers: Any, ancestors: Any, descendants: Any, sets: Any
+) -> bool:
+    """Whether what the open groups force onto one chip can be there: work <= ``limit``, and C3 for its senders.
+
+    If y and x outside the ideal both read from chip a and x comes after y, they share a chip with all between them:
+    otherwise a path leads from a by y's chip to x's, beside the edge that C3 then forbids. Sets that meet are one.
+    ``sets`` [n + 1, w] is room.
+    """
+    width = len(ideal)
+    groups = np.int64(pattern[0])
+    sent = np.zeros((groups, width), dtype=np.uint64)
+    below = np.empty(width, dtype=np.uint64)
+    above = np.empty(width, dtype=np.uint64)
+    count = 0
+    for g in range(groups):
+        _spread(pattern[1 + g * width : 1 + (g + 1) * width], readers, sent[g])
+        sent[g] &= ~ideal
+        below[:] = 0
+        _spread(sent[g], descendants, below)
+        below &= sent[g]  # readers with another before them
+        for w in range(width):
+            word = below[w]
+            x = w * 64
+            while word != 0:
+                if word & ONE:
+                    first = sent[g] & ancestors[x]
+                    new = first.copy()
+                    _spread(first, descendants, new)
+                    new &= ancestors[x] & ~ideal
+                    new[x >> 6] |= ONE << np.uint64(x & 63)
+                    count = _merge(sets, count, new)
+                word >>= ONE
+                x += 1
+    at = 0
+    while at < count:  # what lies between two of a set
+        below[:] = 0
+        above[:] = 0
+        _spread(sets[at], descendants, below)
+        _spread(sets[at], ancestors, above)
+        new = sets[at] | (below & above)
+        if (new == sets[at]).all():
+            at += 1
+        else:
+            sets[at] = sets[count - 1]
+            count = _merge(sets, count - 1, new)
+            at = 0
+    for at in range(count):
+        work = 0
+        for w in range(width):
+            word = sets[at, w]
+            z = w * 64
+            while word != 0:
+                if word & ONE:
+                    work += ticks[z]
+                word >>= ONE
+                z += 1
+        if work > limit:
+            return False
+        sending = ZERO
+        for g in range(groups):
+            for w in range(width):
+                if sent[g, w] & sets[at, w] != 0:
+                    sending |= ONE << np.uint64(g)
+                    break
+        for g in range(groups):
+            if (sending >> np.uint64(g)) & ONE and pattern[1 + groups * width + g] & sending != 0:
+                return False
+    return True
 
 
 @njit(cache=True)
@@ -310,7 +354,7 @@ def expand(
                 _insert(waiting[0], count, 0, v, rank)
     block_end = inside.copy()
     still_open = np.empty(width, dtype=np.uint64)
-    room = np.empty(width, dtype=np.uint64)
+    sets = np.empty((n + 1, width), dtype=np.uint64)
     raw = np.empty(2 + (MAX_GROUPS + 1) * (width + 1), dtype=np.uint64)
     row = np.empty(2 + width + (MAX_GROUPS + 1) * (width + 1), dtype=np.uint64)
     depth, visited = 0, 0
@@ -371,8 +415,7 @@ def expand(
             continue
         if dead(raw, width, block_end, readers, descendants):
             continue
-        debt = together(room, block_end & ~inside & still_open, block_end, limit, ticks, readers, ancestors, descendants)
-        if debt < 0:
+        if not together(raw, block_end, limit, ticks, readers, ancestors, descendants, sets):
             continue
         row[:width] = block_end
         canonical(raw, width, row[width:])
