@@ -87,14 +87,14 @@ class StationSearch:
         noise = np.random.default_rng(seed)
         for k in range(self.blocks):
             checkpoint()
-            early, must, before_must = self._window(within, k)
+            early, must = self._window(within, k)
             least = total - (self.blocks - k - 1) * target
             following = _Room(self.producers.shape[1])
             for s in range(len(level.done)):
                 if s % CHUNK == 0:
                     checkpoint()
                 while True:
-                    self._expand(level, s, following, target, least, nodes, rank, early, must, before_must)
+                    self._expand(level, s, following, target, least, nodes, rank, early, must)
                     if not following.flags[FULL]:
                         break
                     following.flags[FULL] = 0
@@ -130,7 +130,6 @@ class StationSearch:
         rank: NDArray[np.int64],
         early: NDArray[np.bool_],
         must: NDArray[np.uint64],
-        before_must: NDArray[np.uint64],
     ) -> None:
         expand(
             level.pool,
@@ -143,7 +142,6 @@ class StationSearch:
             rank,
             early,
             must,
-            before_must,
             self.ticks,
             self.producers,
             self.readers,
@@ -171,15 +169,13 @@ class StationSearch:
         rank[order] = np.arange(self.graph.n)
         return rank
 
-    def _window(self, within: Windows, chip: int) -> tuple[NDArray[np.bool_], NDArray[np.uint64], NDArray[np.uint64]]:
-        """The operations that may lie on ``chip`` or before, those that must, and these with all before them."""
+    def _window(self, within: Windows, chip: int) -> tuple[NDArray[np.bool_], NDArray[np.uint64]]:
+        """The operations that may lie on ``chip`` or before, and those that must."""
         positions = list(self.graph.operation)
-        must = closed = 0
+        must = 0
         for v in np.flatnonzero(within.hi[positions] <= chip).tolist():
             must |= 1 << v
-            closed |= self.graph.ancestors[v] | 1 << v
-        words = to_words([must, closed], self.graph.n)
-        return within.lo[positions] <= chip, words[0], words[1]
+        return within.lo[positions] <= chip, to_words([must], self.graph.n)[0]
 
     def _mapping(self, levels: list[_Level], state: int) -> tuple[int, ...]:
         chips = [-1] * self.problem.n

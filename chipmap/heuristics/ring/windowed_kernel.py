@@ -74,7 +74,7 @@ def enter(table: Any, at: Any, pool: Any, states: int) -> None:
 @njit(cache=True)
 def canonical(raw: Any, width: int, out: Any) -> None:
     """The pattern ``raw`` with its groups in order of their first operation, into ``out``."""
-    groups = np.int64(raw[0])
+    groups = int(np.int64(raw[0]))
     order = np.empty(MAX_GROUPS, dtype=np.int64)
     key = np.empty(MAX_GROUPS, dtype=np.int64)
     for g in range(groups):
@@ -111,7 +111,7 @@ def dead(pattern: Any, width: int, ideal: Any, readers: Any, descendants: Any) -
     Chip a reaches chip c, and an operation x outside the ideal reads from a and comes after an operation of c. The
     path from c to the chip b of x ends with an edge into b from a chip that a reaches, beside the edge (a, b).
     """
-    groups = np.int64(pattern[0])
+    groups = int(np.int64(pattern[0]))
     sent = np.zeros((groups, width), dtype=np.uint64)
     below = np.zeros((groups, width), dtype=np.uint64)
     for g in range(groups):
@@ -179,7 +179,7 @@ def together(
     ``sets`` [n + 1, w] is room.
     """
     width = len(ideal)
-    groups = np.int64(pattern[0])
+    groups = int(np.int64(pattern[0]))
     sent = np.zeros((groups, width), dtype=np.uint64)
     below = np.empty(width, dtype=np.uint64)
     above = np.empty(width, dtype=np.uint64)
@@ -255,10 +255,10 @@ def _cut(ideal: Any, storage_producer: Any, storage_readers: Any, storage_ticks:
 
 @njit(cache=True)
 def _closed(v: int, block_end: Any, readers: Any) -> bool:
+    rest = ZERO
     for w in range(len(block_end)):
-        if readers[v, w] & ~block_end[w] != 0:
-            return False
-    return True
+        rest |= readers[v, w] & ~block_end[w]
+    return bool(rest == 0)
 
 
 @njit(cache=True)
@@ -281,6 +281,61 @@ def _still_open(pool: Any, at: int, groups: int, inside: Any, block_end: Any, re
 
 
 @njit(cache=True)
+def _close(
+    pending: Any,
+    inside: Any,
+    early: Any,
+    limit: int,
+    total: int,
+    sending: Any,
+    block: Any,
+    below: Any,
+    ticks: Any,
+    producers: Any,
+    descendants: Any,
+    sends: Any,
+    against: Any,
+    sent: Any,
+    reach: Any,
+) -> Any:
+    """Enter ``pending`` into ``block`` with all that must then be there; (work, senders), work -1 if that can't be.
+
+    All before an operation comes too. If group a sends to the block or reaches a sender, the readers of a that come
+    after something of the block (``below``) must be in it: else C3 breaks at their chip.
+    """
+    width = len(inside)
+    while True:
+        for w in range(width):
+            while pending[w] != 0:
+                word = pending[w] & (~pending[w] + ONE)
+                pending[w] ^= word
+                if block[w] & word != 0:
+                    continue
+                block[w] |= word
+                z = w * 64
+                while word > ONE:
+                    word >>= ONE
+                    z += 1
+                total += ticks[z]
+                if not early[z] or total > limit or against[z] & (sending | sends[z]) != 0:
+                    return -1, sending
+                sending |= sends[z]
+                for x in range(width):
+                    below[x] |= descendants[z, x]
+                    # what comes before z in words already passed waits for the next round
+                    pending[x] |= producers[z, x] & ~inside[x] & ~block[x]
+        more = False
+        for g in range(len(reach)):
+            if (sending >> np.uint64(g)) & ONE or reach[g] & sending != 0:
+                for w in range(width):
+                    pending[w] |= sent[g, w] & below[w] & ~block[w]
+        for w in range(width):
+            more = more or pending[w] != 0
+        if not more:
+            return total, sending
+
+
+@njit(cache=True)
 def expand(
     pool: Any,
     start: int,
@@ -292,7 +347,6 @@ def expand(
     rank: Any,
     early: Any,
     must: Any,
-    before_must: Any,
     ticks: Any,
     producers: Any,
     readers: Any,
@@ -312,13 +366,13 @@ def expand(
     """Enter the states that follow the one at ``pool[start:]`` by one block into the next level; returns the nodes.
 
     Blocks have work <= ``limit``; with the ideal's work ``done`` they reach ``least``; their operations are those
-    with ``early`` (window begun), all ``must`` among them. Depth first in order of ``rank``; each ideal once: what a
+    with ``early`` (window begun), all ``must`` among them, and what :func:`_close` adds. Depth first in order of ``rank``; each ideal once: what a
     branch passes over stays out. At most ``nodes`` of them, else ``flags[CUT_SHORT]``.
     """
     n, width = producers.shape
     inside = pool[start : start + width].copy()
     pattern_at = start + width
-    groups = np.int64(pool[pattern_at])
+    groups = int(np.int64(pool[pattern_at]))
     senders = np.empty((MAX_GROUPS, width), dtype=np.uint64)
     _senders(pool, pattern_at, groups, width, readers, senders)
     sends = np.zeros(n, dtype=np.uint64)
@@ -339,6 +393,33 @@ def expand(
     position = np.zeros(n + 1, dtype=np.int64)
     sending = np.zeros(n + 1, dtype=np.uint64)
     work = np.zeros(n + 1, dtype=np.int64)
+    total = np.zeros(n + 1, dtype=np.int64)
+    block = np.zeros((n + 1, width), dtype=np.uint64)
+    below = np.zeros((n + 1, width), dtype=np.uint64)
+    pending = must & ~inside
+    reach = pool[reach_at : reach_at + groups].copy()
+    sent = senders[:groups].copy()
+    for g in range(groups):
+        sent[g] &= ~inside
+    total[0], sending[0] = _close(
+        pending,
+        inside,
+        early,
+        limit,
+        0,
+        ZERO,
+        block[0],
+        below[0],
+        ticks,
+        producers,
+        descendants,
+        sends,
+        against,
+        sent,
+        reach,
+    )
+    if total[0] < 0:
+        return 0
     chosen = np.empty(n + 1, dtype=np.int64)
     linked = False
     for s in range(len(storage_ticks)):
@@ -364,14 +445,35 @@ def expand(
             if depth >= 0:
                 v = chosen[depth]
                 _release(v, block_end, readers, missing)
-                position[depth] = position[depth] + 1 if not _has(before_must, v) else count[depth]
+                position[depth] = position[depth] + 1 if not _has(block[depth], v) else count[depth]
             continue
         v = waiting[depth, position[depth]]
-        fits = early[v] and work[depth] + ticks[v] <= limit and against[v] & sending[depth] == 0
-        fits = fits and against[v] & sends[v] == 0
-        if not fits:
-            position[depth] = position[depth] + 1 if not _has(before_must, v) else count[depth]
-            continue
+        deeper = depth + 1
+        block[deeper], below[deeper] = block[depth], below[depth]
+        total[deeper], sending[deeper] = total[depth], sending[depth]
+        if not _has(block[depth], v):
+            pending[:] = 0
+            pending[v >> 6] = ONE << np.uint64(v & 63)
+            total[deeper], sending[deeper] = _close(
+                pending,
+                inside,
+                early,
+                limit,
+                total[depth],
+                sending[depth],
+                block[deeper],
+                below[deeper],
+                ticks,
+                producers,
+                descendants,
+                sends,
+                against,
+                sent,
+                reach,
+            )
+            if total[deeper] < 0:
+                position[depth] += 1
+                continue
         visited += 1
         if visited > nodes:
             flags[CUT_SHORT] = 1
@@ -379,7 +481,6 @@ def expand(
         chosen[depth] = v
         block_end[v >> 6] |= ONE << np.uint64(v & 63)
         work[depth + 1] = work[depth] + ticks[v]
-        sending[depth + 1] = sending[depth] | sends[v]
         count[depth + 1], position[depth + 1] = 0, 0
         for p in range(position[depth] + 1, count[depth]):
             waiting[depth + 1, p - position[depth] - 1] = waiting[depth, p]
@@ -399,7 +500,7 @@ def expand(
             continue
         whole = True
         for w in range(width):
-            if must[w] & ~block_end[w] != 0:
+            if block[depth, w] & ~block_end[w] != 0:
                 whole = False
                 break
         if not whole:
