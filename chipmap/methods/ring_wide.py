@@ -17,8 +17,13 @@ if TYPE_CHECKING:
     from chipmap.methods.ring import Work
 
 SOURCE = "station search"
-#: States kept per level, ideals tried per state and orders of each round.
-ROUNDS = ((100, 300, 2), (300, 1000, 3), (1000, 2000, 3))
+#: States kept per level, ideals tried per state and orders (0 depth first, 1 by number, 2 breadth first, then random)
+#: of each round.
+ROUNDS = ((100, 300, (2, 0, 3)), (100, 2000, (1, 2, 3)), (1000, 2000, (3, 4, 0)))
+#: The next target lies at this share of the way from the last one missed to the incumbent.
+SHARE = 0.3
+#: Orders from this number on are random.
+RANDOM = 3
 #: Bisection ends when the targets left span less than this share of the incumbent.
 PRECISION = 0.002
 
@@ -38,7 +43,7 @@ def stations(instance: RingInstance, run: Run) -> Termination:
     return _guard(run, work)
 
 
-def search(state: Work, rounds: tuple[tuple[int, int, int], ...] = ROUNDS) -> None:
+def search(state: Work, rounds: tuple[tuple[int, int, tuple[int, ...]], ...] = ROUNDS) -> None:
     """All rounds on the problem of ``state``; a note where the search doesn't apply. Stops the run when it is done."""
     from chipmap.heuristics.ring.windowed import StationSearch
 
@@ -50,9 +55,9 @@ def search(state: Work, rounds: tuple[tuple[int, int, int], ...] = ROUNDS) -> No
     except ValueError as error:
         run.notes.append(f"no station search: {error}")
         return
-    for number, (width, nodes, orders) in enumerate(rounds):
-        seeds = range(run.options.seed + number * 10, run.options.seed + number * 10 + orders)
-        _round(state, stations, width, nodes, [seed if number else seed - run.options.seed for seed in seeds])
+    for width, nodes, orders in rounds:
+        seeds = [order if order < RANDOM else order + run.options.seed for order in orders]
+        _round(state, stations, width, nodes, seeds)
         run.checkpoint()
 
 
@@ -70,7 +75,7 @@ def _round(state: Work, stations: StationSearch, width: int, nodes: int, seeds: 
             high = run.upper
     while high is not None and high - low > PRECISION * high:
         run.checkpoint()
-        middle = (low + high) // 2
+        middle = low + int(SHARE * (high - low))
         if _decide(state, stations, middle, width, nodes, seeds):
             high = min(run.upper or middle, middle)
         else:
