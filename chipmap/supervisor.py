@@ -276,7 +276,10 @@ class _Watch:
 
 
 def _environment() -> dict[str, str]:
-    """This process's environment, with the folder of this very package first on the child's path."""
+    """This process's environment, with the folder of this very package first on the child's path.
+
+    The arrays here are small: threads of the linear-algebra library would only fight with the solver's for the cores.
+    """
     package = str(Path(__file__).resolve().parent.parent)
     paths = [package, *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))]
-    return {**os.environ, "PYTHONPATH": os.pathsep.join(dict.fromkeys(paths))}
+    return {"OPENBLAS_NUM_THREADS": "1", **os.environ, "PYTHONPATH": os.pathsep.join(dict.fromkeys(paths))}

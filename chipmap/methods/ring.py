@@ -140,6 +140,7 @@ def exact(instance: RingInstance, run: Run) -> Termination:
 
     def work() -> None:
         state = Work(instance, run)
+        _simple_bounds(state)
         _slice(state, run.options.seed)
         _exact(state)
 
@@ -158,7 +159,7 @@ def bounds(instance: RingInstance, run: Run) -> Termination:
         try:
             for rule in ("free", "n1"):
                 run.checkpoint()
-                state.proved(state.programs.solve(rule, state.ideals), None, f"program {rule}")
+                state.proved(state.programs.solve(rule, state.ideals, None, run.checkpoint), None, f"program {rule}")
         except (TooManyIdealsError, InputError) as error:
             run.notes.append(f"no program over ideals: {getattr(error, 'what', error)}")
 
@@ -207,8 +208,8 @@ def _auto(instance: RingInstance, run: Run) -> None:
 
 
 def _by_solver(instance: RingInstance, state: Work) -> None:
-    """Wide graphs, and problems the programs don't cover: slicing of more orders, then CP-SAT with windows."""
-    from chipmap.methods.ring_models import cpsat
+    """Wide graphs, and problems the programs don't cover: slicing of more orders, then CP-SAT (or the solver named)."""
+    from chipmap.methods.ring_models import cpsat, mip
 
     run = state.run
     if state.sliced:
@@ -217,7 +218,8 @@ def _by_solver(instance: RingInstance, state: Work) -> None:
             run.checkpoint()
             _slice(state, run.options.seed + round_number)
     run.checkpoint()
-    cpsat(instance, run)
+    by_model = mip if run.options.solver in ("highs", "gurobi") else cpsat
+    by_model(instance, run)
 
 
 def _simple_bounds(state: Work) -> None:
@@ -255,10 +257,16 @@ def _program(state: Work, rule: Rule) -> None:
 
 
 def _exact(state: Work, state_limit: int = 1_000_000) -> None:
-    """The exact program at growing limits: from the bound upwards, so that few pairs of ideals are looked at."""
+    """The exact program at growing limits: from the bound upwards, so that few pairs of ideals are looked at.
+
+    Without C3 the program ``free`` is exact.
+    """
     from chipmap.heuristics.ring.triangle import TooManyStatesError, solve_exact
 
     run = state.run
+    if not state.problem.has("C3"):
+        _program(state, "free")
+        return
     pinned = any(chips is not None for chips in state.problem.allowed)
     if pinned and not state.problem.has("C2"):
         run.notes.append("no exact program: pins without C2 may leave chips empty")

@@ -19,7 +19,7 @@ def reasons(instance: RingInstance, seconds: float) -> list[Infeasibility]:
     if shut:
         return [_shut(problem, v) for v in shut]
     if problem.has("C4") and _floor(problem) > problem.sram_bytes:
-        return [memory(problem, _floor(problem), None)]
+        return [memory(problem, 0, None)]
     limit = min(EXPLAIN_SECONDS, max(1.0, seconds))
     clash = sorted({label[:2].upper() for label in _clashing(instance, limit)}) or ["C0", *instance.constraints]
     if "C4" in clash:
@@ -53,8 +53,12 @@ def _floor(problem: RingProblem) -> int:
 
 
 def memory(problem: RingProblem, demand: int, reached: int | None) -> Infeasibility:
-    """C4 is to blame: some chip needs at least ``demand`` bytes; ``reached`` are known to do (None: not known)."""
+    """C4 is to blame: some chip needs at least ``demand`` bytes (or more, for weights alone).
+
+    ``reached`` bytes are known to do (None: not known).
+    """
     instance, limit = problem.instance, problem.sram_bytes
+    demand = max(demand, _floor(problem))
     total, chips = int(problem.weight_bytes.sum()), problem.chips
     heaviest = int(problem.weight_bytes.argmax())
     remedies = [] if reached is None else [f"{reached:,} bytes do: --set package.sram_bytes={reached}"]

@@ -6,7 +6,7 @@ lossless contraction and start from the run's best solution, if it has one.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, Literal
 
 from chipmap.family import Model
@@ -23,10 +23,11 @@ from chipmap.solvers.outcome import Outcome, SolveRequest, ValueOf
 WORK_PER_SECOND = {"cpsat": 0.5, "gurobi": 0.5, "highs": 20.0}
 #: Seconds of the first decision problem; doubled whenever a round of them has decided nothing.
 FIRST_SLICE = 2.0
-#: Where between bound and incumbent the decision problems of a round ask for a solution.
-SHARES = (0.5, 0.1, 0.9)
-#: Without an incumbent, the first targets are the bound and these multiples of it.
-CLIMB = (1.0, 1.002, 1.01, 1.03, 1.1, 1.2, 1.5, 2.0, 4.0)
+#: Where between bound and incumbent (without one: twice the bound) the decision problems of a round ask. The bound is
+#: often the optimum, and the nearer the target is to it, the narrower are the windows.
+SHARES = (0.0, 0.01, 0.05, 0.2, 0.6)
+#: Relative precision of the bound by windows.
+WINDOW_PRECISION = 1e-6
 
 
 def mip(instance: RingInstance, run: Run) -> Termination:
@@ -203,29 +204,50 @@ class _Search:
         self.contraction, self.run = contraction, run
         self.problem = ring_problem(contraction.instance)
         self.task = _Task(run, contraction.lift, "cpsat")
+        self.asked: dict[int, float] = {}
         self.worst = self.problem.total_ticks + 2 * sum(storage.ticks for storage in self.problem.storages)
 
     def go(self) -> None:
         """Until the gap is closed, infeasibility is proved, or the run stops."""
-        longest = int(self.problem.ticks.max(initial=0))
-        self.run.bound(max(-(-self.problem.total_ticks // self.problem.chips), longest), "average and longest")
+        self._bounds()
         seconds = FIRST_SLICE
-        self.run.checkpoint()
-        if self.run.best is None:
-            self._climb(seconds)
         while True:
             self.run.checkpoint()
             before = self._state()
-            if self.run.best is None:
+            self._round(seconds)
+            if self.run.best is None or self._state() == before:
                 self._whole(seconds)
-            else:
-                for share in SHARES:
-                    self._ask(self._between(share), seconds)
-                    self.run.checkpoint()
-                if self._state() == before:
-                    self._whole(seconds)
             if self._state() == before:
                 seconds *= 2
+
+    def _bounds(self) -> None:
+        """The average, the longest operation, and the least target that leaves windows (none: infeasible)."""
+        run, problem = self.run, self.problem
+        longest = int(problem.ticks.max(initial=0))
+        run.bound(max(-(-problem.total_ticks // problem.chips), longest), "average and longest")
+        run.checkpoint()
+        high = run.upper if run.upper is not None else self.worst
+        if run.best is None and windows(problem, self.worst) is None:
+            self._infeasible()
+        else:
+            run.bound(least_target(problem, self._lower(), high, run.checkpoint, WINDOW_PRECISION), "station windows")
+
+    def _infeasible(self) -> None:
+        from chipmap.methods.ring_clash import reasons
+
+        self.run.infeasible(*reasons(self.contraction.instance, self.run.remaining))
+
+    def _round(self, seconds: float) -> None:
+        """Decision problems from the bound upwards, until one has a solution; none is asked twice for as long."""
+        before = self.run.upper
+        for share in SHARES:
+            target = self._between(share)
+            if self.asked.get(target, 0.0) < seconds:
+                self.asked[target] = seconds
+                self._ask(target, seconds)
+                self.run.checkpoint()
+            if self.run.upper != before:
+                return
 
     def _state(self) -> tuple[int | None, int]:
         return self.run.upper, self._lower()
@@ -239,23 +261,8 @@ class _Search:
         return self.run.lower.value if self.run.lower is not None else 0
 
     def _between(self, share: float) -> int:
-        assert self.run.upper is not None
-        return self._lower() + int(share * (self.run.upper - 1 - self._lower()))
-
-    def _climb(self, seconds: float) -> None:
-        """The least target that leaves windows is a bound; from there upwards, until a target has a solution."""
-        run = self.run
-        if windows(self.problem, self.worst) is None:
-            from chipmap.methods.ring_clash import reasons
-
-            run.infeasible(*reasons(self.contraction.instance, run.remaining))
-            return
-        least = least_target(self.problem, self._lower(), self.worst, run.checkpoint, precision=1e-4)
-        run.bound(least, "station windows")
-        for target in _targets(self._lower(), self.worst):
-            if run.best is None and target >= self._lower():
-                self._ask(target, seconds)
-                run.checkpoint()
+        high = min(self.worst, 2 * self._lower()) if self.run.upper is None else self.run.upper - 1
+        return self._lower() + int(share * (high - self._lower()))
 
     def _ask(self, target: int, seconds: float) -> None:
         """Whether a solution with objective <= ``target`` exists: a bound or a new incumbent, or neither in time."""
@@ -271,13 +278,12 @@ class _Search:
     def _whole(self, seconds: float) -> None:
         """The whole problem, within the windows of the incumbent's value and from it."""
         from chipmap.formulations.ring.cpsat import RingCpChoices, build
-        from chipmap.methods.ring_clash import reasons
 
         run, instance = self.run, self.contraction.instance
         if run.best is None:
             outcome = self.task.solve(build(instance), seconds=seconds)
             if outcome.termination.reason == "infeasible":
-                run.infeasible(*reasons(instance, run.remaining))
+                self._infeasible()
             return
         upper = run.best.objective
         within = windows(self.problem, upper)
@@ -286,15 +292,6 @@ class _Search:
             return
         model = build(instance, RingCpChoices(windows=within.pairs(), upper=upper))
         self.task.solve(model, self._start(), seconds)
-
-
-def _targets(low: int, high: int) -> Iterator[int]:
-    for factor in CLIMB:
-        target = int(low * factor)
-        if target >= high:
-            break
-        yield target
-    yield high
 
 
 def _guard(run: Run, work: Callable[[], None]) -> Termination:

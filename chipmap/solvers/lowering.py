@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 from pyomo.common.errors import InfeasibleConstraintException, InvalidConstraintError, InvalidExpressionError
+from pyomo.common.gc_manager import PauseGC
 from pyomo.core import Constraint, Objective
 from pyomo.repn.plugins.standard_form import LinearStandardFormCompiler
 from scipy.sparse import csc_array
@@ -111,6 +112,11 @@ def lower(native: Any) -> LoweredModel:
             native.name,
             "Deactivate all but one.",
         )
+    with PauseGC():  # hundreds of thousands of small objects, none of them garbage
+        return _compile(native, bool(objectives))
+
+
+def _compile(native: Any, has_objective: bool) -> LoweredModel:
     try:
         form = LinearStandardFormCompiler().write(native, mixed_form=True)
     except InfeasibleConstraintException as error:
@@ -127,8 +133,8 @@ def lower(native: Any) -> LoweredModel:
         lower=np.array([-np.inf if low is None else low for low, _ in bounds], float),
         upper=np.array([np.inf if high is None else high for _, high in bounds], float),
         integer=np.array([not variable.is_continuous() for variable in form.columns], bool),
-        cost=np.asarray(form.c.todense(), float).reshape(-1) if objectives else np.zeros(len(form.columns)),
-        offset=float(form.c_offset[0]) if objectives else 0.0,
+        cost=np.asarray(form.c.todense(), float).reshape(-1) if has_objective else np.zeros(len(form.columns)),
+        offset=float(form.c_offset[0]) if has_objective else 0.0,
         variables=tuple(form.columns),
         constraints=constraints,
     )

@@ -66,6 +66,7 @@ CHANGES: list[tuple[Callable[[dict[str, Any]], object], str]] = [
     (lambda d: d["package"].update(chips=2.5), "Expected `int`, got `float` - at `$.package.chips`"),
     (lambda d: d.update(cost_mode="fast"), "Invalid enum value 'fast' - at `$.cost_mode`"),
     (lambda d: d["package"].update(chips=0), "package.chips: is 0\n  Give at least 1 chip."),
+    (lambda d: d["package"].update(chips=10**13), "package.chips: is 10000000000000\n  Give at most 10000 chips."),
     (lambda d: d["package"].update(flop_per_ns=0), "package.flop_per_ns: is 0.0"),
     (lambda d: d["package"].update(sram_bytes=-1), "package.sram_bytes: is -1"),
     (lambda d: d["graph"]["operations"][2].update(flop=-7), "graph.operations[2]: flop is -7"),

@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given, settings
 
 from chipmap.instances.graph import Operation, OperationGraph, Tensor
-from chipmap.instances.ring import RingSolution
+from chipmap.instances.ring import Package, RingInstance, RingSolution
 from chipmap.instances.ring.contraction import contract, lift
+from chipmap.instances.ring.costs import ring_problem
 from chipmap.records import InputError
 from chipmap.validation.brute_force import brute_force
 from chipmap.validation.ring import check
@@ -93,3 +94,11 @@ def test_what_precedes_the_run_reads_nothing_of_it(role: str) -> None:
     early = graph.replace(operations=[graph.operations[0].replace(role="constant"), *graph.operations[1:]])
     if role == "constant":
         early.check()
+
+
+@pytest.mark.parametrize("ticks", [1, 7, 10**11 - 1, 10**11, 10**12 + 1, 3 * 10**12 + 7, 2**52])
+def test_times_of_any_size_survive(ticks: int) -> None:
+    graph = OperationGraph(name="one", operations=(Operation(name="a", kind="k", flop=ticks),))
+    instance = RingInstance(name="one", graph=graph, package=Package(chips=2, flop_per_ns=100.0))
+    assert ring_problem(instance).total_ticks == ticks
+    assert ring_problem(contract(instance).instance).total_ticks == ticks

@@ -116,7 +116,7 @@ def test_labels_that_clash_do_clash(seed: int) -> None:
             {"c0_allowed", "c2_prefix"},
         ),
     ],
-    ids=str,
+    ids=["memory", "forbidden", "pins against the flow", "pins that skip"],
 )
 def test_labels_of_known_clashes(fields: dict[str, Any], labels: set[str]) -> None:
     model = build(skip_network(**fields), RingCpChoices(objective="feasible", labels="assume"))

@@ -32,7 +32,7 @@ def fresh(instance: RingInstance, **options: Any) -> Run:
 
 
 @pytest.mark.parametrize("method", METHODS, ids=lambda method: method.__name__)
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(seeds)
 def test_methods_prove_what_brute_force_finds(method: Callable[[RingInstance, Run], Any], seed: int) -> None:
     instance = random_instance(Random(seed), operations=6)

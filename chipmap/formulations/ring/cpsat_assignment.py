@@ -127,15 +127,15 @@ def c1_flow(builder: Builder) -> None:
 def c2_prefix(builder: Builder) -> None:
     """C2: the used chips are 0, …, K - 1 (equation 3).
 
-    used[c] only if a computing operation is on c; f(v) < c, or c is used, for every v. With C1, the operations without
-    readers speak for all.
+    used[c] only if a computing operation is on c; f(v) < c, or c is used, for every computing v. With C1, those that
+    feed none speak for all.
     """
     problem = builder.problem
     computing = np.flatnonzero(problem.computing).tolist()
     if not computing:
         return
-    inner = set(problem.edges[:, 0].tolist()) if problem.has("C1") else set()
-    lowest = max(builder.domain[v][0] for v in range(problem.n))
+    inner = set(problem.flows[:, 0].tolist()) if problem.has("C1") else set()
+    lowest = max(builder.domain[v][0] for v in computing)
     for c in range(problem.chips):
         somebody = [builder.on(v, c) for v in computing if c in builder.domain[v]]
         if c <= lowest:
@@ -143,6 +143,6 @@ def c2_prefix(builder: Builder) -> None:
             continue
         used = builder.literal(f"used[{c}]")
         builder.clause("c2_prefix", [~used, *somebody])
-        for v in range(problem.n):
+        for v in computing:
             if v not in inner:
                 builder.clause("c2_prefix", [used, builder.upto(v, c - 1)])

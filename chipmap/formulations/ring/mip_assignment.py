@@ -73,7 +73,7 @@ def c2_prefix(block: pyo.Block, problem: RingProblem) -> None:
     """C2: the used chips are 0, …, K - 1 (equation 3).
 
     used[0] = 1, used[c] >= used[c + 1], used[c] <= Σ_v on[v, c] over computing v, and step[v, c - 1] + used[c] >= 1
-    for every v: whoever isn't before chip c finds it in use. With C1, those without readers speak for all.
+    for every computing v: whoever isn't before chip c finds it in use. With C1, those that feed none speak for all.
     """
     computing = np.flatnonzero(problem.computing).tolist()
     if not computing:
@@ -83,11 +83,11 @@ def c2_prefix(block: pyo.Block, problem: RingProblem) -> None:
     used[0].fix(1)
     rows = block.c2_prefix = pyo.Constraint(pyo.Any)
     reach = block.c2_reach = pyo.Constraint(pyo.Any)
-    inner = set(problem.edges[:, 0].tolist()) if problem.has("C1") else set()
+    inner = set(problem.flows[:, 0].tolist()) if problem.has("C1") else set()
     for c in range(problem.chips):
         rows["used", c] = used[c] <= pyo.quicksum(block.on[v, c] for v in computing)
         if c:
             rows["order", c] = used[c - 1] >= used[c]
-            for v in range(problem.n):
+            for v in computing:
                 if v not in inner:
                     reach[v, c] = step[v, c - 1] + used[c] >= 1

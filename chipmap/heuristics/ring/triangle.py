@@ -72,9 +72,15 @@ def solve_exact(
 ) -> ProgramResult:
     """The best chain under C1, C2, C3 (and C4, pins) with value <= ``upper``; value None when there is none.
 
-    Over all ideals that is the optimum, and None proves that no mapping is as good as ``upper``. Needs C3 and C2 in
-    force. ``checkpoint`` is called now and then and may raise. Raises :class:`TooManyStatesError`.
+    Over all ideals that is the optimum, and None proves that no mapping is as good as ``upper``. ``checkpoint`` is
+    called now and then and may raise. Raises :class:`TooManyStatesError`, and ValueError for problems without C3 (it
+    is enforced here) or with pins but without C2 (chips may then stay empty, which no pair stands for).
     """
+    problem = programs.problem
+    if not problem.has("C3"):
+        raise ValueError("the exact program enforces C3")
+    if not problem.has("C2") and any(chips is not None for chips in problem.allowed):
+        raise ValueError("pins without C2 may leave chips empty")
     after = np.full(len(ideals), NEVER, dtype=np.int64)
     after[-1] = 0
     for start, count, target, _, _ in programs.pairs("n1", ideals, upper, backwards=True):

@@ -9,12 +9,16 @@ bounds hold for the original.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fractions import Fraction
 
 import numpy as np
 
 from chipmap.instances.graph import Operation, OperationGraph, Tensor
 from chipmap.instances.ring.costs import TICKS_PER_NS, RingProblem, Storage, ring_problem
 from chipmap.instances.ring.instance import Forbidden, RingInstance, RingSolution
+
+#: From here on a measured time has to allow for the margin with which such times are rounded up (1e-12 of them).
+MARGIN_TICKS = 10**11
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,11 +100,18 @@ def contract(instance: RingInstance) -> Contraction:
         cost_mode=instance.cost_mode,
         traffic=instance.traffic,
         constraints=instance.constraints,
-        time_ns=tuple(t / TICKS_PER_NS for t in ticks),
+        time_ns=tuple(_measured(t) for t in ticks),
         together=() if problem.has("C1") else _named(problem),
         forbidden=tuple(forbidden),
     )
     return Contraction(instance, contracted, members, _report(problem, members))
+
+
+def _measured(ticks: int) -> float:
+    """A measured time that is rounded up to exactly ``ticks`` (the margin of the rounding is a tick from 10 s on)."""
+    if ticks < MARGIN_TICKS:
+        return ticks / TICKS_PER_NS
+    return float(Fraction(2 * ticks - 1, 2 * TICKS_PER_NS) / (1 - Fraction(1, 10**12)))
 
 
 def _members(problem: RingProblem) -> tuple[tuple[int, ...], ...]:

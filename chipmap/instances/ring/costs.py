@@ -19,8 +19,9 @@ from chipmap.records import InputError
 
 #: Ticks of 10 ps per nanosecond.
 TICKS_PER_NS = 100
-#: Largest sum of costs or of sizes: what a chip adds up (weights, tensors sent and received, twice) is at most 5 such.
-MAX_TOTAL = 2**60
+#: Largest sum of costs or of sizes, such that it and what a chip adds up (weights, tensors sent and received, twice: at
+#: most 5 such) are exact in 64 bits, and sums of them in floating point (the station windows) as well.
+MAX_TOTAL = 2**52
 IntArray = NDArray[np.int64]
 
 
@@ -156,7 +157,7 @@ def _build(instance: RingInstance) -> RingProblem:
 
 
 def _summable(values: list[int], what: str, instance: RingInstance) -> IntArray:
-    """``values`` as an array; :class:`InputError` when sums of them may leave the 64 bits that all methods use."""
+    """``values`` as an array; :class:`InputError` when sums of them may not be exact in all methods."""
     total = sum(values)
     if total > MAX_TOTAL:
         raise InputError(

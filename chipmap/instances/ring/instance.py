@@ -13,6 +13,8 @@ from chipmap.records import InputError, Record
 CostMode = Literal["period", "sum", "sum_forward"]
 Traffic = Literal["in_out", "twice_out"]
 Label = Literal["C1", "C2", "C3", "C4"]
+#: Most chips of a package: beyond it the models' tables fit no machine.
+MAX_CHIPS = 10_000
 
 
 class Package(Record, frozen=True, kw_only=True):
@@ -36,6 +38,8 @@ class Package(Record, frozen=True, kw_only=True):
         """Raise :class:`InputError` for counts, sizes and rates that make no sense."""
         if self.chips < 1:
             raise InputError(f"is {self.chips}", f"{where}.chips", "Give at least 1 chip.")
+        if self.chips > MAX_CHIPS:
+            raise InputError(f"is {self.chips}", f"{where}.chips", f"Give at most {MAX_CHIPS} chips.")
         for name in ("sram_bytes", "hop_ns", "launch_ns"):
             if getattr(self, name) < 0:
                 raise InputError(f"is {getattr(self, name)}", f"{where}.{name}", "Give 0 or more.")

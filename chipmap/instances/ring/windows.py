@@ -43,17 +43,20 @@ class _Empty(Exception):  # noqa: N818 - a finding, not an error
     """Some window is empty: no solution reaches the target."""
 
 
-def windows(problem: RingProblem, target: int, rounds: int = 50) -> Windows | None:
+def windows(problem: RingProblem, target: int, rounds: int = 50, within: Windows | None = None) -> Windows | None:
     """The windows for objective <= ``target`` ticks, or None if they prove that no solution has it.
 
     With C1, ⌈work(ancestors of v, and v) / target⌉ - 1 <= f(v) <= C - ⌈work(v and its descendants) / target⌉; the
     same for every interval of chips and every resource, repeated with pins, groups and C3 until nothing changes (at
-    most ``rounds`` times: any round's windows are valid).
+    most ``rounds`` times: any round's windows are valid). ``within``: windows of a target at least as high, to start
+    from.
     """
     if problem.n and int(problem.ticks.max()) > target:
         return None
     try:
         state = _State(problem, target)
+        if within is not None and within.target >= target:
+            state.lo, state.hi = within.lo.copy(), within.hi.copy()
         for _ in range(rounds):
             before = state.lo.copy(), state.hi.copy()
             state.tighten()
@@ -72,13 +75,15 @@ def least_target(
     Assumes that nothing below ``low`` and something at ``high`` ticks has windows; stops when the two are within the
     relative ``precision``. ``checkpoint`` is called before each step.
     """
+    widest: Windows | None = None
     while low < high and high - low > precision * high:
         checkpoint()
         middle = (low + high) // 2
-        if windows(problem, middle) is None:
+        found = windows(problem, middle, within=widest)
+        if found is None:
             low = middle + 1
         else:
-            high = middle
+            high, widest = middle, found
     return low
 
 
