@@ -10,6 +10,8 @@
 __version__ = "0.1.0"
 
 from chipmap.archive import Archive, load
+from chipmap.explain import explain
+from chipmap.explanation import Change, Difference, Explanation, Statement
 from chipmap.family import FAMILY_NAMES, Family, Formulation, Generator, Method, Model, Standing, family_of, get_family
 from chipmap.generate import generate
 from chipmap.oracle import Verdict
@@ -27,8 +29,11 @@ __all__ = [
     "Archive",
     "Bound",
     "Certificate",
+    "Change",
     "ChipmapError",
     "ContradictionError",
+    "Difference",
+    "Explanation",
     "Family",
     "Formulation",
     "Generator",
@@ -42,6 +47,7 @@ __all__ = [
     "SolveOptions",
     "SolverUnavailableError",
     "Standing",
+    "Statement",
     "Stop",
     "Termination",
     "TraceEvent",
@@ -49,6 +55,7 @@ __all__ = [
     "Violation",
     "bound",
     "check",
+    "explain",
     "family_of",
     "generate",
     "get_family",

@@ -26,6 +26,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "oracle": ("records",),
     "run": ("records", "result", "oracle", "validation.certificate"),
     "family": ("records",),
+    "explanation": ("records", "result", "validation.certificate"),
     "families": ("family",),
     "instances": ("records", "instances"),
     "validation": ("records", "result", "oracle", "validation", "instances.graph", "instances.*.instance"),
@@ -33,7 +34,17 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "heuristics": ("records", "result", "run", "instances", "heuristics"),
     "learned": ("records", "result", "run", "instances", "heuristics", "learned"),
     "solvers": ("records", "result", "family", "solvers"),
-    "methods": (*CORE, "instances", "formulations", "heuristics", "learned", "solvers", "methods"),
+    "methods": (
+        *CORE,
+        "explanation",
+        "validation.certificate",
+        "instances",
+        "formulations",
+        "heuristics",
+        "learned",
+        "solvers",
+        "methods",
+    ),
 }
 
 #: Third-party library -> the files that may import it.

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 #: Ideals that the programs list before they give a graph up as too wide.
 IDEAL_LIMIT = 200_000
+#: States that the exact program may have before the station search gets its turn.
+FEW_STATES = 50_000
 #: Topological orders that are sliced for a first incumbent, and for each of the rounds on wide graphs.
 ORDERS = 16
 
@@ -190,7 +192,7 @@ def bounds(instance: RingInstance, run: Run) -> Termination:
 
 
 def auto(instance: RingInstance, run: Run) -> Termination:
-    """The best chain: greedy, slicing, then programs n1, path and exact over all ideals; CP-SAT where these stop.
+    """The best chain: greedy, slicing, programs n1, path and exact over all ideals, station search; then CP-SAT.
 
     Stops as soon as the gap is closed.
     """
@@ -198,6 +200,8 @@ def auto(instance: RingInstance, run: Run) -> Termination:
 
 
 def _auto(instance: RingInstance, run: Run) -> None:
+    from chipmap.methods.ring_wide import search
+
     if run.best is None:
         greedy(instance, run)
     state = Work(instance, run)
@@ -209,6 +213,7 @@ def _auto(instance: RingInstance, run: Run) -> None:
         _ = state.ideals
     except (TooManyIdealsError, InputError) as error:
         run.notes.append(f"no program over all ideals: {getattr(error, 'what', error)}")
+        search(state)
         _by_solver(instance, state)
         return
     upper = run.upper
@@ -216,6 +221,9 @@ def _auto(instance: RingInstance, run: Run) -> None:
     run.checkpoint()
     _rule(state, "path", state.below)
     run.checkpoint()
+    _exact(state, FEW_STATES)
+    run.checkpoint()
+    search(state)
     _exact(state)
     run.checkpoint()
     _by_solver(instance, state)
@@ -276,7 +284,7 @@ def _rule(state: Work, rule: Rule, upper: int | None) -> ProgramResult:
     return state.best(lambda: solve(rule, state.ideals, upper, state.run.checkpoint), f"program {rule}", bounds)
 
 
-def _exact(state: Work) -> None:
+def _exact(state: Work, state_limit: int = 1_000_000) -> None:
     """The exact program at growing limits: from the bound upwards, so that few pairs of ideals are looked at.
 
     Without C3 the program ``free`` is exact.
@@ -293,7 +301,7 @@ def _exact(state: Work) -> None:
         return
     try:
         for upper in _limits(run.lower.value if run.lower else 0, state.below, state.problem):
-            result = state.best(partial(_up_to, state, upper), "exact program", bounds=True)
+            result = state.best(partial(_up_to, state, upper, state_limit), "exact program", bounds=True)
             if result.value is not None:
                 run.bound(result.value, "exact program")
                 return
@@ -305,11 +313,11 @@ def _exact(state: Work) -> None:
         run.notes.append(f"the exact program stopped: {error}")
 
 
-def _up_to(state: Work, upper: int) -> ProgramResult:
+def _up_to(state: Work, upper: int, state_limit: int) -> ProgramResult:
     """The exact program within C1 to C3 and a limit."""
     from chipmap.heuristics.ring.triangle import solve_exact
 
-    return solve_exact(state.programs, state.ideals, upper, state.run.checkpoint)
+    return solve_exact(state.programs, state.ideals, upper, state.run.checkpoint, state_limit)
 
 
 def _limits(lower: int, below: int | None, problem: RingProblem) -> list[int]:
