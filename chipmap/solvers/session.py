@@ -89,7 +89,13 @@ class Session:
             self._guard(self.request.on_solution, value_of, objective)
 
     def bound(self, value: float) -> None:
-        """A lower bound that the solver proved; kept, and passed on to ``on_bound``, if better than all before."""
+        """A lower bound that the solver proved; kept, and passed on to ``on_bound``, if better than all before.
+
+        A solver that has a solution only proves that nothing is better: HiGHS reports almost one unit above an integer
+        optimum. So the solution's objective limits the bound.
+        """
+        if self.objective is not None:
+            value = min(value, self.objective)
         if not math.isfinite(value) or abs(value) >= 1e29 or (self.best_bound is not None and value <= self.best_bound):
             return
         self.best_bound = value

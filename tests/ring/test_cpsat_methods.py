@@ -7,7 +7,7 @@ from random import Random
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 
 from chipmap.instances.importers import traced
 from chipmap.instances.ring import Forbidden, Package, Pin, RingInstance
@@ -34,6 +34,7 @@ def fresh(instance: RingInstance, **options: Any) -> Run:
 @pytest.mark.parametrize("method", METHODS, ids=lambda method: method.__name__)
 @settings(max_examples=50, deadline=None)
 @given(seeds)
+@example(1492761)  # HiGHS reports a bound almost a tick above the optimum
 def test_methods_prove_what_brute_force_finds(method: Callable[[RingInstance, Run], Any], seed: int) -> None:
     instance = random_instance(Random(seed), operations=6)
     best, _ = brute_force(instance, check)
