@@ -217,6 +217,19 @@ class Run:
         if self.listener is not None:
             self.listener(line, self)
 
+    def attempt(self, work: Callable[[], None], gives_up: type[Exception] | tuple[()] = ()) -> Termination:
+        """Do ``work``: a passed deadline, an interrupt or a closed gap ends it with what was found.
+
+        So does an exception of type ``gives_up``, whose words become a note.
+        """
+        try:
+            work()
+        except Stop as stop:
+            return self.terminate("none" if stop.limit == "gap" and self.gap == 0 else stop.limit)
+        except gives_up as error:
+            self.notes.append(str(error))
+        return self.terminate()
+
     def terminate(self, limit: Literal["none", "time", "interrupted", "gap"] = "none", detail: str = "") -> Termination:
         """The termination that this state amounts to (``optimal`` is decided from objective and bound alone)."""
         if self.proved_infeasible:

@@ -26,7 +26,7 @@ FAMILY = Family(
     terms={"T1": "slowest chip", "T2": "slowest link"},
     methods=(
         Method("ring/auto", "chipmap.methods.ring:auto", "the best chain: programs, slicing, CP-SAT until proved"),
-        Method("ring/greedy", "chipmap.methods.ring:greedy", "the paper's greedy baseline, O(V)"),
+        Method("ring/greedy", "chipmap.methods.ring:greedy", "the greedy baseline: fill one chip after the other"),
         Method("ring/slice", "chipmap.methods.ring:slicing", "exact slicing of many topological orders"),
         Method("ring/free", "chipmap.methods.ring:free", "exact program over ideals without C3 (a bound)"),
         Method("ring/n1", "chipmap.methods.ring:n1", "exact program over ideals, necessary part of C3 (a bound)"),

@@ -6,17 +6,16 @@ deadline passes. All work on the lossless contraction and lift what they find.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from chipmap.heuristics.ring.ideals import IdealFamily, TooManyIdealsError
 from chipmap.instances.ring.costs import RingProblem, ring_problem
 from chipmap.instances.ring.instance import RingInstance, RingSolution
 from chipmap.records import InputError
 from chipmap.result import Infeasibility, Termination
-from chipmap.run import Run, Stop
+from chipmap.run import Run
 
 if TYPE_CHECKING:
-    from chipmap.heuristics.ring.ideals import IdealFamily
     from chipmap.heuristics.ring.program import ProgramResult, Programs, Rule
     from chipmap.instances.ring.contraction import Contraction
 
@@ -115,22 +114,22 @@ def greedy(instance: RingInstance, run: Run) -> Termination:
 
 def slicing(instance: RingInstance, run: Run) -> Termination:
     """Exact slicing of topological orders under the path rule: an incumbent, no bound."""
-    return _guard(run, lambda: _slice(Work(instance, run), run.options.seed))
+    return run.attempt(lambda: _slice(Work(instance, run), run.options.seed), TooManyIdealsError)
 
 
 def free(instance: RingInstance, run: Run) -> Termination:
     """The program without C3: a lower bound (the optimum where C3 is not in force)."""
-    return _guard(run, lambda: _program(Work(instance, run), "free"))
+    return run.attempt(lambda: _program(Work(instance, run), "free"), TooManyIdealsError)
 
 
 def n1(instance: RingInstance, run: Run) -> Termination:
     """The program with the necessary part of C3: a lower bound."""
-    return _guard(run, lambda: _program(Work(instance, run), "n1"))
+    return run.attempt(lambda: _program(Work(instance, run), "n1"), TooManyIdealsError)
 
 
 def path(instance: RingInstance, run: Run) -> Termination:
     """The program with the sufficient part of C3: a mapping, no bound."""
-    return _guard(run, lambda: _program(Work(instance, run), "path"))
+    return run.attempt(lambda: _program(Work(instance, run), "path"), TooManyIdealsError)
 
 
 def exact(instance: RingInstance, run: Run) -> Termination:
@@ -142,15 +141,13 @@ def exact(instance: RingInstance, run: Run) -> Termination:
         _slice(state, run.options.seed)
         _exact(state)
 
-    return _guard(run, work)
+    return run.attempt(work, TooManyIdealsError)
 
 
 def bounds(instance: RingInstance, run: Run) -> Termination:
     """Every lower bound of the page that applies, each under its own name; no solution is looked for."""
 
     def work() -> None:
-        from chipmap.heuristics.ring.ideals import TooManyIdealsError
-
         state = Work(instance, run)
         _simple_bounds(state)
         _window_bound(state)
@@ -161,7 +158,7 @@ def bounds(instance: RingInstance, run: Run) -> Termination:
         except (TooManyIdealsError, InputError) as error:
             run.notes.append(f"no program over ideals: {getattr(error, 'what', error)}")
 
-    return _guard(run, work)
+    return run.attempt(work, TooManyIdealsError)
 
 
 def auto(instance: RingInstance, run: Run) -> Termination:
@@ -169,12 +166,10 @@ def auto(instance: RingInstance, run: Run) -> Termination:
 
     Stops as soon as the gap is closed.
     """
-    return _guard(run, lambda: _auto(instance, run))
+    return run.attempt(lambda: _auto(instance, run), TooManyIdealsError)
 
 
 def _auto(instance: RingInstance, run: Run) -> None:
-    from chipmap.heuristics.ring.ideals import TooManyIdealsError
-
     if run.best is None:
         greedy(instance, run)
     state = Work(instance, run)
@@ -286,17 +281,3 @@ def _limits(lower: int, below: int | None, problem: RingProblem) -> list[int]:
         below = problem.total_ticks + 2 * link
     span = below - lower
     return sorted({lower + span * share // 64 for share in (0, 1, 4, 16, 64)}) if span >= 0 else []
-
-
-def _guard(run: Run, work: Callable[[], None]) -> Termination:
-    """Run ``work``; a passed deadline, an interrupt, a closed gap or a too wide graph ends it with what was found."""
-    from chipmap.heuristics.ring.ideals import TooManyIdealsError
-
-    limit = "none"
-    try:
-        work()
-    except Stop as stop:
-        limit = stop.limit
-    except TooManyIdealsError as error:
-        run.notes.append(f"no program over ideals: {error}")
-    return run.terminate("none" if limit == "gap" and run.gap == 0 else limit)  # type: ignore[arg-type]

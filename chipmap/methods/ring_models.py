@@ -45,7 +45,7 @@ def cpsat_cold(instance: RingInstance, run: Run) -> Termination:
     from chipmap.formulations.ring.cpsat import build
 
     task = _Task(run, lambda solution: solution, "cpsat cold")
-    return _guard(run, lambda: _solve_all(task, build(instance), None))
+    return run.attempt(lambda: _solve_all(task, build(instance), None))
 
 
 def cpsat(instance: RingInstance, run: Run) -> Termination:
@@ -54,7 +54,7 @@ def cpsat(instance: RingInstance, run: Run) -> Termination:
     A target without windows, or without a solution in its windows, is a bound: the optimum lies above it.
     """
     contraction = contract(instance)
-    return _guard(run, lambda: _Search(contraction, run).go())
+    return run.attempt(lambda: _Search(contraction, run).go())
 
 
 def refute(
@@ -176,7 +176,7 @@ def _mip(instance: RingInstance, run: Run, family: Literal["full", "path"], sour
         run.checkpoint()
         _solve_all(_Task(run, contraction.lift, source), model, start)
 
-    return _guard(run, work)
+    return run.attempt(work)
 
 
 def _solve_all(task: _Task, model: Any, start: RingSolution | None) -> None:
@@ -292,12 +292,3 @@ class _Search:
             return
         model = build(instance, RingCpChoices(windows=within.pairs(), upper=upper))
         self.task.solve(model, self._start(), seconds)
-
-
-def _guard(run: Run, work: Callable[[], None]) -> Termination:
-    """Run ``work``; a passed deadline, an interrupt or a closed gap ends it with what was found."""
-    try:
-        work()
-    except Stop as stop:
-        return run.terminate("none" if stop.limit == "gap" and run.gap == 0 else stop.limit)
-    return run.terminate()

@@ -8,14 +8,14 @@ from chipmap.instances.ring.costs import ring_problem
 
 
 def least_sram(programs: Programs, ideals: IdealFamily) -> tuple[int, int | None] | None:
-    """(bytes below which no mapping exists, bytes that do), to a thousandth; None if memory isn't to blame.
+    """(bytes below which no mapping exists, bytes that do), to a thousandth; None if memory isn't known to be to blame.
 
     Bisection on the SRAM with the program ``n1`` (necessary) for the first and ``path`` (sufficient) for the second,
     which is None when not even unlimited memory admits a ``path`` chain.
     """
     problem = programs.problem
     ample = int(problem.weight_bytes.sum()) + 2 * sum(storage.bytes for storage in problem.storages)
-    if not _fits(programs, ideals, "n1", ample):
+    if not _fits(programs, ideals, "n1", ample) or _fits(programs, ideals, "n1", problem.sram_bytes):
         return None
     low, _ = _bisect(programs, ideals, "n1", problem.sram_bytes, ample)
     if not _fits(programs, ideals, "path", ample):
