@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
+from chipmap.oracle import Oracle
 from chipmap.records import ContradictionError, InputError, Record
 from chipmap.result import (
     BOUND_TOLERANCE,
@@ -27,7 +28,8 @@ SolverName = Literal["highs", "gurobi", "cpsat"]
 class SolveOptions(Record, frozen=True, kw_only=True):
     """What the user asks of a solve. Seconds, bytes; ``gap`` is the relative gap at which a run may stop.
 
-    ``native`` holds parameters passed through to the solver under its own names.
+    ``oracle`` names the user's constraint C5 as ``module:function`` (:mod:`chipmap.oracle`). ``native`` holds
+    parameters passed through to the solver under its own names.
     """
 
     time_limit: float | None = None
@@ -38,6 +40,7 @@ class SolveOptions(Record, frozen=True, kw_only=True):
     memory_limit: int | None = None
     solver: SolverName | None = None
     warm_start: str | None = None
+    oracle: str | None = None
     native: dict[str, Any] = {}
 
     def check(self) -> None:
@@ -86,6 +89,7 @@ class Run:
 
     ``check`` is the family's independent checker; only what it accepts can become the incumbent. ``listener`` hears
     every improvement (the worker process reports them to its parent). Solvers append their logs to ``log_file``.
+    ``oracle`` is the user's C5, which ``check`` asks (its last word is ``oracle_report``).
     """
 
     instance: Record
@@ -103,6 +107,8 @@ class Run:
     timings: dict[str, float] = field(default_factory=dict)
     interrupted: bool = False
     proved_infeasible: bool = False
+    oracle: Oracle | None = None
+    oracle_report: dict[str, Any] | None = None
 
     @property
     def seconds(self) -> float:

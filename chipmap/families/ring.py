@@ -21,7 +21,8 @@ FAMILY = Family(
         "C1": "acyclic dataflow",
         "C2": "no skipping",
         "C3": "chip triangle",
-        "C4": "memory (grade: boundary)",
+        "C4": "memory (grades: boundary, full)",
+        "C5": "the user's own function (--oracle)",
     },
     terms={"T1": "slowest chip", "T2": "slowest link"},
     methods=(
@@ -32,6 +33,7 @@ FAMILY = Family(
         Method("ring/n1", "chipmap.methods.ring:n1", "exact program over ideals, necessary part of C3 (a bound)"),
         Method("ring/path", "chipmap.methods.ring:path", "exact program over ideals, sufficient part of C3"),
         Method("ring/exact", "chipmap.methods.ring:exact", "exact program over ideals, C3 in full: the optimum"),
+        Method("ring/stations", "chipmap.methods.ring_wide:stations", "search chip by chip for wide graphs"),
         Method("ring/bounds", "chipmap.methods.ring:bounds", "every lower bound that applies, no solution"),
         Method("ring/random", "chipmap.methods.ring_search:random", "random search by SAMPLE, 4,000 samples"),
         Method("ring/annealing", "chipmap.methods.ring_search:annealing", "simulated annealing on distributions"),
@@ -67,4 +69,5 @@ FAMILY = Family(
     plot="chipmap.report.plots_ring:plot",
     describe="chipmap.instances.ring.describe:describe",
     files="chipmap.instances.ring.describe:files",
+    explain="chipmap.methods.ring_explain:explain",
 )

@@ -6,21 +6,27 @@ deadline passes. All work on the lossless contraction and lift what they find.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING
 
 from chipmap.heuristics.ring.ideals import IdealFamily, TooManyIdealsError
 from chipmap.instances.ring.costs import RingProblem, ring_problem
 from chipmap.instances.ring.instance import RingInstance, RingSolution
+from chipmap.methods.ring_oracle import Cuts
 from chipmap.records import InputError
 from chipmap.result import Infeasibility, Termination
 from chipmap.run import Run
 
 if TYPE_CHECKING:
     from chipmap.heuristics.ring.program import ProgramResult, Programs, Rule
+    from chipmap.heuristics.ring.screens import RejectedBlocks
     from chipmap.instances.ring.contraction import Contraction
 
 #: Ideals that the programs list before they give a graph up as too wide.
 IDEAL_LIMIT = 200_000
+#: States that the exact program may have before the station search gets its turn.
+FEW_STATES = 50_000
 #: Topological orders that are sliced for a first incumbent, and for each of the rounds on wide graphs.
 ORDERS = 16
 
@@ -40,6 +46,8 @@ class Work:
         self._programs: Programs | None = None
         self._ideals: IdealFamily | None = None
         self.sliced = False
+        self.cuts = Cuts(run, instance, self.contraction)
+        self._rejected: RejectedBlocks | None = None
 
     @property
     def programs(self) -> Programs:
@@ -52,6 +60,7 @@ class Work:
             except ValueError as error:
                 remedy = "Methods for every instance: ring/auto, ring/mip, ring/cpsat."
                 raise InputError(str(error), self.contraction.original.name, remedy) from None
+            self._rejected = self.cuts.screen(self._programs)
         return self._programs
 
     @property
@@ -68,6 +77,24 @@ class Work:
     def below(self) -> int | None:
         """The value that would improve on the incumbent."""
         return None if self.run.upper is None else self.run.upper - 1
+
+    def best(self, program: Callable[[], ProgramResult], source: str, bounds: bool = False) -> ProgramResult:
+        """Run a program, report its mapping; with an oracle, again with its cuts until H accepts or has no cut for it.
+
+        Every round relaxes the problem with C5: its value is a bound where the program's is (``bounds``).
+        """
+        while True:
+            result = program()
+            self.found(result, source)
+            rejected, before = self._rejected, len(self._rejected) if self._rejected is not None else 0
+            self.cuts.update()
+            for block in self.cuts.blocks[before:] if rejected is not None else ():
+                rejected.add(block)  # type: ignore[union-attr]
+            if rejected is None or len(rejected) == before or result.chips is None:
+                return result
+            if bounds and result.value is not None:
+                self.run.bound(result.value, source)
+            self.run.checkpoint()
 
     def found(self, result: ProgramResult, source: str) -> None:
         """Report a program's mapping, if it has one."""
@@ -86,9 +113,12 @@ class Work:
 
     def _clash(self) -> list[Infeasibility]:
         """Why no chain of ideals exists: memory, if there is one without C4; else what the models say."""
-        from chipmap.heuristics.ring.memory import least_sram
+        from chipmap.heuristics.ring.memory import fits, least_sram
         from chipmap.methods.ring_clash import memory, reasons
 
+        rejected = self.cuts.reason()
+        if rejected and fits(self.programs, self.ideals, "n1", self.problem.sram_bytes):
+            return rejected
         known = least_sram(self.programs, self.ideals) if self.problem.has("C4") else None
         if known is not None:
             return [memory(self.problem, *known)]
@@ -162,7 +192,7 @@ def bounds(instance: RingInstance, run: Run) -> Termination:
 
 
 def auto(instance: RingInstance, run: Run) -> Termination:
-    """The best chain: greedy, slicing, then programs n1, path and exact over all ideals; CP-SAT where these stop.
+    """The best chain: greedy, slicing, programs n1, path and exact over all ideals, station search; then CP-SAT.
 
     Stops as soon as the gap is closed.
     """
@@ -170,6 +200,8 @@ def auto(instance: RingInstance, run: Run) -> Termination:
 
 
 def _auto(instance: RingInstance, run: Run) -> None:
+    from chipmap.methods.ring_wide import search
+
     if run.best is None:
         greedy(instance, run)
     state = Work(instance, run)
@@ -181,15 +213,17 @@ def _auto(instance: RingInstance, run: Run) -> None:
         _ = state.ideals
     except (TooManyIdealsError, InputError) as error:
         run.notes.append(f"no program over all ideals: {getattr(error, 'what', error)}")
+        search(state)
         _by_solver(instance, state)
         return
     upper = run.upper
-    result = state.programs.solve("n1", state.ideals, upper, run.checkpoint)
-    state.found(result, "program n1")
-    state.proved(result, upper, "program n1")
+    state.proved(_rule(state, "n1", upper), upper, "program n1")
     run.checkpoint()
-    state.found(state.programs.solve("path", state.ideals, state.below, run.checkpoint), "program path")
+    _rule(state, "path", state.below)
     run.checkpoint()
+    _exact(state, FEW_STATES)
+    run.checkpoint()
+    search(state)
     _exact(state)
     run.checkpoint()
     _by_solver(instance, state)
@@ -232,24 +266,30 @@ def _window_bound(state: Work) -> None:
 def _slice(state: Work, seed: int) -> None:
     from chipmap.heuristics.ring.slicing import slice_orders
 
-    state.found(slice_orders(state.programs, state.below, ORDERS, seed), "slicing")
+    state.best(lambda: slice_orders(state.programs, state.below, ORDERS, seed), "slicing")
     state.sliced = True
 
 
 def _program(state: Work, rule: Rule) -> None:
     """One program over all ideals; its value is a bound where the rule is necessary (or C3 is not in force)."""
-    result = state.programs.solve(rule, state.ideals, None, state.run.checkpoint)
-    state.found(result, f"program {rule}")
+    result = _rule(state, rule, None)
     if rule != "path" or not state.problem.has("C3"):
         state.proved(result, None, f"program {rule}")
 
 
-def _exact(state: Work) -> None:
+def _rule(state: Work, rule: Rule, upper: int | None) -> ProgramResult:
+    """One program over all ideals, and its mapping reported."""
+    bounds = rule != "path" or not state.problem.has("C3")
+    solve = state.programs.solve
+    return state.best(lambda: solve(rule, state.ideals, upper, state.run.checkpoint), f"program {rule}", bounds)
+
+
+def _exact(state: Work, state_limit: int = 1_000_000) -> None:
     """The exact program at growing limits: from the bound upwards, so that few pairs of ideals are looked at.
 
     Without C3 the program ``free`` is exact.
     """
-    from chipmap.heuristics.ring.triangle import TooManyStatesError, solve_exact
+    from chipmap.heuristics.ring.triangle import TooManyStatesError
 
     run = state.run
     if not state.problem.has("C3"):
@@ -261,8 +301,7 @@ def _exact(state: Work) -> None:
         return
     try:
         for upper in _limits(run.lower.value if run.lower else 0, state.below, state.problem):
-            result = solve_exact(state.programs, state.ideals, upper, run.checkpoint)
-            state.found(result, "exact program")
+            result = state.best(partial(_up_to, state, upper, state_limit), "exact program", bounds=True)
             if result.value is not None:
                 run.bound(result.value, "exact program")
                 return
@@ -272,6 +311,13 @@ def _exact(state: Work) -> None:
             state.proved(result, None, "exact program")
     except TooManyStatesError as error:
         run.notes.append(f"the exact program stopped: {error}")
+
+
+def _up_to(state: Work, upper: int, state_limit: int) -> ProgramResult:
+    """The exact program within C1 to C3 and a limit."""
+    from chipmap.heuristics.ring.triangle import solve_exact
+
+    return solve_exact(state.programs, state.ideals, upper, state.run.checkpoint, state_limit)
 
 
 def _limits(lower: int, below: int | None, problem: RingProblem) -> list[int]:

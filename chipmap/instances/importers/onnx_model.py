@@ -36,7 +36,7 @@ _INSTALL = 'Install it: pip install "chipmap[onnx]"'
 
 def accepts(data: bytes, where: str) -> bool:
     """Whether the content looks like a model: its first field is the version of the format, or its name says so."""
-    return data[:1] == b"\x08" or where.endswith(".onnx")
+    return data[:1] == b"\x08" or str(where).endswith(".onnx")
 
 
 def read(data: bytes, where: str, dimensions: Dimensions | None = None) -> ImportedGraph:
