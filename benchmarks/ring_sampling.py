@@ -131,9 +131,14 @@ def main() -> None:
     load = f"{os.cpu_count()} cores (one used, the machine shared), Python {platform.python_version()}"
     print("\n".join(lines))
     if arguments.markdown:
+        options = f"--samples {arguments.samples} --cpsat {arguments.cpsat}"
         title = "# SAMPLE and FIX: BERT-large's encoder on 36 chips, C1 to C3"
         size = f"{len(contraction.original.graph.operations)} operations, {len(contraction.members)} contracted"
-        text = f"{title}\n\n`python -m benchmarks.ring_sampling` on {load}. {size}.\n\n" + "\n".join(lines) + "\n"
+        text = (
+            f"{title}\n\n`python -m benchmarks.ring_sampling {options}` on {load}. {size}.\n\n"
+            + "\n".join(lines)
+            + "\n"
+        )
         arguments.markdown.write_text(text, encoding="utf-8")
 
 
