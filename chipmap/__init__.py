@@ -10,8 +10,11 @@
 __version__ = "0.1.0"
 
 from chipmap.archive import Archive, load
+from chipmap.explain import explain
+from chipmap.explanation import Change, Difference, Explanation, Statement
 from chipmap.family import FAMILY_NAMES, Family, Formulation, Generator, Method, Model, Standing, family_of, get_family
 from chipmap.generate import generate
+from chipmap.oracle import Verdict
 from chipmap.reading import read, read_solution
 from chipmap.records import ChipmapError, ContradictionError, InputError, Record, SolverUnavailableError
 from chipmap.result import Bound, Infeasibility, Result, Termination, TraceEvent
@@ -26,8 +29,11 @@ __all__ = [
     "Archive",
     "Bound",
     "Certificate",
+    "Change",
     "ChipmapError",
     "ContradictionError",
+    "Difference",
+    "Explanation",
     "Family",
     "Formulation",
     "Generator",
@@ -41,12 +47,15 @@ __all__ = [
     "SolveOptions",
     "SolverUnavailableError",
     "Standing",
+    "Statement",
     "Stop",
     "Termination",
     "TraceEvent",
+    "Verdict",
     "Violation",
     "bound",
     "check",
+    "explain",
     "family_of",
     "generate",
     "get_family",

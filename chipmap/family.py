@@ -100,7 +100,8 @@ class Family:
     ``unit_per_tick``. The strings name functions: ``check`` (instance, solution) -> Certificate; ``shipped`` a mapping
     of instance names to (generator, parameters); ``from_graph`` (ImportedGraph, name) -> instance; ``plot`` (instance,
     solution, path); ``describe`` (instance) -> dict of figures for ``chipmap info``; ``files`` (instance, solution) ->
-    dict of file name -> bytes, written beside ``solution.json``.
+    dict of file name -> bytes, written beside ``solution.json``; ``explain`` (instance, solution or None, options,
+    solution to compare with or None, progress) -> Explanation (empty: the family has none).
     """
 
     name: str
@@ -124,6 +125,7 @@ class Family:
     plot: str
     describe: str
     files: str
+    explain: str = ""
 
     def method(self, name: str | None) -> Method:
         """The method of that name (``ring/auto`` or ``auto``); the family's best chain for None."""

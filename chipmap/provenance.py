@@ -56,4 +56,7 @@ def provenance(run: Run, versions: dict[str, str], reproducible: bool) -> dict[s
     options = msgspec.to_builtins(run.options)
     if run.options.warm_start and "/" in run.options.warm_start.replace("\\", "/"):
         options["warm_start"] = "file"
-    return {**environment(versions), "options": options, "reproducible": reproducible}
+    found = {**environment(versions), "options": options, "reproducible": reproducible}
+    if run.oracle is not None:
+        found["oracle"] = run.oracle_report or run.oracle.report()
+    return found

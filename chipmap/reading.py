@@ -23,11 +23,14 @@ class _Head(msgspec.Struct):
     schema: str | None = None
 
 
-def read(source: str | Path, settings: Iterable[str] = (), family: str | None = None) -> Record:
+def read(
+    source: str | Path, settings: Iterable[str] = (), family: str | None = None, dims: Iterable[str] = ()
+) -> Record:
     """The instance that ``source`` names: a file, an archive, a shipped instance (``ring/bert-large-36``), or ``-``.
 
     ``settings`` are ``dotted.path=JSON`` changes, applied before the check. With ``family``, a published graph format
-    is converted on the way. Raises :class:`InputError` with file, path and remedy.
+    is converted on the way, with ``dims`` (``batch=1``, ``tokens=1x128``) for what it leaves open. Raises
+    :class:`InputError` with file, path and remedy.
     """
     name, settings = str(source), list(settings)
     if name != "-" and not os.path.exists(name):
@@ -37,7 +40,7 @@ def read(source: str | Path, settings: Iterable[str] = (), family: str | None = 
         _missing(name)
     if Path(name).is_dir():
         name = str(_in_archive(Path(name), "instance.json"))
-    return decode(load(name), "standard input" if name == "-" else name, settings, family)
+    return decode(load(name), "standard input" if name == "-" else name, settings, family, dims)
 
 
 def load(name: str) -> bytes:
@@ -46,14 +49,18 @@ def load(name: str) -> bytes:
     return data.removeprefix(b"\xef\xbb\xbf")
 
 
-def decode(data: bytes, where: str, settings: Iterable[str] = (), family: str | None = None) -> Record:
+def decode(
+    data: bytes, where: str, settings: Iterable[str] = (), family: str | None = None, dims: Iterable[str] = ()
+) -> Record:
     """The instance in ``data``; ``where`` names its source in errors."""
     settings = list(settings)
     schema = _schema(data, where, graph=family is not None)
     if schema is None:
         if family is None:
             raise InputError("has no `schema`, so it is no instance", where, _FORMATS)
-        return _changed(convert(data, where, get_family(family)), where, settings)
+        return _changed(convert(data, where, get_family(family), dims), where, settings)
+    if list(dims):
+        raise InputError("an instance has no dimensions to give values to", where, "Leave out --dim.")
     found = _family_of_schema(schema, where)
     if family is not None and family != found.name:
         raise InputError(f"is an instance of family {found.name!r}", where, f"Leave out --family {family}.")
@@ -65,13 +72,25 @@ def decode(data: bytes, where: str, settings: Iterable[str] = (), family: str | 
     return checked(record.from_json(data, where), where)
 
 
-def convert(data: bytes, where: str, family: Family) -> Record:
+def convert(data: bytes, where: str, family: Family, dims: Iterable[str] = ()) -> Record:
     """The instance of ``family`` with its default package that a published graph format holds."""
     from chipmap.instances.importers import import_graph
 
     name = "stdin" if where == "standard input" else Path(where).stem
-    instance: Record = resolve(family.from_graph)(import_graph(where, data), name)
+    instance: Record = resolve(family.from_graph)(import_graph(where, data, dimensions(dims)), name)
     return checked(instance, where)
+
+
+def dimensions(dims: Iterable[str]) -> dict[str, tuple[int, ...]]:
+    """Values of symbolic dimensions and shapes of tensors from ``batch=1`` and ``tokens=1x128``."""
+    given = {}
+    for text in dims:
+        name, _, value = text.rpartition("=")
+        sizes = value.split("x")
+        if not name or not all(size.isascii() and size.isdigit() and len(size) < 16 for size in sizes):
+            raise InputError(f"{text!r} gives no dimension a value", "--dim", "Write batch=1, or tokens=1x128.")
+        given[name] = tuple(int(size) for size in sizes)
+    return given
 
 
 def read_solution(source: str | Path, family: Family) -> Record:

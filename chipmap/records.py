@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import re
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import msgspec
 
@@ -58,6 +58,10 @@ class Record(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     ``kw_only`` is not inherited: every subclass says ``frozen=True, kw_only=True`` again.
     """
 
+    #: Fields newer than the format's first version: at their default they are left out of the hash, so that the hashes
+    #: of older files hold.
+    LATER_FIELDS: ClassVar[tuple[str, ...]] = ()
+
     @classmethod
     def make(cls, **fields: Any) -> Self:
         """The record with these fields, converted and checked as if it had been read from JSON.
@@ -94,7 +98,10 @@ class Record(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         """SHA-256 of the canonical JSON (keys sorted), so that equal content has an equal hash."""
         cached = self.__dict__.get("_hash")
         if cached is None:
-            canonical = msgspec.json.encode(msgspec.to_builtins(self), order="sorted")
+            plain = msgspec.to_builtins(self)
+            defaults = {field.name: field.default for field in msgspec.structs.fields(type(self))}
+            plain = {k: v for k, v in plain.items() if k not in self.LATER_FIELDS or v != defaults[k]}
+            canonical = msgspec.json.encode(plain, order="sorted")
             cached = self.__dict__["_hash"] = hashlib.sha256(canonical).hexdigest()
         return str(cached)
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
+from chipmap.oracle import Oracle
 from chipmap.records import ContradictionError, InputError, Record
 from chipmap.result import (
     BOUND_TOLERANCE,
@@ -27,7 +28,8 @@ SolverName = Literal["highs", "gurobi", "cpsat"]
 class SolveOptions(Record, frozen=True, kw_only=True):
     """What the user asks of a solve. Seconds, bytes; ``gap`` is the relative gap at which a run may stop.
 
-    ``native`` holds parameters passed through to the solver under its own names.
+    ``oracle`` names the user's constraint C5 as ``module:function`` (:mod:`chipmap.oracle`). ``native`` holds
+    parameters passed through to the solver under its own names.
     """
 
     time_limit: float | None = None
@@ -38,6 +40,7 @@ class SolveOptions(Record, frozen=True, kw_only=True):
     memory_limit: int | None = None
     solver: SolverName | None = None
     warm_start: str | None = None
+    oracle: str | None = None
     native: dict[str, Any] = {}
 
     def check(self) -> None:
@@ -86,6 +89,7 @@ class Run:
 
     ``check`` is the family's independent checker; only what it accepts can become the incumbent. ``listener`` hears
     every improvement (the worker process reports them to its parent). Solvers append their logs to ``log_file``.
+    ``oracle`` is the user's C5, which ``check`` asks (its last word is ``oracle_report``).
     """
 
     instance: Record
@@ -103,6 +107,8 @@ class Run:
     timings: dict[str, float] = field(default_factory=dict)
     interrupted: bool = False
     proved_infeasible: bool = False
+    oracle: Oracle | None = None
+    oracle_report: dict[str, Any] | None = None
 
     @property
     def seconds(self) -> float:
@@ -216,6 +222,19 @@ class Run:
         self.trace.append(line)
         if self.listener is not None:
             self.listener(line, self)
+
+    def attempt(self, work: Callable[[], None], gives_up: type[Exception] | tuple[()] = ()) -> Termination:
+        """Do ``work``: a passed deadline, an interrupt or a closed gap ends it with what was found.
+
+        So does an exception of type ``gives_up``, whose words become a note.
+        """
+        try:
+            work()
+        except Stop as stop:
+            return self.terminate("none" if stop.limit == "gap" and self.gap == 0 else stop.limit)
+        except gives_up as error:
+            self.notes.append(str(error))
+        return self.terminate()
 
     def terminate(self, limit: Literal["none", "time", "interrupted", "gap"] = "none", detail: str = "") -> Termination:
         """The termination that this state amounts to (``optimal`` is decided from objective and bound alone)."""

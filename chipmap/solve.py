@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 import msgspec
 
 from chipmap.family import Family, Method, family_of, resolve
+from chipmap.oracle import Oracle, OracleError, load_oracle
 from chipmap.provenance import provenance, used_versions
 from chipmap.reading import checked, read, read_solution
 from chipmap.records import ContradictionError, InputError, Record
@@ -29,21 +31,29 @@ def solve(
     listener: Listener | None = None,
     started: float | None = None,
     log: BinaryIO | None = None,
+    oracle: str | Callable[[Any, Any], Any] | None = None,
 ) -> Result:
     """Solve ``instance`` (a record, a file, a shipped name) by the named method, the family's best chain by default.
 
     With ``isolate`` the method runs in a child process with hard limits on time and memory (its log goes to ``log``);
     else in this process, where a solver that ignores its limit can't be stopped. The time limit counts from
     ``started`` (:func:`time.monotonic`), now by default. What was found before a limit, an interrupt or a crash is
-    kept. Raises :class:`InputError` for bad input, :class:`SolverUnavailableError` for a missing solver.
+    kept. ``oracle`` is the user's constraint C5 (:mod:`chipmap.oracle`): a function (instance, solution) -> bool or
+    Verdict, or its name ``"module:function"`` (with ``isolate``: its name). Raises :class:`InputError` for bad input,
+    :class:`SolverUnavailableError` for a missing solver.
     """
     started = time.monotonic() if started is None else started
     options = options or SolveOptions()
+    if isinstance(oracle, str):
+        options = options.replace(oracle=oracle)
+    elif oracle is not None and isolate:
+        raise InputError("is a function", "oracle", "With isolate=True give its name, 'module:function'.")
     options.check()
+    asked = load_oracle(oracle or options.oracle)
     instance = checked(instance, type(instance).__name__) if isinstance(instance, Record) else read(instance)
     family = family_of(instance)
     chosen = family.method(method)
-    run = Run(instance, options, resolve(family.check), started, listener)
+    run = Run(instance, options, checker(family, asked), started, listener, oracle=asked)
     run.timings["read"] = round(run.seconds, 6)
     if isolate:
         from chipmap.supervisor import supervise
@@ -55,15 +65,24 @@ def solve(
     return result_of(run, family, chosen, termination, versions)
 
 
-def check(instance: Record | str | Path, solution: Record | str | Path) -> Certificate:
-    """The independent checker's certificate of anybody's solution."""
+def checker(family: Family, oracle: Oracle | None) -> Callable[[Any, Any], Certificate]:
+    """The family's independent checker, which asks ``oracle`` for C5 if there is one."""
+    function: Callable[..., Certificate] = resolve(family.check)
+    return function if oracle is None else partial(function, oracle=oracle)
+
+
+def check(
+    instance: Record | str | Path,
+    solution: Record | str | Path,
+    oracle: str | Callable[[Any, Any], Any] | None = None,
+) -> Certificate:
+    """The independent checker's certificate of anybody's solution; of C5 too, with an ``oracle`` (as in ``solve``)."""
     if not isinstance(instance, Record):
         instance = read(instance)
     family = family_of(instance)
     if not isinstance(solution, Record):
         solution = read_solution(solution, family)
-    certificate: Certificate = resolve(family.check)(instance, solution)
-    return certificate
+    return checker(family, load_oracle(oracle))(instance, solution)
 
 
 def bound(
@@ -99,6 +118,8 @@ def guarded(run: Run, work: Callable[[], Termination]) -> Termination:
         return run.terminate("interrupted")
     except MemoryError as error:
         return ended(run, "memory", str(error) or "out of memory")
+    except OracleError as error:
+        return ended(run, "other", str(error))
     except ContradictionError as error:
         return Termination(reason="other_error", detail=str(error))
 
@@ -139,6 +160,8 @@ def notes_of(run: Run) -> tuple[str, ...]:
     for source, certificate in run.rejected:
         refused.setdefault(source, []).append(certificate)
     words = [f"{len(all_)} of {source} refused by the checker: {_refusal(all_[0])}" for source, all_ in refused.items()]
+    if run.oracle is not None and not any(note.startswith("oracle ") for note in run.notes):
+        words.insert(0, run.oracle.note())
     return (*run.notes, *words)
 
 

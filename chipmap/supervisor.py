@@ -228,6 +228,7 @@ class _Watch:
         if isinstance(end, Failed):
             return self._failed(end)
         self.versions = end.versions
+        run.oracle_report = end.oracle
         run.notes.extend(end.notes)
         run.timings.update(end.timings)
         known = {(bound.value, bound.source) for bound in run.bounds}

@@ -13,7 +13,7 @@ import sys
 import threading
 import traceback
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 import msgspec
 
@@ -73,6 +73,7 @@ class Ended(msgspec.Struct, frozen=True, tag=True):
     notes: tuple[str, ...]
     timings: dict[str, float]
     versions: dict[str, str]
+    oracle: dict[str, Any] | None = None
 
 
 class Failed(msgspec.Struct, frozen=True, tag=True):
@@ -140,13 +141,16 @@ def _cap_memory(limit: int | None) -> None:
 def _solve(job: Job, lines: BinaryIO, send: Sender) -> Ended:
     """Import what the method needs while the parent makes the start, then run it."""
     from chipmap.family import get_family, resolve
+    from chipmap.oracle import load_oracle
     from chipmap.provenance import used_versions
-    from chipmap.solve import guarded, notes_of
+    from chipmap.solve import checker, guarded, notes_of
 
     family = get_family(job.family)
     instance = resolve(family.instance).from_json(bytes(job.instance), "worker")
     function = resolve(family.method(job.method).function)
-    run = Run(instance, job.options, resolve(family.check), job.started, log_file=LOG if LOG.exists() else None)
+    oracle = load_oracle(job.options.oracle)
+    log_file = LOG if LOG.exists() else None
+    run = Run(instance, job.options, checker(family, oracle), job.started, log_file=log_file, oracle=oracle)
     start = msgspec.json.decode(lines.readline(), type=Start)
     threading.Thread(target=_heed, args=(lines, run), daemon=True).start()
     if bytes(start.solution) != b"null":
@@ -173,6 +177,7 @@ def _solve(job: Job, lines: BinaryIO, send: Sender) -> Ended:
         notes=notes_of(run),
         timings=run.timings,
         versions=used_versions(),
+        oracle=oracle.report() if oracle is not None else None,
     )
 
 

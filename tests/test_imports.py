@@ -18,21 +18,33 @@ ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "chipmap"
 MODULES = sorted(PACKAGE.rglob("*.py"))
 
-CORE = ("records", "result", "run", "family")
+CORE = ("records", "result", "run", "family", "oracle")
 #: Part of the package -> the parts that it may import, as prefixes of module names.
 MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "records": (),
     "result": ("records", "validation.certificate"),
-    "run": ("records", "result", "validation.certificate"),
+    "oracle": ("records",),
+    "run": ("records", "result", "oracle", "validation.certificate"),
     "family": ("records",),
+    "explanation": ("records", "result", "validation.certificate"),
     "families": ("family",),
     "instances": ("records", "instances"),
-    "validation": ("records", "result", "validation", "instances.graph", "instances.*.instance"),
+    "validation": ("records", "result", "oracle", "validation", "instances.graph", "instances.*.instance"),
     "formulations": ("records", "result", "family", "instances", "formulations"),
     "heuristics": ("records", "result", "run", "instances", "heuristics"),
     "learned": ("records", "result", "run", "instances", "heuristics", "learned"),
     "solvers": ("records", "result", "family", "solvers"),
-    "methods": (*CORE, "instances", "formulations", "heuristics", "learned", "solvers", "methods"),
+    "methods": (
+        *CORE,
+        "explanation",
+        "validation.certificate",
+        "instances",
+        "formulations",
+        "heuristics",
+        "learned",
+        "solvers",
+        "methods",
+    ),
 }
 
 #: Third-party library -> the files that may import it.

@@ -6,7 +6,7 @@ import argparse
 import json
 from typing import Any
 
-from chipmap.cli.common import INSTANCE_HELP, add_family, add_set, columns
+from chipmap.cli.common import INSTANCE_HELP, add_family, add_oracle, add_set, columns
 from chipmap.family import Family
 from chipmap.validation.certificate import Certificate
 
@@ -25,6 +25,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser.add_argument("solution", metavar="SOLUTION", help="a solution or result file, an archive, or -")
     add_set(parser)
     add_family(parser)
+    add_oracle(parser)
     parser.add_argument("--format", choices=("table", "json"), default="table", help="of standard output")
     parser.set_defaults(run=run)
 
@@ -37,7 +38,7 @@ def run(args: argparse.Namespace) -> int:
 
     instance = read(args.instance, args.set, args.family)
     family = family_of(instance)
-    certificate = check(instance, read_solution(args.solution, family))
+    certificate = check(instance, read_solution(args.solution, family), args.oracle)
     shown = natural_certificate(certificate, family, str(getattr(instance, "name", "")))
     print(
         json.dumps(shown, allow_nan=False) if args.format == "json" else _text(shown),
@@ -62,6 +63,7 @@ def natural_certificate(certificate: Certificate, family: Family, instance: str)
         "terms": {name: natural(ticks, scale) for name, ticks in certificate.terms.items()},
         "grade": certificate.grade,
         "figures": certificate.figures,
+        "oracle": certificate.oracle,
         "violations": msgspec.to_builtins(certificate.violations),
         "instance_hash": certificate.instance_hash,
         "solution_hash": certificate.solution_hash,
@@ -78,7 +80,8 @@ def _text(shown: dict[str, Any]) -> str:
         facts = [("objective", f"{number(shown['objective'])} {shown['unit']}")]
         facts += [(name, f"{number(value)} {shown['unit']}") for name, value in shown["terms"].items()]
         facts += [(name, number(value)) for name, value in shown["figures"].items()]
-        text += columns(facts + ([("memory grade", shown["grade"])] if shown["grade"] else []))
+        facts += [(name, shown[key]) for name, key in (("memory grade", "grade"), ("oracle", "oracle")) if shown[key]]
+        text += columns(facts)
     text += columns((item["label"], item["where"], item["message"]) for item in violations[:SHOWN])
     if len(violations) > SHOWN:
         text += f"  and {len(violations) - SHOWN} more (--format json prints all)\n"

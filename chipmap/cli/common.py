@@ -25,6 +25,12 @@ def add_family(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--family", metavar="NAME", help="take INSTANCE as a published graph, for this family")
 
 
+def add_oracle(parser: argparse.ArgumentParser) -> None:
+    """Add ``--oracle``."""
+    what = "constraint C5: your function (instance, solution) -> bool or Verdict"
+    parser.add_argument("--oracle", metavar="MODULE:FUNCTION", help=what)
+
+
 def add_solve_options(parser: argparse.ArgumentParser) -> None:
     """Add the options that :func:`solve_options` reads."""
     parser.add_argument("--method", metavar="NAME", help="how to solve (`chipmap info` lists the methods)")
@@ -35,6 +41,7 @@ def add_solve_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--seed", metavar="N", type=int, default=0, help="seed of all that is random (default 0)")
     parser.add_argument("--deterministic", action="store_true", help="one thread and work limits: the same run twice")
     parser.add_argument("--memory-limit", metavar="GIB", type=float, help="memory of the solving process, in GiB")
+    add_oracle(parser)
     parser.add_argument(
         "--native", metavar="NAME=VALUE", action="append", default=[], help="pass a parameter to the solver"
     )
@@ -55,6 +62,7 @@ def solve_options(args: argparse.Namespace, warm_start: str | None = None) -> So
         memory_limit=_bytes(args.memory_limit),
         solver=args.solver,
         warm_start=warm_start,
+        oracle=args.oracle,
         native=dict(parse(setting, "--native") for setting in args.native),
     )
     options.check()
@@ -69,7 +77,7 @@ def exit_code(result: Result) -> int:
 
 
 def remarks(result: Result) -> list[str]:
-    """What a user should read beside the row: infeasibility, an abnormal end, an unused start."""
+    """What a user should read beside the row: infeasibility, an abnormal end, an unused start, what C5 did."""
     lines = []
     for reason in result.infeasibility:
         lines.append(f"infeasible ({reason.label}): {reason.message}")
@@ -78,6 +86,7 @@ def remarks(result: Result) -> list[str]:
     if end.limit in ("memory", "other") or end.reason in ("other_error", "numerical_error", "imprecise"):
         lines.append(f"stopped ({end.reason if end.limit == 'none' else end.limit}): {end.detail}")
     lines.extend(note for note in result.notes if any(word in note for word in ("not used", "not reproducible")))
+    lines.extend(note for note in result.notes if note.startswith("oracle "))
     return lines
 
 

@@ -12,12 +12,19 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser = subparsers.add_parser(
         "convert",
         help="make an instance from a published graph format",
-        description="Read a graph (traced operator graphs, PipeDream profiles and others, told apart by their content) "
-        "and write an instance of the family, on its default package unless --set says otherwise.",
+        description="Read a graph (traced operator graphs, PipeDream profiles, ONNX models and others, told apart by "
+        "their content) and write an instance of the family, on its default package unless --set says otherwise.",
     )
     parser.add_argument("graph", metavar="GRAPH", help="a graph file, or - for standard input")
     parser.add_argument("--family", metavar="NAME", required=True, help="the family of the instance, such as ring")
     add_set(parser, "change the instance: --set package.chips=36")
+    parser.add_argument(
+        "--dim",
+        metavar="NAME=N",
+        action="append",
+        default=[],
+        help="a dimension that an ONNX model or a PyTorch program leaves open (batch=1), or a tensor's shape (x=1x64)",
+    )
     parser.add_argument("--out", metavar="FILE", required=True, help="the file to write (-: standard output)")
     parser.set_defaults(run=run)
 
@@ -26,7 +33,7 @@ def run(args: argparse.Namespace) -> int:
     """Read, change, write; notes of the reader go to standard error."""
     from chipmap.reading import read
 
-    instance = read(args.graph, args.set, args.family)
+    instance = read(args.graph, args.set, args.family, args.dim)
     write_file(args.out, instance.to_json(indent=1))
     notes = getattr(instance, "notes", "")
     if notes:

@@ -7,17 +7,20 @@ deadline passes. All work on the lossless contraction and lift what they find.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING
 
+from chipmap.heuristics.ring.ideals import IdealFamily, TooManyIdealsError
 from chipmap.instances.ring.costs import RingProblem, ring_problem
 from chipmap.instances.ring.instance import RingInstance, RingSolution
+from chipmap.methods.ring_oracle import Cuts
 from chipmap.records import InputError
 from chipmap.result import Infeasibility, Termination
-from chipmap.run import Run, Stop
+from chipmap.run import Run
 
 if TYPE_CHECKING:
-    from chipmap.heuristics.ring.ideals import IdealFamily
     from chipmap.heuristics.ring.program import ProgramResult, Programs, Rule
+    from chipmap.heuristics.ring.screens import RejectedBlocks
     from chipmap.instances.ring.contraction import Contraction
 
 #: Ideals that the programs list before they give a graph up as too wide.
@@ -43,6 +46,8 @@ class Work:
         self._programs: Programs | None = None
         self._ideals: IdealFamily | None = None
         self.sliced = False
+        self.cuts = Cuts(run, instance, self.contraction)
+        self._rejected: RejectedBlocks | None = None
 
     @property
     def programs(self) -> Programs:
@@ -55,6 +60,7 @@ class Work:
             except ValueError as error:
                 remedy = "Methods for every instance: ring/auto, ring/mip, ring/cpsat."
                 raise InputError(str(error), self.contraction.original.name, remedy) from None
+            self._rejected = self.cuts.screen(self._programs)
         return self._programs
 
     @property
@@ -71,6 +77,24 @@ class Work:
     def below(self) -> int | None:
         """The value that would improve on the incumbent."""
         return None if self.run.upper is None else self.run.upper - 1
+
+    def best(self, program: Callable[[], ProgramResult], source: str, bounds: bool = False) -> ProgramResult:
+        """Run a program, report its mapping; with an oracle, again with its cuts until H accepts or has no cut for it.
+
+        Every round relaxes the problem with C5: its value is a bound where the program's is (``bounds``).
+        """
+        while True:
+            result = program()
+            self.found(result, source)
+            rejected, before = self._rejected, len(self._rejected) if self._rejected is not None else 0
+            self.cuts.update()
+            for block in self.cuts.blocks[before:] if rejected is not None else ():
+                rejected.add(block)  # type: ignore[union-attr]
+            if rejected is None or len(rejected) == before or result.chips is None:
+                return result
+            if bounds and result.value is not None:
+                self.run.bound(result.value, source)
+            self.run.checkpoint()
 
     def found(self, result: ProgramResult, source: str) -> None:
         """Report a program's mapping, if it has one."""
@@ -89,9 +113,12 @@ class Work:
 
     def _clash(self) -> list[Infeasibility]:
         """Why no chain of ideals exists: memory, if there is one without C4; else what the models say."""
-        from chipmap.heuristics.ring.memory import least_sram
+        from chipmap.heuristics.ring.memory import fits, least_sram
         from chipmap.methods.ring_clash import memory, reasons
 
+        rejected = self.cuts.reason()
+        if rejected and fits(self.programs, self.ideals, "n1", self.problem.sram_bytes):
+            return rejected
         known = least_sram(self.programs, self.ideals) if self.problem.has("C4") else None
         if known is not None:
             return [memory(self.problem, *known)]
@@ -117,22 +144,22 @@ def greedy(instance: RingInstance, run: Run) -> Termination:
 
 def slicing(instance: RingInstance, run: Run) -> Termination:
     """Exact slicing of topological orders under the path rule: an incumbent, no bound."""
-    return _guard(run, lambda: _slice(Work(instance, run), run.options.seed))
+    return run.attempt(lambda: _slice(Work(instance, run), run.options.seed), TooManyIdealsError)
 
 
 def free(instance: RingInstance, run: Run) -> Termination:
     """The program without C3: a lower bound (the optimum where C3 is not in force)."""
-    return _guard(run, lambda: _program(Work(instance, run), "free"))
+    return run.attempt(lambda: _program(Work(instance, run), "free"), TooManyIdealsError)
 
 
 def n1(instance: RingInstance, run: Run) -> Termination:
     """The program with the necessary part of C3: a lower bound."""
-    return _guard(run, lambda: _program(Work(instance, run), "n1"))
+    return run.attempt(lambda: _program(Work(instance, run), "n1"), TooManyIdealsError)
 
 
 def path(instance: RingInstance, run: Run) -> Termination:
     """The program with the sufficient part of C3: a mapping, no bound."""
-    return _guard(run, lambda: _program(Work(instance, run), "path"))
+    return run.attempt(lambda: _program(Work(instance, run), "path"), TooManyIdealsError)
 
 
 def exact(instance: RingInstance, run: Run) -> Termination:
@@ -144,15 +171,13 @@ def exact(instance: RingInstance, run: Run) -> Termination:
         _slice(state, run.options.seed)
         _exact(state)
 
-    return _guard(run, work)
+    return run.attempt(work, TooManyIdealsError)
 
 
 def bounds(instance: RingInstance, run: Run) -> Termination:
     """Every lower bound of the page that applies, each under its own name; no solution is looked for."""
 
     def work() -> None:
-        from chipmap.heuristics.ring.ideals import TooManyIdealsError
-
         state = Work(instance, run)
         _simple_bounds(state)
         _window_bound(state)
@@ -163,7 +188,7 @@ def bounds(instance: RingInstance, run: Run) -> Termination:
         except (TooManyIdealsError, InputError) as error:
             run.notes.append(f"no program over ideals: {getattr(error, 'what', error)}")
 
-    return _guard(run, work)
+    return run.attempt(work, TooManyIdealsError)
 
 
 def auto(instance: RingInstance, run: Run) -> Termination:
@@ -171,11 +196,10 @@ def auto(instance: RingInstance, run: Run) -> Termination:
 
     Stops as soon as the gap is closed.
     """
-    return _guard(run, lambda: _auto(instance, run))
+    return run.attempt(lambda: _auto(instance, run), TooManyIdealsError)
 
 
 def _auto(instance: RingInstance, run: Run) -> None:
-    from chipmap.heuristics.ring.ideals import TooManyIdealsError
     from chipmap.methods.ring_wide import search
 
     if run.best is None:
@@ -193,11 +217,9 @@ def _auto(instance: RingInstance, run: Run) -> None:
         _by_solver(instance, state)
         return
     upper = run.upper
-    result = state.programs.solve("n1", state.ideals, upper, run.checkpoint)
-    state.found(result, "program n1")
-    state.proved(result, upper, "program n1")
+    state.proved(_rule(state, "n1", upper), upper, "program n1")
     run.checkpoint()
-    state.found(state.programs.solve("path", state.ideals, state.below, run.checkpoint), "program path")
+    _rule(state, "path", state.below)
     run.checkpoint()
     _exact(state, FEW_STATES)
     run.checkpoint()
@@ -244,16 +266,22 @@ def _window_bound(state: Work) -> None:
 def _slice(state: Work, seed: int) -> None:
     from chipmap.heuristics.ring.slicing import slice_orders
 
-    state.found(slice_orders(state.programs, state.below, ORDERS, seed), "slicing")
+    state.best(lambda: slice_orders(state.programs, state.below, ORDERS, seed), "slicing")
     state.sliced = True
 
 
 def _program(state: Work, rule: Rule) -> None:
     """One program over all ideals; its value is a bound where the rule is necessary (or C3 is not in force)."""
-    result = state.programs.solve(rule, state.ideals, None, state.run.checkpoint)
-    state.found(result, f"program {rule}")
+    result = _rule(state, rule, None)
     if rule != "path" or not state.problem.has("C3"):
         state.proved(result, None, f"program {rule}")
+
+
+def _rule(state: Work, rule: Rule, upper: int | None) -> ProgramResult:
+    """One program over all ideals, and its mapping reported."""
+    bounds = rule != "path" or not state.problem.has("C3")
+    solve = state.programs.solve
+    return state.best(lambda: solve(rule, state.ideals, upper, state.run.checkpoint), f"program {rule}", bounds)
 
 
 def _exact(state: Work, state_limit: int = 1_000_000) -> None:
@@ -261,7 +289,7 @@ def _exact(state: Work, state_limit: int = 1_000_000) -> None:
 
     Without C3 the program ``free`` is exact.
     """
-    from chipmap.heuristics.ring.triangle import TooManyStatesError, solve_exact
+    from chipmap.heuristics.ring.triangle import TooManyStatesError
 
     run = state.run
     if not state.problem.has("C3"):
@@ -273,8 +301,7 @@ def _exact(state: Work, state_limit: int = 1_000_000) -> None:
         return
     try:
         for upper in _limits(run.lower.value if run.lower else 0, state.below, state.problem):
-            result = solve_exact(state.programs, state.ideals, upper, run.checkpoint, state_limit)
-            state.found(result, "exact program")
+            result = state.best(partial(_up_to, state, upper, state_limit), "exact program", bounds=True)
             if result.value is not None:
                 run.bound(result.value, "exact program")
                 return
@@ -286,6 +313,13 @@ def _exact(state: Work, state_limit: int = 1_000_000) -> None:
         run.notes.append(f"the exact program stopped: {error}")
 
 
+def _up_to(state: Work, upper: int, state_limit: int) -> ProgramResult:
+    """The exact program within C1 to C3 and a limit."""
+    from chipmap.heuristics.ring.triangle import solve_exact
+
+    return solve_exact(state.programs, state.ideals, upper, state.run.checkpoint, state_limit)
+
+
 def _limits(lower: int, below: int | None, problem: RingProblem) -> list[int]:
     """Growing limits from the lower bound to just below the incumbent (or to what no mapping exceeds)."""
     if below is None:
@@ -293,17 +327,3 @@ def _limits(lower: int, below: int | None, problem: RingProblem) -> list[int]:
         below = problem.total_ticks + 2 * link
     span = below - lower
     return sorted({lower + span * share // 64 for share in (0, 1, 4, 16, 64)}) if span >= 0 else []
-
-
-def _guard(run: Run, work: Callable[[], None]) -> Termination:
-    """Run ``work``; a passed deadline, an interrupt, a closed gap or a too wide graph ends it with what was found."""
-    from chipmap.heuristics.ring.ideals import TooManyIdealsError
-
-    limit = "none"
-    try:
-        work()
-    except Stop as stop:
-        limit = stop.limit
-    except TooManyIdealsError as error:
-        run.notes.append(f"no program over ideals: {error}")
-    return run.terminate("none" if limit == "gap" and run.gap == 0 else limit)  # type: ignore[arg-type]

@@ -14,6 +14,7 @@ from chipmap.instances.ring.contraction import Contraction, contract
 from chipmap.instances.ring.costs import RingProblem, ring_problem
 from chipmap.instances.ring.instance import RingInstance, RingSolution
 from chipmap.instances.ring.windows import least_target, windows
+from chipmap.methods.ring_oracle import Cuts
 from chipmap.result import Limit, Termination, integer_bound
 from chipmap.run import Run, Stop
 from chipmap.solvers import solve_model
@@ -44,8 +45,8 @@ def cpsat_cold(instance: RingInstance, run: Run) -> Termination:
     """CP-SAT on the instance as it is: no contraction, start, window or cutoff."""
     from chipmap.formulations.ring.cpsat import build
 
-    task = _Task(run, lambda solution: solution, "cpsat cold")
-    return _guard(run, lambda: _solve_all(task, build(instance), None))
+    task = _Task(run, lambda solution: solution, "cpsat cold", Cuts(run, instance))
+    return run.attempt(lambda: _solve_all(task, build(instance), None))
 
 
 def cpsat(instance: RingInstance, run: Run) -> Termination:
@@ -54,7 +55,7 @@ def cpsat(instance: RingInstance, run: Run) -> Termination:
     A target without windows, or without a solution in its windows, is a bound: the optimum lies above it.
     """
     contraction = contract(instance)
-    return _guard(run, lambda: _Search(contraction, run).go())
+    return run.attempt(lambda: _Search(contraction, run).go())
 
 
 def refute(
@@ -107,8 +108,8 @@ def _decision(problem: RingProblem, target: int, tighten: Literal["windows", "no
 class _Task:
     """What a solve reports to: the run, the way back to its instance, and the name that its findings go under."""
 
-    def __init__(self, run: Run, lift: Callable[[RingSolution], RingSolution], source: str) -> None:
-        self.run, self.lift, self.source = run, lift, source
+    def __init__(self, run: Run, lift: Callable[[RingSolution], RingSolution], source: str, cuts: Cuts) -> None:
+        self.run, self.lift, self.source, self.cuts = run, lift, source, cuts
 
     def solve(self, model: Model, start: RingSolution | None = None, seconds: float | None = None) -> Outcome:
         """Solve ``model`` for ``seconds`` at most (default: the time left), reporting as the solver goes.
@@ -116,6 +117,8 @@ class _Task:
         Bounds are reported only where the model's standing allows it; a cutoff at or above the incumbent is harmless.
         """
         run, options = self.run, self.run.options
+        self.cuts.update()
+        self.cuts.apply(model)
         minimises = model.kind == "mip" or bool(model.native.has_objective())
         exact_bounds = model.kind == "cpsat"  # integers in, integers out
 
@@ -174,18 +177,23 @@ def _mip(instance: RingInstance, run: Run, family: Literal["full", "path"], sour
         run.checkpoint()
         model = build(contraction.instance, choices)
         run.checkpoint()
-        _solve_all(_Task(run, contraction.lift, source), model, start)
+        _solve_all(_Task(run, contraction.lift, source, Cuts(run, instance, contraction)), model, start)
 
-    return _guard(run, work)
+    return run.attempt(work)
 
 
 def _solve_all(task: _Task, model: Any, start: RingSolution | None) -> None:
     """Solve a model without a cutoff, or with one at the incumbent's value: infeasible means that nothing exists."""
     run, reason = task.run, task.solve(model, start).termination
+    while reason.reason in ("optimal", "feasible") and task.cuts.update():
+        run.checkpoint()
+        if reason.limit != "none":
+            break
+        reason = task.solve(model, start).termination
     if reason.reason == "infeasible" and model.standing.bounds:
         from chipmap.methods.ring_clash import reasons
 
-        run.infeasible(*reasons(model.instance, run.remaining))
+        run.infeasible(*(task.cuts.reason() or reasons(model.instance, run.remaining)))
     elif reason.reason != "optimal":
         run.notes.append(f"{task.source}: {reason.reason} {reason.detail}".rstrip())
         run.checkpoint()
@@ -203,7 +211,7 @@ class _Search:
     def __init__(self, contraction: Contraction, run: Run) -> None:
         self.contraction, self.run = contraction, run
         self.problem = ring_problem(contraction.instance)
-        self.task = _Task(run, contraction.lift, "cpsat")
+        self.task = _Task(run, contraction.lift, "cpsat", Cuts(run, contraction.original, contraction))
         self.asked: dict[int, float] = {}
         self.worst = self.problem.total_ticks + 2 * sum(storage.ticks for storage in self.problem.storages)
 
@@ -235,7 +243,7 @@ class _Search:
     def _infeasible(self) -> None:
         from chipmap.methods.ring_clash import reasons
 
-        self.run.infeasible(*reasons(self.contraction.instance, self.run.remaining))
+        self.run.infeasible(*(self.task.cuts.reason() or reasons(self.contraction.instance, self.run.remaining)))
 
     def _round(self, seconds: float) -> None:
         """Decision problems from the bound upwards, until one has a solution; none is asked twice for as long."""
@@ -246,6 +254,8 @@ class _Search:
                 self.asked[target] = seconds
                 self._ask(target, seconds)
                 self.run.checkpoint()
+                if self.task.cuts.update():
+                    self.asked.clear()  # what was found is cut off now: ask again
             if self.run.upper != before:
                 return
 
@@ -292,12 +302,3 @@ class _Search:
             return
         model = build(instance, RingCpChoices(windows=within.pairs(), upper=upper))
         self.task.solve(model, self._start(), seconds)
-
-
-def _guard(run: Run, work: Callable[[], None]) -> Termination:
-    """Run ``work``; a passed deadline, an interrupt or a closed gap ends it with what was found."""
-    try:
-        work()
-    except Stop as stop:
-        return run.terminate("none" if stop.limit == "gap" and run.gap == 0 else stop.limit)
-    return run.terminate()

@@ -30,7 +30,7 @@ PRECISION = 0.002
 
 def stations(instance: RingInstance, run: Run) -> Termination:
     """The station search alone, after slicing: mappings, and bounds where nothing was left out."""
-    from chipmap.methods.ring import Work, _guard, _simple_bounds, _slice
+    from chipmap.methods.ring import Work, _simple_bounds, _slice
 
     def work() -> None:
         state = Work(instance, run)
@@ -40,7 +40,7 @@ def stations(instance: RingInstance, run: Run) -> Termination:
         run.checkpoint()
         search(state)
 
-    return _guard(run, work)
+    return run.attempt(work)
 
 
 def search(state: Work, rounds: tuple[tuple[int, int, tuple[int, ...]], ...] = ROUNDS) -> None:

@@ -223,13 +223,15 @@ def _charged(view: _View) -> list[tuple[str, NDArray[np.int64], str]]:
 
 
 def _memory(ax: Axes, view: _View) -> None:
-    """Weights and double-buffered boundary tensors of each chip against its SRAM (C4, grade ``boundary``)."""
+    """What C4 counts on each chip, in the instance's grade, against its SRAM."""
     problem, on = view.problem, view.on
     at, weights, total = np.arange(problem.chips), on.weight_bytes / MIB, on.memory_bytes / MIB
     sram = problem.sram_bytes / MIB
     over = np.maximum(total - sram, 0.0)
+    full = problem.instance.memory_grade == "full"
+    tensors = "boundary, relayed and live tensors" if full else "boundary tensors, double-buffered"
     ax.bar(at, weights, 0.62, color=WEIGHTS, label="weights")
-    ax.bar(at, total - weights, 0.62, bottom=weights, color=BOUNDARY, label="boundary tensors, double-buffered")
+    ax.bar(at, total - weights, 0.62, bottom=weights, color=BOUNDARY, label=tensors)
     if over.any():
         ax.bar(at, over, 0.62, bottom=total - over, color=RED, alpha=0.75, label="above the SRAM")
     top = float(total.max(initial=0.0))

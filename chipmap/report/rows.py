@@ -56,6 +56,8 @@ def _figures(result: Result) -> dict[str, Any]:
         "reason": result.termination.reason,
         "limit": result.termination.limit,
     }
+    if "oracle" in result.provenance:
+        figures["oracle"] = result.provenance["oracle"]
     if result.certificate:
         figures["grade"] = result.certificate.grade
         figures.update(result.certificate.figures)

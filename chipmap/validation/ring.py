@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from chipmap.instances.ring.instance import RingInstance, RingSolution
+from chipmap.oracle import Oracle
 from chipmap.validation.certificate import Certificate, Violation
 from chipmap.validation.ring_facts import TICKS_PER_NS, Facts, facts
 
@@ -35,8 +36,10 @@ def violation(label: str, where: str, amount: int, unit: str, message: str) -> V
     return Violation(label=label, where=where, amount=float(amount), unit=unit, message=message)
 
 
-def check(instance: RingInstance, solution: RingSolution) -> Certificate:
+def check(instance: RingInstance, solution: RingSolution, oracle: Oracle | None = None) -> Certificate:
     """The certificate of ``solution`` for a valid ``instance``: violations of C0 to C4, objective, terms and figures.
+
+    With ``oracle``, C5 as well, asked about mappings that obey all others.
 
     Objective and terms stand beside violations too, unless C0 leaves a computing operation without a chip.
     """
@@ -50,6 +53,8 @@ def check(instance: RingInstance, solution: RingSolution) -> Certificate:
         for label, constraint in (("C1", c1_dataflow), ("C2", c2_prefix), ("C3", c3_triangle), ("C4", c4_memory)):
             if label in instance.constraints:
                 violations += constraint(mapped)
+    if oracle is not None and not violations:
+        violations = list(c5_oracle(mapped, solution, oracle))
     terms = {"T1": t1_chip(mapped), "T2": t2_link(mapped)} if placed else {}
     return Certificate(
         instance_hash=instance.content_hash,
@@ -58,8 +63,9 @@ def check(instance: RingInstance, solution: RingSolution) -> Certificate:
         objective=max(terms.values()) if placed else None,
         terms=terms,
         violations=tuple(violations),
-        grade="boundary",
+        grade=instance.memory_grade,
         figures=_figures(mapped, max(terms.values())) if placed else {},
+        oracle=oracle.title if oracle is not None else "",
     )
 
 
@@ -214,23 +220,27 @@ def _reached(sends: dict[int, set[int]], a: int) -> set[int]:
     return reached
 
 
-# --- C4: memory, grade boundary -------------------------------------------------------------------------------------
+# --- C4: memory -------------------------------------------------------------------------------------
 
 
 def c4_memory(mapped: Mapped) -> Iterator[Violation]:
-    """Weights + 2 · bytes that cross the boundary <= S on every chip."""
+    """Weights + 2 · bytes that cross the boundary (grade ``full``: + relayed, + live ones) <= S on every chip."""
     limit = mapped.instance.package.sram_bytes
     weights, boundary = memory(mapped)
-    for chip in sorted(weights):
-        needed = weights[chip] + 2 * boundary[chip]
+    passing, live = relayed(mapped), live_peak(mapped)
+    for chip in sorted({*weights, *passing}):
+        tensors = boundary.get(chip, 0)
+        needed = weights.get(chip, 0) + 2 * (tensors + passing.get(chip, 0)) + live.get(chip, 0)
+        full = f", relayed 2 x {passing.get(chip, 0)}, live at most {live.get(chip, 0)}"
         if needed > limit:
             yield violation(
                 "C4",
                 f"chip {chip}",
                 needed - limit,
                 "bytes",
-                f"chip {chip} needs {needed} bytes (weights {weights[chip]}, boundary tensors "
-                f"2 x {boundary[chip]}) but has {limit}: {needed - limit} too many",
+                f"chip {chip} needs {needed} bytes (weights {weights.get(chip, 0)}, boundary tensors "
+                f"2 x {tensors}{full if mapped.instance.memory_grade == 'full' else ''}) but has {limit}: "
+                f"{needed - limit} too many",
             )
 
 
@@ -246,6 +256,45 @@ def memory(mapped: Mapped) -> tuple[dict[int, int], dict[int, int]]:
         for chip in away | ({home} if away else set()):
             boundary[chip] += stored.bytes
     return weights, boundary
+
+
+def relayed(mapped: Mapped) -> dict[int, int]:
+    """Grade ``full``: bytes of the storages that pass through a chip on their way to a later one, unread there."""
+    passing: dict[int, int] = {}
+    for stored in mapped.facts.stored if mapped.instance.memory_grade == "full" else ():
+        read_on = {mapped.chips[v] for v in stored.read_by}
+        for chip in range(mapped.chips[stored.made_by] + 1, max(read_on)):
+            if chip not in read_on:
+                passing[chip] = passing.get(chip, 0) + stored.bytes
+    return passing
+
+
+def live_peak(mapped: Mapped) -> dict[int, int]:
+    """Grade ``full``: the most bytes that storages made and read on one chip only take at one of its steps."""
+    if mapped.instance.memory_grade != "full":
+        return {}
+    step = {v: i for i, v in enumerate(mapped.instance.graph.topological_order())}
+    inner: dict[int, list[tuple[int, int, int]]] = {}
+    for stored in mapped.facts.stored:
+        chip = mapped.chips[stored.made_by]
+        if all(mapped.chips[v] == chip for v in stored.read_by):
+            last = max(step[v] for v in stored.read_by)
+            inner.setdefault(chip, []).append((step[stored.made_by], last, stored.bytes))
+    return {
+        chip: max(sum(size for first, last, size in lives if first <= step[v] <= last) for v in mapped.facts.computing)
+        for chip, lives in inner.items()
+    }
+
+
+# --- C5: the user's own function -------------------------------------------------------------------------------------
+
+
+def c5_oracle(mapped: Mapped, solution: RingSolution, oracle: Oracle) -> Iterator[Violation]:
+    """H(G, f) accepts."""
+    for verdict in oracle.ask(mapped.instance, solution):
+        where = "mapping" if verdict.chip is None else f"chip {verdict.chip}"
+        reason = f": {verdict.message}" if verdict.message else ""
+        yield violation("C5", where, 1, "rejections", f"the oracle {oracle.name} rejects it{reason}")
 
 
 # --- T1, T2: the objective ------------------------------------------------------------------------------------------
@@ -295,12 +344,17 @@ def t2_link(mapped: Mapped) -> int:
 def _figures(mapped: Mapped, period: int) -> dict[str, float]:
     """Derived figures. ``average_ticks`` is all work spread evenly over the chips of the package."""
     weights, boundary = memory(mapped)
+    passing, live = relayed(mapped), live_peak(mapped)
+    needed = [
+        weights.get(chip, 0) + 2 * (boundary.get(chip, 0) + passing.get(chip, 0)) + live.get(chip, 0)
+        for chip in {*weights, *passing}
+    ]
     used = len(mapped.used())
     total = sum(mapped.facts.ticks.values())
     figures = {
         "chips_used": float(used),
         "latency_ns": (total + sum(load(mapped))) / TICKS_PER_NS + max(0, used - 1) * mapped.instance.package.hop_ns,
-        "max_memory_bytes": float(max((weights[chip] + 2 * boundary[chip] for chip in weights), default=0)),
+        "max_memory_bytes": float(max(needed, default=0)),
         "average_ticks": total / mapped.instance.package.chips,
     }
     if period:

@@ -7,6 +7,8 @@ import re
 from random import Random
 from typing import Any
 
+from tests.instances.programs import ONNX, TORCH, pt2
+
 TRACED: dict[str, Any] = {
     "name": "small",
     "source": "by hand",
@@ -109,6 +111,8 @@ SAMPLES: dict[str, bytes] = {
     "dnn-partitioning": json.dumps(DNN_PARTITIONING).encode(),
     "piper": json.dumps(PIPER).encode(),
     "pipedream": PIPEDREAM.encode(),
+    "onnx": ONNX,
+    "torch": pt2(TORCH),
 }
 
 #: What tokens are replaced with.
@@ -154,24 +158,12 @@ VALUES: list[Any] = [
 ]
 
 
-def mutated(data: bytes, random: Random) -> bytes:
-    """``data`` after a random change or three: of its JSON's values while that can be, else of bytes and tokens."""
-    if data.startswith(b"{") and random.random() < 0.6:
-        tree = json.loads(data)
-        for _ in range(1 + pick(3, random)):
-            _change_value(tree, random)
-        return json.dumps(tree).encode()
-    for _ in range(1 + pick(2, random)):
-        data = _change_bytes(data, random)
-    return data
-
-
 def pick(count: int, random: Random) -> int:
     """A number below ``count``, the same for all versions of Python."""
     return int(random.random() * count)
 
 
-def _change_value(tree: Any, random: Random) -> None:
+def change_value(tree: Any, random: Random) -> None:
     """Replace, remove or repeat one value somewhere in ``tree``."""
     places = [(tree, key) for key in tree]
     for place, key in places:
@@ -195,7 +187,7 @@ def _change_value(tree: Any, random: Random) -> None:
         place[key] = json.loads(json.dumps(other[its_key]))
 
 
-def _change_bytes(data: bytes, random: Random) -> bytes:
+def change_bytes(data: bytes, random: Random) -> bytes:
     """Change, cut, remove or double a part of ``data``, or replace or swap tokens."""
     a, b = sorted(pick(len(data) + 1, random) for _ in range(2))
     near = min(len(data), a + 1 + pick(12, random))

@@ -14,6 +14,7 @@ from chipmap.instances.ring.costs import ring_problem
 from chipmap.instances.ring.from_graph import from_graph
 from chipmap.records import InputError
 from tests.instances import samples
+from tests.instances.mutations import mutated_bytes, mutated_structure
 from tests.instances.published import FORMATS as PATTERNS
 from tests.instances.published import all_published, published
 
@@ -45,8 +46,11 @@ def tensors(imported: ImportedGraph) -> set[tuple[str, tuple[str, ...], int]]:
 
 
 def test_every_format_has_a_sample_and_is_listed() -> None:
-    assert set(samples.SAMPLES) == set(FORMATS) == set(PATTERNS)
+    assert set(samples.SAMPLES) == set(FORMATS)
+    assert set(PATTERNS) < set(FORMATS)
     for name, data in samples.SAMPLES.items():
+        if name == "onnx":
+            pytest.importorskip("onnx", reason="needs the extra onnx")
         assert import_graph("small", data).format == name
 
 
@@ -217,9 +221,12 @@ def test_a_missing_file() -> None:
 @pytest.mark.parametrize("name", samples.SAMPLES)
 def test_mutated_files_are_read_or_refused_in_words(name: str) -> None:
     """Whatever happens to a file, the reader returns a graph that passes its check, or raises an InputError."""
+    if name == "onnx":
+        pytest.importorskip("onnx", reason="needs the extra onnx")
     refused = 0
     for seed in range(ROUNDS):
-        data = samples.mutated(samples.SAMPLES[name], Random(f"{name} {seed}"))
+        change = mutated_structure if seed % 2 else mutated_bytes
+        data = change(samples.SAMPLES[name], Random(f"{name} {seed}"))
         try:
             from_graph(import_graph("mutated.file", data), "mutated").graph.check()
         except InputError as error:
@@ -229,7 +236,7 @@ def test_mutated_files_are_read_or_refused_in_words(name: str) -> None:
     assert 0.3 * ROUNDS < refused < 0.97 * ROUNDS
 
 
-@pytest.mark.parametrize("name", FORMATS)
+@pytest.mark.parametrize("name", PATTERNS)
 def test_every_published_file(name: str) -> None:
     for path in all_published(name):
         imported = import_graph(str(path))

@@ -148,6 +148,8 @@ def variants() -> dict[str, RingInstance]:
         for mode in MODES:
             name = f"{'+'.join(constraints) or 'none'}-{mode}"
             found[name] = _interesting(Random(name), name=name, constraints=constraints, cost_mode=mode)
+            if mode == "period" and "C4" in constraints:
+                found[f"{name}-full"] = found[name].replace(name=f"{name}-full", memory_grade="full")
     return found
 
 

@@ -21,8 +21,8 @@ from chipmap.instances.ring.costs import ring_problem
 
 #: Labels that live in variable domains: the chips 0 … C - 1, windows, pins and forbidden chips.
 BY_DOMAIN: tuple[str, ...] = ("C0",)
-#: Labels that are separated on demand: none.
-LAZY: tuple[str, ...] = ()
+#: Labels that are separated on demand: the user's function, by cuts (:mod:`chipmap.formulations.ring.cpsat_cuts`).
+LAZY: tuple[str, ...] = ("C5",)
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ import numpy as np
 from ortools.sat.python import cp_model
 
 from chipmap.formulations.ring.cpsat_assignment import Builder, no
-from chipmap.instances.ring.precedence import last_readers
+from chipmap.instances.ring.precedence import last_readers, steps_alive
 
 #: (amount, literal) pairs.
 Parts = list[tuple[int, Any]]
@@ -21,6 +21,8 @@ class Moves:
         self.builder = builder
         self._link: dict[tuple[int, int], Any] = {}
         self._cross: dict[tuple[int, int], Any] = {}
+        self._hold: dict[tuple[int, int], Any] = {}
+        self._inner: dict[tuple[int, int], Any] = {}
 
     def link(self, t: int, c: int) -> Any:
         """True if storage t crosses link c -> c + 1: f(u) <= c < f(v) for producer u and some reader v."""
@@ -46,15 +48,62 @@ class Moves:
                 b.clause("def_cross", [b.on(u, c), no(b.on(v, c)), literal])
         return self._cross[t, c]
 
+    def hold(self, t: int, c: int) -> Any:
+        """True if storage t crosses the boundary of chip c or passes through it: f(u) < c < f(v) for some reader v."""
+        if (t, c) not in self._hold:
+            b, storage = self.builder, self.builder.problem.storages[t]
+            u = storage.producer
+            cross = self.cross(t, c)
+            readers = [v for v in last_readers(b.problem, storage.readers) if b.upto(v, c) is not True]
+            known = cross is False and (b.upto(u, c - 1) is False or not readers)
+            literal = self._hold[t, c] = False if known else b.literal(f"hold[{t},{c}]")
+            if not known:
+                b.clause("def_hold", [no(cross), literal])
+                for v in readers:
+                    b.clause("def_hold", [no(b.upto(u, c - 1)), b.upto(v, c), literal])
+        return self._hold[t, c]
+
+    def inner(self, t: int, c: int) -> Any:
+        """True if storage t is made on chip c and doesn't cross its boundary."""
+        if (t, c) not in self._inner:
+            b, u = self.builder, self.builder.problem.storages[t].producer
+            known = b.on(u, c) is False
+            literal = self._inner[t, c] = False if known else b.literal(f"inner[{t},{c}]")
+            if not known:
+                b.clause("def_inner", [no(b.on(u, c)), self.cross(t, c), literal])
+        return self._inner[t, c]
+
 
 def c4_memory(builder: Builder, moves: Moves) -> list[Any]:
-    """C4: weights on c + 2 · (bytes of the storages that cross its boundary) <= S; the left sides in bytes, by chip."""
+    """C4: weights on c + 2 · (bytes of the storages that cross its boundary) <= S; the left sides in bytes, by chip.
+
+    Grade ``full``: + 2 · (bytes of the storages that pass through) + the peak of those made and read on c only.
+    """
     problem = builder.problem
+    if problem.full_memory:
+        return _full(builder, moves)
     sums = []
     for c in range(problem.chips):
         parts = on_chip(builder, problem.weight_bytes, c)
         parts += [(2 * s.bytes, moves.cross(t, c)) for t, s in enumerate(problem.storages) if s.bytes]
         sums.append(at_most(builder, "c4_memory", parts, problem.sram_bytes))
+    return sums
+
+
+def _full(builder: Builder, moves: Moves) -> list[Any]:
+    problem = builder.problem
+    sized = [(t, s.bytes) for t, s in enumerate(problem.storages) if s.bytes]
+    lives = steps_alive(problem)
+    most = sum(size for _, size in sized)
+    sums = []
+    for c in range(problem.chips):
+        peak = builder.model.new_int_var(0, most, f"{builder.prefix}peak[{c}]")
+        for alive in lives:
+            parts = [(problem.storages[t].bytes, moves.inner(t, c)) for t in alive]
+            if any(literal is not False for _, literal in parts):
+                at_most(builder, "def_peak", parts, peak)
+        parts = on_chip(builder, problem.weight_bytes, c) + [(2 * size, moves.hold(t, c)) for t, size in sized]
+        sums.append(at_most(builder, "c4_memory", [*parts, (1, peak)], problem.sram_bytes))
     return sums
 
 

@@ -33,8 +33,8 @@ from chipmap.records import InputError
 
 #: Labels that live in variable domains: none (pins, groups and forbidden chips are rows c0_…).
 BY_DOMAIN: tuple[str, ...] = ()
-#: Labels that are separated on demand: none, C3 is stated in full.
-LAZY: tuple[str, ...] = ()
+#: Labels that are separated on demand: the user's function, by cuts (:mod:`chipmap.formulations.ring.mip_cuts`).
+LAZY: tuple[str, ...] = ("C5",)
 #: Rows are stated in units of a power of two of ticks or bytes, such that right sides lie below this.
 LARGEST_COEFFICIENT = 2.0**12
 

@@ -13,9 +13,9 @@ path    every reader of I lies in J                                         the 
                                                                             obey C3: an upper bound
 ======  ==================================================================  ==========================================
 
-So free <= n1 <= optimum <= path. Memory (C4, grade ``boundary``), pins and all cost modes depend on the pair and the
-chip only, so that each program is exact for them as well. Needs C1. Over a sub-family of the ideals (prefixes of some
-orders) a program is a restriction: its mappings count, its value is no bound.
+So free <= n1 <= optimum <= path. Memory (C4; grade ``full`` by a screen), pins and all cost modes depend on the pair
+and the chip only, so that each program is exact for them as well. Needs C1. Over a sub-family of the ideals (prefixes
+of some orders) a program is a restriction: its mappings count, its value is no bound.
 """
 
 from __future__ import annotations
@@ -28,8 +28,10 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from chipmap.heuristics.ring.full_memory import full_memory
 from chipmap.heuristics.ring.ideals import FlowGraph, IdealFamily, bits, flow_graph, to_words
 from chipmap.heuristics.ring.kernel import INFINITE, cut_ticks, sweep
+from chipmap.heuristics.ring.screens import Screen, relax_pairs, screened
 from chipmap.instances.ring.costs import RingProblem
 
 Rule = Literal["free", "n1", "path"]
@@ -87,9 +89,15 @@ class Programs:
         restricted = any(chips is not None for chips in problem.allowed)
         if restricted and problem.chips > MAX_CHIPS_WITH_PINS:
             raise ValueError(f"pins and forbidden chips need at most {MAX_CHIPS_WITH_PINS} chips here")
+        if problem.groups:
+            raise ValueError("keep-together groups that aren't merged (C4 in grade full) are beyond the programs")
+        if restricted and problem.full_memory and not problem.has("C2"):
+            raise ValueError("C4 in grade full with pins needs C2 here")
         self.problem = problem
         self.graph = graph or flow_graph(problem)
         self._tables = _tables(problem, self.graph)
+        #: Further conditions on the pairs (:mod:`chipmap.heuristics.ring.screens`); need C2.
+        self.screens: list[Screen] = [full_memory(self)] if problem.full_memory else []
 
     def solve(
         self, rule: Rule, ideals: IdealFamily, upper: int | None = None, checkpoint: Checkpoint = _go_on
@@ -99,9 +107,16 @@ class Programs:
         parent = np.full((len(ideals), self.blocks + 1), -1, dtype=np.int32)
         best[0, 0] = 0
         pairs = 0
-        for _, part in self._sweeps(rule, ideals, upper, 0, best, parent):
-            pairs += part[0]
-            checkpoint()
+        if self.screens:
+            limit = int(INFINITE) - 1 if upper is None else upper
+            for start, count, target, cost, chips in self.pairs(rule, ideals, limit):
+                relax_pairs(start, count, target, cost, chips, best, parent)
+                pairs += len(target)
+                checkpoint()
+        else:
+            for _, part in self._sweeps(rule, ideals, upper, 0, best, parent):
+                pairs += part[0]
+                checkpoint()
         row = best[-1]
         k = int(np.argmin(row))
         if row[k] >= INFINITE:
@@ -121,7 +136,7 @@ class Programs:
         """
         nothing = np.full((1, self.blocks + 1), INFINITE, dtype=np.int64)
         for start, part in self._sweeps(rule, ideals, upper, 1 << 40, nothing, nothing.astype(np.int32), backwards):
-            yield start, *part[1:]
+            yield start, *(screened(self.screens, ideals, start, part[1:]) if self.screens else part[1:])
 
     def mapping(self, ideals: IdealFamily, chain: list[int]) -> tuple[int, ...]:
         """The chip of each operation (-1 where not computing) in the chain of ideals, from first to last."""

@@ -6,8 +6,9 @@ from collections.abc import Callable
 
 import msgspec
 
-from chipmap.instances.importers import dnn_partitioning, pipedream, piper, traced
+from chipmap.instances.importers import dnn_partitioning, onnx_model, pipedream, piper, torch_program, traced
 from chipmap.instances.importers.common import ImportedGraph, decode
+from chipmap.instances.importers.dimensions import Dimensions
 from chipmap.records import InputError, read_bytes
 
 __all__ = ["FORMATS", "ImportedGraph", "import_graph"]
@@ -20,16 +21,27 @@ FORMATS = {
     dnn_partitioning.FORMAT: "JSON with nodes that have fpgaLatency (Tarnawski et al. 2020)",
     piper.FORMAT: "JSON with nodes that have TMPCs (Tarnawski et al. 2021)",
     pipedream.FORMAT: "text with forward_compute_time=… on each layer's line (Narayanan et al. 2019)",
+    onnx_model.FORMAT: "an ONNX model (.onnx)",
+    torch_program.FORMAT: "a program that torch.export.save wrote (.pt2)",
 }
 
 
-def import_graph(path: str, data: bytes | None = None) -> ImportedGraph:
+def import_graph(path: str, data: bytes | None = None, dimensions: Dimensions | None = None) -> ImportedGraph:
     """The graph in the file at ``path`` (or in ``data``, whose name is then ``path``).
 
-    Raises :class:`InputError` that says where and why a file can't be read, or lists the formats that can.
+    ``dimensions`` gives symbolic dimensions of ONNX models and PyTorch programs a value (``{"batch": (1,)}``) and
+    tensors a shape (``{"tokens": (1, 128)}``). Raises :class:`InputError` that says where and why a file can't be
+    read, or lists the formats that can.
     """
     content = read_bytes(path) if data is None else data
     content = content.removeprefix(b"\xef\xbb\xbf")
+    if torch_program.accepts(content):
+        return torch_program.read(content, path, dimensions)
+    if content.lstrip()[:1] != b"{" and onnx_model.accepts(content, path):
+        return onnx_model.read(content, path, dimensions)
+    if dimensions:
+        what = "only ONNX models and PyTorch programs have dimensions to give values to"
+        raise InputError(what, path, "Leave out --dim.")
     return _reader(content, path)(content, path)
 
 

@@ -101,10 +101,16 @@ def contract(instance: RingInstance) -> Contraction:
         traffic=instance.traffic,
         constraints=instance.constraints,
         time_ns=tuple(_measured(t) for t in ticks),
-        together=() if problem.has("C1") else _named(problem),
+        together=() if _merges(problem) else _named(problem),
+        memory_grade=instance.memory_grade,
         forbidden=tuple(forbidden),
     )
     return Contraction(instance, contracted, members, _report(problem, members))
+
+
+def _merges(problem: RingProblem) -> bool:
+    """Whether groups are merged: C1 forces it, and no order of execution within a merged operation matters."""
+    return problem.has("C1") and not problem.full_memory
 
 
 def _measured(ticks: int) -> float:
@@ -118,13 +124,14 @@ def _members(problem: RingProblem) -> tuple[tuple[int, ...], ...]:
     """Groups of computing operations that must share a chip, in a topological order of the merged graph.
 
     A group drags in what lies between its members: the strongly connected components of the flows plus both directions
-    between members. That rests on C1; without it nothing merges, and the groups stay constraints.
+    between members. That rests on C1, and on memory that doesn't depend on the order of execution (grade ``boundary``);
+    else nothing merges, and the groups stay constraints.
     """
     import networkx as nx  # here: placing the greedy start must not wait for it
 
     computing = np.flatnonzero(problem.computing).tolist()
     position = {v: i for i, v in enumerate(problem.order)}
-    if not problem.has("C1"):
+    if not _merges(problem):
         return tuple((v,) for v in sorted(computing, key=position.__getitem__))
     merged = nx.DiGraph()
     merged.add_nodes_from(computing)

@@ -80,6 +80,11 @@ class RingProblem:
         """``period``, ``sum`` or ``sum_forward``."""
         return self.instance.cost_mode
 
+    @property
+    def full_memory(self) -> bool:
+        """Whether C4 is in force in grade ``full``."""
+        return self.has("C4") and self.instance.memory_grade == "full"
+
     def has(self, label: str) -> bool:
         """Whether constraint ``label`` (C1 to C4) is in force."""
         return label in self.instance.constraints
@@ -247,7 +252,9 @@ def _groups(instance: RingInstance, computing: NDArray[np.bool_]) -> tuple[tuple
 class Loads:
     """What a mapping puts on each chip and link: arrays over the C chips (``load[c]``: the link from c to c + 1).
 
-    ``received`` and ``sent`` are ticks of the storages that enter and leave a chip; ``boundary_bytes`` their bytes.
+    ``received`` and ``sent`` are ticks of the storages that enter and leave a chip; ``boundary_bytes`` their bytes;
+    ``relay_bytes`` those of the storages that pass through, ``peak_bytes`` the most that storages made and read on the
+    chip only take at one step (both 0 in grade ``boundary``).
     """
 
     work: IntArray
@@ -256,11 +263,13 @@ class Loads:
     sent: IntArray
     weight_bytes: IntArray
     boundary_bytes: IntArray
+    relay_bytes: IntArray
+    peak_bytes: IntArray
 
     @property
     def memory_bytes(self) -> IntArray:
-        """Weights and double-buffered boundary tensors (C4, grade ``boundary``)."""
-        return self.weight_bytes + 2 * self.boundary_bytes
+        """Weights and double-buffered boundary tensors; in grade ``full`` also relay buffers and live activations."""
+        return self.weight_bytes + 2 * (self.boundary_bytes + self.relay_bytes) + self.peak_bytes
 
 
 def loads(problem: RingProblem, chips: Sequence[int] | NDArray[np.int64]) -> Loads:
@@ -286,7 +295,25 @@ def loads(problem: RingProblem, chips: Sequence[int] | NDArray[np.int64]) -> Loa
     np.add.at(work, f, problem.ticks)
     weights = np.zeros(count, dtype=np.int64)
     np.add.at(weights, f, problem.weight_bytes)
-    return Loads(work, np.cumsum(load)[:count], received[:count], sent[:count], weights, boundary[:count])
+    relay, peak = _relay_and_peak(problem, f)
+    return Loads(work, np.cumsum(load)[:count], received[:count], sent[:count], weights, boundary[:count], relay, peak)
+
+
+def _relay_and_peak(problem: RingProblem, f: IntArray) -> tuple[IntArray, IntArray]:
+    """Per chip, what grade ``full`` adds: bytes that pass through, and the peak of inner storages' bytes."""
+    relay, peak = np.zeros(problem.chips, dtype=np.int64), np.zeros(problem.chips, dtype=np.int64)
+    if problem.instance.memory_grade == "full":
+        rank = {v: i for i, v in enumerate(problem.order)}
+        alive = np.zeros((problem.chips, problem.n + 1), dtype=np.int64)
+        for storage in problem.storages:
+            p, on = int(f[storage.producer]), {int(f[v]) for v in storage.readers}
+            for c in range(p + 1, max(on)):
+                relay[c] += storage.bytes if c not in on else 0
+            if on == {p}:
+                alive[p, rank[storage.producer]] += storage.bytes
+                alive[p, max(rank[v] for v in storage.readers) + 1] -= storage.bytes
+        peak = np.cumsum(alive, axis=1).max(axis=1)
+    return relay, peak
 
 
 def terms(problem: RingProblem, chips: Sequence[int] | NDArray[np.int64]) -> tuple[int, int]:

@@ -5,13 +5,14 @@ The problem is stated in ``docs/families/ring.md``.
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import ClassVar, Literal
 
 from chipmap.instances.graph import OperationGraph
 from chipmap.records import InputError, Record
 
 CostMode = Literal["period", "sum", "sum_forward"]
 Traffic = Literal["in_out", "twice_out"]
+MemoryGrade = Literal["boundary", "full"]
 Label = Literal["C1", "C2", "C3", "C4"]
 #: Most chips of a package: beyond it the models' tables fit no machine.
 MAX_CHIPS = 10_000
@@ -71,6 +72,8 @@ class RingInstance(Record, frozen=True, kw_only=True):
     counted: ``in_out`` = inputs + outputs + weights, ``twice_out`` = 2 · outputs + weights (published reference
     values use it). ``constraints`` names the constraints that are in force. ``time_ns`` gives measured times of
     operations (null: the roofline). ``pins``, ``together`` and ``forbidden`` name operations with role ``compute``.
+    ``memory_grade`` says what C4 counts: weights and ``boundary`` tensors, or ``full``: live activations and relay
+    buffers too (page, C4).
     """
 
     schema: Literal["ring/1"] = "ring/1"
@@ -86,6 +89,9 @@ class RingInstance(Record, frozen=True, kw_only=True):
     together: tuple[tuple[str, ...], ...] = ()
     forbidden: tuple[Forbidden, ...] = ()
     notes: str = ""
+    memory_grade: MemoryGrade = "boundary"
+
+    LATER_FIELDS: ClassVar[tuple[str, ...]] = ("memory_grade",)
 
     def check(self) -> None:
         """Raise :class:`InputError` for anything that the types alone don't exclude."""

@@ -69,3 +69,17 @@ def last_readers(problem: RingProblem, readers: tuple[int, ...]) -> tuple[int, .
         return readers
     below = reachable(problem)
     return tuple(v for v in readers if below[v, list(readers)].sum() == 1)
+
+
+def steps_alive(problem: RingProblem) -> list[tuple[int, ...]]:
+    """Sets of storages that are alive at one step of the order of execution if they stay on one chip (maximal ones).
+
+    Whatever the chip, the peak of the bytes made and read on it only is the largest of its sums over these sets: at
+    any step, those that stay on the chip were all alive when the chip ran the latest of their producers.
+    """
+    rank = {v: i for i, v in enumerate(problem.order)}
+    lives = [(rank[s.producer], max(rank[v] for v in s.readers)) for s in problem.storages]
+    sized = [t for t, storage in enumerate(problem.storages) if storage.bytes]
+    sets = {frozenset(t for t in sized if lives[t][0] <= step <= lives[t][1]) for step in {lives[t][0] for t in sized}}
+    maximal = [alive for alive in sets if not any(alive < other for other in sets)]
+    return sorted(tuple(sorted(alive)) for alive in maximal)

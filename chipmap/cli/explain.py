@@ -1,0 +1,189 @@
+"""``chipmap explain``: why an instance is infeasible or what holds its objective up, and which changes would help."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import sys
+import textwrap
+from typing import Any
+
+from chipmap.cli.common import INSTANCE_HELP, add_family, add_set, columns, say
+from chipmap.explanation import Change, Difference, Explanation, Side
+from chipmap.family import Family
+from chipmap.records import InputError
+
+#: Seconds when ``--time-limit`` is silent.
+TIME_LIMIT = 60.0
+#: Moves, loads and changes printed in a table; JSON holds all.
+SHOWN = 20
+WIDTH = 110
+
+
+def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add ``chipmap explain`` to the command line."""
+    parser = subparsers.add_parser(
+        "explain",
+        help="why there is no solution or what holds the objective up, and what would help",
+        description="Explain INSTANCE: what is short, or what holds its objective up and why chips stay unused. Every "
+        "change that is suggested has been made, solved and checked. With SOLUTION, how far that is from the best "
+        "known; with --against, what differs between two solutions.",
+    )
+    parser.add_argument("instance", metavar="INSTANCE", help=INSTANCE_HELP)
+    parser.add_argument("solution", metavar="SOLUTION", nargs="?", help="a solution or result file, an archive, or -")
+    parser.add_argument("--against", metavar="SOLUTION2", help="another solution, to compare SOLUTION with")
+    parser.add_argument(
+        "--time-limit", metavar="S", type=float, default=TIME_LIMIT, help=f"seconds in all (default {TIME_LIMIT:g})"
+    )
+    parser.add_argument("--quiet", action="store_true", help="no progress on standard error")
+    add_set(parser)
+    add_family(parser)
+    parser.add_argument("--format", choices=("table", "json"), default="table", help="of standard output")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print the explanation; 0, 2 if the instance is infeasible, 3 if nothing is known, 4 if SOLUTION is refused."""
+    from chipmap.explain import explain
+    from chipmap.family import family_of
+    from chipmap.reading import read, read_solution
+    from chipmap.run import SolveOptions
+
+    if not (math.isfinite(args.time_limit) and args.time_limit > 0):
+        raise InputError(f"is {args.time_limit}", "--time-limit", "Give a number above 0.")
+    instance = read(args.instance, args.set, args.family)
+    family = family_of(instance)
+    one, other = (None if name is None else read_solution(name, family) for name in (args.solution, args.against))
+    found = explain(
+        instance,
+        one,
+        other,
+        SolveOptions(time_limit=args.time_limit),
+        None if args.quiet else lambda what: say(f"  {what}"),
+    )
+    shown = natural_explanation(found, family)
+    sys.stdout.write(
+        json.dumps(shown, allow_nan=False) + "\n" if args.format == "json" else _text(found, shown, family)
+    )
+    if found.given is not None and not found.given.feasible:
+        return 4
+    return {"infeasible": 2, "unknown": 3}.get(found.status, 0)
+
+
+def natural_explanation(found: Explanation, family: Family) -> dict[str, Any]:
+    """The explanation as plain data, with objectives, bounds and terms in the family's unit."""
+    import msgspec
+
+    from chipmap.report.rows import natural
+
+    def scaled(data: dict[str, Any]) -> dict[str, Any]:
+        times: dict[str, Any] = {
+            key: natural(data[key], family.unit_per_tick) for key in ("objective", "bound") if key in data
+        }
+        terms = {name: natural(ticks, family.unit_per_tick) for name, ticks in data.get("terms", {}).items()}
+        return {**data, **times, **({"terms": terms} if "terms" in data else {})}
+
+    shown = scaled(msgspec.to_builtins(found))
+    shown["unit"] = family.unit
+    shown["changes"] = [scaled(change) for change in shown["changes"]]
+    if found.given is not None:
+        shown["given"] = scaled(shown["given"])
+    if found.difference is not None:
+        both = {which: scaled(shown["difference"][which]) for which in ("before", "after")}
+        shown["difference"] = {**shown["difference"], **both}
+    return shown
+
+
+def _text(found: Explanation, shown: dict[str, Any], family: Family) -> str:
+    text = f"{found.instance}: {found.status}\n"
+    for told in found.statements:
+        text += textwrap.fill(told.message, WIDTH, initial_indent="- ", subsequent_indent="  ") + "\n"
+    text += _changes(found, family)
+    text += "".join(f"{note}\n" for note in found.notes)
+    if found.difference is not None:
+        text += _difference(found.difference, family)
+    return text
+
+
+def _changes(found: Explanation, family: Family) -> str:
+    """The changes that help, as a table; those that don't in one line."""
+    helpful = [c for c in found.changes if c.objective is not None and (c.gain is None or c.gain > 0)]
+    costly = [c for c in found.changes if c.gain is not None and c.gain < 0]
+    text = ""
+    if helpful or costly:
+        rows: list[tuple[Any, ...]] = [("change", "period", "gain", "chips used", "standing", "--set")]
+        rows += [_row(change, family) for change in [*helpful[:SHOWN], *costly[-SHOWN:]]]
+        text += f"\nchanges, each solved and checked:\n{columns(rows)}"
+    groups = {
+        "no gain": [c.what for c in found.changes if c.gain == 0 and c.standing == "proved"],
+        "no gain found": [c.what for c in found.changes if c.gain == 0 and c.standing != "proved"],
+        "no mapping": [c.what for c in found.changes if c.standing == "infeasible"],
+        "undecided": [c.what for c in found.changes if c.standing == "unknown"],
+    }
+    for words, names in groups.items():
+        if names:
+            text += textwrap.fill(f"{words}: {'; '.join(names)}", WIDTH, initial_indent="  ", subsequent_indent="    ")
+            text += "\n"
+    return text
+
+
+def _row(change: Change, family: Family) -> tuple[str, ...]:
+    from chipmap.report.rows import natural
+    from chipmap.report.tables import number
+
+    gain = "" if change.gain is None else f"{100 * change.gain:+.1f}%"
+    period = f"{number(natural(change.objective, family.unit_per_tick))} {family.unit}"
+    used = f"{change.figures.get('chips_used', '')} of {change.figures.get('chips', '')}"
+    standing: str = change.standing
+    if standing == "best found" and change.bound is not None:
+        standing += f" (>= {number(natural(change.bound, family.unit_per_tick))})"
+    return change.what, period, gain, used, standing, change.setting
+
+
+def _difference(found: Difference, family: Family) -> str:
+    from chipmap.report.tables import number
+
+    rows: list[tuple[Any, ...]] = [("", "SOLUTION", "--against")]
+    rows += [
+        (name, a, b) for (name, a), (_, b) in zip(_side(found.before, family), _side(found.after, family), strict=True)
+    ]
+    text = f"\nthe two solutions:\n{columns(rows)}"
+    moves: list[tuple[Any, ...]] = [("moved", "operations", "from chip", "to chip", "work us")]
+    moves += [
+        (
+            m.first if m.first == m.last else f"{m.first} .. {m.last}",
+            m.operations,
+            m.source,
+            m.target,
+            number(m.figures["work_us"]),
+        )
+        for m in found.moved[:SHOWN]
+    ]
+    text += columns(moves) if found.moved else "  no operation moved\n"
+    text += _more(len(found.moved))
+    loads = [("resource", "quantity", "SOLUTION", "--against")]
+    loads += [(r["resource"], r["quantity"], number(r["before"]), number(r["after"])) for r in found.resources[:SHOWN]]
+    text += (columns(loads) + _more(len(found.resources))) if found.resources else ""
+    for which, one in (("SOLUTION", found.before), ("--against", found.after)):
+        text += columns((which, v.label, v.message) for v in one.violations[:SHOWN]) + _more(len(one.violations))
+    return text
+
+
+def _more(count: int) -> str:
+    return f"  and {count - SHOWN} more (--format json prints all)\n" if count > SHOWN else ""
+
+
+def _side(one: Side, family: Family) -> list[tuple[str, str]]:
+    from chipmap.report.rows import natural
+    from chipmap.report.tables import number
+
+    rows = [
+        ("checked", "valid" if one.feasible else f"refused ({len(one.violations)})"),
+        (f"objective {family.unit}", number(natural(one.objective, family.unit_per_tick))),
+    ]
+    rows += [
+        (f"{name} {family.unit}", number(natural(ticks, family.unit_per_tick)))
+        for name, ticks in sorted(one.terms.items())
+    ]
+    return rows + [(name, number(value)) for name, value in sorted(one.figures.items())]

@@ -1,0 +1,41 @@
+"""Why an instance's objective is what it is, and what would change it: the Python side of ``chipmap explain``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from chipmap.explanation import Explanation
+from chipmap.family import family_of, resolve
+from chipmap.reading import checked, read, read_solution
+from chipmap.records import InputError, Record
+from chipmap.run import SolveOptions
+
+
+def explain(
+    instance: Record | str | Path,
+    solution: Record | str | Path | None = None,
+    against: Record | str | Path | None = None,
+    options: SolveOptions | None = None,
+    progress: Callable[[str], None] | None = None,
+) -> Explanation:
+    """Why ``instance`` has no solution, or what holds its objective up, with changes that were solved and checked.
+
+    With ``solution`` (anybody's, valid or not) it says how far that is from the best one known; with ``against`` as
+    well, what differs between the two. ``progress`` hears what is being looked at. Runs in this process.
+    Raises :class:`InputError` for bad input, or for a family that has no explanation.
+    """
+    instance = checked(instance, type(instance).__name__) if isinstance(instance, Record) else read(instance)
+    family = family_of(instance)
+    if not family.explain:
+        raise InputError(
+            f"family {family.name!r} has no explanation", "explain", "`chipmap bound` says what is proved."
+        )
+    if against is not None and solution is None:
+        raise InputError("needs a solution to compare with", "--against", "Give SOLUTION as well.")
+    one, other = (
+        given if given is None or isinstance(given, Record) else read_solution(given, family)
+        for given in (solution, against)
+    )
+    found: Explanation = resolve(family.explain)(instance, one, options, other, progress)
+    return found

@@ -1,0 +1,101 @@
+"""What ``chipmap explain`` says: statements, changes that were tried, the difference between two solutions."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from chipmap.records import Record
+from chipmap.result import Infeasibility, Status
+from chipmap.validation.certificate import Violation
+
+#: What a change's objective is worth. ``proved``: the optimum of the changed instance. ``best found``: a checked
+#: mapping of it, while ``bound`` says what is still possible. ``infeasible``: proved to have no mapping. ``unknown``:
+#: neither a mapping nor a proof within the time.
+Standing = Literal["proved", "best found", "infeasible", "unknown"]
+
+
+class Statement(Record, frozen=True, kw_only=True):
+    """One fact: its ``topic``, the ``label`` of the constraint or term that it is about ("" if none), in words.
+
+    ``figures`` holds the numbers and names of the message; their keys carry the unit (``work_us``, ``sram_bytes``).
+    """
+
+    topic: str
+    label: str = ""
+    message: str
+    figures: dict[str, Any] = {}
+
+
+class Change(Record, frozen=True, kw_only=True):
+    """A change of the instance that was solved: what came out, and what that gains.
+
+    ``objective`` (ticks) is the checker's, for the changed instance; ``bound`` the best lower bound. ``gain`` is the
+    share by which the objective falls against the best solution of the instance as it is (negative where it rises),
+    None where one of the two is missing. ``setting`` is what ``--set`` takes, where that can express the change.
+    """
+
+    kind: str
+    what: str
+    setting: str = ""
+    standing: Standing
+    objective: int | None = None
+    bound: int | None = None
+    gain: float | None = None
+    figures: dict[str, Any] = {}
+
+
+class Moved(Record, frozen=True, kw_only=True):
+    """A run of operations, neighbours in the order of the graph, that all moved from one chip to another."""
+
+    first: str
+    last: str
+    operations: int
+    source: int
+    target: int
+    figures: dict[str, Any] = {}
+
+
+class Side(Record, frozen=True, kw_only=True):
+    """One of two compared solutions: the checker's word on it."""
+
+    feasible: bool
+    objective: int | None
+    terms: dict[str, int]
+    violations: tuple[Violation, ...] = ()
+    figures: dict[str, float] = {}
+
+
+class Difference(Record, frozen=True, kw_only=True):
+    """Two solutions side by side: what moved, and the resources whose load differs.
+
+    ``resources`` has a row per resource and quantity that differs: ``resource`` ("chip 3", "link 3 -> 4"),
+    ``quantity`` ("work_us", "memory_bytes" …), ``before``, ``after``.
+    """
+
+    before: Side
+    after: Side
+    moved: tuple[Moved, ...] = ()
+    resources: tuple[dict[str, Any], ...] = ()
+
+
+class Explanation(Record, frozen=True, kw_only=True):
+    """Why an instance's objective is what it is, or why it has no solution, and which changes would help.
+
+    ``objective`` and ``bound`` (ticks) are those of the instance as it is. ``changes`` are ranked: the best first.
+    """
+
+    schema: Literal["explanation/1"] = "explanation/1"
+    instance: str
+    instance_hash: str
+    family: str
+    status: Status
+    objective: int | None = None
+    bound: int | None = None
+    terms: dict[str, int] = {}
+    given: Side | None = None
+    statements: tuple[Statement, ...] = ()
+    infeasibility: tuple[Infeasibility, ...] = ()
+    changes: tuple[Change, ...] = ()
+    difference: Difference | None = None
+    notes: tuple[str, ...] = ()
+    seconds: float = 0.0

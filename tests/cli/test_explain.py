@@ -1,0 +1,81 @@
+"""``chipmap explain`` on the command line: formats, exit codes, bad input."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import CHAIN, Command
+from tests.cli.test_bad_input import refused
+
+Put = Callable[..., Path]
+
+
+def test_json(chipmap: Command, put: Put) -> None:
+    done = chipmap("explain", put(CHAIN), "--format", "json", "--quiet")
+    assert (done.code, done.err) == (0, "")
+    shown = done.json
+    solved = chipmap("solve", put(CHAIN), "--format", "json", "--quiet").json
+    for name in ("instance", "family", "status", "objective", "unit", "bound", "terms"):
+        assert shown[name] == solved[name], name
+    assert (shown["schema"], shown["given"], shown["difference"]) == ("explanation/1", None, None)
+    one = next(c for c in shown["changes"] if c["setting"] == "package.chips=1")
+    assert (
+        one["objective"] == chipmap("solve", put(CHAIN), "--set", one["setting"], "--format", "json").json["objective"]
+    )
+    assert one["gain"] == pytest.approx(-0.5)
+
+
+def test_progress_names_what_is_tried(chipmap: Command, put: Put) -> None:
+    done = chipmap("explain", put(CHAIN))
+    assert "solving the instance as it is" in done.err
+    assert "1 chip instead of 2" in done.err
+    assert "three: optimal" in done.out
+
+
+def test_a_refused_mapping_is_explained(chipmap: Command, put: Put) -> None:
+    bad, good = put({"chips": [1, 0, 0]}, "bad.json"), put({"chips": [0, 0, 1]}, "good.json")
+    done = chipmap("explain", put(CHAIN), bad, "--against", good, "--quiet")
+    assert done.code == 4
+    assert "The mapping given is refused" in done.out and "data flows backwards" in done.out
+    assert "op0" in done.out and "the two solutions:" in done.out
+    shown = chipmap("explain", put(CHAIN), bad, "--against", good, "--quiet", "--format", "json").json
+    assert shown["difference"]["before"]["violations"][0]["label"] == "C1"
+    assert shown["difference"]["after"]["objective"] == 0.002
+    assert shown["given"]["objective"] == 0.002
+
+
+def test_infeasible_exits_with_2(chipmap: Command, put: Put) -> None:
+    done = chipmap("explain", put(CHAIN), "--set", "package.sram_bytes=12", "--quiet")
+    assert done.code == 2
+    assert "No mapping exists (proved)." in done.out
+    assert "package.sram_bytes=" in done.out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--time-limit", "0"], "--time-limit: is 0.0"),
+        (["--time-limit", "nan"], "--time-limit: is nan"),
+        (["--against", "x.json"], "needs a solution to compare with"),
+        (["missing.json"], "can't be read"),
+        (["--set", "package.chips=0"], "package.chips: is 0"),
+    ],
+)
+def test_bad_input(chipmap: Command, put: Put, arguments: list[str], message: str) -> None:
+    path = put(CHAIN)
+    put({"chips": [0, 0, 0]}, "x.json")
+    arguments = [str(path.parent / a) if a == "x.json" else a for a in arguments]
+    assert message in refused(chipmap, "explain", path, *arguments)
+
+
+def test_mappings_that_fit_no_instance(chipmap: Command, put: Put) -> None:
+    path, short, far = put(CHAIN), put({"chips": [0]}, "short.json"), put({"chips": [0, 0, 7]}, "far.json")
+    good = put({"chips": [0, 0, 1]}, "good.json")
+    assert "1 entries for 3 operations" in refused(chipmap, "explain", path, short, "--quiet")
+    assert "is on chip 7; the package has chips 0 to 1" in refused(
+        chipmap, "explain", path, good, "--against", far, "--quiet"
+    )
+    assert "is an instance" in refused(chipmap, "explain", path, path)
