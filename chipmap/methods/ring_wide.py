@@ -73,9 +73,9 @@ def _round(state: Work, stations: StationSearch, width: int, nodes: int, seeds: 
         target *= 2
         if _decide(state, stations, target, width, nodes, seeds):
             high = run.upper
-    while high is not None and high - low > PRECISION * high:
+    while high is not None and high - low > max(1, PRECISION * high):
         run.checkpoint()
-        middle = low + int(SHARE * (high - low))
+        middle = low + max(1, int(SHARE * (high - low)))
         if _decide(state, stations, middle, width, nodes, seeds):
             high = min(run.upper or middle, middle)
         else:
