@@ -45,11 +45,10 @@ def solve(path: Path, *more: str) -> dict[str, Any]:
 
 def line(what: str, row: dict[str, Any], wall: str) -> str:
     """One row of the table."""
+    finder = row["figures"].get("incumbent_source", "")
     gap = "n/a" if row["gap"] is None else f"{row['gap']:.2%}"
     value = "n/a" if row["objective"] is None else f"{row['objective']:.3f}"
-    return (
-        f"| {what} | {row['status']} | {value} | {row['bound'] or 0:.3f} | {gap} | {row['incumbent_source']} | {wall} |"
-    )
+    return f"| {what} | {row['status']} | {value} | {row['bound'] or 0:.3f} | {gap} | {finder} | {wall} |"
 
 
 def main() -> None:
