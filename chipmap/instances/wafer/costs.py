@@ -1,0 +1,221 @@
+"""The arrays of a wafer instance, the exact sizing of a kernel, and the fast evaluation of a floorplan.
+
+The formulas are those of ``docs/families/wafer.md``. The checker states them a second time, on its own. Times are in
+quarters of a step (exact for strides 1 and 2, rounded up for others), wire lengths in half tiles, the score in quarters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from chipmap.instances.wafer.instance import Kernel, Placement, WaferInstance
+
+#: Quarters of a step per unit of time, and ticks per unit of score.
+TICKS = 4
+IntArray = NDArray[np.int64]
+
+
+class Convolution(NamedTuple):
+    """Formal arguments of one convolution of a kernel (T is the stride)."""
+
+    H: int
+    W: int
+    R: int
+    S: int
+    C: int
+    K: int
+    T: int
+
+
+def convolutions(kernel: Kernel) -> tuple[Convolution, ...]:
+    """The convolutions that ``kernel`` runs one after the other (empty for inputs and outputs)."""
+    a = kernel.arguments
+    if kernel.kind == "conv":
+        return (Convolution(a["H"], a["W"], a["R"], a["S"], a["C"], a["K"], a["T"]),)
+    if kernel.kind not in ("dblock", "cblock"):
+        return ()
+    h, w, f = a["H"], a["W"], a["F"]
+    if kernel.kind == "dblock":
+        return (
+            Convolution(h, w, 1, 1, f, f // 4, 1),
+            Convolution(h, w, 3, 3, f // 4, f // 4, 1),
+            Convolution(h, w, 1, 1, f // 4, f, 1),
+        )
+    return (
+        Convolution(h, w, 1, 1, f // 2, f // 4, 1),
+        Convolution(h, w, 3, 3, f // 4, f // 4, 2),
+        Convolution(h // 2, w // 2, 1, 1, f // 4, f, 1),
+        Convolution(h, w, 1, 1, f // 2, f, 2),
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class WaferProblem:
+    """A wafer instance as arrays over its n placed kernels, in the order of the instance.
+
+    ``convs`` [n] holds each kernel's convolutions; ``types`` [n] numbers kernels with equal convolutions alike, so that
+    sizing is done once per type; ``edges`` [m, 2] are the edges between placed kernels (with repetitions).
+    """
+
+    instance: WaferInstance
+    names: tuple[str, ...]
+    convs: tuple[tuple[Convolution, ...], ...]
+    types: IntArray
+    edges: IntArray
+
+    @property
+    def n(self) -> int:
+        """Number of placed kernels."""
+        return len(self.names)
+
+    @property
+    def width(self) -> int:
+        """Tiles of the fabric from left to right."""
+        return self.instance.fabric.width
+
+    @property
+    def height(self) -> int:
+        """Tiles of the fabric from bottom to top."""
+        return self.instance.fabric.height
+
+    @property
+    def memory(self) -> int:
+        """Words of memory per tile."""
+        return self.instance.fabric.memory_words
+
+    @cached_property
+    def type_arrays(self) -> tuple[IntArray, ...]:
+        """For each type its convolutions [count, 7] in the order of :class:`Convolution`."""
+        first = [int(np.flatnonzero(self.types == t)[0]) for t in range(int(self.types.max()) + 1)]
+        return tuple(np.array(self.convs[i], dtype=np.int64) for i in first)
+
+    def score(self, time: int, wire: int, adapters: int) -> int:
+        """The objective in ticks: w_t · max time + w_l · wire + w_a · adapters (quarters, half tiles, a count)."""
+        weights = self.instance.weights
+        return weights.time * time + 2 * weights.wire * wire + TICKS * weights.adapter * adapters
+
+
+def wafer_problem(instance: WaferInstance) -> WaferProblem:
+    """The arrays of ``instance`` (kept with it, as instances never change)."""
+    cached: WaferProblem | None = instance.__dict__.get("_problem")
+    if cached is None:
+        placed = [kernel for kernel in instance.kernels if kernel.placed]
+        convs = tuple(convolutions(kernel) for kernel in placed)
+        index = {kernel.name: i for i, kernel in enumerate(placed)}
+        numbers = {conv: t for t, conv in enumerate(dict.fromkeys(convs))}
+        edges = [(index[u], index[v]) for u, v in instance.edges if u in index and v in index]
+        cached = instance.__dict__["_problem"] = WaferProblem(
+            instance=instance,
+            names=tuple(kernel.name for kernel in placed),
+            convs=convs,
+            types=np.array([numbers[conv] for conv in convs], dtype=np.int64),
+            edges=np.array(edges, dtype=np.int64).reshape(-1, 2),
+        )
+    return cached
+
+
+@njit(cache=True)
+def ceil_div(a: int, b: int) -> int:
+    """⌈a / b⌉ for b > 0."""
+    return -(-a // b)
+
+
+@njit(cache=True)
+def conv_time(conv: IntArray, h: int, w: int, c: int, k: int) -> int:
+    """Quarters of a step: ⌈4 · ⌈H/h⌉⌈W/w⌉⌈C/c⌉⌈K/k⌉ · RS/T²⌉."""
+    steps = ceil_div(conv[0], h) * ceil_div(conv[1], w) * ceil_div(conv[4], c) * ceil_div(conv[5], k)
+    return ceil_div(4 * steps * conv[2] * conv[3], conv[6] * conv[6])
+
+
+@njit(cache=True)
+def memory_k(conv: IntArray, h: int, w: int, c: int, memory: int) -> int:
+    """The smallest k whose words fit: ⌈(C/c · RS + (W+S-1)/w · (H+R-1)/h) · K / memory⌉, exactly."""
+    weights = conv[4] * conv[2] * conv[3] * w * h
+    halo = (conv[1] + conv[3] - 1) * (conv[0] + conv[2] - 1) * c
+    return max(1, ceil_div((weights + halo) * conv[5], c * w * h * memory))
+
+
+@njit(cache=True)
+def least_k(conv: IntArray, h: int, w: int, c: int, tau: int, memory: int) -> int:
+    """The smallest k of a convolution with h, w, c that runs within ``tau`` quarters and fits; 0 where none does.
+
+    k = max(⌈K / ⌊τ/A⌋⌉, memory) with A = ⌈H/h⌉⌈W/w⌉⌈C/c⌉RS/T²: exact, unlike the rounded quotient of the slides.
+    """
+    steps = 4 * ceil_div(conv[0], h) * ceil_div(conv[1], w) * ceil_div(conv[4], c) * conv[2] * conv[3]
+    rounds = (tau * conv[6] * conv[6]) // steps
+    if rounds == 0:
+        return 0
+    return max(ceil_div(conv[5], min(rounds, conv[5])), memory_k(conv, h, w, c, memory))
+
+
+@njit(cache=True)
+def least_widths(convs: IntArray, tau: int, memory: int, limit: int) -> tuple[IntArray, IntArray]:
+    """For each height the least width of a kernel (unrotated) that runs within ``tau`` quarters, and how.
+
+    ``convs`` [count, 7]. Returns widths [limit + 1] (0 where no h·w·(c+1) equals that height, or the time can't be
+    met) and the arguments [limit + 1, 3] h, w, c of a kernel of that width. Equal c for all convolutions loses no
+    shape (paper, "A Simplification"). h, w and c may exceed H, W and C: that costs tiles and saves memory only.
+    """
+    widths = np.zeros(limit + 1, np.int64)
+    how = np.zeros((limit + 1, 3), np.int64)
+    for h in range(1, limit // 2 + 1):
+        for w in range(1, limit // (2 * h) + 1):
+            for c in range(1, limit // (h * w)):
+                width = 0
+                for i in range(len(convs)):
+                    k = least_k(convs[i], h, w, c, tau, memory)
+                    if k == 0:
+                        width = 0
+                        break
+                    width += 3 * k
+                height = h * w * (c + 1)
+                if width > 0 and (widths[height] == 0 or width < widths[height]):
+                    widths[height] = width
+                    how[height, 0], how[height, 1], how[height, 2] = h, w, c
+    return widths, how
+
+
+def least_ks(convs: IntArray, h: int, w: int, cs: Sequence[int], tau: int, memory: int) -> tuple[int, ...] | None:
+    """The smallest k of every convolution with h, w and its own c within ``tau`` quarters; None where one has none."""
+    ks = tuple(int(least_k(conv, h, w, c, tau, memory)) for conv, c in zip(convs, cs, strict=True))
+    return None if 0 in ks else ks
+
+
+class Parts(NamedTuple):
+    """A floorplan's score (ticks) and its parts: quarters of a step, half tiles, a count."""
+
+    score: int
+    time: int
+    wire: int
+    adapters: int
+
+
+def evaluate(problem: WaferProblem, placements: Sequence[Placement]) -> Parts:
+    """The score of ``placements``, one per placed kernel in the order of the problem. Checks nothing."""
+    centres, time = [], 0
+    for p, convs in zip(placements, problem.convs, strict=True):
+        arrays = np.array(convs, dtype=np.int64)
+        for conv, c, k in zip(arrays, p.c, p.k, strict=True):
+            time = max(time, int(conv_time(conv, p.h, p.w, c, k)))
+        width, height = size(p)
+        centres.append((2 * p.x + width, 2 * p.y + height))
+    wire = adapters = 0
+    for u, v in problem.edges.tolist():
+        wire += abs(centres[u][0] - centres[v][0]) + abs(centres[u][1] - centres[v][1])
+        a, b = placements[u], placements[v]
+        out = a.c[-1] if problem.instance.protocol == "c_n" else min(a.c[-1], a.k[-1])
+        adapters += (a.h != b.h) + (a.w != b.w) + (out != b.c[0])
+    return Parts(problem.score(time, wire, adapters), time, wire, adapters)
+
+
+def size(placement: Placement) -> tuple[int, int]:
+    """(width, height) of a placed kernel in tiles: 3 Σ k and h · w · (max c + 1), swapped where rotated."""
+    width, height = 3 * sum(placement.k), placement.h * placement.w * (max(placement.c) + 1)
+    return (height, width) if placement.rotated else (width, height)

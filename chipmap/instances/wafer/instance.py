@@ -1,0 +1,172 @@
+"""The records of family ``wafer``: what is placed (WaferInstance) and a floorplan (WaferSolution).
+
+The problem is stated in ``docs/families/wafer.md``.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from chipmap.records import InputError, Record
+
+KernelKind = Literal["conv", "dblock", "cblock", "input", "output"]
+Protocol = Literal["c_n", "min_c_k"]
+
+#: The formal arguments of each kind, in the order in which a floorplan file writes them. ``U`` is not used.
+FORMAL: dict[str, tuple[str, ...]] = {
+    "conv": ("H", "W", "C", "K", "R", "S", "T", "U"),
+    "dblock": ("H", "W", "F"),
+    "cblock": ("H", "W", "F"),
+    "input": (),
+    "output": (),
+}
+#: How many convolutions a kernel of each kind runs: so many ``c`` and ``k`` has its placement.
+CONVOLUTIONS: dict[str, int] = {"conv": 1, "dblock": 3, "cblock": 4}
+#: Largest formal argument, fabric side and weight, and largest product H·W·C·K·R·S: beyond them 64-bit counts overflow.
+MAX_ARGUMENT = 1_000_000
+MAX_SIDE = 20_000
+MAX_MULTIPLICATIONS = 10**14
+
+
+class Fabric(Record, frozen=True, kw_only=True):
+    """The fabric: ``width`` × ``height`` tiles with ``memory_words`` words of memory each."""
+
+    width: int = 633
+    height: int = 633
+    memory_words: int = 24_576
+
+
+class Weights(Record, frozen=True, kw_only=True):
+    """The objective's weights of the slowest kernel's time, the wire length and the number of adapters."""
+
+    time: int = 1
+    wire: int = 1
+    adapter: int = 0
+
+
+class Kernel(Record, frozen=True, kw_only=True):
+    """A node of the kernel graph: its kind and its formal arguments (page, "The problem").
+
+    ``arguments`` holds H, W, C, K, R, S, T, U of a ``conv`` and H, W, F of a ``dblock`` or ``cblock``; ``shape`` the
+    tensor of an ``input`` or ``output``, which is not placed.
+    """
+
+    name: str
+    kind: KernelKind
+    arguments: dict[str, int] = {}
+    shape: tuple[int, ...] = ()
+
+    @property
+    def placed(self) -> bool:
+        """Whether the kernel takes room on the fabric."""
+        return self.kind in CONVOLUTIONS
+
+    def check(self, where: str = "kernel") -> None:
+        """Raise :class:`InputError` for missing, superfluous or impossible arguments."""
+        formal = FORMAL[self.kind]
+        for name in formal:
+            if name not in self.arguments:
+                raise InputError(
+                    f"{self.kind} {self.name!r} has no argument {name}",
+                    f"{where}.arguments",
+                    f"A {self.kind} needs {', '.join(formal)}.",
+                )
+        for name, value in self.arguments.items():
+            if name not in formal:
+                known = f"Its arguments are {', '.join(formal)}." if formal else "It has none."
+                raise InputError(f"{self.kind} {self.name!r} has no use for {name}", f"{where}.arguments", known)
+            if not 1 <= value <= MAX_ARGUMENT:
+                raise InputError(
+                    f"{name} of {self.name!r} is {value}", f"{where}.arguments.{name}", f"Give 1 to {MAX_ARGUMENT:,}."
+                )
+        self._check_block(where)
+
+    def _check_block(self, where: str) -> None:
+        a = self.arguments
+        if self.kind in ("dblock", "cblock"):
+            if a["F"] % 4:
+                raise InputError(
+                    f"F of {self.name!r} is {a['F']}", f"{where}.arguments.F", "Blocks split F by 4: give a multiple."
+                )
+            if self.kind == "cblock" and (a["H"] % 2 or a["W"] % 2):
+                raise InputError(
+                    f"H and W of {self.name!r} are {a['H']} and {a['W']}",
+                    f"{where}.arguments",
+                    "A cblock halves H and W: give even numbers.",
+                )
+        size = 9 * a.get("H", 1) * a.get("W", 1) * a.get("F", 1) ** 2
+        if self.kind == "conv":
+            size = a["H"] * a["W"] * a["C"] * a["K"] * a["R"] * a["S"]
+        if size > MAX_MULTIPLICATIONS:
+            raise InputError(
+                f"{self.kind} {self.name!r} has about {size:.1e} multiplications",
+                f"{where}.arguments",
+                f"At most {MAX_MULTIPLICATIONS:.0e} are supported: split the kernel.",
+            )
+
+
+class WaferInstance(Record, frozen=True, kw_only=True):
+    """One problem: a kernel graph, a fabric and the weights of the score.
+
+    ``edges`` names (producer, consumer); an edge given twice counts twice. ``protocol`` says which c of a producer an
+    adapter compares: that of its last convolution (``c_n``) or the smaller of that and its k (``min_c_k``).
+    """
+
+    schema: Literal["wafer/1"] = "wafer/1"
+    name: str
+    kernels: tuple[Kernel, ...]
+    edges: tuple[tuple[str, str], ...]
+    fabric: Fabric = Fabric()
+    weights: Weights = Weights()
+    protocol: Protocol = "c_n"
+    notes: str = ""
+
+    def check(self) -> None:
+        """Raise :class:`InputError` for anything that the types alone don't exclude."""
+        for name in ("width", "height"):
+            if not 1 <= (side := getattr(self.fabric, name)) <= MAX_SIDE:
+                raise InputError(f"is {side}", f"fabric.{name}", f"Give 1 to {MAX_SIDE:,} tiles.")
+        if not 1 <= self.fabric.memory_words <= 10**9:
+            raise InputError(f"is {self.fabric.memory_words}", "fabric.memory_words", "Give 1 to 1e9 words.")
+        for name in ("time", "wire", "adapter"):
+            if not 0 <= (weight := getattr(self.weights, name)) <= MAX_ARGUMENT:
+                raise InputError(f"is {weight}", f"weights.{name}", f"Give 0 to {MAX_ARGUMENT:,}.")
+        names: dict[str, Kernel] = {}
+        for i, kernel in enumerate(self.kernels):
+            if kernel.name in names:
+                raise InputError(f"{kernel.name!r} is named twice", f"kernels[{i}].name", "Give each kernel its name.")
+            names[kernel.name] = kernel
+            kernel.check(f"kernels[{i}]")
+        if not any(kernel.placed for kernel in self.kernels):
+            raise InputError("there is no kernel to place", "kernels", "Give at least one conv, dblock or cblock.")
+        for i, edge in enumerate(self.edges):
+            for name in edge:
+                if name not in names:
+                    raise InputError(f"no kernel is called {name!r}", f"edges[{i}]", "Use a name from kernels.")
+            if edge[0] == edge[1]:
+                raise InputError(f"{edge[0]!r} feeds itself", f"edges[{i}]", "Leave the edge out.")
+
+
+class Placement(Record, frozen=True, kw_only=True):
+    """Execution arguments and place of one kernel.
+
+    ``c`` and ``k`` have one entry per convolution. ``x`` and ``y`` are the lower left corner; ``rotated`` (R90) swaps
+    width and height.
+    """
+
+    kernel: str
+    h: int
+    w: int
+    c: tuple[int, ...]
+    k: tuple[int, ...]
+    x: int
+    y: int
+    rotated: bool = False
+
+
+class WaferSolution(Record, frozen=True, kw_only=True):
+    """A floorplan: one placement for every kernel but inputs and outputs, in any order."""
+
+    schema: Literal["wafer-solution/1"] = "wafer-solution/1"
+    instance: str = ""
+    placements: tuple[Placement, ...]

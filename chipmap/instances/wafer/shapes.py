@@ -1,0 +1,63 @@
+"""The shapes worth considering for every kernel at a target time: the exact Pareto front over both orientations."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from chipmap.instances.wafer.costs import IntArray, WaferProblem, least_ks, least_widths
+from chipmap.instances.wafer.instance import Placement
+
+
+class Shape(NamedTuple):
+    """A kernel's box in tiles and the execution arguments that give it."""
+
+    width: int
+    height: int
+    h: int
+    w: int
+    c: int
+    rotated: bool
+
+
+def shapes(problem: WaferProblem, tau: int) -> tuple[IntArray, ...]:
+    """For each type the Pareto-minimal boxes [count, 6] (columns of :class:`Shape`) within ``tau`` quarters.
+
+    No other box of the type is as narrow and as low. Sorted by height, so widths fall. Empty where a kernel can't meet
+    the time within the fabric.
+    """
+    limit = max(problem.width, problem.height)
+    return tuple(_front(problem, *least_widths(convs, tau, problem.memory, limit)) for convs in problem.type_arrays)
+
+
+def _front(problem: WaferProblem, widths: IntArray, how: IntArray) -> IntArray:
+    heights = np.flatnonzero(widths)
+    upright = np.column_stack([widths[heights], heights, how[heights], np.zeros_like(heights)])
+    lying = upright.copy()
+    lying[:, :2], lying[:, 5] = upright[:, 1::-1], 1
+    boxes = np.concatenate([upright, lying])
+    boxes = boxes[(boxes[:, 0] <= problem.width) & (boxes[:, 1] <= problem.height)]
+    boxes = boxes[np.lexsort((boxes[:, 5], boxes[:, 0], boxes[:, 1]))]
+    if not len(boxes):
+        return boxes
+    narrowest = np.minimum.accumulate(boxes[:, 0])
+    return boxes[np.concatenate([[True], boxes[1:, 0] < narrowest[:-1]])]
+
+
+def place(problem: WaferProblem, i: int, shape: Shape, tau: int, x: int, y: int) -> Placement:
+    """Kernel ``i`` in that shape at (x, y), with the fewest columns k that meet ``tau`` quarters."""
+    convs = problem.type_arrays[int(problem.types[i])]
+    ks = least_ks(convs, shape.h, shape.w, [shape.c] * len(convs), tau, problem.memory)
+    if ks is None:
+        raise ValueError(f"kernel {problem.names[i]} with {shape} doesn't run within {tau} quarters")
+    return Placement(
+        kernel=problem.names[i],
+        h=int(shape.h),
+        w=int(shape.w),
+        c=(int(shape.c),) * len(convs),
+        k=ks,
+        x=int(x),
+        y=int(y),
+        rotated=bool(shape.rotated),
+    )
