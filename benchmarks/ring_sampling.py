@@ -128,7 +128,8 @@ def main() -> None:
             f"\nCP-SAT solved anew, {len(seconds)} times with a random hint: {len(found)} within {SECONDS:g} s, median "
             f"{median:.2f} CPU s a partition, chips used {used}. SAMPLE is faster by factors of {ratios}."
         )
-    load = f"{os.cpu_count()} cores (one used, load {os.getloadavg()[0]:.1f} at the end), Python {platform.python_version()}"
+    load = f"{os.cpu_count()} cores (one used, load {os.getloadavg()[0]:.1f} at the end)"
+    load += f", Python {platform.python_version()}"
     print("\n".join(lines))
     if arguments.markdown:
         options = f"--samples {arguments.samples} --cpsat {arguments.cpsat}"

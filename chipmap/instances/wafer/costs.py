@@ -1,7 +1,7 @@
 """The arrays of a wafer instance, the exact sizing of a kernel, and the fast evaluation of a floorplan.
 
 The formulas are those of ``docs/families/wafer.md``. The checker states them a second time, on its own. Times are in
-quarters of a step (exact for strides 1 and 2, rounded up for others), wire lengths in half tiles, the score in quarters.
+quarters of a step (exact for strides 1 and 2, rounded up for others), wires in half tiles, the score in quarters.
 """
 
 from __future__ import annotations
