@@ -55,14 +55,13 @@ class Store(NamedTuple):
 class Past(NamedTuple):
     """The state that gets a block: its ideal ``inside`` [w], its pattern, and what C3 makes of them.
 
-    Per group g: ``senders[g]`` [w] its readers, ``sent[g]`` those to come, ``reach[g]`` the groups that it reaches.
+    Per group g: ``sent[g]`` [w] its readers to come, ``reach[g]`` the groups that it reaches.
     Per operation: ``sends`` the groups that it reads from, ``against`` those that may not send to its chip as well.
     """
 
     inside: Any
     pattern: Any
     groups: Any
-    senders: Any
     sent: Any
     reach: Any
     sends: Any

@@ -1,5 +1,7 @@
 """The compiled part of the station search (numba): blocks of one state, states of one level found by hashing.
 
+The parts of :func:`expand` are inlined: passing that many arrays on costs more than what most of them do.
+
 A state is a row of words: the ideal (w words), then a pattern as in :mod:`chipmap.heuristics.ring.triangle_kernel`
 (G, then per group of open operations its bit set, then per group the groups that it reaches), groups in order of
 their first operation, so that equal states are equal words.
@@ -107,14 +109,14 @@ def canonical(raw: Any, width: int, out: Any) -> None:
 
 
 @njit(cache=True)
-def _cut(ideal: Any, flows: Any) -> int:
+def _cut(ideal: Any, storage_producer: Any, storage_readers: Any, storage_ticks: Any) -> int:
     """Ticks of the storages made inside the ideal and read outside it."""
     cut = 0
-    for s in range(len(flows.storage_producer)):
-        if _has(ideal, flows.storage_producer[s]):
+    for s in range(len(storage_producer)):
+        if _has(ideal, storage_producer[s]):
             for w in range(len(ideal)):
-                if flows.storage_readers[s, w] & ~ideal[w] != 0:
-                    cut += flows.storage_ticks[s]
+                if storage_readers[s, w] & ~ideal[w] != 0:
+                    cut += storage_ticks[s]
                     break
     return cut
 
@@ -128,13 +130,13 @@ def _closed(v: int, block_end: Any, readers: Any) -> bool:
 
 
 @njit(cache=True)
-def _still_open(past: Any, block_end: Any, readers: Any, out: Any) -> None:
+def _still_open(inside: Any, pattern: Any, groups: int, block_end: Any, readers: Any, out: Any) -> None:
     """Into ``out``: the operations of the groups and of the block that have readers outside ``block_end``."""
     width = len(block_end)
     for w in range(width):
-        word = block_end[w] & ~past.inside[w]
-        for g in range(past.groups):
-            word |= past.pattern[1 + g * width + w]
+        word = block_end[w] & ~inside[w]
+        for g in range(groups):
+            word |= pattern[1 + g * width + w]
         out[w] = 0
         u = w * 64
         bit = ONE
@@ -146,34 +148,32 @@ def _still_open(past: Any, block_end: Any, readers: Any, out: Any) -> None:
             u += 1
 
 
-@njit(cache=True)
+@njit(cache=True, inline="always")
 def _past(pool: Any, start: int, flows: Any) -> Any:
     """The state at ``pool[start:]``, with what C3 makes of its groups."""
     n, width = flows.producers.shape
     inside = pool[start : start + width].copy()
     pattern = pool[start + width :]
     groups = int(np.int64(pattern[0]))
-    senders = np.empty((groups, width), dtype=np.uint64)
-    _senders(pattern, 0, groups, width, flows.readers, senders)
+    sent = np.empty((groups, width), dtype=np.uint64)
+    _senders(pattern, 0, groups, width, flows.readers, sent)
     reach = pattern[1 + groups * width : 1 + groups * (width + 1)].copy()
     sends = np.zeros(n, dtype=np.uint64)
     against = np.zeros(n, dtype=np.uint64)
     for g in range(groups):
+        sent[g] &= ~inside
         conflict = reach[g]
         for h in range(groups):
             if (reach[h] >> np.uint64(g)) & ONE:
                 conflict |= ONE << np.uint64(h)
         for v in range(n):
-            if _has(senders[g], v):
+            if _has(sent[g], v):
                 sends[v] |= ONE << np.uint64(g)
                 against[v] |= conflict
-    sent = senders.copy()
-    for g in range(groups):
-        sent[g] &= ~inside
-    return Past(inside, pattern, groups, senders, sent, reach, sends, against)
+    return Past(inside, pattern, groups, sent, reach, sends, against)
 
 
-@njit(cache=True)
+@njit(cache=True, inline="always")
 def _begin(past: Any, flows: Any, demands: Any, rank: Any, stack: Any) -> bool:
     """Start with an empty block and what must be in it; False where that can't be."""
     inside, width = past.inside, len(past.inside)
@@ -182,9 +182,19 @@ def _begin(past: Any, flows: Any, demands: Any, rank: Any, stack: Any) -> bool:
     stack.work[0], stack.count[0], stack.position[0] = 0, 0, 0
     for w in range(width):
         stack.pending[w] = demands.must[w] & ~inside[w]
-    stack.total[0], stack.sending[0] = 0, 0
-    if not close(0, past, flows, demands, stack):
-        return False
+    stack.total[0], stack.sending[0] = close(
+        past,
+        flows.ticks,
+        flows.producers,
+        flows.descendants,
+        demands.early,
+        demands.limit,
+        stack.pending,
+        stack.block[0],
+        stack.below[0],
+        0,
+        ZERO,
+    )
     for v in range(len(flows.ticks)):
         stack.missing[v] = 0
         if not _has(inside, v):
@@ -194,8 +204,8 @@ def _begin(past: Any, flows: Any, demands: Any, rank: Any, stack: Any) -> bool:
                     word &= word - ONE
                     stack.missing[v] += 1
             if stack.missing[v] == 0:
-                _insert(stack, 0, v, rank)
-    return True
+                stack.count[0] = _insert(stack.waiting[0], stack.count[0], v, rank)
+    return bool(stack.total[0] >= 0)
 
 
 @njit(cache=True)
@@ -253,20 +263,32 @@ def expand(
     return visited
 
 
-@njit(cache=True)
+@njit(cache=True, inline="always")
 def _admit(v: int, depth: int, past: Any, flows: Any, demands: Any, stack: Any) -> bool:
     """Whether v may join the block at ``depth``; what it brings with it stands at the next depth then."""
     deeper = depth + 1
     stack.block[deeper], stack.below[deeper] = stack.block[depth], stack.below[depth]
     stack.total[deeper], stack.sending[deeper] = stack.total[depth], stack.sending[depth]
-    if _has(stack.block[depth], v):
-        return True
-    stack.pending[:] = 0
-    stack.pending[v >> 6] = ONE << np.uint64(v & 63)
-    return bool(close(deeper, past, flows, demands, stack))
+    if not _has(stack.block[depth], v):
+        stack.pending[:] = 0
+        stack.pending[v >> 6] = ONE << np.uint64(v & 63)
+        stack.total[deeper], stack.sending[deeper] = close(
+            past,
+            flows.ticks,
+            flows.producers,
+            flows.descendants,
+            demands.early,
+            demands.limit,
+            stack.pending,
+            stack.block[deeper],
+            stack.below[deeper],
+            stack.total[depth],
+            stack.sending[depth],
+        )
+    return bool(stack.total[deeper] >= 0)
 
 
-@njit(cache=True)
+@njit(cache=True, inline="always")
 def _take(v: int, depth: int, flows: Any, rank: Any, stack: Any) -> None:
     """Put v into the block: the next depth waits for what came after v at this one, and for what v made ready."""
     deeper = depth + 1
@@ -284,24 +306,23 @@ def _take(v: int, depth: int, flows: Any, rank: Any, stack: Any) -> None:
             if word & ONE:
                 stack.missing[x] -= 1
                 if stack.missing[x] == 0:
-                    _insert(stack, deeper, x, rank)
+                    stack.count[deeper] = _insert(stack.waiting[deeper], stack.count[deeper], x, rank)
             word >>= ONE
             x += 1
 
 
 @njit(cache=True)
-def _insert(stack: Any, depth: int, v: int, rank: Any) -> None:
-    """Enter v into the waiting operations, in order of rank."""
-    waiting = stack.waiting[depth]
-    place = stack.count[depth]
+def _insert(waiting: Any, count: int, v: int, rank: Any) -> int:
+    """Enter v into the ``count`` waiting operations, in order of rank; returns how many there are then."""
+    place = count
     while place > 0 and rank[waiting[place - 1]] > rank[v]:
         waiting[place] = waiting[place - 1]
         place -= 1
     waiting[place] = v
-    stack.count[depth] += 1
+    return count + 1
 
 
-@njit(cache=True)
+@njit(cache=True, inline="always")
 def _release(stack: Any, depth: int, readers: Any) -> None:
     """Take the operation chosen at ``depth`` out again and go on to the next; there is none if it must be in."""
     v = stack.chosen[depth]
@@ -317,7 +338,7 @@ def _release(stack: Any, depth: int, readers: Any) -> None:
     stack.position[depth] = stack.count[depth] if _has(stack.block[depth], v) else stack.position[depth] + 1
 
 
-@njit(cache=True)
+@njit(cache=True, inline="always")
 def _whole(stack: Any, depth: int) -> bool:
     """Whether all that must be in the block is."""
     rest = ZERO
@@ -326,23 +347,28 @@ def _whole(stack: Any, depth: int) -> bool:
     return bool(rest == 0)
 
 
-@njit(cache=True)
+@njit(cache=True, inline="always")
 def _state(past: Any, flows: Any, demands: Any, stack: Any, flags: Any) -> int:
     """The state after the block, into ``stack.row``: its length, or 0 where it leads nowhere.
 
     More than MAX_GROUPS groups set ``flags[CUT_SHORT]``.
     """
     end, width = stack.end, len(stack.end)
-    if len(flows.storage_ticks) and _cut(end, flows) > demands.limit:
+    if (
+        len(flows.storage_ticks) > 0
+        and _cut(end, flows.storage_producer, flows.storage_readers, flows.storage_ticks) > demands.limit
+    ):
         return 0
-    _still_open(past, end, flows.readers, stack.still_open)
-    length = _extend(past.pattern, 0, past.groups, width, past.senders, past.inside, end, stack.still_open, stack.raw)
+    _still_open(past.inside, past.pattern, past.groups, end, flows.readers, stack.still_open)
+    length = _extend(past.pattern, 0, past.groups, width, past.sent, past.inside, end, stack.still_open, stack.raw)
     if length <= 0:
         flags[CUT_SHORT] |= length < 0
         return 0
     if dead(stack.raw, width, end, flows.readers, flows.descendants):
         return 0
-    if not together(stack.raw, end, demands.limit, flows, stack.sets):
+    if not together(
+        stack.raw, end, demands.limit, flows.ticks, flows.readers, flows.ancestors, flows.descendants, stack.sets
+    ):
         return 0
     stack.row[:width] = end
     canonical(stack.raw, width, stack.row[width:])

@@ -91,7 +91,9 @@ def _total(words: Any, amounts: Any) -> int:
 
 
 @njit(cache=True)
-def together(pattern: Any, ideal: Any, limit: int, flows: Any, sets: Any) -> bool:
+def together(
+    pattern: Any, ideal: Any, limit: int, ticks: Any, readers: Any, ancestors: Any, descendants: Any, sets: Any
+) -> bool:
     """Whether what the open groups force onto one chip can be there: work <= ``limit``, and C3 for its senders.
 
     If y and x outside the ideal both read from chip a and x comes after y, they share a chip with all between them:
@@ -103,12 +105,12 @@ def together(pattern: Any, ideal: Any, limit: int, flows: Any, sets: Any) -> boo
     sent = np.zeros((groups, width), dtype=np.uint64)
     count = 0
     for g in range(groups):
-        _spread(pattern[1 + g * width : 1 + (g + 1) * width], flows.readers, sent[g])
+        _spread(pattern[1 + g * width : 1 + (g + 1) * width], readers, sent[g])
         sent[g] &= ~ideal
-        count = _chains(sent[g], ideal, flows, sets, count)
-    count = _convex(flows, sets, count)
+        count = _chains(sent[g], ideal, ancestors, descendants, sets, count)
+    count = _convex(ancestors, descendants, sets, count)
     for at in range(count):
-        if _total(sets[at], flows.ticks) > limit:
+        if _total(sets[at], ticks) > limit:
             return False
         sending = ZERO
         for g in range(groups):
@@ -123,21 +125,21 @@ def together(pattern: Any, ideal: Any, limit: int, flows: Any, sets: Any) -> boo
 
 
 @njit(cache=True)
-def _chains(sent: Any, ideal: Any, flows: Any, sets: Any, count: int) -> int:
+def _chains(sent: Any, ideal: Any, ancestors: Any, descendants: Any, sets: Any, count: int) -> int:
     """Enter, for each reader in ``sent`` with others of them before it, all from these to it; the sets then."""
     width = len(ideal)
     below = np.zeros(width, dtype=np.uint64)
-    _spread(sent, flows.descendants, below)
+    _spread(sent, descendants, below)
     below &= sent
     for w in range(width):
         word = below[w]
         x = w * 64
         while word != 0:
             if word & ONE:
-                first = sent & flows.ancestors[x]
+                first = sent & ancestors[x]
                 new = first.copy()
-                _spread(first, flows.descendants, new)
-                new &= flows.ancestors[x] & ~ideal
+                _spread(first, descendants, new)
+                new &= ancestors[x] & ~ideal
                 new[x >> 6] |= ONE << np.uint64(x & 63)
                 count = _merge(sets, count, new)
             word >>= ONE
@@ -146,7 +148,7 @@ def _chains(sent: Any, ideal: Any, flows: Any, sets: Any, count: int) -> int:
 
 
 @njit(cache=True)
-def _convex(flows: Any, sets: Any, count: int) -> int:
+def _convex(ancestors: Any, descendants: Any, sets: Any, count: int) -> int:
     """Enter into each set what lies between two of it, until nothing changes; the sets then."""
     below = np.empty(sets.shape[1], dtype=np.uint64)
     above = np.empty(sets.shape[1], dtype=np.uint64)
@@ -154,8 +156,8 @@ def _convex(flows: Any, sets: Any, count: int) -> int:
     while at < count:
         below[:] = 0
         above[:] = 0
-        _spread(sets[at], flows.descendants, below)
-        _spread(sets[at], flows.ancestors, above)
+        _spread(sets[at], descendants, below)
+        _spread(sets[at], ancestors, above)
         new = sets[at] | (below & above)
         if (new == sets[at]).all():
             at += 1
@@ -167,15 +169,26 @@ def _convex(flows: Any, sets: Any, count: int) -> int:
 
 
 @njit(cache=True)
-def close(depth: int, past: Any, flows: Any, demands: Any, stack: Any) -> bool:
-    """Enter ``stack.pending`` into the block at ``depth`` with all that must then be there; False if that can't be.
+def close(
+    past: Any,
+    ticks: Any,
+    producers: Any,
+    descendants: Any,
+    early: Any,
+    limit: int,
+    pending: Any,
+    block: Any,
+    below: Any,
+    total: int,
+    sending: Any,
+) -> Any:
+    """Enter ``pending`` into ``block`` with all that must then be there; (work, senders), work -1 if that can't be.
 
     All before an operation comes too. If group a sends to the block or reaches a sender, the readers of a that come
     after something of the block (``below``) must be in it: else C3 breaks at their chip.
     """
-    pending, block, below, inside = stack.pending, stack.block[depth], stack.below[depth], past.inside
+    inside, sends, against = past.inside, past.sends, past.against
     width = len(inside)
-    total, sending = stack.total[depth], stack.sending[depth]
     while True:
         for w in range(width):
             while pending[w] != 0:
@@ -188,27 +201,20 @@ def close(depth: int, past: Any, flows: Any, demands: Any, stack: Any) -> bool:
                 while word > ONE:
                     word >>= ONE
                     z += 1
-                total += flows.ticks[z]
-                if not demands.early[z] or total > demands.limit or past.against[z] & (sending | past.sends[z]) != 0:
-                    return False
-                sending |= past.sends[z]
+                total += ticks[z]
+                if not early[z] or total > limit or against[z] & (sending | sends[z]) != 0:
+                    return -1, sending
+                sending |= sends[z]
                 for x in range(width):
-                    below[x] |= flows.descendants[z, x]
+                    below[x] |= descendants[z, x]
                     # what comes before z in words already passed waits for the next round
-                    pending[x] |= flows.producers[z, x] & ~inside[x] & ~block[x]
-        if not _drawn(past, sending, block, below, pending):
-            stack.total[depth], stack.sending[depth] = total, sending
-            return True
-
-
-@njit(cache=True)
-def _drawn(past: Any, sending: Any, block: Any, below: Any, pending: Any) -> bool:
-    """Into ``pending``: the readers that C3 draws into the block (see ``close``); whether anything is pending."""
-    for g in range(past.groups):
-        if (sending >> np.uint64(g)) & ONE or past.reach[g] & sending != 0:
-            for w in range(len(block)):
-                pending[w] |= past.sent[g, w] & below[w] & ~block[w]
-    some = ZERO
-    for w in range(len(block)):
-        some |= pending[w]
-    return bool(some != 0)
+                    pending[x] |= producers[z, x] & ~inside[x] & ~block[x]
+        more = ZERO
+        for g in range(past.groups):
+            if (sending >> np.uint64(g)) & ONE or past.reach[g] & sending != 0:
+                for w in range(width):
+                    pending[w] |= past.sent[g, w] & below[w] & ~block[w]
+        for w in range(width):
+            more |= pending[w]
+        if more == 0:
+            return total, sending
