@@ -181,6 +181,7 @@ def bounds(instance: RingInstance, run: Run) -> Termination:
         state = Work(instance, run)
         _simple_bounds(state)
         _window_bound(state)
+        _cut_bounds(state)
         try:
             for rule in ("free", "n1"):
                 run.checkpoint()
@@ -250,6 +251,23 @@ def _simple_bounds(state: Work) -> None:
 
     for name, value in all_bounds(state.problem, flow_graph(state.problem)).items():
         state.run.bound(value, name)
+
+
+def _cut_bounds(state: Work) -> None:
+    """Links' minimum cuts, the bottleneck block, the contracted lattice: by bisection, each on its own."""
+    from chipmap.heuristics.ring.contracted import contracted_bound
+    from chipmap.heuristics.ring.cut_bounds import bottleneck_bound, link_bound
+    from chipmap.heuristics.ring.ideals import flow_graph
+
+    problem, run = state.problem, state.run
+    if not problem.has("C1"):
+        return
+    worst = problem.total_ticks + 2 * sum(storage.ticks for storage in problem.storages)
+    high = run.upper if run.upper is not None else worst
+    run.bound(link_bound(problem, 0, high, run.checkpoint), "minimum cuts")
+    run.bound(bottleneck_bound(problem, 0, high, run.checkpoint), "bottleneck block")
+    graph = flow_graph(problem)
+    run.bound(contracted_bound(problem, graph, 0, high, run.checkpoint), "contracted lattice")
 
 
 def _window_bound(state: Work) -> None:

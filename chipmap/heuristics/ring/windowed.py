@@ -18,12 +18,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from chipmap.heuristics.ring.ideals import FlowGraph, bits, flow_graph, to_words
-from chipmap.heuristics.ring.windowed_arrays import Demands, Flows, Store, stack
 from chipmap.heuristics.ring.windowed_kernel import CUT_SHORT, FULL, enter, expand
 from chipmap.instances.ring.costs import RingProblem
 from chipmap.instances.ring.windows import Windows, windows
@@ -56,20 +56,15 @@ class StationSearch:
         n = graph.n
         index = {v: i for i, v in enumerate(graph.operation)}
         self.ticks = problem.ticks[list(graph.operation)]
+        self.producers = to_words(graph.producers, n)
+        self.readers = to_words(graph.readers, n)
+        self.ancestors = to_words(graph.ancestors, n)
+        self.descendants = to_words(graph.descendants, n)
         charged = problem.storages if problem.cost_mode != "sum" else ()
         charged = tuple(s for s in charged if s.ticks > 0)
-        self.flows = Flows(
-            ticks=self.ticks,
-            producers=to_words(graph.producers, n),
-            readers=to_words(graph.readers, n),
-            ancestors=to_words(graph.ancestors, n),
-            descendants=to_words(graph.descendants, n),
-            storage_producer=np.array([index[s.producer] for s in charged], dtype=np.int32),
-            storage_readers=to_words([sum(1 << index[v] for v in s.readers) for s in charged], n),
-            storage_ticks=np.array([s.ticks for s in charged], dtype=np.int64),
-        )
-        self.width = self.flows.producers.shape[1]
-        self.stack = stack(n, self.width)
+        self.storage_producer = np.array([index[s.producer] for s in charged], dtype=np.int32)
+        self.storage_readers = to_words([sum(1 << index[v] for v in s.readers) for s in charged], n)
+        self.storage_ticks = np.array([s.ticks for s in charged], dtype=np.int64)
         self.blocks = min(problem.chips, n)
 
     def decide(
@@ -90,18 +85,18 @@ class StationSearch:
             return SearchResult(None, True, 0, 0)
         ranks = self._ranks(orders, seed)
         total = int(self.ticks.sum())
-        level = _Level(np.zeros(self.width + 1, dtype=np.uint64), self.width)
+        level = _Level(np.zeros(self.producers.shape[1] + 1, dtype=np.uint64), self.producers.shape[1])
         levels = [level]
         complete, states = True, 0
         noise = np.random.default_rng(seed)
         for k in range(self.blocks):
             early, must = self._window(within, k)
-            demands = Demands(target, total - (self.blocks - k - 1) * target, early, must)
-            following = _Room(self.width)
+            demands = _Demands(target, total - (self.blocks - k - 1) * target, nodes, early, must)
+            following = _Room(self.producers.shape[1])
             for s in range(len(level.done)):
                 if s % CHUNK == 0:
                     checkpoint()
-                complete &= self._follow(level, s, following, demands, nodes, ranks)
+                complete &= self._follow(level, s, following, demands, ranks)
                 if following.flags[FULL]:
                     following.keep(following.best(width, noise))
             count = int(following.sizes[0])
@@ -121,25 +116,60 @@ class StationSearch:
         return SearchResult(None, complete, states, self.blocks)
 
     def _follow(
-        self, level: _Level, s: int, following: _Room, demands: Demands, nodes: int, ranks: list[NDArray[np.int64]]
+        self, level: _Level, s: int, following: _Room, demands: _Demands, ranks: list[NDArray[np.int64]]
     ) -> bool:
         """Enter what follows state ``s``, by all orders or until one leaves nothing out; whether one did.
 
         Sets the flag FULL where no more room can be had.
         """
-        state = (level.pool, int(level.at[s]), s, int(level.done[s]))
         for rank in ranks:
             following.flags[:] = 0
-            expand(*state, nodes, rank, self.flows, demands, self.stack, following.store())
+            self._expand(level, s, following, demands, rank)
             while following.flags[FULL] and following.roomy:
                 following.grow()
                 following.flags[:] = 0
-                expand(*state, nodes, rank, self.flows, demands, self.stack, following.store())
+                self._expand(level, s, following, demands, rank)
             if following.flags[FULL]:
                 return False
             if not following.flags[CUT_SHORT]:
                 return True
         return False
+
+    def _expand(
+        self,
+        level: _Level,
+        s: int,
+        following: _Room,
+        demands: _Demands,
+        rank: NDArray[np.int64],
+    ) -> None:
+        expand(
+            level.pool,
+            int(level.at[s]),
+            s,
+            int(level.done[s]),
+            demands.limit,
+            demands.least,
+            demands.nodes,
+            rank,
+            demands.early,
+            demands.must,
+            self.ticks,
+            self.producers,
+            self.readers,
+            self.ancestors,
+            self.descendants,
+            self.storage_producer,
+            self.storage_readers,
+            self.storage_ticks,
+            following.table,
+            following.at,
+            following.pool,
+            following.sizes,
+            following.parent,
+            following.done,
+            following.flags,
+        )
 
     def _ranks(self, orders: Sequence[int], seed: int) -> list[NDArray[np.int64]]:
         """The place of each operation in each of ``orders``."""
@@ -164,6 +194,16 @@ class StationSearch:
                 chips[self.graph.operation[v]] = k - 1
             state = parent
         return tuple(chips)
+
+
+class _Demands(NamedTuple):
+    """What a block must keep to: the kernel's ``limit``, ``least``, ``nodes``, ``early`` and ``must``."""
+
+    limit: int
+    least: int
+    nodes: int
+    early: NDArray[np.bool_]
+    must: NDArray[np.uint64]
 
 
 class _Level:
@@ -198,10 +238,6 @@ class _Room:
         self.flags = np.zeros(2, dtype=np.int64)
         self.parent = np.full(rows, -1, dtype=np.int64)
         self.done = np.zeros(rows, dtype=np.int64)
-
-    def store(self) -> Store:
-        """The arrays that the kernel fills."""
-        return Store(self.table, self.at, self.pool, self.sizes, self.parent, self.done, self.flags)
 
     @property
     def roomy(self) -> bool:

@@ -1,7 +1,5 @@
 """The compiled part of the station search (numba): blocks of one state, states of one level found by hashing.
 
-The parts of :func:`expand` are inlined: passing that many arrays on costs more than what most of them do.
-
 A state is a row of words: the ideal (w words), then a pattern as in :mod:`chipmap.heuristics.ring.triangle_kernel`
 (G, then per group of open operations its bit set, then per group the groups that it reaches), groups in order of
 their first operation, so that equal states are equal words.
@@ -16,7 +14,6 @@ from numba import njit
 
 from chipmap.heuristics.ring.kernel import ONE
 from chipmap.heuristics.ring.triangle_kernel import MAX_GROUPS, ZERO, _extend, _senders
-from chipmap.heuristics.ring.windowed_arrays import Past
 from chipmap.heuristics.ring.windowed_rules_kernel import close, dead, together
 
 #: What :func:`expand` reports in ``flags``: some block was left out; no room for another state.
@@ -130,13 +127,13 @@ def _closed(v: int, block_end: Any, readers: Any) -> bool:
 
 
 @njit(cache=True)
-def _still_open(inside: Any, pattern: Any, groups: int, block_end: Any, readers: Any, out: Any) -> None:
+def _still_open(pool: Any, at: int, groups: int, inside: Any, block_end: Any, readers: Any, out: Any) -> None:
     """Into ``out``: the operations of the groups and of the block that have readers outside ``block_end``."""
-    width = len(block_end)
+    width = len(inside)
     for w in range(width):
         word = block_end[w] & ~inside[w]
         for g in range(groups):
-            word |= pattern[1 + g * width + w]
+            word |= pool[at + 1 + g * width + w]
         out[w] = 0
         u = w * 64
         bit = ONE
@@ -148,228 +145,221 @@ def _still_open(inside: Any, pattern: Any, groups: int, block_end: Any, readers:
             u += 1
 
 
-@njit(cache=True, inline="always")
-def _past(pool: Any, start: int, flows: Any) -> Any:
-    """The state at ``pool[start:]``, with what C3 makes of its groups."""
-    n, width = flows.producers.shape
-    inside = pool[start : start + width].copy()
-    pattern = pool[start + width :]
-    groups = int(np.int64(pattern[0]))
-    sent = np.empty((groups, width), dtype=np.uint64)
-    _senders(pattern, 0, groups, width, flows.readers, sent)
-    reach = pattern[1 + groups * width : 1 + groups * (width + 1)].copy()
-    sends = np.zeros(n, dtype=np.uint64)
-    against = np.zeros(n, dtype=np.uint64)
-    for g in range(groups):
-        sent[g] &= ~inside
-        conflict = reach[g]
-        for h in range(groups):
-            if (reach[h] >> np.uint64(g)) & ONE:
-                conflict |= ONE << np.uint64(h)
-        for v in range(n):
-            if _has(sent[g], v):
-                sends[v] |= ONE << np.uint64(g)
-                against[v] |= conflict
-    return Past(inside, pattern, groups, sent, reach, sends, against)
-
-
-@njit(cache=True, inline="always")
-def _begin(past: Any, flows: Any, demands: Any, rank: Any, stack: Any) -> bool:
-    """Start with an empty block and what must be in it; False where that can't be."""
-    inside, width = past.inside, len(past.inside)
-    stack.end[:] = inside
-    stack.block[0], stack.below[0] = 0, 0
-    stack.work[0], stack.count[0], stack.position[0] = 0, 0, 0
-    for w in range(width):
-        stack.pending[w] = demands.must[w] & ~inside[w]
-    stack.total[0], stack.sending[0] = close(
-        past,
-        flows.ticks,
-        flows.producers,
-        flows.descendants,
-        demands.early,
-        demands.limit,
-        stack.pending,
-        stack.block[0],
-        stack.below[0],
-        0,
-        ZERO,
-    )
-    for v in range(len(flows.ticks)):
-        stack.missing[v] = 0
-        if not _has(inside, v):
-            for w in range(width):
-                word = flows.producers[v, w] & ~inside[w]
-                while word != 0:
-                    word &= word - ONE
-                    stack.missing[v] += 1
-            if stack.missing[v] == 0:
-                stack.count[0] = _insert(stack.waiting[0], stack.count[0], v, rank)
-    return bool(stack.total[0] >= 0)
-
-
 @njit(cache=True)
 def expand(
-    level_pool: Any,
+    pool: Any,
     start: int,
     parent: int,
     done: int,
+    limit: int,
+    least: int,
     nodes: int,
     rank: Any,
-    flows: Any,
-    demands: Any,
-    stack: Any,
-    store: Any,
+    early: Any,
+    must: Any,
+    ticks: Any,
+    producers: Any,
+    readers: Any,
+    ancestors: Any,
+    descendants: Any,
+    storage_producer: Any,
+    storage_readers: Any,
+    storage_ticks: Any,
+    table: Any,
+    at: Any,
+    new_pool: Any,
+    sizes: Any,
+    new_parent: Any,
+    new_done: Any,
+    flags: Any,
 ) -> int:
-    """Enter the states that follow the one at ``level_pool[start:]`` by one block into ``store``; returns the nodes.
+    """Enter the states that follow the one at ``pool[start:]`` by one block into the next level; returns the nodes.
 
-    ``done`` is the work in the state's ideal. What a block must keep to: :class:`Demands`, and what ``close`` adds.
-    Depth first in order of ``rank``; each ideal once: what a branch passes over stays out. At most ``nodes`` of them,
-    else ``flags[CUT_SHORT]``.
+    Blocks have work <= ``limit``; with the ideal's work ``done`` they reach ``least``; their operations are those
+    with ``early`` (window begun), all ``must`` among them, and what ``close`` adds. Depth first in order of ``rank``;
+    each ideal once: what a branch passes over stays out. At most ``nodes`` of them, else ``flags[CUT_SHORT]``.
     """
-    past = _past(level_pool, start, flows)
-    if not _begin(past, flows, demands, rank, stack):
+    n, width = producers.shape
+    inside = pool[start : start + width].copy()
+    pattern_at = start + width
+    groups = int(np.int64(pool[pattern_at]))
+    senders = np.empty((MAX_GROUPS, width), dtype=np.uint64)
+    _senders(pool, pattern_at, groups, width, readers, senders)
+    sends = np.zeros(n, dtype=np.uint64)
+    against = np.zeros(n, dtype=np.uint64)
+    reach_at = pattern_at + 1 + groups * width
+    for g in range(groups):
+        conflict = pool[reach_at + g]
+        for h in range(groups):
+            if (pool[reach_at + h] >> np.uint64(g)) & ONE:
+                conflict |= ONE << np.uint64(h)
+        for v in range(n):
+            if _has(senders[g], v):
+                sends[v] |= ONE << np.uint64(g)
+                against[v] |= conflict
+    missing = np.zeros(n, dtype=np.int64)
+    waiting = np.empty((n + 1, n), dtype=np.int32)
+    count = np.zeros(n + 1, dtype=np.int64)
+    position = np.zeros(n + 1, dtype=np.int64)
+    sending = np.zeros(n + 1, dtype=np.uint64)
+    work = np.zeros(n + 1, dtype=np.int64)
+    total = np.zeros(n + 1, dtype=np.int64)
+    block = np.zeros((n + 1, width), dtype=np.uint64)
+    below = np.zeros((n + 1, width), dtype=np.uint64)
+    pending = must & ~inside
+    reach = pool[reach_at : reach_at + groups].copy()
+    sent = senders[:groups].copy()
+    for g in range(groups):
+        sent[g] &= ~inside
+    total[0], sending[0] = close(
+        pending,
+        inside,
+        early,
+        limit,
+        0,
+        ZERO,
+        block[0],
+        below[0],
+        ticks,
+        producers,
+        descendants,
+        sends,
+        against,
+        sent,
+        reach,
+    )
+    if total[0] < 0:
         return 0
+    chosen = np.empty(n + 1, dtype=np.int64)
+    linked = False
+    for s in range(len(storage_ticks)):
+        linked = linked or storage_ticks[s] > 0
+    for v in range(n):
+        if not _has(inside, v):
+            for w in range(width):
+                word = producers[v, w] & ~inside[w]
+                while word != 0:
+                    word &= word - ONE
+                    missing[v] += 1
+            if missing[v] == 0:
+                _insert(waiting[0], count, 0, v, rank)
+    block_end = inside.copy()
+    still_open = np.empty(width, dtype=np.uint64)
+    sets = np.empty((n + 1, width), dtype=np.uint64)
+    raw = np.empty(2 + (MAX_GROUPS + 1) * (width + 1), dtype=np.uint64)
+    row = np.empty(2 + width + (MAX_GROUPS + 1) * (width + 1), dtype=np.uint64)
     depth, visited = 0, 0
     while depth >= 0:
-        if stack.position[depth] >= stack.count[depth]:
+        if position[depth] >= count[depth]:
             depth -= 1
             if depth >= 0:
-                _release(stack, depth, flows.readers)
+                v = chosen[depth]
+                _release(v, block_end, readers, missing)
+                position[depth] = position[depth] + 1 if not _has(block[depth], v) else count[depth]
             continue
-        v = stack.waiting[depth, stack.position[depth]]
-        if not _admit(v, depth, past, flows, demands, stack):
-            stack.position[depth] += 1
-            continue
+        v = waiting[depth, position[depth]]
+        deeper = depth + 1
+        block[deeper], below[deeper] = block[depth], below[depth]
+        total[deeper], sending[deeper] = total[depth], sending[depth]
+        if not _has(block[depth], v):
+            pending[:] = 0
+            pending[v >> 6] = ONE << np.uint64(v & 63)
+            total[deeper], sending[deeper] = close(
+                pending,
+                inside,
+                early,
+                limit,
+                total[depth],
+                sending[depth],
+                block[deeper],
+                below[deeper],
+                ticks,
+                producers,
+                descendants,
+                sends,
+                against,
+                sent,
+                reach,
+            )
+            if total[deeper] < 0:
+                position[depth] += 1
+                continue
         visited += 1
         if visited > nodes:
-            store.flags[CUT_SHORT] = 1
+            flags[CUT_SHORT] = 1
             return visited
-        _take(v, depth, flows, rank, stack)
+        chosen[depth] = v
+        block_end[v >> 6] |= ONE << np.uint64(v & 63)
+        work[depth + 1] = work[depth] + ticks[v]
+        count[depth + 1], position[depth + 1] = 0, 0
+        for p in range(position[depth] + 1, count[depth]):
+            waiting[depth + 1, p - position[depth] - 1] = waiting[depth, p]
+        count[depth + 1] = count[depth] - position[depth] - 1
+        for w in range(width):
+            word = readers[v, w]
+            x = w * 64
+            while word != 0:
+                if word & ONE:
+                    missing[x] -= 1
+                    if missing[x] == 0:
+                        _insert(waiting[depth + 1], count, depth + 1, x, rank)
+                word >>= ONE
+                x += 1
         depth += 1
-        total = done + stack.work[depth]
-        if total < demands.least or not _whole(stack, depth):
+        if done + work[depth] < least:
             continue
-        length = _state(past, flows, demands, stack, store.flags)
+        whole = True
+        for w in range(width):
+            if block[depth, w] & ~block_end[w] != 0:
+                whole = False
+                break
+        if not whole:
+            continue
+        if linked and _cut(block_end, storage_producer, storage_readers, storage_ticks) > limit:
+            continue
+        _still_open(pool, pattern_at, groups, inside, block_end, readers, still_open)
+        length = _extend(pool, pattern_at, groups, width, senders, inside, block_end, still_open, raw)
         if length == 0:
             continue
-        before = store.sizes[0]
-        t = find(stack.row, length, store.table, store.at, store.pool, store.sizes)
+        if length < 0:
+            flags[CUT_SHORT] = 1
+            continue
+        if dead(raw, width, block_end, readers, descendants):
+            continue
+        if not together(raw, block_end, limit, ticks, readers, ancestors, descendants, sets):
+            continue
+        row[:width] = block_end
+        canonical(raw, width, row[width:])
+        before = sizes[0]
+        t = find(row, width + length, table, at, new_pool, sizes)
         if t < 0:
-            store.flags[FULL] = 1
+            flags[FULL] = 1
             return visited
-        if store.sizes[0] > before:
-            store.parent[t], store.done[t] = parent, total
+        if sizes[0] > before:
+            new_parent[t], new_done[t] = parent, done + work[depth]
     return visited
 
 
-@njit(cache=True, inline="always")
-def _admit(v: int, depth: int, past: Any, flows: Any, demands: Any, stack: Any) -> bool:
-    """Whether v may join the block at ``depth``; what it brings with it stands at the next depth then."""
-    deeper = depth + 1
-    stack.block[deeper], stack.below[deeper] = stack.block[depth], stack.below[depth]
-    stack.total[deeper], stack.sending[deeper] = stack.total[depth], stack.sending[depth]
-    if not _has(stack.block[depth], v):
-        stack.pending[:] = 0
-        stack.pending[v >> 6] = ONE << np.uint64(v & 63)
-        stack.total[deeper], stack.sending[deeper] = close(
-            past,
-            flows.ticks,
-            flows.producers,
-            flows.descendants,
-            demands.early,
-            demands.limit,
-            stack.pending,
-            stack.block[deeper],
-            stack.below[deeper],
-            stack.total[depth],
-            stack.sending[depth],
-        )
-    return bool(stack.total[deeper] >= 0)
-
-
-@njit(cache=True, inline="always")
-def _take(v: int, depth: int, flows: Any, rank: Any, stack: Any) -> None:
-    """Put v into the block: the next depth waits for what came after v at this one, and for what v made ready."""
-    deeper = depth + 1
-    stack.chosen[depth] = v
-    stack.end[v >> 6] |= ONE << np.uint64(v & 63)
-    stack.work[deeper] = stack.work[depth] + flows.ticks[v]
-    left = stack.position[depth] + 1
-    for p in range(left, stack.count[depth]):
-        stack.waiting[deeper, p - left] = stack.waiting[depth, p]
-    stack.count[deeper], stack.position[deeper] = stack.count[depth] - left, 0
-    for w in range(len(stack.end)):
-        word = flows.readers[v, w]
-        x = w * 64
-        while word != 0:
-            if word & ONE:
-                stack.missing[x] -= 1
-                if stack.missing[x] == 0:
-                    stack.count[deeper] = _insert(stack.waiting[deeper], stack.count[deeper], x, rank)
-            word >>= ONE
-            x += 1
-
-
 @njit(cache=True)
-def _insert(waiting: Any, count: int, v: int, rank: Any) -> int:
-    """Enter v into the ``count`` waiting operations, in order of rank; returns how many there are then."""
-    place = count
+def _insert(waiting: Any, count: Any, depth: int, v: int, rank: Any) -> None:
+    """Enter v into the waiting operations, in order of rank."""
+    place = count[depth]
     while place > 0 and rank[waiting[place - 1]] > rank[v]:
         waiting[place] = waiting[place - 1]
         place -= 1
     waiting[place] = v
-    return count + 1
+    count[depth] += 1
 
 
-@njit(cache=True, inline="always")
-def _release(stack: Any, depth: int, readers: Any) -> None:
-    """Take the operation chosen at ``depth`` out again and go on to the next; there is none if it must be in."""
-    v = stack.chosen[depth]
-    stack.end[v >> 6] &= ~(ONE << np.uint64(v & 63))
-    for w in range(len(stack.end)):
+@njit(cache=True)
+def _release(v: int, block_end: Any, readers: Any, missing: Any) -> None:
+    """Take v out of the block again."""
+    block_end[v >> 6] &= ~(ONE << np.uint64(v & 63))
+    for w in range(len(block_end)):
         word = readers[v, w]
         x = w * 64
         while word != 0:
             if word & ONE:
-                stack.missing[x] += 1
+                missing[x] += 1
             word >>= ONE
             x += 1
-    stack.position[depth] = stack.count[depth] if _has(stack.block[depth], v) else stack.position[depth] + 1
-
-
-@njit(cache=True, inline="always")
-def _whole(stack: Any, depth: int) -> bool:
-    """Whether all that must be in the block is."""
-    rest = ZERO
-    for w in range(len(stack.end)):
-        rest |= stack.block[depth, w] & ~stack.end[w]
-    return bool(rest == 0)
-
-
-@njit(cache=True, inline="always")
-def _state(past: Any, flows: Any, demands: Any, stack: Any, flags: Any) -> int:
-    """The state after the block, into ``stack.row``: its length, or 0 where it leads nowhere.
-
-    More than MAX_GROUPS groups set ``flags[CUT_SHORT]``.
-    """
-    end, width = stack.end, len(stack.end)
-    if (
-        len(flows.storage_ticks) > 0
-        and _cut(end, flows.storage_producer, flows.storage_readers, flows.storage_ticks) > demands.limit
-    ):
-        return 0
-    _still_open(past.inside, past.pattern, past.groups, end, flows.readers, stack.still_open)
-    length = _extend(past.pattern, 0, past.groups, width, past.sent, past.inside, end, stack.still_open, stack.raw)
-    if length <= 0:
-        flags[CUT_SHORT] |= length < 0
-        return 0
-    if dead(stack.raw, width, end, flows.readers, flows.descendants):
-        return 0
-    if not together(
-        stack.raw, end, demands.limit, flows.ticks, flows.readers, flows.ancestors, flows.descendants, stack.sets
-    ):
-        return 0
-    stack.row[:width] = end
-    canonical(stack.raw, width, stack.row[width:])
-    return width + length

@@ -103,12 +103,41 @@ def together(
     width = len(ideal)
     groups = int(np.int64(pattern[0]))
     sent = np.zeros((groups, width), dtype=np.uint64)
+    below = np.empty(width, dtype=np.uint64)
+    above = np.empty(width, dtype=np.uint64)
     count = 0
     for g in range(groups):
         _spread(pattern[1 + g * width : 1 + (g + 1) * width], readers, sent[g])
         sent[g] &= ~ideal
-        count = _chains(sent[g], ideal, ancestors, descendants, sets, count)
-    count = _convex(ancestors, descendants, sets, count)
+        below[:] = 0
+        _spread(sent[g], descendants, below)
+        below &= sent[g]  # readers with another before them
+        for w in range(width):
+            word = below[w]
+            x = w * 64
+            while word != 0:
+                if word & ONE:
+                    first = sent[g] & ancestors[x]
+                    new = first.copy()
+                    _spread(first, descendants, new)
+                    new &= ancestors[x] & ~ideal
+                    new[x >> 6] |= ONE << np.uint64(x & 63)
+                    count = _merge(sets, count, new)
+                word >>= ONE
+                x += 1
+    at = 0
+    while at < count:  # what lies between two of a set
+        below[:] = 0
+        above[:] = 0
+        _spread(sets[at], descendants, below)
+        _spread(sets[at], ancestors, above)
+        new = sets[at] | (below & above)
+        if (new == sets[at]).all():
+            at += 1
+        else:
+            sets[at] = sets[count - 1]
+            count = _merge(sets, count - 1, new)
+            at = 0
     for at in range(count):
         if _total(sets[at], ticks) > limit:
             return False
@@ -125,69 +154,28 @@ def together(
 
 
 @njit(cache=True)
-def _chains(sent: Any, ideal: Any, ancestors: Any, descendants: Any, sets: Any, count: int) -> int:
-    """Enter, for each reader in ``sent`` with others of them before it, all from these to it; the sets then."""
-    width = len(ideal)
-    below = np.zeros(width, dtype=np.uint64)
-    _spread(sent, descendants, below)
-    below &= sent
-    for w in range(width):
-        word = below[w]
-        x = w * 64
-        while word != 0:
-            if word & ONE:
-                first = sent & ancestors[x]
-                new = first.copy()
-                _spread(first, descendants, new)
-                new &= ancestors[x] & ~ideal
-                new[x >> 6] |= ONE << np.uint64(x & 63)
-                count = _merge(sets, count, new)
-            word >>= ONE
-            x += 1
-    return count
-
-
-@njit(cache=True)
-def _convex(ancestors: Any, descendants: Any, sets: Any, count: int) -> int:
-    """Enter into each set what lies between two of it, until nothing changes; the sets then."""
-    below = np.empty(sets.shape[1], dtype=np.uint64)
-    above = np.empty(sets.shape[1], dtype=np.uint64)
-    at = 0
-    while at < count:
-        below[:] = 0
-        above[:] = 0
-        _spread(sets[at], descendants, below)
-        _spread(sets[at], ancestors, above)
-        new = sets[at] | (below & above)
-        if (new == sets[at]).all():
-            at += 1
-        else:
-            sets[at] = sets[count - 1]
-            count = _merge(sets, count - 1, new)
-            at = 0
-    return count
-
-
-@njit(cache=True)
 def close(
-    past: Any,
+    pending: Any,
+    inside: Any,
+    early: Any,
+    limit: int,
+    total: int,
+    sending: Any,
+    block: Any,
+    below: Any,
     ticks: Any,
     producers: Any,
     descendants: Any,
-    early: Any,
-    limit: int,
-    pending: Any,
-    block: Any,
-    below: Any,
-    total: int,
-    sending: Any,
+    sends: Any,
+    against: Any,
+    sent: Any,
+    reach: Any,
 ) -> Any:
     """Enter ``pending`` into ``block`` with all that must then be there; (work, senders), work -1 if that can't be.
 
     All before an operation comes too. If group a sends to the block or reaches a sender, the readers of a that come
     after something of the block (``below``) must be in it: else C3 breaks at their chip.
     """
-    inside, sends, against = past.inside, past.sends, past.against
     width = len(inside)
     while True:
         for w in range(width):
@@ -209,12 +197,12 @@ def close(
                     below[x] |= descendants[z, x]
                     # what comes before z in words already passed waits for the next round
                     pending[x] |= producers[z, x] & ~inside[x] & ~block[x]
-        more = ZERO
-        for g in range(past.groups):
-            if (sending >> np.uint64(g)) & ONE or past.reach[g] & sending != 0:
+        more = False
+        for g in range(len(reach)):
+            if (sending >> np.uint64(g)) & ONE or reach[g] & sending != 0:
                 for w in range(width):
-                    pending[w] |= past.sent[g, w] & below[w] & ~block[w]
+                    pending[w] |= sent[g, w] & below[w] & ~block[w]
         for w in range(width):
-            more |= pending[w]
-        if more == 0:
+            more = more or pending[w] != 0
+        if not more:
             return total, sending
