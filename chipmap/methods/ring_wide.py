@@ -68,7 +68,9 @@ def search(state: Work, rounds: tuple[Effort, ...] = ROUNDS) -> None:
     try:
         stations = StationSearch(state.problem)
     except ValueError as error:
-        run.notes.append(f"no station search: {error}")
+        note = f"no station search: {error}"
+        if note not in run.notes:
+            run.notes.append(note)
         return
     for effort in rounds:
         _round(state, stations, effort)
