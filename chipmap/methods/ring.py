@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 #: Ideals that the programs list before they give a graph up as too wide.
 IDEAL_LIMIT = 200_000
+#: With more ideals than that, the station search's first round comes before they are all listed.
+FEW_IDEALS = 20_000
 #: States that the exact program may have before the station search gets its turn.
 FEW_STATES = 50_000
 #: Topological orders that are sliced for a first incumbent, and for each of the rounds on wide graphs.
@@ -46,6 +48,7 @@ class Work:
         self._programs: Programs | None = None
         self._ideals: IdealFamily | None = None
         self.sliced = False
+        self.ideal_limit = IDEAL_LIMIT
         self.cuts = Cuts(run, instance, self.contraction)
         self._rejected: RejectedBlocks | None = None
 
@@ -69,9 +72,19 @@ class Work:
         if self._ideals is None:
             from chipmap.heuristics.ring.ideals import all_ideals
 
-            self._ideals = all_ideals(self.programs.graph, IDEAL_LIMIT)
+            self._ideals = all_ideals(self.programs.graph, self.ideal_limit)
             self.run.notes.append(f"{self.problem.n} operations after contraction, {len(self._ideals)} ideals")
         return self._ideals
+
+    def few_ideals(self) -> bool:
+        """Whether there are at most FEW_IDEALS ideals."""
+        self.ideal_limit = FEW_IDEALS
+        try:
+            return len(self.ideals) <= FEW_IDEALS
+        except TooManyIdealsError:
+            return False
+        finally:
+            self.ideal_limit = IDEAL_LIMIT
 
     @property
     def below(self) -> int | None:
@@ -181,6 +194,7 @@ def bounds(instance: RingInstance, run: Run) -> Termination:
         state = Work(instance, run)
         _simple_bounds(state)
         _window_bound(state)
+        _cut_bounds(state)
         try:
             for rule in ("free", "n1"):
                 run.checkpoint()
@@ -200,8 +214,9 @@ def auto(instance: RingInstance, run: Run) -> Termination:
 
 
 def _auto(instance: RingInstance, run: Run) -> None:
-    from chipmap.methods.ring_wide import search
+    from chipmap.methods.ring_wide import ROUNDS, search
 
+    rounds = ROUNDS
     if run.best is None:
         greedy(instance, run)
     state = Work(instance, run)
@@ -210,10 +225,13 @@ def _auto(instance: RingInstance, run: Run) -> None:
         run.checkpoint()
         _slice(state, run.options.seed)
         run.checkpoint()
+        if not state.few_ideals():
+            search(state, rounds[:1])
+            rounds = rounds[1:]
         _ = state.ideals
     except (TooManyIdealsError, InputError) as error:
         run.notes.append(f"no program over all ideals: {getattr(error, 'what', error)}")
-        search(state)
+        search(state, rounds)
         _by_solver(instance, state)
         return
     upper = run.upper
@@ -223,7 +241,7 @@ def _auto(instance: RingInstance, run: Run) -> None:
     run.checkpoint()
     _exact(state, FEW_STATES)
     run.checkpoint()
-    search(state)
+    search(state, rounds)
     _exact(state)
     run.checkpoint()
     _by_solver(instance, state)
@@ -250,6 +268,23 @@ def _simple_bounds(state: Work) -> None:
 
     for name, value in all_bounds(state.problem, flow_graph(state.problem)).items():
         state.run.bound(value, name)
+
+
+def _cut_bounds(state: Work) -> None:
+    """Links' minimum cuts, the bottleneck block, the contracted lattice: by bisection, each on its own."""
+    from chipmap.heuristics.ring.contracted import contracted_bound
+    from chipmap.heuristics.ring.cut_bounds import bottleneck_bound, link_bound
+    from chipmap.heuristics.ring.ideals import flow_graph
+
+    problem, run = state.problem, state.run
+    if not problem.has("C1"):
+        return
+    worst = problem.total_ticks + 2 * sum(storage.ticks for storage in problem.storages)
+    high = run.upper if run.upper is not None else worst
+    run.bound(link_bound(problem, 0, high, run.checkpoint), "minimum cuts")
+    run.bound(bottleneck_bound(problem, 0, high, run.checkpoint), "bottleneck block")
+    graph = flow_graph(problem)
+    run.bound(contracted_bound(problem, graph, 0, high, run.checkpoint), "contracted lattice")
 
 
 def _window_bound(state: Work) -> None:

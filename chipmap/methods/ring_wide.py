@@ -6,7 +6,7 @@ there ends the run), then by bisection below the incumbent, in rounds of growing
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from chipmap.instances.ring.instance import RingInstance, RingSolution
 from chipmap.result import Termination
@@ -17,15 +17,30 @@ if TYPE_CHECKING:
     from chipmap.methods.ring import Work
 
 SOURCE = "station search"
-#: States kept per level, ideals tried per state and orders (0 depth first, 1 by number, 2 breadth first, then random)
-#: of each round.
-ROUNDS = ((100, 300, (2, 0, 3)), (100, 2000, (1, 2, 3)), (1000, 2000, (3, 4, 0)))
+
+
+class Effort(NamedTuple):
+    """What a round may spend: states kept per level, ideals tried per state and order, orders of the operations.
+
+    Orders: 0 by number, 1 depth first, 2 breadth first, then random. Bisection ends when the targets left span less
+    than ``precision`` of the incumbent.
+    """
+
+    width: int
+    nodes: int
+    orders: tuple[int, ...]
+    precision: float
+
+
+ROUNDS = (
+    Effort(20, 200, (1, 0, 2), 0.02),
+    Effort(50, 200, (1, 0, 2), 0.01),
+    Effort(50, 500, (1, 0, 2, 3), 0.005),
+    Effort(200, 1000, (1, 0, 3, 4), 0.002),
+    Effort(1000, 2000, (1, 0, 3, 4), 0.0005),
+)
 #: The next target lies at this share of the way from the last one missed to the incumbent.
 SHARE = 0.3
-#: Orders from this number on are random.
-RANDOM = 3
-#: Bisection ends when the targets left span less than this share of the incumbent.
-PRECISION = 0.002
 
 
 def stations(instance: RingInstance, run: Run) -> Termination:
@@ -43,7 +58,7 @@ def stations(instance: RingInstance, run: Run) -> Termination:
     return run.attempt(work)
 
 
-def search(state: Work, rounds: tuple[tuple[int, int, tuple[int, ...]], ...] = ROUNDS) -> None:
+def search(state: Work, rounds: tuple[Effort, ...] = ROUNDS) -> None:
     """All rounds on the problem of ``state``; a note where the search doesn't apply. Stops the run when it is done."""
     from chipmap.heuristics.ring.windowed import StationSearch
 
@@ -53,47 +68,46 @@ def search(state: Work, rounds: tuple[tuple[int, int, tuple[int, ...]], ...] = R
     try:
         stations = StationSearch(state.problem)
     except ValueError as error:
-        run.notes.append(f"no station search: {error}")
+        note = f"no station search: {error}"
+        if note not in run.notes:
+            run.notes.append(note)
         return
-    for width, nodes, orders in rounds:
-        seeds = [order if order < RANDOM else order + run.options.seed for order in orders]
-        _round(state, stations, width, nodes, seeds)
+    for effort in rounds:
+        _round(state, stations, effort)
         run.checkpoint()
 
 
-def _round(state: Work, stations: StationSearch, width: int, nodes: int, seeds: list[int]) -> None:
+def _round(state: Work, stations: StationSearch, effort: Effort) -> None:
     """The bound itself, then bisection between it and the incumbent; without one, doubled targets first."""
     run = state.run
     low = run.lower.value if run.lower else 1
-    if _decide(state, stations, low, width, nodes, seeds) or run.closed:
+    if _decide(state, stations, low, effort) or run.closed:
         return
     high = run.upper
     target = max(low, 1)
     while high is None and target < state.problem.total_ticks:
         target *= 2
-        if _decide(state, stations, target, width, nodes, seeds):
+        if _decide(state, stations, target, effort):
             high = run.upper
-    while high is not None and high - low > max(1, PRECISION * high):
+    while high is not None and high - low > max(1, effort.precision * high):
         run.checkpoint()
         middle = low + max(1, int(SHARE * (high - low)))
-        if _decide(state, stations, middle, width, nodes, seeds):
+        if _decide(state, stations, middle, effort):
             high = min(run.upper or middle, middle)
         else:
             low = middle
 
 
-def _decide(state: Work, stations: StationSearch, target: int, width: int, nodes: int, seeds: list[int]) -> bool:
-    """Whether some order of ``seeds`` finds a mapping with value <= ``target``; a proof that none exists is a bound."""
+def _decide(state: Work, stations: StationSearch, target: int, effort: Effort) -> bool:
+    """Whether a mapping with value <= ``target`` is found; a proof that none exists is a bound."""
     run = state.run
-    for seed in seeds:
+    run.checkpoint()
+    result = stations.decide(target, effort.width, effort.nodes, run.checkpoint, effort.orders, run.options.seed)
+    if result.chips is not None:
+        solution = RingSolution(instance=state.contraction.instance.name, chips=result.chips)
+        certificate = run.solution(state.contraction.lift(solution), SOURCE)
         run.checkpoint()
-        result = stations.decide(target, width, nodes, run.checkpoint, seed)
-        if result.chips is not None:
-            solution = RingSolution(instance=state.contraction.instance.name, chips=result.chips)
-            certificate = run.solution(state.contraction.lift(solution), SOURCE)
-            run.checkpoint()
-            return certificate.feasible
-        if result.complete:
-            run.bound(target + 1, SOURCE)
-            return False
+        return certificate.feasible
+    if result.complete:
+        run.bound(target + 1, SOURCE)
     return False

@@ -119,6 +119,34 @@ def test_cut_short_it_proves_nothing(width: int, nodes: int) -> None:
     assert short > 0
 
 
+def test_several_orders_find_more_and_claim_no_more() -> None:
+    """Cut short, three orders in one search find at least what one finds, and nothing below the optimum."""
+    found = {(1,): 0, (1, 0, 2): 0}
+    for seed in range(30):
+        problem = ring_problem(contract(skips(seed)).instance)
+        programs = Programs(problem)
+        most = problem.total_ticks + sum(storage.ticks for storage in problem.storages)
+        best = solve_exact(programs, all_ideals(programs.graph), most, lambda: None).value
+        assert best is not None
+        search = StationSearch(problem, programs.graph)
+        for orders in found:
+            found[orders] += search.decide(best, 4, 6, orders=orders).chips is not None
+            assert search.decide(best - 1, 4, 6, orders=orders).chips is None
+    assert found[1, 0, 2] > found[1,]
+
+
+def test_the_chain_searches_before_it_lists_all_ideals(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where there are many; the optimum stays the same."""
+    from chipmap.methods import ring
+
+    instance = skips(3)
+    reference = solve(instance, method="ring/auto", options=SolveOptions(threads=1))
+    monkeypatch.setattr(ring, "FEW_IDEALS", 2)
+    result = solve(instance, method="ring/auto", options=SolveOptions(threads=1))
+    assert result.status == reference.status == "optimal"
+    assert result.objective == reference.objective
+
+
 def test_the_method_reports_what_it_found() -> None:
     instance = skips(3)
     result = solve(instance, method="ring/stations", options=SolveOptions(threads=1))

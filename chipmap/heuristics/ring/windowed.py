@@ -5,8 +5,9 @@ Decides whether a mapping with objective <= T exists under C1, C2 and C3. Level 
 still lead to V: the work left fits on the chips left; every operation lies within its station window for T
 (:mod:`chipmap.instances.ring.windows`); no group reaches another with a reader of the first to come after an
 operation of the second (C3 would break, ``windowed_kernel.dead``). As in the bounded dynamic programming of assembly
-line balancing (Bautista and Pereira 2009) a level keeps at most ``width`` states, those with most work done, and a
-state tries at most ``nodes`` ideals.
+line balancing (Bautista and Pereira 2009) a level keeps at most ``width`` states, and a state tries at most ``nodes``
+ideals depth first in each of several orders. Half of the states kept are those with most work done, the others are
+spread evenly over the rest: the fullest chips are alike, and may share what makes them lead nowhere.
 
 **What it proves.** If nothing was left out and no chain reaches V, no mapping has an objective <= T: T + 1 is a lower
 bound. Memory and pins are ignored, in the cost modes ``sum`` and ``sum_forward`` a block costs at least its work:
@@ -15,8 +16,9 @@ relaxations, so that the bound holds for these too; mappings are for the checker
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -71,39 +73,32 @@ class StationSearch:
         width: int,
         nodes: int,
         checkpoint: Callable[[], None] = lambda: None,
+        orders: Sequence[int] = (1,),
         seed: int = 0,
     ) -> SearchResult:
-        """A mapping with max(work, load) <= ``target`` ticks per chip, or None (a proof if ``complete``)."""
-        n = self.graph.n
+        """A mapping with max(work, load) <= ``target`` ticks per chip, or None (a proof if ``complete``).
+
+        ``orders`` in which blocks take operations, by number in :func:`slicing.topological_orders` (1 depth first).
+        """
         within = windows(self.problem, target)
         if within is None:
             return SearchResult(None, True, 0, 0)
-        rank = self._rank(seed)
+        ranks = self._ranks(orders, seed)
         total = int(self.ticks.sum())
         level = _Level(np.zeros(self.producers.shape[1] + 1, dtype=np.uint64), self.producers.shape[1])
         levels = [level]
         complete, states = True, 0
-        full = (1 << n) - 1
         noise = np.random.default_rng(seed)
         for k in range(self.blocks):
-            checkpoint()
             early, must = self._window(within, k)
-            least = total - (self.blocks - k - 1) * target
+            demands = _Demands(target, total - (self.blocks - k - 1) * target, nodes, early, must)
             following = _Room(self.producers.shape[1])
             for s in range(len(level.done)):
                 if s % CHUNK == 0:
                     checkpoint()
-                while True:
-                    self._expand(level, s, following, target, least, nodes, rank, early, must)
-                    if not following.flags[FULL]:
-                        break
-                    following.flags[FULL] = 0
-                    if not following.roomy:
-                        complete = False
-                        following.keep(following.best(width, noise))
-                        break
-                    following.grow()
-            complete = complete and not following.flags[CUT_SHORT]
+                complete &= self._follow(level, s, following, demands, ranks)
+                if following.flags[FULL]:
+                    following.keep(following.best(width, noise))
             count = int(following.sizes[0])
             states += count
             if not count:
@@ -114,34 +109,51 @@ class StationSearch:
             level.forget()
             level = following.level()
             levels.append(level)
-            ends = [s for s in range(len(level.done)) if level.mask(s) == full] if max(level.done) == total else []
+            ends = np.flatnonzero(level.done == total).tolist()
+            ends = [s for s in ends if level.mask(s).bit_count() == self.graph.n]
             if ends:
                 return SearchResult(self._mapping(levels, ends[0]), complete, states, k + 1)
         return SearchResult(None, complete, states, self.blocks)
+
+    def _follow(
+        self, level: _Level, s: int, following: _Room, demands: _Demands, ranks: list[NDArray[np.int64]]
+    ) -> bool:
+        """Enter what follows state ``s``, by all orders or until one leaves nothing out; whether one did.
+
+        Sets the flag FULL where no more room can be had.
+        """
+        for rank in ranks:
+            following.flags[:] = 0
+            self._expand(level, s, following, demands, rank)
+            while following.flags[FULL] and following.roomy:
+                following.grow()
+                following.flags[:] = 0
+                self._expand(level, s, following, demands, rank)
+            if following.flags[FULL]:
+                return False
+            if not following.flags[CUT_SHORT]:
+                return True
+        return False
 
     def _expand(
         self,
         level: _Level,
         s: int,
         following: _Room,
-        target: int,
-        least: int,
-        nodes: int,
+        demands: _Demands,
         rank: NDArray[np.int64],
-        early: NDArray[np.bool_],
-        must: NDArray[np.uint64],
     ) -> None:
         expand(
             level.pool,
             int(level.at[s]),
             s,
             int(level.done[s]),
-            target,
-            least,
-            nodes,
+            demands.limit,
+            demands.least,
+            demands.nodes,
             rank,
-            early,
-            must,
+            demands.early,
+            demands.must,
             self.ticks,
             self.producers,
             self.readers,
@@ -159,15 +171,12 @@ class StationSearch:
             following.flags,
         )
 
-    def _rank(self, seed: int) -> NDArray[np.int64]:
-        """The order in which blocks take operations: depth first for seed 0, by number for 1, then random."""
+    def _ranks(self, orders: Sequence[int], seed: int) -> list[NDArray[np.int64]]:
+        """The place of each operation in each of ``orders``."""
         from chipmap.heuristics.ring.slicing import topological_orders
 
-        orders = list(topological_orders(self.graph, seed + 3, seed))
-        order = orders[{0: 1, 1: 0, 2: 2}.get(seed, seed + 2)]
-        rank = np.empty(self.graph.n, dtype=np.int64)
-        rank[order] = np.arange(self.graph.n)
-        return rank
+        every = list(topological_orders(self.graph, max(orders) + 1, seed))
+        return [np.argsort(np.array(every[order], dtype=np.int64)) for order in orders]
 
     def _window(self, within: Windows, chip: int) -> tuple[NDArray[np.bool_], NDArray[np.uint64]]:
         """The operations that may lie on ``chip`` or before, and those that must."""
@@ -185,6 +194,16 @@ class StationSearch:
                 chips[self.graph.operation[v]] = k - 1
             state = parent
         return tuple(chips)
+
+
+class _Demands(NamedTuple):
+    """What a block must keep to: the kernel's ``limit``, ``least``, ``nodes``, ``early`` and ``must``."""
+
+    limit: int
+    least: int
+    nodes: int
+    early: NDArray[np.bool_]
+    must: NDArray[np.uint64]
 
 
 class _Level:
@@ -246,9 +265,15 @@ class _Room:
         enter(self.table, self.at, self.pool, len(states))
 
     def best(self, width: int, noise: np.random.Generator) -> NDArray[np.int64]:
-        """The ``width`` states with most work done, ties at random."""
+        """``width`` states: half of them those with most work done, the others spread over the rest by work done.
+
+        Ties at random.
+        """
         done = self.done[: self.sizes[0]]
-        return np.sort(np.lexsort((noise.random(len(done)), -done))[:width])
+        order = np.lexsort((noise.random(len(done)), -done))
+        fullest = (width + 1) // 2
+        others = np.linspace(fullest, len(order) - 1, width - fullest).astype(np.int64)
+        return np.sort(order[np.concatenate((np.arange(fullest), others))])
 
     def level(self) -> _Level:
         """What has been found, as a level."""

@@ -76,6 +76,21 @@ def _merge(sets: Any, count: int, new: Any) -> int:
 
 
 @njit(cache=True)
+def _total(words: Any, amounts: Any) -> int:
+    """The sum of the amounts that the bits of ``words`` name."""
+    total = 0
+    for w in range(len(words)):
+        word = words[w]
+        z = w * 64
+        while word != 0:
+            if word & ONE:
+                total += amounts[z]
+            word >>= ONE
+            z += 1
+    return total
+
+
+@njit(cache=True)
 def together(
     pattern: Any, ideal: Any, limit: int, ticks: Any, readers: Any, ancestors: Any, descendants: Any, sets: Any
 ) -> bool:
@@ -124,16 +139,7 @@ def together(
             count = _merge(sets, count - 1, new)
             at = 0
     for at in range(count):
-        work = 0
-        for w in range(width):
-            word = sets[at, w]
-            z = w * 64
-            while word != 0:
-                if word & ONE:
-                    work += ticks[z]
-                word >>= ONE
-                z += 1
-        if work > limit:
+        if _total(sets[at], ticks) > limit:
             return False
         sending = ZERO
         for g in range(groups):
