@@ -23,11 +23,14 @@ from chipmap.validation.ring import check
 from tests.ring.random_instances import random_instance, seeds
 
 
-@settings(max_examples=100, derandomize=True, deadline=None)
+@settings(max_examples=200, derandomize=True, deadline=None)
 @given(seeds)
 def test_values_are_the_checkers(seed: int) -> None:
     random = Random(seed)
-    contraction = contract(random_instance(random, operations=9, chips=4, constraints=("C1", "C4")))
+    grade = random.choice(("boundary", "full"))
+    instance = random_instance(random, operations=9, chips=4, constraints=("C1", "C4"), memory_grade=grade)
+    sram = random.choice((1000, 2000, 10**6))
+    contraction = contract(instance.replace(package=instance.package.replace(sram_bytes=sram)))
     problem = ring_problem(contraction.instance)
     chips = np.array([sorted(random.choices(range(problem.chips), k=problem.n)) for _ in range(4)], dtype=np.int64)
     for row, value in zip(chips.tolist(), Evaluator(problem)(chips).tolist(), strict=True):
