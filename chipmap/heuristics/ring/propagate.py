@@ -165,8 +165,7 @@ def _allowed(problem: RingProblem) -> IntArray:
 def _sizes(problem: RingProblem) -> Sizes:
     """What C4 adds up, where it is in force and can bind."""
     storages = problem.storages
-    most = int(problem.weight_bytes.sum()) + 2 * sum(s.bytes for s in storages)
-    binds = problem.has("C4") and problem.chips <= MOST_CHIPS and most > problem.sram_bytes
+    binds = problem.has("C4") and problem.chips <= MOST_CHIPS and problem.most_bytes > problem.sram_bytes
     reads: list[list[int]] = [[] for _ in range(problem.n)]
     for i, storage in enumerate(storages):
         for v in storage.readers:

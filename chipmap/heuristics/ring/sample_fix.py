@@ -25,7 +25,7 @@ from chipmap.instances.ring.costs import IntArray, RingProblem
 from chipmap.records import InputError
 
 #: Failures after which a search begins again; the budget of the last is larger, so that small instances are decided.
-BUDGETS = (*(300,) * 8, 20_000)
+BUDGETS = (*(300,) * 8, 5_000)
 
 
 @dataclass(frozen=True, eq=False)
