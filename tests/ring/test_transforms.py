@@ -42,10 +42,12 @@ def test_clone() -> None:
     assert names(changed.instance) == ["mask", "layer0", "mask@layer1", "layer1", "mask@layer2", "layer2"]
     assert changed.origin == (0, 1, 0, 2, 0, 3)
     assert changed.report == {
+        "operations": 2,
         "copies": 2,
         "copies of views": 0,
         "flop of copies": 2,
         "weight bytes of copies": 6,
+        "ticks of work": 2 * 100,  # 1 FLOP takes 1 ns
     }
     assert {e for e in edges(changed.instance) if "mask" in e[0]} == {
         ("mask", "layer0"),
@@ -57,7 +59,9 @@ def test_clone() -> None:
 
 def test_relay() -> None:
     changed = relay(masked(4), ["mask"], stages=2)
-    assert changed.report == {"identities": 2, "bytes that identities write": 16}
+    work = changed.report.pop("ticks of work")
+    assert changed.report == {"operations": 2, "identities": 2, "bytes that identities write": 16}
+    assert work == 2 * 16  # each identity reads and writes 8 bytes at 100 bytes/ns
     assert {e for e in edges(changed.instance) if "mask" in e[0]} == {
         ("mask", "mask/relay1"),
         ("mask/relay1", "layer0"),

@@ -20,7 +20,7 @@ from chipmap.records import InputError
 class Transformed:
     """The new ``instance``; ``origin[v]`` is the original position of its operation v (None: an identity).
 
-    ``report`` counts what was added: operations, FLOP and bytes of weights of copies, bytes that identities move.
+    ``report`` counts what was added: operations, FLOP and bytes of weights of copies, bytes that identities move, work.
     """
 
     instance: RingInstance
@@ -186,6 +186,8 @@ class _Draft:
         times = tuple(self.times[v] for v in place) if old.time_ns is not None else None
         instance = old.replace(name=f"{old.name} ({what})", graph=graph, time_ns=times, notes=notes)
         instance.check()
+        added = ring_problem(instance).total_ticks - ring_problem(old).total_ticks
+        report = {"operations": len(place) - len(old.graph.operations), **report, "ticks of work": added}
         return Transformed(instance, tuple(self.origin[v] for v in place), report)
 
 
