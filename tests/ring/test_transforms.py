@@ -25,7 +25,8 @@ def masked(layers: int = 6, **fields: Any) -> RingInstance:
     tensors += [Tensor(producer=i, readers=(i + 1,) if i < layers else (), bytes=8) for i in range(1, layers + 1)]
     graph = OperationGraph(name="masked", operations=tuple(operations), tensors=tuple(tensors))
     package = Package(chips=3, flop_per_ns=1.0, sram_bytes=10**6, sram_bytes_per_ns=100.0)
-    return RingInstance(**({"name": "masked", "graph": graph, "package": package} | fields))
+    made: dict[str, Any] = {"name": "masked", "graph": graph, "package": package}
+    return RingInstance(**(made | fields))
 
 
 def names(instance: RingInstance) -> list[str]:

@@ -102,7 +102,7 @@ def _evaluate(mappings: Any, tables: Tables, room: Room) -> Any:
 
 @njit(cache=True)
 def _transfers(f: Any, tables: Tables, room: Room) -> None:
-    """Links (as differences from link to link), boundary and relay buffers, and in mode ``sum`` the chips' transfers."""
+    """Links (as differences between them), boundary and relay buffers, and in mode ``sum`` the chips' transfers."""
     work, load, memory, seen = room.work, room.load, room.memory, room.seen
     load[:] = 0
     seen[:] = -1

@@ -227,9 +227,9 @@ def _settle(net: Net, state: State) -> bool:
                 return False
         if triangle and not _triangle(net.flows, state.sets, allowed, box, trail, queue):
             return False
-        if queue[1] == 0 and net.sizes.sram[0] >= 0:
-            if not memory(net.sizes, state.room, allowed, box, trail, queue):
-                return False
+        binds = queue[1] == 0 and net.sizes.sram[0] >= 0
+        if binds and not memory(net.sizes, state.room, allowed, box, trail, queue):
+            return False
         if queue[1] == 0:
             if prefix == LEAST and not _least(box):
                 return False
