@@ -101,7 +101,8 @@ class Family:
     of instance names to (generator, parameters); ``from_graph`` (ImportedGraph, name) -> instance; ``plot`` (instance,
     solution, path); ``describe`` (instance) -> dict of figures for ``chipmap info``; ``files`` (instance, solution) ->
     dict of file name -> bytes, written beside ``solution.json``; ``explain`` (instance, solution or None, options,
-    solution to compare with or None, progress) -> Explanation (empty: the family has none).
+    solution to compare with or None, progress) -> Explanation (empty: the family has none). ``transforms`` names
+    explicit changes of an instance's graph: (instance, names of operations) -> record with ``instance`` and ``report``.
     """
 
     name: str
@@ -126,6 +127,7 @@ class Family:
     describe: str
     files: str
     explain: str = ""
+    transforms: Mapping[str, str] = field(default_factory=dict)
 
     def method(self, name: str | None) -> Method:
         """The method of that name (``ring/auto`` or ``auto``); the family's best chain for None."""

@@ -28,7 +28,7 @@ from chipmap.result import Termination
 from chipmap.run import Run, Stop
 from chipmap.signals import Interrupts
 from chipmap.solve import ended, guarded, start_from_file, start_method
-from chipmap.worker import Bounded, Ended, Failed, Found, Halt, Job, Start, ToParent
+from chipmap.worker import Bounded, Ended, Failed, Found, Halt, Job, Start, ToChild, ToParent
 
 #: Seconds past its limit that a child has to report and end before it is killed, and after Ctrl-C.
 GRACE = 0.7
@@ -81,7 +81,7 @@ class Child:
         for thread in (reader, pump, writer):
             thread.start()
 
-    def send(self, message: Job | Start | Halt) -> None:
+    def send(self, message: ToChild) -> None:
         """Have one message sent; never waits, since a hung child reads nothing."""
         self._outbox.put(msgspec.json.encode(message) + b"\n")
 

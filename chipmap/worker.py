@@ -1,9 +1,10 @@
-"""One solve in a child process: ``python -m chipmap.worker``, JSON lines on standard input and output.
+"""One solve or explanation in a child process: ``python -m chipmap.worker``, JSON lines on standard input and output.
 
 The parent (:mod:`chipmap.supervisor`) sends a :class:`Job`, then a :class:`Start`, and may send a :class:`Halt`; when
 its end of the pipe closes, the child ends. The child sends every improving solution (:class:`Found`) and bound
-(:class:`Bounded`) as it comes, and at the end :class:`Ended` or :class:`Failed`. What solvers print goes to standard
-error.
+(:class:`Bounded`) as it comes, and at the end :class:`Ended` or :class:`Failed`. A :class:`Question` (of
+:mod:`chipmap.explain`) is answered by what is being looked at (:class:`Looking`) and by explanations (:class:`Told`).
+What solvers print goes to standard error.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 import os
 import sys
 import threading
+import time
 import traceback
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -32,6 +34,17 @@ class Job(msgspec.Struct, frozen=True, tag=True):
     options: SolveOptions
     started: float
     instance: msgspec.Raw
+
+
+class Question(msgspec.Struct, frozen=True, tag=True):
+    """What to explain: as :func:`chipmap.explain.explain` takes it, missing solutions as null; ``started`` as above."""
+
+    family: str
+    options: SolveOptions
+    started: float
+    instance: msgspec.Raw
+    solution: msgspec.Raw
+    against: msgspec.Raw
 
 
 class Start(msgspec.Struct, frozen=True, tag=True):
@@ -76,6 +89,19 @@ class Ended(msgspec.Struct, frozen=True, tag=True):
     oracle: dict[str, Any] | None = None
 
 
+class Looking(msgspec.Struct, frozen=True, tag=True):
+    """What an explanation looks at now."""
+
+    what: str
+
+
+class Told(msgspec.Struct, frozen=True, tag=True):
+    """An explanation as far as it has come; the ``last`` one is whole."""
+
+    explanation: msgspec.Raw
+    last: bool
+
+
 class Failed(msgspec.Struct, frozen=True, tag=True):
     """An error that the user can act on (``kind`` is its class) or a defect (``kind`` empty)."""
 
@@ -86,8 +112,8 @@ class Failed(msgspec.Struct, frozen=True, tag=True):
     remedy: str = ""
 
 
-ToChild = Job | Start | Halt
-ToParent = Found | Bounded | Ended | Failed
+ToChild = Job | Question | Start | Halt
+ToParent = Found | Bounded | Ended | Looking | Told | Failed
 
 
 class Sender:
@@ -110,13 +136,13 @@ class Sender:
 
 
 def main() -> int:
-    """Solve the job on standard input; the exit code only says whether the protocol was kept."""
+    """Do the job on standard input; the exit code only says whether the protocol was kept."""
     send = Sender(_own_stdout())
     lines = sys.stdin.buffer
     try:
-        job = msgspec.json.decode(lines.readline(), type=Job)
+        job: Job | Question = msgspec.json.decode(lines.readline(), type=Job | Question)
         _cap_memory(job.options.memory_limit)
-        send(_solve(job, lines, send))
+        send(_solve(job, lines, send) if isinstance(job, Job) else _explain(job, lines, send))
     except BrokenPipeError:
         return 1
     except BaseException as error:
@@ -181,6 +207,29 @@ def _solve(job: Job, lines: BinaryIO, send: Sender) -> Ended:
     )
 
 
+def _explain(job: Question, lines: BinaryIO, send: Sender) -> Told:
+    """Explain within what is left of the time; a line whenever more is known."""
+    from chipmap.family import get_family, resolve
+
+    threading.Thread(target=_outlive_nobody, args=(lines,), daemon=True).start()
+    family = get_family(job.family)
+    instance = resolve(family.instance).from_json(bytes(job.instance), "worker")
+    kind = resolve(family.solution)
+    one, other = (
+        None if bytes(raw) == b"null" else kind.from_json(bytes(raw), "worker") for raw in (job.solution, job.against)
+    )
+    explain, options = resolve(family.explain), job.options
+    if options.time_limit is not None:
+        left = max(1e-3, job.started + options.time_limit - time.monotonic())
+        options = options.replace(time_limit=left)
+
+    def told(explanation: Any, last: bool = False) -> Told:
+        return Told(msgspec.Raw(msgspec.json.encode(explanation)), last)
+
+    found = explain(instance, one, options, other, lambda what: send(Looking(what)), lambda so_far: send(told(so_far)))
+    return told(found, last=True)
+
+
 def _found(best: Incumbent) -> Found:
     return Found(msgspec.Raw(msgspec.json.encode(best.solution)), best.source, best.claimed)
 
@@ -189,6 +238,13 @@ def _heed(lines: BinaryIO, run: Run) -> None:
     """Stop at the parent's word; end at once when the parent is gone, so that no child outlives it."""
     while lines.readline():
         run.interrupted = True
+    os._exit(1)
+
+
+def _outlive_nobody(lines: BinaryIO) -> None:
+    """End at once when the parent is gone."""
+    while lines.readline():
+        pass
     os._exit(1)
 
 

@@ -1,22 +1,29 @@
-"""``chipmap convert``: a published graph as an instance file."""
+"""``chipmap convert``: a published graph as an instance file, and explicit changes of an instance's graph."""
 
 from __future__ import annotations
 
 import argparse
+import difflib
+from functools import partial
+from itertools import groupby
+from operator import itemgetter
 
 from chipmap.cli.common import add_set, say, write_file
+from chipmap.records import InputError, Record
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add ``chipmap convert`` to the command line."""
     parser = subparsers.add_parser(
         "convert",
-        help="make an instance from a published graph format",
+        help="make an instance from a published graph format, or change an instance's graph",
         description="Read a graph (traced operator graphs, PipeDream profiles, ONNX models and others, told apart by "
-        "their content) and write an instance of the family, on its default package unless --set says otherwise.",
+        "their content; with --family) or an instance, and write an instance: of a graph on the family's default "
+        "package, unless --set says otherwise. --clone and --relay change the graph, in the order given, and say what "
+        "they add.",
     )
-    parser.add_argument("graph", metavar="GRAPH", help="a graph file, or - for standard input")
-    parser.add_argument("--family", metavar="NAME", required=True, help="the family of the instance, such as ring")
+    parser.add_argument("graph", metavar="SOURCE", help="a graph file, an instance, or - for standard input")
+    parser.add_argument("--family", metavar="NAME", help="SOURCE is a graph, for this family, such as ring")
     add_set(parser, "change the instance: --set package.chips=36")
     parser.add_argument(
         "--dim",
@@ -25,17 +32,73 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         default=[],
         help="a dimension that an ONNX model or a PyTorch program leaves open (batch=1), or a tensor's shape (x=1x64)",
     )
+    for name, metavar, what in (
+        ("clone", "OPERATION", "give each reader of the operation a copy of it"),
+        ("relay", "OPERATION[:N]", "send its tensors along N identity operations (default: one per chip)"),
+    ):
+        parser.add_argument(
+            f"--{name}",
+            metavar=metavar,
+            dest="changes",
+            action="append",
+            type=partial(_asked, name),
+            default=[],
+            help=what,
+        )
     parser.add_argument("--out", metavar="FILE", required=True, help="the file to write (-: standard output)")
     parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Read, change, write; notes of the reader go to standard error."""
+    """Read, change, write; notes of the reader and what changes add go to standard error."""
     from chipmap.reading import read
 
     instance = read(args.graph, args.set, args.family, args.dim)
-    write_file(args.out, instance.to_json(indent=1))
     notes = getattr(instance, "notes", "")
     if notes:
         say(f"note: {notes}")
+    for name, group in groupby(args.changes, key=itemgetter(0)):
+        wanted = [operation for _, operation in group]
+        for operations in [wanted] if name == "clone" else [[operation] for operation in wanted]:
+            instance = _changed(instance, name, operations)
+    write_file(args.out, instance.to_json(indent=1))
     return 0
+
+
+def _asked(name: str, operation: str) -> tuple[str, str]:
+    """Both options fill one list, so that the order between them is kept."""
+    return name, operation
+
+
+def _changed(instance: Record, name: str, operations: list[str]) -> Record:
+    """The instance with one change of its graph, which is reported."""
+    from chipmap.family import family_of, resolve
+
+    family = family_of(instance)
+    if name not in family.transforms:
+        raise InputError(f"instances of family {family.name!r} have no such change", f"--{name}", "Leave it out.")
+    names, stages = operations, {}
+    if name == "relay":
+        names, stages = _stages(instance, operations[0])
+    try:
+        made = resolve(family.transforms[name])(instance, names, **stages)
+    except InputError as error:
+        near = difflib.get_close_matches(names[0], _names(instance), n=3) if "is called" in error.what else []
+        remedy = f"Did you mean {' or '.join(near)}?" if near else error.remedy
+        raise InputError(error.what, f"--{name}", remedy) from None
+    words = ", ".join(f"{amount:,} {what}" for what, amount in made.report.items() if amount)
+    say(f"{name} {', '.join(operations)}: adds {words or 'nothing'}")
+    changed: Record = made.instance
+    return changed
+
+
+def _stages(instance: Record, text: str) -> tuple[list[str], dict[str, int]]:
+    """``mask:4`` -> mask in 4 stages, unless an operation is called so."""
+    name, colon, number = text.rpartition(":")
+    if colon and number.isascii() and number.isdigit() and len(number) < 10 and text not in _names(instance):
+        return [name], {"stages": int(number)}
+    return [text], {}
+
+
+def _names(instance: Record) -> list[str]:
+    return [operation.name for operation in instance.graph.operations]  # type: ignore[attr-defined]

@@ -61,6 +61,7 @@ def run(args: argparse.Namespace) -> int:
         other,
         SolveOptions(time_limit=args.time_limit),
         None if args.quiet else lambda what: say(f"  {what}"),
+        isolate=True,
     )
     shown = natural_explanation(found, family)
     sys.stdout.write(

@@ -70,4 +70,8 @@ FAMILY = Family(
     describe="chipmap.instances.ring.describe:describe",
     files="chipmap.instances.ring.describe:files",
     explain="chipmap.methods.ring_explain:explain",
+    transforms={
+        "clone": "chipmap.instances.ring.transforms:clone",
+        "relay": "chipmap.instances.ring.transforms:relay",
+    },
 )

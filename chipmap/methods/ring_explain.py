@@ -6,7 +6,8 @@ about a change is the checker's objective for the changed instance; ``proved`` s
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
 
 from chipmap.explanation import Change, Explanation, Statement
 from chipmap.heuristics.ring.bounds import largest
@@ -30,61 +31,83 @@ def explain(
     options: SolveOptions | None = None,
     against: RingSolution | None = None,
     progress: Progress | None = None,
+    told: Callable[[Explanation], None] | None = None,
 ) -> Explanation:
     """The explanation of ``instance``, and of ``solution`` if one is given; its difference to ``against``.
 
-    Runs in this process; the time limit is kept between the steps of programs and solvers. Raises
-    :class:`InputError` for a solution that doesn't place every computing operation on a chip.
+    Runs in this process; the time limit is kept between the steps of programs and solvers. ``told`` hears the
+    explanation as far as it has come, whenever there is more. Raises :class:`InputError` for a solution that doesn't
+    place every computing operation on a chip.
     """
     options = options or SolveOptions()
     options.check()
     clock = Clock(options.time_limit)
-    case = Case(instance)
     for given, which in ((solution, "SOLUTION"), (against, "--against")):
         if given is not None:
             placed(ring_problem(instance), given, which)
-    starts = [given for given in (solution, against) if given is not None]
     say = progress or (lambda _: None)
     say("solving the instance as it is")
+    starts = [given for given in (solution, against) if given is not None]
     base = study(instance, options, OWN_SHARE * clock.left, starts)
-    work = _Work(case, base, options, clock, say)
-    statements = list(work.about_given(solution)) if solution is not None else []
-    if not case.problem.n:
-        statements.append(statement("verdict", "No operation computes anything, so there is nothing to map"))
+    work = _Work(Case(instance), base, options, clock, say, (solution, against), told or (lambda _: None))
+    if solution is not None:
+        work.say_all(work.about_given(solution))
+    work.told(work.explanation())
+    if not work.case.problem.n:
+        work.say_all([statement("verdict", "No operation computes anything, so there is nothing to map")])
     elif base.status == "infeasible":
-        statements += work.infeasible()
+        work.infeasible()
     elif base.objective is None:
-        statements.append(statement("verdict", "No mapping was found in the time, and no proof that there is none"))
-        statements += [*ring_lacks.memory(case), *ring_lacks.sites(instance)]
-        work.relaxed_only()
+        work.unknown()
     else:
-        statements += work.feasible()
-    return Explanation(
-        instance=instance.name,
-        instance_hash=instance.content_hash,
-        family="ring",
-        status=base.status,
-        objective=base.objective,
-        bound=base.bound,
-        terms=base.certificate.terms if base.certificate else {},
-        given=side(instance, solution) if solution is not None else None,
-        statements=tuple(statements),
-        infeasibility=tuple(base.run.infeasibility),
-        changes=tuple(work.ranked()),
-        difference=difference(instance, solution, against) if solution is not None and against is not None else None,
-        notes=tuple(work.notes),
-        seconds=round(clock.seconds, 3),
-    )
+        work.feasible()
+    return work.explanation()
 
 
+@dataclass
 class _Work:
-    """One explanation in progress: the solved instance, and the changes tried so far."""
+    """One explanation in progress: the solved instance, what has been said, and the changes tried so far."""
 
-    def __init__(self, case: Case, base: Study, options: SolveOptions, clock: Clock, say: Progress) -> None:
-        self.case, self.base, self.options, self.clock, self.say = case, base, options, clock, say
-        self.instance = case.instance
-        self.tried: list[Tried] = []
-        self.notes: list[str] = []
+    case: Case
+    base: Study
+    options: SolveOptions
+    clock: Clock
+    say: Progress
+    given: tuple[RingSolution | None, RingSolution | None]
+    told: Callable[[Explanation], None]
+    said: list[Statement] = field(default_factory=list)
+    tried: list[Tried] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def instance(self) -> RingInstance:
+        """The instance that is explained."""
+        return self.case.instance
+
+    def explanation(self) -> Explanation:
+        """What is known by now."""
+        base, instance, (solution, against) = self.base, self.instance, self.given
+        both = solution is not None and against is not None
+        return Explanation(
+            instance=instance.name,
+            instance_hash=instance.content_hash,
+            family="ring",
+            status=base.status,
+            objective=base.objective,
+            bound=base.bound,
+            terms=base.certificate.terms if base.certificate else {},
+            given=side(instance, solution) if solution is not None else None,
+            statements=tuple(self.said),
+            infeasibility=tuple(base.run.infeasibility),
+            changes=tuple(self.ranked()),
+            difference=difference(instance, solution, against) if both else None,  # type: ignore[arg-type]
+            notes=tuple(self.notes),
+            seconds=round(self.clock.seconds, 3),
+        )
+
+    def say_all(self, statements: Iterable[Statement]) -> None:
+        """Add statements to what has been said."""
+        self.said += statements
 
     def attempt(self, trials: list[Trial]) -> list[Tried]:
         """Solve each of ``trials`` within a fair share of the time that is left; those out of time are noted."""
@@ -99,7 +122,8 @@ class _Work:
             found = attempt(trial, self.options, self.clock.left / (len(trials) - i), starts)
             if found is not None:
                 done.append(found)
-        self.tried += done
+                self.tried.append(found)
+                self.told(self.explanation())
         return done
 
     def again(self, tried: list[Tried]) -> list[Tried]:
@@ -146,15 +170,16 @@ class _Work:
                 best_us=base.objective / TICKS_PER_US,
             )
 
-    def feasible(self) -> list[Statement]:
+    def feasible(self) -> None:
         """What holds the period up; fills the changes."""
         case, base, instance = self.case, self.base, self.instance
-        said = [ring_reasons.verdict(base)]
-        said += ring_reasons.busiest(case, base)
-        said += ring_reasons.bounds(case, base)
+        self.say_all([ring_reasons.verdict(base)])
+        self.say_all(ring_reasons.busiest(case, base))
+        self.say_all(ring_reasons.bounds(case, base))
+        self.told(self.explanation())
         least = ring_reasons.enough(case, base, self.clock)
         relaxed = self.attempt([*ring_trials.relaxations(instance), *ring_trials.sites(instance)])
-        said += ring_reasons.costs(base, relaxed)
+        self.say_all(ring_reasons.costs(base, relaxed))
         self._sufficient(relaxed)
         alone = base.objective == largest(case.problem)  # then nothing but splitting that operation can help
         clones = [] if alone else ring_trials.clones(case, base.objective)
@@ -163,8 +188,7 @@ class _Work:
         twice = [
             t for t in later if t.trial.kind == "chips" and t.study.instance.package.chips > instance.package.chips
         ]
-        said += ring_reasons.unused(case, base, least, twice[-1] if twice else None)
-        return said
+        self.say_all(ring_reasons.unused(case, base, least, twice[-1] if twice else None))
 
     def _sufficient(self, relaxed: list[Tried]) -> None:
         """Where memory or links cost something: the SRAM that the mapping without C4 fits, links twice as fast."""
@@ -181,14 +205,14 @@ class _Work:
                 trials.append(ring_trials.link_trial(self.instance, 2))
         self.attempt(trials)
 
-    def infeasible(self) -> list[Statement]:
+    def infeasible(self) -> None:
         """What is short; fills the changes."""
         case, instance = self.case, self.instance
-        said = [statement("verdict", "No mapping exists (proved)")]
-        said += [statement("clash", reason.message, reason.label) for reason in self.base.run.infeasibility]
-        said += [*ring_lacks.memory(case), *ring_lacks.sites(instance)]
+        self.say_all([statement("verdict", "No mapping exists (proved)")])
+        self.say_all(statement("clash", reason.message, reason.label) for reason in self.base.run.infeasibility)
+        self.say_all([*ring_lacks.memory(case), *ring_lacks.sites(instance)])
         needs, trials = ring_lacks.needs(case, self.clock)
-        said += needs
+        self.say_all(needs)
         relaxed = self.attempt([*ring_trials.relaxations(instance), *ring_trials.sites(instance)])
         changed = self.attempt([*trials, *ring_trials.splits(case, self.base), *ring_trials.clones(case, None)])
         stuck = [t for t in changed if t.trial.kind == "split" and t.study.status == "infeasible"]
@@ -197,9 +221,10 @@ class _Work:
         for tried in relaxed:
             if tried.study.status == "infeasible":
                 what = tried.trial.what
-                said.append(statement("cost", f"{what} there is still no mapping (proved)"))
-        return said
+                self.say_all([statement("cost", f"{what} there is still no mapping (proved)")])
 
-    def relaxed_only(self) -> None:
-        """Nothing is known: see which relaxation has a mapping."""
+    def unknown(self) -> None:
+        """Neither a mapping nor a proof: what is short by simple bounds, and which relaxation has a mapping."""
+        self.say_all([statement("verdict", "No mapping was found in the time, and no proof that there is none")])
+        self.say_all([*ring_lacks.memory(self.case), *ring_lacks.sites(self.instance)])
         self.attempt([*ring_trials.relaxations(self.instance), *ring_trials.sites(self.instance)])

@@ -213,7 +213,7 @@ class _Search:
         self.problem = ring_problem(contraction.instance)
         self.task = _Task(run, contraction.lift, "cpsat", Cuts(run, contraction.original, contraction))
         self.asked: dict[int, float] = {}
-        self.worst = self.problem.total_ticks + 2 * sum(storage.ticks for storage in self.problem.storages)
+        self.worst = self.problem.most_ticks
 
     def go(self) -> None:
         """Until the gap is closed, infeasibility is proved, or the run stops."""
@@ -231,8 +231,7 @@ class _Search:
     def _bounds(self) -> None:
         """The average, the longest operation, and the least target that leaves windows (none: infeasible)."""
         run, problem = self.run, self.problem
-        longest = int(problem.ticks.max(initial=0))
-        run.bound(max(-(-problem.total_ticks // problem.chips), longest), "average and longest")
+        run.bound(problem.least_ticks, "average and longest")
         run.checkpoint()
         high = run.upper if run.upper is not None else self.worst
         if run.best is None and windows(problem, self.worst) is None:

@@ -95,16 +95,19 @@ def fullest(problem: RingProblem, on: Loads, where: str = "Memory") -> Statement
     """The chip with the most memory in use."""
     chip = int(on.memory_bytes.argmax())
     weights, buffers, limit = int(on.weight_bytes[chip]), int(on.boundary_bytes[chip]), problem.sram_bytes
-    needed = weights + 2 * buffers
+    relayed, live, needed = int(on.relay_bytes[chip]), int(on.peak_bytes[chip]), int(on.memory_bytes[chip])
+    more = f", what passes through 2 x {size(relayed)} and live tensors {size(live)}" if problem.full_memory else ""
     spare = f"{size(limit - needed)} are free" if needed <= limit else f"{size(needed - limit)} are short"
     return statement(
         "memory",
         f"{where}: the fullest chip ({chip}) needs {size(needed)}, weights {size(weights)} and buffers 2 x "
-        f"{size(buffers)}; it has {size(limit)}, so {spare}",
+        f"{size(buffers)}{more}; it has {size(limit)}, so {spare}",
         "C4",
         chip=chip,
         weight_bytes=weights,
         buffer_bytes=buffers,
+        relay_bytes=relayed,
+        live_bytes=live,
         sram_bytes=limit,
     )
 

@@ -72,7 +72,8 @@ def _search(instance: RingInstance, run: Run, policy: Callable[[RingProblem, int
                 run.checkpoint()
     except Stop as stop:
         limit = stop.limit
-    run.notes.append(f"{source}: {done} samples, {broken} of them without a mapping that obeys C4")
+    why = "without a mapping found" if problem.has("C4") and not problem.full_memory else "without a valid mapping"
+    run.notes.append(f"{source}: {done} samples, {broken} of them {why}")
     return run.terminate("none" if limit == "gap" and run.gap == 0 else limit)  # type: ignore[arg-type]
 
 

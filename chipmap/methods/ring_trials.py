@@ -11,6 +11,7 @@ from functools import partial
 from chipmap.heuristics.ring.blame import Skip, skips
 from chipmap.instances.ring import variants
 from chipmap.instances.ring.instance import RingInstance
+from chipmap.instances.ring.transforms import bound_names, clone
 from chipmap.methods.ring_study import Case, Study, Trial
 from chipmap.methods.ring_words import listed, plural, size
 
@@ -114,29 +115,24 @@ def clones(case: Case, period: int | None) -> list[Trial]:
     cheap = [skip for skip in skips(case.problem, case.graph) if _cheap(case, skip)]
     names = [case.name(skip.producer) for skip in cheap]
     alone = [case.name(skip.producer) for skip in cheap if period is None or skip.ticks >= period]
-    trials = [
-        Trial("clone", f"{name} cloned for each of its readers", partial(variants.clone, case.instance, name))
-        for name in alone[:CLONES]
-    ]
+    trials = [Trial("clone", f"{name} cloned for each of its readers", partial(_clone, case, [name])) for name in alone]
+    trials = trials[:CLONES]
     if len(names) > 1:
         some = names[:CLONES_TOGETHER]
-        trials.append(Trial("clone", f"{listed(some)} cloned for each reader", partial(_clone_all, case, some)))
+        trials.append(Trial("clone", f"{listed(some)} cloned for each reader", partial(_clone, case, some)))
     return trials
 
 
+def _clone(case: Case, names: list[str]) -> RingInstance:
+    return clone(case.instance, names).instance
+
+
 def _cheap(case: Case, skip: Skip) -> bool:
-    if not case.single(skip.producer):
+    if not case.single(skip.producer) or case.name(skip.producer) in bound_names(case.instance):
         return False
     readers = {v for s in case.problem.storages if s.producer == skip.producer for v in s.readers}
     extra = int(case.problem.ticks[skip.producer]) * (len(readers) - 1)
     return len(readers) > 1 and (extra <= CHEAP * case.problem.total_ticks or case.problem.n <= SMALL)
-
-
-def _clone_all(case: Case, names: list[str]) -> RingInstance:
-    instance = case.instance
-    for name in names:
-        instance = variants.clone(instance, name)
-    return instance
 
 
 def splits(case: Case, base: Study) -> list[Trial]:

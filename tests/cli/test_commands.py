@@ -207,6 +207,61 @@ def test_convert(chipmap: Command, put: Put, tmp_path: Path) -> None:
     assert "is no instance" in chipmap("solve", path).err
 
 
+FORK: dict[str, Any] = {
+    "schema": "ring/1",
+    "name": "fork",
+    "graph": {
+        "name": "fork",
+        "operations": [
+            {"name": "mask", "kind": "mask", "flop": 400, "weight_bytes": 3},
+            *({"name": f"layer:{v}", "kind": "matmul", "flop": 4000} for v in range(3)),
+        ],
+        "tensors": [
+            {"producer": 0, "readers": [1, 2, 3], "bytes": 8},
+            *({"producer": v, "readers": [v + 1], "bytes": 8} for v in (1, 2)),
+        ],
+    },
+    "package": {"chips": 3, "flop_per_ns": 4000.0},
+}
+
+
+def test_convert_clones_and_relays(chipmap: Command, put: Put, tmp_path: Path) -> None:
+    path, out = put(FORK), tmp_path / "changed.json"
+    done = chipmap("convert", path, "--clone", "mask", "--out", out)
+    assert done.code == 0
+    assert "clone mask: adds 2 operations, 2 copies, 800 flop of copies, 6 weight bytes of copies" in done.err
+    instance = RingInstance.read(out)
+    assert len(instance.graph.operations) == 6 and "cloned: mask" in instance.notes
+    assert chipmap("solve", out, "--format", "json", "--quiet").json["status"] == "optimal"
+    done = chipmap("convert", path, "--relay", "mask:2", "--clone", "layer:0", "--set", "package.chips=4", "--out", out)
+    assert done.code == 0
+    assert "relay mask:2: adds 2 operations, 2 identities" in done.err
+    assert "clone layer:0: adds nothing" in done.err  # one reader only
+    instance = RingInstance.read(out)
+    assert instance.package.chips == 4
+    assert [op.name for op in instance.graph.operations if op.kind == "identity"] == ["mask/relay1", "mask/relay2"]
+    assert "relayed: mask" in instance.notes.split("; ")[0] and "cloned: layer:0" in instance.notes
+    same = tmp_path / "same.json"
+    assert chipmap("convert", path, "--out", same).code == 0
+    assert RingInstance.read(same).content_hash == RingInstance.read(path).content_hash
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--clone", "musk"], "--clone: no operation is called 'musk'\n  Did you mean mask?"),
+        (["--relay", "nobody:2"], "--relay: no operation is called 'nobody'"),
+        (["--relay", "mask:0"], "--relay: is 0"),
+        (["--set", 'pins=[{"operation":"mask","chip":0}]', "--clone", "mask"], "--clone: 'mask' is pinned"),
+    ],
+)
+def test_convert_refuses(chipmap: Command, put: Put, tmp_path: Path, arguments: list[str], message: str) -> None:
+    out = tmp_path / "changed.json"
+    done = chipmap("convert", put(FORK), *arguments, "--out", out)
+    assert (done.code, out.exists()) == (1, False)
+    assert message in done.err and "Traceback" not in done.err
+
+
 @pytest.mark.parametrize(("formulation", "suffix"), [("mip", "lp"), ("ring/mip", "mps"), ("cpsat", "pb")])
 def test_export(chipmap: Command, put: Put, tmp_path: Path, formulation: str, suffix: str) -> None:
     out = tmp_path / f"model.{suffix}"

@@ -92,6 +92,27 @@ def test_random_instances_of_every_mode(seed: int, monkeypatch: pytest.MonkeyPat
             assert (optimum == found.objective) == (chips >= high) or low <= chips < high
 
 
+@pytest.mark.parametrize("sram", [200, 400, 700])
+@pytest.mark.parametrize("seed", [1, 5, 7, 12])
+def test_memory_in_grade_full_by_brute_force(seed: int, sram: int) -> None:
+    instance = tiny_instance(random.Random(seed))
+    package = instance.package.replace(sram_bytes=sram)
+    instance = instance.replace(package=package, memory_grade="full", constraints=("C1", "C2", "C3", "C4"))
+    found = chipmap.explain(instance, options=OPTIONS)
+    best, _ = brute_force(instance, check)
+    assert (found.objective, found.status) == (best, "infeasible" if best is None else "optimal")
+    for one in told(found, "memory"):
+        figures = one.figures
+        needed = figures["weight_bytes"] + 2 * (figures["buffer_bytes"] + figures["relay_bytes"])
+        assert f"needs {needed + figures['live_bytes']:,} bytes" in one.message
+    for one in told(found, "least"):
+        for key, field in (("least_bytes", "sram_bytes"), ("least_chips", "chips")):
+            if key in one.figures:
+                for less, wanted in ((0, False), (1, True)):
+                    changed = instance.replace(package=package.replace(**{field: one.figures[key] - less}))
+                    assert (brute_force(changed, check)[0] is None) == wanted, one.message
+
+
 @pytest.mark.parametrize("name", ["tiny-skip", "tiny-memory", "tiny-links", "random-12"])
 def test_settings_make_the_change(name: str) -> None:
     found = chipmap.explain(f"ring/{name}", options=OPTIONS)

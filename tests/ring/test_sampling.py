@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given, settings
 
 from chipmap.heuristics.ring.propagate import SampleRule, propagator
-from chipmap.heuristics.ring.propagate_kernel import place, undo
+from chipmap.heuristics.ring.propagate_kernel import place
+from chipmap.heuristics.ring.propagate_state import undo
 from chipmap.heuristics.ring.sample_fix import Sampler, fix, sample
 from chipmap.instances.graph import Operation, OperationGraph, Tensor
 from chipmap.instances.ring import Forbidden, Package, RingInstance, RingSolution
@@ -24,14 +25,15 @@ from chipmap.validation.ring_candidates import candidates
 from tests.ring.random_instances import random_graph, random_instance, seeds
 
 RULES: tuple[SampleRule, ...] = ("path", "full")
-SUBSETS = (("C1",), ("C1", "C2"), ("C1", "C3"), ("C1", "C2", "C3"))
+SUBSETS = (("C1",), ("C1", "C2"), ("C1", "C3"), ("C1", "C2", "C3"), ("C1", "C4"), ("C1", "C2", "C3", "C4"))
 Mapping = tuple[int, ...]
 
 
 def tiny(seed: int) -> Contraction:
-    """The contraction of a random instance with a subset of C1 to C3 that has C1."""
+    """The contraction of a random instance with a subset of C1 to C4 that has C1; C4 often binds."""
     random = Random(seed)
-    return contract(random_instance(random, operations=9, chips=4, constraints=random.choice(SUBSETS)))
+    instance = random_instance(random, operations=9, chips=4, constraints=random.choice(SUBSETS))
+    return contract(instance.replace(package=instance.package.replace(sram_bytes=random.choice((700, 1500, 4000)))))
 
 
 def valid(contraction: Contraction, rule: SampleRule) -> set[Mapping]:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from chipmap.heuristics.ring.curves import csv_rows, geomean, improvement, samples_to, threshold_table
+from chipmap.heuristics.ring.curves import best_so_far, geomean, improvement, samples_to, sparse, threshold_table
 from chipmap.heuristics.ring.evaluate import INVALID, Evaluator
 from chipmap.heuristics.ring.sample_fix import Sampler
 from chipmap.heuristics.ring.search import Annealing, Proposal, Uniform, search
@@ -23,11 +23,14 @@ from chipmap.validation.ring import check
 from tests.ring.random_instances import random_instance, seeds
 
 
-@settings(max_examples=100, derandomize=True, deadline=None)
+@settings(max_examples=200, derandomize=True, deadline=None)
 @given(seeds)
 def test_values_are_the_checkers(seed: int) -> None:
     random = Random(seed)
-    contraction = contract(random_instance(random, operations=9, chips=4, constraints=("C1", "C4")))
+    grade = random.choice(("boundary", "full"))
+    instance = random_instance(random, operations=9, chips=4, constraints=("C1", "C4"), memory_grade=grade)
+    sram = random.choice((1000, 2000, 10**6))
+    contraction = contract(instance.replace(package=instance.package.replace(sram_bytes=sram)))
     problem = ring_problem(contraction.instance)
     chips = np.array([sorted(random.choices(range(problem.chips), k=problem.n)) for _ in range(4)], dtype=np.int64)
     for row, value in zip(chips.tolist(), Evaluator(problem)(chips).tolist(), strict=True):
@@ -103,5 +106,7 @@ def test_curves() -> None:
     assert geomean([np.array([1.0, 4.0]), np.array([4.0, 4.0])]).tolist() == pytest.approx([2.0, 4.0])
     table = threshold_table({"a": curve, "b": np.array([1.5] * 5)}, (1.5, 2.0), reference="a")
     assert table[1:] == [["a", "4 (1.00×)", "4 (1.00×)"], ["b", "1 (4.00×)", "n/a"]]
-    rows = list(csv_rows({"a": {0: curve}}))
-    assert rows == [("a", 0, 1, 0.0), ("a", 0, 2, 1.0), ("a", 0, 4, 2.0), ("a", 0, 5, 2.0)]
+    values = [INVALID, 400, 500, 200, 300]
+    assert sparse(values) == [(1, INVALID), (2, 400), (4, 200), (5, 200)]
+    assert best_so_far(sparse(values), 5).tolist() == [INVALID, 400, 400, 200, 200]
+    assert sparse([7]) == [(1, 7)]

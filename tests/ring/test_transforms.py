@@ -11,9 +11,10 @@ from hypothesis import given, settings
 import chipmap
 from chipmap.instances.graph import Operation, OperationGraph, Tensor
 from chipmap.instances.ring import Package, Pin, RingInstance
-from chipmap.instances.ring.transforms import clone, relay
+from chipmap.instances.ring.transforms import bound_names, clone, relay
 from chipmap.records import InputError
-from tests.ring.random_instances import random_instance, seeds
+from chipmap.validation.ring_facts import facts
+from tests.ring.random_instances import random_instance, seeds, tiny_instance
 
 
 def masked(layers: int = 6, **fields: Any) -> RingInstance:
@@ -24,7 +25,8 @@ def masked(layers: int = 6, **fields: Any) -> RingInstance:
     tensors += [Tensor(producer=i, readers=(i + 1,) if i < layers else (), bytes=8) for i in range(1, layers + 1)]
     graph = OperationGraph(name="masked", operations=tuple(operations), tensors=tuple(tensors))
     package = Package(chips=3, flop_per_ns=1.0, sram_bytes=10**6, sram_bytes_per_ns=100.0)
-    return RingInstance(**({"name": "masked", "graph": graph, "package": package} | fields))
+    made: dict[str, Any] = {"name": "masked", "graph": graph, "package": package}
+    return RingInstance(**(made | fields))
 
 
 def names(instance: RingInstance) -> list[str]:
@@ -40,7 +42,14 @@ def test_clone() -> None:
     changed = clone(masked(3), ["mask"])
     assert names(changed.instance) == ["mask", "layer0", "mask@layer1", "layer1", "mask@layer2", "layer2"]
     assert changed.origin == (0, 1, 0, 2, 0, 3)
-    assert changed.report == {"copies": 2, "flop of copies": 2, "weight bytes of copies": 6}
+    assert changed.report == {
+        "operations": 2,
+        "copies": 2,
+        "copies of views": 0,
+        "flop of copies": 2,
+        "weight bytes of copies": 6,
+        "ticks of work": 2 * 100,  # 1 FLOP takes 1 ns
+    }
     assert {e for e in edges(changed.instance) if "mask" in e[0]} == {
         ("mask", "layer0"),
         ("mask@layer1", "layer1"),
@@ -51,7 +60,9 @@ def test_clone() -> None:
 
 def test_relay() -> None:
     changed = relay(masked(4), ["mask"], stages=2)
-    assert changed.report == {"identities": 2, "bytes that identities write": 16}
+    work = changed.report.pop("ticks of work")
+    assert changed.report == {"operations": 2, "identities": 2, "bytes that identities write": 16}
+    assert work == 2 * 16  # each identity reads and writes 8 bytes at 100 bytes/ns
     assert {e for e in edges(changed.instance) if "mask" in e[0]} == {
         ("mask", "mask/relay1"),
         ("mask/relay1", "layer0"),
@@ -88,13 +99,66 @@ def test_views_and_measured_times_come_along() -> None:
         tensors=(
             Tensor(producer=0, readers=(1,), bytes=8, output=True),
             Tensor(producer=1, readers=(2, 3), bytes=8),
+            Tensor(producer=2, bytes=8, output=True),
+            Tensor(producer=3, bytes=8, output=True),
         ),
     )
     instance = RingInstance(name="views", graph=graph, time_ns=(1.0, None, 2.0, 3.0))
-    changed = clone(instance, ["mask", "view"]).instance
-    assert names(changed) == ["mask", "view", "a", "mask@view@b", "view@b", "b"]
-    assert changed.time_ns == (1.0, None, 2.0, 1.0, None, 3.0)
-    assert [names(changed)[t.producer] for t in changed.graph.tensors if t.output] == ["mask"]
+    changed = clone(instance, ["mask"])
+    assert names(changed.instance) == ["mask", "view", "a", "mask@b", "view@b", "b"]
+    assert changed.instance.time_ns == (1.0, None, 2.0, 1.0, None, 3.0)
+    assert [names(changed.instance)[t.producer] for t in changed.instance.graph.tensors if t.output] == [
+        "mask",
+        "a",
+        "b",
+    ]
+    assert edges(changed.instance) == {("mask", "view"), ("view", "a"), ("mask@b", "view@b"), ("view@b", "b")}
+    assert (changed.report["copies"], changed.report["copies of views"]) == (1, 1)
+
+
+def test_a_clone_of_a_clone_reads_its_own() -> None:
+    """Two producers in a row, both named: every reader of the second gets a row of its own."""
+    instance = masked(3)
+    graph = instance.graph
+    operations = (Operation(name="ids", kind="arange", flop=2), *graph.operations)
+    tensors = [Tensor(producer=0, readers=(1,), bytes=4)]
+    tensors += [t.replace(producer=t.producer + 1, readers=tuple(v + 1 for v in t.readers)) for t in graph.tensors]
+    longer = instance.replace(graph=graph.replace(operations=operations, tensors=tuple(tensors)))
+    changed = clone(longer, ["ids", "mask"])
+    assert changed.report["copies"] == 4
+    reads = {(u, v) for u, v in edges(changed.instance) if "ids" in u}
+    assert {v.partition("@")[2] for _, v in reads} == {"", "layer1", "layer2"} and len({u for u, _ in reads}) == 3
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_clone_keeps_everybody_elses_costs(seed: int) -> None:
+    instance = tiny_instance(Random(seed))
+    known = facts(instance)
+    bound = bound_names(instance)
+    for u in known.computing:
+        name = instance.graph.operations[u].name
+        if name in bound:
+            continue
+        readers = {v for s in known.stored if s.made_by == u for v in s.read_by}
+        extra = max(0, len(readers) - 1)
+        changed = clone(instance, [name])
+        cloned = facts(changed.instance)
+        assert len(cloned.computing) == len(known.computing) + extra and changed.report["copies"] == extra
+        for v in cloned.computing:
+            origin = changed.origin[v]
+            assert origin in known.computing
+            assert (cloned.ticks[v], cloned.weights[v]) == (known.ticks[origin], known.weights[origin])
+        assert sum(changed.origin[v] == u for v in cloned.computing) == 1 + extra
+        assert all(
+            len(s.read_by) == 1 for s in cloned.stored if changed.origin[s.made_by] == u and s.made_by in cloned.ticks
+        )
+
+
+def test_names_that_are_taken() -> None:
+    instance = masked(2)
+    operations = [op.replace(name="mask@layer1") if op.name == "layer0" else op for op in instance.graph.operations]
+    taken = instance.replace(graph=instance.graph.replace(operations=tuple(operations)))
+    assert "mask@layer1'" in names(clone(taken, ["mask"]).instance)
 
 
 @pytest.mark.parametrize("change", [clone, relay])

@@ -154,9 +154,8 @@ def _period(builder: Builder, choices: RingCpChoices) -> tuple[cp_model.IntVar |
     if choices.objective == "feasible":
         return None, choices.upper
     problem = builder.problem
-    floor = max(-(-problem.total_ticks // problem.chips), int(np.max(problem.ticks, initial=0)))
-    most = problem.total_ticks + 2 * sum(storage.ticks for storage in problem.storages)
-    top = most if choices.upper is None else choices.upper
+    floor = problem.least_ticks
+    top = problem.most_ticks if choices.upper is None else choices.upper
     if top < floor:
         builder.clause("t1_chip", [])
     period = builder.model.new_int_var(min(floor, top), max(floor, top), f"{builder.prefix}period")

@@ -16,7 +16,7 @@ def build(instance: RingInstance) -> RingCpModel:
     Standing: auxiliary, its objective is bytes.
     """
     problem = ring_problem(instance)
-    most = int(problem.weight_bytes.sum()) + 2 * sum(storage.bytes for storage in problem.storages)
+    most = problem.most_bytes
     labels = dict.fromkeys((*instance.constraints, "C4"))
     roomy = instance.replace(package=instance.package.replace(sram_bytes=most), constraints=tuple(labels))
     model = cp_model.CpModel()

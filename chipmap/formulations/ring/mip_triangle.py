@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from itertools import combinations, permutations
 
-import numpy as np
 import pyomo.environ as pyo
 
 from chipmap.instances.ring.costs import RingProblem
@@ -83,8 +82,7 @@ def cut_n1(block: pyo.Block, problem: RingProblem) -> None:
 
 def cut_average(block: pyo.Block, problem: RingProblem, scale: int) -> None:
     """T1 >= ⌈Σ time / C⌉ and T1 >= the longest operation: some chip has the average, and one has that operation."""
-    floor = max(-(-problem.total_ticks // problem.chips), int(np.max(problem.ticks, initial=0)))
-    block.slowest["T1"].setlb(floor / scale)
+    block.slowest["T1"].setlb(problem.least_ticks / scale)
 
 
 def _pairs(problem: RingProblem) -> list[tuple[int, int]]:

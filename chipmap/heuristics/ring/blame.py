@@ -4,7 +4,9 @@ chips that reach a period, and the exact SRAM and chips that an infeasible insta
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Literal
 
 import msgspec
 import numpy as np
@@ -79,11 +81,6 @@ def decide(
     return found.chips if found.chips is not None else False
 
 
-def no_limit(problem: RingProblem) -> int:
-    """Ticks that no mapping exceeds."""
-    return problem.total_ticks + 2 * sum(storage.ticks for storage in problem.storages) + 1
-
-
 def fewest_chips(
     programs: Programs, ideals: IdealFamily, target: int, known: int, checkpoint: Checkpoint
 ) -> tuple[int, int]:
@@ -117,41 +114,41 @@ def least_sram(programs: Programs, ideals: IdealFamily, checkpoint: Checkpoint) 
     """
     problem = programs.problem
     low = max(int(problem.weight_bytes.max(initial=0)), -(-int(problem.weight_bytes.sum()) // problem.chips)) - 1
-    high = int(problem.weight_bytes.sum()) + 2 * sum(storage.bytes for storage in problem.storages)
-    upper = no_limit(problem)
-    best = decide(_packaged(programs, sram_bytes=high), ideals, upper, checkpoint)
-    if not isinstance(best, tuple):
-        return None
-    while high - low > 1:
-        middle = (low + high) // 2
-        found = decide(_packaged(programs, sram_bytes=middle), ideals, upper, checkpoint)
-        if found is None:
-            return None
-        if isinstance(found, tuple):
-            best, high = found, middle
-        else:
-            low = middle
-    return high, best
+
+    def with_sram(count: int) -> tuple[int, ...] | bool | None:
+        return decide(_packaged(programs, sram_bytes=count), ideals, problem.most_ticks, checkpoint)
+
+    return _least(low, problem.most_bytes, with_sram) or None
 
 
 def least_chips(
     programs: Programs, ideals: IdealFamily, checkpoint: Checkpoint
-) -> tuple[int, tuple[int, ...]] | bool | None:
+) -> tuple[int, tuple[int, ...]] | Literal[False] | None:
     """(the least number of chips with which a mapping exists, such a mapping), by bisection up to one per operation.
 
     False: proved that no number does (more chips than operations never help). None if a decision stayed open, or with
     pins or forbidden chips (the contracted instance knows them for the chips of its package only).
     """
-    if any(chips is not None for chips in programs.problem.allowed):
+    problem = programs.problem
+    if any(chips is not None for chips in problem.allowed):
         return None
-    low, high = 0, programs.graph.n
-    upper = no_limit(programs.problem)
-    best = decide(_packaged(programs, chips=high), ideals, upper, checkpoint)
+
+    def with_chips(count: int) -> tuple[int, ...] | bool | None:
+        return decide(_packaged(programs, chips=count), ideals, problem.most_ticks, checkpoint)
+
+    return _least(0, programs.graph.n, with_chips)
+
+
+def _least(
+    low: int, high: int, decision: Callable[[int], tuple[int, ...] | bool | None]
+) -> tuple[int, tuple[int, ...]] | Literal[False] | None:
+    """(the least number above ``low`` that admits a mapping, the mapping); False if ``high`` doesn't, None if open."""
+    best = decision(high)
     if not isinstance(best, tuple):
-        return best
+        return False if best is False else None
     while high - low > 1:
         middle = (low + high) // 2
-        found = decide(_packaged(programs, chips=middle), ideals, upper, checkpoint)
+        found = decision(middle)
         if found is None:
             return None
         if isinstance(found, tuple):

@@ -53,10 +53,15 @@ def _cell(count: int | None, reference: int | None) -> str:
     return f"{count} ({reference / count:.2f}×)" if reference is not None else f"{count} (n/a)"
 
 
-def csv_rows(curves: Mapping[str, Mapping[int, Floats]]) -> Iterable[tuple[str, int, int, float]]:
-    """(method, seed, sample, improvement) wherever a curve rises, and at its end: figures 5 and 6 as data."""
-    for method, by_seed in curves.items():
-        for seed, curve in by_seed.items():
-            for i, gain in enumerate(curve.tolist()):
-                if i in (0, len(curve) - 1) or gain > curve[i - 1]:
-                    yield method, seed, i + 1, gain
+def sparse(values: Sequence[int]) -> list[tuple[int, int]]:
+    """(sample, best objective so far) of the first sample, of each that improves, and of the last: a run as data."""
+    best = np.minimum.accumulate(np.asarray(values, dtype=np.int64)).tolist()
+    return [(i + 1, now) for i, now in enumerate(best) if i in (0, len(best) - 1) or now < best[i - 1]]
+
+
+def best_so_far(points: Iterable[tuple[int, int]], samples: int) -> NDArray[np.int64]:
+    """[samples] the best objective after each sample, from what :func:`sparse` gives."""
+    found = np.full(samples, INVALID, dtype=np.int64)
+    for sample, ticks in points:
+        found[sample - 1] = min(found[sample - 1], ticks)
+    return np.minimum.accumulate(found)

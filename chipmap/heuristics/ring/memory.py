@@ -14,7 +14,7 @@ def least_sram(programs: Programs, ideals: IdealFamily) -> tuple[int, int | None
     which is None when not even unlimited memory admits a ``path`` chain.
     """
     problem = programs.problem
-    ample = int(problem.weight_bytes.sum()) + 2 * sum(storage.bytes for storage in problem.storages)
+    ample = problem.most_bytes
     if not fits(programs, ideals, "n1", ample) or fits(programs, ideals, "n1", problem.sram_bytes):
         return None
     low, _ = _bisect(programs, ideals, "n1", problem.sram_bytes, ample)

@@ -20,12 +20,14 @@ That is sound but not complete: the search takes back what leads nowhere.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 
-from chipmap.heuristics.ring.propagate_kernel import COUNT, LEAST, NO_PREFIX, Net, State, propagate, push
+from chipmap.heuristics.ring.propagate_kernel import COUNT, LEAST, NO_PREFIX, propagate
+from chipmap.heuristics.ring.propagate_state import Net, Room, Sizes, State, push
 from chipmap.instances.ring.costs import IntArray, RingProblem
 from chipmap.instances.ring.precedence import between, flow_reachable, skips
 from chipmap.records import InputError
@@ -51,7 +53,7 @@ class Propagator:
     @property
     def complete(self) -> bool:
         """Whether every value that propagation admits belongs to a mapping."""
-        return self.rule == "path" and int(self.net.modes[0]) != COUNT
+        return self.rule == "path" and int(self.net.modes[0]) != COUNT and int(self.net.sizes.sram[0]) < 0
 
     def state(self) -> State:
         """A fresh state at the root's intervals (all chips, where nothing is left)."""
@@ -106,6 +108,7 @@ def _net(problem: RingProblem, rule: SampleRule) -> Net:
         skip_ends=ends,
         role_at=role_at,
         roles=roles,
+        sizes=_sizes(problem),
         modes=np.array([prefix, full and problem.has("C3")], dtype=np.int64),
     )
 
@@ -159,6 +162,35 @@ def _allowed(problem: RingProblem) -> IntArray:
     return np.stack((above, below)).astype(np.int64)
 
 
+def _sizes(problem: RingProblem) -> Sizes:
+    """What C4 adds up, where it is in force and can bind."""
+    storages = problem.storages
+    binds = problem.has("C4") and problem.chips <= MOST_CHIPS and problem.most_bytes > problem.sram_bytes
+    reads: list[list[int]] = [[] for _ in range(problem.n)]
+    for i, storage in enumerate(storages):
+        for v in storage.readers:
+            reads[v].append(i)
+    reader_at, readers = _flat([storage.readers for storage in storages])
+    in_at, ins = _flat(reads)
+    return Sizes(
+        weights=problem.weight_bytes,
+        makers=np.array([s.producer for s in storages], dtype=np.int64),
+        bytes=np.array([s.bytes for s in storages], dtype=np.int64),
+        reader_at=reader_at,
+        readers=readers,
+        in_at=in_at,
+        ins=ins,
+        order=np.array(problem.order, dtype=np.int64),
+        sram=np.array([problem.sram_bytes if binds else -1], dtype=np.int64),
+    )
+
+
+def _flat(lists: Sequence[Sequence[int]]) -> tuple[IntArray, IntArray]:
+    """(starts, all items) of lists one after the other."""
+    starts = np.concatenate(([0], np.cumsum([len(items) for items in lists]))).astype(np.int64)
+    return starts, np.array([item for items in lists for item in items], dtype=np.int64)
+
+
 def _parts(problem: RingProblem) -> int:
     """Weakly connected parts of the flow graph."""
     parent = list(range(problem.n))
@@ -184,4 +216,19 @@ def _state(net: Net, root: IntArray | None) -> State:
         queue=np.zeros(n + 2, dtype=np.int64),
         sets=np.zeros((4, chips), dtype=np.uint64),
         counts=np.zeros((2, chips + 1), dtype=np.int64),
+        room=_room(n, chips, len(net.sizes.makers)) if net.sizes.sram[0] >= 0 else _room(0, 0, 0),
+    )
+
+
+def _room(n: int, chips: int, storages: int) -> Room:
+    return Room(
+        slack=np.zeros((chips, chips), dtype=np.int64),
+        least=np.zeros((chips, chips), dtype=np.int64),
+        lowest=np.zeros(chips, dtype=np.int64),
+        seen=np.zeros(chips, dtype=np.int64),
+        out=np.zeros(chips, dtype=np.int64),
+        into=np.zeros(chips, dtype=np.int64),
+        counted=np.zeros(storages, dtype=np.bool_),
+        source=np.zeros(n, dtype=np.int64),
+        fewest=np.zeros(n, dtype=np.int64),
     )

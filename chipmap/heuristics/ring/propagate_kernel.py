@@ -1,131 +1,23 @@
 """The compiled propagator of the ring's constraints over chip intervals (numba).
 
-:mod:`chipmap.heuristics.ring.propagate` says what is propagated and why it is sound. A *net* holds the constraints, a
-*state* the intervals and everything that the search needs to undo a step. All functions that tighten return False on a
-contradiction; what changed lies on the trail.
+:mod:`chipmap.heuristics.ring.propagate` says what is propagated and why it is sound. All functions that tighten return
+False on a contradiction; what changed lies on the trail.
 """
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numba import njit
+
+from chipmap.heuristics.ring.propagate_memory import memory
+from chipmap.heuristics.ring.propagate_state import Net, State, at_least, at_most, pop
 
 ONE = np.uint64(1)
 ZERO = np.uint64(0)
 #: How C2 is seen to: not in force; by the least solution (``path`` on a connected graph); by counting.
 NO_PREFIX, LEAST, COUNT = 0, 1, 2
-
-
-class Net(NamedTuple):
-    """Constraints: flows as lists per operation with the cap on f(v) - f(u), skips, allowed chips, the modes.
-
-    ``out`` and ``into`` [m, 2] hold (other end, cap). ``allowed[0, v, c]`` is the least allowed chip >= c (C if none),
-    ``allowed[1, v, c]`` the greatest <= c (-1 if none). Skip s is ``skip_ends[s]`` = (u, v) with the operations
-    ``skip_ops[skip_at[s]:skip_at[s + 1]]`` between them; ``role_at``/``roles`` list (skip, 1 for an end) per operation.
-    ``modes`` = (prefix, triangle).
-    """
-
-    out_at: Any
-    out: Any
-    into_at: Any
-    into: Any
-    flows: Any
-    allowed: Any
-    skip_at: Any
-    skip_ops: Any
-    skip_ends: Any
-    role_at: Any
-    roles: Any
-    modes: Any
-
-
-class State(NamedTuple):
-    """``box`` [n, 3] holds lo, hi and whether an operation waits; the rest is what tightening and undoing need.
-
-    ``trail`` [m, 3]: (operation, old lo, old hi) from row 1 on, row 0 has its length. ``queue`` [2 + n]: first, number,
-    and a ring of operations to look at. ``sets`` [4, C]: the chips that a chip sends to, hears from, reaches, and is
-    reached from, as bits (C3). ``counts`` [2, C + 1] is room for counting.
-
-    What runs in the inner loops takes these arrays one by one: handing on a tuple costs more than the work itself.
-    """
-
-    box: Any
-    trail: Any
-    queue: Any
-    sets: Any
-    counts: Any
-
-
-@njit(cache=True, inline="always")
-def push(box: Any, queue: Any, v: int) -> None:
-    """Have operation v looked at."""
-    if not box[v, 2]:
-        box[v, 2] = 1
-        at = queue[0] + queue[1]
-        room = len(queue) - 2
-        queue[2 + (at if at < room else at - room)] = v
-        queue[1] += 1
-
-
-@njit(cache=True, inline="always")
-def _pop(box: Any, queue: Any) -> int:
-    """The operation that has waited longest."""
-    v = queue[2 + queue[0]]
-    queue[0] = queue[0] + 1 if queue[0] + 3 < len(queue) else 0
-    queue[1] -= 1
-    box[v, 2] = 0
-    return v
-
-
-@njit(cache=True, inline="always")
-def _remember(box: Any, trail: Any, v: int) -> None:
-    at = trail[0, 0] + 1
-    trail[at, 0], trail[at, 1], trail[at, 2] = v, box[v, 0], box[v, 1]
-    trail[0, 0] = at
-
-
-@njit(cache=True)
-def at_least(allowed: Any, box: Any, trail: Any, queue: Any, v: int, c: int) -> bool:
-    """f(v) >= c."""
-    if c <= box[v, 0]:
-        return True
-    if c > box[v, 1]:
-        return False
-    c = allowed[0, v, c]
-    if c > box[v, 1]:
-        return False
-    _remember(box, trail, v)
-    box[v, 0] = c
-    push(box, queue, v)
-    return True
-
-
-@njit(cache=True)
-def at_most(allowed: Any, box: Any, trail: Any, queue: Any, v: int, c: int) -> bool:
-    """f(v) <= c."""
-    if c >= box[v, 1]:
-        return True
-    if c < box[v, 0]:
-        return False
-    c = allowed[1, v, c]
-    if c < box[v, 0]:
-        return False
-    _remember(box, trail, v)
-    box[v, 1] = c
-    push(box, queue, v)
-    return True
-
-
-@njit(cache=True)
-def undo(state: State, mark: int) -> None:
-    """Take back everything since the trail had length ``mark``."""
-    box, trail = state.box, state.trail
-    for at in range(trail[0, 0], mark, -1):
-        v = trail[at, 0]
-        box[v, 0], box[v, 1] = trail[at, 1], trail[at, 2]
-    trail[0, 0] = mark
 
 
 @njit(cache=True, inline="always")
@@ -326,7 +218,7 @@ def _settle(net: Net, state: State) -> bool:
     prefix, triangle = net.modes[0], net.modes[1]
     while True:
         while queue[1] > 0:
-            v = _pop(box, queue)
+            v = pop(box, queue)
             if not _flows(out_at, out, into_at, into, allowed, box, trail, queue, v):
                 return False
             if role_at[v] == role_at[v + 1]:
@@ -334,6 +226,9 @@ def _settle(net: Net, state: State) -> bool:
             if not _skips(role_at, roles, skip_at, skip_ops, skip_ends, allowed, box, trail, queue, v):
                 return False
         if triangle and not _triangle(net.flows, state.sets, allowed, box, trail, queue):
+            return False
+        binds = queue[1] == 0 and net.sizes.sram[0] >= 0
+        if binds and not memory(net.sizes, state.room, allowed, box, trail, queue):
             return False
         if queue[1] == 0:
             if prefix == LEAST and not _least(box):
@@ -350,7 +245,7 @@ def propagate(net: Net, state: State) -> bool:
     if _settle(net, state):
         return True
     while state.queue[1] > 0:
-        _pop(state.box, state.queue)
+        pop(state.box, state.queue)
     return False
 
 

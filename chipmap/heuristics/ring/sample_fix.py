@@ -25,7 +25,7 @@ from chipmap.instances.ring.costs import IntArray, RingProblem
 from chipmap.records import InputError
 
 #: Failures after which a search begins again; the budget of the last is larger, so that small instances are decided.
-BUDGETS = (200, 400, 800, 20_000)
+BUDGETS = (*(300,) * 8, 5_000)
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,8 +69,10 @@ class Sampler:
         n, chips = problem.n, problem.chips
         self._levels = Levels(
             mark=np.zeros(max(1, 2 * n), dtype=np.int64),
+            who=np.zeros(max(1, 2 * n), dtype=np.int64),
             choice=np.zeros(max(1, 2 * n), dtype=np.int64),
             tried=np.zeros((max(1, 2 * n), chips + 1), dtype=np.bool_),
+            changed=np.zeros(max(1, 2 * n), dtype=np.bool_),
         )
 
     @property

@@ -11,7 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import njit
 
-from chipmap.heuristics.ring.propagate_kernel import Net, State, place, undo
+from chipmap.heuristics.ring.propagate_kernel import place
+from chipmap.heuristics.ring.propagate_state import Net, State, undo
 
 #: What a search ends with. FELL_BACK: found under the ``path`` rule, after the full rule's budgets were spent.
 NONE_LEFT, FOUND, FELL_BACK, GAVE_UP = 0, 1, 2, -1
@@ -20,11 +21,15 @@ FORCED = -1
 
 
 class Levels(NamedTuple):
-    """Decisions: per level the mark on the trail, the choice made, and what was ``tried`` [levels, C + 1]."""
+    """Decisions: per level the mark on the trail, the operation ``who`` and the choice made for it, what was ``tried``
+    [levels, C + 1], and whether a dead end has ``changed`` the operation.
+    """
 
     mark: Any
+    who: Any
     choice: Any
     tried: Any
+    changed: Any
 
 
 @njit(cache=True)
@@ -93,12 +98,14 @@ def search(
 ) -> int:
     """Algorithms 1 and 2 from the state's intervals: FOUND, NONE_LEFT or GAVE_UP (more than ``limit`` failures)."""
     n, chips = len(order), net.allowed.shape[2]
-    box, trail = state.box, state.trail
+    box, trail, who = state.box, state.trail, levels.who
     end = 2 * n if fixing else n
+    for i in range(end):
+        who[i] = order[i % n]
     level, failures = 0, 0
-    levels.tried[0] = False
+    _enter(levels, level)
     while level < end:
-        u = order[level % n]
+        u = who[level]
         levels.mark[level] = trail[0, 0]
         if box[u, 0] == box[u, 1]:
             levels.choice[level] = FORCED
@@ -110,20 +117,34 @@ def search(
         if c == chips or (c >= 0 and place(net, state, u, c)):
             level += 1
             if level < end:
-                levels.tried[level] = False
+                _enter(levels, level)
             continue
         failures += 1
         if failures > limit:
             return GAVE_UP
         if c < 0:
+            stuck = level
             level -= 1
             while level >= 0 and levels.choice[level] == FORCED:
                 level -= 1
             if level < 0:
                 return NONE_LEFT
+            undo(state, levels.mark[level])
+            if not levels.changed[level] and (level >= n or not fixing):
+                _enter(levels, level)
+                levels.changed[level] = True
+                who[level], who[stuck] = who[stuck], who[level]
+                continue
         undo(state, levels.mark[level])
         levels.tried[level, levels.choice[level]] = True
     return FOUND
+
+
+@njit(cache=True)
+def _enter(levels: Levels, level: int) -> None:
+    """Nothing has been tried on this level."""
+    levels.tried[level] = False
+    levels.changed[level] = False
 
 
 @njit(cache=True)

@@ -71,10 +71,10 @@ class Annealing:
         chips: int,
         seed: int,
         iterations: int,
-        share: float = 0.1,
+        share: float = 0.01,
         sharpness: float = 4.0,
-        hot: float = 0.1,
-        cold: float = 0.002,
+        hot: float = 0.01,
+        cold: float = 0.0001,
     ) -> None:
         self._random = np.random.default_rng(seed)
         self._kept = np.full((n, chips), 1.0 / chips)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 import msgspec
 
@@ -83,6 +83,25 @@ def unique_names(names: Iterable[str], ids: Iterable[int | str]) -> list[str]:
         seen.add(candidate)
         fresh.append(candidate)
     return fresh
+
+
+class Node(Protocol):
+    """A node with an id and perhaps a name."""
+
+    @property
+    def id(self) -> int:
+        """Its id, unique in the file."""
+        ...
+
+    @property
+    def name(self) -> str | None:
+        """Its name; several nodes may share one."""
+        ...
+
+
+def node_names(nodes: Sequence[Node]) -> list[str]:
+    """Unique names of nodes: their own, ``node7`` where they have none."""
+    return unique_names((node.name or f"node{node.id}" for node in nodes), (node.id for node in nodes))
 
 
 def endpoint(key: int | str, at: dict[int | str, int], where: str) -> int:

@@ -31,10 +31,10 @@ from chipmap.instances.importers.common import (
     endpoint,
     finished,
     nanoseconds,
+    node_names,
     positions,
     size,
     tensors_of_edges,
-    unique_names,
 )
 from chipmap.records import InputError
 
@@ -79,7 +79,7 @@ def read(data: bytes, where: str) -> ImportedGraph:
     for u, _, count in edges:
         made[u] = max(made[u], count)
     reading = {v for _, v, _ in edges}
-    names = unique_names((node.name or f"node{node.id}" for node in nodes), (node.id for node in nodes))
+    names = node_names(nodes)
     operations, times = [], []
     for v, (node, name) in enumerate(zip(nodes, names, strict=True)):
         here = f"{where}: nodes[{at[node.id]}]"

@@ -21,10 +21,10 @@ from chipmap.instances.importers.common import (
     endpoint,
     finished,
     nanoseconds,
+    node_names,
     positions,
     size,
     tensors_of_edges,
-    unique_names,
 )
 from chipmap.records import InputError
 
@@ -63,7 +63,7 @@ def read(data: bytes, where: str) -> ImportedGraph:
     at = positions([node.id for node in file.nodes], f"{where}: nodes")
     options = [_vanilla(node, f"{where}: nodes[{v}].TMPCs") for v, node in enumerate(file.nodes)]
     in_ms = sum(option.timePerSample for option in options) > MAX_SECONDS
-    names = unique_names((node.name or f"node{node.id}" for node in file.nodes), (node.id for node in file.nodes))
+    names = node_names(file.nodes)
     operations, times = [], []
     for v, (name, option) in enumerate(zip(names, options, strict=True)):
         here = f"{where}: nodes[{v}]"

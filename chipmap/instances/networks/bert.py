@@ -11,7 +11,7 @@ from typing import Literal
 
 from chipmap.instances.graph import OperationGraph
 from chipmap.instances.networks.builder import BOOL_BYTES, INDEX_BYTES, Network, Value
-from chipmap.instances.networks.parameters import Count, Size, WordBytes, require, require_divisible
+from chipmap.instances.networks.parameters import Count, Size, WordBytes
 from chipmap.instances.networks.transformer import (
     additive_mask,
     along,
@@ -21,6 +21,7 @@ from chipmap.instances.networks.transformer import (
     layer_norm,
     linear,
     positions,
+    require_shape,
     split_heads,
 )
 
@@ -46,13 +47,7 @@ def bert_encoder(
     rows of the position table. With ``head`` ``pretraining`` the heads of masked-word and next-sentence prediction
     follow (the first shares the word table: its bytes count once).
     """
-    require_divisible("hidden", hidden, "heads", heads)
-    require(
-        sequence <= max_positions,
-        f"is {sequence}, more than max_positions = {max_positions}",
-        "sequence",
-        "Shorten the sequence or enlarge the table of positions.",
-    )
+    require_shape(hidden, heads, sequence, max_positions)
     net = Network(f"bert-{layers}x{hidden}", word_bytes, "Devlin et al. 2019, exported operator by operator")
     ids = net.input("input_ids", (batch, sequence), INDEX_BYTES)
     table = net.parameter("embeddings.word", vocabulary, hidden)

@@ -11,7 +11,7 @@ from typing import Literal
 
 from chipmap.instances.graph import OperationGraph
 from chipmap.instances.networks.builder import BOOL_BYTES, INDEX_BYTES, Network, Value
-from chipmap.instances.networks.parameters import Count, Size, WordBytes, require, require_divisible
+from chipmap.instances.networks.parameters import Count, Size, WordBytes
 from chipmap.instances.networks.transformer import (
     additive_mask,
     along,
@@ -20,6 +20,7 @@ from chipmap.instances.networks.transformer import (
     flat_product,
     layer_norm,
     positions,
+    require_shape,
     split_heads,
 )
 
@@ -43,13 +44,7 @@ def gpt2(
     product). The head is a product with the word table: ``shared`` counts the table's bytes once, at the embedding, as
     published traces do; with ``own`` the head holds a copy; ``none`` leaves it out.
     """
-    require_divisible("hidden", hidden, "heads", heads)
-    require(
-        sequence <= max_positions,
-        f"is {sequence}, more than max_positions = {max_positions}",
-        "sequence",
-        "Shorten the sequence or enlarge the table of positions.",
-    )
+    require_shape(hidden, heads, sequence, max_positions)
     net = Network(f"gpt2-{layers}x{hidden}", word_bytes, "Radford et al. 2019, exported operator by operator")
     ids = net.input("input_ids", (batch, sequence), INDEX_BYTES)
     with net.scope("embeddings"):

@@ -3,6 +3,18 @@
 from __future__ import annotations
 
 from chipmap.instances.networks.builder import INDEX_BYTES, Network, Value
+from chipmap.instances.networks.parameters import require, require_divisible
+
+
+def require_shape(hidden: int, heads: int, sequence: int, max_positions: int) -> None:
+    """:class:`InputError` unless ``heads`` divides ``hidden`` and the table of positions is long enough."""
+    require_divisible("hidden", hidden, "heads", heads)
+    require(
+        sequence <= max_positions,
+        f"is {sequence}, more than max_positions = {max_positions}",
+        "sequence",
+        "Shorten the sequence or enlarge the table of positions.",
+    )
 
 
 def linear(net: Network, x: Value, features: int, *, name: str) -> Value:

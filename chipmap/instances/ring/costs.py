@@ -94,6 +94,21 @@ class RingProblem:
         """The work of all computing operations."""
         return int(self.ticks.sum())
 
+    @property
+    def least_ticks(self) -> int:
+        """max(⌈total work / C⌉, longest operation): some chip has its share of the work, and one that operation."""
+        return max(-(-self.total_ticks // self.chips), int(self.ticks.max(initial=0)))
+
+    @property
+    def most_ticks(self) -> int:
+        """What no mapping's objective exceeds: all work, and every storage sent and received on one chip."""
+        return self.total_ticks + 2 * sum(storage.ticks for storage in self.storages)
+
+    @property
+    def most_bytes(self) -> int:
+        """What C4 counts at most on a chip, in either grade: all weights, and every storage twice."""
+        return int(self.weight_bytes.sum()) + 2 * sum(storage.bytes for storage in self.storages)
+
 
 def ceil_ratio(amount: int, rate: float | Fraction, factor: int = TICKS_PER_NS) -> int:
     """⌈factor · amount / rate⌉, exact on the rational number that ``rate`` is."""

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from chipmap.instances.graph import Operation, OperationGraph, Tensor
+from chipmap.instances.ring.costs import ring_problem
 from chipmap.instances.ring.instance import RingInstance
 from chipmap.records import InputError
 
@@ -19,7 +20,7 @@ from chipmap.records import InputError
 class Transformed:
     """The new ``instance``; ``origin[v]`` is the original position of its operation v (None: an identity).
 
-    ``report`` counts what was added: operations, FLOP and bytes of weights of copies, bytes that identities move.
+    ``report`` counts what was added: operations, FLOP and bytes of weights of copies, bytes that identities move, work.
     """
 
     instance: RingInstance
@@ -28,34 +29,35 @@ class Transformed:
 
 
 def clone(instance: RingInstance, names: Sequence[str]) -> Transformed:
-    """Each reader of a named operation gets its own copy of it, which reads what the operation reads.
+    """Each computing reader of a named operation gets its own copy of it, which reads what the operation reads.
 
-    Worth it for producers that are cheap and read little: work and weights are multiplied, transfers fall away. The
-    copies are called ``name@reader``, the first keeps the name; what the network returns stays with the first. Raises
-    :class:`InputError` for unknown names, for inputs and constants (which never tie their readers), and for operations
-    that pins, groups or forbidden chips name.
+    Worth it for producers that are cheap and read little: work and weights are multiplied, transfers fall away. Views
+    by way of which a reader reads are copied as well. The copies are called ``name@reader``; the first reader in
+    topological order, dead operations and what the network returns stay with the original. Raises :class:`InputError`
+    for unknown names, for operations that don't compute, and for those that pins, groups or forbidden chips name.
     """
     draft = _Draft(instance)
-    positions = _positions(instance, names, ("compute", "view"))
-    _refuse_named(instance, names)
+    positions = _positions(instance, names)
+    refused = bound_names(instance)
+    for name in names:
+        if name in refused:
+            raise InputError(
+                f"{name!r} is pinned, grouped or forbidden somewhere", "names", "Free it first: its copies part."
+            )
+    live = ring_problem(instance).computing
     order = {v: i for i, v in enumerate(instance.graph.topological_order())}
     for v in sorted(positions, key=order.__getitem__, reverse=True):
-        made = [t for t in draft.tensors if t.producer == v]
-        readers = sorted({r for t in made for r in t.readers}, key=lambda r: draft.keys[r])
-        for reader in readers[1:]:
-            copy = draft.add(v, f"{draft.operations[v].name}@{draft.operations[reader].name}", draft.keys[reader])
-            for tensor in draft.tensors:
-                if v in tensor.readers:
-                    tensor.readers.append(copy)
-            for tensor in made:
-                if reader in tensor.readers:
-                    tensor.readers[:] = [r for r in tensor.readers if r != reader]
-                    draft.tensors.append(_Loose(copy, [reader], tensor.bytes, False))
-    added = range(len(instance.graph.operations), len(draft.operations))
+        behind = draft.through_views(v)
+        readers = {r for r in behind if draft.operations[r].role == "compute" and live[draft.origin[r] or 0]} - {v}
+        for reader in sorted(readers, key=draft.keys.__getitem__)[1:]:
+            draft.copy_for(reader, [v, *sorted(behind[reader] - {v}, key=draft.keys.__getitem__)])
+    added = draft.operations[len(instance.graph.operations) :]
+    copies = [operation for operation in added if operation.role == "compute"]
     report = {
-        "copies": len(added),
-        "flop of copies": sum(draft.operations[v].flop for v in added),
-        "weight bytes of copies": sum(draft.operations[v].weight_bytes for v in added),
+        "copies": len(copies),
+        "copies of views": len(added) - len(copies),
+        "flop of copies": sum(operation.flop for operation in copies),
+        "weight bytes of copies": sum(operation.weight_bytes for operation in copies),
     }
     return draft.finish(f"cloned: {', '.join(names)}", report)
 
@@ -72,7 +74,7 @@ def relay(instance: RingInstance, names: Sequence[str], stages: int | None = Non
     draft = _Draft(instance)
     order = {v: i for i, v in enumerate(instance.graph.topological_order())}
     moved = 0
-    for v in _positions(instance, names, ("compute",)):
+    for v in _positions(instance, names):
         number = 0
         for tensor in [t for t in draft.tensors if t.producer == v]:
             readers = sorted(set(tensor.readers), key=order.__getitem__)
@@ -82,7 +84,8 @@ def relay(instance: RingInstance, names: Sequence[str], stages: int | None = Non
             for stage in range(count):
                 part = readers[stage * len(readers) // count : (stage + 1) * len(readers) // count]
                 number += 1
-                identity = Operation(name=f"{draft.operations[v].name}/relay{number}", kind="identity")
+                name = fresh(f"{draft.operations[v].name}/relay{number}", draft.operations)
+                identity = Operation(name=name, kind="identity")
                 here = draft.insert(identity, None, min(draft.keys[r] for r in part), None)
                 source.readers.append(here)
                 source = _Loose(here, list(part), tensor.bytes, False)
@@ -122,9 +125,38 @@ class _Draft:
         self.times = list(self.instance.time_ns or [None] * count)
         self.tensors = [_Loose(t.producer, list(t.readers), t.bytes, t.output) for t in graph.tensors]
 
-    def add(self, v: int, name: str, before: tuple[int, int]) -> int:
-        """A copy of operation v, placed before its reader."""
-        return self.insert(self.operations[v].replace(name=name), self.origin[v], before, self.times[v])
+    def through_views(self, v: int) -> dict[int, set[int]]:
+        """Whoever reads v's tensors, through views or not -> the views by way of which (and v itself)."""
+        after: dict[int, set[int]] = {}
+        for tensor in self.tensors:
+            after.setdefault(tensor.producer, set()).update(tensor.readers)
+        behind: dict[int, set[int]] = {}
+        waiting = [(r, {v}) for r in after.get(v, ())]
+        while waiting:
+            reader, by_way_of = waiting.pop()
+            known = behind.setdefault(reader, set())
+            if by_way_of <= known:
+                continue
+            known |= by_way_of
+            if self.operations[reader].role == "view":
+                waiting += [(r, known | {reader}) for r in after.get(reader, ())]
+        return behind
+
+    def copy_for(self, reader: int, copied: Sequence[int]) -> None:
+        """Copies of operations for one reader alone; it reads them instead of the originals."""
+        twin: dict[int, int] = {}
+        for v in reversed(copied):  # what comes later may feed what came before
+            name = fresh(f"{self.operations[v].name}@{self.operations[reader].name}", self.operations)
+            copy = self.operations[v].replace(name=name)
+            twin[v] = self.insert(copy, self.origin[v], self.keys[reader], self.times[v])
+        for tensor in list(self.tensors):
+            inner = [twin[w] for w in tensor.readers if w in twin]
+            if tensor.producer not in twin:
+                tensor.readers += inner
+                continue
+            own = [reader] if reader in tensor.readers else []
+            tensor.readers[:] = [w for w in tensor.readers if w != reader]
+            self.tensors.append(_Loose(twin[tensor.producer], inner + own, tensor.bytes, False))
 
     def insert(self, operation: Operation, origin: int | None, before: tuple[int, int], time: float | None) -> int:
         """A new operation, placed just before the one with key ``before``."""
@@ -154,25 +186,31 @@ class _Draft:
         times = tuple(self.times[v] for v in place) if old.time_ns is not None else None
         instance = old.replace(name=f"{old.name} ({what})", graph=graph, time_ns=times, notes=notes)
         instance.check()
+        added = ring_problem(instance).total_ticks - ring_problem(old).total_ticks
+        report = {"operations": len(place) - len(old.graph.operations), **report, "ticks of work": added}
         return Transformed(instance, tuple(self.origin[v] for v in place), report)
 
 
-def _positions(instance: RingInstance, names: Sequence[str], roles: tuple[str, ...]) -> list[int]:
+def _positions(instance: RingInstance, names: Sequence[str]) -> list[int]:
     index = {operation.name: v for v, operation in enumerate(instance.graph.operations)}
     for name in names:
         if name not in index:
             raise InputError(f"no operation is called {name!r}", "names", "Use a name from graph.operations.")
         role = instance.graph.operations[index[name]].role
-        if role not in roles:
-            raise InputError(f"{name!r} has role {role!r}", "names", f"Name operations with role {' or '.join(roles)}.")
+        if role != "compute":
+            raise InputError(f"{name!r} has role {role!r}", "names", "Name operations with role compute.")
     return [index[name] for name in dict.fromkeys(names)]
 
 
-def _refuse_named(instance: RingInstance, names: Sequence[str]) -> None:
+def bound_names(instance: RingInstance) -> set[str]:
+    """The operations that pins, keep-together groups and forbidden chips name."""
     bound = {pin.operation for pin in instance.pins} | {item.operation for item in instance.forbidden}
-    bound |= {name for group in instance.together for name in group}
-    for name in names:
-        if name in bound:
-            raise InputError(
-                f"{name!r} is pinned, grouped or forbidden somewhere", "names", "Free it first: its copies part."
-            )
+    return bound | {name for group in instance.together for name in group}
+
+
+def fresh(name: str, operations: Sequence[Operation]) -> str:
+    """``name``, with strokes if an operation is called that already."""
+    taken = {operation.name for operation in operations}
+    while name in taken:
+        name += "'"
+    return name
