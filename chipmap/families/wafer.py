@@ -24,7 +24,7 @@ FAMILY = Family(
     },
     terms={"T1": "slowest kernel", "T2": "wire length", "T3": "adapters"},
     methods=(
-        Method("wafer/auto", "chipmap.methods.wafer:auto", "the best chain"),
+        Method("wafer/auto", "chipmap.methods.wafer_chain:auto", "the best chain"),
         Method("wafer/greedy", "chipmap.methods.wafer:greedy", "the greedy row packer"),
         Method("wafer/bounds", "chipmap.methods.wafer:bounds", "every lower bound that applies, no solution"),
     ),
