@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from chipmap import settings as changes
-from chipmap.family import FAMILY_NAMES, Family, FileFormat, Generator, get_family, resolve
+from chipmap.family import FAMILY_NAMES, Family, FileFormat, Generator, family_of, get_family, resolve
 from chipmap.records import InputError, Record, read_bytes
 
 _FORMATS = "An instance is a JSON file with a `schema`; `chipmap convert` makes one from a published graph format."
@@ -62,7 +62,7 @@ def decode(
     schema = _schema(data, where, graph=family is not None)
     if schema is None:
         if family is None:
-            raise InputError("has no `schema`, so it is no instance", where, _FORMATS)
+            raise InputError("has no `schema`, so it is no instance", where, f"{_FORMATS} A graph needs --family.")
         return _changed(convert(data, where, get_family(family), dims), where, settings)
     if list(dims):
         raise InputError("an instance has no dimensions to give values to", where, "Leave out --dim.")
@@ -163,6 +163,24 @@ def _native_solution(
         raise InputError(f"a {form.ending} is read together with its instance", where, "Give the instance as well.")
     solution: Record = resolve(form.read)(data, where, instance)
     return solution
+
+
+def encode(instance: Record, name: str, solution: Record | None = None) -> bytes:
+    """The instance, or the solution of it, in the format that the ending of the file ``name`` asks for (else JSON).
+
+    Raises :class:`InputError` where the format is another family's, or holds the other of the two.
+    """
+    holds = "instance" if solution is None else "solution"
+    for family in map(get_family, FAMILY_NAMES):
+        for form in family.formats:
+            if not name.lower().endswith(form.ending):
+                continue
+            if family is not family_of(instance) or form.holds != holds:
+                what = f"a {form.ending} holds a {form.holds} of family {family.name!r}"
+                raise InputError(what, name, "Let the name end in .json.")
+            data: bytes = resolve(form.write)(*((instance,) if solution is None else (instance, solution)))
+            return data
+    return (instance if solution is None else solution).to_json(indent=1)
 
 
 def checked(instance: Record, where: str) -> Record:

@@ -26,12 +26,22 @@ FAMILY = Family(
     methods=(
         Method("wafer/auto", "chipmap.methods.wafer_chain:auto", "the best chain"),
         Method("wafer/greedy", "chipmap.methods.wafer:greedy", "the greedy row packer"),
+        Method(
+            "wafer/exact", "chipmap.methods.wafer:exact", "branch and bound over all placements, for tiny instances"
+        ),
         Method("wafer/bounds", "chipmap.methods.wafer:bounds", "every lower bound that applies, no solution"),
     ),
     default_method="wafer/auto",
     warm_starts={"greedy": "chipmap.methods.wafer:greedy"},
     formulations=(),
-    generators=(Generator("wafer-resnet", "chipmap.instances.wafer.generators:resnet", "ResNet kernels by stages"),),
+    generators=(
+        Generator("wafer-resnet", "chipmap.instances.wafer.generators:resnet", "ResNet, as blocks or convolutions"),
+        Generator("wafer-unet", "chipmap.instances.wafer.generators:unet", "U-Net, convolutions with skip connections"),
+        Generator("wafer-fc", "chipmap.instances.wafer.generators:fully_connected", "fully connected layers"),
+        Generator("wafer-bert", "chipmap.instances.wafer.generators:bert", "BERT-large's matrix products"),
+        Generator("wafer-gpt2", "chipmap.instances.wafer.generators:gpt2", "GPT-2's matrix products"),
+        Generator("wafer-explicit", "chipmap.instances.wafer.generators:explicit", "a kernel graph given in words"),
+    ),
     shipped="chipmap.instances.wafer.shipped:SHIPPED",
     from_graph="chipmap.instances.wafer.from_graph:from_graph",
     plot="chipmap.report.plots_wafer:plot",

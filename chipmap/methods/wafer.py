@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from chipmap.heuristics.wafer.alone import Alone, alone, score_of_time
+from chipmap.heuristics.wafer.alone import Alone, alone, apart, score_of_time
 from chipmap.instances.wafer.costs import WaferProblem, evaluate, wafer_problem
 from chipmap.instances.wafer.instance import Placement, WaferInstance, WaferSolution
+from chipmap.records import InputError
 from chipmap.result import Termination
 from chipmap.run import Run
 
@@ -37,25 +38,71 @@ def greedy(instance: WaferInstance, run: Run) -> Termination:
     """The greedy row packer (:mod:`chipmap.heuristics.wafer.greedy`): a floorplan wherever rows leave room enough."""
 
     def work() -> None:
-        from chipmap.heuristics.wafer.greedy import greedy as pack
-
         problem = wafer_problem(instance)
-        for placements in pack(problem, sized(problem, run)):
-            report(problem, run, placements, "greedy rows")
-            run.checkpoint()
+        packed(problem, sized(problem, run), run)
 
     return run.attempt(work)
 
 
+def packed(problem: WaferProblem, found: Sequence[Alone], run: Run) -> None:
+    """Report every row packing that improves on the incumbent."""
+    from chipmap.heuristics.wafer.greedy import greedy as pack
+
+    for placements in pack(problem, found):
+        report(problem, run, placements, "greedy rows")
+        run.checkpoint()
+
+
+def exact(instance: WaferInstance, run: Run) -> Termination:
+    """Branch and bound over all placements: the optimum of a tiny instance, with its proof."""
+
+    def work() -> None:
+        problem = wafer_problem(instance)
+        sized(problem, run)
+        run.checkpoint()
+        if not exhausted(problem, run):
+            remedy = "Methods for every instance: wafer/auto, wafer/greedy."
+            raise InputError("has too many placements to try them all", instance.name, remedy)
+
+    return run.attempt(work)
+
+
+def exhausted(problem: WaferProblem, run: Run) -> bool:
+    """Solve a tiny instance by branch and bound; False for one that is not tiny."""
+    from chipmap.heuristics.wafer.exhaustive import TooLargeError, solve
+
+    try:
+        score, placements = solve(problem, run.upper, run.checkpoint)
+    except TooLargeError:
+        return False
+    if placements is not None and score is not None:
+        report(problem, run, placements, "branch and bound")
+        run.bound(score, "branch and bound")
+    elif run.upper is not None:
+        run.bound(run.upper, "branch and bound")
+    else:
+        run.infeasible(apart(problem))
+    return True
+
+
 def bounds(instance: WaferInstance, run: Run) -> Termination:
     """Every lower bound that applies, each under its own name; no floorplan is looked for."""
-    return run.attempt(lambda: _ignore(sized(wafer_problem(instance), run)))
+
+    def work() -> None:
+        sized(wafer_problem(instance), run)
+
+    return run.attempt(work)
 
 
 def auto(instance: WaferInstance, run: Run) -> Termination:
-    """The best chain."""
-    return greedy(instance, run)
+    """The best chain: greedy rows; branch and bound over all placements where these are few."""
 
+    def work() -> None:
+        problem = wafer_problem(instance)
+        found = sized(problem, run)
+        run.checkpoint()
+        packed(problem, found, run)
+        run.checkpoint()
+        exhausted(problem, run)
 
-def _ignore(_: object) -> None:
-    """For lambdas that return nothing."""
+    return run.attempt(work)

@@ -124,6 +124,21 @@ def _crowded(problem: WaferProblem, total: int) -> Infeasibility:
     )
 
 
+def apart(problem: WaferProblem) -> Infeasibility:
+    """The reason where every kernel fits alone, yet no floorplan of all of them without overlap was left."""
+    room = problem.width * problem.height
+    return Infeasibility(
+        label="C2",
+        resource="fabric",
+        demand=float(room + 1),
+        limit=float(room),
+        unit="tiles",
+        message=f"the {problem.n} kernels fit on the fabric of {problem.width} x {problem.height} one by one, "
+        "but not together without overlap",
+        remedies=("Enlarge the fabric (fabric.width, fabric.height) or the memory (fabric.memory_words).",),
+    )
+
+
 def score_of_time(problem: WaferProblem, found: list[Alone]) -> int:
     """A lower bound on the score in ticks: the slowest kernel's least time, were it alone."""
     return problem.score(max(one.time for one in found), 0, 0)

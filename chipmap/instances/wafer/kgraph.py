@@ -32,10 +32,10 @@ from chipmap.records import InputError
 _HEADER: dict[str, tuple[str, int, int]] = {
     "width": ("fabric.width", 1, MAX_SIDE),
     "height": ("fabric.height", 1, MAX_SIDE),
-    "memlimit": ("fabric.memory_words", 1, 10**9),
     "wdeltat": ("weights.time", 0, MAX_ARGUMENT),
     "wlength": ("weights.wire", 0, MAX_ARGUMENT),
     "wadapter": ("weights.adapter", 0, MAX_ARGUMENT),
+    "memlimit": ("fabric.memory_words", 1, 10**9),
 }
 _ENTRY = re.compile(r"(\w+)[ \t]*=[ \t]*(\S*)", re.ASCII)
 _NODE = re.compile(r"\s*(\w+)\s*\[\s*(\d+)\s*\]", re.ASCII)
