@@ -12,18 +12,26 @@ from collections.abc import Sequence
 from chipmap.instances.wafer.costs import WaferProblem, wafer_problem
 from chipmap.instances.wafer.instance import Placement, WaferInstance, WaferSolution
 from chipmap.methods.crew import Member, Task, work_together
-from chipmap.methods.wafer import sized
+from chipmap.methods.wafer import exhausted, packed, sized
 from chipmap.result import Termination
 from chipmap.run import Run
 
 
 def auto(instance: WaferInstance, run: Run) -> Termination:
-    """Every kernel alone (or why it can't be placed), then rows, search, neighbourhoods and bounds until the time is
-    used, the gap is closed, or every task has ended."""
+    """The best chain, until the time is used, the gap is closed, or every task has ended.
+
+    Every kernel alone (or why it can't be placed) and greedy rows first; tiny instances by branch and bound; then rows,
+    search, neighbourhoods and bounds.
+    """
 
     def work() -> None:
         problem = wafer_problem(instance)
-        sized(problem, run)
+        found = sized(problem, run)
+        run.checkpoint()
+        packed(problem, found, run)
+        run.checkpoint()
+        if exhausted(problem, run):
+            return
         crew = Crew(problem)
         threads = run.options.threads or os.cpu_count() or 1
         if run.options.deterministic or threads == 1:
@@ -42,22 +50,11 @@ class Crew:
 
     def one_lane(self) -> list[Task]:
         """All tasks for one thread."""
-        return [self.greedy, self.rows]
+        return [self.rows]
 
     def two_lanes(self) -> list[list[Task]]:
         """Finds in one lane; bounds, then more finds, in the other."""
-        return [[self.greedy, self.rows], []]
-
-    def greedy(self, member: Member) -> None:
-        """The greedy row packer: a floorplan within a second, wherever rows leave room enough."""
-        from chipmap.heuristics.wafer.alone import alone
-        from chipmap.heuristics.wafer.greedy import greedy as pack
-
-        found, _ = alone(self.problem, lambda: None)
-        for placements in pack(self.problem, found):
-            self.hand_over(member, placements, "greedy rows")
-            if not member.keep_going():
-                return
+        return [[self.rows], []]
 
     def rows(self, member: Member) -> None:
         """The best single row."""
