@@ -48,8 +48,9 @@ def packed(problem: WaferProblem, found: Sequence[Alone], run: Run) -> None:
     """Report every row packing that improves on the incumbent."""
     from chipmap.heuristics.wafer.greedy import greedy as pack
 
-    for placements in pack(problem, found):
-        report(problem, run, placements, "greedy rows")
+    for placements in pack(problem, found, run.upper):
+        if placements is not None:
+            report(problem, run, placements, "greedy rows")
         run.checkpoint()
 
 

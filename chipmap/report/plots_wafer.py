@@ -172,7 +172,12 @@ def _names(axes: Axes, problem: WaferProblem, drawn: Sequence[Box]) -> None:
         for points in (9, 7, 5):
             if along >= 0.65 * points * len(box.name) * tiles_per_point and across >= 1.2 * points * tiles_per_point:
                 turn = 90 if box.height > box.width else 0
-                place: dict[str, Any] = {"ha": "center", "va": "bottom" if not turn else "center", "rotation": turn, "fontsize": points}
+                place: dict[str, Any] = {
+                    "ha": "center",
+                    "va": "bottom" if not turn else "center",
+                    "rotation": turn,
+                    "fontsize": points,
+                }
                 axes.text(*box.centre, box.name, **place)
                 break
 
