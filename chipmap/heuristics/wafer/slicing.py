@@ -1,0 +1,172 @@
+"""The slicing program: for kernels in a linear order, the shortest time over all slicing floorplans of that order.
+
+A slicing floorplan halves rectangles again and again; it keeps an order if every rectangle holds a run of it. With
+W(i, j, h) the least width of a rectangle of height h that holds kernels i .. j-1,
+
+    W(i, j, h) = min over i < m < j of   W(i, m, h) + W(m, j, h)              (side by side)
+                                    and  W'(i, j, h), the inverse of min_m H(i, m, w) + H(m, j, w)   (stacked),
+
+H being W with the axes exchanged. The layout is exact for the order, the time is found by bisection.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from chipmap.heuristics.wafer.slicing_kernel import SideArray, lay_out, order_curves, tree_curves
+from chipmap.heuristics.wafer.slicing_sizing import Sizing, least_time
+from chipmap.instances.wafer.costs import WaferProblem
+from chipmap.instances.wafer.instance import WaferSolution
+from chipmap.instances.wafer.shapes import place
+
+IntArray = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Tree:
+    """A slicing tree over n kernels: nodes 0 .. n-1 are the kernels, n .. 2n-2 the cuts, ``root`` the whole.
+
+    ``left`` and ``right`` [2n - 1] are -1 for kernels; ``cut`` [2n - 1] is 0 where the left part lies left of the
+    right one, 1 where it lies below it.
+    """
+
+    left: IntArray
+    right: IntArray
+    cut: IntArray
+    root: int
+
+    @classmethod
+    def empty(cls, n: int) -> Tree:
+        """No cuts yet."""
+        size = 2 * n - 1
+        return cls(np.full(size, -1), np.full(size, -1), np.zeros(size, np.int64), 0 if n == 1 else n)
+
+
+def depth_first_order(problem: WaferProblem) -> IntArray:
+    """[n] the kernels in the depth-first topological order: a kernel follows as soon as all its producers have."""
+    waiting = np.bincount(problem.edges[:, 1], minlength=problem.n)
+    readers: list[list[int]] = [[] for _ in range(problem.n)]
+    for u, v in problem.edges.tolist():
+        readers[u].append(v)
+    ready = [v for v in range(problem.n - 1, -1, -1) if waiting[v] == 0]
+    order: list[int] = []
+    while ready:
+        u = ready.pop()
+        order.append(u)
+        for v in reversed(readers[u]):
+            waiting[v] -= 1
+            if waiting[v] == 0:
+                ready.append(v)
+    # kernels on a cycle have no place in such an order: last, as numbered
+    return np.array(order + sorted(set(range(problem.n)) - set(order)), dtype=np.int64)
+
+
+class OrderProgram:
+    """The slicing program of one order [n] of all kernels."""
+
+    def __init__(self, sizing: Sizing, order: Sequence[int] | IntArray) -> None:
+        self.sizing, self.problem = sizing, sizing.problem
+        self.order = np.asarray(order, dtype=np.int64)
+        n, side = len(self.order), sizing.limit + 1
+        self._widths = np.empty((n, n + 1, side), np.int32)
+        self._heights = np.empty((n, n + 1, side), np.int32)
+
+    def feasible(self, tau: int) -> bool:
+        """Whether some slicing floorplan of the order meets ``tau`` quarters on the fabric."""
+        leaves = self.sizing.curves(tau)[self.problem.types[self.order]]
+        order_curves(leaves, self._widths, self._heights, len(self.order))
+        return bool(self._widths[0, -1, self.problem.height] <= self.problem.width)
+
+    def least(self, low: int = 1, high: int | None = None) -> int:
+        """The least time in quarters, 0 where the kernels don't fit at any time; the curves are left at it."""
+        if high is None:
+            high = self.sizing.longest
+        low = max(low, 1)
+        # galloping: far cheaper than bisection, as the answer is mostly near the area bound
+        step = max(1, low // 64)
+        while low + step < high and not self.feasible(low + step):
+            low, step = low + step, 2 * step
+        best = least_time(self.feasible, low, min(high, low + step))
+        if best:
+            self.feasible(best)
+        return best
+
+    def tree(self, random: np.random.Generator | None = None) -> Tree:
+        """A slicing tree that meets the last feasible time; ``random`` breaks ties between cuts, else the evenest."""
+        n = len(self.order)
+        tree = Tree.empty(n)
+        fresh = n
+        stack = [(0, n, self.problem.width, self.problem.height, -1, 0)]
+        while stack:
+            i, j, width, height, parent, side = stack.pop()
+            if j - i == 1:
+                node = int(self.order[i])
+            else:
+                node, fresh = fresh, fresh + 1
+                m, cut = self._cut(i, j, width, height, random)
+                tree.cut[node] = cut
+                if cut == 0:
+                    first = int(self._widths[i, m - i, height])
+                    stack += [(m, j, width - first, height, node, 1), (i, m, first, height, node, 0)]
+                else:
+                    first = int(self._heights[i, m - i, width])
+                    stack += [(m, j, width, height - first, node, 1), (i, m, width, first, node, 0)]
+            if parent >= 0:
+                (tree.right if side else tree.left)[parent] = node
+        return tree
+
+    def _cut(self, i: int, j: int, width: int, height: int, random: np.random.Generator | None) -> tuple[int, int]:
+        """(m, cut) of a cut of kernels i .. j-1 that fits."""
+        found = []
+        for m in range(i + 1, j):
+            if self._widths[i, m - i, height] + self._widths[m, j - m, height] <= width:
+                found.append((abs(2 * m - i - j), m, 0))
+            if self._heights[i, m - i, width] + self._heights[m, j - m, width] <= height:
+                found.append((abs(2 * m - i - j), m, 1))
+        if random is not None:
+            return found[int(random.integers(len(found)))][1:]
+        return min(found)[1:]
+
+
+def boxes(problem: WaferProblem, tree: Tree, curves: SideArray) -> IntArray:
+    """[n, 4] left, bottom, width and height of the kernels' own boxes in ``tree``, from their curves [n, L + 1].
+
+    Each rectangle takes its least width for its height. Raises ValueError where the tree doesn't fit on the fabric.
+    """
+    size = len(tree.left)
+    widths = np.empty((size, curves.shape[1]), np.int32)
+    heights = np.empty_like(widths)
+    tree_curves(tree.left, tree.right, tree.cut, tree.root, curves, widths, heights)
+    if widths[tree.root, problem.height] > problem.width:
+        raise ValueError("the tree doesn't fit on the fabric at this time")
+    found = np.empty((size, 4), np.int64)
+    lay_out(tree.left, tree.right, tree.cut, tree.root, widths, heights, problem.height, found)
+    return found[: problem.n]
+
+
+def layout(sizing: Sizing, tau: int, found: IntArray) -> WaferSolution:
+    """The solution with kernels in the boxes ``found`` [n, 4] at ``tau`` quarters."""
+    problem = sizing.problem
+    placements = []
+    for i, (x, y, width, height) in enumerate(found.tolist()):
+        shape = sizing.shape(int(problem.types[i]), tau, width, height)
+        placements.append(place(problem, i, shape, tau, x, y))
+    return WaferSolution(instance=problem.instance.name, placements=tuple(placements))
+
+
+def slicing_layout(problem: WaferProblem, order: Sequence[int] | IntArray | None = None) -> WaferSolution | None:
+    """The floorplan of shortest time over all slicing floorplans of ``order`` (default: depth-first), if any fits."""
+    sizing = Sizing(problem)
+    low = sizing.area_time()
+    if low == 0:
+        return None
+    program = OrderProgram(sizing, depth_first_order(problem) if order is None else order)
+    tau = program.least(low)
+    if tau == 0:
+        return None
+    curves = sizing.curves(tau)[problem.types]
+    return layout(sizing, tau, boxes(problem, program.tree(), curves))
