@@ -1,0 +1,1 @@
+"""Combinatorial programs, searches and bounds of family ``wafer``."""
