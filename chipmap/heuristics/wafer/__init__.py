@@ -1,0 +1,1 @@
+"""Heuristics, exact combinatorial programs and bounds of family ``wafer``."""
