@@ -14,7 +14,7 @@ NEVER = np.int64(1) << np.int64(60)
 INFINITE = np.inf
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def next_time(conv: Any, steps: Any, least: int) -> Any:
     """The smallest time (quarters) >= ``least`` that some h, w, c, k give ``conv``; NEVER if none.
 
@@ -43,7 +43,7 @@ def next_time(conv: Any, steps: Any, least: int) -> Any:
     return best
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def boxes(convs: Any, triples: Any, tau: int, memory: int, limit: int) -> Any:
     """[m] the least width (unrotated) of a kernel with each (h, w, c) within ``tau``; 0 where over ``limit``."""
     widths = np.zeros(len(triples), np.int64)
@@ -59,7 +59,7 @@ def boxes(convs: Any, triples: Any, tau: int, memory: int, limit: int) -> Any:
     return widths
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _project(values: Any, x: Any, y: Any, groups: Any, coefficients: Any, table: Any, where: Any) -> None:
     """table[e, g] = min over the states s of group g of values[s] + coefficients[e] · (x, y)[s]; where = argmin.
 
@@ -77,7 +77,7 @@ def _project(values: Any, x: Any, y: Any, groups: Any, coefficients: Any, table:
                     where[e, g] = s
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _combine(state: Any, root: Any, chosen: Any, masks: Any, table: Any, best: float, pick: Any) -> float:
     """The cheapest configuration and mask for one state of the root; ``pick`` receives (configuration, mask)."""
     x, y, groups = state
@@ -100,7 +100,7 @@ def _combine(state: Any, root: Any, chosen: Any, masks: Any, table: Any, best: f
     return best
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def message(members: Any, root: Any, shape: Any, masks: Any, groups: int) -> Any:
     """What a cluster adds to each state of its root, and the members' states that give it.
 

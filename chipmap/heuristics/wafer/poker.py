@@ -174,9 +174,7 @@ class Placer:
 
     def placements(self, sized: Sized) -> list[Placement]:
         """The placements of :meth:`layout`, with the fewest columns within the target time."""
-        return [
-            place(self.problem, i, shape, sized.tau, x, y) for i, (shape, x, y) in enumerate(self.layout(sized))
-        ]
+        return [place(self.problem, i, shape, sized.tau, x, y) for i, (shape, x, y) in enumerate(self.layout(sized))]
 
 
 def least_time(placer: Placer, checkpoint: Callable[[], None]) -> int | None:

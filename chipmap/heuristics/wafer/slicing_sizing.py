@@ -22,7 +22,7 @@ IntArray = NDArray[np.int64]
 MOST = 4
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _demand(convs: IntArray, h: int, w: int, c: int, memory: int, out: IntArray) -> None:
     """Into ``out`` [8]: 4·A of each convolution, then the k that its memory asks for."""
     out[:] = 0
@@ -33,7 +33,7 @@ def _demand(convs: IntArray, h: int, w: int, c: int, memory: int, out: IntArray)
         out[MOST + i] = memory_k(conv, h, w, c, memory)
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _superfluous(demand: IntArray, kept: IntArray, first: int, count: int) -> bool:
     for o in range(count - 1, first - 1, -1):
         worse = True
@@ -46,7 +46,7 @@ def _superfluous(demand: IntArray, kept: IntArray, first: int, count: int) -> bo
     return False
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _options(convs: IntArray, memory: int, limit: int, reach: int) -> tuple[IntArray, IntArray]:
     """(height, h, w, c) [options, 4] and demands [options, 8] of what isn't superfluous, by height.
 
