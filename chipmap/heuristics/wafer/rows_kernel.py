@@ -18,6 +18,13 @@ from chipmap.instances.wafer.costs import IntArray, least_k
 INF = 1 << 60
 
 
+class Wire(NamedTuple):
+    """What a wire costs where arguments differ (each) and where parities do, in ticks."""
+
+    adapter: int
+    half: int
+
+
 class Grid(NamedTuple):
     """All (h, w, c) with h · w · (c + 1) <= limit, grouped by (h, w) and within a group by c = 1, 2, ….
 
@@ -44,12 +51,12 @@ def grid(limit: int) -> Grid:
 
 
 @njit(cache=True)
-def columns(convs: IntArray, g: Grid, tau: int, memory: int) -> IntArray:
+def columns(convs: IntArray, h: IntArray, w: IntArray, c: IntArray, tau: int, memory: int) -> IntArray:
     """The least k [convolutions, grid] of each convolution of a kernel within ``tau`` quarters; 0 where none does."""
-    table = np.zeros((len(convs), len(g.h)), np.int64)
+    table = np.zeros((len(convs), len(h)), np.int64)
     for i in range(len(convs)):
-        for j in range(len(g.h)):
-            table[i, j] = least_k(convs[i], g.h[j], g.w[j], g.c[j], tau, memory)
+        for j in range(len(h)):
+            table[i, j] = least_k(convs[i], h[j], w[j], c[j], tau, memory)
     return table
 
 
@@ -88,13 +95,13 @@ def _spread(message: IntArray, g: Grid, adapter: int) -> IntArray:
 
 
 @njit(cache=True)
-def edge_step(message: IntArray, g: Grid, adapter: int, half: int) -> IntArray:
-    """The message after an edge: ``adapter`` ticks per argument that differs, ``half`` where the parity does."""
+def edge_step(message: IntArray, g: Grid, wire: Wire) -> IntArray:
+    """The message behind a wire."""
     out = np.empty_like(message)
-    even, odd = _spread(message[0], g, adapter), _spread(message[1], g, adapter)
+    even, odd = _spread(message[0], g, wire.adapter), _spread(message[1], g, wire.adapter)
     for j in range(len(even)):
-        out[0, j] = min(even[j], odd[j] + half)
-        out[1, j] = min(odd[j], even[j] + half)
+        out[0, j] = min(even[j], odd[j] + wire.half)
+        out[1, j] = min(odd[j], even[j] + wire.half)
     return out
 
 
@@ -234,13 +241,13 @@ def trace_node(
 
 
 @njit(cache=True)
-def trace_edge(message: IntArray, g: Grid, adapter: int, half: int, parity: int, j: int, value: int) -> tuple[int, int]:
+def trace_edge(message: IntArray, g: Grid, wire: Wire, parity: int, j: int, value: int) -> tuple[int, int]:
     """The entry (parity, index) of the message before an edge that gave ``value`` behind it; (-1, -1) where none."""
     h, w, c = g.h[j], g.w[j], g.c[j]
     for p in (parity, 1 - parity):
-        extra = half if p != parity else 0
+        extra = wire.half if p != parity else 0
         for i in range(message.shape[1]):
             differ = (g.h[i] != h) + (g.w[i] != w) + (g.c[i] != c)
-            if message[p, i] < INF and message[p, i] + extra + adapter * differ == value:
+            if message[p, i] < INF and message[p, i] + extra + wire.adapter * differ == value:
                 return p, i
     return -1, -1
