@@ -10,8 +10,8 @@ count in λ only; their adapters and parities are left out, and the value is a l
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -20,6 +20,7 @@ from chipmap.heuristics.wafer.rows_kernel import (
     INF,
     Grid,
     Strip,
+    Wire,
     columns,
     edge_step,
     grid,
@@ -62,36 +63,45 @@ def sizes(problem: WaferProblem, tau: int) -> Sizes:
     """The sizing tables of every kernel type at ``tau`` quarters."""
     limit = max(problem.width, problem.height)
     g = _GRIDS[limit] if limit in _GRIDS else _GRIDS.setdefault(limit, grid(limit))
-    return Sizes(tau, g, tuple(columns(convs, g, tau, problem.memory) for convs in problem.type_arrays))
+    return Sizes(tau, g, tuple(columns(convs, g.h, g.w, g.c, tau, problem.memory) for convs in problem.type_arrays))
 
 
 @dataclass(frozen=True)
 class Row:
-    """Kernels side by side: their order, ``lambdas`` [n] in half wires, wires to the next kernel ``joined`` [n - 1].
+    """Kernels side by side: their order and what their extents and wires cost, by position in the order.
 
-    ``strips`` (height, width) bounds each kernel's extents across and along the row.
+    A kernel's tile along the row costs ``prices`` [n] ticks; ``strips`` [n] are the most tiles (across, along) of each;
+    ``wires`` gives for positions i < j that are joined what differing arguments and parities cost, and ``fixed`` what
+    the layout costs besides, in ticks.
     """
 
     order: tuple[int, ...]
-    lambdas: tuple[int, ...]
-    joined: tuple[int, ...]
+    prices: tuple[int, ...]
     strips: tuple[tuple[int, int], ...]
+    wires: dict[tuple[int, int], Wire]
+    fixed: int = 0
+
+    def dearer(self, more: int) -> Row:
+        """The same row with every tile along it ``more`` ticks dearer."""
+        return replace(self, prices=tuple(price + more for price in self.prices))
 
 
 def row(problem: WaferProblem, order: Sequence[int]) -> Row:
     """The single row of all kernels in ``order``, across the whole fabric."""
+    weights = problem.instance.weights
     place = {kernel: i for i, kernel in enumerate(order)}
-    lambdas, joined = [0] * len(order), [0] * (len(order) - 1)
+    half, adapter = 2 * weights.wire, TICKS * weights.adapter
+    prices = [0] * len(order)
+    wires: dict[tuple[int, int], Wire] = {}
     for u, v in problem.edges.tolist():
         a, b = sorted((place[u], place[v]))
-        lambdas[a] += 1
-        lambdas[b] += 1
+        prices[a] += half
+        prices[b] += half
         for i in range(a + 1, b):
-            lambdas[i] += 2
-        if b == a + 1:
-            joined[a] += 1
-    strips = ((problem.height, problem.width),) * len(order)
-    return Row(tuple(order), tuple(lambdas), tuple(joined), strips)
+            prices[i] += 2 * half
+        old = wires.get((a, b), Wire(0, 0))
+        wires[a, b] = Wire(old.adapter + adapter, old.half + half)
+    return Row(tuple(order), tuple(prices), ((problem.height, problem.width),) * len(order), wires)
 
 
 class Chain(NamedTuple):
@@ -100,30 +110,32 @@ class Chain(NamedTuple):
     value: int
     choices: tuple[Choice, ...]
 
+    @property
+    def along(self) -> int:
+        """Tiles along the row."""
+        return sum(choice.along for choice in self.choices)
 
-def solve_chain(problem: WaferProblem, row: Row, sizes: Sizes, multiplier: int = 0) -> Chain | None:
-    """The cheapest choices for ``row``, each tile along it costing ``multiplier`` more; None where a kernel has none.
+
+def solve_chain(problem: WaferProblem, row: Row, sizes: Sizes) -> Chain | None:
+    """The cheapest choices for ``row``; None where a kernel has none.
 
     Exact over execution arguments (c of a block's first and last convolution may differ), rotation and parity.
     """
-    weights = problem.instance.weights
-    half, adapter = 2 * weights.wire, TICKS * weights.adapter
     strips = []
     for i, (height, width) in enumerate(row.strips):
-        wires = row.joined[i] if i < len(row.joined) else 0
-        slack = wires * (3 * adapter + half)
-        strips.append(Strip(height, width, half * row.lambdas[i] + multiplier, slack))
+        wire = row.wires.get((i, i + 1), Wire(0, 0))
+        strips.append(Strip(height, width, row.prices[i], 3 * wire.adapter + wire.half))
     arrived: list[IntArray] = []
     left: list[IntArray] = []
     message = np.zeros((2, len(sizes.grid.h)), np.int64)
     for i, kernel in enumerate(row.order):
         if i:
-            message = edge_step(left[-1], sizes.grid, row.joined[i - 1] * adapter, row.joined[i - 1] * half)
+            message = edge_step(left[-1], sizes.grid, row.wires.get((i - 1, i), Wire(0, 0)))
         arrived.append(message)
         left.append(node_step(message, sizes.ks[int(problem.types[kernel])], sizes.grid, strips[i]))
         if left[-1].min() >= INF:
             return None
-    return Chain(int(left[-1].min()), _trace(problem, row, sizes, strips, arrived, left))
+    return Chain(int(left[-1].min()) + row.fixed, _trace(problem, row, sizes, strips, arrived, left))
 
 
 def _trace(
@@ -134,7 +146,7 @@ def _trace(
     arrived: Sequence[IntArray],
     left: Sequence[IntArray],
 ) -> tuple[Choice, ...]:
-    weights, g = problem.instance.weights, sizes.grid
+    g = sizes.grid
     parity, j = (int(x) for x in np.unravel_index(int(left[-1].argmin()), left[-1].shape))
     choices: list[Choice] = []
     for i in range(len(row.order) - 1, -1, -1):
@@ -142,13 +154,12 @@ def _trace(
         q = int(np.searchsorted(g.start, j, side="right")) - 1
         first, highest, rotated = trace_node(arrived[i], ks, g, strips[i], q, parity, j, int(left[i][parity, j]))
         assert highest > 0, "a message has no choice behind it"
-        start = int(g.start[q])
-        choices.append(_choice(ks, g, q, (first, highest, int(g.c[j])), bool(rotated), parity))
+        cs = (first, highest, int(g.c[j]))
+        choices.append(_choice(ks, g, q, cs, bool(rotated), parity))
         if i:
-            wires = row.joined[i - 1]
-            value = int(arrived[i][parity, start + first - 1])
-            adapter, half = TICKS * weights.adapter * wires, 2 * weights.wire * wires
-            parity, j = trace_edge(left[i - 1], g, adapter, half, parity, start + first - 1, value)
+            j = int(g.start[q]) + first - 1
+            wire = row.wires.get((i - 1, i), Wire(0, 0))
+            parity, j = trace_edge(left[i - 1], g, wire, parity, j, int(arrived[i][parity, j]))
             assert j >= 0, "a message has no entry behind it"
     return tuple(reversed(choices))
 
@@ -168,30 +179,31 @@ def _choice(ks: IntArray, g: Grid, q: int, cs: tuple[int, int, int], rotated: bo
     return Choice(h, w, tuple(c), tuple(k), rotated, along, across)
 
 
-def fit(problem: WaferProblem, row: Row, sizes: Sizes, rounds: int = 16) -> tuple[int, Chain | None]:
-    """The row program with all kernels within the fabric's width: (lower bound in ticks, best chain found).
+Solver = Callable[[Row], Chain | None]
+
+
+def fit(row: Row, solve: Solver, width: int, rounds: int = 16) -> tuple[int, Chain | None]:
+    """The row program with all kernels within ``width`` tiles: (lower bound in ticks, best chain found).
 
     Where the cheapest choices are too wide, a multiplier on the width is searched by bisection: the bound is the
     Lagrangian's, and the chain the cheapest that fits. (INF, None) where no choice fits.
     """
-    chain = solve_chain(problem, row, sizes)
+    chain = solve(row)
     if chain is None:
         return INF, None
-    if _width(chain) <= problem.width:
+    if chain.along <= width:
         return chain.value, chain
-    bound, best = chain.value, None
-    low, high = 0, 0
-    multiplier = max(1, 2 * problem.instance.weights.wire // 4)
+    bound, best, low, high = chain.value, None, 0, 0
+    multiplier = max(1, min(row.prices))
     while rounds > 0 and (high == 0 or high - low > 1):
         rounds -= 1
-        chain = solve_chain(problem, row, sizes, multiplier)
+        chain = solve(row.dearer(multiplier))
         assert chain is not None
-        bound = max(bound, chain.value - multiplier * problem.width)
-        width = _width(chain)
-        if width <= problem.width:
-            value = chain.value - multiplier * width
-            if best is None or value < best.value:
-                best = chain._replace(value=value)
+        bound = max(bound, chain.value - multiplier * width)
+        if chain.along <= width:
+            chain = chain._replace(value=chain.value - multiplier * chain.along)
+            if best is None or chain.value < best.value:
+                best = chain
             high = multiplier
         else:
             low = multiplier
@@ -199,10 +211,6 @@ def fit(problem: WaferProblem, row: Row, sizes: Sizes, rounds: int = 16) -> tupl
                 return INF, None
         multiplier = (low + high) // 2 if high else 8 * multiplier
     return bound, best
-
-
-def _width(chain: Chain) -> int:
-    return sum(choice.along for choice in chain.choices)
 
 
 def lay(problem: WaferProblem, row: Row, choices: Sequence[Choice]) -> tuple[Placement, ...]:
