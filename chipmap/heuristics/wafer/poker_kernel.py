@@ -172,7 +172,7 @@ def least_costs(course: Course, boxes: Boxes, rows: Rows, least: IntArray, heigh
 
 
 @njit(cache=True)
-def _key(course: Course, search: Search, i: int, floor: int, left: int) -> int:
+def _key(course: Course, search: Search, i: int, floor: int, left: int) -> Any:
     """A hash of what kernels i.. cost depends on: the floor, its direction, the kernels still connected."""
     key = np.uint64(i * 4099 + floor * 2 + left + 1) * np.uint64(0x9E3779B97F4A7C15)
     for u in range(i):
@@ -204,7 +204,7 @@ def _seen(table: IntArray, key: int, cost: int) -> bool:
 @njit(cache=True)
 def place_rows(
     course: Course, boxes: Boxes, rows: Rows, bound: IntArray, search: Search, width: int, below: int, nodes: int
-) -> tuple[int, int]:
+) -> tuple[Any, int]:
     """Depth-first search over rows for the layout of least cost below ``below``; (cost or INFINITE, nodes left).
 
     The best layout's rows are left in ``search.best`` (entries of ``rows`` from the lowest up, -1 after the last). It
@@ -242,3 +242,29 @@ def place_rows(
             search.start[depth], search.floor[depth], search.cost[depth] = j, top, cost
             search.entry[depth] = rows.first[j]
     return found, nodes
+
+
+@njit(cache=True)
+def follow_bound(course: Course, boxes: Boxes, rows: Rows, bound: IntArray, search: Search, width: int) -> Any:
+    """The layout that takes the row of least bound each time, left in ``search.best``; its cost, or INFINITE.
+
+    It never runs out of room, as the bound is finite exactly where the rest fits.
+    """
+    n = len(course.types)
+    span, box = np.zeros(3, np.int64), np.zeros(4, np.int64)
+    i, floor, depth, cost = 0, 0, 0, 0
+    while i < n:
+        least, chosen = INFINITE, -1
+        for r in range(rows.first[i], rows.first[i + 1]):
+            top = floor + rows.top[r]
+            if top < bound.shape[1] and rows.inner[r] + bound[rows.end[r], top] < least:
+                least, chosen = rows.inner[r] + bound[rows.end[r], top], r
+        if chosen < 0:
+            return INFINITE
+        span[0], span[1] = i, rows.end[chosen]
+        box[0], box[1], box[2], box[3] = floor, rows.top[chosen], width * (depth % 2), rows.cap[chosen]
+        cost += _lay(course, boxes, span, box, search.x, search.y, search.cap)
+        search.best[depth] = chosen
+        i, floor, depth = rows.end[chosen], floor + rows.top[chosen], depth + 1
+    search.best[depth] = -1
+    return cost

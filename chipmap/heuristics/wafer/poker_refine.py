@@ -184,9 +184,9 @@ class Refiner:
         """Kernel ``i`` with c of its first or last convolution taken from a neighbour, or with the most c."""
         p = self.now[i]
         first, last = p.c[0], p.c[-1]
-        choices = [0] + [self.now[v if u == i else u].c[0 if u == i else -1] for u, v in (
-            self.edges[e] for e in self.touching[i]
-        )]
+        choices = [0] + [
+            self.now[v if u == i else u].c[0 if u == i else -1] for u, v in (self.edges[e] for e in self.touching[i])
+        ]
         c = choices[int(which * len(choices))]
         if len(p.c) == 1:
             return self.fitted(i, p.h, p.w, (c, c))
