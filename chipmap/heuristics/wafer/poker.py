@@ -1,10 +1,12 @@
 """CU.POKer: kernels sized exactly for a target time and placed row by row, with searches over the target time.
 
 Source: B. Jiang, J. Chen, J. Liu, L. Liu, F. Wang, X. Zhang, E. F. Y. Young, "CU.POKer: Placing DNNs on Wafer-Scale AI
-Accelerator with Optimal Kernel Sizing", ICCAD 2020. Where the slides are silent this is what reproduces their wire
-lengths: both orientations of every kernel are candidates; rows run left to right and right to left in turn, each from
-its edge of the fabric; kernels are centred in their row; sizes are exact for the target, not by the rounded quotient
-(at the published times the wire is then equal to the published one on E, I, N and O and within 1 of it on F and M).
+Accelerator with Optimal Kernel Sizing", ICCAD 2020. Where the slides are silent, the reading is the one that gives
+their figures: both orientations of a kernel are candidates; sizes are exact for the target time (with the slides'
+rounded k the published times of A, E and I are out of reach); rows run to the right and to the left in turn, each from
+its edge of the fabric, kernels centred in them; the row search minimises weighted wire and adapters; refinement comes
+once, at the end. At the published times this has the published wire on E, I, N, O and T to the half tile, and the
+published adapters before refinement on C, D, E, F, G, J and P.
 """
 
 from __future__ import annotations
@@ -20,13 +22,14 @@ from chipmap.heuristics.wafer.poker_kernel import (
     Course,
     Rows,
     Search,
-    least_heights,
+    follow_bound,
     least_costs,
+    least_heights,
     list_rows,
     place_rows,
 )
 from chipmap.heuristics.wafer.poker_refine import refine
-from chipmap.instances.wafer.costs import TICKS, IntArray, Parts, WaferProblem, evaluate, least_ks
+from chipmap.instances.wafer.costs import TICKS, IntArray, Parts, WaferProblem, conv_time, evaluate, least_ks
 from chipmap.instances.wafer.instance import Placement
 from chipmap.instances.wafer.shapes import Shape, place, shapes
 
@@ -96,8 +99,9 @@ class Placer:
         weights = problem.instance.weights
         ticks = np.array([2 * weights.wire, TICKS * weights.adapter], dtype=np.int64)
         self.course = Course(problem.types[self.order], table, last, ticks)
-        lines = [np.zeros(n + 2, dtype=np.int64) for _ in range(8)]
-        self._search = Search(*lines, np.zeros((STATES, 2), dtype=np.int64))
+        entry, floor, cost, start, x, y, cap, best = np.zeros((8, n + 2), dtype=np.int64)
+        seen = np.zeros((STATES, 2), dtype=np.int64)
+        self._search = Search(entry, floor, cost, start, x, y, cap, best, seen)
 
     def size(self, tau: int, every: bool = False) -> Sized | None:
         """The shapes and rows within ``tau`` quarters; None where a kernel has no shape. ``every`` keeps redundant
@@ -133,26 +137,26 @@ class Placer:
         sized = self.size(tau)
         return sized is not None and int(sized.least[0]) <= self.problem.height
 
-    def cost(self, sized: Sized, below: int = int(INFINITE), nodes: int = NODES) -> int | None:
-        """The least cost of wire and adapters (ticks) below ``below`` that is found; its rows stay in the search.
+    def cost(self, sized: Sized, nodes: int = NODES) -> int | None:
+        """The least cost of wire and adapters (ticks) that is found; its rows stay in the search. None: they don't fit.
 
         The limit on the cost starts at the lower bound and grows, so that few rows are tried: no layout under a limit
-        that was searched through is lost.
+        that was searched through is lost. With ``nodes`` rows tried in vain, the rows of least bound are taken.
         """
-        bound = least_costs(self.course, sized.boxes, sized.rows, sized.least, self.problem.height)
+        problem, search = self.problem, self._search
+        bound = least_costs(self.course, sized.boxes, sized.rows, sized.least, problem.height)
         floor = int(bound[0, 0])
-        limit = floor + max(2, floor // 64)
-        while floor < below:
-            limit = min(limit, below)
+        if floor >= INFINITE:
+            return None
+        step = max(2, floor // 64)
+        while nodes > 0:
             found, nodes = place_rows(
-                self.course, sized.boxes, sized.rows, bound, self._search, self.problem.width, limit, nodes
+                self.course, sized.boxes, sized.rows, bound, search, problem.width, floor + step, nodes
             )
             if found < INFINITE:
                 return int(found)
-            if limit == below or nodes <= 0 or floor >= INFINITE:
-                return None
-            limit += max(2, (limit - floor) // 2)
-        return None
+            step += max(2, step // 2)
+        return int(follow_bound(self.course, sized.boxes, sized.rows, bound, search, problem.width))
 
     def layout(self, sized: Sized) -> list[tuple[Shape, int, int]]:
         """(shape, x, y) of every kernel of the problem for the rows that :meth:`cost` found last."""
@@ -179,12 +183,13 @@ class Placer:
 
 def least_time(placer: Placer, checkpoint: Callable[[], None]) -> int | None:
     """The least target time (quarters) at which the rows fit, by bisection; None where they never do."""
-    low, high = 0, 4
+    most = max(int(conv_time(conv, 1, 1, 1, 1)) for convs in placer.problem.type_arrays for conv in convs)
+    low, high = 0, min(most, 4)
     while not placer.fits(high):
         checkpoint()
-        low, high = high, 2 * high
-        if high > 1 << 52:
+        if high == most:
             return None
+        low, high = high, min(most, 2 * high)
     while high - low > 1:
         checkpoint()
         middle = (low + high) // 2
@@ -204,33 +209,45 @@ class Found(NamedTuple):
 
 
 class TimeSearch:
-    """Searches over the target time: each target is sized, placed and refined once; the best score stays."""
+    """Searches over the target time: each target is sized and placed once; the best score stays.
 
-    def __init__(self, placer: Placer, seed: int, checkpoint: Callable[[], None]) -> None:
-        self.placer, self.seed, self.checkpoint = placer, seed, checkpoint
+    ``report`` is called with every layout that improves. ``each`` refines at every target, as the paper does not:
+    slower and often better.
+    """
+
+    def __init__(
+        self,
+        placer: Placer,
+        seed: int = 0,
+        checkpoint: Callable[[], None] = lambda: None,
+        report: Callable[[Found], None] = lambda found: None,
+        each: bool = False,
+    ) -> None:
+        self.placer, self.seed, self.checkpoint, self.report, self.each = placer, seed, checkpoint, report, each
         self.best: Found | None = None
-        self._tried: set[int] = set()
+        self.tried: set[int] = set()
 
     def attempt(self, tau: int) -> None:
-        """Place and refine at ``tau`` quarters."""
-        if tau in self._tried:
+        """Place at ``tau`` quarters (and refine, with ``each``)."""
+        if tau in self.tried:
             return
-        self._tried.add(tau)
+        self.tried.add(tau)
         self.checkpoint()
         sized = self.placer.size(tau)
-        if sized is None or self.placer.cost(sized) is None:
-            return
-        problem = self.placer.problem
-        for placements in self._refined(self.placer.placements(sized), tau):
-            parts = evaluate(problem, placements)
-            if self.best is None or (parts.score, parts.adapters) < (self.best.parts.score, self.best.parts.adapters):
-                self.best = Found(parts, placements, tau)
+        if sized is not None and self.placer.cost(sized) is not None:
+            placements = self.placer.placements(sized)
+            self._keep(placements, tau)
+            if self.each:
+                self._keep(refine(self.placer.problem, placements, tau, self.seed, self.checkpoint), tau)
 
-    def _refined(self, placements: list[Placement], tau: int) -> list[list[Placement]]:
-        return [placements, refine(self.placer.problem, placements, tau, self.seed, self.checkpoint)]
+    def _keep(self, placements: list[Placement], tau: int) -> None:
+        parts = evaluate(self.placer.problem, placements)
+        if self.best is None or (parts.score, parts.adapters) < (self.best.parts.score, self.best.parts.adapters):
+            self.best = Found(parts, placements, tau)
+            self.report(self.best)
 
     def run(self) -> Found | None:
-        """Bisection for the least feasible target, a sweep upwards from it, then ever finer steps around the best."""
+        """Bisection for the least feasible target, neighbour-range search upwards from it, post refinement."""
         least = least_time(self.placer, self.checkpoint)
         if least is None:
             return None
@@ -242,14 +259,11 @@ class TimeSearch:
             if self.best is not None and weight * tau >= self.best.parts.score:
                 break
         for finer in FINER:
-            if self.best is None:
-                break
-            middle = self.best.parts.time
-            for step in range(-STEPS, STEPS + 1):
-                self.attempt(max(least, middle + step * max(1, middle // (SWEEP * finer))))
+            if self.best is not None:
+                middle = self.best.parts.time
+                for step in range(-STEPS, STEPS + 1):
+                    self.attempt(max(least, middle + step * max(1, middle // (SWEEP * finer))))
+        if self.best is not None:
+            best = self.best
+            self._keep(refine(self.placer.problem, best.placements, best.tau, self.seed, self.checkpoint), best.tau)
         return self.best
-
-
-def poker(problem: WaferProblem, seed: int = 0, checkpoint: Callable[[], None] = lambda: None) -> Found | None:
-    """CU.POKer's best layout by score; None where its rows fit at no target time."""
-    return TimeSearch(Placer(problem), seed, checkpoint).run()
