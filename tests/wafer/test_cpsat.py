@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cache
-from random import Random
 from typing import Any
 
 import pytest
@@ -12,19 +10,14 @@ from ortools.sat.python import cp_model
 from chipmap.family import Standing
 from chipmap.formulations.wafer.cpsat import WaferCpChoices, WaferCpModel, add_wafer, build
 from chipmap.formulations.wafer.options import Limits, least_time, options
-from chipmap.instances.wafer import Fabric, Kernel, WaferInstance, WaferSolution, Weights
+from chipmap.instances.wafer import Fabric, Kernel, WaferInstance, Weights
 from chipmap.instances.wafer.costs import evaluate, wafer_problem
 from chipmap.records import InputError
 from chipmap.solvers import infeasible_labels, solve_model
 from chipmap.solvers.outcome import Outcome, SolveRequest
 from tests.wafer import tiny
+from tests.wafer.cases import IMPOSSIBLE, SEEDS, WORSE, best, instance, line
 
-#: Instances of two kernels whose optimum needs labels (93; 60: min_c_k; 76: a block) or the other parity (156, 208).
-WORSE = (60, 76, 93, 156, 208)
-#: Random instances whose enumeration takes well under a second: one to three kernels, all protocols and weights.
-SEEDS = (1, 2, 4, 5, 7, 8, 12, 16, 20, 22, 23, 25, 31, 36, 38, 39, *WORSE)
-#: Some that have no floorplan.
-IMPOSSIBLE = (3, 6, 9, 13, 34)
 CHOICES: tuple[dict[str, Any], ...] = (
     {"boxes": "optional"},
     {"labels": "assume"},
@@ -34,18 +27,6 @@ CHOICES: tuple[dict[str, Any], ...] = (
     {"cuts": ("triangle",)},
     {"symmetry": "none"},
 )
-
-
-@cache
-def instance(seed: int) -> WaferInstance:
-    return tiny.instance(Random(seed))
-
-
-@cache
-def best(seed: int) -> tuple[int, WaferSolution]:
-    found = tiny.optimum(instance(seed))
-    assert found is not None
-    return found
 
 
 def solved(model: WaferCpModel, **request: Any) -> Outcome:
@@ -177,13 +158,6 @@ def test_two_fabrics_in_one_model() -> None:
     assert solver.objective_value == wanted
     for variables, alone in zip(both, pair, strict=True):
         assert tiny.valid(wafer_problem(alone), variables.decode(solver.value))
-
-
-def line(weights: Weights, width: int) -> WaferInstance:
-    arguments = {"H": 2, "W": 1, "C": 2, "K": 4, "R": 1, "S": 1, "T": 1, "U": 1}
-    kernels = tuple(Kernel(name=name, kind="conv", arguments=arguments) for name in "ab")
-    fabric = Fabric(width=width, height=5)
-    return WaferInstance(name="line", kernels=kernels, edges=(("a", "b"),), fabric=fabric, weights=weights)
 
 
 def cost_within(one: WaferInstance, tau: int) -> Any:
