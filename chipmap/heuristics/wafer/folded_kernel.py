@@ -26,7 +26,7 @@ class Tables(NamedTuple):
     cuts: IntArray
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _wires(t: Tables, h: int, a: int, b: int) -> int:
     """Wires of a row of positions a to b - 1 of height h, those that turn at its ends left out."""
     cost = t.cost[h, b] - t.cost[h, a]
@@ -37,7 +37,7 @@ def _wires(t: Tables, h: int, a: int, b: int) -> int:
     return cost
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _turn(t: Tables, width: int, before: tuple[int, int, int], row: tuple[int, int, int]) -> int:
     """Half tiles along the rows that a turn from row ``before`` to ``row`` (first, end, height) costs.
 
@@ -51,7 +51,7 @@ def _turn(t: Tables, width: int, before: tuple[int, int, int], row: tuple[int, i
     return max(0, apart - 2 * (width - long))
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def snake(t: Tables, width: int, height: int) -> tuple[int, IntArray]:
     """A cheap snake of rows to and fro: (half tiles, rows [count, 3] with first, end and height); INF where none.
 
@@ -90,7 +90,7 @@ def snake(t: Tables, width: int, height: int) -> tuple[int, IntArray]:
     return value, rows[:count][::-1].copy()
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def tails(t: Tables, width: int, height: int) -> tuple[IntArray, IntArray]:
     """For each cut and width the cheapest end of the row folded once: there at height h, back at ``height`` - h.
 
@@ -126,7 +126,7 @@ def tails(t: Tables, width: int, height: int) -> tuple[IntArray, IntArray]:
     return best, how
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def between(t: Tables, head: IntArray, tail: IntArray, width: int, height: int) -> tuple[int, int, int, int]:
     """The cheapest row across the whole height with folded ends: (half tiles, start and end of the middle, head width).
 

@@ -62,7 +62,7 @@ class Search(NamedTuple):
     seen: IntArray
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _fill(course: Course, boxes: Boxes, i: int, cap: int, width: int) -> tuple[int, int]:
     """(first kernel that no longer fits, height) of the row of kernels i.. that are at most ``cap`` high."""
     idle, top, j = width, 0, i
@@ -76,13 +76,13 @@ def _fill(course: Course, boxes: Boxes, i: int, cap: int, width: int) -> tuple[i
     return j, top
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _adapters(a: Any, b: Any) -> int:
     """Adapters of an edge from a kernel with ports ``a`` to one with ports ``b``."""
     return int(a[0] != b[0]) + int(a[1] != b[1]) + int(a[3] != b[2])
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _lay(course: Course, boxes: Boxes, span: Any, box: Any, x: Any, y: Any, caps: Any) -> int:
     """Lay kernels span[0]..span[1] in a row and return the cost of their edges to those from span[2] on.
 
@@ -110,7 +110,7 @@ def _lay(course: Course, boxes: Boxes, span: Any, box: Any, x: Any, y: Any, caps
     return cost
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def list_rows(course: Course, boxes: Boxes, caps: IntArray, width: int, every: bool) -> Rows:
     """All rows that start at each kernel; an allowed height that no kernel of its row takes is left out, as the row of
     that lower height is the same (``every`` keeps it)."""
@@ -132,7 +132,7 @@ def list_rows(course: Course, boxes: Boxes, caps: IntArray, width: int, every: b
     return Rows(first, table[0, :count], table[1, :count], table[2, :count], table[3, :count])
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def least_heights(rows: Rows) -> IntArray:
     """[n + 1] the least height of rows for kernels i..n: exact, as each row's kernels depend on its start alone."""
     n = len(rows.first) - 1
@@ -144,7 +144,7 @@ def least_heights(rows: Rows) -> IntArray:
     return least
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def least_costs(course: Course, boxes: Boxes, rows: Rows, least: IntArray, height: int) -> IntArray:
     """[n + 1, H + 1] lower bounds on the cost that kernels i..n add when their first row stands at a height; INFINITE
     where they don't fit. An edge between rows counts half the height of the upper kernel, half the thin side of the
@@ -171,7 +171,7 @@ def least_costs(course: Course, boxes: Boxes, rows: Rows, least: IntArray, heigh
     return bound
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _key(course: Course, search: Search, i: int, floor: int, left: int) -> Any:
     """A hash of what kernels i.. cost depends on: the floor, its direction, the kernels still connected."""
     key = np.uint64(i * 4099 + floor * 2 + left + 1) * np.uint64(0x9E3779B97F4A7C15)
@@ -183,7 +183,7 @@ def _key(course: Course, search: Search, i: int, floor: int, left: int) -> Any:
     return np.int64(key >> np.uint64(1))
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _seen(table: IntArray, key: int, cost: int) -> bool:
     """Whether the state was reached before at no more cost; else it is remembered."""
     size = table.shape[0]
@@ -201,7 +201,7 @@ def _seen(table: IntArray, key: int, cost: int) -> bool:
     return False
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def place_rows(
     course: Course, boxes: Boxes, rows: Rows, bound: IntArray, search: Search, width: int, below: int, nodes: int
 ) -> tuple[Any, int]:
@@ -244,7 +244,7 @@ def place_rows(
     return found, nodes
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def follow_bound(course: Course, boxes: Boxes, rows: Rows, bound: IntArray, search: Search, width: int) -> Any:
     """The layout that takes the row of least bound each time, left in ``search.best``; its cost, or INFINITE.
 

@@ -30,7 +30,7 @@ class Scratch(NamedTuple):
     least: IntArray
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def scratch(entries: int, pairs: int, hs: int, ws: int, cs: int) -> Scratch:
     """Tables for that many entries, pairs (h, w) and values of h, w and c."""
     return Scratch(
@@ -45,7 +45,7 @@ def scratch(entries: int, pairs: int, hs: int, ws: int, cs: int) -> Scratch:
     )
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def fill(s: Scratch, options: IntArray, cost: IntArray) -> None:
     """Projects the options' costs on every set of shared arguments."""
     s.entry[:] = INF
@@ -68,7 +68,7 @@ def fill(s: Scratch, options: IntArray, cost: IntArray) -> None:
         s.least[p] = min(s.least[p], value)
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _others(s: Scratch, o: IntArray, p: int, adapter: int) -> int:
     """The least cost at parity p plus ``adapter`` per argument that differs, one at least counted as differing."""
     one = min(s.pair[p, o[PAIR]], s.hc[p, o[H], o[C]], s.wc[p, o[W], o[C]])
@@ -76,7 +76,7 @@ def _others(s: Scratch, o: IntArray, p: int, adapter: int) -> int:
     return min(one + adapter, two + 2 * adapter, s.least[p] + 3 * adapter)
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def query(s: Scratch, o: IntArray, wire: Wire) -> int:
     """The least cost of an option that was filled in plus what a wire between it and ``o`` costs."""
     p = o[PARITY]
@@ -85,14 +85,14 @@ def query(s: Scratch, o: IntArray, wire: Wire) -> int:
     return min(same, other + wire.half)
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def penalty(a: IntArray, b: IntArray, wire: Wire) -> int:
     """What a wire between the options ``a`` and ``b`` costs."""
     differ = (a[H] != b[H]) + (a[W] != b[W]) + (a[C] != b[C])
     return wire.adapter * differ + (wire.half if a[PARITY] != b[PARITY] else 0)
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def undominated(s: Scratch, options: IntArray, cost: IntArray, wire: Wire) -> IntArray:
     """The options that no other one can replace at no loss, whatever the neighbours choose (as indices).
 
@@ -119,7 +119,7 @@ def undominated(s: Scratch, options: IntArray, cost: IntArray, wire: Wire) -> In
     return np.flatnonzero(keep)
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def list_edge(s: Scratch, options: IntArray, cost: IntArray, after: IntArray, wire: Wire) -> IntArray:
     """The message to the options ``after`` over a wire from ``options`` with costs ``cost``."""
     fill(s, options, cost)
@@ -138,7 +138,7 @@ class Inner(NamedTuple):
     behind: Wire
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def add_inner(s: Scratch, first: IntArray, inner: Inner, after: IntArray, total: IntArray) -> None:
     """Adds to ``total`` [end options] the least cost of the inner kernel given the block's first kernel's option."""
     cost = np.empty(len(inner.options), np.int64)
@@ -149,7 +149,7 @@ def add_inner(s: Scratch, first: IntArray, inner: Inner, after: IntArray, total:
         total[i] += query(s, after[i], inner.behind)
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def block_step(
     s: Scratch, options: IntArray, cost: IntArray, inners: tuple[Inner, ...], after: IntArray, direct: Wire
 ) -> IntArray:
@@ -169,7 +169,7 @@ def block_step(
     return out
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def trace_block(
     options: IntArray, cost: IntArray, inners: tuple[Inner, ...], end: IntArray, direct: Wire
 ) -> tuple[int, int, IntArray]:
@@ -195,7 +195,7 @@ def trace_block(
     return best, first, chosen
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def strip_options(
     ks: IntArray, tiles: IntArray, c: IntArray, height: int, width: int, price: int
 ) -> tuple[IntArray, IntArray]:

@@ -50,7 +50,7 @@ def grid(limit: int) -> Grid:
     return Grid(limit, start, both, h, w, c)
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def columns(convs: IntArray, h: IntArray, w: IntArray, c: IntArray, tau: int, memory: int) -> IntArray:
     """The least k [convolutions, grid] of each convolution of a kernel within ``tau`` quarters; 0 where none does."""
     table = np.zeros((len(convs), len(h)), np.int64)
@@ -60,7 +60,7 @@ def columns(convs: IntArray, h: IntArray, w: IntArray, c: IntArray, tau: int, me
     return table
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _project(message: IntArray, g: Grid) -> tuple[IntArray, IntArray, IntArray, IntArray, IntArray, IntArray, int]:
     side = g.limit + 1
     by_pair = np.full(len(g.pairs), INF, np.int64)
@@ -79,7 +79,7 @@ def _project(message: IntArray, g: Grid) -> tuple[IntArray, IntArray, IntArray, 
     return by_pair, by_hc, by_wc, by_h, by_w, by_c, by_h.min()
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _spread(message: IntArray, g: Grid, adapter: int) -> IntArray:
     """For each (h, w, c) the least of message(h', w', c') + adapter · number of arguments that differ."""
     by_pair, by_hc, by_wc, by_h, by_w, by_c, least = _project(message, g)
@@ -94,7 +94,7 @@ def _spread(message: IntArray, g: Grid, adapter: int) -> IntArray:
     return out
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def edge_step(message: IntArray, g: Grid, wire: Wire) -> IntArray:
     """The message behind a wire."""
     out = np.empty_like(message)
@@ -126,7 +126,7 @@ class Level(NamedTuple):
     fixed: int
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _inner(ks: IntArray, at: int) -> int:
     """Σ k of the convolutions between the first and the last at grid entry ``at``; -1 where one has none."""
     total = 0
@@ -137,7 +137,7 @@ def _inner(ks: IntArray, at: int) -> int:
     return total
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _level(arrived: IntArray, ks: IntArray, start: int, level: Level, out: IntArray) -> None:
     """Adds a level's choices to ``out``: the last c rises, so its k falls and smaller first c become affordable."""
     inner = _inner(ks, start + level.highest - 1)
@@ -161,20 +161,20 @@ def _level(arrived: IntArray, ks: IntArray, start: int, level: Level, out: IntAr
             out[j] = min(out[j], best + level.fixed + level.per_k * (inner + ks[last, j]))
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def upright(tiles: int, highest: int, strip: Strip) -> Level:
     """The level of an unrotated kernel: its width 3 Σ k lies along the row."""
     return Level(highest, strip.width // 3, 3 * strip.price, 0)
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def lying(tiles: int, highest: int, parity: int, strip: Strip) -> Level:
     """The level of a rotated kernel: its width 3 Σ k stands upright; k may be enlarged to reach either parity."""
     budget = strip.height // 3
     return Level(highest, budget - (budget + parity) % 2, 0, strip.price * tiles * (highest + 1))
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def upright_levels(tiles: int, entries: int, count: int, strip: Strip) -> tuple[int, int]:
     """Range of c_max (first, last) worth taking unrotated: all for one convolution, else the tallest of each parity."""
     top = min(strip.height // tiles - 1, entries)
@@ -183,7 +183,7 @@ def upright_levels(tiles: int, entries: int, count: int, strip: Strip) -> tuple[
     return (max(top - 1, 1) if tiles % 2 else max(top, 1)), top
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def node_step(arrived: IntArray, ks: IntArray, g: Grid, strip: Strip) -> IntArray:
     """The message after a kernel whose table :func:`columns` is ``ks``: its extent along the row is paid here."""
     out = np.full(arrived.shape, INF, np.int64)
@@ -205,7 +205,7 @@ def node_step(arrived: IntArray, ks: IntArray, g: Grid, strip: Strip) -> IntArra
     return out
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _trace_level(arrived: IntArray, ks: IntArray, start: int, level: Level, j: int, value: int) -> int:
     """The first c of a level's choice whose last c is that of ``j`` and whose cost is ``value``; 0 where none is."""
     inner, last = _inner(ks, start + level.highest - 1), len(ks) - 1
@@ -221,7 +221,7 @@ def _trace_level(arrived: IntArray, ks: IntArray, start: int, level: Level, j: i
     return 0
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def trace_node(
     arrived: IntArray, ks: IntArray, g: Grid, strip: Strip, q: int, parity: int, j: int, value: int
 ) -> tuple[int, int, int]:
@@ -240,7 +240,7 @@ def trace_node(
     return 0, 0, 0
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def trace_edge(message: IntArray, g: Grid, wire: Wire, parity: int, j: int, value: int) -> tuple[int, int]:
     """The entry (parity, index) of the message before an edge that gave ``value`` behind it; (-1, -1) where none."""
     h, w, c = g.h[j], g.w[j], g.c[j]
