@@ -29,45 +29,32 @@ def floor_of(sizing: Sizing, taus: IntArray) -> kernel.Floor:
     both = both[np.argsort(both[:, 0], kind="stable")]
     weights = problem.instance.weights
     return kernel.Floor(
-        fabric=np.array([problem.width, problem.height]),
-        weights=np.array([weights.time, 2 * weights.wire]),
+        numbers=np.array([problem.width, problem.height, weights.time, 2 * weights.wire]),
         types=problem.types,
         edges=problem.edges,
         start=np.searchsorted(both[:, 0], np.arange(problem.n + 1)),
         near=np.ascontiguousarray(both[:, 1]),
-        options=sizing.options,
         taus=taus,
-        curves=np.empty((len(taus), len(problem.type_arrays), sizing.limit + 1), np.int32),
-        known=np.zeros(len(taus), np.bool_),
+        table=np.stack([sizing.curves(int(tau)) for tau in taus]),
     )
 
 
-def state_of(sizing: Sizing, tree: Tree, time: int, seed: int) -> kernel.State:
+def state_of(sizing: Sizing, tree: Tree, time: int, seed: int, align: IntArray | None = None) -> kernel.State:
     """A state at the given tree and index of the target time."""
     size = len(tree.left)
-    nodes = kernel.Nodes(
-        left=tree.left.copy(),
-        right=tree.right.copy(),
-        parent=np.full(size, -1),
-        cut=tree.cut.copy(),
-        align=np.ones(size, np.int64),
-        scalars=np.array([tree.root, time, sizing.problem.height]),
-    )
-    for node in range(size):
-        if tree.left[node] >= 0:
-            nodes.parent[tree.left[node]] = nodes.parent[tree.right[node]] = node
+    nodes = np.full((5, size + 1), -1)
+    nodes[kernel.LEFT, :-1], nodes[kernel.RIGHT, :-1], nodes[kernel.CUT, :-1] = tree.left, tree.right, tree.cut
+    nodes[kernel.ALIGN, :-1] = 1 if align is None else align
+    nodes[:3, -1] = tree.root, time, sizing.problem.height
+    for node in np.flatnonzero(tree.left >= 0):
+        nodes[kernel.PARENT, tree.left[node]] = nodes[kernel.PARENT, tree.right[node]] = node
     return kernel.State(
         tree=nodes,
-        saved=kernel.Nodes(*(array.copy() for array in nodes)),
-        best=kernel.Nodes(*(array.copy() for array in nodes)),
-        widths=np.empty((2, size, sizing.limit + 1), np.int32),
-        heights=np.empty((2, size, sizing.limit + 1), np.int32),
-        version=np.zeros(size, np.int64),
-        stamp=np.full(size, -1),
-        mark=np.full(size, -1),
-        changed=np.zeros(2 * size + 1, np.int64),
-        stack=np.zeros(size + 1, np.int64),
-        boxes=np.zeros((size, 4), np.int64),
+        saved=nodes.copy(),
+        best=nodes.copy(),
+        curves=np.zeros((2, 2, size, sizing.limit + 1), np.int32),
+        work=np.zeros((11, 2 * size + 2), np.int64),
+        plan=np.full(4, -1),
         score=np.array([kernel.WORST, kernel.WORST]),
         random=np.random.default_rng(seed).integers(1, 2**63, 1, dtype=np.uint64),
     )
@@ -90,7 +77,8 @@ class Search:
         self.best: WaferSolution | None = None
         self.score = kernel.WORST
         self.runs = 0
-        self._nodes: kernel.Nodes | None = None
+        self._nodes: IntArray | None = None
+        self._best_score = kernel.WORST
         self.low = self.sizing.area_time()
         self._tau = 0
         if self.low and problem.n > 1:
@@ -143,35 +131,36 @@ class Search:
             tree = self._program.tree(self.random if self.runs else None)
             return state_of(self.sizing, tree, int(np.searchsorted(floor.taus, self._tau)), seed)
         assert self._nodes is not None
-        nodes = self._nodes
-        tree = Tree(nodes.left, nodes.right, nodes.cut, int(nodes.scalars[0]))
-        state = state_of(self.sizing, tree, int(np.searchsorted(floor.taus, self._time)), seed)
-        state.tree.align[:] = nodes.align
-        return state
+        time = int(np.searchsorted(floor.taus, self._time))
+        return state_of(self.sizing, tree_of(self._nodes), time, seed, self._nodes[kernel.ALIGN, :-1])
 
     def _report(self, state: kernel.State, floor: kernel.Floor, improved: Improved) -> None:
         if state.score[1] >= self.score:
             return
         self.score = int(state.score[1])
-        self._nodes = kernel.Nodes(*(array.copy() for array in state.best))
-        self._time = int(floor.taus[state.best.scalars[1]])
-        found = boxes_of(self.sizing, self._nodes, self._time)
-        solution = layout(self.sizing, self._time, found)
-        if self.best is None or evaluate(self.problem, solution.placements).score < self._best_score:
-            self.best = solution
-            self._best_score = evaluate(self.problem, solution.placements).score
+        self._nodes = state.best.copy()
+        self._time = int(floor.taus[state.best[kernel.TIME, -1]])
+        solution = layout(self.sizing, self._time, boxes_of(self.sizing, self._nodes, self._time))
+        score = evaluate(self.problem, solution.placements).score
+        if score < self._best_score:
+            self.best, self._best_score = solution, score
             improved(solution)
 
 
-def boxes_of(sizing: Sizing, nodes: kernel.Nodes, tau: int) -> IntArray:
+def tree_of(nodes: IntArray) -> Tree:
+    """The slicing tree of a state's array [5, 2n]."""
+    rows = nodes[:, :-1]
+    return Tree(rows[kernel.LEFT], rows[kernel.RIGHT], rows[kernel.CUT], int(nodes[kernel.ROOT, -1]))
+
+
+def boxes_of(sizing: Sizing, nodes: IntArray, tau: int) -> IntArray:
     """[n, 4] left, bottom, width and height of the kernels of a state's tree at ``tau`` quarters."""
-    tree = Tree(nodes.left, nodes.right, nodes.cut, int(nodes.scalars[0]))
     floor = floor_of(sizing, np.array([tau]))
-    state = state_of(sizing, tree, 0, 0)
-    state.tree.align[:] = nodes.align
+    state = state_of(sizing, tree_of(nodes), 0, 0, nodes[kernel.ALIGN, :-1])
     kernel.restart(state, floor)
-    kernel.lay_out(state, floor, int(nodes.scalars[2]))
-    return state.boxes[: sizing.problem.n].copy()
+    kernel.lay_out(state, int(nodes[kernel.TALL, -1]))
+    rows = [kernel.X, kernel.Y, kernel.W, kernel.H]
+    return np.ascontiguousarray(state.work[rows, : sizing.problem.n].T)
 
 
 def search(

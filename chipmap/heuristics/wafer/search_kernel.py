@@ -2,7 +2,11 @@
 
 A state is a slicing tree, an index into a grid of target times and an alignment of every rectangle in the room its
 parent leaves it. A move changes the tree, mirrors or aligns a part of it, or changes the time. Only the curves on the
-way from the changed nodes to the root are computed anew; a rejected move turns back to the curves it left.
+way from the changed nodes to the root are computed anew, and of a node's two curves (least width per height, least
+height per width) only those asked for; a rejected move turns back to the curves it left.
+
+Everything lies in few arrays and long functions are called from one place each: an array of a record costs compile
+time in every function that it is handed to, a call what the function costs, since all of it is inlined.
 """
 
 from __future__ import annotations
@@ -13,64 +17,54 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from chipmap.heuristics.wafer.slicing_kernel import Options, SideArray, combine, leaf_curve
+from chipmap.heuristics.wafer.slicing_kernel import SideArray, add, invert
 
 Ints = NDArray[np.int64]
 #: A score that no layout has.
 WORST = 1 << 60
+#: Rows of a tree [5, 2n]: as in ``slicing.Tree``, with the parent and the alignment (0 low, 1 middle, 2 high). Its last
+#: column holds the root, the index of the target time and the height of the whole.
+LEFT, RIGHT, PARENT, CUT, ALIGN = range(5)
+ROOT, TIME, TALL = range(3)
+#: Rows of the work space: which version of a node's curves counts, the last move that changed it, a mark, the nodes
+#: changed by this move (their number in the last column), a stack, the axes known of versions 0 and 1 (bit 1: widths
+#: per height, bit 2: heights per width), and the nodes' boxes.
+VERSION, STAMP, MARK, CHANGED, STACK, KNOWN, KNOWN_1, X, Y, W, H = range(11)
+#: Entries of ``State.plan``, the nodes (-1: none) from which a move's curves are computed anew: a subtree as a whole,
+#: the ways up from two nodes, and a node whose parent is reached at least.
+WHOLE, FIRST, SECOND, FORCED = range(4)
+#: Entries of ``Floor.numbers``: fabric, ticks per quarter and per half tile.
+WIDE, HIGH, PER_TIME, PER_WIRE = range(4)
 
 
 class Floor(NamedTuple):
-    """What does not change: fabric [width, height], score weights [per quarter, per half tile], kernels and graph.
+    """What does not change.
 
-    ``types`` [n]; ``edges`` [m, 2]; ``start`` [n + 1] and ``near`` list each kernel's neighbours; ``taus`` [times] the
-    grid of target times; ``curves`` [times, types, L + 1] with ``known`` [times] its parts computed so far.
+    ``numbers`` [4]; ``types`` [n]; ``edges`` [m, 2]; ``start`` [n + 1] and ``near`` list each kernel's neighbours;
+    ``taus`` [times] is the grid of target times and ``table`` [times, types, L + 1] the box curves at them.
     """
 
-    fabric: Ints
-    weights: Ints
+    numbers: Ints
     types: Ints
     edges: Ints
     start: Ints
     near: Ints
-    options: Options
     taus: Ints
-    curves: SideArray
-    known: NDArray[np.bool_]
-
-
-class Nodes(NamedTuple):
-    """A slicing tree as in ``slicing.Tree``, with ``parent`` and ``align`` (0 low, 1 middle, 2 high).
-
-    ``scalars``: root, index of the target time, height of the whole.
-    """
-
-    left: Ints
-    right: Ints
-    parent: Ints
-    cut: Ints
-    align: Ints
-    scalars: Ints
+    table: SideArray
 
 
 class State(NamedTuple):
-    """A tree at work: ``tree``; ``saved``, as it was before the move; ``best``, the best so far with its score.
+    """A tree at work, as it was before the move, and the best so far; curves [version, axis, node, L + 1].
 
-    ``widths`` and ``heights`` [2, 2n - 1, L + 1] keep two versions of each node's curves, ``version`` [2n - 1] says
-    which counts; ``stamp`` the last move that changed it. ``score``: current, best. ``random``: generator's state.
+    ``score``: current, best. ``random``: the generator's state.
     """
 
-    tree: Nodes
-    saved: Nodes
-    best: Nodes
-    widths: SideArray
-    heights: SideArray
-    version: Ints
-    stamp: Ints
-    mark: Ints
-    changed: Ints
-    stack: Ints
-    boxes: Ints
+    tree: Ints
+    saved: Ints
+    best: Ints
+    curves: SideArray
+    work: Ints
+    plan: Ints
     score: Ints
     random: NDArray[np.uint64]
 
@@ -93,316 +87,353 @@ def below(random: NDArray[np.uint64], bound: int) -> int:
 
 
 @njit(cache=True, nogil=True)
-def copy_tree(source: Nodes, target: Nodes) -> None:
-    """target = source."""
-    target.left[:] = source.left
-    target.right[:] = source.right
-    target.parent[:] = source.parent
-    target.cut[:] = source.cut
-    target.align[:] = source.align
-    target.scalars[:] = source.scalars
-
-
-@njit(cache=True, nogil=True)
-def _replace(tree: Nodes, parent: int, old: int, new: int) -> None:
+def _replace(tree: Ints, parent: int, old: int, new: int) -> None:
     """Make ``new`` the child of ``parent`` (-1: the root) in the place of ``old``."""
     if parent < 0:
-        tree.scalars[0] = new
-    elif tree.left[parent] == old:
-        tree.left[parent] = new
+        tree[ROOT, -1] = new
+    elif tree[LEFT, parent] == old:
+        tree[LEFT, parent] = new
     else:
-        tree.right[parent] = new
-    tree.parent[new] = parent
+        tree[RIGHT, parent] = new
+    tree[PARENT, new] = parent
 
 
 @njit(cache=True, nogil=True)
-def _inside(tree: Nodes, node: int, ancestor: int) -> bool:
+def _inside(tree: Ints, node: int, ancestor: int) -> bool:
     while node >= 0:
         if node == ancestor:
             return True
-        node = tree.parent[node]
+        node = tree[PARENT, node]
     return False
 
 
 @njit(cache=True, nogil=True)
-def swap(tree: Nodes, a: int, b: int) -> None:
+def swap(tree: Ints, a: int, b: int) -> None:
     """Exchange two subtrees, neither within the other."""
-    pa, pb = tree.parent[a], tree.parent[b]
+    pa, pb = tree[PARENT, a], tree[PARENT, b]
     if pa == pb:
-        tree.left[pa], tree.right[pa] = tree.right[pa], tree.left[pa]
+        tree[LEFT, pa], tree[RIGHT, pa] = tree[RIGHT, pa], tree[LEFT, pa]
         return
     _replace(tree, pa, a, b)
     _replace(tree, pb, b, a)
 
 
 @njit(cache=True, nogil=True)
-def graft(tree: Nodes, a: int, b: int, cut: int, first: bool) -> None:
+def graft(tree: Ints, a: int, b: int, cut: int, first: bool) -> None:
     """Cut subtree ``a`` off and put it beside ``b`` (not within it, not its parent), before or after it."""
-    p = tree.parent[a]
-    sibling = tree.right[p] if tree.left[p] == a else tree.left[p]
-    _replace(tree, tree.parent[p], p, sibling)
-    _replace(tree, tree.parent[b], b, p)
-    tree.left[p] = a if first else b
-    tree.right[p] = b if first else a
-    tree.parent[a] = tree.parent[b] = p
-    tree.cut[p] = cut
+    p = tree[PARENT, a]
+    sibling = tree[RIGHT, p] if tree[LEFT, p] == a else tree[LEFT, p]
+    _replace(tree, tree[PARENT, p], p, sibling)
+    _replace(tree, tree[PARENT, b], b, p)
+    tree[LEFT, p] = a if first else b
+    tree[RIGHT, p] = b if first else a
+    tree[PARENT, a] = p
+    tree[PARENT, b] = p
+    tree[CUT, p] = cut
 
 
 @njit(cache=True, nogil=True)
-def mirror(tree: Nodes, node: int, axis: int, stack: Ints) -> None:
-    """Exchange the parts of every cut of kind ``axis`` within ``node``, and low with high across it."""
-    stack[0] = node
-    count = 1
-    while count > 0:
-        count -= 1
-        at = stack[count]
-        if tree.left[at] < 0:
-            continue
-        a, b = tree.left[at], tree.right[at]
-        if tree.cut[at] == axis:
-            tree.left[at], tree.right[at] = b, a
-        else:
-            tree.align[a] = 2 - tree.align[a]
-            tree.align[b] = 2 - tree.align[b]
-        stack[count], stack[count + 1] = a, b
-        count += 2
-
-
-@njit(cache=True, nogil=True)
-def turn(tree: Nodes, node: int, stack: Ints) -> None:
-    """Exchange the axes within ``node``."""
-    stack[0] = node
-    count = 1
-    while count > 0:
-        count -= 1
-        at = stack[count]
-        if tree.left[at] < 0:
-            continue
-        tree.cut[at] = 1 - tree.cut[at]
-        stack[count], stack[count + 1] = tree.left[at], tree.right[at]
-        count += 2
-
-
-@njit(cache=True, nogil=True)
-def _refresh(state: State, node: int, move: int) -> bool:
-    """Compute a cut's curves anew; whether they differ from those before the move."""
-    old = state.version[node]
-    again = state.stamp[node] == move
-    new = old if again else 1 - old
-    a, b = state.tree.left[node], state.tree.right[node]
-    va, vb = state.version[a], state.version[b]
-    cut = state.tree.cut[node]
-    widths, heights = state.widths, state.heights
-    combine(cut, widths[va, a], heights[va, a], widths[vb, b], heights[vb, b], widths[new, node], heights[new, node])
-    if again:
-        return True
-    ours, before = widths[new, node], widths[old, node]
-    for h in range(len(ours)):
-        if ours[h] != before[h]:
-            _turn_version(state, node, move)
-            return True
-    return False
-
-
-@njit(cache=True, nogil=True)
-def _turn_version(state: State, node: int, move: int) -> None:
-    state.version[node] = 1 - state.version[node]
-    state.stamp[node] = move
-    state.changed[state.changed[-1]] = node
-    state.changed[-1] += 1
-
-
-@njit(cache=True, nogil=True)
-def refresh_paths(state: State, a: int, b: int, forced: int, move: int) -> None:
-    """Compute anew the curves on the ways from ``a`` and ``b`` (-1: none) to the root.
-
-    Above their meeting and above ``forced`` it stops where a curve stays the same.
-    """
-    parent = state.tree.parent
-    if b >= 0:
-        node = a
-        while node >= 0:
-            state.mark[node] = move
-            node = parent[node]
-        node = b
-        while state.mark[node] != move:
-            _refresh(state, node, move)
-            node = parent[node]
-        meeting = node
-    else:
-        meeting = a
-    node, past, past_forced = a, False, forced < 0
-    while node >= 0:
-        differs = _refresh(state, node, move)
-        past = past or node == meeting
-        past_forced = past_forced or node == forced
-        if past and past_forced and not differs and node != forced:
-            break
-        node = parent[node]
-
-
-@njit(cache=True, nogil=True)
-def _within(state: State, node: int) -> int:
+def _within(tree: Ints, node: int, stack: Ints) -> int:
     """Put the nodes within ``node`` on the stack, parents first; returns how many."""
-    stack, tree = state.stack, state.tree
     stack[0] = node
     count, at = 1, 0
     while at < count:
         here = stack[at]
         at += 1
-        if tree.left[here] >= 0:
-            stack[count], stack[count + 1] = tree.left[here], tree.right[here]
+        if tree[LEFT, here] >= 0:
+            stack[count], stack[count + 1] = tree[LEFT, here], tree[RIGHT, here]
             count += 2
     return count
 
 
 @njit(cache=True, nogil=True)
-def refresh_all(state: State, floor: Floor, node: int, leaves: bool, move: int) -> None:
-    """Compute anew the curves of all cuts within ``node`` and, with ``leaves``, load those of the kernels."""
-    count = _within(state, node)
-    t = state.tree.scalars[1]
-    if leaves and not floor.known[t]:
-        for kind in range(floor.curves.shape[1]):
-            leaf_curve(floor.options, kind, floor.taus[t], floor.curves[t, kind])
-        floor.known[t] = True
-    for at in range(count - 1, -1, -1):
-        here = state.stack[at]
-        if state.tree.left[here] >= 0:
-            _refresh(state, here, move)
-        elif leaves:
-            new = 1 - state.version[here]
-            state.widths[new, here] = floor.curves[t, floor.types[here]]
-            state.heights[new, here] = state.widths[new, here]
-            _turn_version(state, here, move)
+def mirror(tree: Ints, node: int, axis: int, stack: Ints) -> None:
+    """Exchange the parts of every cut of kind ``axis`` within ``node``, and low with high across it."""
+    for at in range(_within(tree, node, stack)):
+        here = stack[at]
+        if tree[LEFT, here] < 0:
+            continue
+        a, b = tree[LEFT, here], tree[RIGHT, here]
+        if tree[CUT, here] == axis:
+            tree[LEFT, here], tree[RIGHT, here] = b, a
+        else:
+            tree[ALIGN, a] = 2 - tree[ALIGN, a]
+            tree[ALIGN, b] = 2 - tree[ALIGN, b]
 
 
 @njit(cache=True, nogil=True)
-def lay_out(state: State, floor: Floor, height: int) -> int:
-    """Boxes of all nodes in doubled coordinates of their centres [.., 0:2] and sizes [.., 2:4]; the wire, half tiles."""
-    tree, boxes, version = state.tree, state.boxes, state.version
-    root = tree.scalars[0]
-    v = version[root]
-    wide = state.widths[v, root, height]
-    boxes[root, 0], boxes[root, 1], boxes[root, 2], boxes[root, 3] = 0, 0, wide, state.heights[v, root, wide]
-    stack = state.stack
-    stack[0] = root
+def _want(state: State, node: int, axis: int) -> None:
+    """Make a node's curve along ``axis`` known."""
+    version = state.work[VERSION, node]
+    known = state.work[KNOWN + version, node]
+    if not known & (1 << axis):
+        invert(state.curves[version, 1 - axis, node], state.curves[version, axis, node])
+        state.work[KNOWN + version, node] = 3
+
+
+@njit(cache=True, nogil=True)
+def _changed(state: State, node: int, move: int) -> None:
+    work = state.work
+    work[VERSION, node] = 1 - work[VERSION, node]
+    work[STAMP, node] = move
+    work[CHANGED, work[CHANGED, -1]] = node
+    work[CHANGED, -1] += 1
+
+
+@njit(cache=True, nogil=True)
+def _refresh(state: State, node: int, move: int) -> bool:
+    """Compute a cut's curve anew; whether it may differ from that before the move."""
+    work, tree = state.work, state.tree
+    old = work[VERSION, node]
+    again = work[STAMP, node] == move
+    new = old if again else 1 - old
+    a, b, axis = tree[LEFT, node], tree[RIGHT, node], tree[CUT, node]
+    for part in (a, b):
+        _want(state, part, axis)
+    ours = state.curves[new, axis, node]
+    add(state.curves[work[VERSION, a], axis, a], state.curves[work[VERSION, b], axis, b], ours)
+    if not again:
+        if work[KNOWN + old, node] & (1 << axis):
+            before = state.curves[old, axis, node]
+            same = True
+            for h in range(len(ours)):
+                if ours[h] != before[h]:
+                    same = False
+                    break
+            if same:
+                return False
+        _changed(state, node, move)
+    work[KNOWN + new, node] = 1 << axis
+    return True
+
+
+@njit(cache=True, nogil=True)
+def _paths(tree: Ints, plan: Ints, work: Ints, count: int) -> tuple[int, int]:
+    """Add the nodes on the ways from the plan's first and second node to the root to the stack, children first.
+
+    Each is there once.
+
+    ``count`` are there already. Returns how many are then, and how many at the least must be computed anew.
+    """
+    stack, mark = work[STACK], work[MARK]
+    needed = count
+    node = plan[FIRST]
+    while node >= 0:
+        mark[node] = 1
+        node = tree[PARENT, node]
+    node = plan[SECOND]
+    while node >= 0 and mark[node] == 0:
+        stack[count] = node
+        count += 1
+        node = tree[PARENT, node]
+    meeting = node
+    node = plan[FIRST]
+    while node >= 0:
+        mark[node] = 0
+        stack[count] = node
+        count += 1
+        if node == meeting or node == plan[FIRST] or (plan[FORCED] >= 0 and node == tree[PARENT, plan[FORCED]]):
+            needed = count
+        node = tree[PARENT, node]
+    return count, needed
+
+
+@njit(cache=True, nogil=True)
+def refresh(state: State, floor: Floor, move: int) -> None:
+    """Compute anew what the plan names; with the root as a whole the kernels' curves are loaded as well.
+
+    On the ways up it stops where a curve stays the same, above the meeting of both ways and the forced node.
+    """
+    tree, plan, work = state.tree, state.plan, state.work
+    count = 0
+    if plan[WHOLE] >= 0:
+        count = _within(tree, plan[WHOLE], work[STACK])
+        for at in range(count // 2):
+            work[STACK, at], work[STACK, count - 1 - at] = work[STACK, count - 1 - at], work[STACK, at]
+        if plan[WHOLE] == tree[ROOT, -1]:
+            for kernel in range(len(floor.types)):
+                if work[STAMP, kernel] != move:
+                    _changed(state, kernel, move)
+                version = work[VERSION, kernel]
+                state.curves[version, 0, kernel] = floor.table[tree[TIME, -1], floor.types[kernel]]
+                state.curves[version, 1, kernel] = state.curves[version, 0, kernel]
+                work[KNOWN + version, kernel] = 3
+    count, needed = _paths(tree, plan, work, count)
+    for at in range(count):
+        node = work[STACK, at]
+        if tree[LEFT, node] >= 0 and not _refresh(state, node, move) and at + 1 >= needed:
+            break
+
+
+@njit(cache=True, nogil=True)
+def _least(curve: SideArray, bound: int) -> int:
+    """The least index at which ``curve`` is ``bound`` or less; its length where there is none."""
+    low, high = 0, len(curve)
+    while low < high:
+        middle = (low + high) // 2
+        if curve[middle] <= bound:
+            high = middle
+        else:
+            low = middle + 1
+    return low
+
+
+@njit(cache=True, nogil=True)
+def _side(state: State, node: int, axis: int, length: int) -> int:
+    """The least width within height ``length`` (axis 0), or the least height within width ``length`` (axis 1)."""
+    version = state.work[VERSION, node]
+    if state.work[KNOWN + version, node] & (1 << axis):
+        return int(state.curves[version, axis, node, length])
+    return _least(state.curves[version, 1 - axis, node], length)
+
+
+@njit(cache=True, nogil=True)
+def lay_out(state: State, height: int) -> None:
+    """Boxes of all nodes within ``height``, each as narrow (or low) as its parent's cut allows, then tight."""
+    tree, work = state.tree, state.work
+    root = tree[ROOT, -1]
+    work[X, root], work[Y, root], work[W, root] = 0, 0, _side(state, root, 0, height)
+    work[H, root] = _side(state, root, 1, work[W, root])
+    work[STACK, 0] = root
     count = 1
     while count > 0:
         count -= 1
-        node = stack[count]
-        a, b = tree.left[node], tree.right[node]
+        node = work[STACK, count]
+        a, b, axis = tree[LEFT, node], tree[RIGHT, node], tree[CUT, node]
         if a < 0:
             continue
-        va, vb = version[a], version[b]
-        x, y, w, h = boxes[node, 0], boxes[node, 1], boxes[node, 2], boxes[node, 3]
-        if tree.cut[node] == 0:
-            wa, wb = state.widths[va, a, h], state.widths[vb, b, h]
-            ha, hb = state.heights[va, a, wa], state.heights[vb, b, wb]
-            boxes[a, 0], boxes[a, 1] = x, y + (h - ha) * tree.align[a] // 2
-            boxes[b, 0], boxes[b, 1] = x + wa, y + (h - hb) * tree.align[b] // 2
-        else:
-            ha, hb = state.heights[va, a, w], state.heights[vb, b, w]
-            wa, wb = state.widths[va, a, ha], state.widths[vb, b, hb]
-            boxes[a, 0], boxes[a, 1] = x + (w - wa) * tree.align[a] // 2, y
-            boxes[b, 0], boxes[b, 1] = x + (w - wb) * tree.align[b] // 2, y + ha
-        boxes[a, 2], boxes[a, 3], boxes[b, 2], boxes[b, 3] = wa, ha, wb, hb
-        stack[count], stack[count + 1] = a, b
+        # along the cut's axis the parts lie one after the other; across it each has the same room
+        along, across = (W, H) if axis == 0 else (H, W)
+        begin, base = (X, Y) if axis == 0 else (Y, X)
+        room, start = work[across, node], work[begin, node]
+        for part in (a, b):
+            long = _side(state, part, axis, room)
+            wide = _side(state, part, 1 - axis, long)
+            work[along, part], work[across, part] = long, wide
+            work[begin, part] = start
+            work[base, part] = work[base, node] + (room - wide) * tree[ALIGN, part] // 2
+            start += long
+        work[STACK, count], work[STACK, count + 1] = a, b
         count += 2
+
+
+@njit(cache=True, nogil=True)
+def wire_of(work: Ints, edges: Ints) -> int:
+    """The wire length of the kernels' boxes, half tiles."""
     wire = 0
-    for e in range(len(floor.edges)):
-        a, b = floor.edges[e, 0], floor.edges[e, 1]
-        wire += abs(2 * (boxes[a, 0] - boxes[b, 0]) + boxes[a, 2] - boxes[b, 2])
-        wire += abs(2 * (boxes[a, 1] - boxes[b, 1]) + boxes[a, 3] - boxes[b, 3])
+    for e in range(len(edges)):
+        a, b = edges[e, 0], edges[e, 1]
+        wire += abs(2 * (work[X, a] - work[X, b]) + work[W, a] - work[W, b])
+        wire += abs(2 * (work[Y, a] - work[Y, b]) + work[H, a] - work[H, b])
     return wire
 
 
 @njit(cache=True, nogil=True)
 def value(state: State, floor: Floor) -> int:
     """The score (ticks) of the tree at its time; WORST where it doesn't fit. Sets the height of the whole."""
-    tree = state.tree
-    root = tree.scalars[0]
-    v = state.version[root]
-    height = floor.fabric[1]
-    if state.widths[v, root, height] > floor.fabric[0]:
+    tree, numbers = state.tree, floor.numbers
+    root, height = tree[ROOT, -1], numbers[HIGH]
+    low = _side(state, root, 1, numbers[WIDE])
+    if low > height:
         return WORST
-    wire = lay_out(state, floor, height)
-    tree.scalars[2] = height
-    low = state.heights[v, root, floor.fabric[0]]
-    if low < height:
-        other = lay_out(state, floor, low)
-        if other < wire:
-            wire = other
-            tree.scalars[2] = low
-    return floor.weights[0] * floor.taus[tree.scalars[1]] + floor.weights[1] * wire
+    wire = WORST
+    for tall in (height, low):
+        lay_out(state, tall)
+        now = wire_of(state.work, floor.edges)
+        if now < wire:
+            wire = now
+            tree[TALL, -1] = tall
+        if low == height:
+            break
+    return numbers[PER_TIME] * floor.taus[tree[TIME, -1]] + numbers[PER_WIRE] * wire
 
 
 @njit(cache=True, nogil=True)
 def _neighbour(state: State, floor: Floor, a: int) -> int:
     """A node near a graph neighbour of kernel ``a``: the neighbour or a rectangle round it."""
     if floor.start[a + 1] == floor.start[a]:
-        return below(state.random, len(state.tree.left))
+        return below(state.random, 2 * len(floor.types) - 1)
     b = floor.near[floor.start[a] + below(state.random, floor.start[a + 1] - floor.start[a])]
-    while state.tree.parent[b] >= 0 and uniform(state.random) < 0.4:
-        b = state.tree.parent[b]
+    while state.tree[PARENT, b] >= 0 and uniform(state.random) < 0.4:
+        b = state.tree[PARENT, b]
     return b
 
 
 @njit(cache=True, nogil=True)
-def propose(state: State, floor: Floor, move: int) -> None:
-    """Change the tree by one random move and compute the curves anew."""
-    tree, random = state.tree, state.random
-    size = len(tree.left)
-    n = (size + 1) // 2
+def _move_part(state: State, floor: Floor, grafted: bool) -> bool:
+    """Move a part of the tree elsewhere or exchange two, often a kernel to its neighbour in the graph."""
+    tree, random, plan = state.tree, state.random, state.plan
+    n = len(floor.types)
+    leaf = uniform(random) < 0.6
+    a = below(random, n if leaf else 2 * n - 1)
+    b = _neighbour(state, floor, a) if leaf and uniform(random) < 0.5 else below(random, 2 * n - 1)
+    p = tree[PARENT, a]
+    if p < 0 or _inside(tree, b, a) or b == p:
+        return False
+    if grafted or _inside(tree, a, b):
+        plan[FIRST], plan[SECOND], plan[FORCED] = p, tree[PARENT, p], p
+        graft(tree, a, b, below(random, 2), uniform(random) < 0.5)
+    else:
+        swap(tree, a, b)
+        if a >= n or b >= n or floor.types[a] != floor.types[b]:
+            plan[FIRST], plan[SECOND] = tree[PARENT, a], tree[PARENT, b]
+    return True
+
+
+@njit(cache=True, nogil=True)
+def propose(state: State, floor: Floor) -> bool:
+    """Change the tree by one random move and plan what to compute anew; False where nothing changed."""
+    tree, random, plan = state.tree, state.random, state.plan
+    n = len(floor.types)
     r = uniform(random)
-    if r < 0.55:  # graft or swap, half the time a kernel beside its neighbour in the graph
-        leaf = uniform(random) < 0.6
-        a = below(random, n) if leaf else below(random, size)
-        b = _neighbour(state, floor, a) if leaf and uniform(random) < 0.5 else below(random, size)
-        if _inside(tree, b, a) or _inside(tree, a, b):
-            if a == b or tree.parent[a] < 0 or _inside(tree, b, a) or tree.parent[a] == b:
-                return
-            r = 0.0
-        if r < 0.3:
-            p = tree.parent[a]
-            if b == p:
-                return
-            old = tree.parent[p]
-            graft(tree, a, b, below(random, 2), uniform(random) < 0.5)
-            refresh_paths(state, p, old, p, move)
-        else:
-            swap(tree, a, b)
-            refresh_paths(state, tree.parent[a], tree.parent[b], -1, move)
-        return
+    if r < 0.55:
+        return _move_part(state, floor, r < 0.3)
     node = n + below(random, n - 1)
     if r < 0.65:
-        tree.cut[node] = 1 - tree.cut[node]
-        if uniform(random) < 0.5:
-            tree.left[node], tree.right[node] = tree.right[node], tree.left[node]
-        refresh_paths(state, node, -1, -1, move)
+        tree[CUT, node] = 1 - tree[CUT, node]
+        plan[FIRST] = node
+        r = 0.0 if uniform(random) < 0.5 else 1.0
+    if r < 0.65 or 0.8 <= r < 0.88:
+        tree[LEFT, node], tree[RIGHT, node] = tree[RIGHT, node], tree[LEFT, node]
     elif r < 0.8:
-        mirror(tree, node, below(random, 2), state.stack)
-    elif r < 0.88:
-        tree.left[node], tree.right[node] = tree.right[node], tree.left[node]
+        mirror(tree, node, below(random, 2), state.work[STACK])
     elif r < 0.96:
-        tree.align[below(random, size)] = below(random, 3)
-    else:
-        turn(tree, node, state.stack)
-        refresh_all(state, floor, node, False, move)
-        if tree.parent[node] >= 0:
-            refresh_paths(state, tree.parent[node], -1, -1, move)
+        kernel = below(random, 2 * n - 1)
+        before = tree[ALIGN, kernel]
+        tree[ALIGN, kernel] = below(random, 3)
+        return bool(tree[ALIGN, kernel] != before)
+    elif plan[FIRST] < 0:  # exchange the axes
+        stack = state.work[STACK]
+        for at in range(_within(tree, node, stack)):
+            if tree[LEFT, stack[at]] >= 0:
+                tree[CUT, stack[at]] = 1 - tree[CUT, stack[at]]
+        plan[WHOLE], plan[FIRST] = node, tree[PARENT, node]
+    return True
 
 
 @njit(cache=True, nogil=True)
 def restart(state: State, floor: Floor) -> None:
     """Compute everything of the tree as it stands."""
-    state.changed[-1] = 0
-    state.stamp[:] = -1
-    refresh_all(state, floor, state.tree.scalars[0], True, 0)
-    state.changed[-1] = 0
+    state.work[:X] = 0
+    state.work[STAMP] = -1
+    state.plan[:] = -1
+    state.plan[WHOLE] = state.tree[ROOT, -1]
+    refresh(state, floor, 0)
     state.score[0] = value(state, floor)
     if state.score[0] < state.score[1]:
         state.score[1] = state.score[0]
-        copy_tree(state.tree, state.best)
+        state.best[:] = state.tree
+
+
+@njit(cache=True, nogil=True)
+def _ease(state: State, times: int) -> None:
+    """Change the target time by some steps of the grid, few more often than many."""
+    tree, random = state.tree, state.random
+    step = 1
+    while step < 32 and uniform(random) < 0.5:
+        step *= 2
+    time = tree[TIME, -1] + (step if uniform(random) < 0.5 else -step)
+    tree[TIME, -1] = min(max(time, 0), times - 1)
 
 
 @njit(cache=True, nogil=True)
@@ -411,35 +442,36 @@ def anneal(state: State, floor: Floor, moves: int, hot: float, cold: float, ease
 
     A share ``ease`` of the moves changes the target time, half of these nothing else.
     """
-    tree, random = state.tree, state.random
+    tree, random, work, plan = state.tree, state.random, state.work, state.plan
     accepted = 0
     ratio = np.log(cold / hot) / moves
-    copy_tree(tree, state.saved)
-    state.stamp[:] = -1
-    state.mark[:] = -1
+    state.saved[:] = tree
+    work[STAMP] = -1
     for move in range(1, moves + 1):
-        state.changed[-1] = 0
+        work[CHANGED, -1] = 0
+        plan[:] = -1
         timed = uniform(random) < ease
         if timed:
-            step = 1
-            while step < 32 and uniform(random) < 0.5:
-                step *= 2
-            tree.scalars[1] += step if uniform(random) < 0.5 else -step
-            tree.scalars[1] = min(max(tree.scalars[1], 0), len(floor.taus) - 1)
-            refresh_all(state, floor, tree.scalars[0], True, move)
-        if not timed or uniform(random) < 0.5:
-            propose(state, floor, move)
+            _ease(state, len(floor.taus))
+        moved = (not timed or uniform(random) < 0.5) and propose(state, floor)
+        if not timed and not moved:
+            continue
+        if timed:
+            plan[:] = -1
+            plan[WHOLE] = tree[ROOT, -1]
+        if plan[WHOLE] >= 0 or plan[FIRST] >= 0:
+            refresh(state, floor, move)
         score = value(state, floor)
         worse = score - state.score[0]
         if worse <= 0 or (score < WORST and uniform(random) < np.exp(-worse / (hot * np.exp(ratio * move)))):
             state.score[0] = score
-            copy_tree(tree, state.saved)
+            state.saved[:] = tree
             accepted += 1
             if score < state.score[1]:
                 state.score[1] = score
-                copy_tree(tree, state.best)
+                state.best[:] = tree
         else:
-            for at in range(state.changed[-1]):
-                state.version[state.changed[at]] = 1 - state.version[state.changed[at]]
-            copy_tree(state.saved, tree)
+            for at in range(work[CHANGED, -1]):
+                work[VERSION, work[CHANGED, at]] = 1 - work[VERSION, work[CHANGED, at]]
+            tree[:] = state.saved
     return accepted
