@@ -1,11 +1,11 @@
-"""Lower bounds on the score of a wafer instance: branch and bound over the slowest kernel's time.
+"""Lower bounds on the score of a wafer instance: branch and bound over the time and the range of the centres.
 
-The time T of a floorplan is a time that some kernel can have. For an interval of such times [low, high] every
-floorplan with T in it costs at least w_t · low plus the least wire and adapters of boxes sized for ``high``
-(:mod:`bounds_elimination`): a kernel that meets T meets ``high``. The smallest value over intervals that cover all
-times is a bound on every floorplan; the interval that has it is split, or its multipliers are improved, again and
-again. Times below the first interval are excluded because the boxes need more than the fabric
-(:mod:`bounds_packing`).
+The time T of a floorplan is a time that some kernel can have, and its centres range over some r half tiles in y. For
+T in [low, high] and r in a strip [r_low, r_high] every floorplan costs at least w_t · low plus the least wire and
+adapters of boxes sized for ``high`` within the strip (:mod:`bounds_elimination`): a kernel that meets T meets ``high``.
+The smallest value over parts (intervals × strips) that cover everything is a bound on every floorplan. The part that
+has it is split, or its multipliers are improved, again and again. Times below the first interval are excluded because
+the boxes need more than the fabric (:mod:`bounds_packing`).
 """
 
 from __future__ import annotations
@@ -14,52 +14,36 @@ import contextlib
 import heapq
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from math import ceil, gcd
+from math import gcd
 
 import numpy as np
 
-from chipmap.heuristics.wafer.bounds_elimination import Elimination
-from chipmap.heuristics.wafer.bounds_packing import COUNT, FloatArray, loads
+from chipmap.heuristics.wafer.bounds_elimination import Elimination, Strip
+from chipmap.heuristics.wafer.bounds_packing import COUNT
+from chipmap.heuristics.wafer.bounds_point import ERROR, Climb
 from chipmap.heuristics.wafer.bounds_states import States, Tables
 from chipmap.instances.wafer.costs import TICKS, WaferProblem
 
-#: Relative rounding error allowed for in sums of floating-point numbers.
-ERROR = 1e-9
-#: An interval narrower than this part of the bound gets better multipliers before it is split.
-NARROW = 0.004
-#: Steps on the multipliers at a time, steps without progress before they rest, and progress that counts.
-STEPS, PATIENCE, PROGRESS = 4, 12, 1e-4
+#: A part whose extent weighs less than this part of the bound gets its best multipliers before it is split.
+NARROW = 0.003
+#: Steps on the multipliers at a time, on Pareto fronts and on states with arguments.
+COARSE, FINE = 8, 2
 
 
 class _StoppedError(Exception):
     """``keep_going`` said no."""
 
 
-@dataclass(eq=False)
-class Point:
-    """What is known at one time: the best value with its multipliers, and the step length of the search for better."""
-
-    time: int
-    value: float = -np.inf
-    multipliers: FloatArray = field(default_factory=lambda: np.zeros(COUNT))
-    current: FloatArray = field(default_factory=lambda: np.zeros(COUNT))
-    step: float = 1.0
-    idle: int = 0
-
-    @property
-    def rests(self) -> bool:
-        """Whether further steps promise little."""
-        return self.idle >= PATIENCE or np.isinf(self.value)
-
-
 @dataclass(order=True)
-class Interval:
-    """Times low to high (quarters) and the least score in them; ``point`` is that of ``high``."""
+class Part:
+    """Times low to high (quarters) in a strip, the least score in it, and the searches for multipliers."""
 
     bound: int
     low: int
     high: int = field(compare=False)
-    point: Point = field(compare=False)
+    strip: Strip = field(compare=False)
+    coarse: Climb = field(compare=False, default_factory=Climb)
+    fine: Climb = field(compare=False, default_factory=Climb)
 
 
 def bounds(
@@ -70,8 +54,8 @@ def bounds(
 ) -> int:
     """The best bound on the score (ticks) found while ``keep_going()``; each better one goes to ``report``.
 
-    ``upper``: the score of a known floorplan; times and intervals that can't beat it aren't looked at, and the bound
-    never exceeds it. Returns ``upper`` where it is proved optimal, 0 where nothing was found in time.
+    ``upper``: the score of a known floorplan; times and parts that can't beat it aren't looked at, and the bound never
+    exceeds it. Returns ``upper`` where it is proved optimal, 0 where nothing was found in time.
     """
     search = _Search(problem, upper, keep_going, report)
     with contextlib.suppress(_StoppedError):
@@ -89,25 +73,27 @@ class _Search:
     ):
         self.problem, self.upper, self.keep_going, self.report = problem, upper, keep_going, report
         weights = problem.instance.weights
-        self.weight = weights.time
-        self.unit = max(1, gcd(2 * weights.wire, TICKS * weights.adapter))
+        self.weight, self.wire = weights.time, 2 * weights.wire
+        self.unit = max(1, gcd(self.wire, TICKS * weights.adapter))
         self.tables = Tables(problem)
-        self.elimination = Elimination(problem, self.tables)
+        self.coarse = Elimination(problem, self.tables, arguments=False)
+        self.fine = Elimination(problem, self.tables, arguments=True) if self.tables.adapters else None
         self.best = 0
-        self.heap: list[Interval] = []
-        self._cached: tuple[int, list[States]] = (-1, [])
+        self.heap: list[Part] = []
+        self._cached: dict[bool, tuple[int, list[States]]] = {}
 
     def run(self) -> None:
         """Improve the bound until it is proved, nothing promises more, or the time is up."""
         first = self._least_time()
-        self._improve(self.weight * first, "area")
-        self._push(first, self.tables.longest, self._point(self.tables.longest, np.zeros(COUNT)))
+        self._improve(self.weight * first, "packing")
+        whole = Part(self.weight * first, first, self.tables.longest, Strip(0, 2 * self.problem.height))
+        heapq.heappush(self.heap, whole)
         while self.heap:
-            interval = self.heap[0]
-            self._improve(interval.bound, "elimination")
-            if self.upper is not None and interval.bound >= self.upper:
+            part = heapq.heappop(self.heap)
+            self._improve(part.bound, "elimination")
+            if self.upper is not None and part.bound >= self.upper:
                 return
-            if not self._refine(interval):
+            if not self._refine(part):
                 return
         if self.upper is not None:
             self._improve(self.upper, "elimination")
@@ -122,70 +108,63 @@ class _Search:
             self.best = bound
             self.report(bound, source)
 
-    def _push(self, low: int, high: int, point: Point) -> None:
-        """Add an interval unless it is empty, impossible or no better than the known floorplan."""
-        if low > high or np.isinf(point.value):
-            return
-        rest = max(0, ceil(point.value - ERROR * (1 + abs(point.value) + point.multipliers.sum())))
-        bound = self.weight * low + -(-rest // self.unit) * self.unit
-        if self.upper is None or bound < self.upper:
-            heapq.heappush(self.heap, Interval(bound, low, high, point))
-
-    def _refine(self, interval: Interval) -> bool:
-        """Split the interval or improve its multipliers; False where neither helps."""
-        heapq.heappop(self.heap)
-        low, high, point = interval.low, interval.high, interval.point
-        narrow = self.weight * (high - low) < NARROW * interval.bound
-        if not point.rests and (narrow or low == high):
-            self._climb(point, interval)
-            self._push(low, high, point)
-            return True
-        if low == high:
-            heapq.heappush(self.heap, interval)
+    def _refine(self, part: Part) -> bool:
+        """Improve the part's multipliers or split it; False where neither helps."""
+        across = self.weight * (part.high - part.low)
+        up = 0
+        narrow = max(across, up) < NARROW * part.bound
+        if not part.coarse.started or (narrow and not part.coarse.rests):
+            self._climb(part, part.coarse, self.coarse, COARSE)
+        elif self.fine and (not part.fine.started or (narrow and not part.fine.rests)):
+            if not part.fine.started:
+                part.fine.start(part.coarse.best, part.strip, part.strip, self.wire)
+            self._climb(part, part.fine, self.fine, FINE if narrow else 1)
+        elif across >= up and part.high > part.low:
+            self._split_time(part)
+        elif up > 0:
+            middle = (part.strip.low + min(part.strip.high, self.problem.height) + 1) // 2
+            self._child(part, part.low, part.high, Strip(part.strip.low, middle))
+            self._child(part, part.low, part.high, Strip(middle, part.strip.high))
+        elif part.high > part.low:
+            self._split_time(part)
+        else:
             return False
-        middle = int((low * high) ** 0.5) if high > 2 * low else (low + high) // 2
-        later = self.tables.next_time(middle + 1)
-        earlier = self._point(middle, point.multipliers)
-        if self.tables.next_time(low + 1) > middle:
-            middle = low
-        self._push(low, middle, earlier)
-        self._push(later, high, point)
         return True
 
-    def _point(self, time: int, multipliers: FloatArray) -> Point:
-        """Evaluate a time with multipliers that served nearby."""
-        point = Point(time, current=multipliers.copy())
-        self._evaluate(point)
-        return point
+    def _split_time(self, part: Part) -> None:
+        low, high = part.low, part.high
+        middle = int((low * high) ** 0.5) if high > 2 * low else (low + high) // 2
+        later = self.tables.next_time(middle + 1)
+        if self.tables.next_time(low + 1) > middle:
+            middle = low
+        self._child(part, low, middle, part.strip)
+        if later <= high:
+            part.bound += self.weight * (later - low)
+            part.low = later
+            self._push(part)
 
-    def _evaluate(self, point: Point) -> FloatArray:
-        """Evaluate the current multipliers and keep the better value; returns the loads above 1."""
-        self._check()
-        if self._cached[0] != point.time:
-            self._cached = point.time, self.tables.states(point.time)
-        relaxed = self.elimination.evaluate(self._cached[1], point.current, self._check)
-        gain = relaxed.value - point.value
-        point.idle = 0 if gain > PROGRESS * abs(relaxed.value) else point.idle + 1
-        if gain > 0:
-            point.value, point.multipliers = relaxed.value, point.current.copy()
-        else:
-            point.step *= 0.8
-        return relaxed.load - 1
+    def _child(self, part: Part, low: int, high: int, strip: Strip) -> None:
+        child = Part(part.bound, low, high, strip)
+        child.coarse.start(part.coarse.best, part.strip, strip, self.wire)
+        if part.fine.started:
+            child.fine.start(part.fine.best, part.strip, strip, self.wire)
+        self._push(child)
 
-    def _climb(self, point: Point, interval: Interval) -> None:
-        """A few subgradient steps of Polyak's length towards the known floorplan's score."""
-        goal = 1.05 * interval.bound if self.upper is None else self.upper
-        target = max(goal - self.weight * interval.low, 1.01 * point.value + 1)
-        for _ in range(STEPS):
-            excess = self._evaluate(point)
-            if np.isinf(point.value):
-                return
-            excess[(excess < 0) & (point.current <= 0)] = 0
-            length = float(excess @ excess)
-            if length < 1e-12 or point.rests:
-                point.idle = PATIENCE
-                return
-            point.current = np.maximum(0, point.current + point.step * (target - point.value) / length * excess)
+    def _climb(self, part: Part, climb: Climb, program: Elimination, steps: int) -> None:
+        climb.climb(program, self._states(part.high, program.arguments), part.strip, steps, self._check)
+        if climb.value < np.inf:
+            rest = -(-climb.floor // self.unit) * self.unit
+            part.bound = max(part.bound, self.weight * part.low + rest)
+            self._push(part)
+
+    def _push(self, part: Part) -> None:
+        if self.upper is None or part.bound < self.upper:
+            heapq.heappush(self.heap, part)
+
+    def _states(self, time: int, arguments: bool) -> list[States]:
+        if self._cached.get(arguments, (-1,))[0] != time:
+            self._cached[arguments] = time, (self.tables.states if arguments else self.tables.fronts)(time)
+        return self._cached[arguments][1]
 
     def _least_time(self) -> int:
         """The smallest time whose least boxes meet every packing inequality (quarters)."""
@@ -203,7 +182,8 @@ class _Search:
         total = np.zeros(COUNT)
         counts = np.bincount(self.problem.types)
         for front, count in zip(self.tables.fronts(time), counts.tolist(), strict=True):
-            if len(front) == 0:
+            if len(front.x) == 0:
                 return False
-            total += count * loads(front[:, 0], front[:, 1], self.problem.width, self.problem.height).min(axis=0)
+            strip = 2 * self.problem.height
+            total += count * self.coarse.packing.loads(front.x, front.y, strip).min(axis=1)
         return bool((total <= 1 + ERROR).all())

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import combinations, permutations
+from typing import NamedTuple
 
 import networkx as nx
 import numpy as np
@@ -30,15 +31,23 @@ from chipmap.instances.wafer.costs import IntArray, WaferProblem
 Case = list[tuple[int, int]]
 
 
-@dataclass(frozen=True)
-class Shape:
-    """The cases of a cluster: ``coefficients`` [e, 2]; ``chosen`` [cases, members - 1] which one each member but the
-    last (the root) has; ``root`` [cases, 2] those of the root; ``factor``: an argument on which not all members agree
-    costs at least so many adapters."""
+class Cases(NamedTuple):
+    """Cases of a cluster: ``full`` [cases, members, 2]; the same as ``coefficients`` [e, 2] with ``chosen`` [cases,
+    members - 1], which one each member but the last (the root) has, and ``root`` [cases, 2], those of the root."""
 
+    full: IntArray
     coefficients: IntArray
     chosen: IntArray
     root: IntArray
+
+
+class Shape(NamedTuple):
+    """The cases of a cluster: all, those without and those with wire in y; ``factor``: an argument on which not all
+    members agree costs at least so many adapters."""
+
+    every: Cases
+    still: Cases
+    moving: Cases
     factor: int
 
 
@@ -85,15 +94,17 @@ def _square_cases() -> list[Case]:
     return [*_both(rows), [(1, 1)] * 4, *_both(mixed)]
 
 
-def _shape(cases: list[Case], factor: int) -> Shape:
+def _cases(cases: list[Case]) -> Cases:
     different = sorted({pair for case in cases for pair in case[:-1]})
+    full = np.array(cases, dtype=np.int64)
     chosen = [[different.index(pair) for pair in case[:-1]] for case in cases]
-    return Shape(
-        np.array(different, dtype=np.int64),
-        np.array(chosen, dtype=np.int64),
-        np.array([case[-1] for case in cases], dtype=np.int64),
-        factor,
-    )
+    return Cases(full, np.array(different, dtype=np.int64), np.array(chosen, dtype=np.int64), full[:, -1].copy())
+
+
+def _shape(cases: list[Case], factor: int) -> Shape:
+    moving = [case for case in cases if any(b for _, b in case)]
+    still = [case for case in cases if case not in moving]
+    return Shape(_cases(cases), _cases(still), _cases(moving), factor)
 
 
 SHAPES = {2: _shape(_edge_cases(), 1), 3: _shape(_triangle_cases(), 2), 4: _shape(_square_cases(), 2)}

@@ -39,7 +39,7 @@ def next_time(conv: Any, steps: Any, least: int) -> Any:
                     else:
                         low = middle + 1
                 if low < last:
-                    best = min(best, ceil_div(a * b * c * steps[3, low] * area, square))
+                    best = min(best, np.int64(ceil_div(a * b * c * steps[3, low] * area, square)))
     return best
 
 
@@ -79,7 +79,7 @@ def _project(values: Any, x: Any, y: Any, groups: Any, coefficients: Any, table:
 
 @njit(cache=True, nogil=True)
 def _combine(state: Any, root: Any, chosen: Any, masks: Any, table: Any, best: float, pick: Any) -> float:
-    """The cheapest configuration and mask for one state of the root; ``pick`` receives (configuration, mask)."""
+    """The cheapest case and mask for one state of the root; ``pick`` receives (case, mask)."""
     x, y, groups = state
     coefficients = root
     costs, everything = masks
@@ -102,12 +102,12 @@ def _combine(state: Any, root: Any, chosen: Any, masks: Any, table: Any, best: f
 
 @njit(cache=True, nogil=True)
 def message(members: Any, root: Any, shape: Any, masks: Any, groups: int) -> Any:
-    """What a cluster adds to each state of its root, and the members' states that give it.
+    """What a cluster adds to each state of its root, and the members' states and the case that give it.
 
     ``members`` = (values, x, y, groups, start): the states of the other members one after the other, of member j at
-    [start[j], start[j + 1]); ``root`` = (x, y, groups); ``shape`` = (coefficients [e, 2], chosen [configurations,
-    members], root coefficients [configurations, 2]); ``masks`` = (cost of each mask [m], number of the group of
-    everything). A configuration costs Σ coefficients · (x, y) over all members.
+    [start[j], start[j + 1]); ``root`` = (x, y, groups); ``shape`` = (coefficients [e, 2], chosen [cases, members],
+    root coefficients [cases, 2]); ``masks`` = (cost of each mask [m], number of the group of everything). A case costs
+    Σ coefficients · (x, y) over all members. Returns added [s] and picks [s, members + 1].
     """
     values, x, y, member_groups, start = members
     root_x, root_y, root_groups = root
@@ -119,12 +119,13 @@ def message(members: Any, root: Any, shape: Any, masks: Any, groups: int) -> Any
         a, b = start[j], start[j + 1]
         _project(values[a:b], x[a:b], y[a:b], member_groups[a:b], coefficients, table[j], where[j])
     result = np.full(len(root_x), INFINITE)
-    states = np.zeros((len(root_x), count), np.int64)
+    picks = np.zeros((len(root_x), count + 1), np.int64)
     pick = np.zeros(2, np.int64)
     for s in range(len(root_x)):
         state = (root_x[s], root_y[s], root_groups[s])
         result[s] = _combine(state, own, chosen, masks, table, INFINITE, pick)
         if result[s] < INFINITE:
             for j in range(count):
-                states[s, j] = where[j, chosen[pick[0], j], root_groups[s, pick[1]]]
-    return result, states
+                picks[s, j] = where[j, chosen[pick[0], j], root_groups[s, pick[1]]]
+            picks[s, count] = pick[0]
+    return result, picks

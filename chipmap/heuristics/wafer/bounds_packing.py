@@ -1,4 +1,4 @@
-"""Packing inequalities on the boxes of the kernels: area and dual feasible functions.
+"""Packing inequalities Σ load <= 1 on the boxes of the kernels: area, dual feasible functions, the middle line.
 
 If boxes X_i × Y_i lie without overlap in a fabric A × B and f, g are dual feasible (Σ x_i <= 1 implies Σ f(x_i) <= 1),
 then Σ f(X_i / A) · g(Y_i / B) <= 1 (Fekete and Schepers, "A general framework for bounds for higher-dimensional
@@ -6,6 +6,11 @@ orthogonal packing problems", 2004). Two families are used, each for one side wi
 
 - u_k(x) = x where (k + 1)·x is whole, else ⌊(k + 1)·x⌋ / k;
 - U_e(x) = 0 for x < e, x for e <= x <= 1 - e, 1 for x > 1 - e (0 < e <= 1/2).
+
+If the centres lie in a strip of height r / 2 (r in half tiles) across the fabric:
+
+- two boxes with Y_i + Y_j > r are not above each other, so that the boxes with 2·Y > r lie side by side: Σ X <= A;
+- the boxes with 2·Y <= r lie in a strip of height r: Σ X·Y <= A · min(B, r).
 """
 
 from __future__ import annotations
@@ -19,14 +24,15 @@ FloatArray = NDArray[np.float64]
 #: The k of u_k and the 1/e of U_e.
 STEPS = (1, 2, 3, 4)
 CUTS = (0.1, 0.2, 0.3, 0.4)
-#: Inequalities: area, then each function on the height, and on the width (mean of the two).
-COUNT = 1 + len(STEPS) + len(CUTS)
+#: Number of functions, and of inequalities: area, each function on the height, on the width, the two of the strip.
+FUNCTIONS = len(STEPS) + len(CUTS)
+COUNT = 1 + 2 * FUNCTIONS + 2
 
 
 def functions(side: int) -> FloatArray:
-    """[COUNT, side + 1] the dual feasible functions at x / side, the identity first."""
+    """[FUNCTIONS, side + 1] the dual feasible functions at x / side."""
     x = np.arange(side + 1)
-    rows = [x / side]
+    rows = []
     for k in STEPS:
         quotient, rest = np.divmod((k + 1) * x, side)
         rows.append(np.where(rest == 0, x / side, quotient / k))
@@ -36,11 +42,34 @@ def functions(side: int) -> FloatArray:
     return np.array(rows)
 
 
-def loads(x: IntArray, y: IntArray, width: int, height: int) -> FloatArray:
-    """[len(x), COUNT] what each box takes of each inequality Σ load <= 1.
+class Packing:
+    """The inequalities for one fabric."""
 
-    Column r > 0 is the mean of f_r(X)·Y and X·f_r(Y) in parts of the fabric: both sums are at most 1.
-    """
-    across, up = functions(width)[:, x], functions(height)[:, y]
-    mean = (across * up[0] + across[0] * up) / 2
-    return np.ascontiguousarray(mean.T)
+    def __init__(self, width: int, height: int):
+        self.width, self.height = width, height
+        self._across, self._up = functions(width), functions(height)
+
+    def loads(self, x: IntArray, y: IntArray, strip: int) -> FloatArray:
+        """[COUNT, boxes] what each box takes of each inequality where centres lie within ``strip`` half tiles."""
+        wide, high = x / self.width, y / self.height
+        crosses = 2 * y > strip
+        part = x * y / (self.width * min(self.height, max(1, strip)))
+        return np.concatenate(
+            [
+                [wide * high],
+                wide * self._up[:, y],
+                self._across[:, x] * high,
+                [np.where(crosses, wide, 0.0), np.where(crosses, 0.0, part)],
+            ]
+        )
+
+    def penalty(self, x: IntArray, y: IntArray, strip: int, multipliers: FloatArray) -> FloatArray:
+        """[boxes] Σ_r multipliers[r] · loads[r]."""
+        area, up, across = multipliers[0], multipliers[1 : 1 + FUNCTIONS], multipliers[1 + FUNCTIONS : -2]
+        line = np.arange(self.height + 1)
+        by_height = area * line / self.height + up @ self._up
+        crosses = 2 * line > strip
+        by_height[crosses] += multipliers[-2]
+        by_height[~crosses] += multipliers[-1] * line[~crosses] / min(self.height, max(1, strip))
+        by_width = across @ self._across
+        return by_height[y] * (x / self.width) + by_width[x] * (y / self.height)

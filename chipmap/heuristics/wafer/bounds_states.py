@@ -8,7 +8,6 @@ from itertools import product
 import numpy as np
 
 from chipmap.heuristics.wafer.bounds_kernel import NEVER, boxes, next_time
-from chipmap.heuristics.wafer.bounds_packing import FloatArray, loads
 from chipmap.instances.wafer.costs import IntArray, WaferProblem
 from chipmap.instances.wafer.shapes import shapes
 
@@ -20,22 +19,21 @@ AGREE = tuple(product((True, False), repeat=3))
 
 @dataclass(frozen=True, eq=False)
 class States:
-    """All boxes of a kernel type that matter at a time: ``x``, ``y`` [s] tiles, ``groups`` [s, masks], ``load`` [s, r].
+    """All boxes of a kernel type that matter at a time: ``x``, ``y`` [s] tiles and ``groups`` [s, masks].
 
     Two states are in the same group of a mask where they agree on the arguments that the mask names; the numbers of the
-    groups of all masks run through. ``load`` is what the box takes of each packing inequality.
+    groups of all masks run through.
     """
 
     x: IntArray
     y: IntArray
     groups: IntArray
-    load: FloatArray
 
 
 class Tables:
     """Makes the states of every type at a time. ``groups`` is the number of groups of all masks together.
 
-    Without adapters (no weight, or too many triples) the states are the Pareto front and there is one mask.
+    ``adapters`` says whether states with arguments make sense: adapters weigh something and triples aren't too many.
     """
 
     def __init__(self, problem: WaferProblem):
@@ -63,14 +61,12 @@ class Tables:
             for conv in convs
         )
 
-    def fronts(self, tau: int) -> tuple[IntArray, ...]:
-        """The Pareto front of every type at ``tau`` quarters."""
-        return shapes(self.problem, tau)
+    def fronts(self, tau: int) -> list[States]:
+        """The Pareto front of every type at ``tau`` quarters, all in the one group of agreeing on nothing."""
+        return [_states(f[:, 0], f[:, 1], np.zeros((len(f), 1), np.int64)) for f in shapes(self.problem, tau)]
 
     def states(self, tau: int) -> list[States]:
-        """The states of every type at ``tau`` quarters."""
-        if not self.adapters:
-            return [self._states(f[:, 0], f[:, 1], np.zeros((len(f), 1), np.int64)) for f in self.fronts(tau)]
+        """Every box of every type at ``tau`` quarters, with its arguments."""
         height = self.triples[:, 0] * self.triples[:, 1] * (self.triples[:, 2] + 1)
         result = []
         for convs in self.problem.type_arrays:
@@ -79,12 +75,12 @@ class Tables:
             x, y, groups = width[some], height[some], self.numbers[some]
             both = np.concatenate([x, y]), np.concatenate([y, x]), np.concatenate([groups, groups])
             fits = (both[0] <= self.problem.width) & (both[1] <= self.problem.height)
-            result.append(self._states(both[0][fits], both[1][fits], both[2][fits]))
+            result.append(_states(both[0][fits], both[1][fits], both[2][fits]))
         return result
 
-    def _states(self, x: IntArray, y: IntArray, groups: IntArray) -> States:
-        x, y = np.ascontiguousarray(x), np.ascontiguousarray(y)
-        return States(x, y, np.ascontiguousarray(groups), loads(x, y, self.problem.width, self.problem.height))
+
+def _states(x: IntArray, y: IntArray, groups: IntArray) -> States:
+    return States(np.ascontiguousarray(x), np.ascontiguousarray(y), np.ascontiguousarray(groups))
 
 
 def _triples(limit: int) -> IntArray:
