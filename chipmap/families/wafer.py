@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from chipmap.family import Family, FileFormat, Generator, Method
+from chipmap.family import Family, FileFormat, Formulation, Generator, Method
 
 PAPER = "CU.POKer: Placing DNNs on Wafer-Scale AI Accelerator with Optimal Kernel Sizing, ICCAD 2020"
 
@@ -33,7 +33,10 @@ FAMILY = Family(
     ),
     default_method="wafer/auto",
     warm_starts={"greedy": "chipmap.methods.wafer:greedy"},
-    formulations=(),
+    formulations=(
+        Formulation("wafer/mip", "mip", "chipmap.formulations.wafer.mip:build", PAPER),
+        Formulation("wafer/cpsat", "cpsat", "chipmap.formulations.wafer.cpsat:build", PAPER),
+    ),
     generators=(
         Generator("wafer-resnet", "chipmap.instances.wafer.generators:resnet", "ResNet, as blocks or convolutions"),
         Generator("wafer-unet", "chipmap.instances.wafer.generators:unet", "U-Net, convolutions with skip connections"),

@@ -8,7 +8,7 @@ from typing import Literal
 
 from chipmap.family import Standing
 from chipmap.formulations.wafer.options import Kept, Limits, Option, exact, least_time, options
-from chipmap.instances.wafer.costs import WaferProblem, conv_time, size, wafer_problem
+from chipmap.instances.wafer.costs import WaferProblem, conv_time, memory_k, size
 from chipmap.instances.wafer.instance import Placement, WaferSolution
 from chipmap.records import InputError
 
@@ -49,27 +49,23 @@ class WaferChoices:
 class Sizing:
     """The options of each kernel, and what follows from them and the choices for every model.
 
-    ``options[v]`` are those of kernel v; ``earliest`` and ``latest`` quarters bound the time; ``thinnest[v]`` is the
-    least shorter side of v's options.
+    ``options[v]`` are those of kernel v, the first ``genuine[v]`` of them within C1 and C3; ``beyond_memory[v]`` those
+    that break C3. ``earliest`` and ``latest`` quarters bound the time.
     """
 
     problem: WaferProblem
     choices: WaferChoices
     options: tuple[tuple[Option, ...], ...]
+    genuine: tuple[int, ...]
+    beyond_memory: tuple[tuple[int, ...], ...]
     earliest: int
     latest: int
 
     @property
     def thinnest(self) -> list[int]:
         """For each kernel the least shorter side of its options (0 where it has none)."""
-        return [min((option.thin for option in chosen), default=0) for chosen in self.options]
-
-    def memory_clash(self, v: int) -> bool:
-        """Whether kernel ``v`` would have options if its tiles had more memory."""
-        roomy = self.problem.instance.replace(
-            fabric=self.problem.instance.fabric.replace(memory_words=10**9), name=f"{self.problem.instance.name}+"
-        )
-        return bool(options(wafer_problem(roomy), Limits("front", self.choices.tau))[int(self.problem.types[v])])
+        each = zip(self.options, self.genuine, strict=True)
+        return [min((option.thin for option in chosen[:count]), default=0) for chosen, count in each]
 
     @property
     def labelled(self) -> bool:
@@ -92,12 +88,35 @@ class Sizing:
         return (*option[:2][::step], option.time, option.labels if self.labelled else ())
 
 
-def sizing(problem: WaferProblem, choices: WaferChoices) -> Sizing:
-    """The options that the choices ask for. Raises :class:`InputError` for a tau or upper below 0."""
+def sizing(problem: WaferProblem, choices: WaferChoices, witnesses: bool) -> Sizing:
+    """The options that the choices ask for; ``witnesses``: also some that the model has to forbid by C1 or C3.
+
+    Raises :class:`InputError` for a tau or upper below 0.
+    """
     for name in ("tau", "upper"):
         value = getattr(choices, name)
         if value is not None and value < 0:
             raise InputError(f"is {value}", name, "Give a number of quarters or ticks, at least 0.")
+    by_type, earliest = _listed(problem, choices)
+    slowest = max((option.time for one in by_type for option in one), default=earliest)
+    first = max((min((option.time for option in one), default=0) for one in by_type), default=0)
+    more = [_witnesses(problem, t, one, earliest) if witnesses else [] for t, one in enumerate(by_type)]
+    broken = [
+        [len(one) + i for i, (_, memory) in enumerate(new) if memory] for one, new in zip(by_type, more, strict=True)
+    ]
+    return Sizing(
+        problem,
+        choices,
+        tuple((*by_type[t], *(option for option, _ in more[t])) for t in problem.types.tolist()),
+        tuple(len(by_type[t]) for t in problem.types.tolist()),
+        tuple(tuple(broken[t]) for t in problem.types.tolist()),
+        max(first, earliest),
+        max(slowest, earliest),
+    )
+
+
+def _listed(problem: WaferProblem, choices: WaferChoices) -> tuple[tuple[tuple[Option, ...], ...], int]:
+    """(options by type, the earliest time)."""
     weight = problem.instance.weights.time
     latest = choices.upper // weight if choices.upper is not None and weight else None
     earliest = 0
@@ -109,10 +128,27 @@ def sizing(problem: WaferProblem, choices: WaferChoices) -> Sizing:
     by_type = options(problem, limits)
     if latest is not None and earliest > latest:
         by_type = tuple(() for _ in by_type)
-    chosen = tuple(by_type[t] for t in problem.types.tolist())
-    slowest = max((option.time for one in chosen for option in one), default=earliest)
-    first = max((min((option.time for option in one), default=0) for one in chosen), default=0)
-    return Sizing(problem, choices, chosen, max(first, earliest), max(slowest, earliest))
+    return by_type, earliest
+
+
+def _witnesses(problem: WaferProblem, t: int, genuine: tuple[Option, ...], earliest: int) -> list[tuple[Option, bool]]:
+    """Options of type ``t`` that break C1 or C3 (True), so that a model can say which labels clash.
+
+    The smallest box of all, where the memory or the fabric refuses it: without C3 or C1 it would do. A kernel without
+    any option also has one larger than the fabric: with enough columns any memory suffices.
+    """
+    convs = problem.type_arrays[t]
+    one = (1,) * len(convs)
+    fits = all(memory_k(conv, 1, 1, 1, problem.memory) == 1 for conv in convs)
+    boxes = [(3 * len(convs), 2), (2, 3 * len(convs))]
+    found = [
+        (Option(*box, earliest, (1, 1, 1, 1), one, one, bool(rotated)), not fits)
+        for rotated, box in enumerate(boxes)
+        if not fits or box[0] > problem.width or box[1] > problem.height
+    ]
+    if not genuine:
+        found.append((Option(problem.width + 1, problem.height + 1, earliest, (1, 1, 1, 1), one, one, False), False))
+    return found
 
 
 def triangles(problem: WaferProblem) -> list[tuple[int, int, int]]:
@@ -176,7 +212,7 @@ def _choose(sizing: Sizing, v: int, placement: Placement) -> Chosen | None:
     out = placement.c[-1] if problem.instance.protocol == "c_n" else min(placement.c[-1], placement.k[-1])
     labels = (placement.h, placement.w, placement.c[0], out)
     best = None
-    for number, option in enumerate(sizing.options[v]):
+    for number, option in enumerate(sizing.options[v][: sizing.genuine[v]]):
         left, low = width - option.width, height - option.height
         if left < 0 or low < 0 or option.time > time or (weights.adapter and option.labels != labels):
             continue

@@ -154,7 +154,8 @@ def add_wafer(
     Constraints of your own on places need ``symmetry="none"``; on arguments ``options="all"``, of which only those are
     listed that the instance's own score can need.
     """
-    builder = Builder(model, sizing(wafer_problem(instance), choices), prefix, choices.labels == "assume")
+    assume = choices.labels == "assume"
+    builder = Builder(model, sizing(wafer_problem(instance), choices, assume), prefix, assume)
     c0_one_option(builder)
     c3_memory(builder)
     def_box(builder)

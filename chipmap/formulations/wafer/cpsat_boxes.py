@@ -63,13 +63,12 @@ def c0_one_option(builder: Builder) -> None:
 
 
 def c3_memory(builder: Builder) -> None:
-    """C3 holds in every option; a kernel without any fits no fabric of this size (C1) with this memory (C3)."""
-    for v, literals in enumerate(builder.option):
+    """C3 holds in every option but those that are listed to name it. A kernel without options has no place."""
+    for literals, beyond in zip(builder.option, builder.sizing.beyond_memory, strict=True):
         if not literals:
-            reasons = builder.assumption("c1_inside")
-            if builder.sizing.memory_clash(v):
-                reasons = reasons + builder.assumption("c3_memory")
-            builder.model.add_bool_or([]).only_enforce_if(reasons)
+            builder.model.add_bool_or([])
+        for i in beyond:
+            builder.enforce("c3_memory", builder.model.add_bool_and([~literals[i]]))
 
 
 def def_box(builder: Builder) -> None:

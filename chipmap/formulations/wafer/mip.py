@@ -115,7 +115,7 @@ def add_wafer(block: pyo.Block, instance: WaferInstance, choices: WaferMipChoice
         raise InputError(
             f"block {block.name!r} already has components", "add_wafer", "Give an empty pyo.Block() for each instance."
         )
-    made = sizing(wafer_problem(instance), choices)
+    made = sizing(wafer_problem(instance), choices, witnesses=True)
     block.sizing = made
     with PauseGC():
         c0_one_option(block, made)

@@ -20,13 +20,11 @@ def c0_one_option(block: pyo.Block, made: Sizing) -> None:
 
 
 def c3_memory(block: pyo.Block, made: Sizing) -> None:
-    """C3 holds in every option; a kernel without any fits no fabric of this size with this memory."""
+    """C3 holds in every option but those that are listed to name it: option[v, i] <= 0 for these."""
     rows = block.c3_memory = pyo.Constraint(pyo.Any)
-    empty = [v for v, chosen in enumerate(made.options) if not chosen]
-    if empty:
-        block.none = pyo.Var(bounds=(0, 0))
-    for v in empty:
-        rows[v] = block.none >= 1
+    for v, beyond in enumerate(made.beyond_memory):
+        for i in beyond:
+            rows[v, i] = block.option[v, i] <= 0
 
 
 def def_box(block: pyo.Block, made: Sizing) -> None:
@@ -54,18 +52,18 @@ def c1_inside(block: pyo.Block, made: Sizing) -> None:
 def c2_no_overlap(block: pyo.Block, made: Sizing, order: Literal["directions", "sequences"]) -> None:
     """C2: of two kernels one is left of, right of, below or above the other.
 
-    x_u + width_u <= x_v + W · (1 - [u left of v]), which C1 leaves slack where the bracket is 0; the others alike.
+    x_u + width_u <= x_v + M · (1 - [u left of v]); the others alike. M = W + the greatest width of u, so that the row
+    is slack where the bracket is 0 without C1, too (or an infeasible model couldn't tell C1 and C2 apart).
     """
     pairs = [(u, v) for v in range(made.problem.n) for u in range(v)]
     apart = _directions(block, pairs) if order == "directions" else _sequences(block, pairs)
     rows = block.c2_no_overlap = pyo.Constraint(pyo.Any)
     for u, v in pairs:
-        for corner, sizes, extent, name in (
-            (block.x, block.width, made.problem.width, "x"),
-            (block.y, block.height, made.problem.height, "y"),
-        ):
-            for a, b in ((u, v), (v, u)):
-                rows[a, b, name] = corner[a] + sizes[a] <= corner[b] + extent * (1 - apart[a, b, name])
+        for a, b in ((u, v), (v, u)):
+            wide = made.problem.width + max((option.width for option in made.options[a]), default=0)
+            high = made.problem.height + max((option.height for option in made.options[a]), default=0)
+            rows[a, b, "x"] = block.x[a] + block.width[a] <= block.x[b] + wide * (1 - apart[a, b, "x"])
+            rows[a, b, "y"] = block.y[a] + block.height[a] <= block.y[b] + high * (1 - apart[a, b, "y"])
 
 
 def _directions(block: pyo.Block, pairs: list[tuple[int, int]]) -> dict[tuple[int, int, str], Any]:
