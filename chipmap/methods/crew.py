@@ -44,6 +44,11 @@ class Member:
         """Whether the task should go on: its share isn't used up, nobody stopped the run."""
         return not self.stopping.is_set() and time.monotonic() < self.until
 
+    @property
+    def seconds(self) -> float:
+        """Seconds until the task should hand over, at most those that the run has left."""
+        return max(0.0, min(self.until - time.monotonic(), self.run.remaining))
+
     def share(self, part: float) -> Member:
         """The member with ``part`` of the time that the run has left (all of it where there is no limit)."""
         return Member(

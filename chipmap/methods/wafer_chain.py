@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 
-from chipmap.instances.wafer.costs import WaferProblem, wafer_problem
+from chipmap.instances.wafer.costs import WaferProblem, evaluate, wafer_problem
 from chipmap.instances.wafer.instance import Placement, WaferInstance, WaferSolution
 from chipmap.methods.crew import Member, Task, work_together
 from chipmap.methods.wafer import exhausted, packed, sized
@@ -18,6 +18,8 @@ from chipmap.run import Run
 
 #: Annealing runs, each 1.4 times as long as the one before, where there is no time limit.
 UNLIMITED_RUNS = 12
+#: Seconds of solver neighbourhoods between two looks at the clock.
+WINDOW_SECONDS = 10.0
 
 
 def auto(instance: WaferInstance, run: Run) -> Termination:
@@ -48,44 +50,69 @@ def auto(instance: WaferInstance, run: Run) -> Termination:
 class Crew:
     """The tasks on one problem. ``one_lane`` and ``two_lanes`` say in which order and with which shares they run."""
 
-    #: Shares of the time left: rows, bounds.
-    ROWS, BOUNDS = 0.15, 0.3
+    #: Shares of the time that is left when it is their turn: rows, bounds, a search before its floorplan is polished.
+    ROWS, BOUNDS, SEARCH = 0.15, 0.3, 0.7
 
     def __init__(self, problem: WaferProblem) -> None:
         self.problem = problem
 
     def one_lane(self, seed: int) -> list[Task]:
-        """All tasks for one thread."""
+        """All tasks for one thread; a first look at the bounds comes early."""
         return [
             lambda member: self.bounds(member.share(0.02)),
             lambda member: self.rows(member.share(self.ROWS)),
-            lambda member: self.bounds(member.share(self.BOUNDS)),
-            lambda member: self.search(member, seed),
+            lambda member: self.search(member.share(self.SEARCH), seed),
+            lambda member: self.polish(member.share(0.4), seed),
+            lambda member: self.bounds(member),
         ]
 
     def two_lanes(self, seed: int) -> list[list[Task]]:
-        """Rows and a search in one lane; bounds and another search in the other."""
+        """Rows, a search and what polishes its floorplan in one lane; bounds and another search in the other."""
         return [
-            [lambda member: self.rows(member.share(self.ROWS)), lambda member: self.search(member, seed)],
-            [lambda member: self.bounds(member.share(self.BOUNDS)), lambda member: self.search(member, seed + 1)],
+            [
+                lambda member: self.rows(member.share(self.ROWS)),
+                lambda member: self.search(member.share(self.SEARCH), seed),
+                lambda member: self.polish(member, seed),
+            ],
+            [
+                lambda member: self.bounds(member.share(self.BOUNDS)),
+                lambda member: self.search(member, seed + 1),
+            ],
         ]
 
     def rows(self, member: Member) -> None:
-        """The best single row."""
+        """The best single row, then folded rows."""
         from chipmap.heuristics.wafer.rows import rows
 
-        rows(self.problem, member.keep_going, lambda _, placements: self.hand_over(member, placements, "row program"))
+        rows(self.problem, member.keep_going, lambda _, placements: self._hand_over(member, placements, "row program"))
 
     def search(self, member: Member, seed: int) -> None:
         """Annealing of slicing trees with the target time."""
         from chipmap.heuristics.wafer.search import search
 
-        search(self.problem, seed, member.keep_going, member.solution("slicing search"), self._runs(member))
-
-    def _runs(self, member: Member) -> int | None:
-        """How many annealing runs make an end where no time limit does."""
         limited = member.run.options.time_limit is not None and not member.run.options.deterministic
-        return None if limited else UNLIMITED_RUNS
+        runs = None if limited else UNLIMITED_RUNS
+        search(self.problem, seed, member.keep_going, member.solution("slicing search"), runs)
+
+    def polish(self, member: Member, seed: int) -> None:
+        """The fewest adapters within the boxes of the best floorplan, then CP-SAT neighbourhoods of it."""
+        from chipmap.heuristics.wafer.adapters import fewest_adapters
+        from chipmap.methods.wafer_windows import improve
+
+        best = member.run.best
+        if best is None or not isinstance(best.solution, WaferSolution):
+            return
+        solution = best.solution
+        if self.problem.instance.weights.adapter:
+            tau = evaluate(self.problem, in_order(self.problem, solution)).time
+            solution = fewest_adapters(self.problem, solution, tau)
+            member.solution("adapters")(solution)
+        found = member.solution("CP-SAT windows")
+        while member.keep_going():
+            better = improve(self.problem, solution, min(member.seconds, WINDOW_SECONDS), seed, 1, found)
+            if better is None:
+                return
+            solution, seed = better, seed + 1
 
     def bounds(self, member: Member) -> None:
         """Lower bounds, with the incumbent of the moment as the score to beat."""
@@ -93,6 +120,11 @@ class Crew:
 
         bounds(self.problem, member.run.upper, member.keep_going, member.bound)
 
-    def hand_over(self, member: Member, placements: Sequence[Placement], source: str) -> None:
-        """Hand a floorplan to the run."""
+    def _hand_over(self, member: Member, placements: Sequence[Placement], source: str) -> None:
         member.solution(source)(WaferSolution(instance=self.problem.instance.name, placements=tuple(placements)))
+
+
+def in_order(problem: WaferProblem, solution: WaferSolution) -> list[Placement]:
+    """The placements of ``solution`` in the order of the problem."""
+    by_name = {placement.kernel: placement for placement in solution.placements}
+    return [by_name[name] for name in problem.names]
