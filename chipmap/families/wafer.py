@@ -29,7 +29,11 @@ FAMILY = Family(
         Method(
             "wafer/exact", "chipmap.methods.wafer:exact", "branch and bound over all placements, for tiny instances"
         ),
-        Method("wafer/bounds", "chipmap.methods.wafer:bounds", "every lower bound that applies, no solution"),
+        Method(
+            "wafer/rows", "chipmap.methods.wafer_chain:rows", "the best row, single or folded, over all target times"
+        ),
+        Method("wafer/search", "chipmap.methods.wafer_chain:search", "annealing of slicing trees with the target time"),
+        Method("wafer/bounds", "chipmap.methods.wafer_chain:bounds", "every lower bound that applies, no solution"),
     ),
     default_method="wafer/auto",
     warm_starts={"greedy": "chipmap.methods.wafer:greedy"},

@@ -84,26 +84,3 @@ def exhausted(problem: WaferProblem, run: Run) -> bool:
     else:
         run.infeasible(apart(problem))
     return True
-
-
-def bounds(instance: WaferInstance, run: Run) -> Termination:
-    """Every lower bound that applies, each under its own name; no floorplan is looked for."""
-
-    def work() -> None:
-        sized(wafer_problem(instance), run)
-
-    return run.attempt(work)
-
-
-def auto(instance: WaferInstance, run: Run) -> Termination:
-    """The best chain: greedy rows; branch and bound over all placements where these are few."""
-
-    def work() -> None:
-        problem = wafer_problem(instance)
-        found = sized(problem, run)
-        run.checkpoint()
-        packed(problem, found, run)
-        run.checkpoint()
-        exhausted(problem, run)
-
-    return run.attempt(work)

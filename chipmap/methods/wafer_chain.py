@@ -7,7 +7,7 @@ same tasks follow one another, each with a share of the time.
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from chipmap.instances.wafer.costs import WaferProblem, evaluate, wafer_problem
 from chipmap.instances.wafer.instance import Placement, WaferInstance, WaferSolution
@@ -43,6 +43,30 @@ def auto(instance: WaferInstance, run: Run) -> Termination:
             work_together(run, [crew.one_lane(run.options.seed)])
         else:
             work_together(run, crew.two_lanes(run.options.seed))
+
+    return run.attempt(work)
+
+
+def rows(instance: WaferInstance, run: Run) -> Termination:
+    """The best single row, then folded rows (:mod:`chipmap.heuristics.wafer.rows`)."""
+    return _one(instance, run, lambda crew, member: crew.rows(member))
+
+
+def search(instance: WaferInstance, run: Run) -> Termination:
+    """Annealing of slicing trees with the target time (:mod:`chipmap.heuristics.wafer.search`)."""
+    return _one(instance, run, lambda crew, member: crew.search(member, run.options.seed))
+
+
+def bounds(instance: WaferInstance, run: Run) -> Termination:
+    """Every lower bound that applies, each under its own name; no floorplan is looked for."""
+    return _one(instance, run, lambda crew, member: crew.bounds(member))
+
+
+def _one(instance: WaferInstance, run: Run, task: Callable[[Crew, Member], None]) -> Termination:
+    def work() -> None:
+        problem = wafer_problem(instance)
+        sized(problem, run)
+        work_together(run, [[lambda member: task(Crew(problem), member)]])
 
     return run.attempt(work)
 
