@@ -86,13 +86,12 @@ def _plot(instance: WaferInstance, solutions: Sequence[WaferSolution], path: str
 
     with matplotlib.rc_context(_STYLE):
         tall = min(12.0, max(4.0, 8.0 * instance.fabric.height / instance.fabric.width))
-        figure = Figure(figsize=(8.6 * len(plans), tall + 0.8), dpi=150, facecolor="white", layout="constrained")
+        figure = Figure(figsize=(8.6 * len(plans), tall + 0.8), dpi=120, facecolor="white")
         for axes, plan in zip(np.atleast_1d(figure.subplots(1, len(plans))), plans, strict=True):
             _draw(axes, problem, plan)
-        figure.suptitle(instance.name, x=0.01, ha="left", fontweight="bold")
         stamp: dict[str, Any] = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}.get(path.suffix.lower(), {})
         try:
-            figure.savefig(path, metadata=stamp)
+            figure.savefig(path, metadata=stamp, bbox_inches="tight")
         except OSError as error:
             raise InputError(f"can't be written: {error.strerror or error}", str(path), "Check the folder.") from None
 
@@ -154,10 +153,10 @@ def _draw(axes: Axes, problem: WaferProblem, placements: Sequence[Placement]) ->
     if len(drawn) <= NAMED:
         _names(axes, problem, drawn)
     parts = evaluate(problem, placements)
-    axes.set_title(
-        f"score {number(parts.score / TICKS)}   time {number(parts.time / TICKS)}   wire {number(parts.wire / 2)}   "
-        f"adapters {parts.adapters}"
-    )
+    figures = (parts.score / TICKS, parts.time / TICKS, parts.wire / 2)
+    score, time, wire = map(number, figures)
+    title = f"score {score}   time {time}   wire {wire}   adapters {parts.adapters}"
+    axes.set_title(f"{problem.instance.name}\n{title}")
     axes.set_xlim(min(0, *(box.x for box in drawn)), max(fabric.width, *(box.x + box.width for box in drawn)))
     axes.set_ylim(min(0, *(box.y for box in drawn)), max(fabric.height, *(box.y + box.height for box in drawn)))
     axes.set_aspect("equal")

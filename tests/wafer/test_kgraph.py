@@ -10,32 +10,10 @@ from chipmap.instances.wafer import WaferInstance
 from chipmap.instances.wafer.kgraph import read_kgraph, write_kgraph
 from chipmap.reading import read, shipped_names
 from chipmap.records import InputError
+from tests.wafer.samples import BODY, HEADER, SMALL
 
 DATA = Path(__file__).parents[3] / "shared" / "data" / "ispd2020"
 LETTERS = "ABCDEFGHIJKLMNOPQRST"
-
-HEADER = """(*
-test=small
-width=633
-height=600
-wdeltat=1
-wlength=4
-wadapter=7
-memlimit=24576
-*)
-"""
-BODY = """
-(* Node Definitions *)
-input[ 0] n=[ 112 112 8 ] name='x' name='k0'
-cblock[ 1] f=128 h=14 W=12 name='k1'
-conv[2] W=7 H=5 R=3 S=2 C=64 K=32 T=2 U=1
-output[17] n=[7 7 32] name='the end'
-
-(* Connectivity *)
-input[ 0]:_\t->\tcblock[1]:x, shape:[112][112][8]
-cblock[1]:y->conv[ 2]:x
-conv[2]:y  ->  output[17]:_, shape: [7] [7] [32]"""
-SMALL = HEADER + BODY
 
 
 def parsed(text: str) -> WaferInstance:

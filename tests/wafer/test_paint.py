@@ -9,26 +9,7 @@ from chipmap.instances.wafer.instance import Placement, WaferSolution
 from chipmap.instances.wafer.paint import read_paint, write_paint
 from chipmap.records import InputError
 from tests.wafer.random_instances import made
-
-CONV = {"H": 11, "W": 12, "C": 13, "K": 14, "R": 1, "S": 2, "T": 3, "U": 4}
-INSTANCE = made(
-    633,
-    633,
-    "",
-    {
-        "k0": {"kind": "input", "shape": [1]},
-        "k1": CONV,
-        "k2": {"kind": "dblock", "H": 21, "W": 22, "F": 24},
-        "k3": {"kind": "cblock", "H": 32, "W": 34, "F": 36},
-    },
-)
-TEXT = """k1 = conv( 11 12 13 14 1 2 3 4 5 6 7 8 )
-k2 = dblock( 21 22 24 1 2 3 4 5 6 7 8 )
-k3 = cblock( 32 34 36 1 2 3 4 5 6 7 8 9 10 )
-k1 : place(0 1 R0)
-k2 : place(20 0 R90)
-k3 : place(100 200 R0)
-"""
+from tests.wafer.samples import CONV, INSTANCE, TEXT
 
 
 def parsed(text: str, instance: WaferInstance = INSTANCE) -> WaferSolution:
