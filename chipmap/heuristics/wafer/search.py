@@ -100,14 +100,16 @@ class Search:
         self._report(state, floor, improved)
         weights = self.problem.instance.weights
         hot = 0.6 * self.sizing.limit * weights.wire * self.random.uniform(0.5, 1.5) + 0.0005 * self.low * weights.time
-        hot *= 0.3 if again else 1.0
+        hot = max(1.0, hot * (0.3 if again else 1.0))
+        # a change of the time costs as much as n / 12 other moves
+        ease = min(0.1, 4 / self.problem.n)
         moves = int(self.FIRST * self.problem.n * self.GROWTH**self.runs)
         chunks = max(1, moves // max(200, self.POLL * 20 // (self.problem.n + 4)))
         for chunk in range(chunks):
             if not keep_going():
                 break
             ends = [hot * 0.02 ** (at / chunks) for at in (chunk, chunk + 1)]
-            kernel.anneal(state, floor, moves // chunks, ends[0], ends[1], 0.1)
+            kernel.anneal(state, floor, moves // chunks, ends[0], ends[1], ease)
             self._report(state, floor, improved)
         self.runs += 1
 
@@ -116,14 +118,17 @@ class Search:
         count = max(16, min(self.GRID, self.ENTRIES // entries))
         weights = self.problem.instance.weights
         if again:
-            low, high = max(self.low, int(0.97 * self._time)), int(1.03 * self._time) + 1
+            margin = self.random.choice((0.03, 0.2))
+            low, high = max(self.low, int((1 - margin) * self._time)), int((1 + margin) * self._time)
         else:
+            # beyond the best score in time alone there is nothing to gain
             low, high = self.low, 2 * self._tau
-            if self.score < kernel.WORST and weights.time:
+            if weights.time == 0:
+                high = self.sizing.longest
+            elif self.score < kernel.WORST:
                 high = max(self._tau, self.score // weights.time)
-        return np.unique(np.append(np.geomspace(low, high + 1, count - 1), self._time if again else self._tau)).astype(
-            np.int64
-        )
+        grid = np.geomspace(low, high + 1, count - 1).astype(np.int64)
+        return np.unique(np.append(grid, self._time if again else self._tau))
 
     def _start(self, floor: kernel.Floor, again: bool) -> kernel.State:
         seed = int(self.random.integers(2**62))

@@ -17,7 +17,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from chipmap.heuristics.wafer.slicing_kernel import SideArray, add, invert
+from chipmap.heuristics.wafer.slicing_kernel import SideArray, add, copy, invert
 
 Ints = NDArray[np.int64]
 #: A score that no layout has.
@@ -84,6 +84,13 @@ def uniform(random: NDArray[np.uint64]) -> float:
 def below(random: NDArray[np.uint64], bound: int) -> int:
     """A number in 0 .. bound - 1."""
     return int(uniform(random) * bound)
+
+
+@njit(cache=True, nogil=True)
+def _copy_tree(source: Ints, target: Ints) -> None:
+    for row in range(len(source)):
+        for node in range(source.shape[1]):
+            target[row, node] = source[row, node]
 
 
 @njit(cache=True, nogil=True)
@@ -255,8 +262,8 @@ def refresh(state: State, floor: Floor, move: int) -> None:
                 if work[STAMP, kernel] != move:
                     _changed(state, kernel, move)
                 version = work[VERSION, kernel]
-                state.curves[version, 0, kernel] = floor.table[tree[TIME, -1], floor.types[kernel]]
-                state.curves[version, 1, kernel] = state.curves[version, 0, kernel]
+                for axis in range(2):
+                    copy(floor.table[tree[TIME, -1], floor.types[kernel]], state.curves[version, axis, kernel])
                 work[KNOWN + version, kernel] = 3
     count, needed = _paths(tree, plan, work, count)
     for at in range(count):
@@ -414,7 +421,7 @@ def propose(state: State, floor: Floor) -> bool:
 @njit(cache=True, nogil=True)
 def restart(state: State, floor: Floor) -> None:
     """Compute everything of the tree as it stands."""
-    state.work[:X] = 0
+    state.work[:] = 0
     state.work[STAMP] = -1
     state.plan[:] = -1
     state.plan[WHOLE] = state.tree[ROOT, -1]
@@ -422,7 +429,7 @@ def restart(state: State, floor: Floor) -> None:
     state.score[0] = value(state, floor)
     if state.score[0] < state.score[1]:
         state.score[1] = state.score[0]
-        state.best[:] = state.tree
+        _copy_tree(state.tree, state.best)
 
 
 @njit(cache=True, nogil=True)
@@ -445,7 +452,7 @@ def anneal(state: State, floor: Floor, moves: int, hot: float, cold: float, ease
     tree, random, work, plan = state.tree, state.random, state.work, state.plan
     accepted = 0
     ratio = np.log(cold / hot) / moves
-    state.saved[:] = tree
+    _copy_tree(tree, state.saved)
     work[STAMP] = -1
     for move in range(1, moves + 1):
         work[CHANGED, -1] = 0
@@ -465,13 +472,13 @@ def anneal(state: State, floor: Floor, moves: int, hot: float, cold: float, ease
         worse = score - state.score[0]
         if worse <= 0 or (score < WORST and uniform(random) < np.exp(-worse / (hot * np.exp(ratio * move)))):
             state.score[0] = score
-            state.saved[:] = tree
+            _copy_tree(tree, state.saved)
             accepted += 1
             if score < state.score[1]:
                 state.score[1] = score
-                state.best[:] = tree
+                _copy_tree(tree, state.best)
         else:
             for at in range(work[CHANGED, -1]):
                 work[VERSION, work[CHANGED, at]] = 1 - work[VERSION, work[CHANGED, at]]
-            tree[:] = state.saved
+            _copy_tree(state.saved, tree)
     return accepted

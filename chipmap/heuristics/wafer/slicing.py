@@ -6,13 +6,16 @@ W(i, j, h) the least width of a rectangle of height h that holds kernels i .. j-
     W(i, j, h) = min over i < m < j of   W(i, m, h) + W(m, j, h)              (side by side)
                                     and  W'(i, j, h), the inverse of min_m H(i, m, w) + H(m, j, w)   (stacked),
 
-H being W with the axes exchanged. The layout is exact for the order, the time is found by bisection.
+H being W with the axes exchanged. As kernels may be turned, W and H of a run are the same function. The layout is
+exact for the order, the time is found by bisection.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
+from math import isqrt
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +27,8 @@ from chipmap.instances.wafer.instance import WaferSolution
 from chipmap.instances.wafer.shapes import place
 
 IntArray = NDArray[np.int64]
+#: The node of part i within a width and a height.
+Part = Callable[[int, int, int], int]
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,27 +71,36 @@ def depth_first_order(problem: WaferProblem) -> IntArray:
 
 
 class OrderProgram:
-    """The slicing program of one order [n] of all kernels."""
+    """The slicing program of one order [n] of all kernels.
+
+    Beyond :data:`EXACT` kernels the order is cut into about √n runs, and only floorplans in which each of them has a
+    rectangle are considered: exact within the runs and over them.
+    """
+
+    EXACT = 128
 
     def __init__(self, sizing: Sizing, order: Sequence[int] | IntArray) -> None:
         self.sizing, self.problem = sizing, sizing.problem
         self.order = np.asarray(order, dtype=np.int64)
         n, side = len(self.order), sizing.limit + 1
-        self._widths = np.empty((n, n + 1, side), np.int32)
-        self._heights = np.empty((n, n + 1, side), np.int32)
+        parts = 1 if n <= self.EXACT else isqrt(n)
+        ends = [n * part // parts for part in range(parts + 1)]
+        self._runs = [np.arange(a, b) for a, b in pairwise(ends)]
+        self._inner = [np.empty((len(run), len(run) + 1, side), np.int32) for run in self._runs]
+        self._outer = np.empty((parts, parts + 1, side), np.int32)
 
     def feasible(self, tau: int) -> bool:
         """Whether some slicing floorplan of the order meets ``tau`` quarters on the fabric."""
         leaves = self.sizing.curves(tau)[self.problem.types[self.order]]
-        order_curves(leaves, self._widths, self._heights, len(self.order))
-        return bool(self._widths[0, -1, self.problem.height] <= self.problem.width)
+        for run, curves in zip(self._runs, self._inner, strict=True):
+            order_curves(leaves[run], curves)
+        order_curves(np.stack([curves[0, -1] for curves in self._inner]), self._outer)
+        return bool(self._outer[0, -1, self.problem.height] <= self.problem.width)
 
     def least(self, low: int = 1, high: int | None = None) -> int:
         """The least time in quarters, 0 where the kernels don't fit at any time; the curves are left at it."""
-        if high is None:
-            high = self.sizing.longest
-        low = max(low, 1)
-        # galloping: far cheaper than bisection, as the answer is mostly near the area bound
+        high = max(low, self.sizing.longest if high is None else high)
+        # galloping: cheaper than bisection, as the answer is mostly near the area bound
         step = max(1, low // 64)
         while low + step < high and not self.feasible(low + step):
             low, step = low + step, 2 * step
@@ -96,40 +110,44 @@ class OrderProgram:
         return best
 
     def tree(self, random: np.random.Generator | None = None) -> Tree:
-        """A slicing tree that meets the last feasible time; ``random`` breaks ties between cuts, else the evenest."""
-        n = len(self.order)
-        tree = Tree.empty(n)
-        fresh = n
-        stack = [(0, n, self.problem.width, self.problem.height, -1, 0)]
-        while stack:
-            i, j, width, height, parent, side = stack.pop()
+        """A slicing tree that meets the last feasible time; ``random`` chooses among cuts, else the evenest counts."""
+        tree = Tree.empty(len(self.order))
+        fresh = iter(range(len(self.order), 2 * len(self.order)))
+
+        def grow(curves: SideArray, i: int, j: int, width: int, height: int, part: Part) -> int:
             if j - i == 1:
-                node = int(self.order[i])
+                return part(i, width, height)
+            node = next(fresh)
+            m, tree.cut[node] = _cut(curves, i, j, width, height, random)
+            if tree.cut[node] == 0:
+                first = int(curves[i, m - i, height])
+                tree.left[node] = grow(curves, i, m, first, height, part)
+                tree.right[node] = grow(curves, m, j, width - first, height, part)
             else:
-                node, fresh = fresh, fresh + 1
-                m, cut = self._cut(i, j, width, height, random)
-                tree.cut[node] = cut
-                if cut == 0:
-                    first = int(self._widths[i, m - i, height])
-                    stack += [(m, j, width - first, height, node, 1), (i, m, first, height, node, 0)]
-                else:
-                    first = int(self._heights[i, m - i, width])
-                    stack += [(m, j, width, height - first, node, 1), (i, m, width, first, node, 0)]
-            if parent >= 0:
-                (tree.right if side else tree.left)[parent] = node
+                first = int(curves[i, m - i, width])
+                tree.left[node] = grow(curves, i, m, width, first, part)
+                tree.right[node] = grow(curves, m, j, width, height - first, part)
+            return node
+
+        def run(r: int, width: int, height: int) -> int:
+            kernels = self.order[self._runs[r]]
+            return grow(self._inner[r], 0, len(kernels), width, height, lambda i, w, h: int(kernels[i]))
+
+        grow(self._outer, 0, len(self._runs), self.problem.width, self.problem.height, run)
         return tree
 
-    def _cut(self, i: int, j: int, width: int, height: int, random: np.random.Generator | None) -> tuple[int, int]:
-        """(m, cut) of a cut of kernels i .. j-1 that fits."""
-        found = []
-        for m in range(i + 1, j):
-            if self._widths[i, m - i, height] + self._widths[m, j - m, height] <= width:
-                found.append((abs(2 * m - i - j), m, 0))
-            if self._heights[i, m - i, width] + self._heights[m, j - m, width] <= height:
-                found.append((abs(2 * m - i - j), m, 1))
-        if random is not None:
-            return found[int(random.integers(len(found)))][1:]
-        return min(found)[1:]
+
+def _cut(
+    curves: SideArray, i: int, j: int, width: int, height: int, random: np.random.Generator | None
+) -> tuple[int, int]:
+    """(m, cut) of a cut of parts i .. j-1 between m-1 and m that fits ``width`` x ``height``."""
+    found = []
+    for m in range(i + 1, j):
+        for cut, (room, across) in enumerate(((width, height), (height, width))):
+            if curves[i, m - i, across] + curves[m, j - m, across] <= room:
+                found.append((abs(2 * m - i - j), m, cut))
+    chosen = min(found) if random is None else found[int(random.integers(len(found)))]
+    return chosen[1], chosen[2]
 
 
 def boxes(problem: WaferProblem, tree: Tree, curves: SideArray) -> IntArray:

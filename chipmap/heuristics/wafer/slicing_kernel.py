@@ -66,6 +66,13 @@ def leaf_curve(options: Options, kind: int, tau: int, curve: SideArray) -> None:
 
 
 @njit(cache=True, nogil=True)
+def copy(source: SideArray, target: SideArray) -> None:
+    """target = source, in a loop: the assignment of slices takes seconds to compile."""
+    for h in range(len(source)):
+        target[h] = source[h]
+
+
+@njit(cache=True, nogil=True)
 def invert(curve: SideArray, out: SideArray) -> None:
     """Into ``out``: the least height within each width, from the least width within each height (or back)."""
     limit = len(curve) - 1
@@ -95,34 +102,25 @@ def add_least(a: SideArray, b: SideArray, out: SideArray) -> None:
 
 
 @njit(cache=True, nogil=True)
-def settle(widths: SideArray, heights: SideArray, spare: SideArray) -> None:
-    """Both curves of the better of two shape sets, one given by ``widths`` and one by ``heights``, in place."""
-    invert(heights, spare)
-    for h in range(len(widths)):
-        widths[h] = min(widths[h], spare[h])
-    invert(widths, heights)
+def order_curves(leaves: SideArray, curves: SideArray) -> None:
+    """Curves of every run of a linear order, into ``curves`` [n, n + 1, L + 1]: [i, s] covers s parts from i on.
 
-
-@njit(cache=True, nogil=True)
-def order_curves(leaves: SideArray, widths: SideArray, heights: SideArray, window: int) -> None:
-    """Curves of every run of kernels i..j-1 of a linear order, into ``widths`` and ``heights`` [n, window + 1, L + 1].
-
-    Entry [i, s] covers s kernels from i on. ``leaves`` [n, L + 1] are the kernels' own curves in that order. Exact
-    over all slicing floorplans in which every rectangle holds a run of the order.
+    ``leaves`` [n, L + 1] are the parts' own curves in that order, each its own inverse as a kernel's is. So is every
+    run's then, as turning a floorplan by 90 degrees keeps the order: one curve per run will do.
     """
     n, side = leaves.shape
     spare = np.empty(side, np.int32)
     for i in range(n):
-        widths[i, 1] = leaves[i]
-        heights[i, 1] = leaves[i]
-    for s in range(2, window + 1):
+        copy(leaves[i], curves[i, 1])
+    for s in range(2, n + 1):
         for i in range(n - s + 1):
-            widths[i, s] = NONE
-            heights[i, s] = NONE
+            ours = curves[i, s]
+            ours[:] = NONE
             for first in range(1, s):
-                add_least(widths[i, first], widths[i + first, s - first], widths[i, s])
-                add_least(heights[i, first], heights[i + first, s - first], heights[i, s])
-            settle(widths[i, s], heights[i, s], spare)
+                add_least(curves[i, first], curves[i + first, s - first], ours)
+            invert(ours, spare)
+            for h in range(side):
+                ours[h] = min(ours[h], spare[h])
 
 
 @njit(cache=True, nogil=True)
@@ -162,8 +160,8 @@ def tree_curves(
         node = order[at]
         a, b = left[node], right[node]
         if a < 0:
-            widths[node] = leaves[node]
-            heights[node] = leaves[node]
+            copy(leaves[node], widths[node])
+            copy(leaves[node], heights[node])
         else:
             combine(cut[node], widths[a], heights[a], widths[b], heights[b], widths[node], heights[node])
 

@@ -22,23 +22,26 @@ IntArray = NDArray[np.int64]
 MOST = 4
 
 
-@njit(cache=True, nogil=True)
-def _demand(convs: IntArray, h: int, w: int, c: int, memory: int, out: IntArray) -> None:
-    """Into ``out`` [8]: 4·A of each convolution, then the k that its memory asks for."""
-    out[:] = 0
+@njit(cache=True)
+def _entry(convs: IntArray, h: int, w: int, c: int, memory: int, out: IntArray) -> None:
+    """Into ``out`` [12]: height, h, w, c, 4·A of each convolution, and the k that its memory asks for."""
+    out[0], out[1], out[2], out[3] = h * w * (c + 1), h, w, c
+    for i in range(MOST):
+        out[4 + i] = out[4 + MOST + i] = 0
     for i in range(len(convs)):
         conv = convs[i]
         steps = ceil_div(conv[0], h) * ceil_div(conv[1], w) * ceil_div(conv[4], c)
-        out[i] = 4 * steps * conv[2] * conv[3]
-        out[MOST + i] = memory_k(conv, h, w, c, memory)
+        out[4 + i] = 4 * steps * conv[2] * conv[3]
+        out[4 + MOST + i] = memory_k(conv, h, w, c, memory)
 
 
-@njit(cache=True, nogil=True)
-def _superfluous(demand: IntArray, kept: IntArray, first: int, count: int) -> bool:
+@njit(cache=True)
+def _superfluous(kept: IntArray, first: int, count: int) -> bool:
+    """Whether entry ``count`` demands nowhere less than one of those from ``first`` on."""
     for o in range(count - 1, first - 1, -1):
         worse = True
-        for i in range(2 * MOST):
-            if kept[o, i] > demand[i]:
+        for i in range(4, 4 + 2 * MOST):
+            if kept[o, i] > kept[count, i]:
                 worse = False
                 break
         if worse:
@@ -46,15 +49,12 @@ def _superfluous(demand: IntArray, kept: IntArray, first: int, count: int) -> bo
     return False
 
 
-@njit(cache=True, nogil=True)
-def _options(convs: IntArray, memory: int, limit: int, reach: int) -> tuple[IntArray, IntArray]:
-    """(height, h, w, c) [options, 4] and demands [options, 8] of what isn't superfluous, by height.
+@njit(cache=True)
+def _entries(convs: IntArray, memory: int, limit: int, reach: int, kept: IntArray) -> int:
+    """Into ``kept`` [.., 12]: what isn't superfluous, by height; returns how many entries, or -1 for too many.
 
-    Only the last ``reach`` options kept are compared with, which bounds the time on large fabrics.
+    Only the last ``reach`` entries kept are compared with, which bounds the time on large fabrics.
     """
-    arguments = np.empty((1024, 4), np.int64)
-    kept = np.empty((1024, 2 * MOST), np.int64)
-    demand = np.empty(2 * MOST, np.int64)
     count = 0
     for height in range(2, limit + 1):
         for parts in range(height, 1, -1):
@@ -63,18 +63,23 @@ def _options(convs: IntArray, memory: int, limit: int, reach: int) -> tuple[IntA
             for h in range(1, height // parts + 1):
                 if (height // parts) % h:
                     continue
-                w = height // parts // h
-                _demand(convs, h, w, parts - 1, memory, demand)
-                if _superfluous(demand, kept, max(0, count - reach), count):
-                    continue
                 if count == len(kept):
-                    kept = np.concatenate((kept, np.empty_like(kept)))
-                    arguments = np.concatenate((arguments, np.empty_like(arguments)))
-                kept[count] = demand
-                arguments[count, 0], arguments[count, 1], arguments[count, 2] = height, h, w
-                arguments[count, 3] = parts - 1
-                count += 1
-    return arguments[:count], kept[:count]
+                    return -1
+                _entry(convs, h, height // parts // h, parts - 1, memory, kept[count])
+                if not _superfluous(kept, max(0, count - reach), count):
+                    count += 1
+    return count
+
+
+def _options(convs: IntArray, memory: int, limit: int) -> IntArray:
+    """[options, 12] the entries of one type."""
+    size = 4096
+    while True:
+        kept = np.empty((size, 4 + 2 * MOST), np.int64)
+        count = _entries(convs, memory, limit, 4096, kept)
+        if count >= 0:
+            return kept[:count]
+        size *= 8
 
 
 class Sizing:
@@ -83,17 +88,17 @@ class Sizing:
     def __init__(self, problem: WaferProblem) -> None:
         self.problem = problem
         self.limit = max(problem.width, problem.height)
-        found = [_options(convs, problem.memory, self.limit, 4096) for convs in problem.type_arrays]
+        found = [_options(convs, problem.memory, self.limit) for convs in problem.type_arrays]
         kernels = np.ones((len(found), MOST, 2), np.int64)
         for kind, convs in enumerate(problem.type_arrays):
             kernels[kind, : len(convs), 0] = convs[:, 5]
             kernels[kind, : len(convs), 1] = convs[:, 6] ** 2
-        demands = np.concatenate([demand for _, demand in found])
+        entries = np.concatenate(found)
         self.options = Options(
-            arguments=np.concatenate([arguments for arguments, _ in found]),
-            steps=np.ascontiguousarray(demands[:, :MOST]),
-            least=np.ascontiguousarray(demands[:, MOST:]),
-            start=np.cumsum([0, *(len(demand) for _, demand in found)]),
+            arguments=np.ascontiguousarray(entries[:, :4]),
+            steps=np.ascontiguousarray(entries[:, 4 : 4 + MOST]),
+            least=np.ascontiguousarray(entries[:, 4 + MOST :]),
+            start=np.cumsum([0, *(len(part) for part in found)]),
             kernels=kernels,
         )
 
