@@ -121,7 +121,7 @@ def residual(blocks: int, side: int) -> WaferProblem:
 
 
 def test_rows_improve_step_by_step_and_stay_legal() -> None:
-    problem = residual(4, 60)
+    problem = residual(3, 24)
     scores: list[int] = []
 
     def improved(score: int, placements: tuple[Placement, ...]) -> None:
@@ -136,26 +136,34 @@ def test_rows_improve_step_by_step_and_stay_legal() -> None:
 
 
 def test_rows_stop_when_told() -> None:
-    problem = residual(4, 60)
-    asked = iter([True] * 3)
-    assert rows(problem, lambda: next(asked, False), ignore) is None or next(asked, None) is None
+    problem = residual(3, 24)
+    assert rows(problem, lambda: False, ignore) is None
+    asked: list[int] = []
+
+    def a_few_times() -> bool:
+        asked.append(1)
+        return len(asked) < 6
+
+    steps: list[int] = []
+    solution = rows(problem, a_few_times, lambda score, placements: steps.append(score))
+    assert len(asked) < 12
+    assert (solution is None) == (not steps)
 
 
-def test_foldings_are_laid_out_legally_within_their_times() -> None:
-    problem = residual(4, 60)
+@pytest.mark.parametrize(("side", "tau"), [(24, 2000), (30, 1000)])
+def test_foldings_are_laid_out_legally_within_their_times(side: int, tau: int) -> None:
+    problem = residual(3, side)
     program = RowProgram(problem, flow_order(problem))
-    assert cuts(program.row) == [0, 3, 6, 9, 12]
+    assert cuts(program.row) == [0, 3, 6, 9]
     folded = 0
-    for tau in (4000, 6000, 9000, 16000):
-        for folding in foldings(problem, program.row, tau):
-            assert [run.first for run in folding.runs[1:]] == [run.end for run in folding.runs[:-1]]
-            line = folded_row(problem, program.row, folding.runs)
-            chain = fit_runs(problem, line, folding.runs, program.at(tau, go_on))
-            if chain is None:
-                continue
-            placements = lay_runs(problem, line, folding.runs, chain.choices)
-            assert legal(problem, placements) and evaluate(problem, placements).time <= tau
-            folded += len(folding.runs) > 1
+    for folding in foldings(problem, program.row, tau):
+        assert [run.first for run in folding.runs[1:]] == [run.end for run in folding.runs[:-1]]
+        line = folded_row(problem, program.row, folding.runs)
+        chain = fit_runs(problem, line, folding.runs, program.at(tau, go_on))
+        assert chain is not None
+        placements = lay_runs(problem, line, folding.runs, chain.choices)
+        assert legal(problem, placements) and evaluate(problem, placements).time <= tau
+        folded += len(folding.runs) > 1
     assert folded > 0
 
 

@@ -29,6 +29,8 @@ from chipmap.instances.wafer.shapes import shapes
 KeepGoing = Callable[[], bool]
 Placements = tuple[Placement, ...]
 Improved = Callable[[int, Placements], None]
+#: The search for folded rows doesn't split intervals of target times shorter than this part of their end.
+FOLDED_RESOLUTION = 300
 
 
 class RowResult(NamedTuple):
@@ -138,7 +140,7 @@ def best_folded(program: RowProgram, keep_going: KeepGoing, improved: Improved, 
         solve = None
         for folding in foldings(problem, program.row, tau):
             rest = min(rest, 2 * weights.wire * folding.wires)
-            if weights.time * tau + 2 * weights.wire * folding.wires >= best:
+            if len(folding.runs) == 1 or weights.time * tau + 2 * weights.wire * folding.wires >= best:
                 continue
             solve = solve or program.at(tau, keep_going)
             line = folded_row(problem, program.row, folding.runs)
@@ -154,7 +156,7 @@ def best_folded(program: RowProgram, keep_going: KeepGoing, improved: Improved, 
         best = min(best, found.score)
         return found
 
-    return _search(problem, attempt, keep_going, improved, cutoff, False)
+    return _search(problem, attempt, keep_going, improved, cutoff, False, FOLDED_RESOLUTION)
 
 
 def _search(
@@ -164,6 +166,7 @@ def _search(
     improved: Improved,
     cutoff: int | None,
     exact: bool,
+    resolution: int | None = None,
 ) -> RowResult:
     weight = problem.instance.weights.time
     high = slowest(problem) if cutoff is None else min(slowest(problem), cutoff // max(weight, 1) + 1)
@@ -174,7 +177,7 @@ def _search(
         improved(score, placements)
 
     try:
-        times = search_times(attempt, 1, high, weight, INF, keep_going, better, cutoff)
+        times = search_times(attempt, 1, high, weight, INF, keep_going, better, cutoff, resolution)
         bound, tried = times.bound, times.tried
     except _StoppedError:
         bound, tried, exact = 0, 0, False
