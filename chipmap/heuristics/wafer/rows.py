@@ -13,17 +13,24 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
+import numpy as np
+
 from chipmap.heuristics.wafer.folded import fit_runs, folded_row, foldings, lay_runs
 from chipmap.heuristics.wafer.rows_blocks import Useful, segments, solve_blocks, useful, useful_sizes
 from chipmap.heuristics.wafer.rows_chain import Chain, Row, Solver, fit, lay, row, sizes, solve_chain
 from chipmap.heuristics.wafer.rows_kernel import INF
+from chipmap.heuristics.wafer.rows_order_kernel import anneal_order
+from chipmap.heuristics.wafer.rows_paths import solve_paths
 from chipmap.heuristics.wafer.rows_times import Trial, search_times
 from chipmap.instances.wafer.costs import Parts, WaferProblem, evaluate
 from chipmap.instances.wafer.instance import Placement, WaferSolution
+from chipmap.instances.wafer.shapes import shapes
 
 KeepGoing = Callable[[], bool]
 Placements = tuple[Placement, ...]
 Improved = Callable[[int, Placements], None]
+#: The search for folded rows doesn't split intervals of target times shorter than this part of their end.
+FOLDED_RESOLUTION = 300
 
 
 class RowResult(NamedTuple):
@@ -55,14 +62,18 @@ class RowProgram:
         self.exact = all(j == i + 1 for i, j in self.row.wires)
         single = all(len(convs) == 1 for convs in problem.convs)
         self.parts = segments(self.row) if single and not self.exact else None
-        self.entries: Useful | None = useful(problem) if self.parts is not None else None
+        self.entries: Useful | None = useful(problem) if single and not self.exact else None
+        place = {kernel: i for i, kernel in enumerate(order)}
+        self.path = [place[kernel] for kernel in flow_order(problem)]
 
     def at(self, tau: int, keep_going: KeepGoing) -> Solver:
         """The program at ``tau`` quarters as a function of the row; it gives up when ``keep_going`` says no."""
         problem, parts = self.problem, self.parts
-        if parts is not None and self.entries is not None:
+        if self.entries is not None:
             few = useful_sizes(problem, self.entries, tau)
-            return _watched(lambda line: solve_blocks(problem, line, few, parts), keep_going)
+            if parts is not None:
+                return _watched(lambda line: solve_blocks(problem, line, few, parts), keep_going)
+            return _watched(lambda line: solve_paths(problem, line, few, self.path), keep_going)
         table = sizes(problem, tau)
         return _watched(lambda line: solve_chain(problem, line, table), keep_going)
 
@@ -129,7 +140,7 @@ def best_folded(program: RowProgram, keep_going: KeepGoing, improved: Improved, 
         solve = None
         for folding in foldings(problem, program.row, tau):
             rest = min(rest, 2 * weights.wire * folding.wires)
-            if weights.time * tau + 2 * weights.wire * folding.wires >= best:
+            if len(folding.runs) == 1 or weights.time * tau + 2 * weights.wire * folding.wires >= best:
                 continue
             solve = solve or program.at(tau, keep_going)
             line = folded_row(problem, program.row, folding.runs)
@@ -145,7 +156,7 @@ def best_folded(program: RowProgram, keep_going: KeepGoing, improved: Improved, 
         best = min(best, found.score)
         return found
 
-    return _search(problem, attempt, keep_going, improved, cutoff, False)
+    return _search(problem, attempt, keep_going, improved, cutoff, False, FOLDED_RESOLUTION)
 
 
 def _search(
@@ -155,6 +166,7 @@ def _search(
     improved: Improved,
     cutoff: int | None,
     exact: bool,
+    resolution: int | None = None,
 ) -> RowResult:
     weight = problem.instance.weights.time
     high = slowest(problem) if cutoff is None else min(slowest(problem), cutoff // max(weight, 1) + 1)
@@ -165,7 +177,7 @@ def _search(
         improved(score, placements)
 
     try:
-        times = search_times(attempt, 1, high, weight, INF, keep_going, better, cutoff)
+        times = search_times(attempt, 1, high, weight, INF, keep_going, better, cutoff, resolution)
         bound, tried = times.bound, times.tried
     except _StoppedError:
         bound, tried, exact = 0, 0, False
@@ -178,9 +190,24 @@ def rows(problem: WaferProblem, keep_going: KeepGoing, improved: Improved) -> Wa
     """The best row, single or folded, found until ``keep_going`` says no; calls ``improved`` each time."""
     program = RowProgram(problem, flow_order(problem))
     best = best_row(program, keep_going, improved)
+    while best.parts is not None and program.parts is None and not program.exact and keep_going():
+        order = short_order(problem, program.row.order, best.parts.time)
+        again = RowProgram(problem, order)
+        better = best_row(again, keep_going, improved, best.parts.score)
+        if better.placements is None:
+            break
+        program, best = again, better
     if keep_going():
         folded = best_folded(program, keep_going, improved, best.parts.score if best.parts else None)
         best = folded if folded.placements is not None else best
     if best.placements is None:
         return None
     return WaferSolution(instance=problem.instance.name, placements=best.placements)
+
+
+def short_order(problem: WaferProblem, order: Sequence[int], tau: int, moves: int = 200_000) -> tuple[int, ...]:
+    """An order of short wires, annealed from ``order`` with every kernel's narrowest width at ``tau`` quarters."""
+    narrowest = [int(boxes[-1, 0]) for boxes in shapes(problem, tau)]
+    widths = np.array([narrowest[int(t)] for t in problem.types], dtype=np.int64)
+    found = anneal_order(np.array(order, dtype=np.int64), widths, problem.edges, moves, 0)
+    return tuple(int(kernel) for kernel in found)

@@ -114,29 +114,32 @@ def segments(row: Row) -> tuple[Segment, ...] | None:
     return tuple(found)
 
 
-class _Node(NamedTuple):
+class Node(NamedTuple):
+    """A kernel's options (``rows_blocks_kernel``) and what each costs, in ticks."""
+
     options: IntArray
     cost: IntArray
 
 
-def _node(problem: WaferProblem, row: Row, table: UsefulSizes, position: int) -> _Node:
+def node_options(problem: WaferProblem, row: Row, table: UsefulSizes, position: int) -> Node:
+    """The undominated options of the kernel at ``position`` of the row."""
     entries, ks = table.useful, table.ks[int(problem.types[row.order[position]])]
     height, width = row.strips[position]
     tiles, c = entries.values[:, 0] * entries.values[:, 1], entries.values[:, 2]
     cost, turned = strip_options(ks, tiles, c, height, width, row.prices[position])
     parity, entry = np.nonzero(cost < INF)
     options = np.column_stack([entries.columns[entry], parity, turned[parity, entry]])
-    return _prune(row, table, position, _Node(options, cost[parity, entry]), 0)
+    return _prune(row, table, position, Node(options, cost[parity, entry]), 0)
 
 
-def _prune(row: Row, table: UsefulSizes, position: int, node: _Node, since: int) -> _Node:
+def _prune(row: Row, table: UsefulSizes, position: int, node: Node, since: int) -> Node:
     """Drops options that another can replace at no loss, over the wires to positions >= ``since``."""
     adapter = half = 0
     for (i, j), wire in row.wires.items():
         if position in (i, j) and i + j - position >= since:
             adapter, half = adapter + wire.adapter, half + wire.half
     keep = undominated(table.useful.space, node.options, node.cost, Wire(adapter, half))
-    return _Node(node.options[keep], node.cost[keep])
+    return Node(node.options[keep], node.cost[keep])
 
 
 def solve_blocks(
@@ -147,7 +150,7 @@ def solve_blocks(
     Each kernel keeps the ``most`` options that are cheapest by the program without the wires past inner kernels; the
     program with all wires is exact over those. Then options that suit the neighbours found join, as long as that helps.
     """
-    nodes = [_node(problem, row, table, i) for i in range(len(row.order))]
+    nodes = [node_options(problem, row, table, i) for i in range(len(row.order))]
     if any(len(node.cost) == 0 for node in nodes):
         return None
     ranks = marginals(row, table.useful.space, nodes, parts)
@@ -155,14 +158,14 @@ def solve_blocks(
     while any(len(node.cost) > most for node in nodes):
         chosen = []
         for i, (node, rank) in enumerate(zip(nodes, ranks, strict=True)):
-            suited = node.cost + _around(row, node, best.options, i)
+            suited = node.cost + wires_at(row, node, best.options, i)
             both = np.union1d(_first(rank, most // 2), _first(suited, most // 2))
-            chosen.append(_Node(node.options[both], node.cost[both]))
+            chosen.append(Node(node.options[both], node.cost[both]))
         again = _exact(row, table, chosen, parts)
         if again.value >= best.value:
             break
         best = again
-    choices = tuple(_choice(problem, row, table, i, option) for i, option in enumerate(best.options))
+    choices = tuple(choice_of(problem, row, table, i, option) for i, option in enumerate(best.options))
     return Chain(best.value + row.fixed, choices)
 
 
@@ -170,12 +173,12 @@ def _first(rank: IntArray, most: int) -> IntArray:
     return np.argsort(rank, kind="stable")[:most]
 
 
-def _cheapest(node: _Node, rank: IntArray, most: int) -> _Node:
+def _cheapest(node: Node, rank: IntArray, most: int) -> Node:
     keep = _first(rank, most)
-    return _Node(node.options[keep], node.cost[keep])
+    return Node(node.options[keep], node.cost[keep])
 
 
-def _around(row: Row, node: _Node, options: Sequence[IntArray], position: int) -> IntArray:
+def wires_at(row: Row, node: Node, options: Sequence[IntArray], position: int) -> IntArray:
     """What the wires of the kernel at ``position`` cost with each of its options, the others as in ``options``."""
     total = np.zeros(len(node.cost), np.int64)
     for (i, j), wire in row.wires.items():
@@ -186,7 +189,7 @@ def _around(row: Row, node: _Node, options: Sequence[IntArray], position: int) -
     return total
 
 
-def marginals(row: Row, space: Scratch, nodes: Sequence[_Node], parts: Sequence[Segment]) -> list[IntArray]:
+def marginals(row: Row, space: Scratch, nodes: Sequence[Node], parts: Sequence[Segment]) -> list[IntArray]:
     """For each option of each kernel a lower bound on the row's cost with it: the program over a spanning tree.
 
     Of each block the tree has the way over the first inner kernel, and the other inner kernels at its first kernel.
@@ -222,7 +225,7 @@ class _Found(NamedTuple):
     options: list[IntArray]
 
 
-def _exact(row: Row, table: UsefulSizes, nodes: Sequence[_Node], parts: Sequence[Segment]) -> _Found:
+def _exact(row: Row, table: UsefulSizes, nodes: Sequence[Node], parts: Sequence[Segment]) -> _Found:
     """The program over all wires, exact over the options of ``nodes``."""
     space, none = table.useful.space, Wire(0, 0)
     totals = {0: nodes[0]}
@@ -233,11 +236,11 @@ def _exact(row: Row, table: UsefulSizes, nodes: Sequence[_Node], parts: Sequence
             message = block_step(space, first.options, first.cost, _inners(row, nodes, part), end.options, direct)
         else:
             message = list_edge(space, first.options, first.cost, end.options, direct)
-        totals[part.end] = _Node(end.options, end.cost + message)
+        totals[part.end] = Node(end.options, end.cost + message)
     return _Found(int(totals[len(nodes) - 1].cost.min()), _trace(row, parts, nodes, totals))
 
 
-def _inners(row: Row, nodes: Sequence[_Node], part: Segment) -> tuple[Inner, ...]:
+def _inners(row: Row, nodes: Sequence[Node], part: Segment) -> tuple[Inner, ...]:
     none = Wire(0, 0)
     found = []
     for x in part.inner:
@@ -246,7 +249,7 @@ def _inners(row: Row, nodes: Sequence[_Node], part: Segment) -> tuple[Inner, ...
     return tuple(found)
 
 
-def _trace(row: Row, parts: Sequence[Segment], nodes: Sequence[_Node], totals: dict[int, _Node]) -> list[IntArray]:
+def _trace(row: Row, parts: Sequence[Segment], nodes: Sequence[Node], totals: dict[int, Node]) -> list[IntArray]:
     end = len(nodes) - 1
     chosen = {end: totals[end].options[int(totals[end].cost.argmin())]}
     for part in reversed(parts):
@@ -265,7 +268,8 @@ def _trace(row: Row, parts: Sequence[Segment], nodes: Sequence[_Node], totals: d
     return [chosen[i] for i in range(len(nodes))]
 
 
-def _choice(problem: WaferProblem, row: Row, table: UsefulSizes, position: int, option: IntArray) -> Choice:
+def choice_of(problem: WaferProblem, row: Row, table: UsefulSizes, position: int, option: IntArray) -> Choice:
+    """An option of the kernel at ``position`` as execution arguments and extents."""
     entry, parity, rotated = int(option[4]), int(option[5]), bool(option[6])
     h, w, c = (int(x) for x in table.useful.values[entry])
     k = int(table.ks[int(problem.types[row.order[position]])][entry])

@@ -42,12 +42,14 @@ def search_times(
     keep_going: Callable[[], bool],
     improved: Callable[[int, T], None],
     cutoff: int | None = None,
+    resolution: int | None = None,
 ) -> Times[T]:
     """Minimise over target times low <= tau <= high (quarters) with time weight ``weight``.
 
     ``attempt(tau)`` returns the trial at tau; ``rest >= infinite`` says that no floorplan runs within tau. Scores from
     ``cutoff`` on are of no interest. The search is exact when each trial's score is weight · time + rest; otherwise
-    the result's bound says what is left. ``keep_going`` is asked before every attempt.
+    the result's bound says what is left. Intervals narrower than their end / ``resolution`` aren't split (their bound
+    counts). ``keep_going`` is asked before every attempt.
     """
     best, found, tried = infinite if cutoff is None else cutoff, None, 0
     settled = infinite
@@ -66,7 +68,10 @@ def search_times(
     heap: list[tuple[int, int, int, int]] = []
 
     def push(a: int, b: int, rest: int) -> None:
-        if b - a > 1:
+        nonlocal settled
+        if resolution is not None and (b - a) * resolution <= b and b - a > 1:
+            settled = min(settled, weight * (a + 1) + rest)
+        elif b - a > 1:
             heapq.heappush(heap, (weight * (a + 1) + rest, a, b, rest))
 
     trial = at(high)
