@@ -111,13 +111,13 @@ class _Search:
     def _refine(self, part: Part) -> bool:
         """Improve the part's multipliers or split it; False where neither helps."""
         across = self.weight * (part.high - part.low)
-        up = 0
+        up = self.wire * (min(part.strip.high, self.problem.height) - part.strip.low) if self.coarse.connected else 0
         narrow = max(across, up) < NARROW * part.bound
         if not part.coarse.started or (narrow and not part.coarse.rests):
             self._climb(part, part.coarse, self.coarse, COARSE)
         elif self.fine and (not part.fine.started or (narrow and not part.fine.rests)):
             if not part.fine.started:
-                part.fine.start(part.coarse.best, part.strip, part.strip, self.wire)
+                part.fine.current = part.coarse.best.copy()
             self._climb(part, part.fine, self.fine, FINE if narrow else 1)
         elif across >= up and part.high > part.low:
             self._split_time(part)
@@ -145,9 +145,9 @@ class _Search:
 
     def _child(self, part: Part, low: int, high: int, strip: Strip) -> None:
         child = Part(part.bound, low, high, strip)
-        child.coarse.start(part.coarse.best, part.strip, strip, self.wire)
+        child.coarse.current = part.coarse.best.copy()
         if part.fine.started:
-            child.fine.start(part.fine.best, part.strip, strip, self.wire)
+            child.fine.current = part.fine.best.copy()
         self._push(child)
 
     def _climb(self, part: Part, climb: Climb, program: Elimination, steps: int) -> None:

@@ -42,12 +42,15 @@ class Cases(NamedTuple):
 
 
 class Shape(NamedTuple):
-    """The cases of a cluster: all, those without and those with wire in y; ``factor``: an argument on which not all
-    members agree costs at least so many adapters."""
+    """The cases of a cluster: all, those with parts in x only, in y only, in both (None: there are none).
+
+    An argument on which not all members agree costs at least ``factor`` adapters.
+    """
 
     every: Cases
-    still: Cases
-    moving: Cases
+    across: Cases
+    up: Cases
+    both: Cases | None
     factor: int
 
 
@@ -102,9 +105,10 @@ def _cases(cases: list[Case]) -> Cases:
 
 
 def _shape(cases: list[Case], factor: int) -> Shape:
-    moving = [case for case in cases if any(b for _, b in case)]
-    still = [case for case in cases if case not in moving]
-    return Shape(_cases(cases), _cases(still), _cases(moving), factor)
+    across = [case for case in cases if not any(b for _, b in case)]
+    up = [case for case in cases if not any(a for a, _ in case)]
+    both = [case for case in cases if case not in across and case not in up]
+    return Shape(_cases(cases), _cases(across), _cases(up), _cases(both) if both else None, factor)
 
 
 SHAPES = {2: _shape(_edge_cases(), 1), 3: _shape(_triangle_cases(), 2), 4: _shape(_square_cases(), 2)}

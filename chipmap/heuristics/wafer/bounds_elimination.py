@@ -10,14 +10,12 @@ computed exactly: clusters are eliminated from the leaves of the forest, and a m
 only through which of them agree, so that eight tables of minima per member suffice instead of all pairs of states.
 Adapters on a cycle: an argument that differs anywhere on it differs on at least two of its edges.
 
-**Strips.** Let the centres' y range over r half tiles. In a connected graph the wires have at least r half tiles in y:
-a path joins the lowest centre to the highest. So for r >= r_low the wire is at least
-
-    Σ X-parts of the cases + r_low                            where no case has a part in y,
-    Σ X-parts of the cases + (1 - m)·Σ Y-parts + m·r_low      otherwise, for every m in [0, 1],
-
-while r <= r_high gives two more packing inequalities. A fold thus pays its way up; kernels that don't fold share one
-row. Two tables per kernel, without and with a part in y so far, carry this through the elimination.
+**Strips.** Let the centres range over r half tiles in y. In a connected graph the wires have at least r half tiles in
+y: a path joins the lowest centre to the highest. So where all cases have parts in x only, the wire is at least their
+sum plus r. On a square fabric a floorplan may be transposed, so that the centres range over no less in x than in y:
+where all cases have parts in y only, the wire is at least their sum plus r as well. Tables per kernel and kind of parts
+so far carry this through the elimination; r <= r_high gives two more packing inequalities. So either all kernels share
+a row, or wires pay the way up, or some neighbours lie above each other and others beside each other.
 """
 
 from __future__ import annotations
@@ -28,53 +26,62 @@ from typing import NamedTuple
 
 import numpy as np
 
-from chipmap.heuristics.wafer.bounds_clusters import Cases, Cluster, Plan, plan
+from chipmap.heuristics.wafer.bounds_clusters import Cases, Cluster, Plan, Shape, plan
 from chipmap.heuristics.wafer.bounds_kernel import INFINITE, message
 from chipmap.heuristics.wafer.bounds_packing import COUNT, FloatArray, Packing
 from chipmap.heuristics.wafer.bounds_states import AGREE, States, Tables
 from chipmap.instances.wafer.costs import TICKS, IntArray, WaferProblem
 
+#: Kinds of parts that a table counts with, as bits, and sets of kinds.
+UP, ACROSS, BOTH = 1, 2, 3
+ONLY_UP, ONLY_ACROSS, ANY, SOME_UP, SOME_ACROSS = (
+    (0, UP),
+    (0, ACROSS),
+    (0, UP, ACROSS, BOTH),
+    (UP, BOTH),
+    (ACROSS, BOTH),
+)
+
 
 class Strip(NamedTuple):
-    """The centres' y ranges over ``low`` to ``high`` half tiles."""
+    """The centres' y range over ``low`` to ``high`` half tiles."""
 
     low: int
     high: int
 
 
 class Relaxed(NamedTuple):
-    """Ticks of wire and adapters with the multipliers' parts, and the derivative by each multiplier [COUNT + 1]."""
+    """Ticks of wire and adapters with the multipliers' parts, and the derivative by each multiplier [COUNT]."""
 
     value: float
     slope: FloatArray
 
 
-class _Sent(NamedTuple):
-    """What a cluster adds to its root's states, the members' states and case [s, members], and their flags."""
+#: Cases of a cluster and, for each member but the root, the kinds of its tables that go with them.
+Option = tuple[Cases, list[tuple[int, ...]]]
 
+
+class _Sent(NamedTuple):
+    """What a cluster adds to its root's states, the option that gives it, and the members' states and the case."""
+
+    options: list[Option]
     added: FloatArray
+    option: IntArray
     picks: IntArray
-    cases: list[Cases]
-    #: Per alternative which member must have a part in y (-1: none must, -2: none may), and the alternative per state.
-    forced: list[int]
-    alternative: IntArray
 
 
 @dataclass(eq=False)
-class _Pass:
-    """The tables of one elimination: per kernel without (0) and with (1) a part in y; per cluster what was sent."""
+class _Sweep:
+    """One elimination: each kernel's states and tables by kind; what each cluster sent by kind, its root's before."""
 
     own: list[States]
-    values: list[list[FloatArray]]
-    sent: list[list[_Sent]] = field(default_factory=list)
-    before: list[list[FloatArray]] = field(default_factory=list)
+    values: list[dict[int, FloatArray]]
+    sent: list[dict[int, _Sent]] = field(default_factory=list)
+    before: list[dict[int, FloatArray]] = field(default_factory=list)
 
 
 class Elimination:
-    """The program of this module for one problem, with adapters or (``arguments`` False) on the Pareto fronts without.
-
-    ``multipliers`` [COUNT + 1]: λ >= 0 of the packing inequalities and m·r_low in ticks.
-    """
+    """The program of this module for one problem, with adapters or (not ``arguments``) on the Pareto fronts without."""
 
     def __init__(self, problem: WaferProblem, tables: Tables, arguments: bool):
         self.problem, self.arguments = problem, arguments
@@ -103,111 +110,113 @@ class Elimination:
     def evaluate(
         self, states: list[States], strip: Strip, multipliers: FloatArray, check: Callable[[], None]
     ) -> Relaxed:
-        """The bound for these multipliers (its value may be infinite); ``check`` is called now and then."""
+        """The bound for these multipliers λ [COUNT] (it may be infinite); ``check`` is called now and then."""
         own = [states[t] for t in self.problem.types.tolist()]
         if any(len(s.x) == 0 for s in own):
-            return Relaxed(INFINITE, np.zeros(COUNT + 1))
-        full = self.wire * strip.low
-        share = float(multipliers[-1]) / full if full else 0.0
-        penalties = [self.packing.penalty(s.x, s.y, strip.high, multipliers[:-1]) for s in states]
-        sweep = _Pass(own, [])
-        for i, s in enumerate(own):
-            sweep.values.append(self._start(s, penalties[self.problem.types[i]], int(self.plan.loose[i]), full, share))
+            return Relaxed(INFINITE, np.zeros(COUNT))
+        strips = strip.low > 0 and self.connected
+        penalties = [self.packing.penalty(s.x, s.y, strip.high, multipliers) for s in states]
+        loose = self.plan.loose.tolist()
+        types = self.problem.types.tolist()
+        sweep = _Sweep(own, [self._start(s, penalties[types[i]], loose[i], strips) for i, s in enumerate(own)])
         for cluster in self.plan.clusters:
             check()
-            self._send(sweep, cluster, full > 0, share)
-        value, chosen, flag = 0.0, np.zeros(self.problem.n, np.int64), np.zeros(self.problem.n, np.int64)
+            self._send(sweep, cluster, strips)
+        value, chosen, kind = self._ends(sweep, self.wire * strip.low if strips else 0)
+        self._trace(sweep, chosen, kind)
+        x = np.array([s.x[c] for s, c in zip(own, chosen.tolist(), strict=True)])
+        y = np.array([s.y[c] for s, c in zip(own, chosen.tolist(), strict=True)])
+        slope = self.packing.loads(x, y, strip.high).sum(axis=1) - 1
+        return Relaxed(value - float(multipliers.sum()), slope)
+
+    def _start(self, s: States, penalty: FloatArray, loose: int, strips: bool) -> dict[int, FloatArray]:
+        """A kernel's own tables; a loose edge costs its ends' parts in x or in y."""
+        across, up = self.wire * loose * s.x, self.wire * loose * s.y
+        if not strips or not loose:
+            return {0: penalty + np.minimum(across, up)}
+        tables = {UP: penalty + up, ACROSS: penalty + across}
+        return tables | {BOTH: penalty + np.minimum(across, up)} if loose > 1 else tables
+
+    def _ends(self, sweep: _Sweep, way_up: int) -> tuple[float, IntArray, IntArray]:
+        """The value, and the state and kind of every root."""
+        value, chosen, kinds = 0.0, np.zeros(self.problem.n, np.int64), np.zeros(self.problem.n, np.int64)
+        square = self.problem.width == self.problem.height
         for root in self.plan.roots:
-            ends = [sweep.values[root][0] + full, sweep.values[root][1] + float(multipliers[-1])]
-            flag[root] = int(ends[1].min() < ends[0].min())
-            chosen[root] = int(np.argmin(ends[flag[root]]))
-            value += float(ends[flag[root]][chosen[root]])
-        bent = bool(flag.any())
-        up = self._trace(sweep, chosen, flag)
-        slope = self._slope(sweep, chosen, strip, up if bent else -1, share)
-        return Relaxed(value - float(multipliers[:-1].sum()), slope)
+            best = INFINITE
+            for kind, table in sweep.values[root].items():
+                s = int(np.argmin(table))
+                end = float(table[s]) + (way_up if kind == ACROSS or (kind == UP and square) else 0)
+                if end < best:
+                    best, chosen[root], kinds[root] = end, s, kind
+            value += best
+        return value, chosen, kinds
 
-    def _start(self, s: States, penalty: FloatArray, loose: int, full: float, share: float) -> list[FloatArray]:
-        """A kernel's own cost; its loose edges cost their ends' parts in x or in y."""
-        if full == 0:
-            return [penalty + self.wire * loose * np.minimum(s.x, s.y), np.full(len(s.x), INFINITE)]
-        bent = np.full(len(s.x), INFINITE)
-        if loose:
-            bent = penalty + self.wire * loose * np.minimum(s.x, (1 - share) * s.y)
-        return [penalty + self.wire * loose * s.x, bent]
-
-    def _send(self, sweep: _Pass, cluster: Cluster, strips: bool, share: float) -> None:
+    def _send(self, sweep: _Sweep, cluster: Cluster, strips: bool) -> None:
         """Eliminate the members of a cluster but its root."""
-        *others, root = cluster.members
-        shape, values = cluster.shape, sweep.values
-        straight = [values[v][0] for v in others]
-        sweep.before.append(values[root])
-        if not strips:
-            sent = [self._message(sweep, cluster, [(shape.every, straight, -2)], share)]
-            values[root] = [values[root][0] + sent[0].added, values[root][1]]
-        else:
-            either = [np.minimum(*values[v]) for v in others]
-            bent = [(shape.moving, either, -1)]
-            for j, v in enumerate(others):
-                if np.isfinite(values[v][1]).any():
-                    bent.append((shape.still, [*either[:j], values[v][1], *either[j + 1 :]], j))
-            sent = [self._message(sweep, cluster, part, share) for part in ([(shape.still, straight, -2)], bent)]
-            zero, one = values[root]
-            added = sent[0].added, sent[1].added
-            values[root] = [zero + added[0], np.minimum(zero + added[1], one + np.minimum(*added))]
+        root = cluster.members[-1]
+        sent = {}
+        for kind, options in _options(cluster.shape, strips).items():
+            if (message_of_kind := self._message(sweep, cluster, options)) is not None:
+                sent[kind] = message_of_kind
+        before, after = sweep.values[root], dict[int, FloatArray]()
+        for kind, table in before.items():
+            for other, part in sent.items():
+                total = table + part.added
+                after[kind | other] = np.minimum(after[kind | other], total) if kind | other in after else total
+        sweep.values[root] = after
+        sweep.before.append(before)
         sweep.sent.append(sent)
 
-    def _message(
-        self, sweep: _Pass, cluster: Cluster, parts: list[tuple[Cases, list[FloatArray], int]], share: float
-    ) -> _Sent:
-        """The best of several alternatives (cases, the other members' values, which member is forced)."""
+    def _message(self, sweep: _Sweep, cluster: Cluster, options: list[Option]) -> _Sent | None:
+        """The best of the options for every state of the root; None if their tables are missing."""
         *others, root = cluster.members
         own = [sweep.own[v] for v in others]
         start = np.cumsum([0] + [len(s.x) for s in own])
         boxes = tuple(np.concatenate([getattr(s, name) for s in own]) for name in ("x", "y", "groups"))
         top = (sweep.own[root].x, sweep.own[root].y, sweep.own[root].groups)
         masks = (self._costs[cluster.shape.factor, self._counts_c(cluster)], self.groups - 1)
-        scale = self.wire * np.array([1.0, 1.0 - share])
         best: _Sent | None = None
-        for number, (cases, values, _) in enumerate(parts):
-            shape = (scale * cases.coefficients, cases.chosen, scale * cases.root)
-            added, picks = message((np.concatenate(values), *boxes, start), top, shape, masks, self.groups)
+        for number, (cases, kinds) in enumerate(options):
+            values = [_least(sweep.values[v], allowed) for v, allowed in zip(others, kinds, strict=True)]
+            some = [value for value in values if value is not None]
+            if len(some) < len(values):
+                continue
+            shape = (self.wire * cases.coefficients, cases.chosen, self.wire * cases.root)
+            added, picks = message((np.concatenate(some), *boxes, start), top, shape, masks, self.groups)
             if best is None:
-                best = _Sent(added, picks, [p[0] for p in parts], [p[2] for p in parts], np.zeros(len(added), np.int64))
+                best = _Sent(options, added, np.full(len(added), number), picks)
             else:
                 better = added < best.added
-                best.added[better], best.picks[better], best.alternative[better] = added[better], picks[better], number
-        assert best is not None
+                best.added[better], best.picks[better], best.option[better] = added[better], picks[better], number
         return best
 
-    def _trace(self, sweep: _Pass, chosen: IntArray, flag: IntArray) -> int:
-        """Fill in the states that give the value, from the roots; returns the half tiles of the cases in y."""
-        up = 0
+    def _trace(self, sweep: _Sweep, chosen: IntArray, kinds: IntArray) -> None:
+        """Fill in the states that give the value, from the roots."""
         for number in range(len(self.plan.clusters) - 1, -1, -1):
             *others, root = self.plan.clusters[number].members
-            sent, (zero, one), s = sweep.sent[number], sweep.before[number], chosen[root]
-            kind = 0
-            if flag[root]:
-                added = sent[0].added[s], sent[1].added[s]
-                was = int(one[s] + min(added) < zero[s] + added[1])
-                kind = int(not was or added[1] < added[0])
-                flag[root] = was
-            picks, alternative = sent[kind].picks[s], sent[kind].alternative[s]
-            forced = sent[kind].forced[alternative]
+            sent, before, s = sweep.sent[number], sweep.before[number], chosen[root]
+            pairs = [(a, b) for a in before for b in sent if a | b == kinds[root]]
+            kinds[root], kind = min(pairs, key=lambda pair: before[pair[0]][s] + sent[pair[1]].added[s])
+            part = sent[kind]
+            allowed = part.options[part.option[s]][1]
             for j, v in enumerate(others):
-                chosen[v] = picks[j]
-                low, high = sweep.values[v][0][picks[j]], sweep.values[v][1][picks[j]]
-                flag[v] = int(forced == j or (forced != -2 and high < low))
-            boxes = [sweep.own[v].y[chosen[v]] for v in (*others, root)]
-            up += int(sent[kind].cases[alternative].full[picks[-1], :, 1] @ np.array(boxes))
-        return up
+                chosen[v] = pick = part.picks[s, j]
+                kinds[v] = min((k for k in allowed[j] if k in sweep.values[v]), key=lambda k: sweep.values[v][k][pick])
 
-    def _slope(self, sweep: _Pass, chosen: IntArray, strip: Strip, up: int, share: float) -> FloatArray:
-        """The derivatives at the chosen states; ``up``: half tiles of the cases in y, -1 where there is no case in y."""
-        x = np.array([s.x[c] for s, c in zip(sweep.own, chosen.tolist(), strict=True)])
-        y = np.array([s.y[c] for s, c in zip(sweep.own, chosen.tolist(), strict=True)])
-        excess = self.packing.loads(x, y, strip.high).sum(axis=1) - 1
-        if strip.low == 0 or up < 0:
-            return np.append(excess, 0.0)
-        up += int((self.plan.loose * y)[(1 - share) * y < x].sum())
-        return np.append(excess, 1 - up / strip.low)
+
+def _least(tables: dict[int, FloatArray], kinds: tuple[int, ...]) -> FloatArray | None:
+    """The minimum over the tables of these kinds; None where there is none."""
+    some = [tables[kind] for kind in kinds if kind in tables]
+    return np.minimum.reduce(some) if some else None
+
+
+def _options(shape: Shape, strips: bool) -> dict[int, list[Option]]:
+    """By the kind of what is sent: the cases and the kinds of the members' tables."""
+    count = shape.every.chosen.shape[1]
+    if not strips:
+        return {0: [(shape.every, [(0,)] * count)]}
+    mixed: list[Option] = [(shape.both, [ANY] * count)] if shape.both else []
+    for j in range(count):
+        for cases, some in ((shape.across, SOME_UP), (shape.up, SOME_ACROSS)):
+            mixed.append((cases, [some if i == j else ANY for i in range(count)]))
+    return {UP: [(shape.up, [ONLY_UP] * count)], ACROSS: [(shape.across, [ONLY_ACROSS] * count)], BOTH: mixed}

@@ -28,8 +28,8 @@ class Climb:
     minimum of those seen, in a box round the best so far, which grows with success and shrinks without.
     """
 
-    current: FloatArray = field(default_factory=lambda: np.zeros(COUNT + 1))
-    best: FloatArray = field(default_factory=lambda: np.zeros(COUNT + 1))
+    current: FloatArray = field(default_factory=lambda: np.zeros(COUNT))
+    best: FloatArray = field(default_factory=lambda: np.zeros(COUNT))
     value: float = -np.inf
     rests: bool = False
     _cuts: list[tuple[FloatArray, float]] = field(default_factory=list)
@@ -46,12 +46,6 @@ class Climb:
         """The value rounded down by more than its rounding error, then up: costs are whole ticks."""
         return max(0, ceil(self.value - ERROR * (1 + abs(self.value) + float(self.best.sum()))))
 
-    def start(self, multipliers: FloatArray, before: Strip, strip: Strip, wire: int) -> None:
-        """Begin with multipliers that served in the strip ``before``: m stays, at first it is 1/2."""
-        self.current = multipliers.copy()
-        share = multipliers[-1] / before.low if before.low else wire / 2
-        self.current[-1] = min(share, wire) * strip.low
-
     def climb(
         self,
         program: Elimination,
@@ -61,8 +55,6 @@ class Climb:
         check: Callable[[], None],
     ) -> None:
         """So many evaluations more, fewer where the search comes to rest."""
-        top = np.full(COUNT + 1, np.inf)
-        top[-1] = program.wire * strip.low
         for _ in range(steps):
             relaxed = program.evaluate(states, strip, self.current, check)
             if relaxed.value == np.inf:
@@ -70,7 +62,7 @@ class Climb:
                 return
             self._cuts.append((relaxed.slope, relaxed.value - float(relaxed.slope @ self.current)))
             self._move(relaxed.value)
-            self._next(top)
+            self._next()
             if self.rests:
                 return
 
@@ -85,14 +77,14 @@ class Climb:
         if value > self.value:
             self.value, self.best = value, self.current.copy()
 
-    def _next(self, top: FloatArray) -> None:
+    def _next(self) -> None:
         """The multipliers that the model likes best: max z, z <= slope · m + constant for every cut, m in the box."""
         slopes = np.array([slope for slope, _ in self._cuts])
         limits = np.array([constant for _, constant in self._cuts])
         low = np.maximum(0, self.best - self._radius)
-        high = np.maximum(low, np.minimum(top, self.best + self._radius))
+        high = self.best + self._radius
         result = linprog(
-            np.append(np.zeros(COUNT + 1), -1.0),
+            np.append(np.zeros(COUNT), -1.0),
             A_ub=np.column_stack([-slopes, np.ones(len(slopes))]),
             b_ub=limits,
             bounds=[*zip(low, high, strict=True), (None, None)],
@@ -101,4 +93,4 @@ class Climb:
         promise = -result.fun - self.value if result.success else 0.0
         self.rests = promise <= PROMISE * abs(self.value) or self._idle >= PATIENCE
         if not self.rests:
-            self.current = np.clip(result.x[:-1], 0, top)
+            self.current = np.maximum(0, result.x[:-1])
