@@ -29,6 +29,8 @@ FAMILY = Family(
         Method(
             "wafer/exact", "chipmap.methods.wafer:exact", "branch and bound over all placements, for tiny instances"
         ),
+        Method("wafer/mip", "chipmap.methods.wafer_models:mip", "the MIP, by HiGHS or Gurobi"),
+        Method("wafer/cpsat", "chipmap.methods.wafer_models:cpsat", "the CP-SAT model, then windows on large fabrics"),
         Method("wafer/bounds", "chipmap.methods.wafer:bounds", "every lower bound that applies, no solution"),
     ),
     default_method="wafer/auto",
