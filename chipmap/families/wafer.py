@@ -33,6 +33,14 @@ FAMILY = Family(
             "wafer/rows", "chipmap.methods.wafer_chain:rows", "the best row, single or folded, over all target times"
         ),
         Method("wafer/search", "chipmap.methods.wafer_chain:search", "annealing of slicing trees with the target time"),
+        Method("wafer/poker", "chipmap.methods.wafer_baselines:poker", "CU.POKer: exact sizing, row by row"),
+        Method("wafer/poker-each", "chipmap.methods.wafer_baselines:poker_each", "CU.POKer, refined at every time"),
+        Method(
+            "wafer/annealing-tbs", "chipmap.methods.wafer_baselines:annealing", "annealing on twin binary sequences"
+        ),
+        Method("wafer/divide", "chipmap.methods.wafer_baselines:divide", "divide-and-conquer slicing placer"),
+        Method("wafer/mip", "chipmap.methods.wafer_models:mip", "the MIP, by HiGHS or Gurobi"),
+        Method("wafer/cpsat", "chipmap.methods.wafer_models:cpsat", "the CP-SAT model, then windows on large fabrics"),
         Method("wafer/bounds", "chipmap.methods.wafer_chain:bounds", "every lower bound that applies, no solution"),
     ),
     default_method="wafer/auto",

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import time as clock
 from collections.abc import Callable
+from functools import cached_property
 from random import Random
+from typing import Any
 
 from chipmap.instances.wafer.costs import WaferProblem, evaluate, size
 from chipmap.instances.wafer.instance import Placement, WaferInstance, WaferSolution
@@ -93,6 +95,13 @@ class _Search:
             self.neighbours[u].add(v)
             self.neighbours[v].add(u)
 
+    @cached_property
+    def fronts(self) -> tuple[tuple[Any, ...], ...]:
+        """The Pareto-minimal boxes of each type at the target time."""
+        from chipmap.formulations.wafer.options import Limits, options
+
+        return options(self.problem, Limits("front", tau=self.tau))
+
     @property
     def remaining(self) -> float:
         """Seconds left."""
@@ -120,15 +129,13 @@ class _Search:
             self.size, self.failures = self.size + 1, 0
         return better
 
-    def _menu(self, free: list[int]) -> dict[int, list]:
+    def _menu(self, free: list[int]) -> dict[int, list[Any]]:
         """The options of free kernels: every Pareto-minimal box, and what saves adapters at their neighbours."""
         from chipmap.formulations.wafer.cpsat_window import with_labels
-        from chipmap.formulations.wafer.options import Limits, options
 
-        fronts = options(self.problem, Limits("front", tau=self.tau))
         menu = {}
         for v in free:
-            menu[v] = list(fronts[int(self.problem.types[v])])
+            menu[v] = list(self.fronts[int(self.problem.types[v])])
             if self.problem.instance.weights.adapter:
                 around = [self.placements[u] for u in (v, *sorted(self.neighbours[v]))]
                 tilings = sorted({(p.h, p.w) for p in around})
@@ -137,17 +144,17 @@ class _Search:
                 )
         return menu
 
-    def _solve(self, model: object, work: float) -> bool:
+    def _solve(self, model: Any, work: float) -> bool:
         native = {"max_deterministic_time": work}
         request = SolveRequest(
             time_limit=self.remaining, threads=self.threads, seed=self.random.randrange(1000), native=native
         )
-        outcome = solve_model(model, request, "cpsat")  # type: ignore[arg-type]
+        outcome = solve_model(model, request, "cpsat")
         if outcome.value_of is None:
             return False
         from chipmap.formulations.wafer.cpsat_window import arranged
 
-        new = arranged(self.problem, model.decode(outcome.value_of))  # type: ignore[attr-defined]
+        new = arranged(self.problem, model.decode(outcome.value_of))
         if evaluate(self.problem, new).score >= evaluate(self.problem, self.placements).score:
             return False
         self.placements = new

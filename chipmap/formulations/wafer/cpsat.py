@@ -161,7 +161,7 @@ def add_wafer(
     def_box(builder)
     c1_inside(builder)
     c2_no_overlap(builder, choices.boxes)
-    if choices.symmetry == "reflections":
+    if choices.symmetry == "reflections" and not assume:  # it must not stand for C1
         sym_reflections(builder)
     time = t1_time(builder)
     wires = t2_wire(builder)

@@ -93,9 +93,13 @@ def _sequences(block: pyo.Block, pairs: list[tuple[int, int]]) -> dict[tuple[int
 
 
 def sym_reflections(block: pyo.Block, made: Sizing) -> None:
-    """The centre of kernel 0 lies in the lower left quarter; where x and y can be swapped, on or above the diagonal."""
-    across = 2 * block.x[0] + block.width[0]
-    up = 2 * block.y[0] + block.height[0]
+    """The centre of kernel 0 lies in the lower left quarter; where x and y can be swapped, on or above the diagonal.
+
+    Options that break C1 or C3 don't count, so that these rows never stand for those labels.
+    """
+    genuine = made.options[0][: made.genuine[0]]
+    across = 2 * block.x[0] + picked(block, 0, [option.width for option in genuine])
+    up = 2 * block.y[0] + picked(block, 0, [option.height for option in genuine])
     rows = block.sym_reflections = pyo.Constraint(pyo.Any)
     rows["x"] = across <= made.problem.width
     rows["y"] = up <= made.problem.height

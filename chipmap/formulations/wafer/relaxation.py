@@ -17,7 +17,6 @@ and lets every k_i fall (CU.POKer, "A Simplification").
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import cvxpy as cp
 import numpy as np
@@ -92,11 +91,12 @@ def _dual_value(program: cp.Problem) -> float | None:
 
     The solver's objective is the logarithm of the program's, but for a constant.
     """
+    data, chain, inverse = program.get_problem_data(cp.CLARABEL, gp=True, solver_opts={})
+    raw = chain.solve_via_data(program, data)
     try:
-        program.solve(solver=cp.CLARABEL, gp=True)
+        program.unpack_results(raw, chain, inverse)
     except cp.error.SolverError:
         return None
     if program.status != cp.OPTIMAL:
         return None
-    solver: Any = program.solver_stats.extra_stats
-    return float(program.value) * float(np.exp(-abs(solver.obj_val - solver.obj_val_dual))) * (1 - MARGIN)
+    return float(program.value) * float(np.exp(-abs(raw.obj_val - raw.obj_val_dual))) * (1 - MARGIN)
