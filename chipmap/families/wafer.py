@@ -29,6 +29,12 @@ FAMILY = Family(
         Method(
             "wafer/exact", "chipmap.methods.wafer:exact", "branch and bound over all placements, for tiny instances"
         ),
+        Method("wafer/poker", "chipmap.methods.wafer_baselines:poker", "CU.POKer: exact sizing, row by row"),
+        Method("wafer/poker-each", "chipmap.methods.wafer_baselines:poker_each", "CU.POKer, refined at every time"),
+        Method(
+            "wafer/annealing-tbs", "chipmap.methods.wafer_baselines:annealing", "annealing on twin binary sequences"
+        ),
+        Method("wafer/divide", "chipmap.methods.wafer_baselines:divide", "divide-and-conquer slicing placer"),
         Method("wafer/bounds", "chipmap.methods.wafer:bounds", "every lower bound that applies, no solution"),
     ),
     default_method="wafer/auto",
