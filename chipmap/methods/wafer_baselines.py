@@ -38,3 +38,34 @@ def _poker(instance: WaferInstance, run: Run, each: bool) -> None:
     )
     if search.run() is None:
         run.notes.append("no target time lets the rows fit the fabric")
+
+
+def annealing(instance: WaferInstance, run: Run) -> Termination:
+    """Annealing on twin binary sequences (:mod:`chipmap.heuristics.wafer.twin_binary`)."""
+
+    def work() -> None:
+        from chipmap.heuristics.wafer.twin_binary import twin_binary
+
+        problem = wafer_problem(instance)
+        sized(problem, run)
+        twin_binary(
+            problem,
+            run.options.seed,
+            run.checkpoint,
+            lambda found: report(problem, run, found.placements, "annealing on twin binary sequences"),
+        )
+
+    return run.attempt(work)
+
+
+def divide(instance: WaferInstance, run: Run) -> Termination:
+    """The divide-and-conquer slicing placer (:mod:`chipmap.heuristics.wafer.divide`)."""
+
+    def work() -> None:
+        from chipmap.heuristics.wafer.divide import divide as part
+
+        problem = wafer_problem(instance)
+        sized(problem, run)
+        part(problem, run.checkpoint, lambda found: report(problem, run, found.placements, "divide and conquer"))
+
+    return run.attempt(work)

@@ -68,6 +68,17 @@ def depth_first(problem: WaferProblem) -> list[int]:
     return order + [i for i in range(problem.n) if waiting[i] > 0]
 
 
+def ports(problem: WaferProblem, t: int, boxes: IntArray, tau: int) -> IntArray:
+    """What adapters compare of every shape of type ``t`` [count, 4]: h, w, c in and c out."""
+    found = boxes[:, [2, 3, 4, 4]]
+    if problem.instance.protocol == "min_c_k":
+        convs = problem.type_arrays[t]
+        for port in found:
+            ks = least_ks(convs, port[0], port[1], [port[2]] * len(convs), tau, problem.memory)
+            port[3] = min(port[2], ks[-1]) if ks else port[2]
+    return found
+
+
 class Sized(NamedTuple):
     """Everything that one target time fixes: the shapes, and per type and allowed height the shape taken."""
 
@@ -116,21 +127,11 @@ class Placer:
         take = np.maximum(pick, 0)
         width = np.stack([boxes[take[t], 0] for t, boxes in enumerate(found)])
         height = np.stack([boxes[take[t], 1] for t, boxes in enumerate(found)])
-        ports = np.stack([self._ports(t, boxes, tau)[take[t]] for t, boxes in enumerate(found)])
-        boxes = Boxes(np.where(allowed, width, INFINITE), np.where(allowed, height, INFINITE), ports)
+        sockets = np.stack([ports(problem, t, boxes, tau)[take[t]] for t, boxes in enumerate(found)])
+        boxes = Boxes(np.where(allowed, width, INFINITE), np.where(allowed, height, INFINITE), sockets)
         caps = np.unique(np.concatenate([boxes[:, 1] for boxes in found]))
         rows = list_rows(self.course, boxes, caps, problem.width, every)
         return Sized(tau, found, pick, boxes, rows, least_heights(rows))
-
-    def _ports(self, t: int, boxes: IntArray, tau: int) -> IntArray:
-        """What adapters compare of every shape of a type [count, 4]: h, w, c in and c out."""
-        ports = boxes[:, [2, 3, 4, 4]]
-        if self.problem.instance.protocol == "min_c_k":
-            convs = self.problem.type_arrays[t]
-            for port in ports:
-                ks = least_ks(convs, port[0], port[1], [port[2]] * len(convs), tau, self.problem.memory)
-                port[3] = min(port[2], ks[-1]) if ks else port[2]
-        return ports
 
     def fits(self, tau: int) -> bool:
         """Whether the rows can fit the fabric at ``tau``: exact for this placement in this order."""
@@ -181,9 +182,14 @@ class Placer:
         return [place(self.problem, i, shape, sized.tau, x, y) for i, (shape, x, y) in enumerate(self.layout(sized))]
 
 
+def most_time(problem: WaferProblem) -> int:
+    """The target (quarters) from which on shapes stay the same: every convolution with h = w = c = k = 1."""
+    return max(int(conv_time(conv, 1, 1, 1, 1)) for convs in problem.type_arrays for conv in convs)
+
+
 def least_time(placer: Placer, checkpoint: Callable[[], None]) -> int | None:
     """The least target time (quarters) at which the rows fit, by bisection; None where they never do."""
-    most = max(int(conv_time(conv, 1, 1, 1, 1)) for convs in placer.problem.type_arrays for conv in convs)
+    most = most_time(placer.problem)
     low, high = 0, min(most, 4)
     while not placer.fits(high):
         checkpoint()
@@ -251,12 +257,12 @@ class TimeSearch:
         least = least_time(self.placer, self.checkpoint)
         if least is None:
             return None
-        weight = self.placer.problem.instance.weights.time
+        weight, most = self.placer.problem.instance.weights.time, most_time(self.placer.problem)
         tau = least
         for _ in range(MOST_STEPS):
             self.attempt(tau)
             tau += max(1, tau // SWEEP)
-            if self.best is not None and weight * tau >= self.best.parts.score:
+            if tau > most or (self.best is not None and weight * tau >= self.best.parts.score):
                 break
         for finer in FINER:
             if self.best is not None:
