@@ -8,7 +8,7 @@ from numba import njit
 from chipmap.instances.wafer.costs import IntArray
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def row_wires(order: IntArray, widths: IntArray, edges: IntArray, centres: IntArray) -> int:
     """Wire length in half tiles of kernels side by side in ``order``; fills ``centres`` [n], in half tiles."""
     x = 0
@@ -21,7 +21,7 @@ def row_wires(order: IntArray, widths: IntArray, edges: IntArray, centres: IntAr
     return total
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _move(order: IntArray, kind: int, i: int, j: int) -> None:
     """Swaps the entries i and j (kind 0), moves entry i to j (1), or reverses what lies between them (2)."""
     if kind == 0:
@@ -39,7 +39,7 @@ def _move(order: IntArray, kind: int, i: int, j: int) -> None:
             low, high = low + 1, high - 1
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def anneal_order(order: IntArray, widths: IntArray, edges: IntArray, moves: int, seed: int) -> IntArray:
     """The best order found from ``order`` by ``moves`` random moves, cooling from the mean wire to half a tile."""
     np.random.seed(seed)

@@ -22,7 +22,7 @@ IntArray = NDArray[np.int64]
 MOST = 4
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _entry(convs: IntArray, h: int, w: int, c: int, memory: int, out: IntArray) -> None:
     """Into ``out`` [12]: height, h, w, c, 4·A of each convolution, and the k that its memory asks for."""
     out[0], out[1], out[2], out[3] = h * w * (c + 1), h, w, c
@@ -35,7 +35,7 @@ def _entry(convs: IntArray, h: int, w: int, c: int, memory: int, out: IntArray) 
         out[4 + MOST + i] = memory_k(conv, h, w, c, memory)
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _superfluous(kept: IntArray, first: int, count: int) -> bool:
     """Whether entry ``count`` demands nowhere less than one of those from ``first`` on."""
     for o in range(count - 1, first - 1, -1):
@@ -49,7 +49,7 @@ def _superfluous(kept: IntArray, first: int, count: int) -> bool:
     return False
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _entries(convs: IntArray, memory: int, limit: int, reach: int, kept: IntArray) -> int:
     """Into ``kept`` [.., 12]: what isn't superfluous, by height; returns how many entries, or -1 for too many.
 

@@ -45,7 +45,7 @@ class Room(NamedTuple):
     y: IntArray
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def intervals(tree: Any, n: int, span: Any, stack: Any) -> None:
     """First and last leaf below each node 1..n: the leaves 0..n lie between the nodes in order."""
     root = 1
@@ -64,13 +64,13 @@ def intervals(tree: Any, n: int, span: Any, stack: Any) -> None:
             depth += 1
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def rotatable(tree: Any, x: int, side: int) -> bool:
     """Whether node ``x`` has a child on that side (1 left, 2 right) to rotate up."""
     return bool(tree[side, x] > 0)
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def rotate(tree: Any, x: int, side: int) -> None:
     """Rotate the child y of ``x`` on that side above it; the subtree between them changes hands."""
     other = 3 - side
@@ -84,7 +84,7 @@ def rotate(tree: Any, x: int, side: int) -> None:
         tree[1 if tree[1, above] == x else 2, above] = y
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def turn(tree: Any, which: int, x: int, side: int) -> int:
     """A rotation that keeps the trees twins: 0 impossible, 1 in one tree, 2 in both.
 
@@ -103,7 +103,7 @@ def turn(tree: Any, which: int, x: int, side: int) -> int:
     return 2
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def pack(state: State, fronts: Fronts, room: Room) -> tuple[int, int]:
     """Compact packing: every line of the floorplan as far left or low as its kernels let it; (width, height).
 
@@ -129,7 +129,7 @@ def pack(state: State, fronts: Fronts, room: Room) -> tuple[int, int]:
     return int(room.line[0, n]), int(room.line[1, 0])
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def cost(task: Task, state: State, fronts: Fronts, room: Room) -> tuple[float, bool]:
     """(ticks of wire, adapters and tiles beyond the fabric; whether the floorplan fits it)."""
     width, height = pack(state, fronts, room)
@@ -145,7 +145,7 @@ def cost(task: Task, state: State, fronts: Fronts, room: Room) -> tuple[float, b
     return float(total), over == 0
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _copy(target: State, source: State) -> None:
     for i in range(source.tree.shape[2]):
         target.order[i] = source.order[i]
@@ -156,7 +156,7 @@ def _copy(target: State, source: State) -> None:
         target.shape[k] = source.shape[k]
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _move(task: Task, state: State, fronts: Fronts) -> bool:
     """A random move: a shape near the present one or any, a swap of two kernels, or a rotation."""
     n = len(task.types)
@@ -182,7 +182,7 @@ def _move(task: Task, state: State, fronts: Fronts) -> bool:
     return turn(state.tree, np.random.randint(2), np.random.randint(1, n + 1), np.random.randint(1, 3)) > 0
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def anneal(
     task: Task, fronts: Fronts, now: State, trial: State, best: State, room: Room, heat: Any, steps: int, seed: int
 ) -> tuple[float, bool]:
