@@ -1,4 +1,4 @@
-"""``chipmap convert``: a published graph as an instance file, and explicit changes of an instance's graph."""
+"""``chipmap convert``: a published graph as an instance, explicit changes of its graph, and other file formats."""
 
 from __future__ import annotations
 
@@ -16,14 +16,15 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     """Add ``chipmap convert`` to the command line."""
     parser = subparsers.add_parser(
         "convert",
-        help="make an instance from a published graph format, or change an instance's graph",
+        help="make an instance from a published graph, change an instance's graph, or the format of a file",
         description="Read a graph (traced operator graphs, PipeDream profiles, ONNX models and others, told apart by "
         "their content; with --family) or an instance, and write an instance: of a graph on the family's default "
         "package, unless --set says otherwise. --clone and --relay change the graph, in the order given, and say what "
-        "they add.",
+        "they add. With --solution, a solution of the instance is written instead. FILE's ending names the format.",
     )
     parser.add_argument("graph", metavar="SOURCE", help="a graph file, an instance, or - for standard input")
-    parser.add_argument("--family", metavar="NAME", help="SOURCE is a graph, for this family, such as ring")
+    parser.add_argument("--family", metavar="NAME", help="the family of the instance that a graph becomes: ring, wafer")
+    parser.add_argument("--solution", metavar="SOLUTION", help="convert this solution of the instance SOURCE instead")
     add_set(parser, "change the instance: --set package.chips=36")
     parser.add_argument(
         "--dim",
@@ -51,9 +52,13 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 def run(args: argparse.Namespace) -> int:
     """Read, change, write; notes of the reader and what changes add go to standard error."""
-    from chipmap.reading import read
+    from chipmap.family import family_of
+    from chipmap.reading import encode, read, read_solution
 
     instance = read(args.graph, args.set, args.family, args.dim)
+    if args.solution is not None and args.changes:
+        raise InputError("a solution of the unchanged graph", "--solution", "Leave out --clone and --relay.")
+    solution = None if args.solution is None else read_solution(args.solution, family_of(instance), instance)
     notes = getattr(instance, "notes", "")
     if notes:
         say(f"note: {notes}")
@@ -61,7 +66,7 @@ def run(args: argparse.Namespace) -> int:
         wanted = [operation for _, operation in group]
         for operations in [wanted] if name == "clone" else [[operation] for operation in wanted]:
             instance = _changed(instance, name, operations)
-    write_file(args.out, instance.to_json(indent=1))
+    write_file(args.out, encode(instance, args.out, solution))
     return 0
 
 

@@ -121,20 +121,20 @@ def wafer_problem(instance: WaferInstance) -> WaferProblem:
     return cached
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def ceil_div(a: int, b: int) -> int:
     """⌈a / b⌉ for b > 0."""
     return -(-a // b)
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def conv_time(conv: IntArray, h: int, w: int, c: int, k: int) -> int:
     """Quarters of a step: ⌈4 · ⌈H/h⌉⌈W/w⌉⌈C/c⌉⌈K/k⌉ · RS/T²⌉."""
     steps = ceil_div(conv[0], h) * ceil_div(conv[1], w) * ceil_div(conv[4], c) * ceil_div(conv[5], k)
     return ceil_div(4 * steps * conv[2] * conv[3], conv[6] * conv[6])
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def memory_k(conv: IntArray, h: int, w: int, c: int, memory: int) -> int:
     """The smallest k whose words fit: ⌈(C/c · RS + (W+S-1)/w · (H+R-1)/h) · K / memory⌉, exactly."""
     weights = conv[4] * conv[2] * conv[3] * w * h
@@ -142,7 +142,7 @@ def memory_k(conv: IntArray, h: int, w: int, c: int, memory: int) -> int:
     return max(1, ceil_div((weights + halo) * conv[5], c * w * h * memory))
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def least_k(conv: IntArray, h: int, w: int, c: int, tau: int, memory: int) -> int:
     """The smallest k of a convolution with h, w, c that runs within ``tau`` quarters and fits; 0 where none does.
 
@@ -155,7 +155,7 @@ def least_k(conv: IntArray, h: int, w: int, c: int, tau: int, memory: int) -> in
     return max(ceil_div(conv[5], min(rounds, conv[5])), memory_k(conv, h, w, c, memory))
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def least_widths(convs: IntArray, tau: int, memory: int, limit: int) -> tuple[IntArray, IntArray]:
     """For each height the least width of a kernel (unrotated) that runs within ``tau`` quarters, and how.
 

@@ -1,0 +1,240 @@
+"""How a model of family ``wafer`` may be stated: what the MIP and the CP-SAT model have in common."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
+from chipmap.family import Standing
+from chipmap.formulations.wafer.options import Kept, Limits, Option, exact, least_time, options
+from chipmap.instances.wafer.costs import WaferProblem, conv_time, memory_k, size
+from chipmap.instances.wafer.instance import Placement, WaferSolution
+from chipmap.records import InputError
+
+Cut = Literal["area", "pairwise", "triangle"]
+
+
+@dataclass(frozen=True)
+class WaferChoices:
+    """What both models can be asked for.
+
+    ``tau``: every kernel within that many quarters, which the cost then counts as the time; None: the time is a
+    variable over all attainable levels. ``upper``: cutoff, only floorplans with cost <= upper ticks. ``options``: which
+    sizings are listed (:mod:`chipmap.formulations.wafer.options`).
+
+    ``cuts``, redundant rows: ``area`` leaves out times at which the least areas of all kernels don't fit the fabric;
+    ``pairwise``: centres of kernels that don't overlap are at least half the sum of their shorter sides apart (wafer
+    page, "Bounds"); ``triangle``: three connected kernels need half a perimeter of that sum and the shortest again.
+    ``blocks``: (kernels, half tiles) pairs: the wires between these kernels are at least so long, as the caller has
+    proved for this tau or upper. ``symmetry``: of the floorplans that reflections of the fabric make of each other,
+    keep one; choose ``none`` if constraints of your own tell left from right.
+    """
+
+    tau: int | None = None
+    upper: int | None = None
+    options: Kept = "all"
+    cuts: tuple[Cut, ...] = ("area", "pairwise", "triangle")
+    blocks: tuple[tuple[tuple[int, ...], int], ...] = ()
+    symmetry: Literal["reflections", "none"] = "reflections"
+
+    def standing(self, problem: WaferProblem) -> Standing:
+        """Auxiliary with a given ``tau``, which may lie above the floorplan's own time; a short list restricts."""
+        if self.tau is not None:
+            return Standing.AUXILIARY
+        return Standing.EXACT if exact(problem, self.options) else Standing.RESTRICTION
+
+
+@dataclass(frozen=True, eq=False)
+class Sizing:
+    """The options of each kernel, and what follows from them and the choices for every model.
+
+    ``options[v]`` are those of kernel v, the first ``genuine[v]`` of them within C1 and C3; ``beyond_memory[v]`` those
+    that break C3. ``earliest`` and ``latest`` quarters bound the time.
+    """
+
+    problem: WaferProblem
+    choices: WaferChoices
+    options: tuple[tuple[Option, ...], ...]
+    genuine: tuple[int, ...]
+    beyond_memory: tuple[tuple[int, ...], ...]
+    earliest: int
+    latest: int
+
+    @property
+    def thinnest(self) -> list[int]:
+        """For each kernel the least shorter side of its options (0 where it has none)."""
+        each = zip(self.options, self.genuine, strict=True)
+        return [min((option.thin for option in chosen[:count]), default=0) for chosen, count in each]
+
+    @property
+    def labelled(self) -> bool:
+        """Whether the options' labels cost something."""
+        return self.problem.instance.weights.adapter > 0
+
+    @cached_property
+    def square(self) -> bool:
+        """Whether swapping x and y is a symmetry: of the fabric, and of the options with their labels."""
+        sides = [{self._side(option, 1) for option in chosen} for chosen in self.options]
+        turned = [{self._side(option, -1) for option in chosen} for chosen in self.options]
+        return self.problem.width == self.problem.height and sides == turned
+
+    def swapped(self, v: int, number: int) -> int:
+        """The option of kernel ``v`` like that one with width and height swapped, where ``square`` holds."""
+        wanted = self._side(self.options[v][number], -1)
+        return next(other for other, option in enumerate(self.options[v]) if self._side(option, 1) == wanted)
+
+    def _side(self, option: Option, step: int) -> tuple[object, ...]:
+        return (*option[:2][::step], option.time, option.labels if self.labelled else ())
+
+
+def sizing(problem: WaferProblem, choices: WaferChoices, witnesses: bool) -> Sizing:
+    """The options that the choices ask for; ``witnesses``: also some that the model has to forbid by C1 or C3.
+
+    Raises :class:`InputError` for a tau or upper below 0.
+    """
+    for name in ("tau", "upper"):
+        value = getattr(choices, name)
+        if value is not None and value < 0:
+            raise InputError(f"is {value}", name, "Give a number of quarters or ticks, at least 0.")
+    by_type, earliest = _listed(problem, choices)
+    slowest = max((option.time for one in by_type for option in one), default=earliest)
+    first = max((min((option.time for option in one), default=0) for one in by_type), default=0)
+    more = [_witnesses(problem, t, one, earliest) if witnesses else [] for t, one in enumerate(by_type)]
+    broken = [
+        [len(one) + i for i, (_, memory) in enumerate(new) if memory] for one, new in zip(by_type, more, strict=True)
+    ]
+    return Sizing(
+        problem,
+        choices,
+        tuple((*by_type[t], *(option for option, _ in more[t])) for t in problem.types.tolist()),
+        tuple(len(by_type[t]) for t in problem.types.tolist()),
+        tuple(tuple(broken[t]) for t in problem.types.tolist()),
+        max(first, earliest),
+        max(slowest, earliest),
+    )
+
+
+def _listed(problem: WaferProblem, choices: WaferChoices) -> tuple[tuple[tuple[Option, ...], ...], int]:
+    """(options by type, the earliest time)."""
+    weight = problem.instance.weights.time
+    latest = choices.upper // weight if choices.upper is not None and weight else None
+    earliest = 0
+    if choices.tau is not None:
+        limits = Limits(choices.options, tau=choices.tau)
+    else:
+        earliest = least_time(problem) or 0 if "area" in choices.cuts else 0
+        limits = Limits(choices.options, latest=latest, earliest=earliest)
+    by_type = options(problem, limits)
+    if latest is not None and earliest > latest:
+        by_type = tuple(() for _ in by_type)
+    return by_type, earliest
+
+
+def _witnesses(problem: WaferProblem, t: int, genuine: tuple[Option, ...], earliest: int) -> list[tuple[Option, bool]]:
+    """Options of type ``t`` that break C1 or C3 (True), so that a model can say which labels clash.
+
+    The smallest box of all, where the memory or the fabric refuses it: without C3 or C1 it would do. A kernel without
+    any option also has one larger than the fabric: with enough columns any memory suffices.
+    """
+    convs = problem.type_arrays[t]
+    one = (1,) * len(convs)
+    fits = all(memory_k(conv, 1, 1, 1, problem.memory) == 1 for conv in convs)
+    boxes = [(3 * len(convs), 2), (2, 3 * len(convs))]
+    found = [
+        (Option(*box, earliest, (1, 1, 1, 1), one, one, bool(rotated)), not fits)
+        for rotated, box in enumerate(boxes)
+        if not fits or box[0] > problem.width or box[1] > problem.height
+    ]
+    if not genuine:
+        found.append((Option(problem.width + 1, problem.height + 1, earliest, (1, 1, 1, 1), one, one, False), False))
+    return found
+
+
+def triangles(problem: WaferProblem) -> list[tuple[int, int, int]]:
+    """Kernels a < b < c with an edge between every two of them."""
+    joined: dict[int, set[int]] = {}
+    for u, v in problem.edges.tolist():
+        joined.setdefault(min(u, v), set()).add(max(u, v))
+    return [
+        (a, b, c)
+        for a, later in sorted(joined.items())
+        for b in sorted(later)
+        for c in sorted(later & joined.get(b, set()))
+    ]
+
+
+def triangle_length(sides: list[int]) -> int:
+    """A triangle's wires in half tiles are at least this, for rectangles with these shorter sides.
+
+    Σ of the three distances is twice the width plus the height of the box round the centres. Either the rectangles
+    stand in a row, or two pairs that share one are apart in different directions: width plus height >= half of the sum
+    of the three sides and the least again.
+    """
+    return 2 * (sum(sides) + min(sides))
+
+
+Chosen = tuple[int, int, int]
+
+
+def choose(sizing: Sizing, solution: WaferSolution) -> list[Chosen] | None:
+    """For each kernel (number of its option, x, y): ``solution`` with each box replaced by an option inside it.
+
+    None where a kernel has no such option. Labels are kept where adapters cost, centres where wires do. With symmetry,
+    the floorplan is reflected as the models want it.
+    """
+    problem = sizing.problem
+    placed = {placement.kernel: placement for placement in solution.placements}
+    if set(placed) != set(problem.names):
+        return None
+    found = []
+    for v, name in enumerate(problem.names):
+        chosen = _choose(sizing, v, placed[name])
+        if chosen is None:
+            return None
+        found.append(chosen)
+    return reflect(sizing, found) if sizing.choices.symmetry == "reflections" else found
+
+
+def _choose(sizing: Sizing, v: int, placement: Placement) -> Chosen | None:
+    problem = sizing.problem
+    weights = problem.instance.weights
+    width, height = size(placement)
+    convs = problem.type_arrays[int(problem.types[v])]
+    time = max(
+        int(conv_time(conv, placement.h, placement.w, c, k))
+        for conv, c, k in zip(convs, placement.c, placement.k, strict=True)
+    )
+    tau = sizing.choices.tau
+    if tau is not None and time > tau:
+        return None
+    time = max(time, sizing.earliest if tau is None else tau)
+    out = placement.c[-1] if problem.instance.protocol == "c_n" else min(placement.c[-1], placement.k[-1])
+    labels = (placement.h, placement.w, placement.c[0], out)
+    best = None
+    for number, option in enumerate(sizing.options[v][: sizing.genuine[v]]):
+        left, low = width - option.width, height - option.height
+        if left < 0 or low < 0 or option.time > time or (weights.adapter and option.labels != labels):
+            continue
+        rank = (left % 2 + low % 2, option.time, number)
+        if best is None or rank < best[0]:
+            best = (rank, (number, placement.x + left // 2, placement.y + low // 2))
+    return best[1] if best else None
+
+
+def reflect(sizing: Sizing, chosen: list[Chosen]) -> list[Chosen]:
+    """The mirror image of a floorplan in which kernel 0 lies in the part of the fabric that symmetry leaves it."""
+    problem = sizing.problem
+    first = sizing.options[0][chosen[0][0]]
+    flip_x = 2 * chosen[0][1] + first.width > problem.width
+    flip_y = 2 * chosen[0][2] + first.height > problem.height
+    turned = []
+    for v, (number, x, y) in enumerate(chosen):
+        option = sizing.options[v][number]
+        x = problem.width - option.width - x if flip_x else x
+        y = problem.height - option.height - y if flip_y else y
+        turned.append((number, x, y))
+    _, x, y = turned[0]
+    if 2 * x + first.width <= 2 * y + first.height or not sizing.square:
+        return turned
+    return [(sizing.swapped(v, number), y, x) for v, (number, x, y) in enumerate(turned)]

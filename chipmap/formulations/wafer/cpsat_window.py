@@ -1,0 +1,155 @@
+"""Part of a floorplan re-placed by CP-SAT at a given target time, the rest as it is.
+
+Two kinds of model, both with a known floorplan among their solutions, so that they can only improve it:
+
+- :func:`window`: some kernels are free in place and sizing, the others fixed.
+- :func:`same_order`: all are free, but every two keep the direction in which they are apart; this needs no
+  two-dimensional intervals and is solved for many kernels at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+
+from ortools.sat.python import cp_model
+
+from chipmap.family import Standing
+from chipmap.formulations.wafer.choices import Sizing
+from chipmap.formulations.wafer.cpsat import WaferCpChoices, WaferCpModel, WaferCpVariables
+from chipmap.formulations.wafer.cpsat_boxes import Builder, c0_one_option, c1_inside, c2_no_overlap, def_box
+from chipmap.formulations.wafer.cpsat_terms import cut_pairwise, t1_time, t2_wire, t3_adapters
+from chipmap.formulations.wafer.options import Option
+from chipmap.instances.wafer.costs import IntArray, WaferProblem, conv_time, least_ks, size
+from chipmap.instances.wafer.instance import Placement, WaferSolution
+
+#: Options of a free kernel by its number, at the target time.
+Menu = dict[int, list[Option]]
+
+
+def current(problem: WaferProblem, placement: Placement, tau: int) -> Option:
+    """The option that ``placement`` is."""
+    out = placement.c[-1] if problem.instance.protocol == "c_n" else min(placement.c[-1], placement.k[-1])
+    labels = (placement.h, placement.w, placement.c[0], out)
+    return Option(*size(placement), tau, labels, placement.c, placement.k, placement.rotated)
+
+
+def with_labels(
+    problem: WaferProblem, v: int, tau: int, tilings: Iterable[tuple[int, int]], wanted: Collection[int]
+) -> list[Option]:
+    """Options of kernel ``v`` with one of these (h, w), for every largest c; also with c_1 or c_n among ``wanted``.
+
+    These are the sizings that save adapters at neighbours with these arguments. None is dominated by another.
+    """
+    convs = problem.type_arrays[int(problem.types[v])]
+    best: dict[tuple[object, ...], Option] = {}
+    limit = max(problem.width, problem.height)
+    for h, w in tilings:
+        narrowest: dict[tuple[int, ...], int] = {}
+        for c in range(1, limit // (h * w)):
+            ends = [c, *(one for one in wanted if one < c)] if len(convs) > 1 else [c]
+            for first in ends:
+                for last in ends if len(convs) > 1 else [first]:
+                    _add(problem, convs, (h, w), _arguments(len(convs), first, c, last), tau, narrowest, best)
+    return list(best.values())
+
+
+def _arguments(count: int, first: int, largest: int, last: int) -> tuple[int, ...]:
+    return (first, *[largest] * (count - 2), last) if count > 1 else (largest,)
+
+
+def _add(
+    problem: WaferProblem,
+    convs: IntArray,
+    tiling: tuple[int, int],
+    c: tuple[int, ...],
+    tau: int,
+    narrowest: dict[tuple[int, ...], int],
+    best: dict[tuple[object, ...], Option],
+) -> None:
+    k = least_ks(convs, *tiling, c, tau, problem.memory)
+    if k is None:
+        return
+    out = c[-1] if problem.instance.protocol == "c_n" else min(c[-1], k[-1])
+    labels = (*tiling, c[0], out)
+    width, height = 3 * sum(k), tiling[0] * tiling[1] * (max(c) + 1)
+    if width >= narrowest.get(labels, width + 1):
+        return  # a lower box with these labels is as narrow
+    narrowest[labels] = width
+    for rotated in (False, True):
+        box = (height, width) if rotated else (width, height)
+        if box[0] <= problem.width and box[1] <= problem.height:
+            best[(*box, labels)] = Option(*box, tau, labels, c, k, rotated)
+
+
+def window(problem: WaferProblem, placements: list[Placement], menu: Menu, tau: int) -> WaferCpModel:
+    """Re-place the kernels in ``menu``, each with one of its options or as it is; the others stay."""
+    builder = _builder(problem, placements, menu, tau)
+    for v, placement in enumerate(placements):
+        if v not in menu:
+            builder.model.add(builder.x[v] == placement.x)
+            builder.model.add(builder.y[v] == placement.y)
+    c2_no_overlap(builder, "variable")
+    return _finish(builder, placements)
+
+
+def same_order(problem: WaferProblem, placements: list[Placement], menu: Menu, tau: int) -> WaferCpModel:
+    """Re-place all kernels so that every two stay apart in a direction in which they are now (the widest gap)."""
+    builder = _builder(problem, placements, menu, tau)
+    boxes = [size(placement) for placement in placements]
+    for v, b in enumerate(placements):
+        for u, a in enumerate(placements[:v]):
+            gaps = (
+                (b.x - a.x - boxes[u][0], u, v, builder.x, builder.width),
+                (a.x - b.x - boxes[v][0], v, u, builder.x, builder.width),
+                (b.y - a.y - boxes[u][1], u, v, builder.y, builder.height),
+                (a.y - b.y - boxes[v][1], v, u, builder.y, builder.height),
+            )
+            _, before, after, corner, sides = max(gaps, key=lambda gap: gap[0])
+            builder.model.add(corner[before] + sides[before] <= corner[after])
+    return _finish(builder, placements)
+
+
+def _builder(problem: WaferProblem, placements: list[Placement], menu: Menu, tau: int) -> Builder:
+    chosen = []
+    for v, placement in enumerate(placements):
+        now = current(problem, placement, tau)
+        chosen.append((now, *(option for option in menu.get(v, ()) if option[:4] != now[:4])))
+    choices = WaferCpChoices(tau=tau, cuts=("pairwise",), symmetry="none")
+    made = Sizing(problem, choices, tuple(chosen), tuple(map(len, chosen)), tuple(() for _ in chosen), 0, tau)
+    builder = Builder(cp_model.CpModel(), made, "", False)
+    c0_one_option(builder)
+    def_box(builder)
+    c1_inside(builder)
+    return builder
+
+
+def _finish(builder: Builder, placements: list[Placement]) -> WaferCpModel:
+    """The objective, and the floorplan as it is as a hint."""
+    weights = builder.problem.instance.weights
+    wires = t2_wire(builder)
+    cut_pairwise(builder, wires)
+    adapters, time = t3_adapters(builder), t1_time(builder)
+    cost = 2 * weights.wire * sum(wires) + 4 * weights.adapter * adapters + weights.time * time
+    builder.model.minimize(cost)
+    for v, placement in enumerate(placements):
+        builder.model.add_hint(builder.x[v], placement.x)
+        builder.model.add_hint(builder.y[v], placement.y)
+        for i, literal in enumerate(builder.option[v]):
+            builder.model.add_hint(literal, i == 0)
+    variables = WaferCpVariables(builder, time, wires, adapters, cost)
+    return WaferCpModel(builder.problem.instance, builder.model, variables, Standing.AUXILIARY)
+
+
+def time_of(problem: WaferProblem, placements: list[Placement]) -> int:
+    """The slowest kernel's time in quarters."""
+    return max(
+        int(conv_time(conv, p.h, p.w, c, k))
+        for v, p in enumerate(placements)
+        for conv, c, k in zip(problem.type_arrays[int(problem.types[v])], p.c, p.k, strict=True)
+    )
+
+
+def arranged(problem: WaferProblem, solution: WaferSolution) -> list[Placement]:
+    """The placements in the order of the problem's kernels."""
+    by_name = {placement.kernel: placement for placement in solution.placements}
+    return [by_name[name] for name in problem.names]

@@ -1,0 +1,146 @@
+"""The MIP of family ``wafer``: one Pyomo block, to be built alone or inside a larger model.
+
+Statement: ``docs/families/wafer.md``. Shapes are disaggregated: kernel v picks one of its options by a binary, and box,
+time and labels are linear in these. Two kernels are apart in one of four directions, by one binary each or by their
+places in a sequence pair (Murata, Fujiyoshi, Nakatake and Kajitani, VLSI module placement based on rectangle-packing by
+the sequence-pair, 1996).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import pyomo.environ as pyo
+from pyomo.common.gc_manager import PauseGC
+
+from chipmap.family import Standing
+from chipmap.formulations.wafer.choices import Sizing, WaferChoices, choose, sizing
+from chipmap.formulations.wafer.mip_boxes import (
+    c0_one_option,
+    c1_inside,
+    c2_no_overlap,
+    c3_memory,
+    def_box,
+    sym_reflections,
+)
+from chipmap.formulations.wafer.mip_terms import (
+    cut_blocks,
+    cut_pairwise,
+    cut_triangles,
+    t1_time,
+    t2_wire,
+    t3_adapters,
+)
+from chipmap.instances.wafer import WaferInstance, WaferSolution
+from chipmap.instances.wafer.costs import wafer_problem
+from chipmap.records import InputError
+
+
+@dataclass(frozen=True)
+class WaferMipChoices(WaferChoices):
+    """What only the MIP can be asked for, beside :class:`chipmap.formulations.wafer.choices.WaferChoices`.
+
+    ``order``: how two kernels are kept apart: ``directions``, four binaries of which one is at least 1; ``sequences``,
+    two binaries that say who is first in each sequence of a sequence pair.
+    """
+
+    order: Literal["directions", "sequences"] = "directions"
+
+
+@dataclass(eq=False)
+class WaferMipModel:
+    """The MIP of one instance: ``native`` is a ConcreteModel with the block ``wafer`` and the one Objective."""
+
+    instance: WaferInstance
+    native: pyo.ConcreteModel
+    standing: Standing
+    kind: Literal["mip", "cpsat"] = "mip"
+
+    def encode(self, solution: WaferSolution) -> list[tuple[Any, float]] | None:
+        """Values of the corners, options and directions, or None if no options lie within the solution's boxes."""
+        return encode(self.native.wafer, solution)
+
+    def decode(self, value: Callable[[Any], float]) -> WaferSolution:
+        """The floorplan that the variables stand for."""
+        return decode(self.native.wafer, value)
+
+
+def encode(block: pyo.Block, solution: WaferSolution) -> list[tuple[Any, float]] | None:
+    """Values of the decision variables of a block made by :func:`add_wafer`, or None where no options lie within."""
+    chosen = choose(block.sizing, solution)
+    if chosen is None:
+        return None
+    pairs: list[tuple[Any, float]] = []
+    for v, (number, x, y) in enumerate(chosen):
+        problem = block.sizing.problem
+        if not (0 <= x <= problem.width and 0 <= y <= problem.height):
+            return None
+        pairs += [(block.x[v], float(x)), (block.y[v], float(y))]
+        pairs += [(block.option[v, i], float(i == number)) for i in range(len(block.sizing.options[v]))]
+    return pairs
+
+
+def decode(block: pyo.Block, value: Callable[[Any], float]) -> WaferSolution:
+    """The floorplan that the variables of a block made by :func:`add_wafer` stand for."""
+    made: Sizing = block.sizing
+    placements = []
+    for v, name in enumerate(made.problem.names):
+        number = max(range(len(made.options[v])), key=lambda i: value(block.option[v, i]))
+        placements.append(made.options[v][number].placement(name, round(value(block.x[v])), round(value(block.y[v]))))
+    return WaferSolution(instance=made.problem.instance.name, placements=tuple(placements))
+
+
+def build(instance: WaferInstance, choices: WaferMipChoices | Mapping[str, Any] = WaferMipChoices()) -> WaferMipModel:
+    """The MIP of ``instance``, minimising ``wafer.cost``, its score in ticks."""
+    chosen = choices if isinstance(choices, WaferMipChoices) else WaferMipChoices(**choices)
+    model = pyo.ConcreteModel(name=instance.name)
+    model.wafer = pyo.Block()
+    add_wafer(model.wafer, instance, chosen)
+    model.objective = pyo.Objective(expr=model.wafer.cost)
+    return WaferMipModel(instance, model, chosen.standing(wafer_problem(instance)))
+
+
+def add_wafer(block: pyo.Block, instance: WaferInstance, choices: WaferMipChoices = WaferMipChoices()) -> None:
+    """Fill the empty ``block`` with the MIP of ``instance``, without an Objective.
+
+    Afterwards the block has the variables ``x[v]``, ``y[v]`` (lower left corners) and ``option[v, i]`` (1 where kernel
+    v runs as ``sizing.options[v][i]``) and the linear expressions ``width[v]``, ``height[v]`` (tiles), ``wire[e]``
+    (half tiles, by edge), ``terms["T1"]`` (quarters), ``terms["T2"]`` (half tiles), ``terms["T3"]`` (adapters) and
+    ``cost`` (ticks). Terms are exact or above: put upper limits or costs on them. Constraints on places need
+    ``symmetry="none"``. Raises :class:`InputError` for a block in use.
+    """
+    if next(iter(block.component_map()), None) is not None:
+        raise InputError(
+            f"block {block.name!r} already has components", "add_wafer", "Give an empty pyo.Block() for each instance."
+        )
+    made = sizing(wafer_problem(instance), choices, witnesses=True)
+    block.sizing = made
+    with PauseGC():
+        c0_one_option(block, made)
+        c3_memory(block, made)
+        def_box(block, made)
+        c1_inside(block, made)
+        c2_no_overlap(block, made, choices.order)
+        if choices.symmetry == "reflections":
+            sym_reflections(block, made)
+        _terms(block, made, choices)
+
+
+def _terms(block: pyo.Block, made: Sizing, choices: WaferMipChoices) -> None:
+    weights = made.problem.instance.weights
+    time = t1_time(block, made)
+    t2_wire(block, made)
+    adapters = t3_adapters(block, made)
+    if "pairwise" in choices.cuts:
+        cut_pairwise(block, made)
+    if "triangle" in choices.cuts:
+        cut_triangles(block, made)
+    cut_blocks(block, made)
+    terms = {"T1": time, "T2": pyo.quicksum(block.wire.values()), "T3": adapters}
+    block.terms = pyo.Expression(("T1", "T2", "T3"), rule=lambda b, term: terms[term])
+    scales = {"T1": weights.time, "T2": 2 * weights.wire, "T3": 4 * weights.adapter}
+    block.cost = pyo.Expression(expr=sum(scale * block.terms[term] for term, scale in scales.items()))
+    if choices.upper is not None:
+        block.def_upper = pyo.Constraint(expr=block.cost <= choices.upper)

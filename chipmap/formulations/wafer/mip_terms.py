@@ -1,0 +1,94 @@
+"""What a floorplan costs in the MIP: time, wires, adapters, and the cuts on wires."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyomo.environ as pyo
+
+from chipmap.formulations.wafer.choices import Sizing, triangle_length, triangles
+from chipmap.formulations.wafer.mip_boxes import picked
+
+
+def t1_time(block: pyo.Block, made: Sizing) -> Any:
+    """T1: time >= Σ_i time of option i · option[v, i] for every kernel, in quarters (a given tau: that)."""
+    if made.choices.tau is not None:
+        return made.choices.tau
+    block.time = pyo.Var(bounds=(made.earliest, made.latest))
+    rows = block.t1_time = pyo.Constraint(pyo.Any)
+    for v, chosen in enumerate(made.options):
+        if any(option.time > made.earliest for option in chosen):
+            rows[v] = block.time >= picked(block, v, [option.time for option in chosen])
+    return block.time
+
+
+def t2_wire(block: pyo.Block, made: Sizing) -> None:
+    """T2: wire[e] = dx + dy in half tiles, with dx >= |2 x_u + width_u - 2 x_v - width_v| and dy alike."""
+    edges = made.problem.edges.tolist()
+    pairs = sorted({(min(edge), max(edge)) for edge in edges})
+    block.distance = pyo.Var([(u, v, name) for u, v in pairs for name in "xy"], bounds=(0, None))
+    rows = block.t2_wire = pyo.Constraint(pyo.Any)
+    for u, v in pairs:
+        for corner, sizes, name in ((block.x, block.width, "x"), (block.y, block.height, "y")):
+            difference = 2 * corner[u] + sizes[u] - 2 * corner[v] - sizes[v]
+            rows[u, v, name, "+"] = block.distance[u, v, name] >= difference
+            rows[u, v, name, "-"] = block.distance[u, v, name] >= -difference
+    block.wire = pyo.Expression(
+        range(len(edges)), rule=lambda b, e: sum(b.distance[min(edges[e]), max(edges[e]), name] for name in "xy")
+    )
+
+
+def t3_adapters(block: pyo.Block, made: Sizing) -> Any:
+    """T3: for each edge 1[h differs] + 1[w differs] + 1[c_out of the producer differs from c_in of the consumer].
+
+    For every value a: [label of u = a] - [label of v = a] <= differs, both ways. Left out where adapters cost nothing:
+    0, and options don't keep their labels.
+    """
+    if not made.labelled:
+        return 0
+    edges = made.problem.edges.tolist()
+    labels = {"h": (0, 0), "w": (1, 1), "c": (3, 2)}
+    block.adapter = pyo.Var(range(len(edges)), tuple(labels), bounds=(0, 1))
+    rows = block.t3_adapters = pyo.Constraint(pyo.Any)
+    for e, (u, v) in enumerate(edges):
+        for name, (ours, theirs) in labels.items():
+            left, right = _by_label(block, made, u, ours), _by_label(block, made, v, theirs)
+            for value in sorted(left.keys() | right.keys()):
+                difference = pyo.quicksum(left.get(value, [])) - pyo.quicksum(right.get(value, []))
+                rows[e, name, value, "+"] = difference <= block.adapter[e, name]
+                rows[e, name, value, "-"] = -difference <= block.adapter[e, name]
+    return pyo.quicksum(block.adapter.values())
+
+
+def _by_label(block: pyo.Block, made: Sizing, v: int, label: int) -> dict[int, list[Any]]:
+    """value -> the binaries of kernel ``v``'s options with that label."""
+    found: dict[int, list[Any]] = {}
+    for i, option in enumerate(made.options[v]):
+        found.setdefault(option.labels[label], []).append(block.option[v, i])
+    return found
+
+
+def cut_pairwise(block: pyo.Block, made: Sizing) -> None:
+    """The wire of an edge is at least the sum of the shorter sides of its two boxes (half tiles)."""
+    rows = block.cut_pairwise = pyo.Constraint(pyo.Any)
+    sides = [picked(block, v, [option.thin for option in chosen]) for v, chosen in enumerate(made.options)]
+    for u, v in sorted({(min(edge), max(edge)) for edge in made.problem.edges.tolist()}):
+        rows[u, v] = block.distance[u, v, "x"] + block.distance[u, v, "y"] >= sides[u] + sides[v]
+
+
+def cut_triangles(block: pyo.Block, made: Sizing) -> None:
+    """The wires of three connected kernels are at least :func:`triangle_length` of their shorter sides."""
+    rows = block.cut_triangles = pyo.Constraint(pyo.Any)
+    thinnest = made.thinnest
+    for a, b, c in triangles(made.problem):
+        length = pyo.quicksum(block.distance[u, v, name] for u, v in ((a, b), (b, c), (a, c)) for name in "xy")
+        rows[a, b, c] = length >= triangle_length([thinnest[a], thinnest[b], thinnest[c]])
+
+
+def cut_blocks(block: pyo.Block, made: Sizing) -> None:
+    """The wires between the kernels of a block are at least what the caller has proved."""
+    rows = block.cut_blocks = pyo.Constraint(pyo.Any)
+    for number, (kernels, length) in enumerate(made.choices.blocks):
+        inside = set(kernels)
+        between = [block.wire[e] for e, edge in enumerate(made.problem.edges.tolist()) if inside.issuperset(edge)]
+        rows[number] = pyo.quicksum(between) >= length if between else pyo.Constraint.Feasible

@@ -1,0 +1,223 @@
+"""The ways in which a model may run each kernel: its boxes in tiles with their times and execution arguments.
+
+Time depends on the arguments by ceilings of quotients and a box by their products, so the models take sizing as a
+finite list of options. :func:`options` keeps those that an optimum can need:
+
+- Within ``tau`` quarters the columns k_i are the fewest that meet time and memory; between one such sizing and the next
+  nothing is gained. Time, memory and width are monotone in every k_i.
+- Only the first and the last c_i show in adapters, so those between them equal the largest (fewer k, same height).
+- An option is dropped for one that is as narrow, as low and as fast, has the same labels (what adapters compare) and
+  whose sides are even or odd alike: then it fits in the same place around the same centre. (A side of the other
+  parity moves the centre by half a tile, which can cost wire.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from chipmap.instances.wafer.costs import IntArray, WaferProblem, conv_time, least_k, least_ks, least_widths, memory_k
+from chipmap.instances.wafer.instance import Placement
+from chipmap.instances.wafer.shapes import Shape, place, shapes
+from chipmap.records import InputError
+
+#: ``all``: every option that an optimum can need. ``front``: one sizing for each Pareto-minimal box, whatever its
+#: labels and the parity of its sides.
+Kept = Literal["all", "front"]
+#: More sizings of one kernel than this are refused before they are listed.
+MAX_SIZINGS = 400_000
+
+
+class Option(NamedTuple):
+    """One way to run a kernel: its box in tiles, its time in quarters, the labels h, w, c_in, c_out, its arguments."""
+
+    width: int
+    height: int
+    time: int
+    labels: tuple[int, int, int, int]
+    c: tuple[int, ...]
+    k: tuple[int, ...]
+    rotated: bool
+
+    @property
+    def thin(self) -> int:
+        """The shorter side."""
+        return min(self.width, self.height)
+
+    def placement(self, kernel: str, x: int, y: int) -> Placement:
+        """The kernel of that name, run so, with its lower left corner at (x, y)."""
+        h, w = self.labels[:2]
+        return Placement(kernel=kernel, h=h, w=w, c=self.c, k=self.k, x=x, y=y, rotated=self.rotated)
+
+
+class Limits(NamedTuple):
+    """Which options are wanted.
+
+    ``tau``: those of that one target time. ``latest``: nothing slower. ``earliest``: no floorplan is faster, so among
+    options within it the time doesn't matter.
+    """
+
+    kept: Kept = "all"
+    tau: int | None = None
+    latest: int | None = None
+    earliest: int = 0
+
+
+def options(problem: WaferProblem, limits: Limits) -> tuple[tuple[Option, ...], ...]:
+    """For each type the options that fit the fabric, sorted by time, width and height (empty: none fits).
+
+    With ``kept="all"`` labels count only where adapters have a weight, and parity where wires have one. Raises
+    :class:`InputError` where the list would be too long.
+    """
+    if limits.tau is not None and limits.kept == "front":
+        return tuple(_front(problem, t, limits.tau) for t in range(len(problem.type_arrays)))
+    return tuple(tuple(_undominated(problem, convs, limits)) for convs in problem.type_arrays)
+
+
+def exact(problem: WaferProblem, kept: Kept) -> bool:
+    """Whether a list of that kind loses no optimum of the instance."""
+    weights = problem.instance.weights
+    return kept == "all" or (weights.wire == 0 and weights.adapter == 0)
+
+
+def least_time(problem: WaferProblem) -> int | None:
+    """The area bound on the time in quarters: the least tau at which the least areas sum to at most the fabric's.
+
+    None where no time is enough.
+    """
+    low, high = 0, max(int(conv_time(conv, 1, 1, 1, 1)) for convs in problem.type_arrays for conv in convs)
+    if not _fits(problem, high):
+        return None
+    while low + 1 < high:
+        middle = (low + high) // 2
+        low, high = (low, middle) if _fits(problem, middle) else (middle, high)
+    return high
+
+
+def _fits(problem: WaferProblem, tau: int) -> bool:
+    area = 0
+    for t, convs in enumerate(problem.type_arrays):
+        widths, _ = least_widths(convs, tau, problem.memory, max(problem.width, problem.height))
+        heights = np.flatnonzero(widths)
+        fits = _fit(problem, widths[heights], heights) | _fit(problem, heights, widths[heights])
+        if not fits.any():
+            return False
+        area += int((widths[heights] * heights)[fits].min()) * int((problem.types == t).sum())
+    return area <= problem.width * problem.height
+
+
+def _fit(problem: WaferProblem, width: IntArray, height: IntArray) -> NDArray[np.bool_]:
+    return (width <= problem.width) & (height <= problem.height)
+
+
+def _front(problem: WaferProblem, t: int, tau: int) -> tuple[Option, ...]:
+    """The Pareto-minimal boxes of type ``t`` within ``tau``."""
+    kernel = int(np.flatnonzero(problem.types == t)[0])
+    found = []
+    for row in shapes(problem, tau)[t].tolist():
+        shape = Shape(*row)
+        p = place(problem, kernel, shape, tau, 0, 0)
+        found.append(_option(problem, (p.h, p.w), p.c, p.k, tau, p.rotated))
+    return tuple(found)
+
+
+def _option(
+    problem: WaferProblem, tiling: tuple[int, int], c: tuple[int, ...], k: tuple[int, ...], time: int, rotated: bool
+) -> Option:
+    width, height = 3 * sum(k), tiling[0] * tiling[1] * (max(c) + 1)
+    out = c[-1] if problem.instance.protocol == "c_n" else min(c[-1], k[-1])
+    box = (height, width) if rotated else (width, height)
+    return Option(*box, time, (*tiling, c[0], out), c, k, rotated)
+
+
+def _undominated(problem: WaferProblem, convs: IntArray, limits: Limits) -> list[Option]:
+    weights = problem.instance.weights
+    labelled = limits.kept == "all" and weights.adapter > 0
+    parity = 2 if limits.kept == "all" and weights.wire > 0 else 1
+    listed = sorted(
+        (
+            option
+            for option in _every(problem, convs, limits, labelled)
+            if option.width <= problem.width and option.height <= problem.height
+        ),
+        key=lambda option: (option.time, *option[:2], option.rotated),
+    )
+    lowest: dict[tuple[object, ...], IntArray] = {}
+    kept = []
+    for option in listed:
+        group = (option.labels if labelled else (), option.width % parity, option.height % parity)
+        if group not in lowest:
+            lowest[group] = np.full(problem.width + 1, problem.height + 1, dtype=np.int64)
+        line = lowest[group]
+        if option.height < line[option.width]:
+            kept.append(option)
+            np.minimum(line[option.width :], option.height, out=line[option.width :])
+    return kept
+
+
+def _every(problem: WaferProblem, convs: IntArray, limits: Limits, labelled: bool) -> Iterator[Option]:
+    limit = max(problem.width, problem.height)
+    tilings = list(_tilings(limit, labelled and len(convs) > 1))
+    if len(tilings) > MAX_SIZINGS:
+        raise InputError(
+            f"a kernel has {len(tilings):,} sizings with different adapters",
+            problem.instance.name,
+            f'At most {MAX_SIZINGS:,} are listed: use the option list "front", or convolutions instead of blocks.',
+        )
+    for h, w, largest, first, last in tilings:
+        c = (first, *[largest] * (len(convs) - 2), last) if len(convs) > 1 else (largest,)
+        for k, time in _sizings(convs, (h, w), c, problem.memory, limit, limits):
+            for more in _columns(problem, c, k, limits, labelled):
+                yield _option(problem, (h, w), c, more, time, False)
+                yield _option(problem, (h, w), c, more, time, True)
+
+
+def _tilings(limit: int, unequal: bool) -> Iterator[tuple[int, int, int, int, int]]:
+    """(h, w, largest c, first c, last c) with h · w · (largest c + 1) <= ``limit``; all c equal, or not."""
+    for h in range(1, limit // 2 + 1):
+        for w in range(1, limit // (2 * h) + 1):
+            for c in range(1, limit // (h * w)):
+                if not unequal:
+                    yield h, w, c, c, c
+                    continue
+                for first in range(1, c + 1):
+                    for last in range(1, c + 1):
+                        yield h, w, c, first, last
+
+
+def _sizings(
+    convs: IntArray, tiling: tuple[int, int], c: tuple[int, ...], memory: int, limit: int, limits: Limits
+) -> Iterator[tuple[tuple[int, ...], int]]:
+    """(k, time) from the slowest to the fastest: no fewer columns are as fast. 3 Σ k <= ``limit``."""
+    h, w = tiling
+    latest = limits.latest if limits.tau is None else limits.tau
+    if latest is None:
+        k = [int(memory_k(conv, h, w, c[i], memory)) for i, conv in enumerate(convs)]
+    else:
+        k = list(least_ks(convs, h, w, c, latest, memory) or [limit])
+    while 3 * sum(k) <= limit:
+        times = [int(conv_time(conv, h, w, c[i], k[i])) for i, conv in enumerate(convs)]
+        time = max(times)
+        if limits.tau is not None:
+            yield tuple(k), limits.tau
+            return
+        yield tuple(k), max(time, limits.earliest)
+        if time <= limits.earliest:
+            return
+        for i, conv in enumerate(convs):
+            if times[i] == time:
+                k[i] = int(least_k(conv, h, w, c[i], time - 1, memory)) or limit
+
+
+def _columns(
+    problem: WaferProblem, c: tuple[int, ...], k: tuple[int, ...], limits: Limits, labelled: bool
+) -> Iterator[tuple[int, ...]]:
+    """``k`` and what more columns are good for: a width of the other parity, a larger min(c_n, k_n)."""
+    parity = limits.kept == "all" and problem.instance.weights.wire > 0
+    tall = labelled and problem.instance.protocol == "min_c_k"
+    for last in range(k[-1], max(k[-1], c[-1] if tall else 0) + 1):
+        for extra in range(1 + parity):
+            yield (k[0] + extra, *k[1:-1], last) if len(k) > 1 else (last + extra,)

@@ -1,0 +1,1 @@
+"""Heuristics and exact programs of family ``wafer``."""

@@ -1,0 +1,154 @@
+"""The chain ``wafer/auto``: rows, search and solver neighbourhoods beside bounds, on one incumbent.
+
+Two lanes of tasks work side by side (:mod:`chipmap.methods.crew`) where two threads are allowed; with one thread the
+same tasks follow one another, each with a share of the time.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+
+from chipmap.instances.wafer.costs import WaferProblem, evaluate, wafer_problem
+from chipmap.instances.wafer.instance import Placement, WaferInstance, WaferSolution
+from chipmap.methods.crew import Member, Task, work_together
+from chipmap.methods.wafer import exhausted, packed, sized
+from chipmap.result import Termination
+from chipmap.run import Run
+
+#: Annealing runs, each 1.4 times as long as the one before, where there is no time limit.
+UNLIMITED_RUNS = 12
+#: Seconds of solver neighbourhoods between two looks at the clock.
+WINDOW_SECONDS = 10.0
+
+
+def auto(instance: WaferInstance, run: Run) -> Termination:
+    """The best chain, until the time is used, the gap is closed, or every task has ended.
+
+    Every kernel alone (or why it can't be placed) and greedy rows first; tiny instances by branch and bound; then rows,
+    search, neighbourhoods and bounds.
+    """
+
+    def work() -> None:
+        problem = wafer_problem(instance)
+        found = sized(problem, run)
+        run.checkpoint()
+        packed(problem, found, run)
+        run.checkpoint()
+        if exhausted(problem, run):
+            return
+        crew = Crew(problem)
+        threads = run.options.threads or os.cpu_count() or 1
+        if run.options.deterministic or threads == 1:
+            work_together(run, [crew.one_lane(run.options.seed)])
+        else:
+            work_together(run, crew.two_lanes(run.options.seed))
+
+    return run.attempt(work)
+
+
+def rows(instance: WaferInstance, run: Run) -> Termination:
+    """The best single row, then folded rows (:mod:`chipmap.heuristics.wafer.rows`)."""
+    return _one(instance, run, lambda crew, member: crew.rows(member))
+
+
+def search(instance: WaferInstance, run: Run) -> Termination:
+    """Annealing of slicing trees with the target time (:mod:`chipmap.heuristics.wafer.search`)."""
+    return _one(instance, run, lambda crew, member: crew.search(member, run.options.seed))
+
+
+def bounds(instance: WaferInstance, run: Run) -> Termination:
+    """Every lower bound that applies, each under its own name; no floorplan is looked for."""
+    return _one(instance, run, lambda crew, member: crew.bounds(member))
+
+
+def _one(instance: WaferInstance, run: Run, task: Callable[[Crew, Member], None]) -> Termination:
+    def work() -> None:
+        problem = wafer_problem(instance)
+        sized(problem, run)
+        work_together(run, [[lambda member: task(Crew(problem), member)]])
+
+    return run.attempt(work)
+
+
+class Crew:
+    """The tasks on one problem. ``one_lane`` and ``two_lanes`` say in which order and with which shares they run."""
+
+    #: Shares of the time that is left when it is their turn: rows, bounds, a search before its floorplan is polished.
+    ROWS, BOUNDS, SEARCH = 0.15, 0.3, 0.7
+
+    def __init__(self, problem: WaferProblem) -> None:
+        self.problem = problem
+
+    def one_lane(self, seed: int) -> list[Task]:
+        """All tasks for one thread; a first look at the bounds comes early."""
+        return [
+            lambda member: self.bounds(member.share(0.02)),
+            lambda member: self.rows(member.share(self.ROWS)),
+            lambda member: self.search(member.share(self.SEARCH), seed),
+            lambda member: self.polish(member.share(0.4), seed),
+            lambda member: self.bounds(member),
+        ]
+
+    def two_lanes(self, seed: int) -> list[list[Task]]:
+        """Rows, a search and what polishes its floorplan in one lane; bounds and another search in the other."""
+        return [
+            [
+                lambda member: self.rows(member.share(self.ROWS)),
+                lambda member: self.search(member.share(self.SEARCH), seed),
+                lambda member: self.polish(member, seed),
+            ],
+            [
+                lambda member: self.bounds(member.share(self.BOUNDS)),
+                lambda member: self.search(member, seed + 1),
+            ],
+        ]
+
+    def rows(self, member: Member) -> None:
+        """The best single row, then folded rows."""
+        from chipmap.heuristics.wafer.rows import rows
+
+        rows(self.problem, member.keep_going, lambda _, placements: self._hand_over(member, placements, "row program"))
+
+    def search(self, member: Member, seed: int) -> None:
+        """Annealing of slicing trees with the target time."""
+        from chipmap.heuristics.wafer.search import search
+
+        limited = member.run.options.time_limit is not None and not member.run.options.deterministic
+        runs = None if limited else UNLIMITED_RUNS
+        search(self.problem, seed, member.keep_going, member.solution("slicing search"), runs)
+
+    def polish(self, member: Member, seed: int) -> None:
+        """The fewest adapters within the boxes of the best floorplan, then CP-SAT neighbourhoods of it."""
+        from chipmap.heuristics.wafer.adapters import fewest_adapters
+        from chipmap.methods.wafer_windows import improve
+
+        best = member.run.best
+        if best is None or not isinstance(best.solution, WaferSolution):
+            return
+        solution = best.solution
+        if self.problem.instance.weights.adapter:
+            tau = evaluate(self.problem, in_order(self.problem, solution)).time
+            solution = fewest_adapters(self.problem, solution, tau)
+            member.solution("adapters")(solution)
+        found = member.solution("CP-SAT windows")
+        while member.keep_going():
+            better = improve(self.problem, solution, min(member.seconds, WINDOW_SECONDS), seed, 1, found)
+            if better is None:
+                return
+            solution, seed = better, seed + 1
+
+    def bounds(self, member: Member) -> None:
+        """Lower bounds, with the incumbent of the moment as the score to beat."""
+        from chipmap.heuristics.wafer.bounds import bounds
+
+        bounds(self.problem, member.run.upper, member.keep_going, member.bound)
+
+    def _hand_over(self, member: Member, placements: Sequence[Placement], source: str) -> None:
+        member.solution(source)(WaferSolution(instance=self.problem.instance.name, placements=tuple(placements)))
+
+
+def in_order(problem: WaferProblem, solution: WaferSolution) -> list[Placement]:
+    """The placements of ``solution`` in the order of the problem."""
+    by_name = {placement.kernel: placement for placement in solution.placements}
+    return [by_name[name] for name in problem.names]

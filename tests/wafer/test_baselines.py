@@ -1,0 +1,96 @@
+"""Twin binary sequences, the annealing on them, and the divide-and-conquer placer."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import numpy as np
+import pytest
+
+from chipmap.heuristics.wafer.divide import Divider, divide, halves, nodes
+from chipmap.heuristics.wafer.twin_binary import Annealer, least_area_time, rooms, sequences, twin_binary, twins
+from chipmap.heuristics.wafer.twin_binary_kernel import turn
+from chipmap.instances.wafer import WaferSolution
+from chipmap.instances.wafer.costs import wafer_problem
+from chipmap.reading import read
+from chipmap.validation.wafer import check
+from tests.wafer.random_instances import variants
+
+
+def all_twins(n: int) -> dict[tuple[tuple[int, int, int, int], ...], np.ndarray]:
+    """Floorplan -> twin trees, over all bit sequences of n rooms."""
+    found = {}
+    for bits in product((0, 1), repeat=3 * n - 1):
+        alpha, beta, beta2 = bits[: n - 1], bits[n - 1 : 2 * n - 1], bits[2 * n - 1 :]
+        trees = twins(alpha, beta, beta2)
+        if trees is not None:
+            assert sequences(trees) == (list(alpha), list(beta), list(beta2))
+            plan = tuple(rooms(trees))
+            assert plan not in found
+            found[plan] = trees
+    return found
+
+
+@pytest.mark.parametrize(("n", "count"), [(1, 1), (2, 2), (3, 6), (4, 22), (5, 92)])
+def test_sequences_are_the_mosaic_floorplans(n: int, count: int) -> None:
+    """Each sequence is another floorplan without empty rooms, and there are Baxter's number of them."""
+    plans = all_twins(n)
+    assert len(plans) == count
+    for plan in plans:
+        covered = sorted((x, y) for x1, y1, x2, y2 in plan for x in range(x1, x2) for y in range(y1, y2))
+        assert covered == list(product(range(n), repeat=2))
+
+
+@pytest.mark.parametrize("n", [2, 3, 4])
+def test_rotations_reach_every_floorplan(n: int) -> None:
+    """From any pair of twins, rotations lead to twins only, and to all of them."""
+    plans = all_twins(n)
+    reached = {next(iter(plans))}
+    waiting = list(reached)
+    while waiting:
+        trees = plans[waiting.pop()]
+        for which, x, side in product((0, 1), range(1, n + 1), (1, 2)):
+            moved = trees.copy()
+            if turn(moved, which, x, side):
+                plan = tuple(rooms(moved))
+                assert plan in plans
+                if plan not in reached:
+                    reached.add(plan)
+                    waiting.append(plan)
+    assert reached == set(plans)
+
+
+@pytest.mark.parametrize("name", list(variants()))
+def test_floorplans_are_legal(name: str) -> None:
+    """Whatever the two placers report, the checker accepts, at the score that is claimed."""
+    instance = variants()[name]
+    problem = wafer_problem(instance)
+    for found in (twin_binary(problem, moves=50), divide(problem)):
+        if found is not None:
+            certificate = check(instance, WaferSolution(placements=tuple(found.placements)))
+            assert certificate.feasible, certificate.violations
+            assert certificate.objective == found.parts.score
+
+
+def test_annealing_is_deterministic_and_packs_case_k() -> None:
+    """Same seed, same floorplan; the checker accepts it."""
+    instance = read("wafer/ispd2020-K")
+    problem = wafer_problem(instance)
+    least = least_area_time(problem)
+    assert least is not None
+    plans = [Annealer(problem, 1, 100).at(4 * least) for _ in range(2)]
+    assert plans[0] is not None and plans[0] == plans[1]
+    assert check(instance, WaferSolution(placements=tuple(plans[0]))).feasible
+
+
+def test_parts_are_balanced_and_complete() -> None:
+    """Each kernel is in one leaf of the slicing tree, and both halves of the root weigh alike."""
+    problem = wafer_problem(read("wafer/ispd2020-A"))
+    least = least_area_time(problem)
+    assert least is not None
+    divider = Divider(problem, least)
+    assert sorted(part.kernels[0] for part in nodes(divider.root) if not part.parts) == list(range(problem.n))
+    area = np.arange(1, problem.n + 1)
+    left, right = halves(problem, list(range(problem.n)), area)
+    assert sorted(left + right) == list(range(problem.n))
+    assert min(area[left].sum(), area[right].sum()) >= 0.4 * area.sum()

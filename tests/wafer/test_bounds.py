@@ -1,0 +1,274 @@
+"""The lower bounds against true optima of tiny instances and against random floorplans of small ones."""
+
+from __future__ import annotations
+
+from itertools import product
+from random import Random
+from typing import Any
+
+import numpy as np
+import pytest
+from numba import njit
+
+from chipmap.heuristics.wafer.bounds import bounds
+from chipmap.heuristics.wafer.bounds_clusters import SHAPES, plan
+from chipmap.heuristics.wafer.bounds_packing import functions
+from chipmap.heuristics.wafer.bounds_states import Tables
+from chipmap.instances.wafer import Fabric, Kernel, Placement, WaferInstance, Weights
+from chipmap.instances.wafer.costs import WaferProblem, conv_time, evaluate, least_ks, memory_k, wafer_problem
+
+#: Edge lists of the graphs that the tests use, by number of kernels.
+GRAPHS: dict[int, list[list[tuple[int, int]]]] = {
+    1: [[]],
+    2: [[(0, 1)], [(0, 1), (0, 1)], [(1, 0), (0, 1)], []],
+    3: [[(0, 1), (1, 2)], [(0, 1), (1, 2), (0, 2)], [(0, 2)], [(0, 1), (1, 2), (0, 2), (0, 2)]],
+    4: [[(0, 1), (1, 2), (0, 3), (3, 2)], [(0, 1), (1, 2), (0, 2), (2, 3)], [(0, 1), (0, 2), (0, 3)]],
+}
+
+
+def conv(name: str, sizes: tuple[int, ...]) -> Kernel:
+    return Kernel(name=name, kind="conv", arguments=dict(zip("HWCKRSTU", (*sizes, sizes[-1]), strict=True)))
+
+
+def make(random: Random, n: int, edges: list[tuple[int, int]], side: tuple[int, int], blocks: bool) -> WaferProblem:
+    """A random instance with few types, small sizes and weights of any proportion."""
+    choices: list[Kernel] = []
+    for _ in range(2):
+        sizes = (*(random.choice((1, 2, 3, 5)) for _ in range(4)), random.choice((1, 2)), 1, random.choice((1, 2)))
+        choices.append(conv("", sizes))
+    if blocks:
+        choices.append(Kernel(name="", kind="dblock", arguments={"H": 2, "W": 2, "F": 4}))
+    kernels = [random.choice(choices) for _ in range(n)]
+    weights = Weights(
+        time=random.choice((0, 1, 1, 3)), wire=random.choice((0, 1, 2, 5)), adapter=random.choice((0, 0, 1, 4, 9))
+    )
+    instance = WaferInstance(
+        name="tiny",
+        kernels=tuple(
+            Kernel(name=f"k{i}", kind=kernel.kind, arguments=kernel.arguments) for i, kernel in enumerate(kernels)
+        ),
+        edges=tuple((f"k{u}", f"k{v}") for u, v in edges),
+        fabric=Fabric(width=side[0], height=side[1], memory_words=random.choice((40, 300, 24_576))),
+        weights=weights,
+        protocol=random.choice(("c_n", "c_n", "min_c_k")),
+    )
+    instance.check()
+    return wafer_problem(instance)
+
+
+def options(problem: WaferProblem, i: int) -> list[tuple[int, int, int, int, int, int, int]]:
+    """Every (time, width, height, h, w, what the adapter sees of a producer, of a consumer) that fits the fabric."""
+    found = set()
+    convs = [np.array(c, dtype=np.int64) for c in problem.convs[i]]
+    limit = max(problem.width, problem.height)
+    for h, w in product(range(1, limit // 2 + 1), repeat=2):
+        most = limit // (h * w) - 1
+        for cs in product(range(1, most + 1), repeat=len(convs)):
+            for ks in product(range(1, limit // 3 + 1), repeat=len(convs)):
+                if any(k < memory_k(c, h, w, cc, problem.memory) for c, cc, k in zip(convs, cs, ks, strict=True)):
+                    continue
+                time = max(int(conv_time(c, h, w, cc, k)) for c, cc, k in zip(convs, cs, ks, strict=True))
+                out = cs[-1] if problem.instance.protocol == "c_n" else min(cs[-1], ks[-1])
+                width, height = 3 * sum(ks), h * w * (max(cs) + 1)
+                for x, y in ((width, height), (height, width)):
+                    if x <= problem.width and y <= problem.height:
+                        found.add((time, x, y, h, w, out, cs[0]))
+    return sorted(found)
+
+
+@njit
+def least_wire(boxes: Any, edges: Any, width: int, height: int) -> int:
+    """The least wire (half tiles) of boxes [n, 2] in the fabric by trying every place of every box; -1 if none fits."""
+    n = len(boxes)
+    at = np.full(n, -1)
+    best, i = -1, 0
+    while i >= 0:
+        at[i] += 1
+        across = width - boxes[i, 0] + 1
+        if at[i] >= across * (height - boxes[i, 1] + 1):
+            at[i] = -1
+            i -= 1
+            continue
+        x, y = at[i] % across, at[i] // across
+        clear = True
+        for j in range(i):
+            other = width - boxes[j, 0] + 1
+            u, v = at[j] % other, at[j] // other
+            if x < u + boxes[j, 0] and u < x + boxes[i, 0] and y < v + boxes[j, 1] and v < y + boxes[i, 1]:
+                clear = False
+                break
+        if not clear:
+            continue
+        if i < n - 1:
+            i += 1
+            continue
+        wire = 0
+        for a, b in edges:
+            s, t = width - boxes[a, 0] + 1, width - boxes[b, 0] + 1
+            wire += abs(2 * (at[a] % s) + boxes[a, 0] - 2 * (at[b] % t) - boxes[b, 0])
+            wire += abs(2 * (at[a] // s) + boxes[a, 1] - 2 * (at[b] // t) - boxes[b, 1])
+        if best < 0 or wire < best:
+            best = wire
+    return best
+
+
+def optimum(problem: WaferProblem) -> int | None:
+    """The least score (ticks) of all floorplans; None if there is none."""
+    choices = [options(problem, i) for i in range(problem.n)]
+    wires: dict[tuple[tuple[int, int], ...], int] = {}
+    best: int | None = None
+    edges = problem.edges.tolist()
+    for chosen in product(*choices):
+        boxes = tuple(o[1:3] for o in chosen)
+        if sum(x * y for x, y in boxes) > problem.width * problem.height:
+            continue
+        adapters = sum(
+            (chosen[a][3] != chosen[b][3]) + (chosen[a][4] != chosen[b][4]) + (chosen[a][5] != chosen[b][6])
+            for a, b in edges
+        )
+        time = max(o[0] for o in chosen)
+        if best is not None and problem.score(time, 0, adapters) >= best:
+            continue
+        if boxes not in wires:
+            wires[boxes] = least_wire(np.array(boxes), problem.edges, problem.width, problem.height)
+        if wires[boxes] >= 0:
+            score = problem.score(time, wires[boxes], adapters)
+            best = score if best is None else min(best, score)
+    return best
+
+
+def bound(problem: WaferProblem, upper: int | None = None, checks: int = 120) -> int:
+    """The bound after at most so many checks of the clock; reported bounds rise to it."""
+    seen: list[int] = [0]
+    left = iter(range(checks))
+
+    def report(value: int, source: str) -> None:
+        assert value > seen[-1] and source
+        seen.append(value)
+
+    result = bounds(problem, upper, lambda: next(left, None) is not None, report)
+    assert result == seen[-1]
+    return result
+
+
+@pytest.mark.parametrize("seed", range(24))
+def test_not_above_the_optimum_of_tiny_instances(seed: int) -> None:
+    random = Random(seed)
+    n = random.choice((1, 2, 2, 3, 3, 3))
+    side = (random.randint(4, 9), random.randint(4, 9)) if n < 3 else (random.randint(5, 7), random.randint(5, 7))
+    problem = make(random, n, random.choice(GRAPHS[n]), side, blocks=n < 3 and side[0] < 8 and side[1] < 8)
+    best = optimum(problem)
+    value = bound(problem)
+    if best is not None:
+        assert value <= best
+        assert bound(problem, upper=best + 8) <= best
+
+
+def test_bounds_are_often_the_optimum() -> None:
+    """A bound that is always weak would pass the test above."""
+    tight = 0
+    for seed in range(100, 110):
+        random = Random(seed)
+        problem = make(random, 2, [(0, 1)], (random.randint(5, 8), random.randint(5, 8)), blocks=False)
+        best = optimum(problem)
+        tight += best is not None and bound(problem) >= 0.9 * best
+    assert tight >= 6
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_not_above_random_floorplans(seed: int) -> None:
+    """Wider fabrics and longer graphs: boxes of random arguments in rows never cost less than the bound."""
+    random = Random(1000 + seed)
+    n = random.randint(3, 8)
+    edges = [(i, i + 1) for i in range(n - 1)] + [tuple(sorted(random.sample(range(n), 2))) for _ in range(n // 2)]
+    problem = make(random, n, [(u, v) for u, v in edges], (40, random.choice((30, 40))), blocks=seed % 3 == 0)
+    value = bound(problem, checks=150)
+    found = [s for _ in range(60) if (s := random_floorplan(problem, random)) is not None]
+    assert found
+    assert value <= min(found)
+
+
+def random_floorplan(problem: WaferProblem, random: Random) -> int | None:
+    """The score of kernels of random shape set in rows; None if they don't fit. Often h, w, c are the same for all."""
+    tau = 4 * random.choice((2, 5, 20, 100, 500))
+    shared = random.randint(1, 3), random.randint(1, 3), random.randint(1, 5)
+    placements, x, y, row = [], 0, 0, 0
+    for i, name in enumerate(problem.names):
+        h, w, c = (
+            shared if random.random() < 0.8 else (random.randint(1, 4), random.randint(1, 4), random.randint(1, 6))
+        )
+        convs = problem.type_arrays[int(problem.types[i])]
+        ks = least_ks(convs, h, w, [c] * len(convs), tau, problem.memory)
+        if ks is None:
+            return None
+        width, height = 3 * sum(ks), h * w * (c + 1)
+        if x + width > problem.width:
+            x, y, row = 0, y + row, 0
+        if x + width > problem.width or y + height > problem.height:
+            return None
+        placements.append(Placement(kernel=name, h=h, w=w, c=(c,) * len(convs), k=ks, x=x, y=y))
+        x, row = x + width, max(row, height)
+    return evaluate(problem, placements).score
+
+
+@pytest.mark.parametrize("n", [2, 3, 4])
+def test_cases_of_a_cluster_hold(n: int) -> None:
+    """The least case never exceeds the least wire of rectangles on a wide fabric, and is often close."""
+    random, close = Random(n), 0
+    shape = SHAPES[n].every
+    edges = np.array({2: [(0, 1)], 3: [(0, 1), (1, 2), (0, 2)], 4: [(0, 1), (1, 2), (2, 3), (0, 3)]}[n])
+    for _ in range(40):
+        boxes = np.array([(random.randint(1, 4), random.randint(1, 4)) for _ in range(n)])
+        cases = shape.root @ boxes[-1]
+        for j in range(n - 1):
+            cases = cases + shape.coefficients[shape.chosen[:, j]] @ boxes[j]
+        true = least_wire(boxes, edges, 8, 8) if n < 4 else least_wire(boxes, edges, 6, 6)
+        assert true < 0 or cases.min() <= true
+        close += int(cases.min() >= 0.8 * true)
+    assert close >= 20
+
+
+def test_functions_are_dual_feasible() -> None:
+    """Whatever fits a side fits it by each function: all multisets of lengths on a side of 12 and of 13."""
+    for side in (12, 13):
+        table = functions(side)
+
+        def extend(rest: int, largest: int, total: np.ndarray, table: np.ndarray = table) -> None:
+            assert (total <= 1 + 1e-12).all()
+            for x in range(1, min(rest, largest) + 1):
+                extend(rest - x, x, total + table[:, x])
+
+        extend(side, side, np.zeros(len(table)))
+
+
+def test_next_time_against_all_times() -> None:
+    random = Random(5)
+    for _ in range(5):
+        problem = make(random, 2, [(0, 1)], (8, 8), blocks=True)
+        tables = Tables(problem)
+        times = {
+            int(conv_time(np.array(c, dtype=np.int64), h, w, cc, k))
+            for convs in problem.convs
+            for c in convs
+            for h, w, cc, k in product(range(1, 6), repeat=4)
+        }
+        assert tables.longest == max(times)
+        for least in range(1, max(times) + 1):
+            assert tables.next_time(least) == min(t for t in times if t >= least)
+
+
+def test_plan_covers_every_edge_once() -> None:
+    random = Random(9)
+    for _ in range(30):
+        n = random.randint(2, 9)
+        edges = [tuple(random.sample(range(n), 2)) for _ in range(random.randint(1, 2 * n))]
+        problem = make(random, n, [(u, v) for u, v in edges], (20, 20), blocks=False)
+        made = plan(problem)
+        inside = sum({2: 1, 3: 3, 4: 4}[len(c.members)] for c in made.clusters)
+        assert inside + int(made.loose.sum()) // 2 == len(edges)
+        assert (made.loose >= 0).all()
+        done: set[int] = set()
+        for cluster in made.clusters:
+            assert not done & set(cluster.members)
+            done |= set(cluster.members[:-1])
+        assert len(done) + len(made.roots) == n

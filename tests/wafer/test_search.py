@@ -1,0 +1,102 @@
+"""The search over slicing trees: valid layouts, its own score, reproducible, and its moves undone exactly."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from chipmap.heuristics.wafer import search_kernel as kernel
+from chipmap.heuristics.wafer.search import Search, floor_of, search, state_of
+from chipmap.heuristics.wafer.slicing import OrderProgram, depth_first_order
+from chipmap.heuristics.wafer.slicing_sizing import Sizing
+from chipmap.instances.wafer import WaferInstance, WaferSolution
+from chipmap.instances.wafer.costs import evaluate, wafer_problem
+from chipmap.validation.brute_force import brute_force
+from chipmap.validation.wafer import check
+from tests.wafer.random_instances import made, variants
+
+
+def chain(count: int = 12) -> WaferInstance:
+    kernels = {f"k{i}": {"H": 4 + i % 3, "W": 4, "C": 4 + i % 2, "K": 8} for i in range(count)}
+    edges = [(f"k{i}", f"k{j}") for i in range(count) for j in (i + 1, i + 3) if j < count]
+    instance = made(60, 40, "", kernels, wire_weight=2)
+    return WaferInstance(
+        name="chain", kernels=instance.kernels, edges=tuple(edges), fabric=instance.fabric, weights=instance.weights
+    )
+
+
+@pytest.mark.parametrize("name", sorted(variants()))
+def test_every_feature_gives_a_valid_layout(name: str) -> None:
+    instance = variants()[name]
+    solution = search(wafer_problem(instance), 1, lambda: True, runs=2)
+    if solution is not None:
+        assert not check(instance, solution).violations
+
+
+def test_it_improves_and_reports_what_it_returns() -> None:
+    problem = wafer_problem(chain())
+    reported: list[WaferSolution] = []
+    solution = search(problem, 3, lambda: True, reported.append, runs=3)
+    scores = [evaluate(problem, s.placements).score for s in reported]
+    assert scores == sorted(scores, reverse=True)
+    assert len(scores) > 1
+    assert solution == reported[-1]
+    certificate = check(problem.instance, solution)
+    assert not certificate.violations
+    assert certificate.objective == scores[-1]
+
+
+def test_the_same_seed_gives_the_same_layout() -> None:
+    problem = wafer_problem(chain())
+    first = search(problem, 5, lambda: True, runs=2)
+    assert first == search(problem, 5, lambda: True, runs=2)
+
+
+def test_it_stops_when_asked() -> None:
+    asked = []
+
+    def keep_going() -> bool:
+        asked.append(1)
+        return len(asked) < 3
+
+    search(wafer_problem(chain()), 1, keep_going)
+    assert len(asked) <= 4
+
+
+def test_rejected_moves_leave_no_trace() -> None:
+    problem = wafer_problem(chain())
+    sizing = Sizing(problem)
+    program = OrderProgram(sizing, depth_first_order(problem))
+    tau = program.least(sizing.area_time())
+    floor = floor_of(sizing, np.unique(np.geomspace(tau, 2 * tau, 20).astype(np.int64)))
+    for seed in range(4):
+        state = state_of(sizing, program.tree(np.random.default_rng(seed)), 0, seed)
+        kernel.restart(state, floor)
+        kernel.anneal(state, floor, 3000, 400.0, 4.0, 0.2)
+        score = int(state.score[0])
+        fresh = state_of(sizing, program.tree(), 0, seed)
+        fresh.tree[:] = state.tree
+        kernel.restart(fresh, floor)
+        assert int(fresh.score[0]) == score
+        assert sorted(fresh.tree[kernel.LEFT : kernel.RIGHT + 1, :-1].ravel().tolist())[2 * problem.n :] == sorted(
+            set(range(2 * problem.n - 1)) - {int(fresh.tree[kernel.ROOT, -1])}
+        )
+
+
+@pytest.mark.parametrize("name", ["three upright", "strides and filters", "no edges", "wires only"])
+def test_it_is_never_below_the_optimum(name: str) -> None:
+    instance = variants()[name]
+    solution = search(wafer_problem(instance), 1, lambda: True, runs=3)
+    best, _ = brute_force(instance, check)
+    assert solution is not None
+    assert best is not None
+    assert evaluate(wafer_problem(instance), solution.placements).score >= best
+
+
+def test_a_run_stays_on_its_best() -> None:
+    work = Search(wafer_problem(chain()), 2)
+    seen = []
+    for _ in range(3):
+        work.run(lambda: True, lambda solution: None)
+        seen.append(work.score)
+    assert seen == sorted(seen, reverse=True)
