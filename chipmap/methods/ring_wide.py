@@ -32,7 +32,7 @@ class Effort(NamedTuple):
     precision: float
 
 
-ROUNDS = (
+ROUNDS: tuple[Effort, ...] = (
     Effort(20, 200, (1, 0, 2), 0.02),
     Effort(50, 200, (1, 0, 2), 0.01),
     Effort(50, 500, (1, 0, 2, 3), 0.005),

@@ -30,7 +30,7 @@ from chipmap.validation.brute_force import brute_force
 from chipmap.validation.ring import check
 from tests.ring.random_instances import MODES, random_instance
 
-SEEDS = range(10)
+SEEDS = range(6)
 
 
 def linked(seed: int, operations: int = 5, chips: int = 3, mode: str = "period") -> RingInstance:
@@ -145,7 +145,7 @@ def test_the_whole_lattice_gives_the_program_free(seed: int) -> None:
 def test_each_bound_says_more_than_the_arithmetic_somewhere() -> None:
     """Else the tests above would say little."""
     more = dict.fromkeys(("links", "bottleneck", "contracted"), 0)
-    for seed in SEEDS:
+    for seed in range(10):
         for mode in ("period", "sum"):
             problem = ring_problem(linked(seed, mode=mode))
             low = max(-(-problem.total_ticks // problem.chips), int(problem.ticks.max()))
