@@ -82,7 +82,8 @@ def _changed(instance: Record, name: str, operations: list[str]) -> Record:
     family = family_of(instance)
     if name not in family.transforms:
         raise InputError(f"instances of family {family.name!r} have no such change", f"--{name}", "Leave it out.")
-    names, stages = operations, {}
+    names = operations
+    stages: dict[str, int] = {}
     if name == "relay":
         names, stages = _stages(instance, operations[0])
     try:
