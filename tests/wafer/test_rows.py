@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import itertools
+import random
 from collections.abc import Sequence
 
 import numpy as np
 import pytest
+from msgspec import structs
 
 from chipmap.heuristics.wafer.folded import cuts, fit_runs, folded_row, foldings, lay_runs
-from chipmap.heuristics.wafer.rows import RowProgram, best_row, flow_order, rows, slowest
+from chipmap.heuristics.wafer.rows import RowProgram, best_row, flow_order, path_bound, rows, slowest
 from chipmap.heuristics.wafer.rows_chain import lay, row
 from chipmap.heuristics.wafer.rows_kernel import INF
 from chipmap.heuristics.wafer.rows_order_kernel import anneal_order, row_wires
@@ -58,13 +60,40 @@ def enumerate_row(problem: WaferProblem, order: Sequence[int], tau: int | None =
 @pytest.mark.parametrize("seed", range(6))
 def test_the_best_row_of_a_path_is_that_of_enumeration_over_all_orders(seed: int) -> None:
     problem = tiny(seed, PATH, side=9, blocks=seed >= 4)
-    result = best_row(RowProgram(problem, flow_order(problem)), go_on, ignore)
+    program = RowProgram(problem, flow_order(problem))
+    result = best_row(program, go_on, ignore)
     assert result.placements is not None and result.parts is not None and result.exact
     assert legal(problem, result.placements)
     least = min(enumerate_row(problem, order) for order in itertools.permutations(range(problem.n)))
-    assert result.bound <= least <= result.parts.score
+    assert path_bound(program, go_on) <= result.bound <= least <= result.parts.score
     if sum(size(p)[0] for p in result.placements) < problem.width:
         assert result.bound == result.parts.score
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_no_floorplan_of_a_path_is_below_its_bound(seed: int) -> None:
+    problem = tiny(seed, PATH, side=9, weights=Weights(time=1, wire=40, adapter=seed))
+    program = RowProgram(problem, flow_order(problem))
+    bound = path_bound(program, go_on)
+    choices = [options(problem, i, 9, 9, slowest(problem)) for i in range(problem.n)]
+    draw, checked = random.Random(seed), 0
+    for _ in range(4000):
+        placements = []
+        for some in choices:
+            p = min(draw.sample(some, 3), key=lambda p: size(p)[0] * size(p)[1])
+            x, y = (draw.randint(0, 9 - side) for side in size(p))
+            placements.append(structs.replace(p, x=x, y=y))
+        if legal(problem, placements):
+            checked += 1
+            assert bound <= evaluate(problem, placements).score
+    assert checked > 50
+    best = best_row(program, go_on, ignore)
+    assert best.parts is not None and bound <= best.parts.score
+
+
+def test_only_paths_have_this_bound() -> None:
+    problem = tiny(0, TRIANGLE, side=9)
+    assert path_bound(RowProgram(problem, flow_order(problem)), go_on) == 0
 
 
 @pytest.mark.parametrize("seed", range(4))

@@ -4,13 +4,14 @@
 it proves for a graph that is a path, in the order of the path: no floorplan whose kernels stand side by side in that
 order on one centre line is better than ``bound``, over all times, execution arguments, c of a block's ends, and
 rotations. On a path other orders only add: every kernel that isn't an end has λ >= 1 in any order, ends have λ >= 1/2,
-and a wire that passes over a kernel raises its λ. So the bound holds for all orders, and for all vertical positions as
-well, since moving centres off the line only lengthens wires.
+and a wire that passes over a kernel raises its λ. So the bound holds for all orders and vertical positions.
+:func:`path_bound` holds for every floorplan of a path.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -128,6 +129,35 @@ def best_row(program: RowProgram, keep_going: KeepGoing, improved: Improved, cut
     return _search(problem, attempt, keep_going, improved, cutoff, program.exact)
 
 
+def path_bound(program: RowProgram, keep_going: KeepGoing, least_time: int = 1) -> int:
+    """A lower bound (ticks) on every floorplan of a path graph whose slowest kernel takes ``least_time`` or more.
+
+    It is the least score of a row of any length. Proof: two kernels that a wire joins don't overlap, so they lie side
+    by side along x or along y. Say along x, with extents a and a' along it and b and b' across: their centres are
+    (a + a')/2 apart along x and, where b and b' differ in parity, at least half a tile along y. Let now a kernel pay,
+    for each of its wires, its shorter side instead: where it had paid the longer one this saves half a tile or more,
+    and the parity that the wire sees costs at most half a tile; if both kernels change, they save a tile. So the
+    floorplan's wires are at least those of its kernels in one row, shorter sides along it, with the same adapters.
+    Where that row fits the fabric it is optimal among all floorplans. Equal to 0 unless ``program.exact``, or where
+    ``keep_going`` ended the search before its first target time.
+    """
+    problem = program.problem
+    if not program.exact:
+        return 0
+    side = max(problem.width, problem.height)
+    anywhere = replace(program.row, strips=((side, side),) * problem.n)
+
+    def attempt(tau: int) -> Trial[Placements]:
+        chain = program.at(tau, keep_going)(anywhere)
+        if chain is None:
+            return Trial(INF, 0, tau, None)
+        placements = lay(problem, program.row, chain.choices)
+        time = max(least_time, evaluate(problem, placements).time)
+        return Trial(chain.value, problem.instance.weights.time * time + chain.value, time, placements)
+
+    return _search(problem, attempt, keep_going, lambda score, placements: None, None, True, low=least_time).bound
+
+
 def best_folded(program: RowProgram, keep_going: KeepGoing, improved: Improved, cutoff: int | None) -> RowResult:
     """The best folded row found over target times: snakes, and single rows with folded ends (a heuristic)."""
     problem = program.problem
@@ -167,6 +197,7 @@ def _search(
     cutoff: int | None,
     exact: bool,
     resolution: int | None = None,
+    low: int = 1,
 ) -> RowResult:
     weight = problem.instance.weights.time
     high = slowest(problem) if cutoff is None else min(slowest(problem), cutoff // max(weight, 1) + 1)
@@ -177,7 +208,7 @@ def _search(
         improved(score, placements)
 
     try:
-        times = search_times(attempt, 1, high, weight, INF, keep_going, better, cutoff, resolution)
+        times = search_times(attempt, low, high, weight, INF, keep_going, better, cutoff, resolution)
         bound, tried = times.bound, times.tried
     except _StoppedError:
         bound, tried, exact = 0, 0, False
