@@ -24,7 +24,7 @@ from chipmap.heuristics.wafer.bounds_point import ERROR, Climb
 from chipmap.heuristics.wafer.bounds_states import States, Tables
 from chipmap.instances.wafer.costs import TICKS, WaferProblem
 
-#: A part whose extent weighs less than this part of the bound gets its best multipliers before it is split.
+#: Where the times of a part weigh less than this part of the bound, it gets its best multipliers and then strips.
 NARROW = 0.003
 #: Steps on the multipliers at a time, on Pareto fronts and on states with arguments.
 COARSE, FINE = 8, 2
@@ -42,8 +42,8 @@ class Part:
     low: int
     high: int = field(compare=False)
     strip: Strip = field(compare=False)
-    coarse: Climb = field(compare=False, default_factory=Climb)
-    fine: Climb = field(compare=False, default_factory=Climb)
+    coarse: Climb = field(compare=False, default_factory=lambda: Climb(patience=12))
+    fine: Climb = field(compare=False, default_factory=lambda: Climb(patience=3))
 
 
 def bounds(
@@ -112,16 +112,16 @@ class _Search:
         """Improve the part's multipliers or split it; False where neither helps."""
         across = self.weight * (part.high - part.low)
         up = self.wire * (min(part.strip.high, self.problem.height) - part.strip.low) if self.coarse.connected else 0
-        narrow = max(across, up) < NARROW * part.bound
+        narrow = across <= NARROW * part.bound
         if not part.coarse.started or (narrow and not part.coarse.rests):
             self._climb(part, part.coarse, self.coarse, COARSE)
         elif self.fine and (not part.fine.started or (narrow and not part.fine.rests)):
             if not part.fine.started:
                 part.fine.current = part.coarse.best.copy()
             self._climb(part, part.fine, self.fine, FINE if narrow else 1)
-        elif across >= up and part.high > part.low:
+        elif not narrow:
             self._split_time(part)
-        elif up > 0:
+        elif up > 0 and up >= across:
             middle = (part.strip.low + min(part.strip.high, self.problem.height) + 1) // 2
             self._child(part, part.low, part.high, Strip(part.strip.low, middle))
             self._child(part, part.low, part.high, Strip(middle, part.strip.high))
@@ -163,6 +163,7 @@ class _Search:
 
     def _states(self, time: int, arguments: bool) -> list[States]:
         if self._cached.get(arguments, (-1,))[0] != time:
+            self._check()
             self._cached[arguments] = time, (self.tables.states if arguments else self.tables.fronts)(time)
         return self._cached[arguments][1]
 
