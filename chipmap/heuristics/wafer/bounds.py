@@ -26,6 +26,8 @@ from chipmap.instances.wafer.costs import TICKS, WaferProblem
 
 #: Where the times of a part weigh less than this part of the bound, it gets its best multipliers and then strips.
 NARROW = 0.003
+#: Where the range of the centres is split, in half tiles per tile of the fabric's height.
+WAY_UP = 0.4
 #: Steps on the multipliers at a time, on Pareto fronts and on states with arguments.
 COARSE, FINE = 8, 2
 
@@ -78,6 +80,7 @@ class _Search:
         self.tables = Tables(problem)
         self.coarse = Elimination(problem, self.tables, arguments=False)
         self.fine = Elimination(problem, self.tables, arguments=True) if self.tables.adapters else None
+        self.whole = Strip(0, 2 * problem.height)
         self.best = 0
         self.heap: list[Part] = []
         self._cached: dict[bool, tuple[int, list[States]]] = {}
@@ -86,8 +89,7 @@ class _Search:
         """Improve the bound until it is proved, nothing promises more, or the time is up."""
         first = self._least_time()
         self._improve(self.weight * first, "packing")
-        whole = Part(self.weight * first, first, self.tables.longest, Strip(0, 2 * self.problem.height))
-        heapq.heappush(self.heap, whole)
+        heapq.heappush(self.heap, Part(self.weight * first, first, self.tables.longest, self.whole))
         while self.heap:
             part = heapq.heappop(self.heap)
             self._improve(part.bound, "elimination")
@@ -111,7 +113,6 @@ class _Search:
     def _refine(self, part: Part) -> bool:
         """Improve the part's multipliers or split it; False where neither helps."""
         across = self.weight * (part.high - part.low)
-        up = self.wire * (min(part.strip.high, self.problem.height) - part.strip.low) if self.coarse.connected else 0
         narrow = across <= NARROW * part.bound
         if not part.coarse.started or (narrow and not part.coarse.rests):
             self._climb(part, part.coarse, self.coarse, COARSE)
@@ -121,10 +122,10 @@ class _Search:
             self._climb(part, part.fine, self.fine, FINE if narrow else 1)
         elif not narrow:
             self._split_time(part)
-        elif up > 0 and up >= across:
-            middle = (part.strip.low + min(part.strip.high, self.problem.height) + 1) // 2
-            self._child(part, part.low, part.high, Strip(part.strip.low, middle))
-            self._child(part, part.low, part.high, Strip(middle, part.strip.high))
+        elif part.strip == self.whole and self.wire and self.coarse.connected:
+            middle = int(WAY_UP * self.problem.height)
+            self._child(part, part.low, part.high, Strip(0, middle))
+            self._child(part, part.low, part.high, Strip(middle, self.whole.high))
         elif part.high > part.low:
             self._split_time(part)
         else:
