@@ -8,11 +8,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 from numba import njit
 
 from chipmap.heuristics.wafer.bounds import bounds
 from chipmap.heuristics.wafer.bounds_clusters import SHAPES, plan
-from chipmap.heuristics.wafer.bounds_packing import functions
+from chipmap.heuristics.wafer.bounds_elimination import Elimination, Strip
+from chipmap.heuristics.wafer.bounds_packing import COUNT, functions
 from chipmap.heuristics.wafer.bounds_states import Tables
 from chipmap.instances.wafer import Fabric, Kernel, Placement, WaferInstance, Weights
 from chipmap.instances.wafer.costs import WaferProblem, conv_time, evaluate, least_ks, memory_k, wafer_problem
@@ -162,6 +164,27 @@ def test_not_above_the_optimum_of_tiny_instances(seed: int) -> None:
     if best is not None:
         assert value <= best
         assert bound(problem, upper=best + 8) <= best
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_strips_and_multipliers_at_one_time(seed: int) -> None:
+    """Any split of the strip, any multipliers: the lesser of the two parts is at most the least wire and adapters."""
+    random = Random(500 + seed)
+    side = random.randint(5, 8)
+    problem = make(random, 3, random.choice(GRAPHS[3]), (side, side if seed % 2 else side + 1), blocks=False)
+    weights = Weights(time=0, wire=random.choice((1, 3)), adapter=random.choice((0, 1, 5)))
+    problem = wafer_problem(replace(problem.instance, weights=weights))
+    best = optimum(problem)
+    tables = Tables(problem)
+    for arguments in (False, True) if tables.adapters else (False,):
+        program = Elimination(problem, tables, arguments)
+        states = (tables.states if arguments else tables.fronts)(tables.longest)
+        for _ in range(8):
+            middle = random.randint(1, 2 * problem.height)
+            parts = Strip(0, middle), Strip(middle, 2 * problem.height)
+            multipliers = np.array([random.choice((0, 0, 0, 1, 5, 20)) for _ in range(COUNT)], dtype=np.float64)
+            values = [program.evaluate(states, strip, multipliers, lambda: None).value for strip in parts]
+            assert best is None or min(values) <= best + 1e-6
 
 
 def test_bounds_are_often_the_optimum() -> None:

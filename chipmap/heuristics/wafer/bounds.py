@@ -24,8 +24,10 @@ from chipmap.heuristics.wafer.bounds_point import ERROR, Climb
 from chipmap.heuristics.wafer.bounds_states import States, Tables
 from chipmap.instances.wafer.costs import TICKS, WaferProblem
 
-#: A part whose extent weighs less than this part of the bound gets its best multipliers before it is split.
+#: Where the times of a part weigh less than this part of the bound, it gets its best multipliers and then strips.
 NARROW = 0.003
+#: Where the range of the centres is split, in half tiles per tile of the fabric's height.
+WAY_UP = 0.4
 #: Steps on the multipliers at a time, on Pareto fronts and on states with arguments.
 COARSE, FINE = 8, 2
 
@@ -42,8 +44,8 @@ class Part:
     low: int
     high: int = field(compare=False)
     strip: Strip = field(compare=False)
-    coarse: Climb = field(compare=False, default_factory=Climb)
-    fine: Climb = field(compare=False, default_factory=Climb)
+    coarse: Climb = field(compare=False, default_factory=lambda: Climb(patience=12))
+    fine: Climb = field(compare=False, default_factory=lambda: Climb(patience=3))
 
 
 def bounds(
@@ -78,6 +80,7 @@ class _Search:
         self.tables = Tables(problem)
         self.coarse = Elimination(problem, self.tables, arguments=False)
         self.fine = Elimination(problem, self.tables, arguments=True) if self.tables.adapters else None
+        self.whole = Strip(0, 2 * problem.height)
         self.best = 0
         self.heap: list[Part] = []
         self._cached: dict[bool, tuple[int, list[States]]] = {}
@@ -86,8 +89,7 @@ class _Search:
         """Improve the bound until it is proved, nothing promises more, or the time is up."""
         first = self._least_time()
         self._improve(self.weight * first, "packing")
-        whole = Part(self.weight * first, first, self.tables.longest, Strip(0, 2 * self.problem.height))
-        heapq.heappush(self.heap, whole)
+        heapq.heappush(self.heap, Part(self.weight * first, first, self.tables.longest, self.whole))
         while self.heap:
             part = heapq.heappop(self.heap)
             self._improve(part.bound, "elimination")
@@ -111,20 +113,19 @@ class _Search:
     def _refine(self, part: Part) -> bool:
         """Improve the part's multipliers or split it; False where neither helps."""
         across = self.weight * (part.high - part.low)
-        up = self.wire * (min(part.strip.high, self.problem.height) - part.strip.low) if self.coarse.connected else 0
-        narrow = max(across, up) < NARROW * part.bound
+        narrow = across <= NARROW * part.bound
         if not part.coarse.started or (narrow and not part.coarse.rests):
             self._climb(part, part.coarse, self.coarse, COARSE)
         elif self.fine and (not part.fine.started or (narrow and not part.fine.rests)):
             if not part.fine.started:
                 part.fine.current = part.coarse.best.copy()
             self._climb(part, part.fine, self.fine, FINE if narrow else 1)
-        elif across >= up and part.high > part.low:
+        elif not narrow:
             self._split_time(part)
-        elif up > 0:
-            middle = (part.strip.low + min(part.strip.high, self.problem.height) + 1) // 2
-            self._child(part, part.low, part.high, Strip(part.strip.low, middle))
-            self._child(part, part.low, part.high, Strip(middle, part.strip.high))
+        elif part.strip == self.whole and self.wire and self.coarse.connected:
+            middle = int(WAY_UP * self.problem.height)
+            self._child(part, part.low, part.high, Strip(0, middle))
+            self._child(part, part.low, part.high, Strip(middle, self.whole.high))
         elif part.high > part.low:
             self._split_time(part)
         else:
@@ -163,6 +164,7 @@ class _Search:
 
     def _states(self, time: int, arguments: bool) -> list[States]:
         if self._cached.get(arguments, (-1,))[0] != time:
+            self._check()
             self._cached[arguments] = time, (self.tables.states if arguments else self.tables.fronts)(time)
         return self._cached[arguments][1]
 

@@ -15,8 +15,8 @@ from chipmap.heuristics.wafer.bounds_states import States
 
 #: Relative rounding error allowed for in sums of floating-point numbers.
 ERROR = 1e-9
-#: The search rests where the model promises less than this part of the value, or after so many steps without gain.
-PROMISE, PATIENCE = 2e-4, 12
+#: The search rests where the model promises less than this part of the value, or after ``patience`` steps without gain.
+PROMISE = 2e-4
 
 
 @dataclass(eq=False)
@@ -28,6 +28,7 @@ class Climb:
     minimum of those seen, in a box round the best so far, which grows with success and shrinks without.
     """
 
+    patience: int
     current: FloatArray = field(default_factory=lambda: np.zeros(COUNT))
     best: FloatArray = field(default_factory=lambda: np.zeros(COUNT))
     value: float = -np.inf
@@ -91,6 +92,6 @@ class Climb:
             method="highs",
         )
         promise = -result.fun - self.value if result.success else 0.0
-        self.rests = promise <= PROMISE * abs(self.value) or self._idle >= PATIENCE
+        self.rests = promise <= PROMISE * abs(self.value) or self._idle >= self.patience
         if not self.rests:
             self.current = np.maximum(0, result.x[:-1])
