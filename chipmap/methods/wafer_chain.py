@@ -139,9 +139,15 @@ class Crew:
             solution, seed = better, seed + 1
 
     def bounds(self, member: Member) -> None:
-        """Lower bounds, with the incumbent of the moment as the score to beat."""
+        """Lower bounds, with the incumbent of the moment as the score to beat; of a path first by its row program."""
         from chipmap.heuristics.wafer.bounds import bounds
+        from chipmap.heuristics.wafer.rows import RowProgram, flow_order, path_bound
+        from chipmap.heuristics.wafer.slicing_sizing import Sizing
 
+        program = RowProgram(self.problem, flow_order(self.problem))
+        if program.exact:
+            value = path_bound(program, member.keep_going, max(1, Sizing(self.problem).area_time()))
+            member.bound(value, "path program")
         bounds(self.problem, member.run.upper, member.keep_going, member.bound)
 
     def _hand_over(self, member: Member, placements: Sequence[Placement], source: str) -> None:

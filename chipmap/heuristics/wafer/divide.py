@@ -34,7 +34,7 @@ class Part:
     kernels: list[int]
     parts: list[Part] = field(default_factory=list)
     curve: IntArray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
-    beside: IntArray = field(default_factory=lambda: np.zeros(0, dtype=bool))
+    beside: "np.ndarray[Any, np.dtype[np.bool_]]" = field(default_factory=lambda: np.zeros(0, dtype=bool))
 
 
 def halves(problem: WaferProblem, kernels: list[int], area: IntArray) -> tuple[list[int], list[int]]:
