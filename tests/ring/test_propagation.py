@@ -69,6 +69,8 @@ def test_no_skipping_counts_operations() -> None:
     assert boxes(known.state()) == [(0, 2)] * 3  # three operations use three chips at most
     assert after(known, (2, 2)) == [(0, 0), (1, 1), (2, 2)]
     assert after(propagator(problem_of([(0, 1), (1, 2)], 5, ("C1",))), (2, 2)) == [(0, 2), (0, 2), (2, 2)]
+    path = propagator(problem_of([(0, 1)], 3), "path")
+    assert not place(path.net, path.state(), 0, 1)  # nothing could be on chip 0
 
 
 def test_between_the_ends_of_a_flow_there_is_no_third_chip() -> None:
