@@ -104,7 +104,7 @@ class Search:
     """
 
     #: Moves per kernel of the first run, growth from one run to the next, work between two polls (about 0.1 s).
-    FIRST, GROWTH, POLL = 1500, 1.4, 80_000
+    FIRST, GROWTH, POLL = 1500, 1.8, 80_000
     #: Grid of target times: entries at most, and curve entries at most (memory).
     GRID, ENTRIES = 256, 1 << 23
     #: Values of h and w to choose pairs from, and pairs kept.
@@ -136,10 +136,9 @@ class Search:
         state = self._state(start, floor, again)
         kernel.restart(state, floor)
         self._report(start, state, floor, improved)
-        hot = (
-            0.6 * start.sizing.limit * weights.wire * self.random.uniform(0.5, 1.5) + 0.0005 * start.low * weights.time
-        )
-        hot = max(1.0, hot * (0.3 if again else 1.0))
+        # from wires changed by up to a quarter of the fabric to wires changed by a few tiles
+        hot = start.sizing.limit * weights.wire * self.random.uniform(0.5, 1.5) + 0.0005 * start.low * weights.time
+        hot = max(1.0, hot * (0.25 if again else 1.0))
         # a change of the time costs as much as n / 12 other moves
         ease = min(0.1, 4 / n)
         moves = int(self.FIRST * n * self.GROWTH**self.runs)
@@ -147,7 +146,7 @@ class Search:
         for chunk in range(chunks):
             if not keep_going():
                 break
-            ends = [hot * 0.02 ** (at / chunks) for at in (chunk, chunk + 1)]
+            ends = [hot * 0.015 ** (at / chunks) for at in (chunk, chunk + 1)]
             kernel.anneal(state, floor, moves // chunks, ends[0], ends[1], ease)
             self._report(start, state, floor, improved)
         self.runs += 1
