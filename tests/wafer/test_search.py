@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from chipmap.heuristics.wafer import search_kernel as kernel
+from chipmap.heuristics.wafer import search_moves_kernel as moves_kernel
 from chipmap.heuristics.wafer.search import Search, floor_of, search, state_of
 from chipmap.heuristics.wafer.slicing import OrderProgram, depth_first_order
 from chipmap.heuristics.wafer.slicing_sizing import Sizing
@@ -78,9 +79,9 @@ def test_rejected_moves_leave_no_trace() -> None:
         fresh.tree[:] = state.tree
         kernel.restart(fresh, floor)
         assert int(fresh.score[0]) == score
-        assert sorted(fresh.tree[kernel.LEFT : kernel.RIGHT + 1, :-1].ravel().tolist())[2 * problem.n :] == sorted(
-            set(range(2 * problem.n - 1)) - {int(fresh.tree[kernel.ROOT, -1])}
-        )
+        assert sorted(fresh.tree[moves_kernel.LEFT : moves_kernel.RIGHT + 1, :-1].ravel().tolist())[
+            2 * problem.n :
+        ] == sorted(set(range(2 * problem.n - 1)) - {int(fresh.tree[moves_kernel.ROOT, -1])})
 
 
 @pytest.mark.parametrize("name", ["three upright", "strides and filters", "no edges", "wires only"])

@@ -170,8 +170,10 @@ def layout(sizing: Sizing, tau: int, found: IntArray) -> WaferSolution:
     """The solution with kernels in the boxes ``found`` [n, 4] at ``tau`` quarters."""
     problem = sizing.problem
     placements = []
+    _, choices = sizing.choices(tau)
     for i, (x, y, width, height) in enumerate(found.tolist()):
-        shape = sizing.shape(int(problem.types[i]), tau, width, height)
+        kind = int(problem.types[i])
+        shape = sizing.shape(tau, int(choices[kind, height]), kind, width, height)
         placements.append(place(problem, i, shape, tau, x, y))
     return WaferSolution(instance=problem.instance.name, placements=tuple(placements))
 

@@ -49,20 +49,23 @@ def option_width(options: Options, kind: int, o: int, tau: int) -> int:
 
 
 @njit(cache=True, nogil=True)
-def leaf_curve(options: Options, kind: int, tau: int, curve: SideArray) -> None:
-    """Into ``curve`` [L + 1]: the least width of a type in either orientation; it is its own inverse."""
+def leaf_curve(options: Options, kind: int, tau: int, curve: SideArray, choice: SideArray) -> None:
+    """Into ``curve`` [L + 1]: the least width of a type in either orientation (its own inverse), by which option."""
     limit = len(curve) - 1
     curve[:] = NONE
+    choice[:] = -1
     for o in range(options.start[kind], options.start[kind + 1]):
         height = options.arguments[o, 0]
         if height > limit:
             continue
         width = option_width(options, kind, o, tau)
         if 0 < width <= limit:
-            curve[height] = min(curve[height], width)
-            curve[width] = min(curve[width], height)
+            for a, b in ((height, width), (width, height)):
+                if b < curve[a]:
+                    curve[a], choice[a] = b, o
     for h in range(1, limit + 1):
-        curve[h] = min(curve[h], curve[h - 1])
+        if curve[h - 1] <= curve[h]:
+            curve[h], choice[h] = curve[h - 1], choice[h - 1]
 
 
 @njit(cache=True, nogil=True)

@@ -71,8 +71,13 @@ def _entries(convs: IntArray, memory: int, limit: int, reach: int, kept: IntArra
     return count
 
 
-def _options(convs: IntArray, memory: int, limit: int) -> IntArray:
-    """[options, 12] the entries of one type."""
+def _options(convs: IntArray, memory: int, limit: int, pair: tuple[int, int] | None) -> IntArray:
+    """[options, 12] the entries of one type, with h and w as in ``pair`` where given."""
+    if pair is not None:
+        given = np.empty((max(0, limit // (pair[0] * pair[1]) - 1), 4 + 2 * MOST), np.int64)
+        for c in range(1, len(given) + 1):
+            _entry(convs, pair[0], pair[1], c, memory, given[c - 1])
+        return given
     size = 4096
     while True:
         kept = np.empty((size, 4 + 2 * MOST), np.int64)
@@ -83,12 +88,15 @@ def _options(convs: IntArray, memory: int, limit: int) -> IntArray:
 
 
 class Sizing:
-    """The box curves of every type of a problem: kernels by ``types`` [n], arguments by ``options``."""
+    """The box curves of every type of a problem, by ``options``; with ``pair``, of boxes with that h and w only.
 
-    def __init__(self, problem: WaferProblem) -> None:
+    One h and w for all kernels leaves only the adapters of c, at the cost of area.
+    """
+
+    def __init__(self, problem: WaferProblem, pair: tuple[int, int] | None = None) -> None:
         self.problem = problem
         self.limit = max(problem.width, problem.height)
-        found = [_options(convs, problem.memory, self.limit) for convs in problem.type_arrays]
+        found = [_options(convs, problem.memory, self.limit, pair) for convs in problem.type_arrays]
         kernels = np.ones((len(found), MOST, 2), np.int64)
         for kind, convs in enumerate(problem.type_arrays):
             kernels[kind, : len(convs), 0] = convs[:, 5]
@@ -102,12 +110,19 @@ class Sizing:
             kernels=kernels,
         )
 
-    def curves(self, tau: int) -> SideArray:
-        """[types, L + 1]: the least width of each type within each height, in either orientation, at ``tau``."""
+    def choices(self, tau: int) -> tuple[SideArray, SideArray]:
+        """[types, L + 1] each: the least width of each type within each height, in either orientation, at ``tau``, and
+        the option that gives it (-1 for none).
+        """
         curves = np.empty((len(self.problem.type_arrays), self.limit + 1), np.int32)
+        choices = np.empty_like(curves)
         for kind in range(len(curves)):
-            leaf_curve(self.options, kind, tau, curves[kind])
-        return curves
+            leaf_curve(self.options, kind, tau, curves[kind], choices[kind])
+        return curves, choices
+
+    def curves(self, tau: int) -> SideArray:
+        """[types, L + 1]: the least widths of :meth:`choices`."""
+        return self.choices(tau)[0]
 
     def fits(self, tau: int) -> bool:
         """Whether every kernel can run within ``tau`` on the fabric, and all their least areas together."""
@@ -127,21 +142,17 @@ class Sizing:
         """Quarters within which every kernel runs with h = w = c = k = 1, memory aside."""
         return max(int(4 * c.H * c.W * c.C * c.K * c.R * c.S) for convs in self.problem.convs for c in convs)
 
-    def shape(self, kind: int, tau: int, width: int, height: int) -> Shape:
-        """The arguments of a box of that type within ``width`` x ``height``: the one with the least area."""
-        best: tuple[int, Shape] | None = None
-        options = self.options
-        for o in range(int(options.start[kind]), int(options.start[kind + 1])):
-            tall, h, w, c = (int(a) for a in options.arguments[o])
-            wide = int(option_width(options, kind, o, tau))
-            if wide == 0:
-                continue
-            for rotated, (a, b) in enumerate(((wide, tall), (tall, wide))):
-                if a <= width and b <= height and (best is None or a * b < best[0]):
-                    best = a * b, Shape(a, b, h, w, c, bool(rotated))
-        if best is None:
-            raise ValueError(f"no box of type {kind} within {width} x {height} tiles runs within {tau} quarters")
-        return best[1]
+    def shape(self, tau: int, option: int, kind: int, width: int, height: int) -> Shape:
+        """The box of that option within ``width`` x ``height``, upright where it fits so.
+
+        Raises ValueError where it fits neither way.
+        """
+        wide = int(option_width(self.options, kind, option, tau))
+        tall, h, w, c = (int(a) for a in self.options.arguments[option])
+        for rotated, (a, b) in enumerate(((wide, tall), (tall, wide))):
+            if 0 < a <= width and 0 < b <= height:
+                return Shape(a, b, h, w, c, bool(rotated))
+        raise ValueError(f"option {option} does not fit {width} x {height} tiles within {tau} quarters")
 
 
 def least_time(feasible: Callable[[int], bool], low: int, high: int) -> int:
