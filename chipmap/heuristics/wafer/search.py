@@ -17,6 +17,7 @@ import numpy as np
 from chipmap.heuristics.wafer import search_kernel as kernel
 from chipmap.heuristics.wafer import search_moves_kernel as moves_kernel
 from chipmap.heuristics.wafer.slicing import OrderProgram, Tree, depth_first_order, layout, slicing_layout
+from chipmap.heuristics.wafer.slicing_orders import ORDERS, order_search
 from chipmap.heuristics.wafer.slicing_sizing import IntArray, Sizing
 from chipmap.instances.wafer.costs import TICKS, WaferProblem, evaluate
 from chipmap.instances.wafer.instance import WaferSolution
@@ -239,8 +240,12 @@ def search(
 ) -> WaferSolution | None:
     """The best floorplan found until ``keep_going`` (asked several times a second) says no, or after ``runs`` runs.
 
-    ``improved`` hears of every better one. None where the slicing program finds no floorplan at any time.
+    ``improved`` hears of every better one. None where the slicing program finds no floorplan at any time. Where wires and
+    adapters cost nothing, orders are searched instead (:mod:`chipmap.heuristics.wafer.slicing_orders`).
     """
+    weights = problem.instance.weights
+    if weights.wire == 0 and weights.adapter == 0:
+        return order_search(problem, seed, keep_going, improved, ORDERS if runs is None else 1000 * runs)
     work = Search(problem, seed)
     if problem.n == 1:
         return slicing_layout(problem)

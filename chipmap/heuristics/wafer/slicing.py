@@ -91,11 +91,15 @@ class OrderProgram:
 
     def feasible(self, tau: int) -> bool:
         """Whether some slicing floorplan of the order meets ``tau`` quarters on the fabric."""
+        return self.width(tau) <= self.problem.width
+
+    def width(self, tau: int) -> int:
+        """The least width, on the fabric's height, of a slicing floorplan of the order that meets ``tau`` quarters."""
         leaves = self.sizing.curves(tau)[self.problem.types[self.order]]
         for run, curves in zip(self._runs, self._inner, strict=True):
             order_curves(leaves[run], curves)
         order_curves(np.stack([curves[0, -1] for curves in self._inner]), self._outer)
-        return bool(self._outer[0, -1, self.problem.height] <= self.problem.width)
+        return int(self._outer[0, -1, self.problem.height])
 
     def least(self, low: int = 1, high: int | None = None) -> int:
         """The least time in quarters, 0 where the kernels don't fit at any time; the curves are left at it."""
