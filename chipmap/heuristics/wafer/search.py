@@ -240,8 +240,8 @@ def search(
 ) -> WaferSolution | None:
     """The best floorplan found until ``keep_going`` (asked several times a second) says no, or after ``runs`` runs.
 
-    ``improved`` hears of every better one. None where the slicing program finds no floorplan at any time. Where wires and
-    adapters cost nothing, orders are searched instead (:mod:`chipmap.heuristics.wafer.slicing_orders`).
+    ``improved`` hears of every better one. None where the slicing program finds no floorplan at any time. Where wires
+    and adapters cost nothing, orders are searched instead (:mod:`chipmap.heuristics.wafer.slicing_orders`).
     """
     weights = problem.instance.weights
     if weights.wire == 0 and weights.adapter == 0:
