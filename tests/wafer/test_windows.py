@@ -1,0 +1,112 @@
+"""CP-SAT neighbourhoods of a floorplan: what is fixed stays, what is free is solved exactly, nothing gets worse."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Any
+
+import pytest
+
+from chipmap.formulations.wafer.cpsat import WaferCpModel, build
+from chipmap.formulations.wafer.cpsat_window import arranged, same_order, time_of, window, with_labels
+from chipmap.formulations.wafer.options import Limits, options
+from chipmap.instances.wafer import Placement, WaferSolution
+from chipmap.instances.wafer.costs import WaferProblem, evaluate, wafer_problem
+from chipmap.methods.wafer_windows import improve
+from chipmap.solvers import solve_model
+from chipmap.solvers.outcome import SolveRequest
+from chipmap.validation.wafer import check
+from tests.wafer import tiny
+
+#: Instances with several kernels joined by wires, on fabrics with some room.
+SEEDS = (5, 12, 38, 60, 93)
+
+
+def crude(seed: int) -> tuple[WaferProblem, list[Placement]]:
+    """A valid floorplan that nobody has optimised for wires or adapters, by the model of the time alone."""
+    one = tiny.instance(Random(seed))
+    problem = wafer_problem(one.replace(weights=one.weights.replace(time=1, wire=0, adapter=0)))
+    model = build(problem.instance, {"symmetry": "none"})
+    outcome = solve_model(model, SolveRequest(threads=1, time_limit=30.0))
+    assert outcome.value_of is not None
+    weights = one.weights.replace(time=1, wire=3, adapter=5)
+    return wafer_problem(one.replace(weights=weights)), arranged(problem, model.decode(outcome.value_of))
+
+
+def every(problem: WaferProblem, tau: int) -> dict[int, list[Any]]:
+    listed = options(problem, Limits(tau=tau))
+    return {v: list(listed[int(problem.types[v])]) for v in range(problem.n)}
+
+
+def solved(problem: WaferProblem, model: WaferCpModel) -> tuple[list[Placement], int]:
+    outcome = solve_model(model, SolveRequest(threads=1, time_limit=30.0))
+    assert outcome.termination.reason == "optimal" and outcome.value_of is not None and outcome.objective is not None
+    solution = model.decode(outcome.value_of)
+    certificate = check(problem.instance, solution)
+    assert certificate.feasible and certificate.objective is not None
+    assert certificate.objective <= round(outcome.objective)  # the solver reports a float
+    return arranged(problem, solution), round(outcome.objective)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_window_of_all_kernels_is_the_whole_model(seed: int) -> None:
+    problem, placements = crude(seed)
+    tau = time_of(problem, placements)
+    whole = solve_model(build(problem.instance, {"tau": tau}), SolveRequest(threads=1, time_limit=30.0))
+    _, found = solved(problem, window(problem, placements, every(problem, tau), tau))
+    assert found == whole.objective
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_what_is_not_free_stays(seed: int) -> None:
+    problem, placements = crude(seed)
+    tau = time_of(problem, placements)
+    before = evaluate(problem, placements)
+    for free in range(problem.n):
+        menu = {free: every(problem, tau)[free]}
+        after, found = solved(problem, window(problem, placements, menu, tau))
+        assert found <= before.score
+        assert all(after[v] == placements[v] for v in range(problem.n) if v != free)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_the_same_order_is_no_worse_than_the_floorplan_and_no_better_than_the_model(seed: int) -> None:
+    problem, placements = crude(seed)
+    tau = time_of(problem, placements)
+    menu = every(problem, tau)
+    _, found = solved(problem, same_order(problem, placements, menu, tau))
+    _, best = solved(problem, window(problem, placements, menu, tau))
+    assert best <= found <= evaluate(problem, placements).score
+
+
+@pytest.mark.parametrize("seed", (12, 60, 93))
+def test_improve_finds_what_windows_hold(seed: int) -> None:
+    """Two kernels: a window of both is the whole model at the floorplan's time, so its optimum is found."""
+    problem, placements = crude(seed)
+    tau = time_of(problem, placements)
+    heard: list[WaferSolution] = []
+    start = WaferSolution(instance=problem.instance.name, placements=tuple(placements))
+    better = improve(problem, start, 30.0, seed=1, threads=1, found=heard.append)
+    _, best = solved(problem, window(problem, placements, every(problem, tau), tau))
+    if better is None:
+        assert evaluate(problem, placements).score <= best
+        return
+    assert heard and heard[-1] == better and check(problem.instance, better).feasible
+    after = evaluate(problem, arranged(problem, better))
+    assert after.time <= tau and after.score < evaluate(problem, placements).score
+
+
+def test_sizings_with_labels_run_in_time_and_within_memory() -> None:
+    for seed in (60, 76):
+        problem = wafer_problem(tiny.instance(Random(seed)))
+        tau = 4 * max(option.time for option in options(problem, Limits())[0])
+        for v in range(problem.n):
+            found = with_labels(problem, v, tau, [(1, 1), (2, 1)], {1})
+            assert {option.labels[:2] for option in found} <= {(1, 1), (2, 1)}
+            for option in found:
+                alone = problem.instance.replace(
+                    kernels=tuple(k for k in problem.instance.kernels if k.name == problem.names[v]), edges=()
+                )
+                solution = WaferSolution(placements=(option.placement(problem.names[v], 0, 0),))
+                assert check(alone, solution).feasible
+                assert time_of(wafer_problem(alone), list(solution.placements)) <= tau
