@@ -21,7 +21,7 @@ from typing import Any
 from chipmap.heuristics.wafer.divide import divide
 from chipmap.heuristics.wafer.poker import Found, Placer, TimeSearch
 from chipmap.heuristics.wafer.twin_binary import twin_binary
-from chipmap.instances.wafer import WaferSolution
+from chipmap.instances.wafer import WaferInstance, WaferSolution
 from chipmap.instances.wafer.costs import WaferProblem, wafer_problem
 from chipmap.reading import read
 from chipmap.validation.wafer import check
@@ -66,9 +66,16 @@ PLACERS: dict[str, Callable[[WaferProblem], Found | None]] = {
 Row = dict[str, Any]
 
 
+def case_of(letter: str) -> WaferInstance:
+    """The shipped case."""
+    instance = read(f"wafer/ispd2020-{letter}")
+    assert isinstance(instance, WaferInstance)
+    return instance
+
+
 def measure(case: str, placer: str) -> Row:
     """Run one placer on one case and check its floorplan."""
-    instance = read(f"wafer/ispd2020-{case}")
+    instance = case_of(case)
     started = time.process_time()
     found = PLACERS[placer](wafer_problem(instance))
     seconds = time.process_time() - started
@@ -84,7 +91,7 @@ def measure(case: str, placer: str) -> Row:
 
 def published(case: str) -> float:
     """CU.POKer's score, from its parts."""
-    weights = read(f"wafer/ispd2020-{case}").weights
+    weights = case_of(case).weights
     slowest, wire, adapters = PUBLISHED[case]
     return weights.time * slowest + weights.wire * wire + weights.adapter * adapters
 

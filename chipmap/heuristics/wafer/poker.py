@@ -2,11 +2,11 @@
 
 Source: B. Jiang, J. Chen, J. Liu, L. Liu, F. Wang, X. Zhang, E. F. Y. Young, "CU.POKer: Placing DNNs on Wafer-Scale AI
 Accelerator with Optimal Kernel Sizing", ICCAD 2020. Where the slides are silent, the reading is the one that gives
-their figures: both orientations of a kernel are candidates; sizes are exact for the target time (with the slides'
-rounded k the published times of A, E and I are out of reach); rows run to the right and to the left in turn, each from
-its edge of the fabric, kernels centred in them; the row search minimises weighted wire and adapters; refinement comes
-once, at the end. At the published times this has the published wire on E, I, N, O and T to the half tile, and the
-published adapters before refinement on C, D, E, F, G, J and P.
+their figures: both orientations of a kernel are candidates; sizes are exact for the target time (a scan of targets
+with the slides' rounded k reached neither A's nor I's published layout, nor E's wire); rows run to the right and to
+the left in turn, each from its edge of the fabric, kernels centred in them; the row search minimises weighted wire and
+adapters; refinement comes once, at the end. At the published times this has the published wire on E, I, N, O and T to
+the half tile, and the published adapters before refinement on C, D, E, F, G, J and P.
 """
 
 from __future__ import annotations
