@@ -18,6 +18,8 @@ from chipmap.run import Run
 
 #: Annealing runs, each 1.4 times as long as the one before, where there is no time limit.
 UNLIMITED_RUNS = 12
+#: From so many kernels on, exchanges of equal kernels take the place of the annealing of slicing trees.
+LARGE = 200
 #: Seconds of solver neighbourhoods between two looks at the clock.
 WINDOW_SECONDS = 10.0
 
@@ -111,12 +113,16 @@ class Crew:
         rows(self.problem, member.keep_going, lambda _, placements: self._hand_over(member, placements, "row program"))
 
     def search(self, member: Member, seed: int) -> None:
-        """Annealing of slicing trees with the target time."""
+        """Annealing of slicing trees with the target time; of large instances, of who takes which box."""
+        from chipmap.heuristics.wafer.exchange import exchange
         from chipmap.heuristics.wafer.search import search
 
         limited = member.run.options.time_limit is not None and not member.run.options.deterministic
         runs = None if limited else UNLIMITED_RUNS
-        search(self.problem, seed, member.keep_going, member.solution("slicing search"), runs)
+        if self.problem.n >= LARGE:
+            exchange(self.problem, seed, member.keep_going, member.solution("exchanges"), runs)
+        else:
+            search(self.problem, seed, member.keep_going, member.solution("slicing search"), runs)
 
     def polish(self, member: Member, seed: int) -> None:
         """The fewest adapters within the boxes of the best floorplan, then CP-SAT neighbourhoods of it."""
