@@ -12,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
+from numpy.typing import NDArray
 
 from chipmap.heuristics.wafer.poker import Found, depth_first
 from chipmap.heuristics.wafer.twin_binary import least_area_time
@@ -34,7 +35,7 @@ class Part:
     kernels: list[int]
     parts: list[Part] = field(default_factory=list)
     curve: IntArray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
-    beside: IntArray = field(default_factory=lambda: np.zeros(0, dtype=bool))
+    beside: NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, dtype=bool))
 
 
 def halves(problem: WaferProblem, kernels: list[int], area: IntArray) -> tuple[list[int], list[int]]:
