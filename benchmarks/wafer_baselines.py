@@ -1,11 +1,13 @@
 """The published comparison of placers on the ISPD 2020 suite, repeated with our implementations.
 
-    python -m benchmarks.wafer_baselines [--cases ABC...] [--placers poker,...] [--rows FILE] [--markdown FILE]
+    python -m benchmarks.wafer_baselines [--cases ABC...] [--placers poker,...] [--seconds S] [--rows FILE]
+        [--markdown FILE]
 
 Each (case, placer) is one line of the JSON file ``--rows``; lines that are there are not measured again, and the table
-is made of all of them. Scores are the checker's, seconds are of the processor. Published figures: the table
-"Experimental Results on ISPD-20 Suite" of CU.POKer's slides; the five columns there are three entries of the contest
-(GigaPlacer, CUPID, CU.POKer) and the two heuristics that CU.POKer was compared with.
+is made of all of them. Scores are the checker's, seconds are of the processor; with ``--seconds`` a placer is stopped
+at its first look at the clock after so many (marked in the table), and its best floorplan until then counts. Published
+figures: the table "Experimental Results on ISPD-20 Suite" of CU.POKer's slides; the five columns there are three
+entries of the contest (GigaPlacer, CUPID, CU.POKer) and the two heuristics that CU.POKer was compared with.
 """
 
 from __future__ import annotations
@@ -57,30 +59,47 @@ RATIOS: dict[str, str] = {
     "SA placer": "1.14 1.17 1.38 1.31 1.26 1.36 1.74 1.69 1.31 1.59 1.09 2.49 1.08 1.5 1.39 2.1 .87 2.69 1.24 1.99",
     "DC placer": "1.03 1.03 1.04 1.1 1.13 1.15 1.44 1.33 1.03 1.11 1.36 2.48 1.03 1.62 1.08 1.6 1.31 2.06 1.27 2.29",
 }
-PLACERS: dict[str, Callable[[WaferProblem], Found | None]] = {
-    "poker": lambda problem: TimeSearch(Placer(problem)).run(),
-    "poker-each": lambda problem: TimeSearch(Placer(problem), each=True).run(),
-    "annealing-tbs": lambda problem: twin_binary(problem),
-    "divide": lambda problem: divide(problem),
+Checkpoint = Callable[[], None]
+Report = Callable[[Found], None]
+PLACERS: dict[str, Callable[[WaferProblem, Checkpoint, Report], Found | None]] = {
+    "poker": lambda problem, check_in, report: TimeSearch(Placer(problem), 0, check_in, report).run(),
+    "poker-each": lambda problem, check_in, report: TimeSearch(Placer(problem), 0, check_in, report, True).run(),
+    "annealing-tbs": lambda problem, check_in, report: twin_binary(problem, 0, check_in, report),
+    "divide": lambda problem, check_in, report: divide(problem, check_in, report),
 }
 Row = dict[str, Any]
 
 
-def case_of(letter: str) -> WaferInstance:
-    """The shipped case."""
-    instance = read(f"wafer/ispd2020-{letter}")
+def contest(case: str) -> WaferInstance:
+    """The instance of one case."""
+    instance = read(f"wafer/ispd2020-{case}")
     assert isinstance(instance, WaferInstance)
     return instance
 
 
-def measure(case: str, placer: str) -> Row:
-    """Run one placer on one case and check its floorplan."""
-    instance = case_of(case)
+class _StoppedError(Exception):
+    """The limit on the processor's seconds is used up."""
+
+
+def measure(case: str, placer: str, limit: float) -> Row:
+    """Run one placer on one case for ``limit`` seconds at most and check its floorplan."""
+    instance = contest(case)
     started = time.process_time()
-    found = PLACERS[placer](wafer_problem(instance))
+    every: list[Found] = []
+
+    def check_in() -> None:
+        if time.process_time() - started > limit:
+            raise _StoppedError
+
+    stopped = False
+    try:
+        PLACERS[placer](wafer_problem(instance), check_in, every.append)
+    except _StoppedError:
+        stopped = True
     seconds = time.process_time() - started
-    row: Row = {"case": case, "placer": placer, "seconds": round(seconds, 1)}
-    if found is not None:
+    row: Row = {"case": case, "placer": placer, "seconds": round(seconds, 1), "stopped": stopped}
+    if every:
+        found = min(every, key=lambda one: one.parts.score)
         certificate = check(instance, WaferSolution(instance=instance.name, placements=tuple(found.placements)))
         if certificate.violations or certificate.objective != found.parts.score:
             raise SystemExit(f"{placer} on {case}: {certificate}")
@@ -91,7 +110,7 @@ def measure(case: str, placer: str) -> Row:
 
 def published(case: str) -> float:
     """CU.POKer's score, from its parts."""
-    weights = case_of(case).weights
+    weights = contest(case).weights
     slowest, wire, adapters = PUBLISHED[case]
     return weights.time * slowest + weights.wire * wire + weights.adapter * adapters
 
@@ -109,9 +128,10 @@ def table(rows: list[Row]) -> list[str]:
         for case in sorted(mine):
             row, other = mine[case], published(case)
             mine_to_published.append(row["score"] / other)
+            stopped = " (stopped)" if row.get("stopped") else ""
             lines.append(
                 f"| {case} | {row['time']:g} | {row['wire']:g} | {row['adapters']} | {row['score']:.10g} | "
-                f"{other:.10g} | {mine_to_published[-1]:.3f} | {row['seconds']} |"
+                f"{other:.10g} | {mine_to_published[-1]:.3f} | {row['seconds']}{stopped} |"
             )
         means.append(f"| ours: {placer} | {len(mine)} | {geometric_mean(mine_to_published):.3f} |")
     for name, ratios in RATIOS.items():
@@ -129,6 +149,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--cases", default=CASES)
     parser.add_argument("--placers", default=",".join(PLACERS))
+    parser.add_argument("--seconds", type=float, default=float("inf"))
     parser.add_argument("--rows", type=Path)
     parser.add_argument("--markdown", type=Path)
     options = parser.parse_args()
@@ -140,7 +161,7 @@ def main() -> None:
         for case in options.cases:
             if (case, placer) in done:
                 continue
-            rows.append(measure(case, placer))
+            rows.append(measure(case, placer, options.seconds))
             print(rows[-1], flush=True)
             if options.rows:
                 with options.rows.open("a") as file:

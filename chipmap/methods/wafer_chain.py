@@ -18,6 +18,8 @@ from chipmap.run import Run
 
 #: Annealing runs, each 1.4 times as long as the one before, where there is no time limit.
 UNLIMITED_RUNS = 12
+#: From so many kernels on, exchanges of equal kernels take the place of the annealing of slicing trees.
+LARGE = 200
 #: Seconds of solver neighbourhoods between two looks at the clock.
 WINDOW_SECONDS = 10.0
 
@@ -79,6 +81,7 @@ class Crew:
 
     def __init__(self, problem: WaferProblem) -> None:
         self.problem = problem
+        self.large = problem.n >= LARGE
 
     def one_lane(self, seed: int) -> list[Task]:
         """All tasks for one thread; a first look at the bounds comes early."""
@@ -95,7 +98,7 @@ class Crew:
         return [
             [
                 lambda member: self.rows(member.share(self.ROWS)),
-                lambda member: self.search(member.share(self.SEARCH), seed),
+                lambda member: self.search(member.share(0.97 if self.large else self.SEARCH), seed),
                 lambda member: self.polish(member, seed),
             ],
             [
@@ -111,15 +114,19 @@ class Crew:
         rows(self.problem, member.keep_going, lambda _, placements: self._hand_over(member, placements, "row program"))
 
     def search(self, member: Member, seed: int) -> None:
-        """Annealing of slicing trees with the target time."""
+        """Annealing of slicing trees with the target time; of large instances, of who takes which box."""
+        from chipmap.heuristics.wafer.exchange import exchange
         from chipmap.heuristics.wafer.search import search
 
         limited = member.run.options.time_limit is not None and not member.run.options.deterministic
         runs = None if limited else UNLIMITED_RUNS
-        search(self.problem, seed, member.keep_going, member.solution("slicing search"), runs)
+        if self.large:
+            exchange(self.problem, seed, member.keep_going, member.solution("exchanges"), runs)
+        else:
+            search(self.problem, seed, member.keep_going, member.solution("slicing search"), runs)
 
     def polish(self, member: Member, seed: int) -> None:
-        """The fewest adapters within the boxes of the best floorplan, then CP-SAT neighbourhoods of it."""
+        """The fewest adapters within the best floorplan's boxes, then CP-SAT neighbourhoods (not if large)."""
         from chipmap.heuristics.wafer.adapters import fewest_adapters
         from chipmap.methods.wafer_windows import improve
 
@@ -132,7 +139,7 @@ class Crew:
             solution = fewest_adapters(self.problem, solution, tau)
             member.solution("adapters")(solution)
         found = member.solution("CP-SAT windows")
-        while member.keep_going():
+        while not self.large and member.keep_going():
             better = improve(self.problem, solution, min(member.seconds, WINDOW_SECONDS), seed, 1, found)
             if better is None:
                 return

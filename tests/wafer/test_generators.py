@@ -45,6 +45,7 @@ HASHES: dict[str, str] = {
     "wafer/bert-large": "5eae7cde7733046f1aa8ad2c0ba78fd25c67d28aa290b6fc1777d1271e61713a",
     "wafer/bert-large-heads": "588fd1c640edc3da509abb717206a424c6979399be976bb04ac0d912cce70703",
     "wafer/gpt2": "84d6dfbe05e1a0b9065937db7a3316a6a38eec8e99f8dc98da716096ce24360b",
+    "wafer/gpt-1000": "350e0f54bee3ac891636f693e19cf60352f09fced0b089d1b790c06372400436",
     "wafer/resnet-1000": "eec650c5541fa46ad4ba97457328c7d0581ed7c5acc66c51ac513650ca0e0e64",
     "wafer/tiny-chain": "7f2d28232b975522959a1837ca91f7cf2efa980833ffb6e09cc1a6f59dd3d6bf",
     "wafer/tiny-skip": "5faf2ac68da1731dbc033c57da537b2a95fed2cc19cc95e3201818d16927707c",
@@ -161,6 +162,7 @@ def test_transformers(split: str, kernels: int) -> None:
     assert work == 3 * (12 * 32 * 64 * 64 + 2 * 32 * 32 * 64)
     assert shipped("bert-large-heads").kernels[-1].kind == "output"
     assert sum(kernel.placed for kernel in shipped("bert-large-heads").kernels) == 24 * (3 + 5 * 16)
+    assert sum(kernel.placed for kernel in shipped("gpt-1000").kernels) == 12 * (3 + 5 * 16)
 
 
 @pytest.mark.parametrize(

@@ -35,7 +35,7 @@ class Part:
     kernels: list[int]
     parts: list[Part] = field(default_factory=list)
     curve: IntArray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
-    beside: NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, dtype=np.bool_))
+    beside: NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, dtype=bool))
 
 
 def halves(problem: WaferProblem, kernels: list[int], area: IntArray) -> tuple[list[int], list[int]]:

@@ -60,6 +60,8 @@ _LARGE: dict[str, Entry] = {
     "bert-large": ("wafer-bert", {}),
     "bert-large-heads": ("wafer-bert", {"split": "heads"}),
     "gpt2": ("wafer-gpt2", {"split": "attention"}),
+    # 996 matrix products: 12 layers with the width and sequence of GPT-2 medium, without the word table
+    "gpt-1000": ("wafer-gpt2", {"split": "heads", "heads": 16, "hidden": 1024, "sequence": 1024, "vocabulary": 0}),
     "resnet-1000": ("wafer-resnet", {"stages": [40, 60, 180, 48], "level": "convolution", "filters": 64}),
 }
 
