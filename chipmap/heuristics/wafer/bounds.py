@@ -2,7 +2,8 @@
 
 The time T of a floorplan is a time that some kernel can have, and its centres range over some r half tiles in y. For
 T in [low, high] and r in a strip [r_low, r_high] every floorplan costs at least w_t · low plus the least wire and
-adapters of boxes sized for ``high`` within the strip (:mod:`bounds_elimination`): a kernel that meets T meets ``high``.
+adapters of boxes sized for ``high`` within the strip (:mod:`bounds_elimination`), or plus the least wire of the graph's
+cycles (:mod:`bounds_cycles`) where that is more: a kernel that meets T meets ``high``.
 The smallest value over parts (intervals × strips) that cover everything is a bound on every floorplan. The part that
 has it is split, or its multipliers are improved, again and again. Times below the first interval are excluded because
 the boxes need more than the fabric (:mod:`bounds_packing`).
@@ -18,6 +19,7 @@ from math import gcd
 
 import numpy as np
 
+from chipmap.heuristics.wafer.bounds_cycles import Cycles
 from chipmap.heuristics.wafer.bounds_elimination import Elimination, Strip
 from chipmap.heuristics.wafer.bounds_packing import COUNT
 from chipmap.heuristics.wafer.bounds_point import ERROR, Climb
@@ -80,6 +82,7 @@ class _Search:
         self.tables = Tables(problem)
         self.coarse = Elimination(problem, self.tables, arguments=False)
         self.fine = Elimination(problem, self.tables, arguments=True) if self.tables.adapters else None
+        self.cycles = Cycles(problem)
         self.whole = Strip(0, 2 * problem.height)
         self.best = 0
         self.heap: list[Part] = []
@@ -152,9 +155,12 @@ class _Search:
         self._push(child)
 
     def _climb(self, part: Part, climb: Climb, program: Elimination, steps: int) -> None:
-        climb.climb(program, self._states(part.high, program.arguments), part.strip, steps, self._check)
+        states = self._states(part.high, program.arguments)
+        climb.climb(program, states, part.strip, steps, self._check)
         if climb.value < np.inf:
             rest = -(-climb.floor // self.unit) * self.unit
+            if not program.arguments:
+                rest = max(rest, self.wire * self.cycles.least_wire(states))
             part.bound = max(part.bound, self.weight * part.low + rest)
             self._push(part)
 
