@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 
 from chipmap.instances.wafer.costs import WaferProblem, evaluate, wafer_problem
 from chipmap.instances.wafer.instance import Placement, WaferInstance, WaferSolution
@@ -73,22 +74,29 @@ def _one(instance: WaferInstance, run: Run, task: Callable[[Crew, Member], None]
     return run.attempt(work)
 
 
+class _ShareUsedError(Exception):
+    """A task's share of the time is used up."""
+
+
 class Crew:
     """The tasks on one problem. ``one_lane`` and ``two_lanes`` say in which order and with which shares they run."""
 
-    #: Shares of the time that is left when it is their turn: rows, bounds, a search before its floorplan is polished.
-    ROWS, BOUNDS, SEARCH = 0.15, 0.3, 0.7
+    #: Shares of the time that is left when it is their turn: rows, the row-by-row placer, bounds, a search before its
+    #: floorplan is polished.
+    ROWS, POKER, BOUNDS, SEARCH = 0.15, 0.15, 0.3, 0.7
 
     def __init__(self, problem: WaferProblem) -> None:
         self.problem = problem
         self.large = problem.n >= LARGE
+        self.placed: WaferSolution | None = None
 
     def one_lane(self, seed: int) -> list[Task]:
         """All tasks for one thread; a first look at the bounds comes early."""
         return [
             lambda member: self.bounds(member.share(0.02)),
             lambda member: self.rows(member.share(self.ROWS)),
-            lambda member: self.search(member.share(self.SEARCH), seed),
+            lambda member: self.poker(member.share(self.POKER), seed),
+            lambda member: self.search(member.share(self.SEARCH), seed, self.start(member)),
             lambda member: self.polish(member.share(0.4), seed),
             lambda member: self.bounds(member),
         ]
@@ -98,7 +106,8 @@ class Crew:
         return [
             [
                 lambda member: self.rows(member.share(self.ROWS)),
-                lambda member: self.search(member.share(0.97 if self.large else self.SEARCH), seed),
+                lambda member: self.poker(member.share(self.POKER), seed),
+                lambda member: self.search(member.share(self._share()), seed, self.start(member)),
                 lambda member: self.polish(member, seed),
             ],
             [
@@ -107,14 +116,51 @@ class Crew:
             ],
         ]
 
+    def _share(self) -> float:
+        return 0.97 if self.large else self.SEARCH
+
     def rows(self, member: Member) -> None:
         """The best single row, then folded rows."""
         from chipmap.heuristics.wafer.rows import rows
 
         rows(self.problem, member.keep_going, lambda _, placements: self._hand_over(member, placements, "row program"))
 
-    def search(self, member: Member, seed: int) -> None:
-        """Annealing of slicing trees with the target time; of large instances, of who takes which box."""
+    def poker(self, member: Member, seed: int) -> None:
+        """The row-by-row placer (:mod:`chipmap.heuristics.wafer.poker`); its best floorplan is kept for the search."""
+        from chipmap.heuristics.wafer.poker import Found, Placer, TimeSearch
+
+        def checkpoint() -> None:
+            if not member.keep_going():
+                raise _ShareUsedError
+
+        def found(layout: Found) -> None:
+            placements = tuple(layout.placements)
+            self.placed = WaferSolution(instance=self.problem.instance.name, placements=placements)
+            member.solution("CU.POKer")(self.placed)
+
+        with suppress(_ShareUsedError):
+            TimeSearch(Placer(self.problem), seed, checkpoint, found).run()
+
+    def start(self, member: Member) -> WaferSolution | None:
+        """The better of the run's floorplan and the placer's that is slicing, as the search's start; None for none."""
+        from chipmap.heuristics.wafer.adapters import boxes_of
+        from chipmap.heuristics.wafer.guillotine import guillotine
+
+        best = member.run.best
+        known = [self.placed, best.solution if best is not None else None]
+        slicing = []
+        for solution in known:
+            if isinstance(solution, WaferSolution):
+                placements = in_order(self.problem, solution)
+                if guillotine(boxes_of(placements)) is not None:
+                    slicing.append((evaluate(self.problem, placements).score, solution))
+        return min(slicing, key=lambda pair: pair[0])[1] if slicing else None
+
+    def search(self, member: Member, seed: int, start: WaferSolution | None = None) -> None:
+        """Annealing of slicing trees with the target time, from ``start`` or else the slicing program's floorplan.
+
+        Of large instances: annealing of who takes which box.
+        """
         from chipmap.heuristics.wafer.exchange import exchange
         from chipmap.heuristics.wafer.search import search
 
@@ -123,7 +169,7 @@ class Crew:
         if self.large:
             exchange(self.problem, seed, member.keep_going, member.solution("exchanges"), runs)
         else:
-            search(self.problem, seed, member.keep_going, member.solution("slicing search"), runs)
+            search(self.problem, seed, member.keep_going, member.solution("slicing search"), runs, start)
 
     def polish(self, member: Member, seed: int) -> None:
         """The fewest adapters within the best floorplan's boxes, then CP-SAT neighbourhoods (not if large)."""

@@ -7,7 +7,10 @@ import pytest
 
 from chipmap.heuristics.wafer import search_kernel as kernel
 from chipmap.heuristics.wafer import search_moves_kernel as moves_kernel
-from chipmap.heuristics.wafer.search import Search, floor_of, search, state_of
+from chipmap.heuristics.wafer.adapters import boxes_of as boxes_between
+from chipmap.heuristics.wafer.guillotine import guillotine
+from chipmap.heuristics.wafer.poker import Found, Placer, TimeSearch
+from chipmap.heuristics.wafer.search import Search, boxes_of, floor_of, search, state_of
 from chipmap.heuristics.wafer.slicing import OrderProgram, depth_first_order
 from chipmap.heuristics.wafer.slicing_orders import order_search
 from chipmap.heuristics.wafer.slicing_sizing import Sizing
@@ -121,3 +124,42 @@ def test_orders_are_searched_where_only_the_time_counts() -> None:
     assert found is not None and scores == sorted(scores, reverse=True) and len(scores) > 1
     assert scores[-1] == evaluate(problem, found.placements).score >= Sizing(problem).area_time()
     assert order_search(problem, 1, lambda: True, lambda solution: None, orders=40) == found
+
+
+def rows(instance: WaferInstance) -> Found:
+    found = TimeSearch(Placer(wafer_problem(instance))).run()
+    assert found is not None
+    return found
+
+
+def test_a_row_layout_becomes_a_tree_that_fits_in_its_time() -> None:
+    problem = wafer_problem(chain())
+    found = rows(problem.instance)
+    boxes = boxes_between(found.placements)
+    cut = guillotine(boxes)
+    assert cut is not None
+    sizing = Sizing(problem)
+    nodes = state_of(sizing, cut[0], 0, 0, cut[1]).tree
+    again = boxes_of(sizing, nodes, found.parts.time)
+    assert (again[:, 0] + again[:, 2]).max() <= boxes[:, 2].max()
+    assert (again[:, 1] + again[:, 3]).max() <= boxes[:, 3].max()
+
+
+def test_a_pinwheel_has_no_tree() -> None:
+    pinwheel = np.array([[0, 0, 2, 1], [2, 0, 3, 2], [1, 2, 3, 3], [0, 1, 1, 3], [1, 1, 2, 2]])
+    assert guillotine(pinwheel) is None
+    assert guillotine(pinwheel[:4]) is None
+    assert guillotine(pinwheel[:3]) is not None
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_start_is_never_made_worse(seed: int) -> None:
+    instance = chain()
+    found = rows(instance)
+    start = WaferSolution(instance=instance.name, placements=tuple(found.placements))
+    best = search(wafer_problem(instance), seed, lambda: True, runs=2, start=start)
+    assert best is not None
+    certificate = check(instance, best)
+    assert not certificate.violations
+    assert certificate.objective is not None
+    assert certificate.objective <= found.parts.score

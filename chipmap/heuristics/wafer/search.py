@@ -16,6 +16,8 @@ import numpy as np
 
 from chipmap.heuristics.wafer import search_kernel as kernel
 from chipmap.heuristics.wafer import search_moves_kernel as moves_kernel
+from chipmap.heuristics.wafer.adapters import boxes_of as boxes_between
+from chipmap.heuristics.wafer.guillotine import guillotine
 from chipmap.heuristics.wafer.slicing import OrderProgram, Tree, depth_first_order, layout, slicing_layout
 from chipmap.heuristics.wafer.slicing_orders import ORDERS, order_search
 from chipmap.heuristics.wafer.slicing_sizing import IntArray, Sizing
@@ -34,7 +36,7 @@ def floor_of(sizing: Sizing, taus: IntArray) -> moves_kernel.Floor:
     weights = problem.instance.weights
     curves, choices = zip(*(sizing.choices(int(tau)) for tau in taus), strict=True)
     return moves_kernel.Floor(
-        numbers=np.array([problem.width, problem.height, weights.time, 2 * weights.wire, TICKS * weights.adapter]),
+        numbers=np.array([problem.width, problem.height, weights.time, 2 * weights.wire, TICKS * weights.adapter, 0]),
         types=problem.types,
         edges=problem.edges,
         start=np.searchsorted(both[:, 0], np.arange(problem.n + 1)),
@@ -100,6 +102,9 @@ class Start:
 class Search:
     """The annealing runs over one problem, one after another; deterministic by ``seed`` and the number of runs.
 
+    From a slicing ``start`` two of three runs go on from the best, and floorplans that are too high are allowed
+    at a penalty; without a start, every other run goes on.
+
     Where adapters cost, two of three fresh runs give all kernels the same h and w, one of the pairs that need the
     least time by their areas.
     """
@@ -108,10 +113,12 @@ class Search:
     FIRST, GROWTH, POLL = 1500, 1.8, 80_000
     #: Grid of target times: entries at most, and curve entries at most (memory).
     GRID, ENTRIES = 256, 1 << 23
+    #: Factors of the temperature from a given start: wires change by a few tiles up to many.
+    HOT = 0.03, 0.1, 0.75
     #: Values of h and w to choose pairs from, and pairs kept.
     SIDES, PAIRS = 12, 5
 
-    def __init__(self, problem: WaferProblem, seed: int) -> None:
+    def __init__(self, problem: WaferProblem, seed: int, start: WaferSolution | None = None) -> None:
         self.problem = problem
         self.random = np.random.default_rng(seed)
         self.best: WaferSolution | None = None
@@ -122,16 +129,30 @@ class Search:
         self._pairs: list[Start] | None = None
         self._nodes: IntArray | None = None
         self._start, self._time = self._all, 0
+        self.given = start is not None and self._begin(start)
+
+    def _begin(self, start: WaferSolution) -> bool:
+        """Take ``start`` as the best so far; whether it is slicing, so that runs can go on from it."""
+        by_name = {placement.kernel: placement for placement in start.placements}
+        placements = [by_name[name] for name in self.problem.names]
+        found = guillotine(boxes_between(placements))
+        if found is None:
+            return False
+        parts = evaluate(self.problem, placements)
+        self.best, self._found, self._time = start, parts.score, parts.time
+        self._nodes = state_of(self._all.sizing, found[0], 0, 0, found[1]).tree
+        return True
 
     @property
     def possible(self) -> bool:
-        """Whether a slicing floorplan of the depth-first order exists, so that there is a start."""
-        return self._all.prepare()
+        """Whether there is a start: one given, or a slicing floorplan of the depth-first order."""
+        return self.given or self._all.prepare()
 
     def run(self, keep_going: KeepGoing, improved: Improved) -> None:
         """One annealing run; ``improved`` hears of each better floorplan."""
         n, weights = self.problem.n, self.problem.instance.weights
-        again = self._nodes is not None and self.runs % 2 == 1
+        again = self._nodes is not None and (self.runs % 3 != 2 if self.given else self.runs % 2 == 1)
+        soft = self.given and again
         start = self._start if again else self._fresh(keep_going)
         floor = floor_of(start.sizing, self._grid(start, again))
         state = self._state(start, floor, again)
@@ -139,7 +160,9 @@ class Search:
         self._report(start, state, floor, improved)
         # from wires changed by up to a quarter of the fabric to wires changed by a few tiles
         hot = start.sizing.limit * weights.wire * self.random.uniform(0.5, 1.5) + 0.0005 * start.low * weights.time
-        hot = max(1.0, hot * (0.25 if again else 1.0))
+        if again:
+            hot *= 0.25 if not self.given else float(self.random.choice(self.HOT))
+        hot = max(1.0, hot)
         # a change of the time costs as much as n / 12 other moves
         ease = min(0.1, 4 / n)
         moves = int(self.FIRST * n * self.GROWTH**self.runs)
@@ -148,6 +171,10 @@ class Search:
             if not keep_going():
                 break
             ends = [hot * 0.015 ** (at / chunks) for at in (chunk, chunk + 1)]
+            if soft:
+                # a tile of height is worth about what the score would fall with the fabric's area; later more
+                floor.numbers[moves_kernel.PER_OVER] = int(4 ** (chunk / chunks) * self.score / self.problem.height)
+                kernel.restart(state, floor)
             kernel.anneal(state, floor, moves // chunks, ends[0], ends[1], ease)
             self._report(start, state, floor, improved)
         self.runs += 1
@@ -226,7 +253,7 @@ def boxes_of(sizing: Sizing, nodes: IntArray, tau: int) -> IntArray:
     floor = floor_of(sizing, np.array([tau]))
     state = state_of(sizing, tree_of(nodes), 0, 0, nodes[moves_kernel.ALIGN, :-1])
     kernel.restart(state, floor)
-    kernel.lay_out(state, int(nodes[moves_kernel.TALL, -1]))
+    kernel.lay_out(state, sizing.problem.width, int(nodes[moves_kernel.TALL, -1]))
     rows = [moves_kernel.X, moves_kernel.Y, moves_kernel.W, moves_kernel.H]
     return np.ascontiguousarray(state.work[rows, : sizing.problem.n].T)
 
@@ -237,6 +264,7 @@ def search(
     keep_going: KeepGoing,
     improved: Improved = lambda solution: None,
     runs: int | None = None,
+    start: WaferSolution | None = None,
 ) -> WaferSolution | None:
     """The best floorplan found until ``keep_going`` (asked several times a second) says no, or after ``runs`` runs.
 
@@ -246,7 +274,7 @@ def search(
     weights = problem.instance.weights
     if weights.wire == 0 and weights.adapter == 0:
         return order_search(problem, seed, keep_going, improved, ORDERS if runs is None else 1000 * runs)
-    work = Search(problem, seed)
+    work = Search(problem, seed, start)
     if problem.n == 1:
         return slicing_layout(problem)
     if not work.possible:

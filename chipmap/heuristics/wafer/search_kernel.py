@@ -22,6 +22,7 @@ from chipmap.heuristics.wafer.search_moves_kernel import (
     MARK,
     PARENT,
     PER_ADAPTER,
+    PER_OVER,
     PER_TIME,
     PER_WIRE,
     RIGHT,
@@ -173,16 +174,21 @@ def _side(state: State, node: int, axis: int, length: int) -> int:
     """The least width within height ``length`` (axis 0), or the least height within width ``length`` (axis 1)."""
     version = state.work[VERSION, node]
     if state.work[KNOWN + version, node] & (1 << axis):
-        return int(state.curves[version, axis, node, length])
+        # in a floorplan that is too high a part may be so as well
+        return int(state.curves[version, axis, node, min(length, state.curves.shape[3] - 1)])
     return _least(state.curves[version, 1 - axis, node], length)
 
 
 @njit(cache=True, nogil=True)
-def lay_out(state: State, height: int) -> None:
-    """Boxes of all nodes within ``height``, each as narrow (or low) as its parent's cut allows, then tight."""
+def lay_out(state: State, width: int, height: int) -> None:
+    """Boxes of all nodes within ``height``, each as narrow (or low) as its parent's cut allows, then tight.
+
+    Beyond the heights that curves cover the whole is ``width`` wide.
+    """
     tree, work = state.tree, state.work
     root = tree[ROOT, -1]
-    work[X, root], work[Y, root], work[W, root] = 0, 0, _side(state, root, 0, height)
+    covered = height < state.curves.shape[3]
+    work[X, root], work[Y, root], work[W, root] = 0, 0, _side(state, root, 0, height) if covered else width
     work[H, root] = _side(state, root, 1, work[W, root])
     work[STACK, 0] = root
     count = 1
@@ -234,24 +240,28 @@ def adapters_of(work: Ints, time: int, floor: Floor) -> int:
 
 @njit(cache=True, nogil=True)
 def value(state: State, floor: Floor) -> int:
-    """The score (ticks) of the tree at its time; WORST where it doesn't fit. Sets the height of the whole."""
+    """The score (ticks) of the tree at its time, with a penalty per tile that it is too high. Sets its height.
+
+    WORST where it doesn't fit and there is no penalty, is too high by far, or isn't stacked (the curves end then).
+    """
     tree, numbers = state.tree, floor.numbers
     root, height = tree[ROOT, -1], numbers[HIGH]
     low = _side(state, root, 1, numbers[WIDE])
-    if low > height:
+    over = max(0, low - height)
+    if over > 0 and (numbers[PER_OVER] == 0 or tree[CUT, root] == 0 or over > height // 8):
         return WORST
     best = WORST
-    for tall in (height, low):
-        lay_out(state, tall)
+    for tall in (max(low, height), low):
+        lay_out(state, numbers[WIDE], tall)
         now = numbers[PER_WIRE] * wire_of(state.work, floor.edges)
         if numbers[PER_ADAPTER] > 0:
             now += numbers[PER_ADAPTER] * adapters_of(state.work, tree[TIME, -1], floor)
         if now < best:
             best = now
             tree[TALL, -1] = tall
-        if low == height:
+        if low >= height:
             break
-    return numbers[PER_TIME] * floor.taus[tree[TIME, -1]] + best
+    return numbers[PER_TIME] * floor.taus[tree[TIME, -1]] + best + numbers[PER_OVER] * over
 
 
 @njit(cache=True, nogil=True)
@@ -263,7 +273,7 @@ def restart(state: State, floor: Floor) -> None:
     state.plan[WHOLE] = state.tree[ROOT, -1]
     refresh(state, floor, state.work[CHANGED, -1])
     state.score[0] = value(state, floor)
-    if state.score[0] < state.score[1]:
+    if state.score[0] < state.score[1] and state.tree[TALL, -1] <= floor.numbers[HIGH]:
         state.score[1] = state.score[0]
         copy_tree(state.tree, state.best)
 
@@ -299,7 +309,7 @@ def anneal(state: State, floor: Floor, moves: int, hot: float, cold: float, ease
             state.score[0] = score
             copy_tree(tree, state.saved)
             accepted += 1
-            if score < state.score[1]:
+            if score < state.score[1] and tree[TALL, -1] <= floor.numbers[HIGH]:
                 state.score[1] = score
                 copy_tree(tree, state.best)
         else:

@@ -29,14 +29,15 @@ VERSION, STAMP, MARK, CHANGED, STACK, KNOWN, KNOWN_1, X, Y, W, H = range(11)
 #: Entries of ``State.plan``, the nodes (-1: none) from which a move's curves are computed anew: a subtree as a whole,
 #: the ways up from two nodes, and a node whose parent is reached at least.
 WHOLE, FIRST, SECOND, FORCED = range(4)
-#: Entries of ``Floor.numbers``: fabric, ticks per quarter, per half tile and per adapter.
-WIDE, HIGH, PER_TIME, PER_WIRE, PER_ADAPTER = range(5)
+#: Entries of ``Floor.numbers``: fabric, ticks per quarter, per half tile, per adapter and per tile beyond the fabric's
+#: height (0: not allowed).
+WIDE, HIGH, PER_TIME, PER_WIRE, PER_ADAPTER, PER_OVER = range(6)
 
 
 class Floor(NamedTuple):
     """What does not change.
 
-    ``numbers`` [5]; ``types`` [n]; ``edges`` [m, 2]; ``start`` [n + 1] and ``near`` list each kernel's neighbours;
+    ``numbers`` [6]; ``types`` [n]; ``edges`` [m, 2]; ``start`` [n + 1] and ``near`` list each kernel's neighbours;
     ``taus`` [times] is the grid of target times, ``table`` [times, types, L + 1] the box curves at them and ``choice``
     the options behind; ``arguments`` [options, 4] their heights, h, w and c.
     """
