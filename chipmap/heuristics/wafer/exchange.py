@@ -97,9 +97,10 @@ class Exchange:
         """Boxes [n, 8] with what adapters compare, each as small as its kernel, and the shapes in them."""
         fits: Shapes = {}
         rows = []
+        _, choices = self.sizing.choices(self.least)
         for t, (x, y, w, h) in zip(self.problem.types.tolist(), found.tolist(), strict=True):
             if (t, w, h) not in fits:
-                fits[t, w, h] = self.sizing.shape(t, self.least, w, h)
+                fits[t, w, h] = self.sizing.shape(self.least, int(choices[t, h]), t, w, h)
             shape = fits[t, w, h]
             convs = self.problem.type_arrays[t]
             rows.append((x, y, shape.width, shape.height, *self._ports(convs, shape)))

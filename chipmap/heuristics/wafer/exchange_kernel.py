@@ -9,7 +9,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from chipmap.heuristics.wafer.search_kernel import below, uniform
+from chipmap.heuristics.wafer.search_moves_kernel import below, uniform
 from chipmap.instances.wafer.costs import IntArray
 
 #: Columns of ``Plan.boxes``: left, bottom, width, height, and what adapters compare: h, w, c out and c in.
