@@ -13,7 +13,7 @@ from numba import njit
 
 from chipmap.heuristics.wafer.bounds import bounds
 from chipmap.heuristics.wafer.bounds_clusters import SHAPES, plan
-from chipmap.heuristics.wafer.bounds_cycles import Cycles, least_window
+from chipmap.heuristics.wafer.bounds_cycles import Cycles, covered, least_window
 from chipmap.heuristics.wafer.bounds_elimination import Elimination, Strip
 from chipmap.heuristics.wafer.bounds_packing import COUNT, functions
 from chipmap.heuristics.wafer.bounds_states import States, Tables
@@ -329,6 +329,33 @@ def test_least_window_of_boxes_cut_from_the_fabric() -> None:
                 assert least <= true
                 equal += least == true > 0
     assert equal >= 3
+
+
+def test_covered_by_boxes_with_centres_in_a_window() -> None:
+    """Tiles beside a window that some box of at most ``largest`` tiles reaches, counted box by box."""
+
+    def beside(width: int, x: int, rest: int, y: int, largest: int) -> float:
+        """Left and right of a window x × y: with boxes of any height, or one box and boxes of at most y."""
+        counts = []
+        for highest in (rest, min(rest, y)):
+            seen = np.zeros(((width - x) // 2, rest // 2), bool)
+            for q in range(1, highest // 2 + 1):
+                seen[: largest // (4 * q), :q] = True
+            counts.append(2 * int(seen.sum()))
+        return 2 * (y * ((width - x) // 2) + min(counts[0], largest / 2 + counts[1]))
+
+    random, close = Random(3), 0
+    for _ in range(200):
+        width, height = 2 * random.randint(5, 60), 2 * random.randint(5, 60)
+        x, y = 2 * random.randint(0, width // 2), 2 * random.randint(0, min(random.choice((5, 60)), height // 2))
+        largest = random.randint(4, width * height)
+        counted = min(
+            x * height + beside(width, x, height - y, y, largest), y * width + beside(height, y, width - x, x, largest)
+        )
+        most = float(covered(width, height, np.array(2 * x), np.array(2 * y), largest))
+        assert counted <= most + 1e-6
+        close += counted >= 0.97 * most
+    assert close >= 100
 
 
 def test_least_window_of_one_row() -> None:

@@ -77,12 +77,12 @@ def least_window(width: int, height: int, total: int, largest: int) -> int:
     low, high = np.zeros(len(up), np.int64), np.full(len(up), 2 * width)
     while (low < high).any():
         middle = (low + high) // 2
-        enough = _covered(width, height, middle, up, largest) >= total - ERROR
+        enough = covered(width, height, middle, up, largest) >= total - ERROR
         low, high = np.where(enough, low, np.minimum(middle + 1, high)), np.where(enough, middle, high)
     return int((low + up).min())
 
 
-def _covered(width: int, height: int, across: IntArray, up: IntArray, largest: int) -> FloatArray:
+def covered(width: int, height: int, across: IntArray, up: IntArray, largest: int) -> FloatArray:
     """Most tiles covered from windows of ``across`` × ``up`` half tiles by boxes of at most ``largest`` tiles."""
     x, y = across / 2, up / 2
     return np.minimum(_one_way(width, height, x, y, largest), _one_way(height, width, y, x, largest))
