@@ -139,8 +139,11 @@ class Crew:
     def start(self) -> WaferSolution | None:
         """The better of the row placer's and the row program's floorplans that is slicing; None for none.
 
-        Not the run's incumbent: which one that is depends on the moment.
+        Not the run's incumbent: which one that is depends on the moment. None as well where adapters cost, as a
+        slicing tree keeps no execution arguments.
         """
+        if self.problem.instance.weights.adapter:
+            return None
         from chipmap.heuristics.wafer.adapters import boxes_of
         from chipmap.heuristics.wafer.guillotine import guillotine
 
