@@ -88,26 +88,29 @@ class Crew:
     def __init__(self, problem: WaferProblem) -> None:
         self.problem = problem
         self.large = problem.n >= LARGE
-        self.placed: WaferSolution | None = None
+        self.known: dict[str, WaferSolution] = {}
 
     def one_lane(self, seed: int) -> list[Task]:
         """All tasks for one thread; a first look at the bounds comes early."""
         return [
             lambda member: self.bounds(member.share(0.02)),
-            lambda member: self.rows(member.share(self.ROWS)),
             lambda member: self.poker(member.share(self.POKER), seed),
-            lambda member: self.search(member.share(self.SEARCH), seed, self.start(member)),
+            lambda member: self.rows(member.share(self.ROWS)),
+            lambda member: self.search(member.share(self.SEARCH), seed, self.start()),
             lambda member: self.polish(member.share(0.4), seed),
             lambda member: self.bounds(member),
         ]
 
     def two_lanes(self, seed: int) -> list[list[Task]]:
-        """Rows, a search and what polishes its floorplan in one lane; bounds and another search in the other."""
+        """Rows, a search from the best of them and what polishes its floorplan in one lane.
+
+        Bounds and a search from the slicing program's floorplan in the other.
+        """
         return [
             [
-                lambda member: self.rows(member.share(self.ROWS)),
                 lambda member: self.poker(member.share(self.POKER), seed),
-                lambda member: self.search(member.share(self._share()), seed, self.start(member)),
+                lambda member: self.rows(member.share(self.ROWS)),
+                lambda member: self.search(member.share(self._share()), seed, self.start()),
                 lambda member: self.polish(member, seed),
             ],
             [
@@ -126,7 +129,7 @@ class Crew:
         rows(self.problem, member.keep_going, lambda _, placements: self._hand_over(member, placements, "row program"))
 
     def poker(self, member: Member, seed: int) -> None:
-        """The row-by-row placer (:mod:`chipmap.heuristics.wafer.poker`); its best floorplan is kept for the search."""
+        """The row-by-row placer (:mod:`chipmap.heuristics.wafer.poker`); its best is kept for the search."""
         from chipmap.heuristics.wafer.poker import Found, Placer, TimeSearch
 
         def checkpoint() -> None:
@@ -134,26 +137,27 @@ class Crew:
                 raise _ShareUsedError
 
         def found(layout: Found) -> None:
-            placements = tuple(layout.placements)
-            self.placed = WaferSolution(instance=self.problem.instance.name, placements=placements)
-            member.solution("CU.POKer")(self.placed)
+            self._hand_over(member, layout.placements, "CU.POKer")
 
         with suppress(_ShareUsedError):
             TimeSearch(Placer(self.problem), seed, checkpoint, found).run()
 
-    def start(self, member: Member) -> WaferSolution | None:
-        """The better of the run's floorplan and the placer's that is slicing, as the search's start; None for none."""
+    def start(self) -> WaferSolution | None:
+        """The better of the row placer's and the row program's floorplans that is slicing; None for none.
+
+        Not the run's incumbent: which one that is depends on the moment. None as well where adapters cost, as a
+        slicing tree keeps no execution arguments.
+        """
+        if self.problem.instance.weights.adapter:
+            return None
         from chipmap.heuristics.wafer.adapters import boxes_of
         from chipmap.heuristics.wafer.guillotine import guillotine
 
-        best = member.run.best
-        known = [self.placed, best.solution if best is not None else None]
         slicing = []
-        for solution in known:
-            if isinstance(solution, WaferSolution):
-                placements = in_order(self.problem, solution)
-                if guillotine(boxes_of(placements)) is not None:
-                    slicing.append((evaluate(self.problem, placements).score, solution))
+        for solution in self.known.values():
+            placements = in_order(self.problem, solution)
+            if guillotine(boxes_of(placements)) is not None:
+                slicing.append((evaluate(self.problem, placements).score, solution))
         return min(slicing, key=lambda pair: pair[0])[1] if slicing else None
 
     def search(self, member: Member, seed: int, start: WaferSolution | None = None) -> None:
@@ -204,7 +208,9 @@ class Crew:
         bounds(self.problem, member.run.upper, member.keep_going, member.bound)
 
     def _hand_over(self, member: Member, placements: Sequence[Placement], source: str) -> None:
-        member.solution(source)(WaferSolution(instance=self.problem.instance.name, placements=tuple(placements)))
+        solution = WaferSolution(instance=self.problem.instance.name, placements=tuple(placements))
+        self.known[source] = solution
+        member.solution(source)(solution)
 
 
 def in_order(problem: WaferProblem, solution: WaferSolution) -> list[Placement]:

@@ -114,7 +114,7 @@ class Search:
     #: Grid of target times: entries at most, and curve entries at most (memory).
     GRID, ENTRIES = 256, 1 << 23
     #: Factors of the temperature from a given start: wires change by a few tiles up to many.
-    HOT = 0.03, 0.1, 0.75
+    HOT = 0.1, 0.3, 0.75
     #: Values of h and w to choose pairs from, and pairs kept.
     SIDES, PAIRS = 12, 5
 
