@@ -81,9 +81,9 @@ class _ShareUsedError(Exception):
 class Crew:
     """The tasks on one problem. ``one_lane`` and ``two_lanes`` say in which order and with which shares they run."""
 
-    #: Shares of the time that is left when it is their turn: rows, the row-by-row placer, bounds, a search before its
-    #: floorplan is polished.
-    ROWS, POKER, BOUNDS, SEARCH = 0.15, 0.15, 0.3, 0.7
+    #: Shares of the time that is left when it is their turn: the row-by-row placer, rows (more where adapters cost: no
+    #: search finds as good ones), bounds, a search before its floorplan is polished.
+    POKER, ROWS, ROWS_ADAPTERS, BOUNDS, SEARCH = 0.15, 0.2, 0.5, 0.3, 0.7
 
     def __init__(self, problem: WaferProblem) -> None:
         self.problem = problem
@@ -95,7 +95,7 @@ class Crew:
         return [
             lambda member: self.bounds(member.share(0.02)),
             lambda member: self.poker(member.share(self.POKER), seed),
-            lambda member: self.rows(member.share(self.ROWS)),
+            lambda member: self.rows(member.share(self.row_share)),
             lambda member: self.search(member.share(self.SEARCH), seed, self.start()),
             lambda member: self.polish(member.share(0.4), seed),
             lambda member: self.bounds(member),
@@ -109,7 +109,7 @@ class Crew:
         return [
             [
                 lambda member: self.poker(member.share(self.POKER), seed),
-                lambda member: self.rows(member.share(self.ROWS)),
+                lambda member: self.rows(member.share(self.row_share)),
                 lambda member: self.search(member.share(self._share()), seed, self.start()),
                 lambda member: self.polish(member, seed),
             ],
@@ -118,6 +118,11 @@ class Crew:
                 lambda member: self.search(member, seed + 1),
             ],
         ]
+
+    @property
+    def row_share(self) -> float:
+        """The row programs' share."""
+        return self.ROWS_ADAPTERS if self.problem.instance.weights.adapter else self.ROWS
 
     def _share(self) -> float:
         return 0.97 if self.large else self.SEARCH
