@@ -94,6 +94,7 @@ class Crew:
         """All tasks for one thread; a first look at the bounds comes early."""
         return [
             lambda member: self.bounds(member.share(0.02)),
+            lambda member: self.snakes(member.share(self.POKER)),
             lambda member: self.poker(member.share(self.POKER), seed),
             lambda member: self.rows(member.share(self.row_share)),
             lambda member: self.search(member.share(self.SEARCH), seed, self.start()),
@@ -108,6 +109,7 @@ class Crew:
         """
         return [
             [
+                lambda member: self.snakes(member.share(self.POKER)),
                 lambda member: self.poker(member.share(self.POKER), seed),
                 lambda member: self.rows(member.share(self.row_share)),
                 lambda member: self.search(member.share(self._share()), seed, self.start()),
@@ -132,6 +134,12 @@ class Crew:
         from chipmap.heuristics.wafer.rows import rows
 
         rows(self.problem, member.keep_going, lambda _, placements: self._hand_over(member, placements, "row program"))
+
+    def snakes(self, member: Member) -> None:
+        """Rows to and fro of least wire, at once."""
+        from chipmap.heuristics.wafer.snakes import snakes
+
+        snakes(self.problem, member.keep_going, lambda found: self._hand_over(member, found.placements, "snakes"))
 
     def poker(self, member: Member, seed: int) -> None:
         """The row-by-row placer (:mod:`chipmap.heuristics.wafer.poker`); its best is kept for the search."""
