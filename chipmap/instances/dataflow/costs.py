@@ -1,0 +1,234 @@
+"""The arrays of a dataflow instance at given degrees, and the fast evaluation of a mapping.
+
+The formulas are those of ``docs/families/dataflow.md``. The checker states them a second time, on its own. Times are
+integers in picoseconds: every kernel's compute, every tensor's DRAM time and every collective is rounded up once, so
+that sums of them are exact in all models.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from chipmap.instances.dataflow.instance import DataflowInstance, Degrees
+from chipmap.instances.dataflow.sharding import (
+    collective_ns,
+    conversion,
+    made_layout,
+    refuse_scheme,
+    schemes,
+    taken_layout,
+)
+from chipmap.instances.dataflow.system import Dimension
+from chipmap.instances.dataflow.workload import Kernel, Scheme
+
+#: Picoseconds per nanosecond.
+TICKS_PER_NS = 1000
+IntArray = NDArray[np.int64]
+
+
+class Option(NamedTuple):
+    """A kernel under one scheme, on one chip: picoseconds and bytes."""
+
+    scheme: Scheme
+    compute: int
+    collective: int
+    weights: int
+    output: int
+    dram: int
+    buffer: int
+
+
+class Parts(NamedTuple):
+    """The time of a partition's three resources in picoseconds; it takes as long as the longest."""
+
+    compute: int
+    memory: int
+    network: int
+
+
+@dataclass(frozen=True, eq=False)
+class DataflowProblem:
+    """A dataflow instance at fixed degrees, over the n kernels of a layer in their order.
+
+    ``options`` [n] holds what each scheme of a kernel costs on one chip; ``edges`` [m, 2] the tensors of a layer;
+    ``distance`` [m] how many levels a tensor waits on chip (its consumer's level minus its producer's, levels counted
+    by the longest path from a source).
+    """
+
+    instance: DataflowInstance
+    degrees: Degrees
+    options: tuple[tuple[Option, ...], ...]
+    edges: IntArray
+    distance: IntArray
+
+    @property
+    def n(self) -> int:
+        """Number of kernels of a layer."""
+        return len(self.options)
+
+    @property
+    def sram(self) -> int:
+        """Bytes of SRAM of a chip."""
+        return self.instance.system.chip.sram_bytes
+
+    @cached_property
+    def tensor_dimension(self) -> Dimension | None:
+        """The network dimension that tensor parallelism uses (None for degree 1)."""
+        pairs = zip(self.instance.system.network, self.degrees.dimensions, strict=True)
+        return next((dimension for dimension, use in pairs if use == "tensor" and dimension.size > 1), None)
+
+    def converts(self, edge: int, producer: int, consumer: int) -> int:
+        """Picoseconds of the layout change on an edge, for the numbers of its ends' options."""
+        u, v = self.edges[edge].tolist()
+        kernels = self.instance.workload.kernels
+        made = made_layout(self.options[u][producer].scheme)
+        taken = taken_layout(kernels[v], self.options[v][consumer].scheme)
+        if self.tensor_dimension is None:
+            return 0
+        whole = output_bytes(kernels[u], self.instance)
+        return _ticks(collective_ns(conversion(made, taken), whole, self.tensor_dimension, 1))
+
+
+def _ticks(nanoseconds: Fraction) -> int:
+    return math.ceil(nanoseconds * TICKS_PER_NS)
+
+
+def flop(kernel: Kernel) -> int:
+    """FLOP of the whole kernel: 2 · outer · M · K · N, or so many per element."""
+    if kernel.flop is not None:
+        return kernel.flop
+    if kernel.kind == "gemm":
+        return 2 * kernel.outer * kernel.M * kernel.K * kernel.N
+    return kernel.outer * kernel.M * kernel.N * kernel.flop_per_element
+
+
+def output_bytes(kernel: Kernel, instance: DataflowInstance) -> Fraction:
+    """Bytes of the whole output, outer · M · N words."""
+    if kernel.output_bytes is not None:
+        return Fraction(kernel.output_bytes)
+    return Fraction(kernel.outer * kernel.M * kernel.N * instance.workload.word_bytes)
+
+
+def weight_bytes(kernel: Kernel, instance: DataflowInstance) -> Fraction:
+    """Bytes of the kernel's parameters, outer · M · K words of a gemm with weights."""
+    if kernel.weight_bytes is not None:
+        return Fraction(kernel.weight_bytes)
+    return Fraction(kernel.outer * kernel.M * kernel.K * instance.workload.word_bytes if kernel.weights else 0)
+
+
+def dataflow_problem(instance: DataflowInstance, degrees: Degrees) -> DataflowProblem:
+    """The arrays of ``instance`` at ``degrees`` (kept with the instance, as instances never change)."""
+    kept: dict[Degrees, DataflowProblem] = instance.__dict__.setdefault("_problems", {})
+    if degrees not in kept:
+        index = {kernel.name: i for i, kernel in enumerate(instance.workload.kernels)}
+        edges = np.array([(index[u], index[v]) for u, v in instance.workload.edges], dtype=np.int64).reshape(-1, 2)
+        level = levels(len(index), edges)
+        kept[degrees] = DataflowProblem(
+            instance=instance,
+            degrees=degrees,
+            options=tuple(_options(instance, degrees, kernel) for kernel in instance.workload.kernels),
+            edges=edges,
+            distance=level[edges[:, 1]] - level[edges[:, 0]],
+        )
+    return kept[degrees]
+
+
+def levels(n: int, edges: IntArray) -> IntArray:
+    """For each kernel the most edges of a path to it."""
+    level, waiting = np.zeros(n, dtype=np.int64), np.bincount(edges[:, 1], minlength=n)
+    readers: list[list[int]] = [[] for _ in range(n)]
+    for u, v in edges.tolist():
+        readers[u].append(v)
+    ready = np.flatnonzero(waiting == 0).tolist()
+    while ready:
+        u = ready.pop()
+        for v in readers[u]:
+            level[v] = max(level[v], level[u] + 1)
+            waiting[v] -= 1
+            if waiting[v] == 0:
+                ready.append(v)
+    return level
+
+
+def _options(instance: DataflowInstance, degrees: Degrees, kernel: Kernel) -> tuple[Option, ...]:
+    pinned = instance.task.schemes.get(kernel.name)
+    if pinned is not None:
+        refuse_scheme(kernel, pinned)
+    return tuple(_option(instance, degrees, kernel, s) for s in ((pinned,) if pinned else schemes(kernel)))
+
+
+def _option(instance: DataflowInstance, degrees: Degrees, kernel: Kernel, scheme: Scheme) -> Option:
+    chip, memory, task = instance.system.chip, instance.system.memory, instance.task
+    shards = degrees.tensor if scheme != "NONE" else 1
+    whole = output_bytes(kernel, instance)
+    output = whole / shards if made_layout(scheme) != "RR" else whole
+    share = Fraction(task.utilisation if task.utilisation is not None else 1.0)
+    compute = Fraction(flop(kernel), shards) / (share * Fraction(chip.flop_per_ns))
+    pairs = zip(instance.system.network, degrees.dimensions, strict=True)
+    collective = Fraction(0)
+    if scheme == "K":
+        dimensions = [dimension for dimension, use in pairs if use == "tensor"]
+        collective = sum(
+            (collective_ns("all_reduce", output, d, task.all_reduce_factor) for d in dimensions), collective
+        )
+    return Option(
+        scheme=scheme,
+        compute=_ticks(compute),
+        collective=_ticks(collective),
+        weights=math.ceil(weight_bytes(kernel, instance) / shards),
+        output=math.ceil(output),
+        dram=_ticks(output / Fraction(memory.bytes_per_ns)),
+        buffer=math.ceil(output * task.tile_tokens / instance.workload.tokens),
+    )
+
+
+def partition_parts(problem: DataflowProblem, chosen: Sequence[int], partitions: Sequence[int], p: int) -> Parts:
+    """The three times of partition ``p``: FLOP, tensors that cross its border (written and read once per edge), and
+    collectives (layout changes count where the tensor is read)."""
+    compute = memory = network = 0
+    for v in range(problem.n):
+        if partitions[v] == p:
+            option = problem.options[v][chosen[v]]
+            compute += option.compute
+            network += option.collective
+    for e, (u, v) in enumerate(problem.edges.tolist()):
+        if partitions[v] == p:
+            network += problem.converts(e, chosen[u], chosen[v])
+        if (partitions[u] == p) != (partitions[v] == p):
+            memory += problem.options[u][chosen[u]].dram
+    return Parts(compute, memory, network)
+
+
+def sram_bytes(problem: DataflowProblem, chosen: Sequence[int], partitions: Sequence[int], p: int) -> int:
+    """SRAM that partition ``p`` needs: weights, t · (distance + 1) per tensor inside, 2t per tensor that crosses."""
+    total = sum(problem.options[v][chosen[v]].weights for v in range(problem.n) if partitions[v] == p)
+    for e, (u, v) in enumerate(problem.edges.tolist()):
+        inside = (partitions[u] == p) + (partitions[v] == p)
+        if inside:
+            buffers = int(problem.distance[e]) + 1 if inside == 2 else 2
+            total += problem.options[u][chosen[u]].buffer * buffers
+    return total
+
+
+def total_ticks(problem: DataflowProblem, layer: int) -> int:
+    """The time of the whole batch from that of one layer (forward, and backward where it has one), in picoseconds.
+
+    layer · layers per stage · (1 + (PP-1) / (m · max(layers per stage - 1, 1))) · batch / DP in mode ``dfmodel``, with
+    m micro-batches per replica; the bubble is (PP-1)/m in mode ``physical``.
+    """
+    instance, degrees = problem.instance, problem.degrees
+    task = instance.task
+    per_stage = instance.workload.layers // degrees.pipeline
+    samples = Fraction(task.batch, degrees.data)
+    rounds = samples / task.micro_batch
+    spread = max(per_stage - 1, 1) if instance.mode == "dfmodel" else 1
+    bubble = 1 + Fraction(degrees.pipeline - 1) / (rounds * spread)
+    return math.ceil(layer * per_stage * bubble * samples)

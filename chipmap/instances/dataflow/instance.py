@@ -1,0 +1,139 @@
+"""The records of family ``dataflow``: what is mapped on what, what is asked, and a mapping.
+
+The problem is stated in ``docs/families/dataflow.md``.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from chipmap.instances.dataflow.system import System
+from chipmap.instances.dataflow.workload import Scheme, Workload
+from chipmap.records import InputError, Record
+
+CostMode = Literal["physical", "dfmodel"]
+Purpose = Literal["training", "prefill", "decode"]
+Parallelism = Literal["tensor", "pipeline", "data"]
+
+
+class Degrees(Record, frozen=True, kw_only=True):
+    """How many chips share a layer's tensors, how many stages a pipeline has, how many replicas there are.
+
+    ``dimensions`` says which parallelism each network dimension carries. A parallelism of degree 1 may have none.
+    """
+
+    tensor: int = 1
+    pipeline: int = 1
+    data: int = 1
+    dimensions: tuple[Parallelism, ...] = ()
+
+
+class Task(Record, frozen=True, kw_only=True):
+    """What is asked of the mapping.
+
+    A ``batch`` is run in micro-batches of ``micro_batch`` samples per replica. ``utilisation`` is the share of the
+    peak that compute reaches (null: the cycle formula with tiles). ``all_reduce_factor`` multiplies an all-reduce
+    (published runs use 2). ``partitions`` is the most partitions per phase (null: any number), all of which must be
+    used where ``exactly`` says so. ``across_layers`` lets a partition reach over the end of a layer. ``tile_tokens``
+    tokens stream through a chip at a time. Each group of ``together`` lies in one partition that holds no kernel of
+    another group. ``schemes`` pins the sharding of the kernels that it names.
+    """
+
+    purpose: Purpose = "training"
+    batch: int = 1
+    micro_batch: int = 1
+    utilisation: float | None = 0.9
+    all_reduce_factor: int = 1
+    degrees: Degrees | None = None
+    partitions: int | None = None
+    exactly: bool = False
+    across_layers: bool = False
+    tile_tokens: int = 1
+    fused: bool = True
+    together: tuple[tuple[str, ...], ...] = ()
+    schemes: dict[str, Scheme] = {}
+
+
+class DataflowInstance(Record, frozen=True, kw_only=True):
+    """One problem: a workload, a system, what is asked, and how costs are counted (page, "Cost modes")."""
+
+    schema: Literal["dataflow/1"] = "dataflow/1"
+    name: str
+    workload: Workload
+    system: System
+    task: Task = Task()
+    mode: CostMode = "physical"
+    notes: str = ""
+
+    def check(self) -> None:
+        """Raise :class:`InputError` for anything that the types alone don't exclude."""
+        self.workload.check()
+        self.system.check()
+        task, names = self.task, {kernel.name for kernel in self.workload.kernels}
+        for field in ("batch", "micro_batch", "all_reduce_factor", "tile_tokens"):
+            if not 1 <= (value := getattr(task, field)) <= 10**9:
+                raise InputError(f"is {value}", f"task.{field}", "Give 1 or more.")
+        if task.utilisation is not None and not 0 < task.utilisation <= 1:
+            raise InputError(f"is {task.utilisation}", "task.utilisation", "Give a share above 0, up to 1.")
+        if task.partitions is not None and task.partitions < 1:
+            raise InputError(f"is {task.partitions}", "task.partitions", "Give 1 or more, or null.")
+        if task.exactly and task.partitions is None:
+            raise InputError("exactly, but no number of partitions is given", "task.exactly", "Set task.partitions.")
+        grouped = [name for group in task.together for name in group]
+        for where, named in (("together", grouped), ("schemes", list(task.schemes))):
+            for name in named:
+                if name not in names:
+                    raise InputError(f"no kernel is called {name!r}", f"task.{where}", "Use a name from the workload.")
+        if len(set(grouped)) != len(grouped):
+            raise InputError("a kernel is in two groups", "task.together", "Put each kernel in at most one.")
+        if task.degrees is not None:
+            check_degrees(self, task.degrees)
+
+
+def check_degrees(instance: DataflowInstance, degrees: Degrees, where: str = "task.degrees") -> None:
+    """Raise :class:`InputError` unless ``degrees`` fit the network's dimensions and the layers and batch."""
+    network = instance.system.network
+    if len(degrees.dimensions) != len(network):
+        raise InputError(
+            f"names {len(degrees.dimensions)} dimensions, the network has {len(network)}",
+            f"{where}.dimensions",
+            "Say for each dimension whether it is tensor, pipeline or data.",
+        )
+    for field in ("tensor", "pipeline", "data"):
+        product = 1
+        for dimension, parallelism in zip(network, degrees.dimensions, strict=True):
+            product *= dimension.size if parallelism == field else 1
+        if product != getattr(degrees, field):
+            raise InputError(
+                f"is {getattr(degrees, field)}, but its dimensions hold {product} chips",
+                f"{where}.{field}",
+                f"The network is {' x '.join(str(dimension.size) for dimension in network)}.",
+            )
+    layers, task = instance.workload.layers, instance.task
+    if layers % degrees.pipeline:
+        divisors = [d for d in range(1, layers + 1) if layers % d == 0]
+        raise InputError(
+            f"{degrees.pipeline} stages don't divide {layers} layers",
+            f"{where}.pipeline",
+            f"Divisors: {', '.join(map(str, divisors))}.",
+        )
+    if task.batch % (degrees.data * task.micro_batch):
+        raise InputError(
+            f"{degrees.data} replicas of micro-batches of {task.micro_batch} don't divide a batch of {task.batch}",
+            f"{where}.data",
+            "Give a batch that is a multiple of replicas · micro_batch.",
+        )
+
+
+class DataflowSolution(Record, frozen=True, kw_only=True):
+    """A mapping: degrees, a sharding scheme and a partition per kernel.
+
+    ``partitions`` has an entry per kernel of the layer (the same in every layer), or, where partitions reach across
+    layers, one per layer and kernel (layer by layer). Partitions are numbered in the order in which they run.
+    """
+
+    schema: Literal["dataflow-solution/1"] = "dataflow-solution/1"
+    instance: str = ""
+    degrees: Degrees
+    schemes: tuple[Scheme, ...]
+    partitions: tuple[int, ...]
