@@ -116,7 +116,8 @@ def _refuse_cycle(workload: Workload) -> None:
     if not left:
         return
     makers = {consumer: producer for producer, consumer in workload.edges if producer in left and consumer in left}
-    walk, seen = next(iter(makers)), {}
+    walk = next(iter(makers))
+    seen: dict[str, int] = {}
     while walk not in seen:
         seen[walk] = len(seen)
         walk = makers[walk]
