@@ -37,7 +37,7 @@ class Arcs(NamedTuple):
 @njit(cache=True, nogil=True)
 def _subset(a: Words, b: Words) -> bool:
     """Whether a ⊆ b."""
-    for w in range(len(a)):
+    for w in range(len(a)):  # noqa: SIM110 - numba knows no generators
         if a[w] & ~b[w]:
             return False
     return True
@@ -46,7 +46,7 @@ def _subset(a: Words, b: Words) -> bool:
 @njit(cache=True, nogil=True)
 def _meets(a: Words, b: Words) -> bool:
     """Whether a ∩ b ≠ ∅."""
-    for w in range(len(a)):
+    for w in range(len(a)):  # noqa: SIM110 - numba knows no generators
         if a[w] & b[w]:
             return True
     return False
