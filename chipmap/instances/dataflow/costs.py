@@ -40,6 +40,7 @@ class Option(NamedTuple):
     scheme: Scheme
     compute: int
     collective: int
+    stream: int
     weights: int
     output: int
     dram: int
@@ -85,9 +86,8 @@ class DataflowProblem:
         pairs = zip(self.instance.system.network, self.degrees.dimensions, strict=True)
         return next((dimension for dimension, use in pairs if use == "tensor" and dimension.size > 1), None)
 
-    def converts(self, edge: int, producer: int, consumer: int) -> int:
-        """Picoseconds of the layout change on an edge, for the numbers of its ends' options."""
-        u, v = self.edges[edge].tolist()
+    def converts(self, u: int, v: int, producer: int, consumer: int) -> int:
+        """Picoseconds of the layout change on an edge from kernel u to v, for the numbers of their options."""
         kernels = self.instance.workload.kernels
         made = made_layout(self.options[u][producer].scheme)
         taken = taken_layout(kernels[v], self.options[v][consumer].scheme)
@@ -183,6 +183,7 @@ def _option(instance: DataflowInstance, degrees: Degrees, kernel: Kernel, scheme
         scheme=scheme,
         compute=_ticks(compute),
         collective=_ticks(collective),
+        stream=0,
         weights=math.ceil(weight_bytes(kernel, instance) / shards),
         output=math.ceil(output),
         dram=_ticks(output / Fraction(memory.bytes_per_ns)),
@@ -199,9 +200,9 @@ def partition_parts(problem: DataflowProblem, chosen: Sequence[int], partitions:
             option = problem.options[v][chosen[v]]
             compute += option.compute
             network += option.collective
-    for e, (u, v) in enumerate(problem.edges.tolist()):
+    for u, v in problem.edges.tolist():
         if partitions[v] == p:
-            network += problem.converts(e, chosen[u], chosen[v])
+            network += problem.converts(u, v, chosen[u], chosen[v])
         if (partitions[u] == p) != (partitions[v] == p):
             memory += problem.options[u][chosen[u]].dram
     return Parts(compute, memory, network)
