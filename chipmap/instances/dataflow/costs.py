@@ -220,16 +220,16 @@ def sram_bytes(problem: DataflowProblem, chosen: Sequence[int], partitions: Sequ
 
 
 def total_ticks(problem: DataflowProblem, layer: int) -> int:
-    """The time of the whole batch from that of one layer (forward, and backward where it has one), in picoseconds.
+    """The time of the whole batch from that of one layer (of all layers where partitions reach across), picoseconds.
 
     layer · layers per stage · (1 + (PP-1) / (m · max(layers per stage - 1, 1))) · batch / DP in mode ``dfmodel``, with
     m micro-batches per replica; the bubble is (PP-1)/m in mode ``physical``.
     """
     instance, degrees = problem.instance, problem.degrees
     task = instance.task
-    per_stage = instance.workload.layers // degrees.pipeline
+    per_stage = 1 if task.across_layers else instance.workload.layers // degrees.pipeline
     samples = Fraction(task.batch, degrees.data)
     rounds = samples / task.micro_batch
-    spread = max(per_stage - 1, 1) if instance.mode == "dfmodel" else 1
+    spread = max(instance.workload.layers // degrees.pipeline - 1, 1) if instance.mode == "dfmodel" else 1
     bubble = 1 + Fraction(degrees.pipeline - 1) / (rounds * spread)
     return math.ceil(layer * per_stage * bubble * samples)
