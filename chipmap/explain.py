@@ -34,7 +34,7 @@ def explain(
     if against is not None and solution is None:
         raise InputError("needs a solution to compare with", "--against", "Give SOLUTION as well.")
     one, other = (
-        given if given is None or isinstance(given, Record) else read_solution(given, family)
+        given if given is None or isinstance(given, Record) else read_solution(given, family, instance)
         for given in (solution, against)
     )
     found: Explanation = resolve(family.explain)(instance, one, options, other, progress)

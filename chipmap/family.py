@@ -6,6 +6,7 @@ Heavy parts are named by ``"module:function"`` strings and resolved when they ar
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
@@ -15,7 +16,7 @@ from typing import Any, Literal, Protocol
 from chipmap.records import InputError, Record
 
 #: The families. A new one is one more name here and one module ``chipmap/families/<name>.py`` with a ``FAMILY``.
-FAMILY_NAMES = ("ring",)
+FAMILY_NAMES = ("ring", "wafer")
 
 
 class Standing(Enum):
@@ -93,6 +94,28 @@ class Generator:
 
 
 @dataclass(frozen=True)
+class FileFormat:
+    """A text format of the field's own, beside JSON, for a family's instances or solutions.
+
+    A file is of this format if its name ends in ``ending`` or its content begins with what the regular expression
+    ``begins`` matches. ``read`` is ``"module:function"``: (bytes, where) -> instance, or (bytes, where, instance) ->
+    solution; ``write`` the way back: (instance) or (instance, solution) -> bytes.
+    """
+
+    ending: str
+    begins: str
+    holds: Literal["instance", "solution"]
+    read: str
+    write: str
+
+    def fits(self, data: bytes, name: str) -> bool:
+        """Whether a file of that name and content is of this format (JSON never is)."""
+        if data.lstrip()[:1] == b"{":
+            return False
+        return name.lower().endswith(self.ending) or re.match(self.begins.encode(), data) is not None
+
+
+@dataclass(frozen=True)
 class Family:
     """One problem: its records, checker, formulations, methods, formats and the words for its page.
 
@@ -101,7 +124,8 @@ class Family:
     of instance names to (generator, parameters); ``from_graph`` (ImportedGraph, name) -> instance; ``plot`` (instance,
     solution, path); ``describe`` (instance) -> dict of figures for ``chipmap info``; ``files`` (instance, solution) ->
     dict of file name -> bytes, written beside ``solution.json``; ``explain`` (instance, solution or None, options,
-    solution to compare with or None, progress) -> Explanation (empty: the family has none).
+    solution to compare with or None, progress) -> Explanation (empty: the family has none); ``formats`` are the
+    files that it reads and writes beside JSON.
     """
 
     name: str
@@ -126,6 +150,7 @@ class Family:
     describe: str
     files: str
     explain: str = ""
+    formats: tuple[FileFormat, ...] = ()
 
     def method(self, name: str | None) -> Method:
         """The method of that name (``ring/auto`` or ``auto``); the family's best chain for None."""

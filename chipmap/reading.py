@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from chipmap import settings as changes
-from chipmap.family import FAMILY_NAMES, Family, Generator, get_family, resolve
+from chipmap.family import FAMILY_NAMES, Family, FileFormat, Generator, family_of, get_family, resolve
 from chipmap.records import InputError, Record, read_bytes
 
 _FORMATS = "An instance is a JSON file with a `schema`; `chipmap convert` makes one from a published graph format."
@@ -54,10 +54,15 @@ def decode(
 ) -> Record:
     """The instance in ``data``; ``where`` names its source in errors."""
     settings = list(settings)
+    native = file_format(data, where, "instance")
+    if native is not None:
+        return _native(data, where, *native, settings, family, dims)
+    if file_format(data, where, "solution") is not None:
+        raise InputError("is a solution, not an instance", where, "The order is: chipmap check INSTANCE SOLUTION")
     schema = _schema(data, where, graph=family is not None)
     if schema is None:
         if family is None:
-            raise InputError("has no `schema`, so it is no instance", where, _FORMATS)
+            raise InputError("has no `schema`, so it is no instance", where, f"{_FORMATS} A graph needs --family.")
         return _changed(convert(data, where, get_family(family), dims), where, settings)
     if list(dims):
         raise InputError("an instance has no dimensions to give values to", where, "Leave out --dim.")
@@ -70,6 +75,33 @@ def decode(
         changes.apply(plain, record, settings)
         data, where = msgspec.json.encode(plain), f"{where} with --set"
     return checked(record.from_json(data, where), where)
+
+
+def file_format(data: bytes, name: str, holds: str) -> tuple[Family, FileFormat] | None:
+    """The family and the format of its own that a file of that name and content is in; None for JSON and graphs."""
+    for family in map(get_family, FAMILY_NAMES):
+        for one in family.formats:
+            if one.holds == holds and one.fits(data, name):
+                return family, one
+    return None
+
+
+def _native(
+    data: bytes,
+    where: str,
+    found: Family,
+    form: FileFormat,
+    settings: list[str],
+    family: str | None,
+    dims: Iterable[str],
+) -> Record:
+    """The instance in a file of a family's own format."""
+    if family is not None and family != found.name:
+        raise InputError(f"is an instance of family {found.name!r}", where, f"Leave out --family {family}.")
+    if list(dims):
+        raise InputError("an instance has no dimensions to give values to", where, "Leave out --dim.")
+    instance: Record = resolve(form.read)(data, where)
+    return _changed(checked(instance, where), where, settings)
 
 
 def convert(data: bytes, where: str, family: Family, dims: Iterable[str] = ()) -> Record:
@@ -93,13 +125,21 @@ def dimensions(dims: Iterable[str]) -> dict[str, tuple[int, ...]]:
     return given
 
 
-def read_solution(source: str | Path, family: Family) -> Record:
-    """The solution of ``family`` in a file, in a result's file, in an archive, or on standard input (``-``)."""
+def read_solution(source: str | Path, family: Family, instance: Record | None = None) -> Record:
+    """The solution of ``family`` in a file, in a result's file, in an archive, or on standard input (``-``).
+
+    Files of a family's own format are read with the ``instance`` that they belong to.
+    """
     name = str(source)
     if name != "-" and Path(name).is_dir():
         name = str(_in_archive(Path(name), "solution.json"))
     data, where = load(name), "standard input" if name == "-" else name
     record: type[Record] = resolve(family.solution)
+    native = file_format(data, name, "solution")
+    if native is not None:
+        return _native_solution(data, where, *native, family, instance)
+    if file_format(data, name, "instance") is not None:
+        raise InputError("is an instance, not a solution", where, "The order is: chipmap check INSTANCE SOLUTION")
     schema = _schema(data, where, graph=False) or ""
     if schema.startswith("result/"):
         inner = msgspec.json.decode(data).get("solution")
@@ -111,6 +151,36 @@ def read_solution(source: str | Path, family: Family) -> Record:
             f"is an instance ({schema}), not a solution", where, "The order is: chipmap check INSTANCE SOLUTION"
         )
     return record.from_json(data, where)
+
+
+def _native_solution(
+    data: bytes, where: str, found: Family, form: FileFormat, family: Family, instance: Record | None
+) -> Record:
+    """The solution in a file of a family's own format."""
+    if found is not family:
+        raise InputError(f"is a solution of family {found.name!r}", where, f"Give one of family {family.name!r}.")
+    if instance is None:
+        raise InputError(f"a {form.ending} is read together with its instance", where, "Give the instance as well.")
+    solution: Record = resolve(form.read)(data, where, instance)
+    return solution
+
+
+def encode(instance: Record, name: str, solution: Record | None = None) -> bytes:
+    """The instance, or the solution of it, in the format that the ending of the file ``name`` asks for (else JSON).
+
+    Raises :class:`InputError` where the format is another family's, or holds the other of the two.
+    """
+    holds = "instance" if solution is None else "solution"
+    for family in map(get_family, FAMILY_NAMES):
+        for form in family.formats:
+            if not name.lower().endswith(form.ending):
+                continue
+            if family is not family_of(instance) or form.holds != holds:
+                what = f"a {form.ending} holds a {form.holds} of family {family.name!r}"
+                raise InputError(what, name, "Let the name end in .json.")
+            data: bytes = resolve(form.write)(*((instance,) if solution is None else (instance, solution)))
+            return data
+    return (instance if solution is None else solution).to_json(indent=1)
 
 
 def checked(instance: Record, where: str) -> Record:

@@ -66,7 +66,12 @@ def solve(
 
 
 def checker(family: Family, oracle: Oracle | None) -> Callable[[Any, Any], Certificate]:
-    """The family's independent checker, which asks ``oracle`` for C5 if there is one."""
+    """The family's independent checker, which asks ``oracle`` for C5 if there is one.
+
+    Raises :class:`InputError` for an oracle where the family has no C5.
+    """
+    if oracle is not None and "C5" not in family.constraints:
+        raise InputError(f"family {family.name!r} has no constraint C5", "oracle", "Leave the oracle out.")
     function: Callable[..., Certificate] = resolve(family.check)
     return function if oracle is None else partial(function, oracle=oracle)
 
@@ -81,7 +86,7 @@ def check(
         instance = read(instance)
     family = family_of(instance)
     if not isinstance(solution, Record):
-        solution = read_solution(solution, family)
+        solution = read_solution(solution, family, instance)
     return checker(family, load_oracle(oracle))(instance, solution)
 
 
@@ -148,7 +153,7 @@ def start_from_file(run: Run, family: Family) -> None:
     if not Path(wanted).exists():
         names = ", ".join([*family.warm_starts, "none"])
         raise InputError(f"no warm start and no file is called {wanted!r}", "--warm-start", f"Choose from: {names}.")
-    certificate = run.solution(read_solution(wanted, family), "warm start")
+    certificate = run.solution(read_solution(wanted, family, run.instance), "warm start")
     if not certificate.feasible:
         run.notes.append(f"the warm start {Path(wanted).name} is not used: {_refusal(certificate)}")
         run.rejected.pop()

@@ -38,7 +38,7 @@ def run(args: argparse.Namespace) -> int:
 
     instance = read(args.instance, args.set, args.family)
     family = family_of(instance)
-    certificate = check(instance, read_solution(args.solution, family), args.oracle)
+    certificate = check(instance, read_solution(args.solution, family, instance), args.oracle)
     shown = natural_certificate(certificate, family, str(getattr(instance, "name", "")))
     print(
         json.dumps(shown, allow_nan=False) if args.format == "json" else _text(shown),

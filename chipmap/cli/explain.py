@@ -54,7 +54,9 @@ def run(args: argparse.Namespace) -> int:
         raise InputError(f"is {args.time_limit}", "--time-limit", "Give a number above 0.")
     instance = read(args.instance, args.set, args.family)
     family = family_of(instance)
-    one, other = (None if name is None else read_solution(name, family) for name in (args.solution, args.against))
+    one, other = (
+        None if name is None else read_solution(name, family, instance) for name in (args.solution, args.against)
+    )
     found = explain(
         instance,
         one,

@@ -24,12 +24,12 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 def run(args: argparse.Namespace) -> int:
     """Make and write."""
     from chipmap.generate import generate
-    from chipmap.reading import generators, read, shipped_names
+    from chipmap.reading import encode, generators, read, shipped_names
     from chipmap.settings import parse
 
     if args.name in shipped_names() and args.name not in generators():
         instance = read(args.name, args.set)
     else:
         instance = generate(args.name, **dict(parse(setting) for setting in args.set))
-    write_file(args.out, instance.to_json(indent=1))
+    write_file(args.out, encode(instance, args.out))
     return 0

@@ -28,6 +28,6 @@ def run(args: argparse.Namespace) -> int:
 
     instance = read(args.instance, args.set)
     family = family_of(instance)
-    resolve(family.plot)(instance, read_solution(args.solution, family), args.out)
+    resolve(family.plot)(instance, read_solution(args.solution, family, instance), args.out)
     say(f"wrote {args.out}")
     return 0

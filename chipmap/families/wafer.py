@@ -1,0 +1,66 @@
+"""The record that ties family ``wafer`` together."""
+
+from __future__ import annotations
+
+from chipmap.family import Family, FileFormat, Generator, Method
+
+PAPER = "CU.POKer: Placing DNNs on Wafer-Scale AI Accelerator with Optimal Kernel Sizing, ICCAD 2020"
+
+FAMILY = Family(
+    name="wafer",
+    title="kernels with free execution arguments on the fabric of a wafer-scale engine",
+    schema="wafer/1",
+    instance="chipmap.instances.wafer:WaferInstance",
+    solution="chipmap.instances.wafer:WaferSolution",
+    check="chipmap.validation.wafer:check",
+    tick="a quarter of a point",
+    unit="points",
+    unit_per_tick=0.25,
+    constraints={
+        "C0": "one placement per kernel, arguments from 1",
+        "C1": "inside the fabric",
+        "C2": "no overlap",
+        "C3": "memory per tile",
+    },
+    terms={"T1": "slowest kernel", "T2": "wire length", "T3": "adapters"},
+    methods=(
+        Method("wafer/auto", "chipmap.methods.wafer:auto", "the best chain"),
+        Method("wafer/greedy", "chipmap.methods.wafer:greedy", "the greedy row packer"),
+        Method(
+            "wafer/exact", "chipmap.methods.wafer:exact", "branch and bound over all placements, for tiny instances"
+        ),
+        Method("wafer/bounds", "chipmap.methods.wafer:bounds", "every lower bound that applies, no solution"),
+    ),
+    default_method="wafer/auto",
+    warm_starts={"greedy": "chipmap.methods.wafer:greedy"},
+    formulations=(),
+    generators=(
+        Generator("wafer-resnet", "chipmap.instances.wafer.generators:resnet", "ResNet, as blocks or convolutions"),
+        Generator("wafer-unet", "chipmap.instances.wafer.generators:unet", "U-Net, convolutions with skip connections"),
+        Generator("wafer-fc", "chipmap.instances.wafer.generators:fully_connected", "fully connected layers"),
+        Generator("wafer-bert", "chipmap.instances.wafer.generators:bert", "BERT-large's matrix products"),
+        Generator("wafer-gpt2", "chipmap.instances.wafer.generators:gpt2", "GPT-2's matrix products"),
+        Generator("wafer-explicit", "chipmap.instances.wafer.generators:explicit", "a kernel graph given in words"),
+    ),
+    shipped="chipmap.instances.wafer.shipped:SHIPPED",
+    from_graph="chipmap.instances.wafer.from_graph:from_graph",
+    plot="chipmap.report.plots_wafer:plot",
+    describe="chipmap.instances.wafer.describe:describe",
+    files="chipmap.instances.wafer.describe:files",
+    formats=(
+        FileFormat(
+            ".kgraph",
+            r"\s*\(\*",
+            "instance",
+            "chipmap.instances.wafer.kgraph:read_kgraph",
+            "chipmap.instances.wafer.kgraph:write_kgraph",
+        ),
+        FileFormat(
+            ".paint",
+            r"\s*[^\s=:()]+\s*(=\s*(conv|dblock|cblock)|:\s*place)\s*\(",
+            "solution",
+            "chipmap.instances.wafer.paint:read_paint",
+            "chipmap.instances.wafer.paint:write_paint",
+        ),
+    ),
+)

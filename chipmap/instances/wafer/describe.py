@@ -1,0 +1,47 @@
+"""Figures of a wafer instance for `chipmap info`, and the floorplan in the contest's own format."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import msgspec
+
+from chipmap.instances.wafer.costs import TICKS, conv_time, wafer_problem
+from chipmap.instances.wafer.instance import WaferInstance, WaferSolution
+from chipmap.instances.wafer.paint import write_paint
+from chipmap.records import InputError
+
+
+def describe(instance: WaferInstance) -> dict[str, Any]:
+    """The figures of ``instance``.
+
+    ``types`` counts kernels with different convolutions, ``edges`` those between placed kernels; ``multiplications``
+    is the sum of H · W · C · K · R · S / T² over all convolutions, ``longest`` the kernel that takes longest with
+    every argument 1 and its steps.
+    """
+    problem = wafer_problem(instance)
+    work = [sum(c.H * c.W * c.C * c.K * c.R * c.S // c.T**2 for c in convs) for convs in problem.convs]
+    steps = [max(int(conv_time(conv, 1, 1, 1, 1)) for conv in problem.type_arrays[t]) for t in problem.types.tolist()]
+    slowest = max(range(problem.n), key=lambda i: (steps[i], -i))
+    return {
+        "kernels": problem.n,
+        "kinds": dict(sorted(Counter(kernel.kind for kernel in instance.kernels).items())),
+        "types": len(problem.type_arrays),
+        "convolutions": sum(map(len, problem.convs)),
+        "edges": len(problem.edges),
+        "multiplications": sum(work),
+        "longest": {"name": problem.names[slowest], "steps": steps[slowest] / TICKS},
+        "fabric": msgspec.to_builtins(instance.fabric),
+        "weights": msgspec.to_builtins(instance.weights),
+        "protocol": instance.protocol,
+        "notes": instance.notes,
+    }
+
+
+def files(instance: WaferInstance, solution: WaferSolution) -> dict[str, bytes]:
+    """The files written beside a solution: ``solution.paint``, unless the format can't hold the kernels' names."""
+    try:
+        return {"solution.paint": write_paint(instance, solution)}
+    except InputError:
+        return {}
