@@ -105,7 +105,7 @@ def c0_domains(instance: DataflowInstance, solution: DataflowSolution) -> Iterat
         message = f"{len(solution.schemes)} schemes for {len(workload.kernels)} kernels"
         yield _violation("C0", "schemes", 1, "schemes", message)
     for kernel, scheme in zip(workload.kernels, solution.schemes, strict=False):
-        if scheme not in facts.allowed(kernel) or scheme != task.schemes.get(kernel.name, scheme):
+        if scheme not in facts.allowed(kernel, instance.mode) or scheme != task.schemes.get(kernel.name, scheme):
             yield _violation("C0", repr(kernel.name), 1, "schemes", f"{kernel.name!r} may not be sharded by {scheme}")
     layers = workload.layers if task.across_layers else 1
     if len(solution.partitions) != layers * len(workload.kernels):
@@ -138,15 +138,19 @@ def c2_sram(mapping: Mapping) -> Iterator[Violation]:
         whole = facts.whole_weights(kernel, instance.workload.word_bytes)
         held[copy.partition] += math.ceil(Fraction(whole, facts.split(scheme, chips)))
     level = _levels(mapping)
+    crossing: dict[tuple[int, int], list[int]] = defaultdict(list)
     for u, v in mapping.edges:
         a, b = mapping.copies[u], mapping.copies[v]
         output = facts.local_output(instance.workload.kernels[a.kernel], solution.schemes[a.kernel], instance, chips)
-        buffer = math.ceil(output * instance.task.tile_tokens / instance.workload.tokens)
+        samples = instance.workload.tokens * instance.task.micro_batch
+        buffer = math.ceil(output * instance.task.tile_tokens / samples)
         if a.partition == b.partition:
             held[a.partition] += buffer * (level[v] - level[u] + 1)
         else:
-            held[a.partition] += 2 * buffer
-            held[b.partition] += 2 * buffer
+            crossing[u, a.partition].append(buffer)
+            crossing[u, b.partition].append(buffer)
+    for (_, partition), buffers in crossing.items():
+        held[partition] += 2 * (buffers[0] if instance.mode == "physical" else sum(buffers))
     limit = instance.system.chip.sram_bytes
     for partition, size in sorted(held.items()):
         if size > limit:
@@ -234,24 +238,44 @@ def t1_compute(mapping: Mapping) -> dict[int, int]:
     times: dict[int, int] = defaultdict(int)
     for copy in mapping.copies:
         kernel, scheme = instance.workload.kernels[copy.kernel], solution.schemes[copy.kernel]
-        flop = Fraction(facts.whole_flop(kernel), facts.split(scheme, mapping.chips))
+        flop = Fraction(facts.whole_flop(kernel) * instance.task.micro_batch, facts.split(scheme, mapping.chips))
         times[copy.partition] += facts.up(flop / rate)
     return dict(times)
 
 
 def t2_memory(mapping: Mapping) -> dict[int, int]:
-    """Picoseconds of DRAM per partition: every tensor that crosses a border, written there and read here."""
+    """Picoseconds of DRAM per partition: every tensor that crosses a border, written there and read here.
+
+    In mode ``dfmodel`` once per edge; in mode ``physical`` a tensor is written once and read once per partition, and
+    weights are read unless they stay in SRAM.
+    """
     instance, solution = mapping.instance, mapping.solution
     rate = Fraction(instance.system.memory.bytes_per_ns)
     times = {copy.partition: 0 for copy in mapping.copies}
+    crossing: dict[tuple[int, int], int] = defaultdict(int)
     for u, v in mapping.edges:
         a, b = mapping.copies[u], mapping.copies[v]
         if a.partition != b.partition:
-            kernel, scheme = instance.workload.kernels[a.kernel], solution.schemes[a.kernel]
-            time = facts.up(facts.local_output(kernel, scheme, instance, mapping.chips) / rate)
-            times[a.partition] += time
-            times[b.partition] += time
+            crossing[u, a.partition] += 1
+            crossing[u, b.partition] += 1
+    for (u, partition), edges in crossing.items():
+        copy = mapping.copies[u]
+        kernel, scheme = instance.workload.kernels[copy.kernel], solution.schemes[copy.kernel]
+        time = facts.up(facts.local_output(kernel, scheme, instance, mapping.chips) / rate)
+        times[partition] += time * (1 if instance.mode == "physical" else edges)
+    if instance.mode == "physical" and not _resident(mapping):
+        for copy in mapping.copies:
+            kernel, scheme = instance.workload.kernels[copy.kernel], solution.schemes[copy.kernel]
+            whole = Fraction(facts.whole_weights(kernel, instance.workload.word_bytes))
+            times[copy.partition] += facts.up(whole / facts.split(scheme, mapping.chips) / rate)
     return times
+
+
+def _resident(mapping: Mapping) -> bool:
+    """Whether a chip runs nothing but one partition, whose weights then stay in its SRAM."""
+    instance = mapping.instance
+    layers = 1 if instance.task.across_layers else instance.workload.layers // mapping.solution.degrees.pipeline
+    return layers == 1 and len({copy.partition for copy in mapping.copies}) == 1
 
 
 def t3_network(mapping: Mapping) -> dict[int, int]:
@@ -260,16 +284,18 @@ def t3_network(mapping: Mapping) -> dict[int, int]:
     times = {copy.partition: 0 for copy in mapping.copies}
     dimensions = facts.uses(instance, solution.degrees, "tensor")
     for copy in mapping.copies:
+        size = Fraction(facts.batched_output(instance.workload.kernels[copy.kernel], instance))
         if solution.schemes[copy.kernel] == "K":
-            size = Fraction(facts.whole_output(instance.workload.kernels[copy.kernel], instance.workload.word_bytes))
-            whole = sum((facts.all_reduce(size, d, instance.task.all_reduce_factor) for d in dimensions), Fraction(0))
-            times[copy.partition] += facts.up(whole)
+            factor = 2 if instance.mode == "physical" else instance.task.all_reduce_factor
+            times[copy.partition] += facts.up(sum((facts.all_reduce(size, d, factor) for d in dimensions), Fraction(0)))
+        if solution.schemes[copy.kernel] == "K_RS":
+            times[copy.partition] += facts.up(sum((facts.reduce_scatter(size, d) for d in dimensions), Fraction(0)))
     for u, v in mapping.edges:
         a, b = mapping.copies[u], mapping.copies[v]
         producer, consumer = instance.workload.kernels[a.kernel], instance.workload.kernels[b.kernel]
         before = facts.made(solution.schemes[a.kernel])
-        after = facts.taken(consumer, solution.schemes[b.kernel])
-        size = Fraction(facts.whole_output(producer, instance.workload.word_bytes))
+        after = facts.taken(consumer, solution.schemes[b.kernel], instance.mode)
+        size = Fraction(facts.batched_output(producer, instance))
         change = sum((facts.change(before, after, size, d) for d in dimensions[:1]), Fraction(0))
         times[b.partition] += facts.up(change)
     return times
@@ -280,11 +306,11 @@ def t4_batch(mapping: Mapping, layer: int) -> int:
     instance, degrees = mapping.instance, mapping.solution.degrees
     task = instance.task
     stage = 1 if task.across_layers else instance.workload.layers // degrees.pipeline
-    samples = Fraction(task.batch, degrees.data)
-    filled = samples / task.micro_batch
+    rounds = Fraction(task.batch, degrees.data * task.micro_batch)
+    filled = rounds
     if instance.mode == "dfmodel":
         filled *= max(instance.workload.layers // degrees.pipeline - 1, 1)
-    return math.ceil(layer * stage * (1 + Fraction(degrees.pipeline - 1) / filled) * samples)
+    return math.ceil(layer * stage * (1 + Fraction(degrees.pipeline - 1) / filled) * rounds)
 
 
 def _figures(mapping: Mapping, objective: int, partitions: int) -> dict[str, float]:

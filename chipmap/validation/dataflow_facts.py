@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 
-from chipmap.instances.dataflow.instance import DataflowInstance, Degrees
+from chipmap.instances.dataflow.instance import CostMode, DataflowInstance, Degrees
 from chipmap.instances.dataflow.system import Dimension
 from chipmap.instances.dataflow.workload import Kernel, Scheme
 
@@ -22,14 +22,16 @@ def up(nanoseconds: Fraction) -> int:
     return math.ceil(nanoseconds * PS)
 
 
-def allowed(kernel: Kernel) -> set[Scheme]:
+def allowed(kernel: Kernel, mode: CostMode) -> set[Scheme]:
     """The schemes of a kernel: what it names itself, or OUTER with an outer dimension, or those of its kind."""
     if kernel.schemes:
         return set(kernel.schemes)
     if kernel.outer > 1:
         return {"OUTER"}
     if kernel.kind == "gemm":
-        return {"M", "K"} if kernel.weights and not kernel.update else {"M"}
+        if not kernel.weights or kernel.update:
+            return {"M"}
+        return {"M", "K", "K_RS"} if mode == "physical" else {"M", "K"}
     return {"M", "NONE"}
 
 
@@ -60,19 +62,26 @@ def split(scheme: Scheme, chips: int) -> int:
 
 def made(scheme: Scheme) -> str:
     """Layout of the output: rows split (SR), columns split (RS), or all of it on every chip (RR)."""
-    return {"OUTER": "SR", "M": "SR", "N": "RS", "K": "RR", "NONE": "RR"}[scheme]
+    return {"OUTER": "SR", "M": "SR", "N": "RS", "K": "RR", "K_RS": "SR", "NONE": "RR"}[scheme]
 
 
-def taken(kernel: Kernel, scheme: Scheme) -> str:
+def taken(kernel: Kernel, scheme: Scheme, mode: CostMode) -> str:
     """Layout in which activations are read."""
     if kernel.kind == "gemm" and kernel.weights:
-        return {"OUTER": "SR", "M": "RR", "K": "SR", "N": "RS", "NONE": "RR"}[scheme]
+        outer = "SR" if mode == "dfmodel" else "RR"
+        return {"OUTER": outer, "M": "RR", "K": "SR", "K_RS": "SR", "N": "RS", "NONE": "RR"}[scheme]
     return made(scheme)
 
 
+def batched_output(kernel: Kernel, instance: DataflowInstance) -> int:
+    """Bytes of a micro-batch's output before sharding (a weight update has one for all of it)."""
+    samples = 1 if kernel.update else instance.task.micro_batch
+    return whole_output(kernel, instance.workload.word_bytes) * samples
+
+
 def local_output(kernel: Kernel, scheme: Scheme, instance: DataflowInstance, chips: int) -> Fraction:
-    """Bytes of the output on one chip, after an all-reduce where the scheme needs one."""
-    whole = Fraction(whole_output(kernel, instance.workload.word_bytes))
+    """Bytes of a micro-batch's output on one chip, after the collective that the scheme needs."""
+    whole = Fraction(batched_output(kernel, instance))
     return whole if made(scheme) == "RR" else whole / chips
 
 
@@ -83,6 +92,15 @@ def all_reduce(size: Fraction, dimension: Dimension, factor: int) -> Fraction:
         return Fraction(0)
     steps = 1 if dimension.topology == "full" else n - 1
     return factor * size * steps / (n * rate) + 2 * steps * Fraction(dimension.latency_ns)
+
+
+def reduce_scatter(size: Fraction, dimension: Dimension) -> Fraction:
+    """Nanoseconds: S(n-1)/(nB), or S/(nB) fully connected, and the latency of n-1 (or 1) steps."""
+    n = dimension.size
+    if n == 1:
+        return Fraction(0)
+    steps = 1 if dimension.topology == "full" else n - 1
+    return size * steps / (n * Fraction(dimension.bytes_per_ns)) + steps * Fraction(dimension.latency_ns)
 
 
 def change(before: str, after: str, size: Fraction, dimension: Dimension) -> Fraction:

@@ -47,11 +47,14 @@ class Chain(NamedTuple):
 class Program:
     """The program of a problem's layer (or of ``layers`` layers in a row), its ideals listed once.
 
-    Raises :class:`TooWideError` where there are more than ``limit`` ideals.
+    ``resident``: weights are never read from DRAM. Raises :class:`TooWideError` where there are more than ``limit``
+    ideals.
     """
 
-    def __init__(self, problem: DataflowProblem, layers: int = 1, limit: int = 200_000) -> None:
-        self.problem, self.layers = problem, layers
+    def __init__(
+        self, problem: DataflowProblem, layers: int = 1, *, resident: bool = False, limit: int = 200_000
+    ) -> None:
+        self.problem, self.layers, self.resident = problem, layers, resident
         kernels = problem.instance.workload.kernels
         edges = list(enumerate(problem.edges.tolist()))
         n = problem.n
@@ -88,7 +91,7 @@ class Program:
             first=np.cumsum([0, *map(len, options)]).astype(np.int64),
             compute=columns["compute"],
             network=columns["collective"],
-            memory=np.array([o.stream for o in flat], dtype=np.int64),
+            memory=np.array([0 if self.resident else o.stream for o in flat], dtype=np.int64),
             held=np.array([o.weights for o in flat], dtype=np.int64),
             dram=columns["dram"],
             buffer=columns["buffer"],

@@ -8,7 +8,6 @@ that sums of them are exact in all models.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -19,6 +18,7 @@ from numpy.typing import NDArray
 
 from chipmap.instances.dataflow.instance import DataflowInstance, Degrees
 from chipmap.instances.dataflow.sharding import (
+    Collective,
     collective_ns,
     conversion,
     made_layout,
@@ -45,14 +45,6 @@ class Option(NamedTuple):
     output: int
     dram: int
     buffer: int
-
-
-class Parts(NamedTuple):
-    """The time of a partition's three resources in picoseconds; it takes as long as the longest."""
-
-    compute: int
-    memory: int
-    network: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,7 +82,7 @@ class DataflowProblem:
         """Picoseconds of the layout change on an edge from kernel u to v, for the numbers of their options."""
         kernels = self.instance.workload.kernels
         made = made_layout(self.options[u][producer].scheme)
-        taken = taken_layout(kernels[v], self.options[v][consumer].scheme)
+        taken = taken_layout(kernels[v], self.options[v][consumer].scheme, self.instance.mode)
         if self.tensor_dimension is None:
             return 0
         whole = output_bytes(kernels[u], self.instance)
@@ -111,10 +103,11 @@ def flop(kernel: Kernel) -> int:
 
 
 def output_bytes(kernel: Kernel, instance: DataflowInstance) -> Fraction:
-    """Bytes of the whole output, outer · M · N words."""
+    """Bytes of a micro-batch's whole output: outer · M · N words per sample (weight updates: once)."""
+    samples = 1 if kernel.update else instance.task.micro_batch
     if kernel.output_bytes is not None:
-        return Fraction(kernel.output_bytes)
-    return Fraction(kernel.outer * kernel.M * kernel.N * instance.workload.word_bytes)
+        return Fraction(kernel.output_bytes * samples)
+    return Fraction(kernel.outer * kernel.M * kernel.N * instance.workload.word_bytes * samples)
 
 
 def weight_bytes(kernel: Kernel, instance: DataflowInstance) -> Fraction:
@@ -161,75 +154,52 @@ def levels(n: int, edges: IntArray) -> IntArray:
 def _options(instance: DataflowInstance, degrees: Degrees, kernel: Kernel) -> tuple[Option, ...]:
     pinned = instance.task.schemes.get(kernel.name)
     if pinned is not None:
-        refuse_scheme(kernel, pinned)
-    return tuple(_option(instance, degrees, kernel, s) for s in ((pinned,) if pinned else schemes(kernel)))
+        refuse_scheme(kernel, pinned, instance.mode)
+    choice = (pinned,) if pinned else schemes(kernel, instance.mode)
+    return tuple(_option(instance, degrees, kernel, scheme) for scheme in choice)
 
 
 def _option(instance: DataflowInstance, degrees: Degrees, kernel: Kernel, scheme: Scheme) -> Option:
     chip, memory, task = instance.system.chip, instance.system.memory, instance.task
+    physical = instance.mode == "physical"
     shards = degrees.tensor if scheme != "NONE" else 1
     whole = output_bytes(kernel, instance)
-    output = whole / shards if made_layout(scheme) != "RR" else whole
+    output = whole if made_layout(scheme) == "RR" else whole / shards
     share = Fraction(task.utilisation if task.utilisation is not None else 1.0)
-    compute = Fraction(flop(kernel), shards) / (share * Fraction(chip.flop_per_ns))
-    pairs = zip(instance.system.network, degrees.dimensions, strict=True)
-    collective = Fraction(0)
-    if scheme == "K":
-        dimensions = [dimension for dimension, use in pairs if use == "tensor"]
-        collective = sum(
-            (collective_ns("all_reduce", output, d, task.all_reduce_factor) for d in dimensions), collective
-        )
+    compute = Fraction(flop(kernel) * task.micro_batch, shards) / (share * Fraction(chip.flop_per_ns))
+    weights = weight_bytes(kernel, instance) / shards
+    rate = Fraction(memory.bytes_per_ns)
     return Option(
         scheme=scheme,
         compute=_ticks(compute),
-        collective=_ticks(collective),
-        stream=0,
-        weights=math.ceil(weight_bytes(kernel, instance) / shards),
+        collective=_ticks(_sums(instance, degrees, scheme, whole)),
+        stream=_ticks(weights / rate) if physical else 0,
+        weights=math.ceil(weights),
         output=math.ceil(output),
-        dram=_ticks(output / Fraction(memory.bytes_per_ns)),
-        buffer=math.ceil(output * task.tile_tokens / instance.workload.tokens),
+        dram=_ticks(output / rate),
+        buffer=math.ceil(output * task.tile_tokens / (instance.workload.tokens * task.micro_batch)),
     )
 
 
-def partition_parts(problem: DataflowProblem, chosen: Sequence[int], partitions: Sequence[int], p: int) -> Parts:
-    """The three times of partition ``p``: FLOP, tensors that cross its border (written and read once per edge), and
-    collectives (layout changes count where the tensor is read)."""
-    compute = memory = network = 0
-    for v in range(problem.n):
-        if partitions[v] == p:
-            option = problem.options[v][chosen[v]]
-            compute += option.compute
-            network += option.collective
-    for u, v in problem.edges.tolist():
-        if partitions[v] == p:
-            network += problem.converts(u, v, chosen[u], chosen[v])
-        if (partitions[u] == p) != (partitions[v] == p):
-            memory += problem.options[u][chosen[u]].dram
-    return Parts(compute, memory, network)
-
-
-def sram_bytes(problem: DataflowProblem, chosen: Sequence[int], partitions: Sequence[int], p: int) -> int:
-    """SRAM that partition ``p`` needs: weights, t · (distance + 1) per tensor inside, 2t per tensor that crosses."""
-    total = sum(problem.options[v][chosen[v]].weights for v in range(problem.n) if partitions[v] == p)
-    for e, (u, v) in enumerate(problem.edges.tolist()):
-        inside = (partitions[u] == p) + (partitions[v] == p)
-        if inside:
-            buffers = int(problem.distance[e]) + 1 if inside == 2 else 2
-            total += problem.options[u][chosen[u]].buffer * buffers
-    return total
+def _sums(instance: DataflowInstance, degrees: Degrees, scheme: Scheme, whole: Fraction) -> Fraction:
+    """Nanoseconds of the collective that ends a K-split: an all-reduce, or a reduce-scatter."""
+    collective: Collective = {"K": "all_reduce", "K_RS": "reduce_scatter"}.get(scheme, "none")  # type: ignore[assignment]
+    factor = 2 if instance.mode == "physical" else instance.task.all_reduce_factor
+    pairs = zip(instance.system.network, degrees.dimensions, strict=True)
+    dimensions = [dimension for dimension, use in pairs if use == "tensor"]
+    return sum((collective_ns(collective, whole, d, factor) for d in dimensions), Fraction(0))
 
 
 def total_ticks(problem: DataflowProblem, layer: int) -> int:
     """The time of the whole batch from that of one layer (of all layers where partitions reach across), picoseconds.
 
-    layer · layers per stage · (1 + (PP-1) / (m · max(layers per stage - 1, 1))) · batch / DP in mode ``dfmodel``, with
-    m micro-batches per replica; the bubble is (PP-1)/m in mode ``physical``.
+    layer · layers per stage · (1 + (PP-1) / (m · max(layers per stage - 1, 1))) · m in mode ``dfmodel``, with m
+    micro-batches per replica; the bubble is (PP-1)/m in mode ``physical``.
     """
     instance, degrees = problem.instance, problem.degrees
     task = instance.task
     per_stage = 1 if task.across_layers else instance.workload.layers // degrees.pipeline
-    samples = Fraction(task.batch, degrees.data)
-    rounds = samples / task.micro_batch
+    rounds = Fraction(task.batch, degrees.data * task.micro_batch)
     spread = max(instance.workload.layers // degrees.pipeline - 1, 1) if instance.mode == "dfmodel" else 1
     bubble = 1 + Fraction(degrees.pipeline - 1) / (rounds * spread)
-    return math.ceil(layer * per_stage * bubble * samples)
+    return math.ceil(layer * per_stage * bubble * rounds)

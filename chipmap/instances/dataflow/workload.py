@@ -9,7 +9,7 @@ from chipmap.records import InputError, Record
 KernelKind = Literal["gemm", "elementwise", "opaque"]
 Phase = Literal["forward", "backward"]
 #: How a kernel is split over the chips of a tensor-parallel group (paper, section IV; page, "Sharding").
-Scheme = Literal["OUTER", "M", "K", "N", "NONE"]
+Scheme = Literal["OUTER", "M", "K", "K_RS", "N", "NONE"]
 
 MAX_KERNELS = 100_000
 MAX_LAYERS = 100_000
