@@ -22,12 +22,17 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from chipmap.instances.importers import FORMATS, import_graph
+from chipmap.instances.importers import FORMATS as GRAPHS
+from chipmap.instances.importers import import_graph
 from chipmap.instances.ring.from_graph import from_graph
 from chipmap.records import InputError
 from tests.instances.mutations import mutated_bytes, mutated_structure
-from tests.instances.samples import SAMPLES
+from tests.instances.samples import SAMPLES as GRAPH_SAMPLES
+from tests.wafer.samples import FORMATS as WAFER
 
+#: A file of each format: those of graphs, and those of family wafer.
+SAMPLES = {**GRAPH_SAMPLES, **{name: data for name, (data, _) in WAFER.items()}}
+FORMATS = (*GRAPHS, *WAFER)
 SECONDS = 10
 ROOM = 2**30
 COUNTS = ("accepted", "refused", "tracebacks", "over memory", "hangs", "deaths")
@@ -91,8 +96,8 @@ def parent(name: str, first: int, files: int) -> dict[str, Any]:
 
 def child(name: str, first: int, files: int, state: Path) -> int:
     """Read the files of these seeds; ``state`` always holds the seed in work and the counts so far."""
-    try_one(SAMPLES[name])  # all imports, before memory is limited
-    try_one(mutated_structure(SAMPLES[name], Random(0)))
+    try_one(name, SAMPLES[name])  # all imports, before memory is limited
+    try_one(name, mutated_structure(SAMPLES[name], Random(0)))
     used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
     resource.setrlimit(resource.RLIMIT_AS, (used + ROOM, used + ROOM))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
@@ -103,7 +108,7 @@ def child(name: str, first: int, files: int, state: Path) -> int:
             out.write(_PACK.pack(seed, *counts.values()))
             data = mutant(name, seed)
             signal.alarm(SECONDS)
-            what, said = try_one(data)
+            what, said = try_one(name, data)
             signal.alarm(0)
             counts[what] += 1
             if what not in ("accepted", "refused"):
@@ -119,10 +124,13 @@ def mutant(name: str, seed: int) -> bytes:
     return change(SAMPLES[name], Random(f"{name} {seed}"))
 
 
-def try_one(data: bytes) -> tuple[str, str]:
+def try_one(name: str, data: bytes) -> tuple[str, str]:
     """What becomes of a file: one of ``COUNTS``, and what was said."""
     try:
-        from_graph(import_graph("mutated.file", data), "mutated").graph.check()
+        if name in WAFER:
+            WAFER[name][1](data)
+        else:
+            from_graph(import_graph("mutated.file", data), "mutated").graph.check()
     except InputError as error:
         return ("refused", str(error)) if error.remedy else ("tracebacks", f"no remedy: {error}")
     except MemoryError:

@@ -124,7 +124,8 @@ class Family:
     of instance names to (generator, parameters); ``from_graph`` (ImportedGraph, name) -> instance; ``plot`` (instance,
     solution, path); ``describe`` (instance) -> dict of figures for ``chipmap info``; ``files`` (instance, solution) ->
     dict of file name -> bytes, written beside ``solution.json``; ``explain`` (instance, solution or None, options,
-    solution to compare with or None, progress) -> Explanation (empty: the family has none); ``formats`` are the
+    solution to compare with or None, progress) -> Explanation (empty: the family has none); ``plot_both`` (instance,
+    solution, other solution, path) draws two side by side (empty: none); ``formats`` are the
     files that it reads and writes beside JSON.
     """
 
@@ -150,6 +151,7 @@ class Family:
     describe: str
     files: str
     explain: str = ""
+    plot_both: str = ""
     formats: tuple[FileFormat, ...] = ()
 
     def method(self, name: str | None) -> Method:

@@ -275,6 +275,7 @@ def _missing(name: str) -> None:
     import difflib
 
     names = shipped_names()
-    near = difflib.get_close_matches(name, names, n=3) or [one for one in names if one.endswith(f"/{name}")]
+    near = [one for one in names if one.lower() == name.lower()]
+    near = near or difflib.get_close_matches(name, names, n=3) or [one for one in names if one.endswith(f"/{name}")]
     remedy = f"Did you mean {' or '.join(near)}?" if near else "`chipmap info` lists the shipped instances."
     raise InputError("no such file, and no shipped instance of that name", name, remedy)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 
 from chipmap.cli.common import INSTANCE_HELP, add_set, say
+from chipmap.records import InputError
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -16,6 +17,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     )
     parser.add_argument("instance", metavar="INSTANCE", help=INSTANCE_HELP)
     parser.add_argument("solution", metavar="SOLUTION", help="a solution or result file, or an archive")
+    parser.add_argument("--against", metavar="SOLUTION", help="a second solution, drawn beside the first")
     parser.add_argument("--out", metavar="FILE", required=True, help="the picture to write")
     add_set(parser)
     parser.set_defaults(run=run)
@@ -28,6 +30,12 @@ def run(args: argparse.Namespace) -> int:
 
     instance = read(args.instance, args.set)
     family = family_of(instance)
-    resolve(family.plot)(instance, read_solution(args.solution, family, instance), args.out)
+    solution = read_solution(args.solution, family, instance)
+    if args.against is None:
+        resolve(family.plot)(instance, solution, args.out)
+    elif family.plot_both:
+        resolve(family.plot_both)(instance, solution, read_solution(args.against, family, instance), args.out)
+    else:
+        raise InputError(f"family {family.name!r} draws one solution at a time", "--against", "Leave it out.")
     say(f"wrote {args.out}")
     return 0

@@ -45,6 +45,7 @@ FAMILY = Family(
     shipped="chipmap.instances.wafer.shipped:SHIPPED",
     from_graph="chipmap.instances.wafer.from_graph:from_graph",
     plot="chipmap.report.plots_wafer:plot",
+    plot_both="chipmap.report.plots_wafer:plot_both",
     describe="chipmap.instances.wafer.describe:describe",
     files="chipmap.instances.wafer.describe:files",
     formats=(

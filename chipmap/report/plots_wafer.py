@@ -61,31 +61,37 @@ class Box:
         return self.x + self.width / 2, self.y + self.height / 2
 
 
-def plot(
-    instance: WaferInstance, solution: WaferSolution, path: str | Path, after: WaferSolution | None = None
-) -> None:
-    """Draw ``solution`` to ``path`` (PNG, SVG or PDF by its suffix); with ``after``, that floorplan beside it.
+def plot(instance: WaferInstance, solution: WaferSolution, path: str | Path) -> None:
+    """Draw ``solution`` to ``path`` (PNG, SVG or PDF by its suffix); errors as of :func:`plot_both`."""
+    _plot(instance, [solution], path)
+
+
+def plot_both(instance: WaferInstance, before: WaferSolution, after: WaferSolution, path: str | Path) -> None:
+    """Draw two floorplans side by side.
 
     Raises :class:`InputError` for another suffix, for a floorplan that doesn't fit the instance, and where the file
     can't be written.
     """
+    _plot(instance, [before, after], path)
+
+
+def _plot(instance: WaferInstance, solutions: Sequence[WaferSolution], path: str | Path) -> None:
     path = Path(path)
     if path.suffix.lower() not in SUFFIXES:
         raise InputError("no such plot format", str(path), f"Let the file name end in {', '.join(SUFFIXES)}.")
     problem = wafer_problem(instance)
-    plans = [ordered(problem, one) for one in (solution, after) if one is not None]
+    plans = [ordered(problem, solution) for solution in solutions]
     import matplotlib
     from matplotlib.figure import Figure
 
     with matplotlib.rc_context(_STYLE):
         tall = min(12.0, max(4.0, 8.0 * instance.fabric.height / instance.fabric.width))
-        figure = Figure(figsize=(8.6 * len(plans), tall + 0.8), dpi=150, facecolor="white", layout="constrained")
+        figure = Figure(figsize=(8.6 * len(plans), tall + 0.8), dpi=120, facecolor="white")
         for axes, plan in zip(np.atleast_1d(figure.subplots(1, len(plans))), plans, strict=True):
             _draw(axes, problem, plan)
-        figure.suptitle(instance.name, x=0.01, ha="left", fontweight="bold")
         stamp: dict[str, Any] = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}.get(path.suffix.lower(), {})
         try:
-            figure.savefig(path, metadata=stamp)
+            figure.savefig(path, metadata=stamp, bbox_inches="tight")
         except OSError as error:
             raise InputError(f"can't be written: {error.strerror or error}", str(path), "Check the folder.") from None
 
@@ -147,10 +153,10 @@ def _draw(axes: Axes, problem: WaferProblem, placements: Sequence[Placement]) ->
     if len(drawn) <= NAMED:
         _names(axes, problem, drawn)
     parts = evaluate(problem, placements)
-    axes.set_title(
-        f"score {number(parts.score / TICKS)}   time {number(parts.time / TICKS)}   wire {number(parts.wire / 2)}   "
-        f"adapters {parts.adapters}"
-    )
+    figures = (parts.score / TICKS, parts.time / TICKS, parts.wire / 2)
+    score, time, wire = map(number, figures)
+    title = f"score {score}   time {time}   wire {wire}   adapters {parts.adapters}"
+    axes.set_title(f"{problem.instance.name}\n{title}")
     axes.set_xlim(min(0, *(box.x for box in drawn)), max(fabric.width, *(box.x + box.width for box in drawn)))
     axes.set_ylim(min(0, *(box.y for box in drawn)), max(fabric.height, *(box.y + box.height for box in drawn)))
     axes.set_aspect("equal")
@@ -158,27 +164,28 @@ def _draw(axes: Axes, problem: WaferProblem, placements: Sequence[Placement]) ->
 
 
 def _wires(axes: Axes, problem: WaferProblem, drawn: Sequence[Box]) -> None:
-    width = 1.1 if len(problem.edges) <= NAMED else 0.4
-    for u, v in problem.edges.tolist():
-        arrow = {"arrowstyle": "-|>", "color": INK, "linewidth": width, "alpha": 0.75, "shrinkA": 0, "shrinkB": 0}
-        axes.annotate("", xy=drawn[v].centre, xytext=drawn[u].centre, arrowprops=arrow)
+    if not len(problem.edges):
+        return
+    centres = np.array([box.centre for box in drawn])
+    x, y = centres[problem.edges[:, 0]].T
+    dx, dy = (centres[problem.edges[:, 1]] - centres[problem.edges[:, 0]]).T
+    width = 0.0025 if len(problem.edges) <= NAMED else 0.001
+    axes.quiver(
+        x, y, dx, dy, angles="xy", scale_units="xy", scale=1, width=width, color=INK, alpha=0.75, headwidth=5, zorder=3
+    )
 
 
 def _names(axes: Axes, problem: WaferProblem, drawn: Sequence[Box]) -> None:
-    """Each kernel's name, in the largest of three sizes that its box has room for."""
+    """Each kernel's name at its lower end, away from the wires, in the largest of three sizes that has room."""
     tiles_per_point = max(problem.width, problem.height) / 520
     for box in drawn:
         along, across = max(box.width, box.height), min(box.width, box.height)
         for points in (9, 7, 5):
             if along >= 0.65 * points * len(box.name) * tiles_per_point and across >= 1.2 * points * tiles_per_point:
-                turn = 90 if box.height > box.width else 0
-                place: dict[str, Any] = {
-                    "ha": "center",
-                    "va": "bottom" if not turn else "center",
-                    "rotation": turn,
-                    "fontsize": points,
-                }
-                axes.text(*box.centre, box.name, **place)
+                tall = box.height > box.width
+                x = box.x + box.width * (0.5 if tall else 0.02)
+                turned: dict[str, Any] = {"ha": "center", "rotation": 90} if tall else {"ha": "left"}
+                axes.text(x, box.y + 0.02 * box.height, box.name, va="bottom", fontsize=points, **turned)
                 break
 
 

@@ -27,7 +27,7 @@ def brute_force(instance: Any, check: Callable[[Any, Any], Certificate]) -> tupl
     total = module.count(instance)
     if total > LIMIT:
         raise InputError(
-            f"brute force would try {total} mappings", instance.name, f"It takes instances with up to {LIMIT}."
+            f"brute force would try {total} candidates", instance.name, f"It takes instances with up to {LIMIT}."
         )
     best: int | None = None
     best_solution = None

@@ -19,6 +19,7 @@ from chipmap.validation.wafer_facts import Box, box, convolutions
 
 #: Above so many combinations of single placements none are counted one by one.
 COUNTED = 4_000_000
+#: No more placements than this of one kernel are listed; then the count exceeds every limit.
 _FEW = 50_000
 
 Option = tuple[Placement, Box]
@@ -27,7 +28,10 @@ Option = tuple[Placement, Box]
 def count(instance: WaferInstance) -> int:
     """The number of candidates, or of combinations with overlap where these are too many to tell them apart."""
     options = _options(instance)
-    if (total := prod(map(len, options))) > COUNTED or not total:
+    total = prod(map(len, options))
+    if max(map(len, options)) >= _FEW:
+        return max(total, COUNTED + 1)
+    if total > COUNTED or not total:
         return total
     return 1 + sum(1 for _ in _apart(options, []))
 
@@ -43,8 +47,11 @@ def candidates(instance: WaferInstance) -> Iterator[WaferSolution]:
 
 def _options(instance: WaferInstance) -> list[list[Option]]:
     """For each kernel its placements within the fabric; of the first those in the lower left."""
-    placed = [kernel for kernel in instance.kernels if kernel.placed]
-    found = [list(islice(_placements(instance, kernel), _FEW)) for kernel in placed]
+    found: list[list[Option]] = []
+    for kernel in (kernel for kernel in instance.kernels if kernel.placed):
+        found.append(list(islice(_placements(instance, kernel), _FEW)))
+        if prod(map(len, found)) > 8 * COUNTED:  # too many already, also after mirrors are left out
+            return found
     width, height = instance.fabric.width, instance.fabric.height
     if len(found[0]) < _FEW:
         found[0] = [(p, b) for p, b in found[0] if b.centre2[0] <= width and b.centre2[1] <= height]

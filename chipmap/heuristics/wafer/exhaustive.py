@@ -52,13 +52,18 @@ def _placements(problem: WaferProblem, i: int) -> list[tuple[int, Placement]]:
             spare = side // 3 - sum(least)
             for ks in product(*(range(k, k + spare + 1) for k in least)):
                 time = max(int(conv_time(conv, h, w, c, k)) for conv, c, k in zip(convs, cs, ks, strict=True))
-                found += [
-                    (time, p)
-                    for p in _places(problem, Placement(kernel=problem.names[i], h=h, w=w, c=cs, k=ks, x=0, y=0))
-                ]
-                if len(found) > PLACEMENTS:
-                    raise TooLargeError(f"kernel {problem.names[i]!r} has more than {PLACEMENTS} placements")
+                p = Placement(kernel=problem.names[i], h=h, w=w, c=cs, k=ks, x=0, y=0)
+                if len(found) + _room(problem, p) > PLACEMENTS:
+                    raise TooLargeError(f"kernel {p.kernel!r} has more than {PLACEMENTS} placements")
+                found += [(time, there) for there in _places(problem, p)]
     return found
+
+
+def _room(problem: WaferProblem, p: Placement) -> int:
+    """In how many places a kernel's box can lie, both orientations together."""
+    width, height = 3 * sum(p.k), p.h * p.w * (max(p.c) + 1)
+    sides = ((width, height), (height, width))
+    return sum(max(0, problem.width - across + 1) * max(0, problem.height - up + 1) for across, up in sides)
 
 
 def _places(problem: WaferProblem, p: Placement) -> list[Placement]:

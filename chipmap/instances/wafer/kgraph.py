@@ -96,7 +96,7 @@ def _without_comments(text: str, where: str) -> tuple[str, list[tuple[int, str]]
     parts, comments, at = [], [], 0
     while (start := text.find("(*", at)) >= 0:
         end = text.find("*)", start + 2)
-        if end < 0:
+        if end < 0 or text.find("(*", start + 2, end) >= 0:
             raise fault(where, *position(text, start), "the comment that begins here has no end", _CUT)
         comments.append((start + 2, text[start + 2 : end]))
         parts += [text[at:start], re.sub(r"[^\n]", " ", text[start : end + 2])]
@@ -140,7 +140,7 @@ def _kernel(line: Line, start: re.Match[str], index: int) -> Kernel:
     kind = start[1].lower()
     if kind not in FORMAL:
         raise line.fault(f"there is no kernel type {start[1][:20]!r}", f"Types: {', '.join(FORMAL)}.", start.start(1))
-    needed = f"A {kind} needs {', '.join(FORMAL[kind]) or 'n'}."
+    needed = f"Arguments of {kind}: {', '.join(FORMAL[kind]) or 'n'}, name."
     name, arguments, shape = f"k{index}", dict[str, int](), None
     line.skip()
     while not line.done:
@@ -157,7 +157,7 @@ def _kernel(line: Line, start: re.Match[str], index: int) -> Kernel:
             if arguments.setdefault(key, value) != value:
                 raise line.fault(f"{found[1]} is given a second time", "Keep one of the two.", found.start())
         else:
-            what = f"a {kind} has no argument {found[0].strip()[:30]!r}"
+            what = f"{kind} has no argument {found[0].strip()[:30]!r}"
             raise line.fault(what, needed, found.start())
     missing = [one for one in FORMAL[kind] or ("n",) if one not in arguments and (one != "n" or shape is None)]
     if missing:

@@ -19,7 +19,7 @@ from chipmap.records import InputError
 _NAME = re.compile(r"[^\s=:()]+")
 _SIGN = re.compile(r"\s*([=:])\s*")
 _CALL = re.compile(r"(\w+)\s*\(\s*", re.ASCII)
-_NUMBER = re.compile(r"(-?\d+)(?=[\s,)])[\s,]*", re.ASCII)
+_NUMBER = re.compile(r"(-?\d+)(?=[\s,)]|$)[\s,]*", re.ASCII)
 _TURN = re.compile(r"[Rr](0|90)(?=[\s)])\s*")
 _CLOSE = re.compile(r"\)\s*;?")
 _LINES = "A line reads: k1 = conv( H W C K R S T U h w c k ), or k1 : place(x y R0)."
