@@ -32,7 +32,10 @@ FAMILY = Family(
     default_method="dataflow/auto",
     warm_starts={},
     formulations=(),
-    generators=(Generator("dataflow-gpt", "chipmap.instances.dataflow.generators:gpt", "GPT layers on equal chips"),),
+    generators=(
+        Generator("dataflow-gpt", "chipmap.instances.dataflow.generators:gpt", "GPT layers on equal chips"),
+        Generator("dataflow-explicit", "chipmap.instances.dataflow.generators:explicit", "kernels given in words"),
+    ),
     shipped="chipmap.instances.dataflow.shipped:SHIPPED",
     from_graph="chipmap.instances.dataflow.from_graph:from_graph",
     plot="chipmap.report.plots_dataflow:plot",

@@ -7,13 +7,13 @@ of degrees; the method tries all of them, the most promising first, and drops th
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import product
-from math import prod
+from itertools import permutations
 
 from chipmap.instances.dataflow.costs import DataflowProblem, dataflow_problem, total_ticks
-from chipmap.instances.dataflow.instance import DataflowInstance, DataflowSolution, Degrees, check_degrees
+from chipmap.instances.dataflow.instance import DataflowInstance, DataflowSolution, Degrees, Parallelism, check_degrees
+from chipmap.methods.dataflow_reasons import no_degrees, reasons
 from chipmap.records import InputError
-from chipmap.result import Infeasibility, Termination
+from chipmap.result import Termination
 from chipmap.run import Run
 
 
@@ -30,12 +30,10 @@ def choices(instance: DataflowInstance) -> list[Degrees]:
     parallelism, stages divide the layers, replicas the batch."""
     if instance.task.degrees is not None:
         return [instance.task.degrees]
-    network, found = instance.system.network, []
-    for uses in product(("tensor", "pipeline", "data"), repeat=len(network)):
-        if len(set(uses)) < len(uses):
-            continue
-        sizes = {use: prod(d.size for d, u in zip(network, uses, strict=True) if u == use) for use in uses}
-        degrees = Degrees(**sizes, dimensions=uses)
+    sizes, found = [dimension.size for dimension in instance.system.network], []
+    kinds: tuple[Parallelism, ...] = ("tensor", "pipeline", "data")
+    for uses in permutations(kinds, len(sizes)):
+        degrees = Degrees(**dict(zip(uses, sizes, strict=True)), dimensions=uses)
         try:
             check_degrees(instance, degrees)
         except InputError:
@@ -56,32 +54,43 @@ def cases(instance: DataflowInstance) -> list[Case]:
 
 
 def auto(instance: DataflowInstance, run: Run) -> Termination:
-    """The exact program for every choice of degrees: the optimum over all of them, with its proof."""
+    """The exact program for every choice of degrees: the optimum over all of them, with its proof.
+
+    Degrees whose graph is too wide for the program keep the bound that compute gives; a note names them.
+    """
+    from chipmap.heuristics.dataflow.lattice import TooWideError
 
     def work() -> None:
         todo = cases(instance)
         if not todo:
-            run.infeasible(_no_degrees(instance))
+            run.infeasible(no_degrees(instance))
             return
         run.bound(todo[0].bound, "compute")
-        proved: list[int] = []
+        proved, wide = list[int](), 0
         for number, case in enumerate(todo):
             run.checkpoint()
             if run.upper is not None and case.bound >= run.upper:
                 proved.append(case.bound)
                 continue
-            ticks = solve_degrees(case.problem, run)
+            try:
+                ticks = solve_degrees(case.problem, run)
+            except TooWideError as error:
+                run.notes.append(f"{_words(case.problem)}: {error}; no method for wider graphs is there yet")
+                ticks, wide = case.bound, wide + 1
             if ticks is not None:
                 proved.append(ticks)
             rest = [*proved, *(later.bound for later in todo[number + 1 :])]
             if rest:
                 run.bound(min(rest), "program over ideals")
-        if run.best is None:
-            run.infeasible(*short_of_sram(instance, [case.problem for case in todo]))
-
-    from chipmap.heuristics.dataflow.lattice import TooWideError
+        if not proved:
+            run.infeasible(*reasons(instance, [case.problem for case in todo], run.checkpoint))
 
     return run.attempt(work, TooWideError)
+
+
+def _words(problem: DataflowProblem) -> str:
+    degrees = problem.degrees
+    return f"tensor {degrees.tensor}, pipeline {degrees.pipeline}, data {degrees.data}"
 
 
 def solve_degrees(problem: DataflowProblem, run: Run) -> int | None:
@@ -119,64 +128,15 @@ def resident(problem: DataflowProblem) -> bool:
     return instance.mode == "physical" and layers == 1 and len(phases) == 1
 
 
-def _no_degrees(instance: DataflowInstance) -> Infeasibility:
-    layers, batch = instance.workload.layers, instance.task.batch
-    network = " x ".join(str(dimension.size) for dimension in instance.system.network)
-    return Infeasibility(
-        label="C0",
-        resource="network",
-        demand=float(instance.system.chips),
-        limit=float(layers * batch),
-        unit="chips",
-        message=f"no assignment of the network {network} to tensor, pipeline and data parallelism divides {layers} "
-        f"layers into stages and a batch of {batch} into replicas of {instance.task.micro_batch}",
-        remedies=("Change workload.layers, task.batch or task.micro_batch.", "Change the network's sizes."),
-    )
-
-
-def short_of_sram(instance: DataflowInstance, problems: list[DataflowProblem]) -> list[Infeasibility]:
-    """Which kernel is too large for a chip's SRAM, or how many partitions the weights need at least."""
-    limit, kernels = instance.system.chip.sram_bytes, instance.workload.kernels
-    least = [min(min(o.weights for o in p.options[v]) for p in problems) for v in range(len(kernels))]
-    largest = max(range(len(kernels)), key=least.__getitem__)
-    if least[largest] > limit:
-        return [
-            Infeasibility(
-                label="C2",
-                resource="SRAM",
-                demand=float(least[largest]),
-                limit=float(limit),
-                unit="bytes",
-                message=f"the weights of kernel {kernels[largest].name!r} take {least[largest]:,} bytes on each chip "
-                f"at the largest tensor parallelism; a chip's SRAM has {limit:,}",
-                remedies=(f"Split kernel {kernels[largest].name!r}.", "Use more tensor parallelism, or more SRAM."),
-            )
-        ]
-    total = sum(least) * (instance.workload.layers if instance.task.across_layers else 1)
-    needed = -(-total // limit)
-    allowed = instance.task.partitions or len(kernels)
-    return [
-        Infeasibility(
-            label="C2",
-            resource="SRAM",
-            demand=float(total),
-            limit=float(limit * allowed),
-            unit="bytes",
-            message=f"the weights take {total:,} bytes on each chip, so at least {needed} partitions of {limit:,}, and "
-            f"buffers come on top; {allowed} are allowed",
-            remedies=("Raise task.partitions.", "Use more tensor parallelism, or more SRAM."),
-        )
-    ]
-
-
 def bounds(instance: DataflowInstance, run: Run) -> Termination:
     """The bound that compute alone gives, over all choices of degrees; no mapping is looked for."""
 
     def work() -> None:
+        run.checkpoint()
         todo = cases(instance)
         if todo:
             run.bound(todo[0].bound, "compute")
         else:
-            run.infeasible(_no_degrees(instance))
+            run.infeasible(no_degrees(instance))
 
     return run.attempt(work)

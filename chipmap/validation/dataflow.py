@@ -66,6 +66,13 @@ def check(instance: DataflowInstance, solution: DataflowSolution) -> Certificate
     )
 
 
+def breakdown(instance: DataflowInstance, solution: DataflowSolution) -> dict[int, tuple[int, int, int]]:
+    """Picoseconds of compute, memory and network of each partition, for a ``solution`` that obeys C0."""
+    mapping = _mapping(instance, solution)
+    compute, memory, network = t1_compute(mapping), t2_memory(mapping), t3_network(mapping)
+    return {p: (compute[p], memory[p], network[p]) for p in sorted(compute)}
+
+
 def _violation(label: str, where: str, amount: float, unit: str, message: str) -> Violation:
     return Violation(label=label, where=where, amount=float(amount), unit=unit, message=message)
 
@@ -90,6 +97,8 @@ def c0_domains(instance: DataflowInstance, solution: DataflowSolution) -> Iterat
         yield _violation("C0", "degrees", 1, "degrees", "the degrees are not those that the task asks for")
     if len(degrees.dimensions) != len(instance.system.network):
         yield _violation("C0", "degrees", 1, "dimensions", "each network dimension must have a parallelism")
+    elif len(set(degrees.dimensions)) < len(degrees.dimensions):
+        yield _violation("C0", "degrees", 1, "dimensions", "a parallelism has two network dimensions")
     else:
         for field in ("tensor", "pipeline", "data"):
             held = math.prod(dimension.size for dimension in facts.uses(instance, degrees, field))
@@ -99,6 +108,9 @@ def c0_domains(instance: DataflowInstance, solution: DataflowSolution) -> Iterat
     if degrees.pipeline < 1 or workload.layers % max(1, degrees.pipeline):
         message = f"{degrees.pipeline} stages don't divide {workload.layers} layers"
         yield _violation("C0", "pipeline", 1, "stages", message)
+    if task.across_layers and degrees.pipeline > 1:
+        message = "a pipeline's stages are layers, but partitions reach across them"
+        yield _violation("C0", "pipeline", degrees.pipeline - 1, "stages", message)
     if degrees.data < 1 or task.batch % (max(1, degrees.data) * task.micro_batch):
         yield _violation("C0", "data", 1, "replicas", f"{degrees.data} replicas don't divide the batch")
     if len(solution.schemes) != len(workload.kernels):

@@ -9,9 +9,7 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 
-from chipmap.instances.dataflow.instance import CostMode, DataflowInstance, Degrees
-from chipmap.instances.dataflow.system import Dimension
-from chipmap.instances.dataflow.workload import Kernel, Scheme
+from chipmap.instances.dataflow.instance import CostMode, DataflowInstance, Degrees, Dimension, Kernel, Scheme
 
 #: Picoseconds, the family's tick, per nanosecond.
 PS = 1000

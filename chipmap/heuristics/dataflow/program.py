@@ -32,6 +32,8 @@ from chipmap.instances.dataflow.costs import DataflowProblem, IntArray
 #: Signatures per ideal, and no limit on picoseconds.
 WIDTH = 512
 NO_LIMIT = 2**62
+#: Entries of the table, of 16 bytes each.
+ENTRIES = 10**8
 #: Columns of a graph that come from the options of its kernels.
 _COLUMNS = ("compute", "collective", "dram", "buffer")
 
@@ -146,17 +148,24 @@ class Program:
             np.array([group.bit_count() for group in groups], dtype=np.int64),
         )
 
-    def best(self, most: int | None, exactly: bool = False, fused: bool = True) -> Chain | None:
+    def best(
+        self, most: int | None, exactly: bool = False, fused: bool = True, sram: int | None = None
+    ) -> Chain | None:
         """The best mapping with at most (or exactly) ``most`` partitions per phase; None where none fits.
 
-        Raises :class:`TooWideError` where an ideal has too many combinations of open schemes.
+        ``sram`` stands in for the chip's own. Raises :class:`TooWideError` where an ideal has too many combinations of
+        open schemes.
         """
         g, instance = self.graph, self.problem.instance
         n, count = len(self.order), len(self.lattice.sets)
-        most = n if most is None else min(most, n) if not exactly else most
-        rules = Rules(self.problem.sram, most, fused, instance.mode == "physical")
+        if exactly and most is not None and most > n:
+            return None
+        most = n if most is None else min(most, n)
+        rules = Rules(self.problem.sram if sram is None else sram, most, fused, instance.mode == "physical")
         combinations = int(max(1, *(2 ** _open_bits(g, j) for j in range(count))))
         width = min(WIDTH, combinations)
+        if count * width * (most + 1) > ENTRIES:
+            raise TooWideError(f"{count:,} order ideals, {width} sharding schemes and {most} partitions are too many")
         table = Table(
             signature=np.zeros((count, width), np.int64),
             used=np.zeros(count, np.int64),

@@ -8,6 +8,7 @@ that sums of them are exact in all models.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -28,9 +29,12 @@ from chipmap.instances.dataflow.sharding import (
 )
 from chipmap.instances.dataflow.system import Dimension
 from chipmap.instances.dataflow.workload import Kernel, Scheme
+from chipmap.records import InputError
 
 #: Picoseconds per nanosecond.
 TICKS_PER_NS = 1000
+#: Picoseconds and bytes of a layer stay below this, so that sums over layers fit 64 bits.
+LARGEST = 2**40 * 10**3
 IntArray = NDArray[np.int64]
 
 
@@ -124,14 +128,25 @@ def dataflow_problem(instance: DataflowInstance, degrees: Degrees) -> DataflowPr
         index = {kernel.name: i for i, kernel in enumerate(instance.workload.kernels)}
         edges = np.array([(index[u], index[v]) for u, v in instance.workload.edges], dtype=np.int64).reshape(-1, 2)
         level = levels(len(index), edges)
+        options = tuple(_options(instance, degrees, kernel) for kernel in instance.workload.kernels)
+        _refuse_overflow(instance, options)
         kept[degrees] = DataflowProblem(
             instance=instance,
             degrees=degrees,
-            options=tuple(_options(instance, degrees, kernel) for kernel in instance.workload.kernels),
+            options=options,
             edges=edges,
             distance=level[edges[:, 1]] - level[edges[:, 0]],
         )
     return kept[degrees]
+
+
+def _refuse_overflow(instance: DataflowInstance, options: Sequence[Sequence[Option]]) -> None:
+    """Raise :class:`InputError` where a kernel takes so many picoseconds or bytes that sums could pass 64 bits."""
+    for kernel, choice in zip(instance.workload.kernels, options, strict=True):
+        largest = max(value for option in choice for value in option[1:])
+        if largest > LARGEST:
+            what = f"kernel {kernel.name!r} takes {largest:.3g} picoseconds or bytes on one chip"
+            raise InputError(what, "workload.kernels", f"Numbers of a kernel must stay below {LARGEST:.3g}.")
 
 
 def levels(n: int, edges: IntArray) -> IntArray:

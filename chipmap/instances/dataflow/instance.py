@@ -7,9 +7,25 @@ from __future__ import annotations
 
 from typing import Literal
 
-from chipmap.instances.dataflow.system import System
-from chipmap.instances.dataflow.workload import Scheme, Workload
+from chipmap.instances.dataflow.system import Dimension, System
+from chipmap.instances.dataflow.workload import Kernel, Scheme, Workload
 from chipmap.records import InputError, Record
+
+__all__ = [
+    "CostMode",
+    "DataflowInstance",
+    "DataflowSolution",
+    "Degrees",
+    "Dimension",
+    "Kernel",
+    "Parallelism",
+    "Purpose",
+    "Scheme",
+    "System",
+    "Task",
+    "Workload",
+    "check_degrees",
+]
 
 CostMode = Literal["physical", "dfmodel"]
 Purpose = Literal["training", "prefill", "decode"]
@@ -31,12 +47,13 @@ class Degrees(Record, frozen=True, kw_only=True):
 class Task(Record, frozen=True, kw_only=True):
     """What is asked of the mapping.
 
-    A ``batch`` is run in micro-batches of ``micro_batch`` samples per replica. ``utilisation`` is the share of the
-    peak that compute reaches (null: the cycle formula with tiles). ``all_reduce_factor`` multiplies an all-reduce
-    (published runs use 2). ``partitions`` is the most partitions per phase (null: any number), all of which must be
-    used where ``exactly`` says so. ``across_layers`` lets a partition reach over the end of a layer. ``tile_tokens``
-    tokens stream through a chip at a time. Each group of ``together`` lies in one partition that holds no kernel of
-    another group. ``schemes`` pins the sharding of the kernels that it names.
+    A ``batch`` is run in micro-batches of ``micro_batch`` samples per replica. ``purpose`` is a remark; no cost depends
+    on it. ``utilisation`` is the share of the peak that compute reaches (null: all of it). ``all_reduce_factor``
+    multiplies an all-reduce in mode ``dfmodel`` (published runs use 2; mode ``physical`` always does). ``partitions``
+    is the most partitions per phase (null: any number), all of which must be used where ``exactly`` says so.
+    ``across_layers`` lets a partition reach over the end of a layer. ``tile_tokens`` tokens stream through a chip at a
+    time. Each group of ``together`` lies in one partition that holds no kernel of another group. ``schemes`` pins the
+    sharding of the kernels that it names.
     """
 
     purpose: Purpose = "training"
@@ -79,6 +96,8 @@ class DataflowInstance(Record, frozen=True, kw_only=True):
             raise InputError(f"is {task.partitions}", "task.partitions", "Give 1 or more, or null.")
         if task.exactly and task.partitions is None:
             raise InputError("exactly, but no number of partitions is given", "task.exactly", "Set task.partitions.")
+        if self.system.memory.capacity_bytes is not None:
+            raise InputError("no constraint limits DRAM", "system.memory.capacity_bytes", "Leave it null.")
         grouped = [name for group in task.together for name in group]
         for where, named in (("together", grouped), ("schemes", list(task.schemes))):
             for name in named:
@@ -99,6 +118,8 @@ def check_degrees(instance: DataflowInstance, degrees: Degrees, where: str = "ta
             f"{where}.dimensions",
             "Say for each dimension whether it is tensor, pipeline or data.",
         )
+    if len(set(degrees.dimensions)) < len(network):
+        raise InputError("gives a parallelism two dimensions", f"{where}.dimensions", "Give each another parallelism.")
     for field in ("tensor", "pipeline", "data"):
         product = 1
         for dimension, parallelism in zip(network, degrees.dimensions, strict=True):
@@ -116,6 +137,12 @@ def check_degrees(instance: DataflowInstance, degrees: Degrees, where: str = "ta
             f"{degrees.pipeline} stages don't divide {layers} layers",
             f"{where}.pipeline",
             f"Divisors: {', '.join(map(str, divisors))}.",
+        )
+    if task.across_layers and degrees.pipeline > 1:
+        raise InputError(
+            f"is {degrees.pipeline}, but partitions reach across layers",
+            f"{where}.pipeline",
+            "Set task.across_layers to false, or use no pipeline.",
         )
     if task.batch % (degrees.data * task.micro_batch):
         raise InputError(

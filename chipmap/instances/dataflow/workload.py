@@ -83,16 +83,24 @@ class Workload(Record, frozen=True, kw_only=True):
         if not 1 <= len(self.kernels) <= MAX_KERNELS:
             raise InputError(f"has {len(self.kernels)} kernels", "workload.kernels", f"Give 1 to {MAX_KERNELS:,}.")
         names: set[str] = set()
+        phase = {kernel.name: kernel.phase for kernel in self.kernels}
         for i, kernel in enumerate(self.kernels):
             kernel.check(f"workload.kernels[{i}]")
             if kernel.name in names:
                 raise InputError(f"{kernel.name!r} is named twice", f"workload.kernels[{i}].name", "Name each once.")
             names.add(kernel.name)
         for field in ("edges", "carries"):
+            seen: set[tuple[str, str]] = set()
             for i, edge in enumerate(getattr(self, field)):
+                here, words = f"workload.{field}[{i}]", " -> ".join(map(repr, edge))
                 for name in edge:
                     if name not in names:
-                        raise InputError(f"no kernel is called {name!r}", f"workload.{field}[{i}]", "Use its name.")
+                        raise InputError(f"no kernel is called {name!r}", here, "Use its name.")
+                if edge in seen:
+                    raise InputError(f"{words} is named twice", here, "Name each tensor's reader once.")
+                if (phase[edge[0]], phase[edge[1]]) == ("backward", "forward"):
+                    raise InputError(f"{words} leads back to a forward kernel", here, "Backward kernels run last.")
+                seen.add(edge)
         for name, low, high in (("layers", 1, MAX_LAYERS), ("word_bytes", 1, 64), ("tokens", 1, 10**9)):
             if not low <= (value := getattr(self, name)) <= high:
                 raise InputError(f"is {value}", f"workload.{name}", f"Give {low} to {high:,}.")
