@@ -108,7 +108,7 @@ def solve_degrees(problem: DataflowProblem, run: Run) -> int | None:
     if not chains:
         return None
     best = min(chains, key=lambda chain: chain.ticks)
-    options = zip(problem.options, best.chosen[: problem.n], strict=True)
+    options = zip(problem.options * layers, best.chosen, strict=True)
     solution = DataflowSolution(
         instance=instance.name,
         degrees=problem.degrees,

@@ -10,8 +10,9 @@ from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import cycle
 
-from chipmap.instances.dataflow.instance import DataflowInstance, DataflowSolution
+from chipmap.instances.dataflow.instance import DataflowInstance, DataflowSolution, Scheme
 from chipmap.validation import dataflow_facts as facts
 from chipmap.validation.certificate import Certificate, Violation
 
@@ -23,6 +24,7 @@ class Copy:
     layer: int
     kernel: int
     partition: int
+    scheme: Scheme
 
 
 @dataclass(frozen=True)
@@ -80,7 +82,7 @@ def _violation(label: str, where: str, amount: float, unit: str, message: str) -
 def _mapping(instance: DataflowInstance, solution: DataflowSolution) -> Mapping:
     workload, n = instance.workload, len(instance.workload.kernels)
     index = {kernel.name: i for i, kernel in enumerate(workload.kernels)}
-    copies = [Copy(i // n, i % n, p) for i, p in enumerate(solution.partitions)]
+    copies = [Copy(i // n, i % n, p, solution.schemes[i]) for i, p in enumerate(solution.partitions)]
     edges = [
         (layer * n + index[u], layer * n + index[v]) for layer in range(len(copies) // n) for u, v in workload.edges
     ]
@@ -90,8 +92,8 @@ def _mapping(instance: DataflowInstance, solution: DataflowSolution) -> Mapping:
 
 
 def c0_domains(instance: DataflowInstance, solution: DataflowSolution) -> Iterator[Violation]:
-    """Degrees that the network holds and that divide layers and batch; an allowed scheme per kernel; a partition per
-    kernel (per layer and kernel where partitions may reach across layers)."""
+    """Degrees that the network holds and that divide layers and batch; an allowed scheme and a
+    partition per kernel (per layer and kernel where partitions may reach across layers)."""
     degrees, task, workload = solution.degrees, instance.task, instance.workload
     if task.degrees is not None and degrees != task.degrees:
         yield _violation("C0", "degrees", 1, "degrees", "the degrees are not those that the task asks for")
@@ -113,13 +115,13 @@ def c0_domains(instance: DataflowInstance, solution: DataflowSolution) -> Iterat
         yield _violation("C0", "pipeline", degrees.pipeline - 1, "stages", message)
     if degrees.data < 1 or task.batch % (max(1, degrees.data) * task.micro_batch):
         yield _violation("C0", "data", 1, "replicas", f"{degrees.data} replicas don't divide the batch")
-    if len(solution.schemes) != len(workload.kernels):
-        message = f"{len(solution.schemes)} schemes for {len(workload.kernels)} kernels"
+    layers = workload.layers if task.across_layers else 1
+    if len(solution.schemes) != layers * len(workload.kernels):
+        message = f"{len(solution.schemes)} schemes for {layers} x {len(workload.kernels)} kernels"
         yield _violation("C0", "schemes", 1, "schemes", message)
-    for kernel, scheme in zip(workload.kernels, solution.schemes, strict=False):
+    for kernel, scheme in zip(cycle(workload.kernels), solution.schemes, strict=False):
         if scheme not in facts.allowed(kernel, instance.mode) or scheme != task.schemes.get(kernel.name, scheme):
             yield _violation("C0", repr(kernel.name), 1, "schemes", f"{kernel.name!r} may not be sharded by {scheme}")
-    layers = workload.layers if task.across_layers else 1
     if len(solution.partitions) != layers * len(workload.kernels):
         message = f"{len(solution.partitions)} partitions for {layers} x {len(workload.kernels)} kernels"
         yield _violation("C0", "partitions", 1, "kernels", message)
@@ -143,17 +145,17 @@ def c2_sram(mapping: Mapping) -> Iterator[Violation]:
 
     A tensor inside takes (levels it waits + 1) buffers, one that crosses a border two on each side.
     """
-    instance, solution, chips = mapping.instance, mapping.solution, mapping.chips
+    instance, chips = mapping.instance, mapping.chips
     held: dict[int, int] = defaultdict(int)
     for copy in mapping.copies:
-        kernel, scheme = instance.workload.kernels[copy.kernel], solution.schemes[copy.kernel]
+        kernel, scheme = instance.workload.kernels[copy.kernel], copy.scheme
         whole = facts.whole_weights(kernel, instance.workload.word_bytes)
         held[copy.partition] += math.ceil(Fraction(whole, facts.split(scheme, chips)))
     level = _levels(mapping)
     crossing: dict[tuple[int, int], list[int]] = defaultdict(list)
     for u, v in mapping.edges:
         a, b = mapping.copies[u], mapping.copies[v]
-        output = facts.local_output(instance.workload.kernels[a.kernel], solution.schemes[a.kernel], instance, chips)
+        output = facts.local_output(instance.workload.kernels[a.kernel], a.scheme, instance, chips)
         samples = instance.workload.tokens * instance.task.micro_batch
         buffer = math.ceil(output * instance.task.tile_tokens / samples)
         if a.partition == b.partition:
@@ -243,13 +245,13 @@ def c5_together(mapping: Mapping) -> Iterator[Violation]:
 
 def t1_compute(mapping: Mapping) -> dict[int, int]:
     """Picoseconds of FLOP per partition: each kernel's share / (utilisation · peak), rounded up."""
-    instance, solution = mapping.instance, mapping.solution
+    instance = mapping.instance
     chip = instance.system.chip
     share = 1.0 if instance.task.utilisation is None else instance.task.utilisation
     rate = Fraction(share) * Fraction(chip.flop_per_ns)
     times: dict[int, int] = defaultdict(int)
     for copy in mapping.copies:
-        kernel, scheme = instance.workload.kernels[copy.kernel], solution.schemes[copy.kernel]
+        kernel, scheme = instance.workload.kernels[copy.kernel], copy.scheme
         flop = Fraction(facts.whole_flop(kernel) * instance.task.micro_batch, facts.split(scheme, mapping.chips))
         times[copy.partition] += facts.up(flop / rate)
     return dict(times)
@@ -261,7 +263,7 @@ def t2_memory(mapping: Mapping) -> dict[int, int]:
     In mode ``dfmodel`` once per edge; in mode ``physical`` a tensor is written once and read once per partition, and
     weights are read unless they stay in SRAM.
     """
-    instance, solution = mapping.instance, mapping.solution
+    instance = mapping.instance
     rate = Fraction(instance.system.memory.bytes_per_ns)
     times = {copy.partition: 0 for copy in mapping.copies}
     crossing: dict[tuple[int, int], int] = defaultdict(int)
@@ -272,12 +274,12 @@ def t2_memory(mapping: Mapping) -> dict[int, int]:
             crossing[u, b.partition] += 1
     for (u, partition), edges in crossing.items():
         copy = mapping.copies[u]
-        kernel, scheme = instance.workload.kernels[copy.kernel], solution.schemes[copy.kernel]
+        kernel, scheme = instance.workload.kernels[copy.kernel], copy.scheme
         time = facts.up(facts.local_output(kernel, scheme, instance, mapping.chips) / rate)
         times[partition] += time * (1 if instance.mode == "physical" else edges)
     if instance.mode == "physical" and not _resident(mapping):
         for copy in mapping.copies:
-            kernel, scheme = instance.workload.kernels[copy.kernel], solution.schemes[copy.kernel]
+            kernel, scheme = instance.workload.kernels[copy.kernel], copy.scheme
             whole = Fraction(facts.whole_weights(kernel, instance.workload.word_bytes))
             times[copy.partition] += facts.up(whole / facts.split(scheme, mapping.chips) / rate)
     return times
@@ -297,16 +299,16 @@ def t3_network(mapping: Mapping) -> dict[int, int]:
     dimensions = facts.uses(instance, solution.degrees, "tensor")
     for copy in mapping.copies:
         size = Fraction(facts.batched_output(instance.workload.kernels[copy.kernel], instance))
-        if solution.schemes[copy.kernel] == "K":
+        if copy.scheme == "K":
             factor = 2 if instance.mode == "physical" else instance.task.all_reduce_factor
             times[copy.partition] += facts.up(sum((facts.all_reduce(size, d, factor) for d in dimensions), Fraction(0)))
-        if solution.schemes[copy.kernel] == "K_RS":
+        if copy.scheme == "K_RS":
             times[copy.partition] += facts.up(sum((facts.reduce_scatter(size, d) for d in dimensions), Fraction(0)))
     for u, v in mapping.edges:
         a, b = mapping.copies[u], mapping.copies[v]
         producer, consumer = instance.workload.kernels[a.kernel], instance.workload.kernels[b.kernel]
-        before = facts.made(solution.schemes[a.kernel])
-        after = facts.taken(consumer, solution.schemes[b.kernel], instance.mode)
+        before = facts.made(a.scheme)
+        after = facts.taken(consumer, b.scheme, instance.mode)
         size = Fraction(facts.batched_output(producer, instance))
         change = sum((facts.change(before, after, size, d) for d in dimensions[:1]), Fraction(0))
         times[b.partition] += facts.up(change)

@@ -59,10 +59,11 @@ def _degrees(instance: DataflowInstance) -> Iterator[Degrees]:
 
 def _schemes(instance: DataflowInstance) -> list[list[Scheme]]:
     pins = instance.task.schemes
-    return [
+    layer = [
         [pins[kernel.name]] if kernel.name in pins else sorted(allowed(kernel, instance.mode))
         for kernel in instance.workload.kernels
     ]
+    return layer * (_copies(instance) // len(layer))
 
 
 def _partitions(instance: DataflowInstance) -> list[tuple[int, ...]]:

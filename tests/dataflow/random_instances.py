@@ -51,6 +51,9 @@ def variants() -> dict[str, DataflowInstance]:
         "across two layers, pins": made(
             {"a": LIGHT, "b": HEAVY}, "ab", layers=2, carries="ba", across_layers=True, together=["b"], mode="dfmodel"
         ),
+        "across two layers, each with its schemes": made(
+            {"a": GEMM, "b": ELEMENT}, "ab", layers=2, across_layers=True, sram_bytes=10**6, batch=2, link_gbps=2.0
+        ),
         "two dimensions": made(chain, "ab bc", sizes=[2, 3], layers=6, batch=12, **narrow),
         "three dimensions": made({"a": LIGHT, "b": HEAVY}, "ab", sizes=[2, 1, 2], layers=2, batch=4, mode="dfmodel"),
         "micro-batches": made(chain, "ab bc", batch=8, micro_batch=2, tile_tokens=8, sizes=[2, 2], layers=2),

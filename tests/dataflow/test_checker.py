@@ -16,7 +16,7 @@ CHAIN = {"a": LIGHT, "b": HEAVY, "c": LIGHT}
 
 
 def mapping(instance: DataflowInstance, partitions: tuple[int, ...], **fields: Any) -> Certificate:
-    schemes = fields.pop("schemes", ("M",) * len(instance.workload.kernels))
+    schemes = fields.pop("schemes", ("M",) * len(partitions))
     given = {"degrees": RING, "schemes": schemes, "partitions": partitions}
     return check(instance, DataflowSolution(**{**given, **fields}))
 
@@ -64,11 +64,11 @@ def test_sums_and_layout_changes() -> None:
 @pytest.mark.parametrize(
     ("label", "said", "instance", "partitions", "fields"),
     [
-        ("C0", "2 partitions for 1 x 3 kernels", made(CHAIN, "ab bc"), (0, 0), {}),
+        ("C0", "2 partitions for 1 x 3 kernels", made(CHAIN, "ab bc"), (0, 0), {"schemes": ("M",) * 3}),
         ("C0", "numbered from 0", made(CHAIN, "ab bc"), (0, 0, -1), {}),
         ("C0", "'a' may not be sharded by K", made(CHAIN, "ab bc"), (0, 0, 0), {"schemes": ("K", "M", "M")}),
         ("C0", "'b' may not be sharded by M", made(CHAIN, "", schemes={"b": "NONE"}), (0, 0, 0), {}),
-        ("C0", "2 schemes for 3 kernels", made(CHAIN, "ab bc"), (0, 0, 0), {"schemes": ("M", "M")}),
+        ("C0", "2 schemes for 1 x 3 kernels", made(CHAIN, "ab bc"), (0, 0, 0), {"schemes": ("M", "M")}),
         (
             "C0",
             "tensor parallelism is 1, its network dimensions hold 2 chips",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 from collections import Counter
+from itertools import cycle
 from typing import Any
 
 import msgspec
@@ -58,16 +59,18 @@ def files(instance: DataflowInstance, solution: DataflowSolution) -> dict[str, b
         problem = dataflow_problem(instance, solution.degrees)
         options = [
             next(option for option in choice if option.scheme == scheme)
-            for choice, scheme in zip(problem.options, solution.schemes, strict=True)
+            for choice, scheme in zip(cycle(problem.options), solution.schemes, strict=False)
         ]
-    except (InputError, StopIteration, ValueError):
+    except (InputError, StopIteration):
+        return {}
+    if len(options) != len(solution.partitions):
         return {}
     text = io.StringIO()
     table = csv.writer(text, lineterminator="\n")
     table.writerow(_COLUMNS)
     for i, partition in enumerate(solution.partitions):
         layer, v = divmod(i, problem.n)
-        kernel, option = instance.workload.kernels[v], options[v]
+        kernel, option = instance.workload.kernels[v], options[i]
         row = (layer, kernel.name, kernel.kind, kernel.phase, option.scheme, partition)
         table.writerow((*row, option.compute, option.weights, option.output))
     return {"mapping.csv": text.getvalue().encode()}

@@ -155,8 +155,9 @@ def check_degrees(instance: DataflowInstance, degrees: Degrees, where: str = "ta
 class DataflowSolution(Record, frozen=True, kw_only=True):
     """A mapping: degrees, a sharding scheme and a partition per kernel.
 
-    ``partitions`` has an entry per kernel of the layer (the same in every layer), or, where partitions reach across
-    layers, one per layer and kernel (layer by layer). Partitions are numbered in the order in which they run.
+    ``schemes`` and ``partitions`` have an entry per kernel of the layer (the same in every layer), or, where partitions
+    reach across layers, one per layer and kernel (layer by layer). Partitions are numbered in the order in which they
+    run.
     """
 
     schema: Literal["dataflow-solution/1"] = "dataflow-solution/1"
