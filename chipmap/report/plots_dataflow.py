@@ -78,12 +78,12 @@ def _draw(axes: Axes, instance: DataflowInstance, solution: DataflowSolution) ->
         axes.set_xticks(list(places), _names(instance, solution), fontsize=7)
     axes.set_ylabel(f"{unit} per layer and micro-batch" if not instance.task.across_layers else f"{unit} per pass")
     axes.set_xlabel("partitions in the order in which they run")
-    axes.legend(frameon=False)
+    axes.legend(frameon=False, loc="upper left", bbox_to_anchor=(1.0, 1.0))
     for side in ("top", "right"):
         axes.spines[side].set_visible(False)
     certificate = check(instance, solution)
     batch = number((certificate.objective or 0) * 1e-12)
-    share = number(100 * certificate.figures.get("utilisation", 0.0))
+    share = f"{100 * certificate.figures.get('utilisation', 0.0):.1f}"
     title = f"{batch} s for the batch   {share}% of the peak   mode {instance.mode}"
     axes.set_title(f"{instance.name}\n{title}" + ("" if certificate.feasible else "   NOT VALID"))
 

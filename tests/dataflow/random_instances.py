@@ -52,7 +52,9 @@ def variants() -> dict[str, DataflowInstance]:
             {"a": LIGHT, "b": HEAVY}, "ab", layers=2, carries="ba", across_layers=True, together=["b"], mode="dfmodel"
         ),
         "across two layers, each with its schemes": made(
-            {"a": GEMM, "b": ELEMENT}, "ab", layers=2, across_layers=True, sram_bytes=10**6, batch=2, link_gbps=2.0
+            {"a": {**GEMM, "M": 64}, "b": {**HEADS, "weights": False}},
+            "ab",
+            **{"layers": 2, "carries": "ba", "across_layers": True, "degrees": TENSOR},
         ),
         "two dimensions": made(chain, "ab bc", sizes=[2, 3], layers=6, batch=12, **narrow),
         "three dimensions": made({"a": LIGHT, "b": HEAVY}, "ab", sizes=[2, 1, 2], layers=2, batch=4, mode="dfmodel"),

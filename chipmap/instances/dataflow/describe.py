@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from chipmap.instances.dataflow.costs import dataflow_problem, flop, output_bytes, weight_bytes
-from chipmap.instances.dataflow.instance import DataflowInstance, DataflowSolution
+from chipmap.instances.dataflow.instance import DataflowInstance, DataflowSolution, check_degrees
 from chipmap.records import InputError
 
 _COLUMNS = ("layer", "name", "kind", "phase", "scheme", "partition", "compute_ps", "weight_bytes", "output_bytes")
@@ -56,6 +56,7 @@ def files(instance: DataflowInstance, solution: DataflowSolution) -> dict[str, b
     Empty where the solution isn't one of ``instance``.
     """
     try:
+        check_degrees(instance, solution.degrees)
         problem = dataflow_problem(instance, solution.degrees)
         options = [
             next(option for option in choice if option.scheme == scheme)
