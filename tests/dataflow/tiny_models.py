@@ -19,6 +19,8 @@ from chipmap.instances.dataflow import (
     Workload,
 )
 from chipmap.instances.dataflow.costs import dataflow_problem, total_ticks
+from chipmap.instances.dataflow.gpt import gpt_layer
+from chipmap.instances.dataflow.systems import system
 from chipmap.methods.dataflow import resident
 from chipmap.solvers import solve_model
 from chipmap.solvers.outcome import Outcome, SolveRequest
@@ -27,7 +29,7 @@ from chipmap.validation.dataflow import check
 
 def random_kernel(random: Random, name: str, **fields: Any) -> Kernel:
     """A gemm with or without weights, with an outer dimension or not, or an element-wise kernel."""
-    sizes = {"M": 8 * random.randint(1, 8), "N": 16, "outer": random.choice([1, 1, 1, 4])}
+    sizes: dict[str, Any] = {"M": 8 * random.randint(1, 8), "N": 16, "outer": random.choice([1, 1, 1, 4])}
     if random.random() < 0.4:
         return Kernel(name=name, kind="elementwise", **sizes, **fields)
     return Kernel(name=name, kind="gemm", K=8 * random.randint(1, 8), weights=random.random() < 0.7, **sizes, **fields)
@@ -72,7 +74,7 @@ def random_instance(seed: int, mode: Any) -> DataflowInstance:
     """Up to 6 kernels on rings, switches and full networks, with SRAM that may or may not be short."""
     random = Random(seed)
     kernels, layers = random.randint(3, 6), random.choice([1, 2, 6])
-    topology = random.choice(["ring", "switch", "full"])
+    topology: Any = random.choice(["ring", "switch", "full"])
     network = [Dimension(size=random.choice([2, 4]), topology=topology, bytes_per_ns=random.choice([0.1, 1.0]))]
     degrees = Degrees(tensor=network[0].size, dimensions=("tensor",))
     if layers > 1:
@@ -117,3 +119,19 @@ def optimum(instance: DataflowInstance, model: Model) -> int | None:
     certificate = check(instance, model.decode(outcome.value_of))
     assert certificate.feasible, certificate.violations
     return certificate.objective
+
+
+def table6(mode: Any = "dfmodel", partitions: int | None = 4, **task: Any) -> DataflowInstance:
+    """GPT3-175B forward on eight SN10 in a ring, as in the paper's table VI, with the sharding that it took."""
+    workload = gpt_layer("gpt3-175b", hidden=12_288, heads=96, tokens=2048, layers=96)
+    alone = [kernel.name for kernel in workload.kernels if kernel.kind == "elementwise" and kernel.outer == 1]
+    schemes = dict.fromkeys(alone, "NONE") | {"GeLU": "M", "Proj": "K", "FFN0": "M", "FFN1": "K"}
+    fields: dict[str, Any] = {"batch": 2304, "all_reduce_factor": 2, "schemes": schemes, "partitions": partitions}
+    fields["degrees"] = Degrees(tensor=8, dimensions=("tensor",))
+    return DataflowInstance(
+        name="table-6",
+        workload=workload,
+        system=system("sn10", (8,), memory_gbps=100, link_gbps=50),
+        task=Task(**fields | task),
+        mode=mode,
+    )

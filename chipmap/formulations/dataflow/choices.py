@@ -1,42 +1,16 @@
-"""How the models of family ``dataflow`` are stated, for which degrees, and what that is worth."""
+"""For which degrees a model of family ``dataflow`` is stated, and what that makes it worth."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from itertools import permutations
 from math import prod
-from typing import Any, Literal
+from typing import Any
 
 from chipmap.family import Standing
 from chipmap.instances.dataflow.costs import dataflow_problem, total_ticks
 from chipmap.instances.dataflow.instance import DataflowInstance, Degrees, check_degrees
 from chipmap.records import InputError
-
-
-@dataclass(frozen=True)
-class DataflowMipChoices:
-    """How the MIP is stated.
-
-    ``degrees``: those that the model is for (None: the task's, or of all that the network holds those with the least
-    compute). ``order``: ``prefix`` numbers the partitions that are in use without a gap, ``free`` lets any be empty.
-    ``upper``: cutoff, only mappings whose batch takes <= upper ticks.
-    """
-
-    degrees: Degrees | None = None
-    order: Literal["prefix", "free"] = "prefix"
-    upper: int | None = None
-
-
-@dataclass(frozen=True)
-class DataflowCpChoices:
-    """How the CP-SAT model is stated: as the MIP, and ``labels``: ``assume`` gives the constraints of each label a
-    literal in ``assumptions``, so that an infeasible model names those that clash."""
-
-    degrees: Degrees | None = None
-    order: Literal["prefix", "free"] = "prefix"
-    upper: int | None = None
-    labels: Literal["plain", "assume"] = "plain"
 
 
 def allowed_degrees(instance: DataflowInstance) -> list[Degrees]:

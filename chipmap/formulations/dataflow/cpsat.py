@@ -13,7 +13,7 @@ from typing import Any, Literal
 from ortools.sat.python import cp_model
 
 from chipmap.family import Standing
-from chipmap.formulations.dataflow.choices import DataflowCpChoices, chosen, settle
+from chipmap.formulations.dataflow.choices import chosen, settle
 from chipmap.formulations.dataflow.cpsat_assignment import (
     Builder,
     c0_scheme,
@@ -25,13 +25,24 @@ from chipmap.formulations.dataflow.cpsat_assignment import (
 from chipmap.formulations.dataflow.cpsat_tensors import Tensors
 from chipmap.formulations.dataflow.cpsat_terms import c2_sram, t1_compute, t2_memory, t3_network, t4_layer
 from chipmap.formulations.dataflow.tables import Tables, tables
-from chipmap.instances.dataflow import DataflowInstance, DataflowSolution
+from chipmap.instances.dataflow import DataflowInstance, DataflowSolution, Degrees
 from chipmap.instances.dataflow.costs import batch_factor, dataflow_problem
 
 #: Labels that live in variable domains: the slots of a copy are those of its phase, as many as are allowed.
 BY_DOMAIN: tuple[str, ...] = ("C3", "C4")
 #: Labels that are separated on demand: none.
 LAZY: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class DataflowCpChoices:
+    """How the CP-SAT model is stated: as the MIP, and ``labels``: ``assume`` gives the constraints of each label a
+    literal in ``assumptions``, so that an infeasible model names those that clash."""
+
+    degrees: Degrees | None = None
+    order: Literal["prefix", "free"] = "prefix"
+    upper: int | None = None
+    labels: Literal["plain", "assume"] = "plain"
 
 
 @dataclass(frozen=True, eq=False)

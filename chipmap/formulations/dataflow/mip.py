@@ -16,7 +16,7 @@ import pyomo.environ as pyo
 from pyomo.common.gc_manager import PauseGC
 
 from chipmap.family import Standing
-from chipmap.formulations.dataflow.choices import DataflowMipChoices, chosen, settle
+from chipmap.formulations.dataflow.choices import chosen, settle
 from chipmap.formulations.dataflow.mip_assignment import (
     c0_scheme,
     c1_order,
@@ -28,7 +28,7 @@ from chipmap.formulations.dataflow.mip_assignment import (
 from chipmap.formulations.dataflow.mip_tensors import def_inside, def_moves, def_pair
 from chipmap.formulations.dataflow.mip_terms import c2_sram, t1_compute, t2_memory, t3_network, t4_layer
 from chipmap.formulations.dataflow.tables import Tables, tables
-from chipmap.instances.dataflow import DataflowInstance, DataflowSolution
+from chipmap.instances.dataflow import DataflowInstance, DataflowSolution, Degrees
 from chipmap.instances.dataflow.costs import batch_factor, dataflow_problem
 from chipmap.records import InputError
 
@@ -38,6 +38,20 @@ BY_DOMAIN: tuple[str, ...] = ("C3", "C4")
 LAZY: tuple[str, ...] = ()
 #: Rows are stated in units of a power of two of ticks or bytes, such that right sides lie below this.
 LARGEST_COEFFICIENT = 2.0**12
+
+
+@dataclass(frozen=True)
+class DataflowMipChoices:
+    """How the MIP is stated.
+
+    ``degrees``: those that the model is for (None: the task's, or of all that the network holds those with the least
+    compute). ``order``: ``prefix`` numbers the partitions that are in use without a gap, ``free`` lets any be empty.
+    ``upper``: cutoff, only mappings whose batch takes <= upper ticks.
+    """
+
+    degrees: Degrees | None = None
+    order: Literal["prefix", "free"] = "prefix"
+    upper: int | None = None
 
 
 @dataclass(eq=False)

@@ -92,8 +92,10 @@ def _lies(block: pyo.Block, tables: Tables, i: int, c: int) -> Any:
     return block.A[i, c] if c in tables.slots[i] else 0
 
 
-def _inside(block: pyo.Block, e: int, m: int, c: int) -> Any:
-    return block.inside[e, m, c] if (e, m, c) in block.inside else 0
+def _inside(block: pyo.Block, cell: tuple[int, int, int]) -> Any:
+    if cell in block.inside:
+        return block.inside[cell]
+    return 0  # the ends are of different phases
 
 
 def def_moves(block: pyo.Block, tables: Tables) -> None:
@@ -108,10 +110,10 @@ def def_moves(block: pyo.Block, tables: Tables) -> None:
         for e in tables.leaving[i]:
             for m, options in enumerate(tables.stored(i)):
                 for c in tables.slots[i]:
-                    out = placed(block, tables, i, options, c) - _inside(block, e, m, c)
+                    out = placed(block, tables, i, options, c) - _inside(block, (e, m, c))
                     moves.setdefault(("leaves", i, m, c), []).append(out)
                 for c in tables.slots[tables.tensors[e].v]:
-                    into = read(block, tables, e, options, c) - _inside(block, e, m, c)
+                    into = read(block, tables, e, options, c) - _inside(block, (e, m, c))
                     moves.setdefault(("arrives", i, m, c), []).append(into)
     block.moves = pyo.Expression(list(moves))
     several = [key for key, parts in moves.items() if tables.multicast and len(parts) > 1]
