@@ -13,7 +13,9 @@ from chipmap.formulations.dataflow.choices import allowed_degrees
 from chipmap.instances.dataflow import DataflowInstance, Degrees
 from chipmap.instances.dataflow.costs import dataflow_problem, total_ticks
 from chipmap.records import InputError
+from chipmap.solvers import infeasible_labels
 from chipmap.solvers.lowering import lower
+from chipmap.solvers.outcome import SolveRequest
 from chipmap.validation.dataflow import check
 from tests.dataflow.tiny_models import by_program, optimum, random_instance, solved, table6
 
@@ -83,7 +85,7 @@ def test_table_6_is_tight_and_small() -> None:
     instance = table6()
     model = mip.build(instance)
     lowered = lower(model.native)
-    assert lowered.columns == 18 * 3 + 21 * 4 + 4 + 3
+    assert lowered.columns == 18 * 4 + 21 * 4 + 4 + 3
     assert optimum(instance, model) == by_program(instance)
 
 
@@ -102,6 +104,14 @@ def test_a_model_of_one_choice_of_degrees_says_what_it_is_worth(free: bool) -> N
 def test_degrees_that_are_not_allowed_are_refused() -> None:
     with pytest.raises(InputError, match="not among those"):
         mip.build(random_instance(1, "physical"), {"degrees": Degrees(tensor=3)})
+
+
+def test_an_infeasible_model_names_its_labels() -> None:
+    """One partition is too little SRAM: C2 and C4."""
+    model = mip.build(table6(partitions=1))
+    assert optimum(table6(partitions=1), model) is None
+    found = infeasible_labels(model, SolveRequest(time_limit=30.0, threads=1))
+    assert {label.partition("_")[0].upper() for label in found} == {"C2", "C4"}
 
 
 def test_a_used_block_is_refused() -> None:

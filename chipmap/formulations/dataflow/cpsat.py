@@ -28,8 +28,8 @@ from chipmap.formulations.dataflow.tables import Tables, tables
 from chipmap.instances.dataflow import DataflowInstance, DataflowSolution, Degrees
 from chipmap.instances.dataflow.costs import batch_factor, dataflow_problem
 
-#: Labels that live in variable domains: the slots of a copy are those of its phase, as many as are allowed.
-BY_DOMAIN: tuple[str, ...] = ("C3", "C4")
+#: Labels that live in variable domains: the slots of a copy are those of its phase.
+BY_DOMAIN: tuple[str, ...] = ("C3",)
 #: Labels that are separated on demand: none.
 LAZY: tuple[str, ...] = ()
 

@@ -20,7 +20,6 @@ from chipmap.formulations.dataflow.choices import chosen, settle
 from chipmap.formulations.dataflow.mip_assignment import (
     c0_scheme,
     c1_order,
-    c3_phases,
     c4_partitions,
     c5_together,
     def_upto,
@@ -32,8 +31,8 @@ from chipmap.instances.dataflow import DataflowInstance, DataflowSolution, Degre
 from chipmap.instances.dataflow.costs import batch_factor, dataflow_problem
 from chipmap.records import InputError
 
-#: Labels that live in variable domains: the slots of y are as many as partitions are allowed, and of one phase.
-BY_DOMAIN: tuple[str, ...] = ("C3", "C4")
+#: Labels that live in variable domains: the slots of y are those of one phase.
+BY_DOMAIN: tuple[str, ...] = ("C3",)
 #: Labels that are separated on demand: none.
 LAZY: tuple[str, ...] = ()
 #: Rows are stated in units of a power of two of ticks or bytes, such that right sides lie below this.
@@ -138,7 +137,6 @@ def _assignment(block: pyo.Block, made: Tables, choices: DataflowMipChoices) -> 
     def_upto(block, made)
     c0_scheme(block, made)
     c1_order(block, made)
-    c3_phases(block, made)
     c4_partitions(block, made, choices.order)
     c5_together(block, made)
 

@@ -1,4 +1,4 @@
-"""Schemes and partitions for the MIP, in cumulative variables: C0, C1, C3, C4, C5 and the matrix A."""
+"""Schemes and partitions for the MIP, in cumulative variables: C0, C1, C4, C5 and the matrix A."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from chipmap.formulations.dataflow.tables import Alike, Tables
 
 
 def def_upto(block: pyo.Block, tables: Tables) -> None:
-    """Binary ``y[i, c]`` = [copy i lies in a partition <= c], for the slots of its phase; 1 in the last (fixed).
+    """Binary ``y[i, c]`` = [copy i lies in a partition <= c], for the slots of its phase (C3 by domain).
 
     Kernels that can't be fused have a partition each, in a topological order: all fixed.
     """
@@ -20,9 +20,7 @@ def def_upto(block: pyo.Block, tables: Tables) -> None:
     for i, c in cells:
         if tables.place:
             y[i, c].fix(int(tables.place[i] <= c))
-        elif c + 1 == tables.slots[i].stop:
-            y[i, c].fix(1)
-        else:
+        elif c + 1 < tables.slots[i].stop:
             rows[i, c] = y[i, c] <= y[i, c + 1]
     block.A = pyo.Expression(cells, rule=lambda b, i, c: upto(b, tables, i, c) - upto(b, tables, i, c - 1))
 
@@ -36,7 +34,8 @@ def upto(block: pyo.Block, tables: Tables, i: int, c: int) -> Any:
 def c0_scheme(block: pyo.Block, tables: Tables) -> None:
     """C0: one-hot ``s[k, o]`` = [kernel k is sharded as in its option o] (the paper's s_i), where there is a choice.
 
-    ``placed[i, o, c]`` = s[k, o] · A[i, c] for its copies i, by its two sums (a transport, exact for binaries).
+    ``placed[i, o, c]`` = s[k, o] · A[i, c] for its copies i, by its two sums (a transport, exact for
+    binaries: with C4 the second holds with equality).
     """
     options = tables.problem.options
     several = [k for k in range(tables.problem.n) if len(options[k]) > 1]
@@ -53,7 +52,7 @@ def c0_scheme(block: pyo.Block, tables: Tables) -> None:
         for c in tables.slots[i]:
             rows[i, "slot", c] = pyo.quicksum(placed[i, o, c] for o in numbers) == block.A[i, c]
         for o in numbers:
-            rows[i, "scheme", o] = pyo.quicksum(placed[i, o, c] for c in tables.slots[i]) == s[tables.kernel[i], o]
+            rows[i, "scheme", o] = pyo.quicksum(placed[i, o, c] for c in tables.slots[i]) <= s[tables.kernel[i], o]
 
 
 def picked(block: pyo.Block, tables: Tables, i: int, options: Alike) -> Any:
@@ -92,16 +91,8 @@ def c1_order(block: pyo.Block, tables: Tables) -> None:
             rows[e, "back"] = block.A[t.v, tables.slots[t.v].start] <= -1
 
 
-def c3_phases(block: pyo.Block, tables: Tables) -> None:
-    """C3: every copy lies in exactly one slot of its phase, and phases share none (the sum follows from y)."""
-    rows = block.c3_phases = pyo.Constraint(pyo.Any)
-    if len(tables.phases) > 1:
-        for i in tables.copies:
-            rows[i] = block.y[i, tables.slots[i].stop - 1] >= 1
-
-
 def c4_partitions(block: pyo.Block, tables: Tables, order: str) -> None:
-    """C4: no more partitions than slots, by the domain of y; ``exactly``: none of them is empty.
+    """C4: y[i, last] = 1, so that every kernel is in one of the slots; ``exactly``: none of them is empty.
 
     ``used[c]``: partition c has kernels; they are numbered without a gap, which loses nothing: used[c] <= used[c - 1],
     used[c] <= Σ_i A[i, c] and y[i, c - 1] + used[c] >= 1 (only for copies that nobody of their phase reads).
@@ -110,6 +101,8 @@ def c4_partitions(block: pyo.Block, tables: Tables, order: str) -> None:
     rows = block.c4_partitions = pyo.Constraint(pyo.Any)
     if tables.place:
         return
+    for i in tables.copies:
+        rows["last", i] = block.y[i, tables.slots[i].stop - 1] >= 1
     count = {c: pyo.quicksum(block.A[i, c] for i in tables.inside(c)) for c in range(tables.count)}
     if task.exactly:
         for c, kernels in count.items():

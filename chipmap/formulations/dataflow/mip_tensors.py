@@ -35,7 +35,7 @@ def def_pair(block: pyo.Block, tables: Tables) -> None:
                 rows[e, "taken", h, c] = parts == placed(block, tables, t.v, options, c)
         for g, options in enumerate(t.made):
             whole = pyo.quicksum(pair[e, g, h, c] for h in range(len(t.taken)) for c in tables.slots[t.v])
-            rows[e, "made", g] = whole == picked(block, tables, t.u, options)
+            rows[e, "made", g] = whole <= picked(block, tables, t.u, options)
 
 
 def paired(block: pyo.Block, tables: Tables, e: int, g: int, h: int, c: int) -> Any:
