@@ -135,3 +135,16 @@ def table6(mode: Any = "dfmodel", partitions: int | None = 4, **task: Any) -> Da
         task=Task(**fields | task),
         mode=mode,
     )
+
+
+def gpt3_1t(mode: Any = "dfmodel") -> DataflowInstance:
+    """GPT3-1T forward and backward, 41 kernels, on 8 x 128 SN30 with three partitions per phase and free sharding."""
+    workload = gpt_layer("gpt3-1t", hidden=25_600, heads=160, tokens=2048, layers=128, backward=True)
+    degrees = Degrees(tensor=8, pipeline=128, dimensions=("tensor", "pipeline"))
+    return DataflowInstance(
+        name="gpt3-1t",
+        workload=workload,
+        system=system("sn30", (8, 128), memory_gbps=300, link_gbps=50),
+        task=Task(batch=3072, all_reduce_factor=2, partitions=3, degrees=degrees),
+        mode=mode,
+    )
