@@ -206,10 +206,15 @@ def _sums(instance: DataflowInstance, degrees: Degrees, scheme: Scheme, whole: F
 
 
 def total_ticks(problem: DataflowProblem, layer: int) -> int:
-    """The time of the whole batch from that of one layer (of all layers where partitions reach across), picoseconds.
+    """The time of the whole batch from that of one layer (of all layers where partitions reach across), picoseconds."""
+    return math.ceil(layer * batch_factor(problem))
 
-    layer · layers per stage · (1 + (PP-1) / (m · max(layers per stage - 1, 1))) · m in mode ``dfmodel``, with m
-    micro-batches per replica; the bubble is (PP-1)/m in mode ``physical``.
+
+def batch_factor(problem: DataflowProblem) -> Fraction:
+    """How many times a layer's time the whole batch takes.
+
+    Layers per stage · (1 + (PP-1) / (m · max(layers per stage - 1, 1))) · m in mode ``dfmodel``, with m micro-batches
+    per replica; the bubble is (PP-1)/m in mode ``physical``.
     """
     instance, degrees = problem.instance, problem.degrees
     task = instance.task
@@ -217,4 +222,4 @@ def total_ticks(problem: DataflowProblem, layer: int) -> int:
     rounds = Fraction(task.batch, degrees.data * task.micro_batch)
     spread = max(instance.workload.layers // degrees.pipeline - 1, 1) if instance.mode == "dfmodel" else 1
     bubble = 1 + Fraction(degrees.pipeline - 1) / (rounds * spread)
-    return math.ceil(layer * per_stage * bubble * rounds)
+    return per_stage * bubble * rounds
