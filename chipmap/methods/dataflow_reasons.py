@@ -8,10 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from itertools import combinations
+from typing import TYPE_CHECKING
 
 from chipmap.instances.dataflow.costs import DataflowProblem, dataflow_problem
 from chipmap.instances.dataflow.instance import DataflowInstance
 from chipmap.result import Infeasibility
+
+if TYPE_CHECKING:
+    from chipmap.heuristics.dataflow.program import Program
 
 Checkpoint = Callable[[], None]
 
@@ -43,30 +47,36 @@ def reasons(
     plain = instance.replace(
         task=instance.task.replace(together=(), partitions=None, exactly=False, degrees=None), name="without pins"
     )
-    if not _fits(plain, problems, checkpoint):
-        return [_short_of_sram(plain, problems, checkpoint)]
+    programs = _programs(plain, problems)
+    if not _fits(programs, checkpoint):
+        return [_short_of_sram(plain, programs, checkpoint)]
     pinned = plain.replace(task=plain.task.replace(together=instance.task.together))
-    if not _fits(pinned, problems, checkpoint):
+    programs = _programs(pinned, problems)
+    if not _fits(programs, checkpoint):
         return [_groups_too_large(instance)]
-    return [_partitions(instance, pinned, problems, checkpoint)]
+    return [_partitions(instance, programs, checkpoint)]
+
+
+def _programs(instance: DataflowInstance, problems: Sequence[DataflowProblem]) -> list[Program]:
+    """The program of ``instance`` at the degrees of each of ``problems``."""
+    from chipmap.heuristics.dataflow.program import Program
+
+    layers = instance.workload.layers if instance.task.across_layers else 1
+    return [Program(dataflow_problem(instance, problem.degrees), layers) for problem in problems]
 
 
 def _fits(
-    instance: DataflowInstance,
-    problems: Sequence[DataflowProblem],
+    programs: Sequence[Program],
     checkpoint: Checkpoint,
     sram: int | None = None,
     most: int | None = None,
     exactly: bool = False,
 ) -> bool:
-    """Whether ``instance`` has a mapping at some degrees of ``problems``."""
-    from chipmap.heuristics.dataflow.program import Program
-
-    layers = instance.workload.layers if instance.task.across_layers else 1
-    fused = instance.task.fused and instance.system.chip.fused
-    for problem in problems:
+    """Whether one of ``programs`` has a mapping."""
+    for program in programs:
         checkpoint()
-        program = Program(dataflow_problem(instance, problem.degrees), layers)
+        instance = program.problem.instance
+        fused = instance.task.fused and instance.system.chip.fused
         if program.best(most, exactly, fused, sram) is not None:
             return True
     return False
@@ -118,20 +128,19 @@ def _cycles(instance: DataflowInstance) -> Iterator[tuple[tuple[str, ...], tuple
             yield groups[a], groups[b]
 
 
-def _short_of_sram(
-    instance: DataflowInstance, problems: Sequence[DataflowProblem], checkpoint: Checkpoint
-) -> Infeasibility:
+def _short_of_sram(instance: DataflowInstance, programs: Sequence[Program], checkpoint: Checkpoint) -> Infeasibility:
     """C2: the least SRAM with which there would be a mapping, with any number of partitions and without pins."""
     limit, kernels = instance.system.chip.sram_bytes, instance.workload.kernels
     short, enough = limit, 2 * limit
-    while not _fits(instance, problems, checkpoint, enough):
+    while not _fits(programs, checkpoint, enough):
         short, enough = enough, 2 * enough
     while enough - short > 1:
         middle = (short + enough) // 2
-        if _fits(instance, problems, checkpoint, middle):
+        if _fits(programs, checkpoint, middle):
             enough = middle
         else:
             short = middle
+    problems = [program.problem for program in programs]
     weights = [min(min(o.weights for o in problem.options[v]) for problem in problems) for v in range(len(kernels))]
     largest = max(range(len(kernels)), key=weights.__getitem__)
     tensor = max(problem.degrees.tensor for problem in problems)
@@ -155,16 +164,14 @@ def _groups_too_large(instance: DataflowInstance) -> Infeasibility:
     return _pins(len(instance.task.together), 0, "groups", message)
 
 
-def _partitions(
-    instance: DataflowInstance, pinned: DataflowInstance, problems: Sequence[DataflowProblem], checkpoint: Checkpoint
-) -> Infeasibility:
+def _partitions(instance: DataflowInstance, programs: Sequence[Program], checkpoint: Checkpoint) -> Infeasibility:
     """C4: the numbers of partitions with which there would be a mapping."""
     task = instance.task
     layers = instance.workload.layers if task.across_layers else 1
     asked, most = task.partitions or 0, layers * len(instance.workload.kernels)
     counts = range(1, most + 1) if task.exactly else range(asked + 1, most + 1)
     near = sorted(counts, key=lambda count: abs(count - asked))
-    found = next((count for count in near if _fits(pinned, problems, checkpoint, None, count, task.exactly)), None)
+    found = next((count for count in near if _fits(programs, checkpoint, None, count, task.exactly)), None)
     word = "exactly" if task.exactly else "at most"
     would = f"; {word} {found} would do" if found else ""
     return Infeasibility(
