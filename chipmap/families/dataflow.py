@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from chipmap.family import Family, Generator, Method
+from chipmap.family import Family, Formulation, Generator, Method
 
 PAPER = "DFModel: Design Space Optimization of Large-Scale Systems Exploiting Dataflow Mappings, sections III to VIII"
 
@@ -27,11 +27,24 @@ FAMILY = Family(
     terms={"T1": "compute", "T2": "memory", "T3": "network", "T4": "layer"},
     methods=(
         Method("dataflow/auto", "chipmap.methods.dataflow:auto", "the exact program for every choice of degrees"),
+        Method(
+            "dataflow/mip",
+            "chipmap.methods.dataflow_models:mip",
+            "the MIP for every choice of degrees, by HiGHS or Gurobi",
+        ),
+        Method(
+            "dataflow/cpsat", "chipmap.methods.dataflow_models:cpsat", "the CP-SAT model for every choice of degrees"
+        ),
         Method("dataflow/bounds", "chipmap.methods.dataflow:bounds", "the bound that compute alone gives, no mapping"),
     ),
     default_method="dataflow/auto",
     warm_starts={},
-    formulations=(),
+    formulations=(
+        Formulation("dataflow/mip", "mip", "chipmap.formulations.dataflow.mip:build", PAPER + ", equations 1 to 7"),
+        Formulation(
+            "dataflow/cpsat", "cpsat", "chipmap.formulations.dataflow.cpsat:build", PAPER + ", equations 1 to 7"
+        ),
+    ),
     generators=(
         Generator("dataflow-gpt", "chipmap.instances.dataflow.generators:gpt", "GPT layers on equal chips"),
         Generator("dataflow-explicit", "chipmap.instances.dataflow.generators:explicit", "kernels given in words"),

@@ -7,12 +7,10 @@ of degrees; the method tries all of them, the most promising first, and drops th
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import permutations
 
-from chipmap.instances.dataflow.costs import DataflowProblem, dataflow_problem, total_ticks
-from chipmap.instances.dataflow.instance import DataflowInstance, DataflowSolution, Degrees, Parallelism, check_degrees
+from chipmap.instances.dataflow.costs import DataflowProblem, compute_ticks, dataflow_problem, total_ticks
+from chipmap.instances.dataflow.instance import DataflowInstance, DataflowSolution, allowed_degrees
 from chipmap.methods.dataflow_reasons import no_degrees, reasons
-from chipmap.records import InputError
 from chipmap.result import Termination
 from chipmap.run import Run
 
@@ -25,32 +23,10 @@ class Case:
     bound: int
 
 
-def choices(instance: DataflowInstance) -> list[Degrees]:
-    """The degrees that the task asks for, or all that the network holds: every network dimension carries another
-    parallelism, stages divide the layers, replicas the batch."""
-    if instance.task.degrees is not None:
-        return [instance.task.degrees]
-    sizes, found = [dimension.size for dimension in instance.system.network], []
-    kinds: tuple[Parallelism, ...] = ("tensor", "pipeline", "data")
-    for uses in permutations(kinds, len(sizes)):
-        degrees = Degrees(**dict(zip(uses, sizes, strict=True)), dimensions=uses)
-        try:
-            check_degrees(instance, degrees)
-        except InputError:
-            continue
-        found.append(degrees)
-    return found
-
-
 def cases(instance: DataflowInstance) -> list[Case]:
     """Every choice of degrees with the bound that compute alone gives, the least first."""
-    found = []
-    for degrees in choices(instance):
-        problem = dataflow_problem(instance, degrees)
-        layers = instance.workload.layers if instance.task.across_layers else 1
-        compute = layers * sum(min(option.compute for option in options) for options in problem.options)
-        found.append(Case(problem, total_ticks(problem, compute)))
-    return sorted(found, key=lambda case: case.bound)
+    problems = [dataflow_problem(instance, degrees) for degrees in allowed_degrees(instance)]
+    return sorted((Case(problem, compute_ticks(problem)) for problem in problems), key=lambda case: case.bound)
 
 
 def auto(instance: DataflowInstance, run: Run) -> Termination:

@@ -12,8 +12,9 @@ from typing import Any, Literal
 from chipmap.family import Model
 from chipmap.instances.dataflow.costs import batch_factor, total_ticks
 from chipmap.instances.dataflow.instance import DataflowInstance
-from chipmap.methods.dataflow import Case, bounds, cases, short_of_sram
-from chipmap.result import Limit, Termination
+from chipmap.methods.dataflow import Case, cases
+from chipmap.methods.dataflow_reasons import no_degrees, reasons
+from chipmap.result import BoundKind, Limit, Termination
 from chipmap.run import Run, Stop
 from chipmap.solvers import solve_model
 from chipmap.solvers.outcome import Outcome, SolveRequest, ValueOf
@@ -36,11 +37,13 @@ def cpsat(instance: DataflowInstance, run: Run) -> Termination:
 
 
 def _all(instance: DataflowInstance, run: Run, kind: Kind) -> Termination:
-    todo = cases(instance)
-    if not todo:
-        return bounds(instance, run)
+    from chipmap.heuristics.dataflow.lattice import TooWideError  # the reasons are found by the program
 
     def work() -> None:
+        todo = cases(instance)
+        if not todo:
+            run.infeasible(no_degrees(instance))
+            return
         run.bound(todo[0].bound, "compute")
         proved, certain = list[int](), True
         for number, case in enumerate(todo):
@@ -48,22 +51,31 @@ def _all(instance: DataflowInstance, run: Run, kind: Kind) -> Termination:
             if run.upper is not None and case.bound >= run.upper:
                 proved.append(case.bound)
                 continue
-            task = _Task(instance, run, kind, case, [*proved, *(later.bound for later in todo[number + 1 :])])
+            rest = [*proved, *(later.bound for later in todo[number + 1 :])]
+            task = _Task(instance, run, kind, case, rest, bound_kind(todo))
             proved += task.solve()
             certain = certain and task.model.standing.bounds
         if run.best is not None:
-            run.bound(min(proved), kind, "solver")
+            run.bound(min(proved), kind, bound_kind(todo))
         elif certain:
-            run.infeasible(*short_of_sram(instance, [case.problem for case in todo]))
+            run.infeasible()
+            run.infeasibility += reasons(instance, [case.problem for case in todo], run.checkpoint)
 
-    return run.attempt(work)
+    return run.attempt(work, TooWideError)
+
+
+def bound_kind(todo: list[Case]) -> BoundKind:
+    """A bound is the solver's own only with one choice of degrees: else it is the least over several models."""
+    return "solver" if len(todo) == 1 else "combinatorial"
 
 
 class _Task:
     """One choice of degrees; ``rest`` are the bounds of the others."""
 
-    def __init__(self, instance: DataflowInstance, run: Run, kind: Kind, case: Case, rest: list[int]) -> None:
-        self.run, self.kind, self.case, self.rest = run, kind, case, rest
+    def __init__(
+        self, instance: DataflowInstance, run: Run, kind: Kind, case: Case, rest: list[int], bounds: BoundKind
+    ) -> None:
+        self.run, self.kind, self.case, self.rest, self.bound_kind = run, kind, case, rest, bounds
         self.upper = run.upper
         pinned = instance.replace(task=instance.task.replace(degrees=case.problem.degrees))
         self.model = _build(pinned, kind, self.upper)
@@ -94,7 +106,7 @@ class _Task:
         self.run.solution(self.model.decode(value_of), self.kind, claimed=objective)
 
     def _proved(self, bound: float) -> None:
-        self.run.bound(min([self._lower(bound), *self.rest]), self.kind, "solver")
+        self.run.bound(min([self._lower(bound), *self.rest]), self.kind, self.bound_kind)
 
     def _lower(self, bound: float) -> int:
         """A solver's bound in ticks of the batch: its layer's in whole picoseconds, then rounded once."""

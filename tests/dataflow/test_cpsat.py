@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from itertools import product
 from typing import Any
 
 import pytest
 from ortools.sat.python import cp_model
 
 from chipmap.formulations.dataflow import cpsat, mip
-from chipmap.instances.dataflow import DataflowInstance, DataflowSolution
+from chipmap.instances.dataflow import DataflowInstance
 from chipmap.solvers import infeasible_labels
 from chipmap.solvers.outcome import SolveRequest
+from chipmap.validation.brute_force import brute_force
 from chipmap.validation.dataflow import check
 from tests.dataflow.tiny_models import by_program, gpt3_1t, optimum, random_instance, solved, table6
 
@@ -56,26 +56,12 @@ def test_a_mapping_goes_in_and_out_and_starts_a_solve(seed: int, mode: str) -> N
     assert solved(model, start=tuple(pairs)).start_accepted
 
 
-def by_brute_force(instance: DataflowInstance) -> int | None:
-    """The best of all mappings within as many partitions as there are kernels, by the checker."""
-    problem, degrees, best = cpsat.build(instance).variables.tables, instance.task.degrees, None
-    assert degrees is not None
-    schemes = [[option.scheme for option in options] for options in problem.problem.options]
-    for partitions in product(range(min(problem.count, 4)), repeat=len(problem.kernel)):
-        for picked in product(*schemes):
-            solution = DataflowSolution(degrees=degrees, schemes=picked, partitions=partitions)
-            certificate = check(instance, solution)
-            if certificate.feasible and (best is None or (certificate.objective or 0) < best):
-                best = certificate.objective
-    return best
-
-
 @pytest.mark.parametrize("mode", ["dfmodel", "physical"])
 @pytest.mark.parametrize("seed", [2, 10])
 def test_partitions_across_layers(seed: int, mode: str) -> None:
     """Two layers of two kernels in a row: MIP, CP-SAT and brute force over schemes and partitions."""
     instance = two_layers(seed, mode)
-    best = by_brute_force(instance)
+    best, _ = brute_force(instance, check)
     assert best is not None
     for formulation in (mip, cpsat):
         assert optimum(instance, formulation.build(instance)) == best

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from chipmap.instances.dataflow import DataflowInstance
-from chipmap.methods.dataflow import cases, choices
+from chipmap.instances.dataflow.instance import allowed_degrees
+from chipmap.methods.dataflow import cases
 from chipmap.reading import read
 from chipmap.records import InputError
 from chipmap.result import Result
@@ -67,10 +68,10 @@ def test_a_layer_too_large_names_its_largest_kernel() -> None:
 
 def test_choices_of_degrees() -> None:
     torus = made(CHAIN, "ab bc", sizes=[2, 4], layers=4, batch=4)
-    found = {(d.tensor, d.pipeline, d.data) for d in choices(torus)}
+    found = {(d.tensor, d.pipeline, d.data) for d in allowed_degrees(torus)}
     assert found == {(2, 4, 1), (2, 1, 4), (4, 2, 1), (1, 2, 4), (4, 1, 2), (1, 4, 2)}
     odd = torus.replace(workload=torus.workload.replace(layers=3))
-    assert {(d.tensor, d.pipeline, d.data) for d in choices(odd)} == {(2, 1, 4), (4, 1, 2)}
+    assert {(d.tensor, d.pipeline, d.data) for d in allowed_degrees(odd)} == {(2, 1, 4), (4, 1, 2)}
     bounds = [case.bound for case in cases(torus)]
     assert bounds == sorted(bounds) and len(bounds) == 6
 
@@ -78,7 +79,7 @@ def test_choices_of_degrees() -> None:
 def test_all_degrees_are_compared() -> None:
     instance = variants()["two dimensions"]
     best = run(instance)
-    each = [run(instance.replace(task=instance.task.replace(degrees=one))) for one in choices(instance)]
+    each = [run(instance.replace(task=instance.task.replace(degrees=one))) for one in allowed_degrees(instance)]
     objectives = [result.objective for result in each if result.objective is not None]
     assert best.objective == min(objectives) and len(set(objectives)) > 1
 

@@ -9,9 +9,9 @@ import pytest
 
 from chipmap.family import Standing
 from chipmap.formulations.dataflow import mip
-from chipmap.formulations.dataflow.choices import allowed_degrees
 from chipmap.instances.dataflow import DataflowInstance, Degrees
 from chipmap.instances.dataflow.costs import dataflow_problem, total_ticks
+from chipmap.instances.dataflow.instance import allowed_degrees
 from chipmap.records import InputError
 from chipmap.solvers import infeasible_labels
 from chipmap.solvers.lowering import lower

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from chipmap.instances.dataflow import DataflowInstance, DataflowSolution
-from chipmap.methods.dataflow import auto, choices
+from chipmap.instances.dataflow.instance import allowed_degrees
+from chipmap.methods.dataflow import auto
 from chipmap.methods.dataflow_models import cpsat, mip
 from chipmap.result import Termination
 from chipmap.run import Run, SolveOptions
@@ -59,7 +60,7 @@ def test_no_degrees_at_all(method: Method) -> None:
     task = instance.task.replace(degrees=None, batch=1)
     network = (instance.system.network[0],) * 3
     instance = instance.replace(workload=workload, task=task, system=instance.system.replace(network=network))
-    assert choices(instance) == []
+    assert allowed_degrees(instance) == []
     run, termination = run_of(instance, method)
     assert termination.reason == "infeasible" and run.infeasibility
 

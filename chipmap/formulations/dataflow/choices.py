@@ -3,54 +3,54 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from itertools import permutations
-from math import prod
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
 
 from chipmap.family import Standing
-from chipmap.instances.dataflow.costs import dataflow_problem, total_ticks
-from chipmap.instances.dataflow.instance import DataflowInstance, Degrees, check_degrees
+from chipmap.instances.dataflow.costs import compute_ticks, dataflow_problem
+from chipmap.instances.dataflow.instance import DataflowInstance, Degrees, allowed_degrees, held_degrees
 from chipmap.records import InputError
 
 
-def allowed_degrees(instance: DataflowInstance) -> list[Degrees]:
-    """The task's degrees, or all that the network holds: each dimension carries another parallelism."""
-    if instance.task.degrees is not None:
-        return [instance.task.degrees]
-    network, found = instance.system.network, []
-    for uses in permutations(("tensor", "pipeline", "data"), len(network)):
-        sizes = {use: prod(d.size for d, u in zip(network, uses, strict=True) if u == use) for use in uses}
-        degrees = Degrees(**sizes, dimensions=uses)  # type: ignore[arg-type]
-        try:
-            check_degrees(instance, degrees)
-        except InputError:
-            continue
-        found.append(degrees)
-    return found
+@dataclass(frozen=True)
+class DataflowChoices:
+    """How a model is stated.
+
+    ``degrees``: those that the model is for (None: the task's, or of all that the network holds those with the least
+    compute). ``order``: ``prefix`` numbers the partitions that are in use without a gap, ``free`` lets any be empty.
+    ``upper``: cutoff, only mappings whose batch takes <= upper ticks.
+    """
+
+    degrees: Degrees | None = None
+    order: Literal["prefix", "free"] = "prefix"
+    upper: int | None = None
 
 
-def settle(instance: DataflowInstance, wanted: Degrees | None) -> tuple[Degrees, Standing]:
+class Settled(NamedTuple):
+    """The degrees of a model and its standing; without ``fit`` they don't divide layers and batch: it is infeasible."""
+
+    degrees: Degrees
+    standing: Standing
+    fit: bool
+
+
+def settle(instance: DataflowInstance, wanted: Degrees | None) -> Settled:
     """The degrees of a model, and its standing: a restriction where the task allows others as well.
 
     It is one, too, where a tensor goes from a backward kernel to a forward one: the models run forward kernels first.
-    Raises :class:`InputError` for degrees that aren't allowed, or if there are none.
+    Without allowed degrees the model is stated for some that the network holds. Raises :class:`InputError` for
+    ``wanted`` ones that aren't allowed.
     """
     allowed = allowed_degrees(instance)
-    if not allowed:
-        raise InputError("no degrees fit the network, the layers and the batch", "task.degrees", "Change one of them.")
     if wanted is not None and wanted not in allowed:
         raise InputError("these degrees are not among those that the task allows", "degrees", "Use allowed_degrees.")
-    degrees = wanted or min(allowed, key=lambda one: _compute(instance, one))
+    if not allowed:
+        return Settled(next(held_degrees(instance)), Standing.EXACT, fit=False)
+    degrees = wanted or min(allowed, key=lambda one: compute_ticks(dataflow_problem(instance, one)))
     phase = {kernel.name: kernel.phase for kernel in instance.workload.kernels}
     wires = [*instance.workload.edges, *(instance.workload.carries if instance.task.across_layers else ())]
     returns = any(phase[u] == "backward" and phase[v] == "forward" for u, v in wires)
-    return degrees, Standing.RESTRICTION if len(allowed) > 1 or returns else Standing.EXACT
-
-
-def _compute(instance: DataflowInstance, degrees: Degrees) -> int:
-    problem = dataflow_problem(instance, degrees)
-    layers = instance.workload.layers if instance.task.across_layers else 1
-    return total_ticks(problem, layers * sum(min(o.compute for o in options) for options in problem.options))
+    return Settled(degrees, Standing.RESTRICTION if len(allowed) > 1 or returns else Standing.EXACT, fit=True)
 
 
 def chosen(kind: type[Any], choices: Any) -> Any:

@@ -13,11 +13,13 @@ from typing import Any, Literal
 from ortools.sat.python import cp_model
 
 from chipmap.family import Standing
-from chipmap.formulations.dataflow.choices import chosen, settle
+from chipmap.formulations.dataflow.choices import DataflowChoices, chosen, settle
 from chipmap.formulations.dataflow.cpsat_assignment import (
     Builder,
+    c0_degrees,
     c0_scheme,
     c1_order,
+    c3_phases,
     c4_partitions,
     c5_together,
     def_upto,
@@ -25,23 +27,20 @@ from chipmap.formulations.dataflow.cpsat_assignment import (
 from chipmap.formulations.dataflow.cpsat_tensors import Tensors
 from chipmap.formulations.dataflow.cpsat_terms import c2_sram, t1_compute, t2_memory, t3_network, t4_layer
 from chipmap.formulations.dataflow.tables import Tables, tables
-from chipmap.instances.dataflow import DataflowInstance, DataflowSolution, Degrees
+from chipmap.instances.dataflow import DataflowInstance, DataflowSolution
 from chipmap.instances.dataflow.costs import batch_factor, dataflow_problem
 
-#: Labels that live in variable domains: the slots of a copy are those of its phase.
-BY_DOMAIN: tuple[str, ...] = ("C3",)
+#: Labels that live in variable domains alone: none.
+BY_DOMAIN: tuple[str, ...] = ()
 #: Labels that are separated on demand: none.
 LAZY: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
-class DataflowCpChoices:
-    """How the CP-SAT model is stated: as the MIP, and ``labels``: ``assume`` gives the constraints of each label a
-    literal in ``assumptions``, so that an infeasible model names those that clash."""
+class DataflowCpChoices(DataflowChoices):
+    """How the CP-SAT model is stated; ``labels``: ``assume`` gives the constraints of each label a literal in
+    ``assumptions``, so that an infeasible model names those that clash."""
 
-    degrees: Degrees | None = None
-    order: Literal["prefix", "free"] = "prefix"
-    upper: int | None = None
     labels: Literal["plain", "assume"] = "plain"
 
 
@@ -49,7 +48,7 @@ class DataflowCpChoices:
 class DataflowCpVariables:
     """What :func:`add_dataflow` added.
 
-    Literals: ``A[i, c]`` (copy i in partition c), ``y[i, c]`` (in one <= c), ``s[k, o]`` (kernel k sharded as in its
+    Literals: ``A[i, c]`` (copy i in partition c), ``y[i, c]`` (in one <= c), ``s[i, o]`` (copy i sharded as in its
     option o, where it has a choice), ``inside[e, m, c]`` (tensor e inside c, its producer sharded as in its class m).
     ``time[c]`` and ``layer`` (>= their sum) in picoseconds; the batch takes ``factor`` times as long. Linear
     expressions for side constraints, exact or above: ``terms["T1"]`` … ``terms["T3"]`` (by partition, picoseconds) and
@@ -92,7 +91,7 @@ class DataflowCpModel:
         if ranks is None:
             return None
         where, options = ranks
-        pairs = [(literal, float(options[k] == o)) for (k, o), literal in v.s.items()]
+        pairs = [(literal, float(options[i] == o)) for (i, o), literal in v.s.items()]
         return pairs + [(literal, float(where[i] == c)) for (i, c), literal in v.A.items()]
 
     def decode(self, value: Callable[[Any], float]) -> DataflowSolution:
@@ -101,9 +100,9 @@ class DataflowCpModel:
         where = [slots.start for slots in v.tables.slots]
         for (i, c), literal in v.A.items():
             where[i] = c if value(literal) > 0.5 else where[i]
-        options = [0] * v.tables.problem.n
-        for (k, o), literal in v.s.items():
-            options[k] = o if value(literal) > 0.5 else options[k]
+        options = [0] * len(v.tables.copies)
+        for (i, o), literal in v.s.items():
+            options[i] = o if value(literal) > 0.5 else options[i]
         return v.tables.solution(where, options)
 
 
@@ -130,13 +129,15 @@ def add_dataflow(
     prefix: str = "",
 ) -> DataflowCpVariables:
     """Add ``instance`` to ``model``, with ``prefix`` before its variables' names and without an objective."""
-    degrees, standing = settle(instance, choices.degrees)
+    settled = settle(instance, choices.degrees)
     assume = choices.labels == "assume"
-    made = tables(dataflow_problem(instance, degrees), roomy=assume)
+    made = tables(dataflow_problem(instance, settled.degrees), roomy=assume)
     builder = Builder(model, made, prefix, assume)
     def_upto(builder)
+    c0_degrees(builder, settled.fit)
     c0_scheme(builder)
     c1_order(builder)
+    c3_phases(builder)
     c4_partitions(builder, choices.order)
     c5_together(builder)
     tensors = Tensors(builder)
@@ -145,7 +146,7 @@ def add_dataflow(
     terms = {"T1": t1_compute(builder, time), "T2": t2_memory(tensors, time), "T3": t3_network(tensors, time)}
     return DataflowCpVariables(
         tables=made,
-        standing=standing,
+        standing=settled.standing,
         A=builder.A,
         y=builder.y,
         s=builder.s,

@@ -15,8 +15,8 @@ Literal = Any
 class Builder:
     """A ``CpModel`` on its way.
 
-    ``A[i, c]`` = [copy i lies in partition c]; ``y[i, c]`` = [it lies in one <= c]; ``s[k, o]`` = [kernel k is sharded
-    as in its option o]; ``placed[i, o, c]`` both at once (none of the last two for a kernel without a choice). With
+    ``A[i, c]`` = [copy i lies in partition c]; ``y[i, c]`` = [it lies in one <= c]; ``s[i, o]`` = [copy i is sharded
+    as in its option o]; ``placed[i, o, c]`` both at once (none of the last two for a copy without a choice). With
     ``assume``, each label has a literal in ``assumptions`` that enforces its constraints.
     """
 
@@ -24,6 +24,7 @@ class Builder:
         self.model, self.tables, self.prefix, self.assume = model, tables, prefix, assume
         self.assumptions: dict[str, Literal] = {}
         self.used: dict[int, Literal] = {}
+        self.own: dict[int, Literal] = {}
         cells = [(i, c) for i in tables.copies for c in tables.slots[i]]
         place = tables.place
         self.A = {(i, c): self.literal(f"A[{i},{c}]", int(place[i] == c) if place else None) for i, c in cells}
@@ -32,14 +33,8 @@ class Builder:
             (i, c): self.literal(f"y[{i},{c}]", int(place[i] <= c) if place else 1 if c == last[i] else None)
             for i, c in cells
         }
-        several = [k for k, options in enumerate(tables.problem.options) if len(options) > 1]
-        self.s = {(k, o): self.literal(f"s[{k},{o}]") for k in several for o in range(len(tables.problem.options[k]))}
-        self.placed = {
-            (i, o, c): self.literal(f"placed[{i},{o},{c}]")
-            for i, c in cells
-            if tables.kernel[i] in several
-            for o in range(len(tables.options(i)))
-        }
+        self.s = {(i, o): self.literal(f"s[{i},{o}]") for i in tables.several for o in range(len(tables.options(i)))}
+        self.placed = {(i, o, c): self.literal(f"placed[{i},{o},{c}]") for i, o in self.s for c in tables.slots[i]}
 
     def literal(self, name: str, value: int | None = None) -> Literal:
         """A new Boolean variable, perhaps fixed."""
@@ -85,17 +80,22 @@ def def_upto(builder: Builder) -> None:
             builder.clause("def_upto", [before, ~builder.y[i, c], builder.A[i, c]])
 
 
+def c0_degrees(builder: Builder, fit: bool) -> None:
+    """C0: degrees that divide layers and batch; a contradiction where none ``fit``."""
+    if not fit:
+        builder.clause("c0_degrees", [])
+
+
 def c0_scheme(builder: Builder) -> None:
-    """C0: one scheme of each kernel; ``placed[i, o, c]`` = s[k, o] ∧ A[i, c], one of them for each copy i."""
+    """C0: one scheme of each copy; ``placed[i, o, c]`` = s[i, o] ∧ A[i, c], one of them for each copy i."""
     tables = builder.tables
-    for k in sorted({k for k, _ in builder.s}):
-        builder.model.add_exactly_one([builder.s[k, o] for o in range(len(tables.problem.options[k]))])
-    for i in sorted({i for i, _, _ in builder.placed}):
+    for i in tables.several:
         numbers = range(len(tables.options(i)))
+        builder.model.add_exactly_one([builder.s[i, o] for o in numbers])
         builder.model.add_exactly_one([builder.placed[i, o, c] for o in numbers for c in tables.slots[i]])
         for o in numbers:
             for c in tables.slots[i]:
-                builder.model.add_implication(builder.placed[i, o, c], builder.s[tables.kernel[i], o])
+                builder.model.add_implication(builder.placed[i, o, c], builder.s[i, o])
                 builder.model.add_implication(builder.placed[i, o, c], builder.A[i, c])
 
 
@@ -108,6 +108,13 @@ def c1_order(builder: Builder) -> None:
                 builder.clause("c1_order", [~builder.y[t.v, c], builder.y[t.u, c]])
         elif tables.slots[t.u].start > tables.slots[t.v].start:
             builder.clause("c1_order", [])
+
+
+def c3_phases(builder: Builder) -> None:
+    """C3: ``own[i]`` = [copy i lies in a slot of its phase]: by domain, a row for copies pinned to the other phase."""
+    for i in sorted(builder.tables.strays):
+        builder.own[i] = builder.literal(f"own[{i}]")
+        builder.clause("c3_phases", [builder.own[i]])
 
 
 def c4_partitions(builder: Builder, order: str) -> None:
@@ -154,12 +161,12 @@ def c5_together(builder: Builder) -> None:
     for group in tables.groups:
         first = group[0]
         for i in group[1:]:
-            if tables.slots[i] != tables.slots[first]:
-                builder.clause("c5_together", [])
+            if i in tables.strays:
+                builder.clause("c5_together", [~builder.own[i]])
                 continue
             for c in tables.slots[i]:
                 builder.clause("c5_together", [~builder.A[i, c], builder.A[first, c]])
     for c in range(tables.count):
-        leaders = [builder.A[group[0], c] for group in tables.groups if c in tables.slots[group[0]]]
+        leaders = [builder.A[i, c] for i in tables.leaders(c)]
         if len(leaders) > 1:
             builder.enforce("c5_together", builder.model.add(sum(leaders) <= 1))

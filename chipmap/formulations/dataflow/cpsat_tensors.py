@@ -41,7 +41,7 @@ class Tensors:
             for h, taken in enumerate(t.taken):
                 for c in self.tables.slots[t.v]:
                     pair = self.pair[e, g, h, c] = b.literal(f"pair[{e},{g},{h},{c}]")
-                    b.clause("def_pair", [~pair, *(b.s[self.tables.kernel[t.u], o] for o in made)])
+                    b.clause("def_pair", [~pair, *(b.s[t.u, o] for o in made)])
                     b.clause("def_pair", [~pair, *b.lies(t.v, taken, c)])
         b.model.add_exactly_one([pair for key, pair in self.pair.items() if key[0] == e])
 

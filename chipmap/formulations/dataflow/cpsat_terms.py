@@ -12,8 +12,8 @@ def weighted(builder: Builder, field: str, c: int) -> Parts:
     """A column of options, over the copies in partition c."""
     parts: Parts = []
     for i in builder.tables.inside(c):
-        amounts = [getattr(option, field) for option in builder.tables.options(i)]
-        if len(set(amounts)) == 1:
+        amounts = builder.tables.amounts(i, field)
+        if len(amounts) == 1:
             parts.append((amounts[0], builder.A[i, c]))
         else:
             parts += [(amount, builder.placed[i, o, c]) for o, amount in enumerate(amounts)]
@@ -25,7 +25,7 @@ def moved(tensors: Tensors, field: str, c: int) -> Parts:
     tables, parts = tensors.tables, list[tuple[int, Any]]()
     for (_, i, m, at), literals in tensors.moves.items():
         if at == c:
-            amount = getattr(tables.options(i)[tables.stored(i)[m][0]], field)
+            amount = tables.amount(i, m, field)
             parts += [(sign * amount, literal) for sign, literal in literals if amount]
     return parts
 
@@ -43,7 +43,7 @@ def c2_sram(tensors: Tensors) -> list[Any]:
         for (e, m, at), inside in tensors.inside.items():
             t = tables.tensors[e]
             if at == c:
-                parts.append((t.waits * tables.options(t.u)[tables.stored(t.u)[m][0]].buffer, inside))
+                parts.append((t.waits * tables.amount(t.u, m, "buffer"), inside))
         sums.append(total(parts))
         builder.enforce("c2_sram", builder.model.add(sums[-1] <= tables.problem.sram))
     return sums

@@ -16,10 +16,12 @@ import pyomo.environ as pyo
 from pyomo.common.gc_manager import PauseGC
 
 from chipmap.family import Standing
-from chipmap.formulations.dataflow.choices import chosen, settle
+from chipmap.formulations.dataflow.choices import DataflowChoices, chosen, settle
 from chipmap.formulations.dataflow.mip_assignment import (
+    c0_degrees,
     c0_scheme,
     c1_order,
+    c3_phases,
     c4_partitions,
     c5_together,
     def_upto,
@@ -27,12 +29,12 @@ from chipmap.formulations.dataflow.mip_assignment import (
 from chipmap.formulations.dataflow.mip_tensors import def_inside, def_moves, def_pair
 from chipmap.formulations.dataflow.mip_terms import c2_sram, t1_compute, t2_memory, t3_network, t4_layer
 from chipmap.formulations.dataflow.tables import Tables, tables
-from chipmap.instances.dataflow import DataflowInstance, DataflowSolution, Degrees
+from chipmap.instances.dataflow import DataflowInstance, DataflowSolution
 from chipmap.instances.dataflow.costs import batch_factor, dataflow_problem
 from chipmap.records import InputError
 
-#: Labels that live in variable domains: the slots of y are those of one phase.
-BY_DOMAIN: tuple[str, ...] = ("C3",)
+#: Labels that live in variable domains alone: none.
+BY_DOMAIN: tuple[str, ...] = ()
 #: Labels that are separated on demand: none.
 LAZY: tuple[str, ...] = ()
 #: Rows are stated in units of a power of two of ticks or bytes, such that right sides lie below this.
@@ -40,17 +42,8 @@ LARGEST_COEFFICIENT = 2.0**12
 
 
 @dataclass(frozen=True)
-class DataflowMipChoices:
-    """How the MIP is stated.
-
-    ``degrees``: those that the model is for (None: the task's, or of all that the network holds those with the least
-    compute). ``order``: ``prefix`` numbers the partitions that are in use without a gap, ``free`` lets any be empty.
-    ``upper``: cutoff, only mappings whose batch takes <= upper ticks.
-    """
-
-    degrees: Degrees | None = None
-    order: Literal["prefix", "free"] = "prefix"
-    upper: int | None = None
+class DataflowMipChoices(DataflowChoices):
+    """How the MIP is stated."""
 
 
 @dataclass(eq=False)
@@ -78,7 +71,7 @@ def encode(block: pyo.Block, tables: Tables, solution: DataflowSolution) -> list
     if ranks is None:
         return None
     where, options = ranks
-    pairs = [(variable, float(options[k] == o)) for (k, o), variable in block.s.items()]
+    pairs = [(variable, float(options[i] == o)) for (i, o), variable in block.s.items()]
     return pairs + [(y, float(where[i] <= c)) for (i, c), y in block.y.items() if not y.fixed]
 
 
@@ -87,9 +80,9 @@ def decode(block: pyo.Block, tables: Tables, value: Callable[[Any], float]) -> D
     where = [slots.start for slots in tables.slots]
     for (i, _), variable in block.y.items():
         where[i] += (variable.value if variable.fixed else value(variable)) < 0.5
-    options = [0] * tables.problem.n
-    for (k, o), variable in block.s.items():
-        options[k] = o if value(variable) > 0.5 else options[k]
+    options = [0] * len(tables.copies)
+    for (i, o), variable in block.s.items():
+        options[i] = o if value(variable) > 0.5 else options[i]
     return tables.solution(where, options)
 
 
@@ -113,7 +106,7 @@ def add_dataflow(
     Afterwards the block has the linear expressions ``cost`` (ticks of the batch, before its last rounding), ``layer``
     (ticks), ``terms["T1"]`` … ``terms["T3"]`` (sums over partitions, ticks), ``sram[c]`` (bytes), the matrices
     ``A[i, c]`` (kernel i in partition c), ``B[e, c]`` (tensor e inside c), ``D[e, c]`` (crosses its border),
-    ``L[e, c]`` (alive in DRAM), ``H[e, c]`` (made in c), and the variables ``y[i, c]``, ``s[k, o]`` and ``time[c]`` (in
+    ``L[e, c]`` (alive in DRAM), ``H[e, c]`` (made in c), and the variables ``y[i, c]``, ``s[i, o]`` and ``time[c]`` (in
     ``time_unit`` ticks). Times and, in mode ``physical``, SRAM are exact or above: put upper limits or costs on them.
     Raises :class:`InputError` for a block in use.
     """
@@ -121,8 +114,8 @@ def add_dataflow(
         raise InputError(
             f"block {block.name!r} already has components", "add_dataflow", "Give an empty pyo.Block() each time."
         )
-    degrees, standing = settle(instance, choices.degrees)
-    made = tables(dataflow_problem(instance, degrees))
+    settled = settle(instance, choices.degrees)
+    made = tables(dataflow_problem(instance, settled.degrees))
     with PauseGC():
         _assignment(block, made, choices)
         def_pair(block, made)
@@ -130,13 +123,15 @@ def add_dataflow(
         def_moves(block, made)
         c2_sram(block, made, unit(made.problem.sram))
         _terms(block, made, choices)
-    return made, standing
+        c0_degrees(block, settled.fit)
+    return made, settled.standing
 
 
 def _assignment(block: pyo.Block, made: Tables, choices: DataflowMipChoices) -> None:
     def_upto(block, made)
     c0_scheme(block, made)
     c1_order(block, made)
+    c3_phases(block, made)
     c4_partitions(block, made, choices.order)
     c5_together(block, made)
 

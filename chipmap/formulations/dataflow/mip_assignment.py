@@ -31,34 +31,34 @@ def upto(block: pyo.Block, tables: Tables, i: int, c: int) -> Any:
     return int(c >= slots.stop) if c not in slots else block.y[i, c]
 
 
-def c0_scheme(block: pyo.Block, tables: Tables) -> None:
-    """C0: one-hot ``s[k, o]`` = [kernel k is sharded as in its option o] (the paper's s_i), where there is a choice.
+def c0_degrees(block: pyo.Block, fit: bool) -> None:
+    """C0: degrees that divide layers and batch; a contradiction where none ``fit``."""
+    if not fit:
+        block.c0_degrees = pyo.Constraint(expr=block.time[0] <= -1)
 
-    ``placed[i, o, c]`` = s[k, o] · A[i, c] for its copies i, by its two sums (a transport, exact for
-    binaries: with C4 the second holds with equality).
+
+def c0_scheme(block: pyo.Block, tables: Tables) -> None:
+    """C0: one-hot ``s[i, o]`` = [copy i is sharded as in its option o] (the paper's s_i), where there is a choice.
+
+    ``placed[i, o, c]`` = s[i, o] · A[i, c], by its two sums (a transport, exact for binaries: with C4 the second holds
+    with equality).
     """
-    options = tables.problem.options
-    several = [k for k in range(tables.problem.n) if len(options[k]) > 1]
-    s = block.s = pyo.Var([(k, o) for k in several for o in range(len(options[k]))], domain=pyo.Binary)
-    block.c0_scheme = pyo.Constraint(
-        several, rule=lambda b, k: pyo.quicksum(s[k, o] for o in range(len(options[k]))) == 1
-    )
-    copies = [i for i in tables.copies if tables.kernel[i] in several]
-    cells = [(i, o, c) for i in copies for o in range(len(tables.options(i))) for c in tables.slots[i]]
+    numbers = {i: range(len(tables.options(i))) for i in tables.several}
+    s = block.s = pyo.Var([(i, o) for i in numbers for o in numbers[i]], domain=pyo.Binary)
+    block.c0_scheme = pyo.Constraint(list(numbers), rule=lambda _, i: pyo.quicksum(s[i, o] for o in numbers[i]) == 1)
+    cells = [(i, o, c) for i in numbers for o in numbers[i] for c in tables.slots[i]]
     placed = block.placed = pyo.Var(cells, bounds=(0, 1))
     rows = block.def_placed = pyo.Constraint(pyo.Any)
-    for i in copies:
-        numbers = range(len(tables.options(i)))
+    for i in numbers:
         for c in tables.slots[i]:
-            rows[i, "slot", c] = pyo.quicksum(placed[i, o, c] for o in numbers) == block.A[i, c]
-        for o in numbers:
-            rows[i, "scheme", o] = pyo.quicksum(placed[i, o, c] for c in tables.slots[i]) <= s[tables.kernel[i], o]
+            rows[i, "slot", c] = pyo.quicksum(placed[i, o, c] for o in numbers[i]) == block.A[i, c]
+        for o in numbers[i]:
+            rows[i, "scheme", o] = pyo.quicksum(placed[i, o, c] for c in tables.slots[i]) <= s[i, o]
 
 
 def picked(block: pyo.Block, tables: Tables, i: int, options: Alike) -> Any:
     """[copy i is sharded as in one of ``options``]."""
-    k = tables.kernel[i]
-    return 1 if len(options) == len(tables.options(i)) else pyo.quicksum(block.s[k, o] for o in options)
+    return 1 if len(options) == len(tables.options(i)) else pyo.quicksum(block.s[i, o] for o in options)
 
 
 def placed(block: pyo.Block, tables: Tables, i: int, options: Alike, c: int) -> Any:
@@ -72,8 +72,8 @@ def weighted(block: pyo.Block, tables: Tables, field: str, c: int, unit: int) ->
     """Σ of a column of options over the copies in partition c, in units."""
     parts = []
     for i in tables.inside(c):
-        amounts = [getattr(option, field) for option in tables.options(i)]
-        if len(set(amounts)) == 1:
+        amounts = tables.amounts(i, field)
+        if len(amounts) == 1:
             parts.append(amounts[0] / unit * block.A[i, c])
         else:
             parts += [amount / unit * block.placed[i, o, c] for o, amount in enumerate(amounts)]
@@ -91,6 +91,13 @@ def c1_order(block: pyo.Block, tables: Tables) -> None:
             rows[e, "back"] = block.A[t.v, tables.slots[t.v].start] <= -1
 
 
+def c3_phases(block: pyo.Block, tables: Tables) -> None:
+    """C3: slots of y are those of a phase, by domain; a row, y[i, last] = 1, for copies pinned to the other phase."""
+    rows = block.c3_phases = pyo.Constraint(pyo.Any)
+    for i in sorted(tables.strays):
+        rows[i] = block.y[i, tables.slots[i].stop - 1] >= 1
+
+
 def c4_partitions(block: pyo.Block, tables: Tables, order: str) -> None:
     """C4: y[i, last] = 1, so that every kernel is in one of the slots; ``exactly``: none of them is empty.
 
@@ -101,7 +108,7 @@ def c4_partitions(block: pyo.Block, tables: Tables, order: str) -> None:
     rows = block.c4_partitions = pyo.Constraint(pyo.Any)
     if tables.place:
         return
-    for i in tables.copies:
+    for i in sorted(set(tables.copies) - tables.strays):
         rows["last", i] = block.y[i, tables.slots[i].stop - 1] >= 1
     count = {c: pyo.quicksum(block.A[i, c] for i in tables.inside(c)) for c in range(tables.count)}
     if task.exactly:
@@ -132,12 +139,12 @@ def c5_together(block: pyo.Block, tables: Tables) -> None:
     for g, group in enumerate(tables.groups):
         first = group[0]
         for i in group[1:]:
-            if tables.slots[i] == tables.slots[first]:
+            if i not in tables.strays:
                 for c in tables.slots[i][:-1]:
                     rows[g, i, c] = block.y[i, c] == block.y[first, c]
             else:
                 rows[g, i] = block.y[i, tables.slots[i].stop - 1] <= 0
     for c in range(tables.count):
-        leaders = [group[0] for group in tables.groups if c in tables.slots[group[0]]]
+        leaders = tables.leaders(c)
         if len(leaders) > 1:
             rows["alone", c] = pyo.quicksum(block.A[i, c] for i in leaders) <= 1

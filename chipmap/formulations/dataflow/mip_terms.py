@@ -16,7 +16,7 @@ def moved(block: pyo.Block, tables: Tables, field: str, c: int, unit: int) -> An
     parts = []
     for way, i, m, at in block.moves:
         if at == c:
-            amount = getattr(tables.options(i)[tables.stored(i)[m][0]], field)
+            amount = tables.amount(i, m, field)
             parts.append(amount / unit * block.moves[way, i, m, at])
     return pyo.quicksum(parts)
 
@@ -32,8 +32,7 @@ def c2_sram(block: pyo.Block, tables: Tables, unit: int) -> None:
         for e, m, at in block.inside:
             if at == c:
                 t = tables.tensors[e]
-                buffer = tables.options(t.u)[tables.stored(t.u)[m][0]].buffer
-                parts.append(t.waits * buffer / scale * block.inside[e, m, c])
+                parts.append(t.waits * tables.amount(t.u, m, "buffer") / scale * block.inside[e, m, c])
         return pyo.quicksum(parts)
 
     slots = range(tables.count)

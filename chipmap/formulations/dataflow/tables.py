@@ -65,6 +65,11 @@ class Tables:
         """The options of copy i."""
         return self.problem.options[self.kernel[i]]
 
+    @cached_property
+    def several(self) -> tuple[int, ...]:
+        """The copies that have a choice of schemes."""
+        return tuple(i for i in self.copies if len(self.options(i)) > 1)
+
     def inside(self, c: int) -> list[int]:
         """The copies that may lie in slot c."""
         return [i for i in self.copies if c in self.slots[i]]
@@ -88,6 +93,25 @@ class Tables:
         starts = range(0, len(self.kernel), self.problem.n)
         together = self.problem.instance.task.together
         return tuple(tuple(start + index[name] for name in group) for start in starts for group in together if group)
+
+    @cached_property
+    def strays(self) -> frozenset[int]:
+        """The copies that are pinned to one of the other phase."""
+        return frozenset(i for group in self.groups for i in group[1:] if self.slots[i] != self.slots[group[0]])
+
+    def leaders(self, c: int) -> list[int]:
+        """One copy of each group that may lie in slot c."""
+        return [group[0] for group in self.groups if c in self.slots[group[0]]]
+
+    def amount(self, i: int, m: int, field: str) -> int:
+        """What a column of options says of the output of copy i under its class m: its DRAM time or buffer."""
+        value: int = getattr(self.options(i)[self.stored(i)[m][0]], field)
+        return value
+
+    def amounts(self, i: int, field: str) -> list[int]:
+        """A column of the options of copy i; only its one value where all are alike."""
+        values = [getattr(option, field) for option in self.options(i)]
+        return values[:1] if len(set(values)) == 1 else values
 
     def stored(self, i: int) -> tuple[Alike, ...]:
         """The options of copy i, parted by the DRAM time and the buffer of its output."""
@@ -116,21 +140,18 @@ class Tables:
 
     def most(self, upper: int | None) -> int | None:
         """The longest layer of a batch within ``upper`` ticks."""
-        return None if upper is None else floor(upper / batch_factor(self.problem))
+        factor = batch_factor(self.problem)  # 0 for degrees that don't fit
+        return None if upper is None or not factor else floor(upper / factor)
 
     def ranks(self, solution: DataflowSolution) -> tuple[list[int], list[int]] | None:
-        """(slot of each copy, option of each kernel) of a mapping, its partitions numbered afresh within each phase.
+        """(slot, option) of each copy in a mapping, its partitions numbered afresh within each phase.
 
         None where the models can't hold it: other degrees, schemes or partitions, or what numbering would hide.
         """
-        partitions, n = solution.partitions, self.problem.n
-        if (
-            solution.degrees != self.problem.degrees
-            or len(partitions) != len(self.kernel)
-            or len(solution.schemes) != n
-        ):
+        partitions, schemes = solution.partitions, solution.schemes
+        if solution.degrees != self.problem.degrees or {len(partitions), len(schemes)} != {len(self.kernel)}:
             return None
-        picked = [_position(s, self.problem.options[k]) for k, s in enumerate(solution.schemes)]
+        picked = [_position(scheme, self.options(i)) for i, scheme in enumerate(schemes)]
         used = [sorted({partitions[i] for i in self.inside(phase.start)}) for phase in self.phases]
         mixed = len(set().union(*used)) < sum(map(len, used))
         back = [t for t in self.tensors if partitions[t.u] > partitions[t.v]]
@@ -148,12 +169,12 @@ class Tables:
         return where, picked  # type: ignore[return-value]
 
     def solution(self, where: Sequence[int], picked: Sequence[int]) -> DataflowSolution:
-        """The mapping with copies in these slots and kernels under these options."""
+        """The mapping with copies in these slots and under these options."""
         numbers = {c: number for number, c in enumerate(sorted(set(where)))}
         return DataflowSolution(
             instance=self.problem.instance.name,
             degrees=self.problem.degrees,
-            schemes=tuple(self.problem.options[k][o].scheme for k, o in enumerate(picked)),
+            schemes=tuple(self.options(i)[o].scheme for i, o in enumerate(picked)),
             partitions=tuple(numbers[c] for c in where),
         )
 

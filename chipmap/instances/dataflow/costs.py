@@ -210,6 +210,12 @@ def total_ticks(problem: DataflowProblem, layer: int) -> int:
     return math.ceil(layer * batch_factor(problem))
 
 
+def compute_ticks(problem: DataflowProblem) -> int:
+    """A lower bound in ticks: every kernel's least compute, one after the other, and nothing else."""
+    layers = problem.instance.workload.layers if problem.instance.task.across_layers else 1
+    return total_ticks(problem, layers * sum(min(option.compute for option in options) for options in problem.options))
+
+
 def batch_factor(problem: DataflowProblem) -> Fraction:
     """How many times a layer's time the whole batch takes.
 

@@ -5,6 +5,8 @@ The problem is stated in ``docs/families/dataflow.md``.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import permutations
 from typing import Literal
 
 from chipmap.instances.dataflow.system import Dimension, System
@@ -24,7 +26,9 @@ __all__ = [
     "System",
     "Task",
     "Workload",
+    "allowed_degrees",
     "check_degrees",
+    "held_degrees",
 ]
 
 CostMode = Literal["physical", "dfmodel"]
@@ -150,6 +154,29 @@ def check_degrees(instance: DataflowInstance, degrees: Degrees, where: str = "ta
             f"{where}.data",
             "Give a batch that is a multiple of replicas · micro_batch.",
         )
+
+
+def allowed_degrees(instance: DataflowInstance) -> list[Degrees]:
+    """The task's degrees, or all that the network holds: every network dimension carries another parallelism, stages
+    divide the layers, replicas the batch."""
+    if instance.task.degrees is not None:
+        return [instance.task.degrees]
+    found = []
+    for degrees in held_degrees(instance):
+        try:
+            check_degrees(instance, degrees)
+        except InputError:
+            continue
+        found.append(degrees)
+    return found
+
+
+def held_degrees(instance: DataflowInstance) -> Iterator[Degrees]:
+    """Every way to give each network dimension another parallelism, whether it divides layers and batch or not."""
+    sizes = [dimension.size for dimension in instance.system.network]
+    kinds: tuple[Parallelism, ...] = ("tensor", "pipeline", "data")
+    for uses in permutations(kinds, len(sizes)):
+        yield Degrees(**dict(zip(uses, sizes, strict=True)), dimensions=uses)
 
 
 class DataflowSolution(Record, frozen=True, kw_only=True):
