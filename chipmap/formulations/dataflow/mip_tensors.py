@@ -56,8 +56,9 @@ def read(block: pyo.Block, tables: Tables, e: int, options: Alike, c: int) -> An
 def def_inside(block: pyo.Block, tables: Tables) -> None:
     """``inside[e, m, c]``: both ends of tensor e lie in c, u sharded as in its class m; B[e, c] is their sum over m.
 
-    Since u is never later than v, B[e, c] = max(0, y[v, c] - y[u, c - 1]): no AND is needed. D (crosses the border of
-    c), L (lives in DRAM while c runs) and H (made in c) are then linear in A and y, equations 1 to 4 of the paper.
+    Since u is never later than v (C1, which these rows imply in turn), B[e, c] = max(0, y[v, c] - y[u, c - 1]): no AND
+    is needed. D (crosses the border of c), L (lives in DRAM while c runs) and H (made in c) are then linear in A and y,
+    equations 1 to 4 of the paper.
     """
     shared = {e: [c for c in tables.slots[t.u] if c in tables.slots[t.v]] for e, t in enumerate(tables.tensors)}
     classes = {e: tables.stored(t.u) for e, t in enumerate(tables.tensors)}
@@ -72,10 +73,11 @@ def def_inside(block: pyo.Block, tables: Tables) -> None:
     block.B = pyo.Expression(
         ends, rule=lambda b, e, c: pyo.quicksum(inside[e, m, c] for m in range(len(classes[e])) if c in shared[e])
     )
+    both = block.c1_inside = pyo.Constraint(pyo.Any)
     for e in shared:
         for c in shared[e]:
             t = tables.tensors[e]
-            rows["both", e, c] = block.B[e, c] >= upto(block, tables, t.v, c) - upto(block, tables, t.u, c - 1)
+            both[e, c] = block.B[e, c] >= upto(block, tables, t.v, c) - upto(block, tables, t.u, c - 1)
     block.H = pyo.Expression(ends, rule=lambda b, e, c: _lies(b, tables, tables.tensors[e].u, c))
     block.D = pyo.Expression(
         ends, rule=lambda b, e, c: b.H[e, c] + _lies(b, tables, tables.tensors[e].v, c) - 2 * b.B[e, c]
