@@ -82,14 +82,12 @@ def t2_memory(tensors: Tensors, time: list[Any]) -> list[Any]:
 
 def t3_network(tensors: Tensors, time: list[Any]) -> list[Any]:
     """T3: collectives of its kernels and layout changes of what they read (equations 5, 6) <= a partition's time."""
-    builder, tables = tensors.builder, tensors.tables
+    builder = tensors.builder
     sums = []
     for c in range(len(time)):
         parts = weighted(builder, "collective", c)
-        for e, t in enumerate(tables.tensors):
-            for g, row in enumerate(t.converts) if c in tables.slots[t.v] else ():
-                for h, change in enumerate(row):
-                    parts += [(change, literal) for literal in (tensors.paired(e, g, h, c) if change else ())]
+        for e, g, h, change in builder.tables.changes(c):
+            parts += [(change, literal) for literal in tensors.paired(e, g, h, c)]
         sums.append(total(parts))
         builder.model.add(sums[-1] <= time[c])
     return sums

@@ -68,14 +68,7 @@ def t3_network(block: pyo.Block, tables: Tables, unit: int) -> None:
 
     def network(c: int) -> Any:
         parts = [weighted(block, tables, "collective", c, unit)]
-        for e, t in enumerate(tables.tensors):
-            if c in tables.slots[t.v]:
-                parts += [
-                    t.converts[g][h] / unit * paired(block, tables, e, g, h, c)
-                    for g in range(len(t.made))
-                    for h in range(len(t.taken))
-                    if t.converts[g][h]
-                ]
+        parts += [change / unit * paired(block, tables, e, g, h, c) for e, g, h, change in tables.changes(c)]
         return pyo.quicksum(parts)
 
     slots = range(tables.count)

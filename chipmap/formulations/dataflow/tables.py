@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import floor
@@ -116,6 +116,12 @@ class Tables:
     def stored(self, i: int) -> tuple[Alike, ...]:
         """The options of copy i, parted by the DRAM time and the buffer of its output."""
         return alike([(o.dram, o.buffer) for o in self.options(i)])
+
+    def changes(self, c: int) -> Iterator[tuple[int, int, int, int]]:
+        """(e, g, h, picoseconds) of every change of layout that copies in slot c may have to pay."""
+        for e, t in enumerate(self.tensors):
+            for g, row in enumerate(t.converts) if c in self.slots[t.v] else ():
+                yield from ((e, g, h, change) for h, change in enumerate(row) if change)
 
     @cached_property
     def multicast(self) -> bool:
