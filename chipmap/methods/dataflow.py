@@ -51,7 +51,7 @@ def auto(instance: DataflowInstance, run: Run) -> Termination:
             try:
                 ticks = solve_degrees(case.problem, run)
             except TooWideError as error:
-                run.notes.append(f"{_words(case.problem)}: {error}; no method for wider graphs is there yet")
+                run.notes.append(f"{_words(case.problem)}: {error}; dataflow/mip and dataflow/cpsat take it")
                 ticks, wide = case.bound, wide + 1
             if ticks is not None:
                 proved.append(ticks)

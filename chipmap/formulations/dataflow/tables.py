@@ -11,7 +11,10 @@ import numpy as np
 
 from chipmap.instances.dataflow.costs import DataflowProblem, Option, batch_factor, levels
 from chipmap.instances.dataflow.instance import DataflowInstance, DataflowSolution
+from chipmap.records import InputError
 
+#: Models of more pairs of a copy and a slot are refused: they take half a minute and gigabytes to state.
+LARGEST_MODEL = 100_000
 #: Numbers of a kernel's options that are alike in what a model asks of them.
 Alike = tuple[int, ...]
 
@@ -198,7 +201,10 @@ def alike(keys: Sequence[Hashable]) -> tuple[Alike, ...]:
 
 
 def tables(problem: DataflowProblem, *, roomy: bool = False) -> Tables:
-    """The copies, slots and tensors of ``problem``; ``roomy``: slots and places say nothing of C4."""
+    """The copies, slots and tensors of ``problem``; ``roomy``: slots and places say nothing of C4.
+
+    Raises :class:`InputError` for more than ``LARGEST_MODEL`` pairs of a copy and a slot.
+    """
     instance, n = problem.instance, problem.n
     layers = instance.workload.layers if instance.task.across_layers else 1
     index = {kernel.name: k for k, kernel in enumerate(instance.workload.kernels)}
@@ -207,6 +213,7 @@ def tables(problem: DataflowProblem, *, roomy: bool = False) -> Tables:
     wires += [(layer * n + u, (layer + 1) * n + v) for layer in range(layers - 1) for u, v in carries]
     level = levels(n * layers, np.array(wires, dtype=np.int64).reshape(-1, 2)).tolist()
     slots = _slots(problem, layers, roomy)
+    _refuse_too_large(slots)
     place: tuple[int, ...] = ()
     if not fused(instance) and not roomy:
         order = sorted(range(n * layers), key=lambda i: (slots[i].start, level[i], i))
@@ -219,6 +226,16 @@ def tables(problem: DataflowProblem, *, roomy: bool = False) -> Tables:
         slots=slots,
         place=place,
     )
+
+
+def _refuse_too_large(slots: Sequence[range]) -> None:
+    pairs = sum(map(len, slots))
+    if pairs > LARGEST_MODEL:
+        raise InputError(
+            f"a model would have {pairs:,} pairs of a kernel and a partition, at most {LARGEST_MODEL:,} are stated",
+            "task.partitions",
+            f"Ask for fewer partitions ({max(1, LARGEST_MODEL // len(slots))}, say), or use the method dataflow/auto.",
+        )
 
 
 def fused(instance: DataflowInstance) -> bool:
