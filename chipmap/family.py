@@ -16,7 +16,7 @@ from typing import Any, Literal, Protocol
 from chipmap.records import InputError, Record
 
 #: The families. A new one is one more name here and one module ``chipmap/families/<name>.py`` with a ``FAMILY``.
-FAMILY_NAMES = ("ring", "wafer")
+FAMILY_NAMES = ("ring", "dataflow", "wafer")
 
 
 class Standing(Enum):

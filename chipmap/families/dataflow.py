@@ -1,0 +1,57 @@
+"""The record that ties family ``dataflow`` together."""
+
+from __future__ import annotations
+
+from chipmap.family import Family, Formulation, Generator, Method
+
+PAPER = "DFModel: Design Space Optimization of Large-Scale Systems Exploiting Dataflow Mappings, sections III to VIII"
+
+FAMILY = Family(
+    name="dataflow",
+    title="a dataflow graph sharded across chips and fused into partitions inside each chip",
+    schema="dataflow/1",
+    instance="chipmap.instances.dataflow:DataflowInstance",
+    solution="chipmap.instances.dataflow:DataflowSolution",
+    check="chipmap.validation.dataflow:check",
+    tick="1 ps",
+    unit="s",
+    unit_per_tick=1e-12,
+    constraints={
+        "C0": "degrees, schemes, a partition per kernel",
+        "C1": "tensors go forward",
+        "C2": "SRAM",
+        "C3": "forward and backward apart",
+        "C4": "number of partitions",
+        "C5": "kernels pinned together",
+    },
+    terms={"T1": "compute", "T2": "memory", "T3": "network", "T4": "layer"},
+    methods=(
+        Method("dataflow/auto", "chipmap.methods.dataflow:auto", "the exact program for every choice of degrees"),
+        Method(
+            "dataflow/mip",
+            "chipmap.methods.dataflow_models:mip",
+            "the MIP for every choice of degrees, by HiGHS or Gurobi",
+        ),
+        Method(
+            "dataflow/cpsat", "chipmap.methods.dataflow_models:cpsat", "the CP-SAT model for every choice of degrees"
+        ),
+        Method("dataflow/bounds", "chipmap.methods.dataflow:bounds", "the bound that compute alone gives, no mapping"),
+    ),
+    default_method="dataflow/auto",
+    warm_starts={},
+    formulations=(
+        Formulation("dataflow/mip", "mip", "chipmap.formulations.dataflow.mip:build", PAPER + ", equations 1 to 7"),
+        Formulation(
+            "dataflow/cpsat", "cpsat", "chipmap.formulations.dataflow.cpsat:build", PAPER + ", equations 1 to 7"
+        ),
+    ),
+    generators=(
+        Generator("dataflow-gpt", "chipmap.instances.dataflow.generators:gpt", "GPT layers on equal chips"),
+        Generator("dataflow-explicit", "chipmap.instances.dataflow.generators:explicit", "kernels given in words"),
+    ),
+    shipped="chipmap.instances.dataflow.shipped:SHIPPED",
+    from_graph="chipmap.instances.dataflow.from_graph:from_graph",
+    plot="chipmap.report.plots_dataflow:plot",
+    describe="chipmap.instances.dataflow.describe:describe",
+    files="chipmap.instances.dataflow.describe:files",
+)

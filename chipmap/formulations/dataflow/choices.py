@@ -1,0 +1,58 @@
+"""For which degrees a model of family ``dataflow`` is stated, and what that makes it worth."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
+
+from chipmap.family import Standing
+from chipmap.instances.dataflow.costs import compute_ticks, dataflow_problem
+from chipmap.instances.dataflow.instance import DataflowInstance, Degrees, allowed_degrees, held_degrees
+from chipmap.records import InputError
+
+
+@dataclass(frozen=True)
+class DataflowChoices:
+    """How a model is stated.
+
+    ``degrees``: those that the model is for (None: the task's, or of all that the network holds those with the least
+    compute). ``order``: ``prefix`` numbers the partitions that are in use without a gap, ``free`` lets any be empty.
+    ``upper``: cutoff, only mappings whose batch takes <= upper ticks.
+    """
+
+    degrees: Degrees | None = None
+    order: Literal["prefix", "free"] = "prefix"
+    upper: int | None = None
+
+
+class Settled(NamedTuple):
+    """The degrees of a model and its standing; without ``fit`` they don't divide layers and batch: it is infeasible."""
+
+    degrees: Degrees
+    standing: Standing
+    fit: bool
+
+
+def settle(instance: DataflowInstance, wanted: Degrees | None) -> Settled:
+    """The degrees of a model, and its standing: a restriction where the task allows others as well.
+
+    It is one, too, where a tensor goes from a backward kernel to a forward one: the models run forward kernels first.
+    Without allowed degrees the model is stated for some that the network holds. Raises :class:`InputError` for
+    ``wanted`` ones that aren't allowed.
+    """
+    allowed = allowed_degrees(instance)
+    if wanted is not None and wanted not in allowed:
+        raise InputError("these degrees are not among those that the task allows", "degrees", "Use allowed_degrees.")
+    if not allowed:
+        return Settled(next(held_degrees(instance)), Standing.EXACT, fit=False)
+    degrees = wanted or min(allowed, key=lambda one: compute_ticks(dataflow_problem(instance, one)))
+    phase = {kernel.name: kernel.phase for kernel in instance.workload.kernels}
+    wires = [*instance.workload.edges, *(instance.workload.carries if instance.task.across_layers else ())]
+    returns = any(phase[u] == "backward" and phase[v] == "forward" for u, v in wires)
+    return Settled(degrees, Standing.RESTRICTION if len(allowed) > 1 or returns else Standing.EXACT, fit=True)
+
+
+def chosen(kind: type[Any], choices: Any) -> Any:
+    """A record of choices of that kind from one, or from a mapping."""
+    return kind(**choices) if isinstance(choices, Mapping) else choices

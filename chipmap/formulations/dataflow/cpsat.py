@@ -1,0 +1,160 @@
+"""The CP-SAT model of family ``dataflow`` at fixed degrees: sharding and partitions in whole picoseconds and bytes.
+
+Statement: ``docs/families/dataflow.md``; the paper's sections III to V with its matrices A, B, D, L and H.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, Literal
+
+from ortools.sat.python import cp_model
+
+from chipmap.family import Standing
+from chipmap.formulations.dataflow.choices import DataflowChoices, chosen, settle
+from chipmap.formulations.dataflow.cpsat_assignment import (
+    Builder,
+    c0_degrees,
+    c0_scheme,
+    c1_order,
+    c3_phases,
+    c4_partitions,
+    c5_together,
+    def_upto,
+)
+from chipmap.formulations.dataflow.cpsat_tensors import Tensors
+from chipmap.formulations.dataflow.cpsat_terms import c2_sram, t1_compute, t2_memory, t3_network, t4_layer
+from chipmap.formulations.dataflow.tables import Tables, tables
+from chipmap.instances.dataflow import DataflowInstance, DataflowSolution
+from chipmap.instances.dataflow.costs import batch_factor, dataflow_problem
+
+#: Labels that live in variable domains alone: none.
+BY_DOMAIN: tuple[str, ...] = ()
+#: Labels that are separated on demand: none.
+LAZY: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class DataflowCpChoices(DataflowChoices):
+    """How the CP-SAT model is stated; ``labels``: ``assume`` gives the constraints of each label a literal in
+    ``assumptions``, so that an infeasible model names those that clash."""
+
+    labels: Literal["plain", "assume"] = "plain"
+
+
+@dataclass(frozen=True, eq=False)
+class DataflowCpVariables:
+    """What :func:`add_dataflow` added.
+
+    Literals: ``A[i, c]`` (copy i in partition c), ``y[i, c]`` (in one <= c), ``s[i, o]`` (copy i sharded as in its
+    option o, where it has a choice), ``inside[e, m, c]`` (tensor e inside c, its producer sharded as in its class m).
+    ``time[c]`` and ``layer`` (>= their sum) in picoseconds; the batch takes ``factor`` times as long. Linear
+    expressions for side constraints, exact or above: ``terms["T1"]`` … ``terms["T3"]`` (by partition, picoseconds) and
+    ``sram`` (bytes).
+    """
+
+    tables: Tables
+    standing: Standing
+    A: dict[tuple[int, int], Any]
+    y: dict[tuple[int, int], Any]
+    s: dict[tuple[int, int], Any]
+    inside: dict[tuple[int, int, int], Any]
+    time: list[Any]
+    layer: Any
+    factor: Fraction
+    terms: dict[str, list[Any]]
+    sram: list[Any]
+    assumptions: dict[str, Any]
+
+
+@dataclass(eq=False)
+class DataflowCpModel:
+    """The CP-SAT model of one instance; ``assumptions``: label -> literal, where the choices ask for them."""
+
+    instance: DataflowInstance
+    native: cp_model.CpModel
+    variables: DataflowCpVariables
+    standing: Standing
+    kind: Literal["mip", "cpsat"] = "cpsat"
+
+    @property
+    def assumptions(self) -> dict[str, Any]:
+        """The literal that enforces each label's constraints (none with labels ``plain``)."""
+        return self.variables.assumptions
+
+    def encode(self, solution: DataflowSolution) -> list[tuple[Any, float]] | None:
+        """Values of the literals of schemes and partitions, or None if the mapping is outside the model."""
+        v = self.variables
+        ranks = v.tables.ranks(solution)
+        if ranks is None:
+            return None
+        where, options = ranks
+        pairs = [(literal, float(options[i] == o)) for (i, o), literal in v.s.items()]
+        return pairs + [(literal, float(where[i] == c)) for (i, c), literal in v.A.items()]
+
+    def decode(self, value: Callable[[Any], float]) -> DataflowSolution:
+        """The mapping that the literals stand for."""
+        v = self.variables
+        where = [slots.start for slots in v.tables.slots]
+        for (i, c), literal in v.A.items():
+            where[i] = c if value(literal) > 0.5 else where[i]
+        options = [0] * len(v.tables.copies)
+        for (i, o), literal in v.s.items():
+            options[i] = o if value(literal) > 0.5 else options[i]
+        return v.tables.solution(where, options)
+
+
+def build(
+    instance: DataflowInstance, choices: DataflowCpChoices | Mapping[str, Any] = DataflowCpChoices()
+) -> DataflowCpModel:
+    """The CP-SAT model of ``instance`` at the chosen degrees, minimising the time of the batch.
+
+    The objective in integers is the layer's; its scale makes it the batch's in ticks, before their last rounding.
+    """
+    stated = chosen(DataflowCpChoices, choices)
+    model = cp_model.CpModel()
+    model.name = instance.name
+    variables = add_dataflow(model, instance, stated)
+    model.minimize(variables.layer)
+    model.proto.objective.scaling_factor = float(variables.factor)
+    return DataflowCpModel(instance, model, variables, variables.standing)
+
+
+def add_dataflow(
+    model: cp_model.CpModel,
+    instance: DataflowInstance,
+    choices: DataflowCpChoices = DataflowCpChoices(),
+    prefix: str = "",
+) -> DataflowCpVariables:
+    """Add ``instance`` to ``model``, with ``prefix`` before its variables' names and without an objective."""
+    settled = settle(instance, choices.degrees)
+    assume = choices.labels == "assume"
+    made = tables(dataflow_problem(instance, settled.degrees), roomy=assume)
+    builder = Builder(model, made, prefix, assume)
+    def_upto(builder)
+    c0_degrees(builder, settled.fit)
+    c0_scheme(builder)
+    c1_order(builder)
+    c3_phases(builder)
+    c4_partitions(builder, choices.order)
+    c5_together(builder)
+    tensors = Tensors(builder)
+    sram = c2_sram(tensors)
+    time = [model.new_int_var(0, made.longest, f"{prefix}time[{c}]") for c in range(made.count)]
+    terms = {"T1": t1_compute(builder, time), "T2": t2_memory(tensors, time), "T3": t3_network(tensors, time)}
+    return DataflowCpVariables(
+        tables=made,
+        standing=settled.standing,
+        A=builder.A,
+        y=builder.y,
+        s=builder.s,
+        inside=tensors.inside,
+        time=time,
+        layer=t4_layer(builder, time, made.most(choices.upper)),
+        factor=batch_factor(made.problem),
+        terms=terms,
+        sram=sram,
+        assumptions=builder.assumptions,
+    )

@@ -1,0 +1,172 @@
+"""Schemes and partitions for CP-SAT, as literals: C0, C1, C3, C4, C5 and the matrix A."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ortools.sat.python import cp_model
+
+from chipmap.formulations.dataflow.tables import Alike, Tables, fused
+
+#: A literal of the model.
+Literal = Any
+
+
+class Builder:
+    """A ``CpModel`` on its way.
+
+    ``A[i, c]`` = [copy i lies in partition c]; ``y[i, c]`` = [it lies in one <= c]; ``s[i, o]`` = [copy i is sharded
+    as in its option o]; ``placed[i, o, c]`` both at once (none of the last two for a copy without a choice). With
+    ``assume``, each label has a literal in ``assumptions`` that enforces its constraints.
+    """
+
+    def __init__(self, model: cp_model.CpModel, tables: Tables, prefix: str, assume: bool) -> None:
+        self.model, self.tables, self.prefix, self.assume = model, tables, prefix, assume
+        self.assumptions: dict[str, Literal] = {}
+        self.used: dict[int, Literal] = {}
+        self.own: dict[int, Literal] = {}
+        cells = [(i, c) for i in tables.copies for c in tables.slots[i]]
+        place = tables.place
+        self.A = {(i, c): self.literal(f"A[{i},{c}]", int(place[i] == c) if place else None) for i, c in cells}
+        last = {i: slots.stop - 1 for i, slots in enumerate(tables.slots)}
+        self.y = {
+            (i, c): self.literal(f"y[{i},{c}]", int(place[i] <= c) if place else 1 if c == last[i] else None)
+            for i, c in cells
+        }
+        self.s = {(i, o): self.literal(f"s[{i},{o}]") for i in tables.several for o in range(len(tables.options(i)))}
+        self.placed = {(i, o, c): self.literal(f"placed[{i},{o},{c}]") for i, o in self.s for c in tables.slots[i]}
+
+    def literal(self, name: str, value: int | None = None) -> Literal:
+        """A new Boolean variable, perhaps fixed."""
+        low, high = (0, 1) if value is None else (value, value)
+        return self.model.new_int_var(low, high, f"{self.prefix}{name}")
+
+    def clause(self, label: str, literals: list[Literal]) -> None:
+        """At least one of ``literals``."""
+        self.enforce(label, self.model.add_bool_or(literals))
+
+    def enforce(self, label: str, constraint: cp_model.Constraint) -> None:
+        """Count a constraint to a label (definitions to none)."""
+        if not self.assume or label.startswith("def_"):
+            return
+        if label not in self.assumptions:
+            self.assumptions[label] = self.literal(f"assume {label}")
+        constraint.only_enforce_if(self.assumptions[label])
+
+    def lies(self, i: int, options: Alike, c: int) -> list[Literal]:
+        """Literals of which one holds where copy i lies in c, sharded as in one of ``options``."""
+        if len(options) == len(self.tables.options(i)):
+            return [self.A[i, c]]
+        return [self.placed[i, o, c] for o in options]
+
+
+def total(parts: list[tuple[int, Literal]]) -> Any:
+    """Σ amount · literal."""
+    return cp_model.LinearExpr.weighted_sum([literal for _, literal in parts], [amount for amount, _ in parts])
+
+
+def def_upto(builder: Builder) -> None:
+    """y[i, c] = A[i, first] ∨ … ∨ A[i, c], and exactly one A[i, c]: C3 by domain, as slots belong to a phase."""
+    for i, slots in enumerate(builder.tables.slots):
+        builder.model.add_exactly_one([builder.A[i, c] for c in slots])
+        for c in slots:
+            builder.model.add_implication(builder.A[i, c], builder.y[i, c])
+            if c == slots.start:
+                builder.model.add_implication(builder.y[i, c], builder.A[i, c])
+                continue
+            before = builder.y[i, c - 1]
+            builder.model.add_implication(before, builder.y[i, c])
+            builder.model.add_implication(before, ~builder.A[i, c])
+            builder.clause("def_upto", [before, ~builder.y[i, c], builder.A[i, c]])
+
+
+def c0_degrees(builder: Builder, fit: bool) -> None:
+    """C0: degrees that divide layers and batch; a contradiction where none ``fit``."""
+    if not fit:
+        builder.clause("c0_degrees", [])
+
+
+def c0_scheme(builder: Builder) -> None:
+    """C0: one scheme of each copy; ``placed[i, o, c]`` = s[i, o] ∧ A[i, c], one of them for each copy i."""
+    tables = builder.tables
+    for i in tables.several:
+        numbers = range(len(tables.options(i)))
+        builder.model.add_exactly_one([builder.s[i, o] for o in numbers])
+        builder.model.add_exactly_one([builder.placed[i, o, c] for o in numbers for c in tables.slots[i]])
+        for o in numbers:
+            for c in tables.slots[i]:
+                builder.model.add_implication(builder.placed[i, o, c], builder.s[i, o])
+                builder.model.add_implication(builder.placed[i, o, c], builder.A[i, c])
+
+
+def c1_order(builder: Builder) -> None:
+    """C1: y[v, c] -> y[u, c] on every tensor from u to v; forward partitions run before backward ones."""
+    tables = builder.tables
+    for t in tables.tensors:
+        if tables.slots[t.u] == tables.slots[t.v]:
+            for c in tables.slots[t.u][:-1]:
+                builder.clause("c1_order", [~builder.y[t.v, c], builder.y[t.u, c]])
+        elif tables.slots[t.u].start > tables.slots[t.v].start:
+            builder.clause("c1_order", [])
+
+
+def c3_phases(builder: Builder) -> None:
+    """C3: ``own[i]`` = [copy i lies in a slot of its phase]: by domain, a row for copies pinned to the other phase."""
+    for i in sorted(builder.tables.strays):
+        builder.own[i] = builder.literal(f"own[{i}]")
+        builder.clause("c3_phases", [builder.own[i]])
+
+
+def c4_partitions(builder: Builder, order: str) -> None:
+    """C4: no more partitions than slots, by domain (``assume``: by clauses); ``exactly``: none of them is empty.
+
+    ``used[c]``: partition c has kernels, and then c - 1 has some; whoever isn't before c finds it in use. Numbering
+    without a gap loses nothing.
+    """
+    tables, task = builder.tables, builder.tables.problem.instance.task
+    inside = {c: [builder.A[i, c] for i in tables.inside(c)] for c in range(tables.count)}
+    together = fused(tables.problem.instance)
+    for phase in tables.phases:
+        allowed = phase if task.partitions is None or not together else phase[: task.partitions]
+        for c in allowed if task.exactly and together else ():
+            builder.clause("c4_partitions", inside[c])
+        if builder.assume:
+            for i in tables.inside(phase.start) if len(allowed) < len(phase) else ():
+                builder.clause("c4_partitions", [builder.y[i, allowed[-1]]])
+            for c in phase if not together else ():
+                builder.enforce("c4_partitions", builder.model.add(sum(inside[c]) <= 1))
+    if tables.place or (task.exactly and not builder.assume):
+        return
+    if order == "prefix" or tables.spares:
+        _sym_prefix(builder, inside)
+
+
+def _sym_prefix(builder: Builder, inside: dict[int, list[Literal]]) -> None:
+    """Without C1 in force (``assume``), every copy speaks for itself; else those that nobody of their phase reads."""
+    tables = builder.tables
+    for phase in tables.phases:
+        for c in phase[1:]:
+            used = builder.used[c] = builder.literal(f"used[{c}]")
+            builder.clause("def_used", [~used, *inside[c]])
+            if c - 1 in builder.used:
+                builder.clause("def_used", [~used, builder.used[c - 1]])
+            for i in tables.copies if builder.assume else tables.last:
+                if c in tables.slots[i]:
+                    builder.clause("def_used", [builder.y[i, c - 1], used])
+
+
+def c5_together(builder: Builder) -> None:
+    """C5: a group's copies have the same partition, which holds no copy of another group."""
+    tables = builder.tables
+    for group in tables.groups:
+        first = group[0]
+        for i in group[1:]:
+            if i in tables.strays:
+                builder.clause("c5_together", [~builder.own[i]])
+                continue
+            for c in tables.slots[i]:
+                builder.clause("c5_together", [~builder.A[i, c], builder.A[first, c]])
+    for c in range(tables.count):
+        leaders = [builder.A[i, c] for i in tables.leaders(c)]
+        if len(leaders) > 1:
+            builder.enforce("c5_together", builder.model.add(sum(leaders) <= 1))

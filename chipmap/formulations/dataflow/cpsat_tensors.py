@@ -1,0 +1,107 @@
+"""Which tensors stay, leave and arrive, for CP-SAT: the matrices B, D, L and H, and pairs of sharding schemes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from chipmap.formulations.dataflow.cpsat_assignment import Builder, Literal
+from chipmap.formulations.dataflow.tables import Alike
+
+#: (amount, literal) pairs.
+Parts = list[tuple[int, Literal]]
+
+
+class Tensors:
+    """The literals of tensors, made from a builder's.
+
+    ``pair[e, g, h, c]``: v of tensor e lies in c under its schemes h, and u is sharded as in g; ``inside[e, m, c]``:
+    both ends lie in c, u sharded as in its class m. ``moves[way, i, m, c]``: how often (a sum of literals) the output
+    of copy i under its class m is written (``leaves``) or read (``arrives``) at the border of c.
+    """
+
+    def __init__(self, builder: Builder) -> None:
+        self.builder, self.tables = builder, builder.tables
+        self.pair: dict[tuple[int, int, int, int], Literal] = {}
+        self.inside: dict[tuple[int, int, int], Literal] = {}
+        self.moves: dict[tuple[str, int, int, int], Parts] = {}
+        for e in range(len(self.tables.tensors)):
+            self.def_pair(e)
+            self.def_inside(e)
+        for i in self.tables.copies:
+            for m, options in enumerate(self.tables.stored(i)):
+                self.def_leaves(i, m, options)
+                self.def_arrives(i, m, options)
+
+    def def_pair(self, e: int) -> None:
+        """Exactly one pair[e, g, h, c], which implies both its ends' schemes and v's partition."""
+        b, t = self.builder, self.tables.tensors[e]
+        if len(t.made) == 1:
+            return
+        for g, made in enumerate(t.made):
+            for h, taken in enumerate(t.taken):
+                for c in self.tables.slots[t.v]:
+                    pair = self.pair[e, g, h, c] = b.literal(f"pair[{e},{g},{h},{c}]")
+                    b.clause("def_pair", [~pair, *(b.s[t.u, o] for o in made)])
+                    b.clause("def_pair", [~pair, *b.lies(t.v, taken, c)])
+        b.model.add_exactly_one([pair for key, pair in self.pair.items() if key[0] == e])
+
+    def paired(self, e: int, g: int, h: int, c: int) -> list[Literal]:
+        """pair[e, g, h, c], or the literals of which one holds then."""
+        t = self.tables.tensors[e]
+        return [self.pair[e, g, h, c]] if len(t.made) > 1 else self.builder.lies(t.v, t.taken[h], c)
+
+    def read(self, e: int, options: Alike, c: int) -> list[Literal]:
+        """Literals of which one holds where v of tensor e lies in c and u is sharded as in one of ``options``."""
+        t = self.tables.tensors[e]
+        if len(options) == len(self.tables.options(t.u)):
+            return [self.builder.A[t.v, c]]
+        groups = [g for g, made in enumerate(t.made) if made[0] in options]
+        return [literal for g in groups for h in range(len(t.taken)) for literal in self.paired(e, g, h, c)]
+
+    def def_inside(self, e: int) -> None:
+        """inside[e, m, c] = [u in c as in m] ∧ [v in c]; with C1 also y[v, c] ∧ ¬y[u, c - 1] -> one of them.
+
+        B[e, c] is their sum over m; D[e, c] = A[u, c] + A[v, c] - 2 B[e, c], L[e, c] = y[u, c] - y[v, c - 1] - B[e, c]
+        and H[e, c] = A[u, c] need no variables.
+        """
+        b, t, slots = self.builder, self.tables.tensors[e], self.tables.slots
+        for c in slots[t.u] if slots[t.u] == slots[t.v] else ():
+            within = []
+            for m, options in enumerate(self.tables.stored(t.u)):
+                inside = self.inside[e, m, c] = b.literal(f"inside[{e},{m},{c}]")
+                made = b.lies(t.u, options, c)
+                b.clause("def_inside", [~inside, *made])
+                b.clause("def_inside", [~inside, *self.read(e, options, c)])
+                for literal in made:
+                    b.clause("def_inside", [~literal, ~b.A[t.v, c], inside])
+                within.append(inside)
+            if not b.assume:
+                before = [b.y[t.u, c - 1]] if c > slots[t.u].start else []
+                b.clause("def_inside", [~b.y[t.v, c], *before, *within])
+
+    def def_leaves(self, i: int, m: int, options: Alike) -> None:
+        """What of copy i's output is written in c: once per tensor that isn't inside; ``physical``: once if any."""
+        for c in self.tables.slots[i]:
+            made = self.builder.lies(i, options, c)
+            ways = [(made, self.inside.get((e, m, c))) for e in self.tables.leaving[i]]
+            self._move(("leaves", i, m, c), ways)
+
+    def def_arrives(self, i: int, m: int, options: Alike) -> None:
+        """What of copy i's output is read in c: once per tensor that isn't inside; ``physical``: once if any."""
+        for c in range(self.tables.count):
+            tensors = [e for e in self.tables.leaving[i] if c in self.tables.slots[self.tables.tensors[e].v]]
+            ways = [(self.read(e, options, c), self.inside.get((e, m, c))) for e in tensors]
+            self._move(("arrives", i, m, c), ways)
+
+    def _move(self, key: tuple[str, int, int, int], ways: list[tuple[list[Literal], Any]]) -> None:
+        if not ways:
+            return
+        if not self.tables.multicast or len(ways) == 1:
+            self.moves[key] = [(1, literal) for literals, _ in ways for literal in literals]
+            self.moves[key] += [(-1, inside) for _, inside in ways if inside is not None]
+            return
+        once = self.builder.literal(f"once[{','.join(map(str, key))}]")
+        self.moves[key] = [(1, once)]
+        for literals, inside in ways:
+            for literal in literals:
+                self.builder.clause("def_moves", [~literal, once] + ([] if inside is None else [inside]))

@@ -1,0 +1,154 @@
+"""The MIP of family ``dataflow`` at fixed degrees: sharding and partitions in one Pyomo block.
+
+Statement: ``docs/families/dataflow.md``; the paper's sections III to V with its matrices A, B, D, L and H. Kernels are
+assigned by cumulative binaries y[i, c] = [kernel i lies in a partition <= c]. With y[v, c] <= y[u, c] on every tensor,
+all matrices are linear in y but B, which is the positive part of a difference.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from math import ceil, log2
+from typing import Any, Literal
+
+import pyomo.environ as pyo
+from pyomo.common.gc_manager import PauseGC
+
+from chipmap.family import Standing
+from chipmap.formulations.dataflow.choices import DataflowChoices, chosen, settle
+from chipmap.formulations.dataflow.mip_assignment import (
+    c0_degrees,
+    c0_scheme,
+    c1_order,
+    c3_phases,
+    c4_partitions,
+    c5_together,
+    def_upto,
+)
+from chipmap.formulations.dataflow.mip_tensors import def_inside, def_moves, def_pair
+from chipmap.formulations.dataflow.mip_terms import c2_sram, t1_compute, t2_memory, t3_network, t4_layer
+from chipmap.formulations.dataflow.tables import Tables, tables
+from chipmap.instances.dataflow import DataflowInstance, DataflowSolution
+from chipmap.instances.dataflow.costs import batch_factor, dataflow_problem
+from chipmap.records import InputError
+
+#: Labels that live in variable domains alone: none.
+BY_DOMAIN: tuple[str, ...] = ()
+#: Labels that are separated on demand: none.
+LAZY: tuple[str, ...] = ()
+#: Rows are stated in units of a power of two of ticks or bytes, such that right sides lie below this.
+LARGEST_COEFFICIENT = 2.0**12
+
+
+@dataclass(frozen=True)
+class DataflowMipChoices(DataflowChoices):
+    """How the MIP is stated."""
+
+
+@dataclass(eq=False)
+class DataflowMipModel:
+    """The MIP of one instance: ``native`` is a ConcreteModel with the block ``dataflow`` and the one Objective."""
+
+    instance: DataflowInstance
+    native: pyo.ConcreteModel
+    tables: Tables
+    standing: Standing
+    kind: Literal["mip", "cpsat"] = "mip"
+
+    def encode(self, solution: DataflowSolution) -> list[tuple[Any, float]] | None:
+        """Values of the free binaries, or None if the mapping is outside the model's degrees, schemes or slots."""
+        return encode(self.native.dataflow, self.tables, solution)
+
+    def decode(self, value: Callable[[Any], float]) -> DataflowSolution:
+        """The mapping that the binaries stand for."""
+        return decode(self.native.dataflow, self.tables, value)
+
+
+def encode(block: pyo.Block, tables: Tables, solution: DataflowSolution) -> list[tuple[Any, float]] | None:
+    """Values of the free binaries of a block made by :func:`add_dataflow`, or None outside it."""
+    ranks = tables.ranks(solution)
+    if ranks is None:
+        return None
+    where, options = ranks
+    pairs = [(variable, float(options[i] == o)) for (i, o), variable in block.s.items()]
+    return pairs + [(y, float(where[i] <= c)) for (i, c), y in block.y.items() if not y.fixed]
+
+
+def decode(block: pyo.Block, tables: Tables, value: Callable[[Any], float]) -> DataflowSolution:
+    """The mapping that the binaries of a block made by :func:`add_dataflow` stand for."""
+    where = [slots.start for slots in tables.slots]
+    for (i, _), variable in block.y.items():
+        where[i] += (variable.value if variable.fixed else value(variable)) < 0.5
+    options = [0] * len(tables.copies)
+    for (i, o), variable in block.s.items():
+        options[i] = o if value(variable) > 0.5 else options[i]
+    return tables.solution(where, options)
+
+
+def build(
+    instance: DataflowInstance, choices: DataflowMipChoices | Mapping[str, Any] = DataflowMipChoices()
+) -> DataflowMipModel:
+    """The MIP of ``instance`` at the chosen degrees, minimising the time of the batch in ticks."""
+    stated = chosen(DataflowMipChoices, choices)
+    model = pyo.ConcreteModel(name=instance.name)
+    model.dataflow = pyo.Block()
+    made, standing = add_dataflow(model.dataflow, instance, stated)
+    model.objective = pyo.Objective(expr=model.dataflow.cost)
+    return DataflowMipModel(instance, model, made, standing)
+
+
+def add_dataflow(
+    block: pyo.Block, instance: DataflowInstance, choices: DataflowMipChoices = DataflowMipChoices()
+) -> tuple[Tables, Standing]:
+    """Fill the empty ``block`` with the MIP of ``instance``, without an Objective; its tables and its standing.
+
+    Afterwards the block has the linear expressions ``cost`` (ticks of the batch, before its last rounding), ``layer``
+    (ticks), ``terms["T1"]`` … ``terms["T3"]`` (sums over partitions, ticks), ``sram[c]`` (bytes), the matrices
+    ``A[i, c]`` (kernel i in partition c), ``B[e, c]`` (tensor e inside c), ``D[e, c]`` (crosses its border),
+    ``L[e, c]`` (alive in DRAM), ``H[e, c]`` (made in c), and the variables ``y[i, c]``, ``s[i, o]`` and ``time[c]`` (in
+    ``time_unit`` ticks). Times and, in mode ``physical``, SRAM are exact or above: put upper limits or costs on them.
+    Raises :class:`InputError` for a block in use.
+    """
+    if next(iter(block.component_map()), None) is not None:
+        raise InputError(
+            f"block {block.name!r} already has components", "add_dataflow", "Give an empty pyo.Block() each time."
+        )
+    settled = settle(instance, choices.degrees)
+    made = tables(dataflow_problem(instance, settled.degrees))
+    with PauseGC():
+        _assignment(block, made, choices)
+        def_pair(block, made)
+        def_inside(block, made)
+        def_moves(block, made)
+        c2_sram(block, made, unit(made.problem.sram))
+        _terms(block, made, choices)
+        c0_degrees(block, settled.fit)
+    return made, settled.standing
+
+
+def _assignment(block: pyo.Block, made: Tables, choices: DataflowMipChoices) -> None:
+    def_upto(block, made)
+    c0_scheme(block, made)
+    c1_order(block, made)
+    c3_phases(block, made)
+    c4_partitions(block, made, choices.order)
+    c5_together(block, made)
+
+
+def _terms(block: pyo.Block, made: Tables, choices: DataflowMipChoices) -> None:
+    scale = unit(made.longest)
+    block.time = pyo.Var(range(made.count), bounds=(0, None))
+    t1_compute(block, made, scale)
+    t2_memory(block, made, scale)
+    t3_network(block, made, scale)
+    t4_layer(block, made, scale, made.most(choices.upper))
+    each = {"T1": block.compute, "T2": block.memory, "T3": block.network}
+    block.terms = pyo.Expression(each, rule=lambda _, term: scale * pyo.quicksum(each[term].values()))
+    block.time_unit = pyo.Param(initialize=scale)
+    block.cost = pyo.Expression(expr=float(batch_factor(made.problem)) * block.layer)
+
+
+def unit(size: int) -> int:
+    """The power of two by which rows of this size are divided (exactly: no cost is rounded)."""
+    return 1 << max(0, ceil(log2(max(1, size) / LARGEST_COEFFICIENT)))

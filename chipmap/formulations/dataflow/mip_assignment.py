@@ -1,0 +1,150 @@
+"""Schemes and partitions for the MIP, in cumulative variables: C0, C1, C4, C5 and the matrix A."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyomo.environ as pyo
+
+from chipmap.formulations.dataflow.tables import Alike, Tables
+
+
+def def_upto(block: pyo.Block, tables: Tables) -> None:
+    """Binary ``y[i, c]`` = [copy i lies in a partition <= c], for the slots of its phase (C3 by domain).
+
+    Kernels that can't be fused have a partition each, in a topological order: all fixed.
+    """
+    cells = [(i, c) for i in tables.copies for c in tables.slots[i]]
+    y = block.y = pyo.Var(cells, domain=pyo.Binary)
+    rows = block.def_upto = pyo.Constraint(pyo.Any)
+    for i, c in cells:
+        if tables.place:
+            y[i, c].fix(int(tables.place[i] <= c))
+        elif c + 1 < tables.slots[i].stop:
+            rows[i, c] = y[i, c] <= y[i, c + 1]
+    block.A = pyo.Expression(cells, rule=lambda b, i, c: upto(b, tables, i, c) - upto(b, tables, i, c - 1))
+
+
+def upto(block: pyo.Block, tables: Tables, i: int, c: int) -> Any:
+    """[copy i lies in a partition <= c], for any c."""
+    slots = tables.slots[i]
+    return int(c >= slots.stop) if c not in slots else block.y[i, c]
+
+
+def c0_degrees(block: pyo.Block, fit: bool) -> None:
+    """C0: degrees that divide layers and batch; a contradiction where none ``fit``."""
+    if not fit:
+        block.c0_degrees = pyo.Constraint(expr=block.time[0] <= -1)
+
+
+def c0_scheme(block: pyo.Block, tables: Tables) -> None:
+    """C0: one-hot ``s[i, o]`` = [copy i is sharded as in its option o] (the paper's s_i), where there is a choice.
+
+    ``placed[i, o, c]`` = s[i, o] · A[i, c], by its two sums (a transport, exact for binaries: with C4 the second holds
+    with equality).
+    """
+    numbers = {i: range(len(tables.options(i))) for i in tables.several}
+    s = block.s = pyo.Var([(i, o) for i in numbers for o in numbers[i]], domain=pyo.Binary)
+    block.c0_scheme = pyo.Constraint(list(numbers), rule=lambda _, i: pyo.quicksum(s[i, o] for o in numbers[i]) == 1)
+    cells = [(i, o, c) for i in numbers for o in numbers[i] for c in tables.slots[i]]
+    placed = block.placed = pyo.Var(cells, bounds=(0, 1))
+    rows = block.def_placed = pyo.Constraint(pyo.Any)
+    for i in numbers:
+        for c in tables.slots[i]:
+            rows[i, "slot", c] = pyo.quicksum(placed[i, o, c] for o in numbers[i]) == block.A[i, c]
+        for o in numbers[i]:
+            rows[i, "scheme", o] = pyo.quicksum(placed[i, o, c] for c in tables.slots[i]) <= s[i, o]
+
+
+def picked(block: pyo.Block, tables: Tables, i: int, options: Alike) -> Any:
+    """[copy i is sharded as in one of ``options``]."""
+    return 1 if len(options) == len(tables.options(i)) else pyo.quicksum(block.s[i, o] for o in options)
+
+
+def placed(block: pyo.Block, tables: Tables, i: int, options: Alike, c: int) -> Any:
+    """[copy i lies in partition c, sharded as in one of ``options``]."""
+    if len(options) == len(tables.options(i)):
+        return block.A[i, c]
+    return pyo.quicksum(block.placed[i, o, c] for o in options)
+
+
+def weighted(block: pyo.Block, tables: Tables, field: str, c: int, unit: int) -> Any:
+    """Σ of a column of options over the copies in partition c, in units."""
+    parts = []
+    for i in tables.inside(c):
+        amounts = tables.amounts(i, field)
+        if len(amounts) == 1:
+            parts.append(amounts[0] / unit * block.A[i, c])
+        else:
+            parts += [amount / unit * block.placed[i, o, c] for o, amount in enumerate(amounts)]
+    return pyo.quicksum(parts)
+
+
+def c1_order(block: pyo.Block, tables: Tables) -> None:
+    """C1: y[v, c] <= y[u, c] on every tensor from u to v; forward partitions run before backward ones."""
+    rows = block.c1_order = pyo.Constraint(pyo.Any)
+    for e, t in enumerate(tables.tensors):
+        if tables.slots[t.u] == tables.slots[t.v]:
+            for c in tables.slots[t.u][:-1]:
+                rows[e, c] = block.y[t.v, c] <= block.y[t.u, c]
+        elif tables.slots[t.u].start > tables.slots[t.v].start:
+            rows[e, "back"] = block.A[t.v, tables.slots[t.v].start] <= -1
+
+
+def c3_phases(block: pyo.Block, tables: Tables) -> None:
+    """C3: slots of y are those of a phase, by domain; a row, y[i, last] = 1, for copies pinned to the other phase."""
+    rows = block.c3_phases = pyo.Constraint(pyo.Any)
+    for i in sorted(tables.strays):
+        rows[i] = block.y[i, tables.slots[i].stop - 1] >= 1
+
+
+def c4_partitions(block: pyo.Block, tables: Tables, order: str) -> None:
+    """C4: y[i, last] = 1, so that every kernel is in one of the slots; ``exactly``: none of them is empty.
+
+    ``used[c]``: partition c has kernels; they are numbered without a gap, which loses nothing: used[c] <= used[c - 1],
+    used[c] <= Σ_i A[i, c] and y[i, c - 1] + used[c] >= 1 (only for copies that nobody of their phase reads).
+    """
+    task = tables.problem.instance.task
+    rows = block.c4_partitions = pyo.Constraint(pyo.Any)
+    if tables.place:
+        return
+    for i in sorted(set(tables.copies) - tables.strays):
+        rows["last", i] = block.y[i, tables.slots[i].stop - 1] >= 1
+    count = {c: pyo.quicksum(block.A[i, c] for i in tables.inside(c)) for c in range(tables.count)}
+    if task.exactly:
+        for c, kernels in count.items():
+            rows[c] = kernels >= 1
+    elif order == "prefix" or tables.spares:
+        used = block.used = pyo.Var([c for phase in tables.phases for c in phase[1:]], bounds=(0, 1))
+        for phase in tables.phases:
+            for c in phase[1:]:
+                rows["kernels", c] = used[c] <= count[c]
+                if c - 1 in phase[1:]:
+                    rows["order", c] = used[c] <= used[c - 1]
+                for i in tables.last:
+                    if c in tables.slots[i]:
+                        rows[i, c] = block.y[i, c - 1] + used[c] >= 1
+
+
+def several(block: pyo.Block, tables: Tables) -> Any:
+    """[there is more than one partition], where weights could stay in SRAM with one."""
+    if tables.count == 1:
+        return 0
+    return 1 if tables.place or tables.problem.instance.task.exactly else block.used[1]
+
+
+def c5_together(block: pyo.Block, tables: Tables) -> None:
+    """C5: a group's copies have the same partition, which holds no copy of another group."""
+    rows = block.c5_together = pyo.Constraint(pyo.Any)
+    for g, group in enumerate(tables.groups):
+        first = group[0]
+        for i in group[1:]:
+            if i not in tables.strays:
+                for c in tables.slots[i][:-1]:
+                    rows[g, i, c] = block.y[i, c] == block.y[first, c]
+            else:
+                rows[g, i] = block.y[i, tables.slots[i].stop - 1] <= 0
+    for c in range(tables.count):
+        leaders = tables.leaders(c)
+        if len(leaders) > 1:
+            rows["alone", c] = pyo.quicksum(block.A[i, c] for i in leaders) <= 1

@@ -1,0 +1,265 @@
+"""What both models of family ``dataflow`` are stated over: copies of kernels, slots for partitions, tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from math import floor
+
+import numpy as np
+
+from chipmap.instances.dataflow.costs import DataflowProblem, Option, batch_factor, levels
+from chipmap.instances.dataflow.instance import DataflowInstance, DataflowSolution
+from chipmap.records import InputError
+
+#: Models of more pairs of a copy and a slot are refused: they take half a minute and gigabytes to state.
+LARGEST_MODEL = 100_000
+#: Numbers of a kernel's options that are alike in what a model asks of them.
+Alike = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Tensor:
+    """A tensor from copy ``u`` to copy ``v``; on chip it takes ``waits`` buffers.
+
+    ``made`` and ``taken`` part the options of u and v by what a change of layout costs, ``made`` also as ``stored`` of
+    u does; ``converts`` [made][taken] are the picoseconds of the change.
+    """
+
+    u: int
+    v: int
+    waits: int
+    made: tuple[Alike, ...]
+    taken: tuple[Alike, ...]
+    converts: tuple[tuple[int, ...], ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Tables:
+    """A problem's copies: of its n kernels, or of all layers' where partitions reach across, layer by layer.
+
+    ``slots`` [copies] are the partitions that each may lie in: those of its phase, forward first. ``place`` [copies]:
+    the slot of each where kernels can't be fused (a topological order, since then it changes nothing), else empty.
+    """
+
+    problem: DataflowProblem
+    kernel: tuple[int, ...]
+    tensors: tuple[Tensor, ...]
+    slots: tuple[range, ...]
+    place: tuple[int, ...]
+
+    @cached_property
+    def phases(self) -> tuple[range, ...]:
+        """The slots of each phase that has kernels."""
+        return tuple(sorted(set(self.slots), key=lambda one: one.start))
+
+    @property
+    def count(self) -> int:
+        """Number of slots."""
+        return self.phases[-1].stop
+
+    @property
+    def copies(self) -> range:
+        """Numbers of the copies."""
+        return range(len(self.kernel))
+
+    def options(self, i: int) -> tuple[Option, ...]:
+        """The options of copy i."""
+        return self.problem.options[self.kernel[i]]
+
+    @cached_property
+    def several(self) -> tuple[int, ...]:
+        """The copies that have a choice of schemes."""
+        return tuple(i for i in self.copies if len(self.options(i)) > 1)
+
+    def inside(self, c: int) -> list[int]:
+        """The copies that may lie in slot c."""
+        return [i for i in self.copies if c in self.slots[i]]
+
+    @cached_property
+    def leaving(self) -> tuple[tuple[int, ...], ...]:
+        """Numbers of the tensors that each copy makes."""
+        return tuple(tuple(e for e, t in enumerate(self.tensors) if t.u == i) for i in self.copies)
+
+    @cached_property
+    def last(self) -> tuple[int, ...]:
+        """The copies that no copy of their own phase reads: where they are, nobody of the phase is later."""
+        feeds = {t.u for t in self.tensors if self.slots[t.u] == self.slots[t.v]}
+        return tuple(i for i in self.copies if i not in feeds)
+
+    @cached_property
+    def groups(self) -> tuple[tuple[int, ...], ...]:
+        """The copies of each group of kernels pinned together, layer by layer."""
+        kernels = self.problem.instance.workload.kernels
+        index = {kernel.name: k for k, kernel in enumerate(kernels)}
+        starts = range(0, len(self.kernel), self.problem.n)
+        together = self.problem.instance.task.together
+        return tuple(tuple(start + index[name] for name in group) for start in starts for group in together if group)
+
+    @cached_property
+    def strays(self) -> frozenset[int]:
+        """The copies that are pinned to one of the other phase."""
+        return frozenset(i for group in self.groups for i in group[1:] if self.slots[i] != self.slots[group[0]])
+
+    def leaders(self, c: int) -> list[int]:
+        """One copy of each group that may lie in slot c."""
+        return [group[0] for group in self.groups if c in self.slots[group[0]]]
+
+    def amount(self, i: int, m: int, field: str) -> int:
+        """What a column of options says of the output of copy i under its class m: its DRAM time or buffer."""
+        value: int = getattr(self.options(i)[self.stored(i)[m][0]], field)
+        return value
+
+    def amounts(self, i: int, field: str) -> list[int]:
+        """A column of the options of copy i; only its one value where all are alike."""
+        values = [getattr(option, field) for option in self.options(i)]
+        return values[:1] if len(set(values)) == 1 else values
+
+    def stored(self, i: int) -> tuple[Alike, ...]:
+        """The options of copy i, parted by the DRAM time and the buffer of its output."""
+        return alike([(o.dram, o.buffer) for o in self.options(i)])
+
+    def changes(self, c: int) -> Iterator[tuple[int, int, int, int]]:
+        """(e, g, h, picoseconds) of every change of layout that copies in slot c may have to pay."""
+        for e, t in enumerate(self.tensors):
+            for g, row in enumerate(t.converts) if c in self.slots[t.v] else ():
+                yield from ((e, g, h, change) for h, change in enumerate(row) if change)
+
+    @cached_property
+    def multicast(self) -> bool:
+        """Whether a tensor with several readers is written once, and read once per partition."""
+        return self.problem.instance.mode == "physical"
+
+    @cached_property
+    def spares(self) -> int:
+        """Picoseconds of weights that a chip need not read if it runs nothing but one partition; 0 if it can't."""
+        instance = self.problem.instance
+        layers = 1 if instance.task.across_layers else instance.workload.layers // self.problem.degrees.pipeline
+        if instance.mode != "physical" or layers > 1 or len(self.phases) > 1:
+            return 0
+        return sum(max(o.stream for o in self.options(i)) for i in self.copies)
+
+    @cached_property
+    def longest(self) -> int:
+        """No mapping's layer takes more picoseconds."""
+        own = sum(max(o.compute + o.collective + o.stream for o in self.options(i)) for i in self.copies)
+        moved = [2 * max(o.dram for o in self.options(t.u)) + max(map(max, t.converts)) for t in self.tensors]
+        return own + sum(moved)
+
+    def most(self, upper: int | None) -> int | None:
+        """The longest layer of a batch within ``upper`` ticks."""
+        factor = batch_factor(self.problem)  # 0 for degrees that don't fit
+        return None if upper is None or not factor else floor(upper / factor)
+
+    def ranks(self, solution: DataflowSolution) -> tuple[list[int], list[int]] | None:
+        """(slot, option) of each copy in a mapping, its partitions numbered afresh within each phase.
+
+        None where the models can't hold it: other degrees, schemes or partitions, or what numbering would hide.
+        """
+        partitions, schemes = solution.partitions, solution.schemes
+        if solution.degrees != self.problem.degrees or {len(partitions), len(schemes)} != {len(self.kernel)}:
+            return None
+        picked = [_position(scheme, self.options(i)) for i, scheme in enumerate(schemes)]
+        used = [sorted({partitions[i] for i in self.inside(phase.start)}) for phase in self.phases]
+        mixed = len(set().union(*used)) < sum(map(len, used))
+        back = [t for t in self.tensors if partitions[t.u] > partitions[t.v]]
+        hidden = bool(self.place) or any(self.slots[t.u] != self.slots[t.v] for t in back)
+        if None in picked or mixed or (back and hidden):
+            return None
+        if self.place:
+            return (list(self.place), picked) if len(set(partitions)) == len(partitions) else None  # type: ignore[return-value]
+        where = [0] * len(partitions)
+        for phase, numbers in zip(self.phases, used, strict=True):
+            if len(numbers) > len(phase):
+                return None
+            for i in self.inside(phase.start):
+                where[i] = phase.start + numbers.index(partitions[i])
+        return where, picked  # type: ignore[return-value]
+
+    def solution(self, where: Sequence[int], picked: Sequence[int]) -> DataflowSolution:
+        """The mapping with copies in these slots and under these options."""
+        numbers = {c: number for number, c in enumerate(sorted(set(where)))}
+        return DataflowSolution(
+            instance=self.problem.instance.name,
+            degrees=self.problem.degrees,
+            schemes=tuple(self.options(i)[o].scheme for i, o in enumerate(picked)),
+            partitions=tuple(numbers[c] for c in where),
+        )
+
+
+def _position(scheme: str, options: Sequence[Option]) -> int | None:
+    return next((number for number, option in enumerate(options) if option.scheme == scheme), None)
+
+
+def alike(keys: Sequence[Hashable]) -> tuple[Alike, ...]:
+    """The positions of equal keys, together."""
+    found: dict[Hashable, list[int]] = {}
+    for number, key in enumerate(keys):
+        found.setdefault(key, []).append(number)
+    return tuple(tuple(one) for one in found.values())
+
+
+def tables(problem: DataflowProblem, *, roomy: bool = False) -> Tables:
+    """The copies, slots and tensors of ``problem``; ``roomy``: slots and places say nothing of C4.
+
+    Raises :class:`InputError` for more than ``LARGEST_MODEL`` pairs of a copy and a slot.
+    """
+    instance, n = problem.instance, problem.n
+    layers = instance.workload.layers if instance.task.across_layers else 1
+    index = {kernel.name: k for k, kernel in enumerate(instance.workload.kernels)}
+    wires = [(layer * n + u, layer * n + v) for layer in range(layers) for u, v in problem.edges.tolist()]
+    carries = [(index[u], index[v]) for u, v in instance.workload.carries]
+    wires += [(layer * n + u, (layer + 1) * n + v) for layer in range(layers - 1) for u, v in carries]
+    level = levels(n * layers, np.array(wires, dtype=np.int64).reshape(-1, 2)).tolist()
+    slots = _slots(problem, layers, roomy)
+    _refuse_too_large(slots)
+    place: tuple[int, ...] = ()
+    if not fused(instance) and not roomy:
+        order = sorted(range(n * layers), key=lambda i: (slots[i].start, level[i], i))
+        position = {i: c for c, i in enumerate(order)}
+        place = tuple(position[i] for i in range(n * layers))
+    return Tables(
+        problem=problem,
+        kernel=tuple(i % n for i in range(n * layers)),
+        tensors=tuple(_tensor(problem, u, v, level[v] - level[u] + 1) for u, v in wires),
+        slots=slots,
+        place=place,
+    )
+
+
+def _refuse_too_large(slots: Sequence[range]) -> None:
+    pairs = sum(map(len, slots))
+    if pairs > LARGEST_MODEL:
+        raise InputError(
+            f"a model would have {pairs:,} pairs of a kernel and a partition, at most {LARGEST_MODEL:,} are stated",
+            "task.partitions",
+            f"Ask for fewer partitions ({max(1, LARGEST_MODEL // len(slots))}, say), or use the method dataflow/auto.",
+        )
+
+
+def fused(instance: DataflowInstance) -> bool:
+    """Whether kernels may share a partition."""
+    return instance.task.fused and instance.system.chip.fused
+
+
+def _slots(problem: DataflowProblem, layers: int, roomy: bool) -> tuple[range, ...]:
+    task, kernels = problem.instance.task, problem.instance.workload.kernels
+    forward = layers * sum(kernel.phase == "forward" for kernel in kernels)
+    sizes = [forward, layers * len(kernels) - forward]
+    if roomy and task.exactly and task.partitions is not None:
+        sizes = [max(task.partitions, size) if size else 0 for size in sizes]
+    elif not roomy and fused(problem.instance) and task.partitions is not None:
+        sizes = [(task.partitions if task.exactly else min(task.partitions, size)) if size else 0 for size in sizes]
+    each = {"forward": range(sizes[0]), "backward": range(sizes[0], sum(sizes))}
+    return tuple(each[kernel.phase] for kernel in kernels) * layers
+
+
+def _tensor(problem: DataflowProblem, u: int, v: int, waits: int) -> Tensor:
+    a, b = u % problem.n, v % problem.n
+    producers, consumers = problem.options[a], problem.options[b]
+    change = [[problem.converts(a, b, s, t) for t in range(len(consumers))] for s in range(len(producers))]
+    made = alike([(o.dram, o.buffer, *row) for o, row in zip(producers, change, strict=True)])
+    taken = alike(list(zip(*change, strict=True)))
+    converts = tuple(tuple(change[g[0]][h[0]] for h in taken) for g in made)
+    return Tensor(u, v, waits, made, taken, converts)

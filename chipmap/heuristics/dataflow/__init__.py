@@ -1,0 +1,1 @@
+"""Exact combinatorial programs and bounds of family ``dataflow``; no solver model."""

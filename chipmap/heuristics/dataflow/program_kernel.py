@@ -1,0 +1,328 @@
+"""The compiled part of the program over ideals: labels that grow kernel by kernel inside a partition."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+
+from chipmap.heuristics.dataflow.lattice import Words
+from chipmap.instances.dataflow.costs import IntArray
+
+#: Bits of a kernel's option number in a signature, and the mask of one.
+BITS = 3
+MASK = (1 << BITS) - 1
+#: Labels held at once inside one partition, and signatures per ideal.
+POOL = 1 << 17
+
+
+class Graph(NamedTuple):
+    """A kernel graph and its ideals as arrays (n kernels in topological order, m edges, CSR where two are named).
+
+    Options of kernel v are ``first[v]`` … ``first[v+1]-1`` of the columns ``compute``, ``network``, ``memory`` (DRAM
+    time that the kernel always takes), ``held`` (SRAM), ``dram`` (one write or read of its output), ``buffer``.
+    ``enter``/``entering`` list the edges into a kernel, ``leave``/``leaving`` those out; ``source``, ``target``,
+    ``waits`` [m]; ``converts`` [m, 8, 8] picoseconds of a layout change. ``slot`` [n] is a kernel's place in a
+    signature (-1: one option, or no readers). ``sets`` are the ideals, ``grow``/``by``/``into`` their growth, ``open``
+    the kernels with readers outside. ``grouped`` [ideals, groups] counts kernels that are pinned together, ``sizes``
+    the groups. ``rest`` [ideals] bounds what is left from below. ``gate`` is the position of the ideal that ends the
+    first phase (0: one phase).
+    """
+
+    first: IntArray
+    compute: IntArray
+    network: IntArray
+    memory: IntArray
+    held: IntArray
+    dram: IntArray
+    buffer: IntArray
+    enter: IntArray
+    entering: IntArray
+    leave: IntArray
+    leaving: IntArray
+    source: IntArray
+    target: IntArray
+    waits: IntArray
+    converts: IntArray
+    slot: IntArray
+    sets: Words
+    grow: IntArray
+    by: IntArray
+    into: IntArray
+    open_first: IntArray
+    open: IntArray
+    grouped: IntArray
+    sizes: IntArray
+    rest: IntArray
+    gate: int
+
+
+class Rules(NamedTuple):
+    """SRAM bytes; most partitions per phase; whether kernels are fused; whether a tensor is read once per partition."""
+
+    sram: int
+    most: int
+    fused: bool
+    multicast: bool
+
+
+class Table(NamedTuple):
+    """Best values: for each ideal its signatures [ideals, width], how many are used [ideals], and for each the fewest
+    picoseconds by number of partitions [ideals, width, most + 1] (-1: none) with where they come from (ideal,
+    signature, partitions)."""
+
+    signature: IntArray
+    used: IntArray
+    value: IntArray
+    origin: IntArray
+
+
+class Labels(NamedTuple):
+    """Labels of a partition under way, as a stack: its compute, memory, network, held bytes, and signature."""
+
+    compute: IntArray
+    memory: IntArray
+    network: IntArray
+    held: IntArray
+    signature: IntArray
+
+
+@njit(cache=True, nogil=True)
+def has(words: Words, v: int) -> bool:
+    """Whether element v is in a bit set."""
+    return (words[v >> 6] >> np.uint64(v & 63)) & np.uint64(1) != 0
+
+
+@njit(cache=True, nogil=True)
+def option_of(g: Graph, signature: int, v: int) -> int:
+    """The column of the option that a signature gives an open kernel."""
+    if g.slot[v] < 0:
+        return g.first[v]
+    return g.first[v] + ((signature >> (BITS * g.slot[v])) & MASK)
+
+
+@njit(cache=True, nogil=True)
+def closes(g: Graph, u: int, ideal: Words) -> bool:
+    """Whether all readers of kernel u are in ``ideal``."""
+    for e in range(g.leave[u], g.leave[u + 1]):  # noqa: SIM110 - numba knows no generators
+        if not has(ideal, g.target[g.leaving[e]]):
+            return False
+    return True
+
+
+@njit(cache=True, nogil=True)
+def read_before(g: Graph, u: int, v: int, ideal: Words, root: Words) -> bool:
+    """Whether a kernel of the partition ``ideal`` \\ ``root`` other than v reads the output of u."""
+    for e in range(g.leave[u], g.leave[u + 1]):
+        w = g.target[g.leaving[e]]
+        if w != v and has(ideal, w) and not has(root, w):
+            return True
+    return False
+
+
+@njit(cache=True, nogil=True)
+def extend(
+    g: Graph,
+    rules: Rules,
+    pool: Labels,
+    labels: tuple[int, int, int],
+    v: int,
+    options: tuple[int, int],
+    ideal: Words,
+    root: Words,
+    limit: int,
+) -> int:
+    """The labels a to b - 1 with kernel v added under each of its ``options``, from b on; their end (-1: pool full).
+
+    ``labels`` is (a, b, where to write); ``ideal`` includes v already. Labels with more bytes than the SRAM, or with a
+    resource at ``limit`` picoseconds, go.
+    """
+    a, b, end = labels
+    start = end
+    for option in range(options[0], options[1]):
+        for i in range(a, b):
+            compute = pool.compute[i] + g.compute[option]
+            memory = pool.memory[i] + g.memory[option]
+            network = pool.network[i] + g.network[option]
+            held = pool.held[i] + g.held[option]
+            signature = pool.signature[i]
+            for k in range(g.enter[v], g.enter[v + 1]):
+                e = g.entering[k]
+                u = g.source[e]
+                made = option_of(g, signature, u)
+                network += g.converts[e, made - g.first[u], option - g.first[v]]
+                if not has(root, u):
+                    held += g.buffer[made] * g.waits[e]
+                elif not rules.multicast or not read_before(g, u, v, ideal, root):
+                    memory += g.dram[made]
+                    held += 2 * g.buffer[made]
+            if held > rules.sram or max(compute, memory, network) >= limit:
+                continue
+            for k in range(g.enter[v], g.enter[v + 1]):
+                u = g.source[g.entering[k]]
+                if g.slot[u] >= 0 and closes(g, u, ideal):
+                    signature &= ~(MASK << (BITS * g.slot[u]))
+            if g.slot[v] >= 0:
+                signature |= (option - g.first[v]) << (BITS * g.slot[v])
+            end = keep(pool, start, end, compute, memory, network, held, signature)
+            if end < 0:
+                return -1
+    return end
+
+
+@njit(cache=True, nogil=True)
+def keep(pool: Labels, b: int, end: int, compute: int, memory: int, network: int, held: int, signature: int) -> int:
+    """Add a label to those from b to end unless one with its signature is no worse in all; returns the new end."""
+    for i in range(b, end):
+        no_worse = pool.compute[i] <= compute and pool.memory[i] <= memory and pool.network[i] <= network
+        if no_worse and pool.held[i] <= held and pool.signature[i] == signature:
+            return end
+    if end >= len(pool.compute):
+        return -1
+    pool.compute[end], pool.memory[end], pool.network[end] = compute, memory, network
+    pool.held[end], pool.signature[end] = held, signature
+    return end + 1
+
+
+@njit(cache=True, nogil=True)
+def finish(g: Graph, rules: Rules, pool: Labels, i: int, j: int, root: Words) -> int:
+    """max(compute, memory, network) of a partition that ends with ideal j; -1 where what leaves doesn't fit."""
+    memory, held = pool.memory[i], pool.held[i]
+    for k in range(g.open_first[j], g.open_first[j + 1]):
+        u = g.open[k]
+        if has(root, u):
+            continue
+        option = option_of(g, pool.signature[i], u)
+        leaves = 0
+        for e in range(g.leave[u], g.leave[u + 1]):
+            leaves += not has(g.sets[j], g.target[g.leaving[e]])
+        if rules.multicast:
+            leaves = 1
+        memory += leaves * g.dram[option]
+        held += 2 * leaves * g.buffer[option]
+    if held > rules.sram:
+        return -1
+    return max(memory, pool.compute[i], pool.network[i])
+
+
+@njit(cache=True, nogil=True)
+def together(g: Graph, i: int, j: int) -> bool:
+    """Whether the partition J \\ I holds all of one group and nothing of another, or nothing of any."""
+    held = 0
+    for k in range(len(g.sizes)):
+        count = g.grouped[j, k] - g.grouped[i, k]
+        if count == 0:
+            continue
+        held += 1
+        if count != g.sizes[k] or held > 1:
+            return False
+    return True
+
+
+@njit(cache=True, nogil=True)
+def relax(table: Table, root: int, s: int, j: int, signature: int, cost: int, most: int, upper: int) -> bool:
+    """Offer ideal j the values of (root, signature number s) with one more partition; False where the table is full."""
+    at = -1
+    for t in range(table.used[j]):
+        if table.signature[j, t] == signature:
+            at = t
+            break
+    if at < 0:
+        at = table.used[j]
+        if at >= table.signature.shape[1]:
+            return False
+        table.signature[j, at] = signature
+        table.used[j] += 1
+    for k in range(most):
+        before = table.value[root, s, k]
+        if before < 0 or before + cost >= upper:
+            continue
+        now = table.value[j, at, k + 1]
+        if now < 0 or before + cost < now:
+            table.value[j, at, k + 1] = before + cost
+            table.origin[j, at, k + 1, 0], table.origin[j, at, k + 1, 1] = root, s
+    return True
+
+
+@njit(cache=True, nogil=True)
+def explore(g: Graph, rules: Rules, table: Table, pool: Labels, root: int, s: int, upper: int) -> bool:
+    """Every partition that may follow ideal ``root`` with its signature number ``s``; False where room ran out.
+
+    Depth first: a set of kernels is reached once, by adding them in ascending order.
+    """
+    least = -1
+    for k in range(rules.most):
+        value = table.value[root, s, k]
+        if value >= 0 and (least < 0 or value < least):
+            least = value
+    if least < 0 or least + g.rest[root] >= upper:
+        return True
+    depth_limit = g.first.shape[0] + 1
+    node, lower, higher = (
+        np.zeros(depth_limit, np.int64),
+        np.zeros(depth_limit, np.int64),
+        np.zeros(depth_limit, np.int64),
+    )
+    last, step = np.full(depth_limit, -1, np.int64), np.zeros(depth_limit, np.int64)
+    node[0], higher[0], step[0] = root, 1, g.grow[root]
+    pool.compute[0] = pool.memory[0] = pool.network[0] = pool.held[0] = 0
+    pool.signature[0] = table.signature[root, s]
+    depth = 0
+    while depth >= 0:
+        if step[depth] >= g.grow[node[depth] + 1] or (depth == 1 and not rules.fused):
+            depth -= 1
+            continue
+        k = step[depth]
+        step[depth] += 1
+        v, j = g.by[k], g.into[k]
+        if v < last[depth] or (g.gate > 0 and root < g.gate < j):
+            continue
+        limit = upper - least - g.rest[j]
+        labels, options = (lower[depth], higher[depth], higher[depth]), (g.first[v], g.first[v + 1])
+        end = extend(g, rules, pool, labels, v, options, g.sets[j], g.sets[root], limit)
+        if end < 0:
+            return False
+        if end == higher[depth]:
+            continue
+        if together(g, root, j):
+            for i in range(higher[depth], end):
+                cost = finish(g, rules, pool, i, j, g.sets[root])
+                useful = 0 <= cost < limit
+                if useful and not relax(table, root, s, j, pool.signature[i], cost, rules.most, upper - g.rest[j]):
+                    return False
+        lower[depth + 1], higher[depth + 1] = higher[depth], end
+        depth += 1
+        node[depth], last[depth], step[depth] = j, v, g.grow[j]
+    return True
+
+
+@njit(cache=True, nogil=True)
+def pass_gate(g: Graph, rules: Rules, table: Table, exactly: bool, gate: IntArray) -> None:
+    """At the end of the first phase the count of partitions starts anew; ``gate`` [width] keeps how many there were."""
+    j = g.gate
+    for s in range(table.used[j]):
+        best = 0
+        for k in range(1, rules.most + 1):
+            value = table.value[j, s, k]
+            if value < 0 or (exactly and k < rules.most):
+                continue
+            if best == 0 or value < table.value[j, s, best]:
+                best = k
+        gate[s] = best
+        if best > 0:
+            table.value[j, s, 0] = table.value[j, s, best]
+        table.value[j, s, 1:] = -1
+
+
+@njit(cache=True, nogil=True)
+def solve(g: Graph, rules: Rules, table: Table, pool: Labels, exactly: bool, gate: IntArray, upper: int) -> bool:
+    """Fill the table from the empty ideal on; False where room ran out."""
+    table.used[0], table.signature[0, 0], table.value[0, 0, 0] = 1, 0, 0
+    for root in range(len(g.sets) - 1):
+        if g.gate > 0 and root == g.gate:
+            pass_gate(g, rules, table, exactly, gate)
+        for s in range(table.used[root]):
+            if not explore(g, rules, table, pool, root, s, upper):
+                return False
+    return True

@@ -1,0 +1,231 @@
+"""The arrays of a dataflow instance at given degrees, and the fast evaluation of a mapping.
+
+The formulas are those of ``docs/families/dataflow.md``. The checker states them a second time, on its own. Times are
+integers in picoseconds: every kernel's compute, every tensor's DRAM time and every collective is rounded up once, so
+that sums of them are exact in all models.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from chipmap.instances.dataflow.instance import DataflowInstance, Degrees
+from chipmap.instances.dataflow.sharding import (
+    Collective,
+    collective_ns,
+    conversion,
+    made_layout,
+    refuse_scheme,
+    schemes,
+    taken_layout,
+)
+from chipmap.instances.dataflow.system import Dimension
+from chipmap.instances.dataflow.workload import Kernel, Scheme
+from chipmap.records import InputError
+
+#: Picoseconds per nanosecond.
+TICKS_PER_NS = 1000
+#: Picoseconds and bytes of a layer stay below this, so that sums over layers fit 64 bits.
+LARGEST = 2**40 * 10**3
+IntArray = NDArray[np.int64]
+
+
+class Option(NamedTuple):
+    """A kernel under one scheme, on one chip: picoseconds and bytes."""
+
+    scheme: Scheme
+    compute: int
+    collective: int
+    stream: int
+    weights: int
+    output: int
+    dram: int
+    buffer: int
+
+
+@dataclass(frozen=True, eq=False)
+class DataflowProblem:
+    """A dataflow instance at fixed degrees, over the n kernels of a layer in their order.
+
+    ``options`` [n] holds what each scheme of a kernel costs on one chip; ``edges`` [m, 2] the tensors of a layer;
+    ``distance`` [m] how many levels a tensor waits on chip (its consumer's level minus its producer's, levels counted
+    by the longest path from a source).
+    """
+
+    instance: DataflowInstance
+    degrees: Degrees
+    options: tuple[tuple[Option, ...], ...]
+    edges: IntArray
+    distance: IntArray
+
+    @property
+    def n(self) -> int:
+        """Number of kernels of a layer."""
+        return len(self.options)
+
+    @property
+    def sram(self) -> int:
+        """Bytes of SRAM of a chip."""
+        return self.instance.system.chip.sram_bytes
+
+    @cached_property
+    def tensor_dimension(self) -> Dimension | None:
+        """The network dimension that tensor parallelism uses (None for degree 1)."""
+        pairs = zip(self.instance.system.network, self.degrees.dimensions, strict=True)
+        return next((dimension for dimension, use in pairs if use == "tensor" and dimension.size > 1), None)
+
+    def converts(self, u: int, v: int, producer: int, consumer: int) -> int:
+        """Picoseconds of the layout change on an edge from kernel u to v, for the numbers of their options."""
+        kernels = self.instance.workload.kernels
+        made = made_layout(self.options[u][producer].scheme)
+        taken = taken_layout(kernels[v], self.options[v][consumer].scheme, self.instance.mode)
+        if self.tensor_dimension is None:
+            return 0
+        whole = output_bytes(kernels[u], self.instance)
+        return _ticks(collective_ns(conversion(made, taken), whole, self.tensor_dimension, 1))
+
+
+def _ticks(nanoseconds: Fraction) -> int:
+    return math.ceil(nanoseconds * TICKS_PER_NS)
+
+
+def flop(kernel: Kernel) -> int:
+    """FLOP of the whole kernel: 2 · outer · M · K · N, or so many per element."""
+    if kernel.flop is not None:
+        return kernel.flop
+    if kernel.kind == "gemm":
+        return 2 * kernel.outer * kernel.M * kernel.K * kernel.N
+    return kernel.outer * kernel.M * kernel.N * kernel.flop_per_element
+
+
+def output_bytes(kernel: Kernel, instance: DataflowInstance) -> Fraction:
+    """Bytes of a micro-batch's whole output: outer · M · N words per sample (weight updates: once)."""
+    samples = 1 if kernel.update else instance.task.micro_batch
+    if kernel.output_bytes is not None:
+        return Fraction(kernel.output_bytes * samples)
+    return Fraction(kernel.outer * kernel.M * kernel.N * instance.workload.word_bytes * samples)
+
+
+def weight_bytes(kernel: Kernel, instance: DataflowInstance) -> Fraction:
+    """Bytes of the kernel's parameters, outer · M · K words of a gemm with weights."""
+    if kernel.weight_bytes is not None:
+        return Fraction(kernel.weight_bytes)
+    return Fraction(kernel.outer * kernel.M * kernel.K * instance.workload.word_bytes if kernel.weights else 0)
+
+
+def dataflow_problem(instance: DataflowInstance, degrees: Degrees) -> DataflowProblem:
+    """The arrays of ``instance`` at ``degrees`` (kept with the instance, as instances never change)."""
+    kept: dict[Degrees, DataflowProblem] = instance.__dict__.setdefault("_problems", {})
+    if degrees not in kept:
+        index = {kernel.name: i for i, kernel in enumerate(instance.workload.kernels)}
+        edges = np.array([(index[u], index[v]) for u, v in instance.workload.edges], dtype=np.int64).reshape(-1, 2)
+        level = levels(len(index), edges)
+        options = tuple(_options(instance, degrees, kernel) for kernel in instance.workload.kernels)
+        _refuse_overflow(instance, options)
+        kept[degrees] = DataflowProblem(
+            instance=instance,
+            degrees=degrees,
+            options=options,
+            edges=edges,
+            distance=level[edges[:, 1]] - level[edges[:, 0]],
+        )
+    return kept[degrees]
+
+
+def _refuse_overflow(instance: DataflowInstance, options: Sequence[Sequence[Option]]) -> None:
+    """Raise :class:`InputError` where a kernel takes so many picoseconds or bytes that sums could pass 64 bits."""
+    for kernel, choice in zip(instance.workload.kernels, options, strict=True):
+        largest = max(value for option in choice for value in option[1:])
+        if largest > LARGEST:
+            what = f"kernel {kernel.name!r} takes {largest:.3g} picoseconds or bytes on one chip"
+            raise InputError(what, "workload.kernels", f"Numbers of a kernel must stay below {LARGEST:.3g}.")
+
+
+def levels(n: int, edges: IntArray) -> IntArray:
+    """For each kernel the most edges of a path to it."""
+    level, waiting = np.zeros(n, dtype=np.int64), np.bincount(edges[:, 1], minlength=n)
+    readers: list[list[int]] = [[] for _ in range(n)]
+    for u, v in edges.tolist():
+        readers[u].append(v)
+    ready = np.flatnonzero(waiting == 0).tolist()
+    while ready:
+        u = ready.pop()
+        for v in readers[u]:
+            level[v] = max(level[v], level[u] + 1)
+            waiting[v] -= 1
+            if waiting[v] == 0:
+                ready.append(v)
+    return level
+
+
+def _options(instance: DataflowInstance, degrees: Degrees, kernel: Kernel) -> tuple[Option, ...]:
+    pinned = instance.task.schemes.get(kernel.name)
+    if pinned is not None:
+        refuse_scheme(kernel, pinned, instance.mode)
+    choice = (pinned,) if pinned else schemes(kernel, instance.mode)
+    return tuple(_option(instance, degrees, kernel, scheme) for scheme in choice)
+
+
+def _option(instance: DataflowInstance, degrees: Degrees, kernel: Kernel, scheme: Scheme) -> Option:
+    chip, memory, task = instance.system.chip, instance.system.memory, instance.task
+    physical = instance.mode == "physical"
+    shards = degrees.tensor if scheme != "NONE" else 1
+    whole = output_bytes(kernel, instance)
+    output = whole if made_layout(scheme) == "RR" else whole / shards
+    share = Fraction(task.utilisation if task.utilisation is not None else 1.0)
+    compute = Fraction(flop(kernel) * task.micro_batch, shards) / (share * Fraction(chip.flop_per_ns))
+    weights = weight_bytes(kernel, instance) / shards
+    rate = Fraction(memory.bytes_per_ns)
+    return Option(
+        scheme=scheme,
+        compute=_ticks(compute),
+        collective=_ticks(_sums(instance, degrees, scheme, whole)),
+        stream=_ticks(weights / rate) if physical else 0,
+        weights=math.ceil(weights),
+        output=math.ceil(output),
+        dram=_ticks(output / rate),
+        buffer=math.ceil(output * task.tile_tokens / (instance.workload.tokens * task.micro_batch)),
+    )
+
+
+def _sums(instance: DataflowInstance, degrees: Degrees, scheme: Scheme, whole: Fraction) -> Fraction:
+    """Nanoseconds of the collective that ends a K-split: an all-reduce, or a reduce-scatter."""
+    collective: Collective = {"K": "all_reduce", "K_RS": "reduce_scatter"}.get(scheme, "none")  # type: ignore[assignment]
+    factor = 2 if instance.mode == "physical" else instance.task.all_reduce_factor
+    pairs = zip(instance.system.network, degrees.dimensions, strict=True)
+    dimensions = [dimension for dimension, use in pairs if use == "tensor"]
+    return sum((collective_ns(collective, whole, d, factor) for d in dimensions), Fraction(0))
+
+
+def total_ticks(problem: DataflowProblem, layer: int) -> int:
+    """The time of the whole batch from that of one layer (of all layers where partitions reach across), picoseconds."""
+    return math.ceil(layer * batch_factor(problem))
+
+
+def compute_ticks(problem: DataflowProblem) -> int:
+    """A lower bound in ticks: every kernel's least compute, one after the other, and nothing else."""
+    layers = problem.instance.workload.layers if problem.instance.task.across_layers else 1
+    return total_ticks(problem, layers * sum(min(option.compute for option in options) for options in problem.options))
+
+
+def batch_factor(problem: DataflowProblem) -> Fraction:
+    """How many times a layer's time the whole batch takes.
+
+    Layers per stage · (1 + (PP-1) / (m · max(layers per stage - 1, 1))) · m in mode ``dfmodel``, with m micro-batches
+    per replica; the bubble is (PP-1)/m in mode ``physical``.
+    """
+    instance, degrees = problem.instance, problem.degrees
+    task = instance.task
+    per_stage = 1 if task.across_layers else instance.workload.layers // degrees.pipeline
+    rounds = Fraction(task.batch, degrees.data * task.micro_batch)
+    spread = max(instance.workload.layers // degrees.pipeline - 1, 1) if instance.mode == "dfmodel" else 1
+    bubble = 1 + Fraction(degrees.pipeline - 1) / (rounds * spread)
+    return per_stage * bubble * rounds

@@ -1,0 +1,77 @@
+"""Figures of a dataflow instance for `chipmap info`, and a mapping as a table by the names of the kernels."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections import Counter
+from itertools import cycle
+from typing import Any
+
+import msgspec
+
+from chipmap.instances.dataflow.costs import dataflow_problem, flop, output_bytes, weight_bytes
+from chipmap.instances.dataflow.instance import DataflowInstance, DataflowSolution, check_degrees
+from chipmap.records import InputError
+
+_COLUMNS = ("layer", "name", "kind", "phase", "scheme", "partition", "compute_ps", "weight_bytes", "output_bytes")
+
+
+def describe(instance: DataflowInstance) -> dict[str, Any]:
+    """The figures of ``instance``.
+
+    ``tflop`` and ``weights_mib`` are those of one layer before sharding (a sample's FLOP), ``tensors_mib`` all that its
+    edges carry per micro-batch; ``peak_tflops`` is one chip's.
+    """
+    workload, chip = instance.workload, instance.system.chip
+    size = {kernel.name: output_bytes(kernel, instance) for kernel in workload.kernels}
+    largest = max(workload.kernels, key=flop)
+    return {
+        "kernels": len(workload.kernels),
+        "kinds": dict(sorted(Counter(kernel.kind for kernel in workload.kernels).items())),
+        "phases": dict(sorted(Counter(kernel.phase for kernel in workload.kernels).items())),
+        "edges": len(workload.edges),
+        "layers": workload.layers,
+        "tflop": sum(map(flop, workload.kernels)) / 1e12,
+        "weights_mib": float(sum(weight_bytes(kernel, instance) for kernel in workload.kernels)) / 2**20,
+        "tensors_mib": float(sum(size[producer] for producer, _ in workload.edges)) / 2**20,
+        "largest": {"name": largest.name, "tflop": flop(largest) / 1e12},
+        "chips": instance.system.chips,
+        "chip": chip.name,
+        "peak_tflops": chip.flop_per_ns / 1000,
+        "sram_mib": chip.sram_bytes / 2**20,
+        "network": " x ".join(f"{one.size} {one.topology}" for one in instance.system.network),
+        "mode": instance.mode,
+        "task": {k: v for k, v in msgspec.to_builtins(instance.task).items() if k not in ("schemes", "together")},
+        "pinned_schemes": len(instance.task.schemes),
+        "together": len(instance.task.together),
+        "notes": instance.notes,
+    }
+
+
+def files(instance: DataflowInstance, solution: DataflowSolution) -> dict[str, bytes]:
+    """The files written beside a solution: ``mapping.csv``, a line per kernel (per layer and kernel where partitions
+    reach across layers), with its compute time and its bytes on one chip.
+
+    Empty where the solution isn't one of ``instance``.
+    """
+    try:
+        check_degrees(instance, solution.degrees)
+        problem = dataflow_problem(instance, solution.degrees)
+        options = [
+            next(option for option in choice if option.scheme == scheme)
+            for choice, scheme in zip(cycle(problem.options), solution.schemes, strict=False)
+        ]
+    except (InputError, StopIteration):
+        return {}
+    if len(options) != len(solution.partitions):
+        return {}
+    text = io.StringIO()
+    table = csv.writer(text, lineterminator="\n")
+    table.writerow(_COLUMNS)
+    for i, partition in enumerate(solution.partitions):
+        layer, v = divmod(i, problem.n)
+        kernel, option = instance.workload.kernels[v], options[i]
+        row = (layer, kernel.name, kernel.kind, kernel.phase, option.scheme, partition)
+        table.writerow((*row, option.compute, option.weights, option.output))
+    return {"mapping.csv": text.getvalue().encode()}

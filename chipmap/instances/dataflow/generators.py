@@ -1,0 +1,132 @@
+"""Named generators of dataflow instances: a workload on equal chips, with what is asked of the mapping."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Annotated, Any
+
+from msgspec import Meta
+
+from chipmap.instances.dataflow.gpt import gpt_layer
+from chipmap.instances.dataflow.instance import CostMode, DataflowInstance, Degrees, Task
+from chipmap.instances.dataflow.system import Topology
+from chipmap.instances.dataflow.systems import system
+from chipmap.instances.dataflow.workload import Kernel, Scheme, Workload
+from chipmap.instances.generator import NamedGenerator
+from chipmap.records import InputError, Record
+
+Count = Annotated[int, Meta(ge=1, le=1_000_000)]
+
+
+class Setting(Record, frozen=True, kw_only=True):
+    """What every generator takes beside the parameters of its workload: the system, and the fields of :class:`Task`.
+
+    ``sizes`` are those of the network's dimensions; ``sram_bytes`` replaces the chip's own.
+    """
+
+    name: str = ""
+    chip: str = "sn10"
+    sizes: tuple[int, ...] = (8,)
+    topology: Topology = "ring"
+    memory_gbps: float = 200.0
+    link_gbps: float = 25.0
+    latency_ns: float = 0.0
+    sram_bytes: int | None = None
+    mode: CostMode = "physical"
+    batch: int = 1
+    micro_batch: int = 1
+    utilisation: float | None = 0.9
+    all_reduce_factor: int = 1
+    degrees: Degrees | None = None
+    partitions: int | None = None
+    exactly: bool = False
+    across_layers: bool = False
+    tile_tokens: int = 1
+    fused: bool = True
+    together: tuple[tuple[str, ...], ...] = ()
+    schemes: dict[str, Scheme] = {}
+    notes: str = ""
+
+
+class DataflowGenerator(NamedGenerator[Setting]):
+    """Makes dataflow instances from keyword parameters: those of ``network`` and those of :class:`Setting`."""
+
+    def __init__(self, name: str, network: Callable[..., Workload], **defaults: Any) -> None:
+        super().__init__(name, network, Setting, **defaults)
+
+    def __call__(self, **parameters: Any) -> DataflowInstance:
+        """The instance with these parameters. Raises :class:`InputError` that names the valid ones."""
+        setting, own = self.read(parameters)
+        where = system(
+            setting.chip,
+            setting.sizes,
+            memory_gbps=setting.memory_gbps,
+            link_gbps=setting.link_gbps,
+            topology=setting.topology,
+            latency_ns=setting.latency_ns,
+        )
+        if setting.sram_bytes is not None:
+            where = where.replace(chip=where.chip.replace(sram_bytes=setting.sram_bytes))
+        instance = DataflowInstance.make(
+            name=setting.name or f"{self.name}-{'x'.join(map(str, setting.sizes))}",
+            workload=self.network(**own),
+            system=where,
+            task=Task(**{field: getattr(setting, field) for field in Task.__struct_fields__ if field in _ASKED}),
+            mode=setting.mode,
+            notes=setting.notes,
+        )
+        instance.check()
+        return instance
+
+
+_ASKED = frozenset(Setting.__struct_fields__)
+
+
+def gpt_network(
+    hidden: Count = 12_288,
+    heads: Count = 96,
+    tokens: Count = 2048,
+    layers: Annotated[int, Meta(ge=1, le=10_000)] = 96,
+    backward: bool = False,
+    word_bytes: Annotated[int, Meta(ge=1, le=64)] = 2,
+) -> Workload:
+    """GPT layers (:func:`chipmap.instances.dataflow.gpt.gpt_layer`)."""
+    if hidden % heads:
+        raise InputError(f"is {hidden}, not a multiple of heads = {heads}", "hidden", "Give a multiple.")
+    return gpt_layer(
+        f"gpt-{hidden}-{layers}",
+        hidden=hidden,
+        heads=heads,
+        tokens=tokens,
+        layers=layers,
+        backward=backward,
+        word_bytes=word_bytes,
+    )
+
+
+def explicit_network(
+    kernels: dict[str, dict[str, Any]],
+    edges: tuple[tuple[str, str], ...] = (),
+    carries: tuple[tuple[str, str], ...] = (),
+    layers: int = 1,
+    word_bytes: int = 2,
+    tokens: int = 1,
+) -> Workload:
+    """A workload given in words: the fields of each kernel by its name (``kind``: ``opaque`` where none is given)."""
+    made = []
+    for name, fields in kernels.items():
+        blank = {"flop": 0, "output_bytes": 0, "weight_bytes": 0} if fields.get("kind", "opaque") == "opaque" else {}
+        made.append(Kernel.make(**{"kind": "opaque", **blank, **fields, "name": name}))
+    return Workload(
+        name="explicit",
+        kernels=tuple(made),
+        edges=edges,
+        carries=carries,
+        layers=layers,
+        word_bytes=word_bytes,
+        tokens=tokens,
+    )
+
+
+gpt = DataflowGenerator("dataflow-gpt", gpt_network)
+explicit = DataflowGenerator("dataflow-explicit", explicit_network)

@@ -1,0 +1,194 @@
+"""The records of family ``dataflow``: what is mapped on what, what is asked, and a mapping.
+
+The problem is stated in ``docs/families/dataflow.md``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import permutations
+from typing import Literal
+
+from chipmap.instances.dataflow.system import Dimension, System
+from chipmap.instances.dataflow.workload import Kernel, Scheme, Workload
+from chipmap.records import InputError, Record
+
+__all__ = [
+    "CostMode",
+    "DataflowInstance",
+    "DataflowSolution",
+    "Degrees",
+    "Dimension",
+    "Kernel",
+    "Parallelism",
+    "Purpose",
+    "Scheme",
+    "System",
+    "Task",
+    "Workload",
+    "allowed_degrees",
+    "check_degrees",
+    "held_degrees",
+]
+
+CostMode = Literal["physical", "dfmodel"]
+Purpose = Literal["training", "prefill", "decode"]
+Parallelism = Literal["tensor", "pipeline", "data"]
+
+
+class Degrees(Record, frozen=True, kw_only=True):
+    """How many chips share a layer's tensors, how many stages a pipeline has, how many replicas there are.
+
+    ``dimensions`` says which parallelism each network dimension carries. A parallelism of degree 1 may have none.
+    """
+
+    tensor: int = 1
+    pipeline: int = 1
+    data: int = 1
+    dimensions: tuple[Parallelism, ...] = ()
+
+
+class Task(Record, frozen=True, kw_only=True):
+    """What is asked of the mapping.
+
+    A ``batch`` is run in micro-batches of ``micro_batch`` samples per replica. ``purpose`` is a remark; no cost depends
+    on it. ``utilisation`` is the share of the peak that compute reaches (null: all of it). ``all_reduce_factor``
+    multiplies an all-reduce in mode ``dfmodel`` (published runs use 2; mode ``physical`` always does). ``partitions``
+    is the most partitions per phase (null: any number), all of which must be used where ``exactly`` says so.
+    ``across_layers`` lets a partition reach over the end of a layer. ``tile_tokens`` tokens stream through a chip at a
+    time. Each group of ``together`` lies in one partition that holds no kernel of another group. ``schemes`` pins the
+    sharding of the kernels that it names.
+    """
+
+    purpose: Purpose = "training"
+    batch: int = 1
+    micro_batch: int = 1
+    utilisation: float | None = 0.9
+    all_reduce_factor: int = 1
+    degrees: Degrees | None = None
+    partitions: int | None = None
+    exactly: bool = False
+    across_layers: bool = False
+    tile_tokens: int = 1
+    fused: bool = True
+    together: tuple[tuple[str, ...], ...] = ()
+    schemes: dict[str, Scheme] = {}
+
+
+class DataflowInstance(Record, frozen=True, kw_only=True):
+    """One problem: a workload, a system, what is asked, and how costs are counted (page, "Cost modes")."""
+
+    schema: Literal["dataflow/1"] = "dataflow/1"
+    name: str
+    workload: Workload
+    system: System
+    task: Task = Task()
+    mode: CostMode = "physical"
+    notes: str = ""
+
+    def check(self) -> None:
+        """Raise :class:`InputError` for anything that the types alone don't exclude."""
+        self.workload.check()
+        self.system.check()
+        task, names = self.task, {kernel.name for kernel in self.workload.kernels}
+        for field in ("batch", "micro_batch", "all_reduce_factor", "tile_tokens"):
+            if not 1 <= (value := getattr(task, field)) <= 10**9:
+                raise InputError(f"is {value}", f"task.{field}", "Give 1 or more.")
+        if task.utilisation is not None and not 0 < task.utilisation <= 1:
+            raise InputError(f"is {task.utilisation}", "task.utilisation", "Give a share above 0, up to 1.")
+        if task.partitions is not None and task.partitions < 1:
+            raise InputError(f"is {task.partitions}", "task.partitions", "Give 1 or more, or null.")
+        if task.exactly and task.partitions is None:
+            raise InputError("exactly, but no number of partitions is given", "task.exactly", "Set task.partitions.")
+        if self.system.memory.capacity_bytes is not None:
+            raise InputError("no constraint limits DRAM", "system.memory.capacity_bytes", "Leave it null.")
+        grouped = [name for group in task.together for name in group]
+        for where, named in (("together", grouped), ("schemes", list(task.schemes))):
+            for name in named:
+                if name not in names:
+                    raise InputError(f"no kernel is called {name!r}", f"task.{where}", "Use a name from the workload.")
+        if len(set(grouped)) != len(grouped):
+            raise InputError("a kernel is in two groups", "task.together", "Put each kernel in at most one.")
+        if task.degrees is not None:
+            check_degrees(self, task.degrees)
+
+
+def check_degrees(instance: DataflowInstance, degrees: Degrees, where: str = "task.degrees") -> None:
+    """Raise :class:`InputError` unless ``degrees`` fit the network's dimensions and the layers and batch."""
+    network = instance.system.network
+    if len(degrees.dimensions) != len(network):
+        raise InputError(
+            f"names {len(degrees.dimensions)} dimensions, the network has {len(network)}",
+            f"{where}.dimensions",
+            "Say for each dimension whether it is tensor, pipeline or data.",
+        )
+    if len(set(degrees.dimensions)) < len(network):
+        raise InputError("gives a parallelism two dimensions", f"{where}.dimensions", "Give each another parallelism.")
+    for field in ("tensor", "pipeline", "data"):
+        product = 1
+        for dimension, parallelism in zip(network, degrees.dimensions, strict=True):
+            product *= dimension.size if parallelism == field else 1
+        if product != getattr(degrees, field):
+            raise InputError(
+                f"is {getattr(degrees, field)}, but its dimensions hold {product} chips",
+                f"{where}.{field}",
+                f"The network is {' x '.join(str(dimension.size) for dimension in network)}.",
+            )
+    layers, task = instance.workload.layers, instance.task
+    if layers % degrees.pipeline:
+        divisors = [d for d in range(1, layers + 1) if layers % d == 0]
+        raise InputError(
+            f"{degrees.pipeline} stages don't divide {layers} layers",
+            f"{where}.pipeline",
+            f"Divisors: {', '.join(map(str, divisors))}.",
+        )
+    if task.across_layers and degrees.pipeline > 1:
+        raise InputError(
+            f"is {degrees.pipeline}, but partitions reach across layers",
+            f"{where}.pipeline",
+            "Set task.across_layers to false, or use no pipeline.",
+        )
+    if task.batch % (degrees.data * task.micro_batch):
+        raise InputError(
+            f"{degrees.data} replicas of micro-batches of {task.micro_batch} don't divide a batch of {task.batch}",
+            f"{where}.data",
+            "Give a batch that is a multiple of replicas · micro_batch.",
+        )
+
+
+def allowed_degrees(instance: DataflowInstance) -> list[Degrees]:
+    """The task's degrees, or all that the network holds: every network dimension carries another parallelism, stages
+    divide the layers, replicas the batch."""
+    if instance.task.degrees is not None:
+        return [instance.task.degrees]
+    found = []
+    for degrees in held_degrees(instance):
+        try:
+            check_degrees(instance, degrees)
+        except InputError:
+            continue
+        found.append(degrees)
+    return found
+
+
+def held_degrees(instance: DataflowInstance) -> Iterator[Degrees]:
+    """Every way to give each network dimension another parallelism, whether it divides layers and batch or not."""
+    sizes = [dimension.size for dimension in instance.system.network]
+    kinds: tuple[Parallelism, ...] = ("tensor", "pipeline", "data")
+    for uses in permutations(kinds, len(sizes)):
+        yield Degrees(**dict(zip(uses, sizes, strict=True)), dimensions=uses)
+
+
+class DataflowSolution(Record, frozen=True, kw_only=True):
+    """A mapping: degrees, a sharding scheme and a partition per kernel.
+
+    ``schemes`` and ``partitions`` have an entry per kernel of the layer (the same in every layer), or, where partitions
+    reach across layers, one per layer and kernel (layer by layer). Partitions are numbered in the order in which they
+    run.
+    """
+
+    schema: Literal["dataflow-solution/1"] = "dataflow-solution/1"
+    instance: str = ""
+    degrees: Degrees
+    schemes: tuple[Scheme, ...]
+    partitions: tuple[int, ...]

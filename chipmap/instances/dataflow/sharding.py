@@ -1,0 +1,89 @@
+"""Sharding schemes: what each costs, which layout it makes and takes, and what a change of layout costs.
+
+Source: DFModel, section IV and its published inputs; ``docs/families/dataflow.md``, "Sharding". The token dimension of
+activations is never sharded.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Literal
+
+from chipmap.instances.dataflow.instance import CostMode
+from chipmap.instances.dataflow.system import Dimension
+from chipmap.instances.dataflow.workload import Kernel, Scheme
+from chipmap.records import InputError
+
+#: How a tensor lies on the chips of a tensor-parallel group: rows split, columns split, or replicated.
+Layout = Literal["SR", "RS", "RR"]
+Collective = Literal["none", "all_reduce", "reduce_scatter", "all_gather", "all_to_all"]
+
+_MADE: dict[Scheme, Layout] = {"OUTER": "SR", "M": "SR", "N": "RS", "K": "RR", "K_RS": "SR", "NONE": "RR"}
+#: ``dfmodel`` lets a weight GEMM that is split by its outer dimension read split rows; its sums need whole ones.
+_TAKEN_WITH_WEIGHTS: dict[CostMode, dict[Scheme, Layout]] = {
+    "dfmodel": {"OUTER": "SR", "M": "RR", "K": "SR", "K_RS": "SR", "N": "RS", "NONE": "RR"},
+    "physical": {"OUTER": "RR", "M": "RR", "K": "SR", "K_RS": "SR", "N": "RS", "NONE": "RR"},
+}
+
+
+def schemes(kernel: Kernel, mode: CostMode) -> tuple[Scheme, ...]:
+    """The schemes that ``kernel`` may have: OUTER where there is an outer dimension, else those of its kind.
+
+    K_RS, a K-split that ends in a reduce-scatter instead of an all-reduce, belongs to mode ``physical``.
+    """
+    if kernel.schemes:
+        return kernel.schemes
+    if kernel.outer > 1:
+        return ("OUTER",)
+    if kernel.kind == "gemm":
+        if kernel.update or not kernel.weights:
+            return ("M",)
+        return ("M", "K", "K_RS") if mode == "physical" else ("M", "K")
+    return ("M", "NONE")
+
+
+def made_layout(scheme: Scheme) -> Layout:
+    """The layout of the output: K leaves sums that an all-reduce makes whole everywhere, K_RS splits them by rows."""
+    return _MADE[scheme]
+
+
+def taken_layout(kernel: Kernel, scheme: Scheme, mode: CostMode) -> Layout:
+    """The layout in which the kernel reads activations; without weights that of its own output."""
+    return _TAKEN_WITH_WEIGHTS[mode][scheme] if kernel.kind == "gemm" and kernel.weights else _MADE[scheme]
+
+
+def conversion(made: Layout, taken: Layout) -> Collective:
+    """What brings a tensor from one layout to another: nothing from RR (every chip has all of it)."""
+    if made in ("RR", taken):
+        return "none"
+    return "all_gather" if taken == "RR" else "all_to_all"
+
+
+def collective_ns(collective: Collective, tensor_bytes: Fraction, dimension: Dimension, factor: int) -> Fraction:
+    """Nanoseconds of a collective over one network dimension of n chips with links of B bytes/ns; S = tensor bytes.
+
+    All-reduce and all-gather: S(n-1)/(nB) on a ring or switch, S/(nB) fully connected, an all-reduce ``factor`` times;
+    reduce-scatter as all-gather; all-to-all: S·n²/(8B) on a ring, S·n/(4B) on a switch, S/B fully connected. Every
+    all-reduce adds the latency of 2(n-1) steps (2 fully connected), the others that of n-1 (1).
+    """
+    n, rate = dimension.size, Fraction(dimension.bytes_per_ns)
+    if collective == "none" or n == 1:
+        return Fraction(0)
+    full = dimension.topology == "full"
+    steps = 1 if full else n - 1
+    latency = Fraction(dimension.latency_ns) * steps
+    if collective == "all_to_all":
+        share = {"ring": Fraction(n * n, 8), "switch": Fraction(n, 4), "full": Fraction(1)}[dimension.topology]
+        return tensor_bytes * share / rate + latency
+    once = tensor_bytes * (1 if full else n - 1) / (n * rate)
+    return once * factor + 2 * latency if collective == "all_reduce" else once + latency
+
+
+def refuse_scheme(kernel: Kernel, scheme: Scheme, mode: CostMode) -> None:
+    """Raise :class:`InputError` where ``kernel`` can't have ``scheme``."""
+    if scheme not in schemes(kernel, mode):
+        raise InputError(
+            f"kernel {kernel.name!r} can't be sharded by {scheme}",
+            f"task.schemes.{kernel.name}",
+            f"Choose from {', '.join(schemes(kernel, mode))}.",
+        )

@@ -1,0 +1,105 @@
+"""The shipped instances: a name, the generator that makes it, and its parameters.
+
+``dataflow/table6-…`` are the mappings of DFModel's table VI, ``dataflow/gpt3-1t-sn30-1024`` its case of GPT3 1T, all
+with the sharding of the published runs.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+Entry = tuple[str, dict[str, Any]]
+
+#: The published sharding: element-wise kernels on every chip, two sums per layer in each direction.
+_FORWARD = {
+    **dict.fromkeys(("Add_Prev", "LN1", "Dropout2", "Add1", "LN2", "Dropout3", "Add2"), "NONE"),
+    **{"GeLU": "M", "Proj": "K", "FFN0": "M", "FFN1": "K"},
+}
+_BACKWARD = {
+    **dict.fromkeys(("Loss_b", "Dropout3_b", "LN2_b", "Dropout2_b"), "NONE"),
+    **{"GeLU_b": "M", "FFN1_b": "M", "FFN0_b": "K", "Proj_b": "M", "V_b": "K"},
+}
+_RING = {"tensor": 8, "dimensions": ["tensor"]}
+_TORUS = {"tensor": 4, "data": 2, "dimensions": ["tensor", "data"]}
+_RUNS = {"mode": "dfmodel", "all_reduce_factor": 2, "link_gbps": 50.0}
+_TABLE6 = {**_RUNS, "memory_gbps": 100.0, "batch": 2304, "schemes": _FORWARD, "degrees": _RING}
+_ON_TORUS = {"sizes": [4, 2], "degrees": _TORUS, "partitions": 4}
+_VENDOR = [["Q", "K", "V"], ["MHA1", "Softmax", "MHA2", "Proj"], ["FFN0"], ["FFN1", "Add2"]]
+_DFMODEL = [["Q", "K", "V"], ["MHA1", "MHA2"], ["Proj", "FFN0"], ["FFN1"]]
+
+
+def _published(**parameters: Any) -> Entry:
+    return "dataflow-gpt", {**_TABLE6, **parameters}
+
+
+_PUBLISHED: dict[str, Entry] = {
+    "table6-kbk-8x1": _published(fused=False, notes="DFModel, table VI: kernel by kernel"),
+    "table6-vendor-8x1": _published(together=_VENDOR, notes="DFModel, table VI: the vendor's mapping, completed"),
+    "table6-dfmodel-8x1": _published(
+        together=_DFMODEL, partitions=4, exactly=True, notes="DFModel, table VI: its mapping on 8 chips in a ring"
+    ),
+    "table6-dfmodel-4x2": _published(
+        **_ON_TORUS, exactly=True, notes="DFModel, table VI: its mapping on a 4 x 2 torus"
+    ),
+    "table6-free-8x1": _published(partitions=4, notes="at most four partitions instead of exactly four, no pins"),
+    "table6-free-4x2": _published(**_ON_TORUS, notes="at most four partitions instead of exactly four, no pins"),
+    "gpt3-175b-96-layers-8x1": _published(across_layers=True, notes="partitions may reach across layers"),
+    "gpt3-1t-sn30-1024": (
+        "dataflow-gpt",
+        {
+            **_RUNS,
+            **{"hidden": 25_600, "heads": 160, "layers": 128, "backward": True, "batch": 3072, "partitions": 3},
+            **{"chip": "sn30", "sizes": [8, 128], "memory_gbps": 300.0},
+            "degrees": {"tensor": 8, "pipeline": 128, "dimensions": ["tensor", "pipeline"]},
+            "schemes": {**_FORWARD, **_BACKWARD},
+            "notes": "DFModel, section VII: at most three partitions forward and three backward",
+        },
+    ),
+}
+
+_PLAIN = {"flop": 40_000_000, "output_bytes": 60_000, "weight_bytes": 90_000}
+_HEAVY = {"flop": 200_000_000, "output_bytes": 30_000, "weight_bytes": 200_000}
+
+
+def _gemm(rows: int, inner: int, **fields: Any) -> dict[str, Any]:
+    return {"kind": "gemm", "M": rows, "K": inner, "N": 64, "weights": True, **fields}
+
+
+def _element(rows: int, **fields: Any) -> dict[str, Any]:
+    return {"kind": "elementwise", "M": rows, "N": 64, "flop_per_element": 4, **fields}
+
+
+def _tiny(kernels: dict[str, dict[str, Any]], edges: str, **parameters: Any) -> Entry:
+    pairs = [list(pair) for pair in edges.split()]
+    small = {"sizes": [2], "memory_gbps": 100.0, "sram_bytes": 400_000, "batch": 4, "tokens": 64}
+    return "dataflow-explicit", {"kernels": kernels, "edges": pairs, **small, **parameters}
+
+
+_CHAIN = {"a": _PLAIN, "b": _HEAVY, "c": _PLAIN}
+_MLP = {"a": _element(1024), "b": _gemm(2048, 1024), "c": _gemm(1024, 2048)}
+_TENSOR = {"tensor": 2, "dimensions": ["tensor"]}
+
+_TINY: dict[str, Entry] = {
+    # fusion against SRAM
+    "tiny-chain": _tiny(_CHAIN, "ab bc", sram_bytes=150_000),
+    # one kernel's sum, or a layout change of the next one
+    "tiny-sharding": _tiny(_MLP, "ab bc", mode="dfmodel", sram_bytes=10**8, degrees=_TENSOR),
+    # the same with reduce-scatter
+    "tiny-reduce-scatter": _tiny(_MLP, "ab bc", sram_bytes=10**8, degrees=_TENSOR),
+    # a tensor with two readers, written once
+    "tiny-multicast": _tiny({"a": _PLAIN, "b": _HEAVY, "c": _HEAVY}, "ab ac", sram_bytes=160_000, degrees=_TENSOR),
+    # forward and backward
+    "tiny-phases": _tiny({"a": _PLAIN, "b": _HEAVY, "x": {**_HEAVY, "phase": "backward"}}, "ab bx", partitions=1),
+    # a tensor, a pipeline and a data dimension in every order
+    "tiny-degrees": _tiny(_CHAIN, "ab bc", sizes=[2, 2], layers=2, sram_bytes=10**6),
+    # C2: kernel b doesn't fit
+    "tiny-sram": _tiny(_CHAIN, "ab bc", sram_bytes=50_000),
+    # C5: b lies between a and c
+    "tiny-together": _tiny(_CHAIN, "ab bc", together=[["a", "c"], ["b"]]),
+}
+
+#: Name of the instance -> (name of its generator in the family's list, its parameters).
+SHIPPED: dict[str, Entry] = {
+    f"dataflow/{name}": (generator, {"name": f"dataflow/{name}", **parameters})
+    for name, (generator, parameters) in (_PUBLISHED | _TINY).items()
+}

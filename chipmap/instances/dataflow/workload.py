@@ -1,0 +1,135 @@
+"""What is mapped: the kernels of one layer, their tensors, and how often the layer is repeated."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from chipmap.records import InputError, Record
+
+KernelKind = Literal["gemm", "elementwise", "opaque"]
+Phase = Literal["forward", "backward"]
+#: How a kernel is split over the chips of a tensor-parallel group (paper, section IV; page, "Sharding").
+Scheme = Literal["OUTER", "M", "K", "K_RS", "N", "NONE"]
+
+MAX_KERNELS = 100_000
+MAX_LAYERS = 100_000
+MAX_SIZE = 10**12
+
+
+class Kernel(Record, frozen=True, kw_only=True):
+    """One kernel of a layer.
+
+    A ``gemm`` computes an (outer · M) × N output from an outer · M × K operand (``weights``: parameters, else an
+    activation) and a K × N one: 2 · outer · M · K · N FLOP. An ``elementwise`` kernel takes ``flop_per_element`` per
+    element of its (outer · M) × N output. An ``opaque`` kernel states ``flop``, ``output_bytes`` and ``weight_bytes``
+    itself (M, K, N unused). ``update`` marks weight updates, whose output stays on the chip and is summed over the data
+    parallel replicas. ``schemes`` names the ways in which it may be sharded (empty: those of its kind).
+    """
+
+    name: str
+    kind: KernelKind
+    outer: int = 1
+    M: int = 1
+    K: int = 0
+    N: int = 1
+    weights: bool = False
+    flop_per_element: int = 1
+    flop: int | None = None
+    output_bytes: int | None = None
+    weight_bytes: int | None = None
+    phase: Phase = "forward"
+    update: bool = False
+    schemes: tuple[Scheme, ...] = ()
+
+    def check(self, where: str = "kernel") -> None:
+        """Raise :class:`InputError` for sizes that make no sense."""
+        for name in ("outer", "M", "N"):
+            if not 1 <= (size := getattr(self, name)) <= MAX_SIZE:
+                raise InputError(f"{name} of {self.name!r} is {size}", f"{where}.{name}", f"Give 1 to {MAX_SIZE:,}.")
+        if self.kind == "gemm" and not 1 <= self.K <= MAX_SIZE:
+            raise InputError(f"K of {self.name!r} is {self.K}", f"{where}.K", "A gemm needs its inner dimension K.")
+        for name in ("flop", "output_bytes", "weight_bytes"):
+            value = getattr(self, name)
+            if value is None and self.kind == "opaque":
+                raise InputError(f"opaque kernel {self.name!r} has no {name}", f"{where}.{name}", "State it.")
+            if value is not None and not 0 <= value <= MAX_SIZE**2:
+                raise InputError(f"{name} of {self.name!r} is {value}", f"{where}.{name}", "Give 0 or more.")
+        if self.flop_per_element < 0:
+            raise InputError(f"is {self.flop_per_element}", f"{where}.flop_per_element", "Give 0 or more.")
+        if self.weights and self.kind != "gemm":
+            raise InputError(f"{self.name!r} is no gemm but has weights", f"{where}.weights", "Use weight_bytes.")
+        if len(set(self.schemes)) != len(self.schemes):
+            raise InputError(f"{self.name!r} names a scheme twice", f"{where}.schemes", "Name each once.")
+
+
+class Workload(Record, frozen=True, kw_only=True):
+    """One layer and its repetitions.
+
+    ``edges`` names (producer, consumer): a tensor, the producer's output. ``carries`` are the edges from one repetition
+    to the next. ``layers`` repetitions; ``word_bytes`` per element; ``tokens`` is N of a whole sample (the page's
+    sequence), of which a tile streams through a chip at a time.
+    """
+
+    name: str
+    kernels: tuple[Kernel, ...]
+    edges: tuple[tuple[str, str], ...]
+    carries: tuple[tuple[str, str], ...] = ()
+    layers: int = 1
+    word_bytes: int = 2
+    tokens: int = 1
+
+    def check(self) -> None:
+        """Raise :class:`InputError` for anything that the types alone don't exclude; a cycle names its kernels."""
+        if not 1 <= len(self.kernels) <= MAX_KERNELS:
+            raise InputError(f"has {len(self.kernels)} kernels", "workload.kernels", f"Give 1 to {MAX_KERNELS:,}.")
+        names: set[str] = set()
+        phase = {kernel.name: kernel.phase for kernel in self.kernels}
+        for i, kernel in enumerate(self.kernels):
+            kernel.check(f"workload.kernels[{i}]")
+            if kernel.name in names:
+                raise InputError(f"{kernel.name!r} is named twice", f"workload.kernels[{i}].name", "Name each once.")
+            names.add(kernel.name)
+        for field in ("edges", "carries"):
+            seen: set[tuple[str, str]] = set()
+            for i, edge in enumerate(getattr(self, field)):
+                here, words = f"workload.{field}[{i}]", " -> ".join(map(repr, edge))
+                for name in edge:
+                    if name not in names:
+                        raise InputError(f"no kernel is called {name!r}", here, "Use its name.")
+                if edge in seen:
+                    raise InputError(f"{words} is named twice", here, "Name each tensor's reader once.")
+                if (phase[edge[0]], phase[edge[1]]) == ("backward", "forward"):
+                    raise InputError(f"{words} leads back to a forward kernel", here, "Backward kernels run last.")
+                seen.add(edge)
+        for name, low, high in (("layers", 1, MAX_LAYERS), ("word_bytes", 1, 64), ("tokens", 1, 10**9)):
+            if not low <= (value := getattr(self, name)) <= high:
+                raise InputError(f"is {value}", f"workload.{name}", f"Give {low} to {high:,}.")
+        _refuse_cycle(self)
+
+
+def _refuse_cycle(workload: Workload) -> None:
+    """Raise :class:`InputError` naming the kernels of a cycle, if there is one."""
+    readers: dict[str, list[str]] = {kernel.name: [] for kernel in workload.kernels}
+    waiting = dict.fromkeys(readers, 0)
+    for producer, consumer in workload.edges:
+        readers[producer].append(consumer)
+        waiting[consumer] += 1
+    ready = [name for name, count in waiting.items() if count == 0]
+    while ready:
+        for reader in readers[ready.pop()]:
+            waiting[reader] -= 1
+            if waiting[reader] == 0:
+                ready.append(reader)
+    left = {name for name, count in waiting.items() if count > 0}
+    if not left:
+        return
+    makers = {consumer: producer for producer, consumer in workload.edges if producer in left and consumer in left}
+    walk = next(iter(makers))
+    seen: dict[str, int] = {}
+    while walk not in seen:
+        seen[walk] = len(seen)
+        walk = makers[walk]
+    cycle = [name for name, place in seen.items() if place >= seen[walk]][::-1]
+    raise InputError(
+        f"the kernels {' -> '.join([*cycle, cycle[0]])} form a cycle", "workload.edges", "Leave out one of these edges."
+    )

@@ -1,0 +1,118 @@
+"""The methods of family ``dataflow``: what ``--method`` names.
+
+Every method is a function (instance, run) -> Termination that reports to ``run``. The exact program solves one choice
+of degrees; the method tries all of them, the most promising first, and drops those whose bound is no better.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from chipmap.instances.dataflow.costs import DataflowProblem, compute_ticks, dataflow_problem, total_ticks
+from chipmap.instances.dataflow.instance import DataflowInstance, DataflowSolution, allowed_degrees
+from chipmap.methods.dataflow_reasons import no_degrees, reasons
+from chipmap.result import Termination
+from chipmap.run import Run
+
+
+@dataclass(frozen=True)
+class Case:
+    """A choice of degrees with its bound in ticks."""
+
+    problem: DataflowProblem
+    bound: int
+
+
+def cases(instance: DataflowInstance) -> list[Case]:
+    """Every choice of degrees with the bound that compute alone gives, the least first."""
+    problems = [dataflow_problem(instance, degrees) for degrees in allowed_degrees(instance)]
+    return sorted((Case(problem, compute_ticks(problem)) for problem in problems), key=lambda case: case.bound)
+
+
+def auto(instance: DataflowInstance, run: Run) -> Termination:
+    """The exact program for every choice of degrees: the optimum over all of them, with its proof.
+
+    Degrees whose graph is too wide for the program keep the bound that compute gives; a note names them.
+    """
+    from chipmap.heuristics.dataflow.lattice import TooWideError
+
+    def work() -> None:
+        todo = cases(instance)
+        if not todo:
+            run.infeasible(no_degrees(instance))
+            return
+        run.bound(todo[0].bound, "compute")
+        proved, wide = list[int](), 0
+        for number, case in enumerate(todo):
+            run.checkpoint()
+            if run.upper is not None and case.bound >= run.upper:
+                proved.append(case.bound)
+                continue
+            try:
+                ticks = solve_degrees(case.problem, run)
+            except TooWideError as error:
+                run.notes.append(f"{_words(case.problem)}: {error}; dataflow/mip and dataflow/cpsat take it")
+                ticks, wide = case.bound, wide + 1
+            if ticks is not None:
+                proved.append(ticks)
+            rest = [*proved, *(later.bound for later in todo[number + 1 :])]
+            if rest:
+                run.bound(min(rest), "program over ideals")
+        if not proved:
+            run.infeasible(*reasons(instance, [case.problem for case in todo], run.checkpoint))
+
+    return run.attempt(work, TooWideError)
+
+
+def _words(problem: DataflowProblem) -> str:
+    degrees = problem.degrees
+    return f"tensor {degrees.tensor}, pipeline {degrees.pipeline}, data {degrees.data}"
+
+
+def solve_degrees(problem: DataflowProblem, run: Run) -> int | None:
+    """Report the best mapping at these degrees; its ticks for the whole batch, None where none fits."""
+    from chipmap.heuristics.dataflow.program import Program
+
+    instance, task = problem.instance, problem.instance.task
+    fused = task.fused and instance.system.chip.fused
+    layers = instance.workload.layers if task.across_layers else 1
+    program = Program(problem, layers)
+    found = [program.best(task.partitions if fused else None, task.exactly and fused, fused)]
+    if resident(problem) and not (task.exactly and task.partitions != 1):
+        found.append(Program(problem, layers, resident=True).best(1, True, fused))
+    chains = [chain for chain in found if chain is not None]
+    if not chains:
+        return None
+    best = min(chains, key=lambda chain: chain.ticks)
+    options = zip(problem.options * layers, best.chosen, strict=True)
+    solution = DataflowSolution(
+        instance=instance.name,
+        degrees=problem.degrees,
+        schemes=tuple(one[number].scheme for one, number in options),
+        partitions=best.partitions,
+    )
+    ticks = total_ticks(problem, best.ticks)
+    run.solution(solution, "program over ideals", claimed=ticks)
+    return ticks
+
+
+def resident(problem: DataflowProblem) -> bool:
+    """Whether a chip could run nothing but one partition, so that weights might stay in SRAM (mode ``physical``)."""
+    instance = problem.instance
+    layers = 1 if instance.task.across_layers else instance.workload.layers // problem.degrees.pipeline
+    phases = {kernel.phase for kernel in instance.workload.kernels}
+    return instance.mode == "physical" and layers == 1 and len(phases) == 1
+
+
+def bounds(instance: DataflowInstance, run: Run) -> Termination:
+    """The bound that compute alone gives, over all choices of degrees; no mapping is looked for."""
+
+    def work() -> None:
+        run.checkpoint()
+        todo = cases(instance)
+        if todo:
+            run.bound(todo[0].bound, "compute")
+        else:
+            run.infeasible(no_degrees(instance))
+
+    return run.attempt(work)

@@ -1,0 +1,149 @@
+"""The methods of family ``dataflow`` that solve its explicit models: MIP by HiGHS or Gurobi, CP-SAT.
+
+A model is for one choice of degrees. Each choice is solved in turn, the least bound first, with the incumbent's value
+as cutoff and, where it has these degrees, as start; a choice whose bound is no better is left out.
+"""
+
+from __future__ import annotations
+
+from math import ceil
+from typing import Any, Literal
+
+from chipmap.family import Model
+from chipmap.instances.dataflow.costs import batch_factor, total_ticks
+from chipmap.instances.dataflow.instance import DataflowInstance
+from chipmap.methods.dataflow import Case, cases
+from chipmap.methods.dataflow_reasons import no_degrees, reasons
+from chipmap.result import BoundKind, Limit, Termination
+from chipmap.run import Run, Stop
+from chipmap.solvers import solve_model
+from chipmap.solvers.outcome import Outcome, SolveRequest, ValueOf
+
+Kind = Literal["mip", "cpsat"]
+#: Deterministic work per second of the time limit: CP-SAT's and Gurobi's own units, HiGHS's nodes.
+WORK_PER_SECOND = {"cpsat": 0.5, "gurobi": 0.5, "highs": 20.0}
+#: What a bound on a layer's picoseconds may be above the truth by a solver's arithmetic: absolute, and a share.
+NOISE = (1e-3, 1e-11)
+
+
+def mip(instance: DataflowInstance, run: Run) -> Termination:
+    """The MIP at every choice of degrees, by HiGHS or Gurobi."""
+    return _all(instance, run, "mip")
+
+
+def cpsat(instance: DataflowInstance, run: Run) -> Termination:
+    """The CP-SAT model at every choice of degrees."""
+    return _all(instance, run, "cpsat")
+
+
+def _all(instance: DataflowInstance, run: Run, kind: Kind) -> Termination:
+    from chipmap.heuristics.dataflow.lattice import TooWideError  # the reasons are found by the program
+
+    def work() -> None:
+        todo = cases(instance)
+        if not todo:
+            run.infeasible(no_degrees(instance))
+            return
+        run.bound(todo[0].bound, "compute")
+        proved, certain = list[int](), True
+        for number, case in enumerate(todo):
+            run.checkpoint()
+            if run.upper is not None and case.bound >= run.upper:
+                proved.append(case.bound)
+                continue
+            rest = [*proved, *(later.bound for later in todo[number + 1 :])]
+            task = _Task(instance, run, kind, case, rest, bound_kind(todo))
+            proved += task.solve()
+            certain = certain and task.model.standing.bounds
+        if run.best is not None:
+            run.bound(min(proved), kind, bound_kind(todo))
+        elif certain:
+            run.infeasible()
+            run.infeasibility += reasons(instance, [case.problem for case in todo], run.checkpoint)
+
+    return run.attempt(work, TooWideError)
+
+
+def bound_kind(todo: list[Case]) -> BoundKind:
+    """A bound is the solver's own only with one choice of degrees: else it is the least over several models."""
+    return "solver" if len(todo) == 1 else "combinatorial"
+
+
+class _Task:
+    """One choice of degrees; ``rest`` are the bounds of the others."""
+
+    def __init__(
+        self, instance: DataflowInstance, run: Run, kind: Kind, case: Case, rest: list[int], bounds: BoundKind
+    ) -> None:
+        self.run, self.kind, self.case, self.rest, self.bound_kind = run, kind, case, rest, bounds
+        self.upper = run.upper
+        pinned = instance.replace(task=instance.task.replace(degrees=case.problem.degrees))
+        self.model = _build(pinned, kind, self.upper)
+
+    def solve(self) -> list[int]:
+        """The bound that is proved for these degrees; none where nothing fits."""
+        run, options = self.run, self.run.options
+        run.checkpoint()
+        encoded = self.model.encode(run.best.solution) if run.best is not None else None
+        left = float("inf") if options.deterministic else run.remaining
+        request = SolveRequest(
+            time_limit=None if left == float("inf") else left,
+            work_limit=self._work() if options.deterministic else None,
+            gap=options.gap,
+            threads=options.threads,
+            seed=options.seed,
+            deterministic=options.deterministic,
+            start=tuple(encoded) if encoded is not None else None,
+            on_solution=self._found,
+            on_bound=self._proved if self.model.standing.bounds else None,
+            should_stop=lambda: not run.keep_going(),
+            native=options.native,
+            log_file=run.log_file,
+        )
+        return self._conclude(solve_model(self.model, request, options.solver))
+
+    def _found(self, value_of: ValueOf, objective: float) -> None:
+        self.run.solution(self.model.decode(value_of), self.kind, claimed=objective)
+
+    def _proved(self, bound: float) -> None:
+        self.run.bound(min([self._lower(bound), *self.rest]), self.kind, self.bound_kind)
+
+    def _lower(self, bound: float) -> int:
+        """A solver's bound in ticks of the batch: its layer's in whole picoseconds, then rounded once."""
+        layer = bound / float(batch_factor(self.case.problem))
+        whole = round(layer) if self.kind == "cpsat" else ceil(layer - NOISE[0] - NOISE[1] * abs(layer))
+        return max(self.case.bound, total_ticks(self.case.problem, whole))
+
+    def _conclude(self, outcome: Outcome) -> list[int]:
+        run, reason = self.run, outcome.termination
+        if reason.reason == "infeasible":
+            if not self.model.standing.bounds:
+                return [self.case.bound]
+            return [] if self.upper is None else [self.upper]
+        if reason.reason != "optimal":
+            run.notes.append(f"{self.kind}: {reason.reason} {reason.detail}".rstrip())
+            run.checkpoint()
+        if reason.limit != "none":
+            raise Stop(_stop(reason.limit))
+        usable = self.model.standing.bounds and outcome.bound is not None
+        return [self._lower(outcome.bound) if usable and outcome.bound is not None else self.case.bound]
+
+    def _work(self) -> float | None:
+        """The deterministic work limit in the solver's unit; None without any limit."""
+        options = self.run.options
+        name = options.solver or ("cpsat" if self.kind == "cpsat" else "highs")
+        return None if options.time_limit is None else max(1.0, WORK_PER_SECOND[name] * options.time_limit)
+
+
+def _build(instance: DataflowInstance, kind: Kind, upper: int | None) -> Model:
+    if kind == "cpsat":
+        from chipmap.formulations.dataflow import cpsat as formulation
+    else:
+        from chipmap.formulations.dataflow import mip as formulation  # type: ignore[no-redef]
+    choices: dict[str, Any] = {"upper": upper}
+    model: Model = formulation.build(instance, choices)
+    return model
+
+
+def _stop(limit: Limit) -> Any:
+    return limit if limit in ("time", "interrupted", "gap") else "time"

@@ -1,0 +1,185 @@
+"""Why an instance of family ``dataflow`` has no mapping: the label, the numbers, and what would fit.
+
+What is dropped in turn: first the pins and the number of partitions (if there is still no mapping, SRAM is short), then
+the number of partitions alone (if there is still none, the pins don't hold), so that what is left is that number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from itertools import combinations
+from typing import TYPE_CHECKING
+
+from chipmap.instances.dataflow.costs import DataflowProblem, dataflow_problem
+from chipmap.instances.dataflow.instance import DataflowInstance
+from chipmap.result import Infeasibility
+
+if TYPE_CHECKING:
+    from chipmap.heuristics.dataflow.program import Program
+
+Checkpoint = Callable[[], None]
+
+
+def no_degrees(instance: DataflowInstance) -> Infeasibility:
+    """No assignment of the network's dimensions divides layers and batch (C0)."""
+    layers, task = instance.workload.layers, instance.task
+    network = " x ".join(str(dimension.size) for dimension in instance.system.network)
+    across = "; partitions reach across layers, which excludes pipelines" if task.across_layers else ""
+    return Infeasibility(
+        label="C0",
+        resource="network",
+        demand=1.0,
+        limit=0.0,
+        unit="assignments",
+        message=f"no assignment of the network {network} to tensor, pipeline and data parallelism divides {layers} "
+        f"layers into stages and a batch of {task.batch} into replicas of {task.micro_batch} samples at a time{across}",
+        remedies=("Change workload.layers, task.batch or task.micro_batch.", "Change the network's sizes."),
+    )
+
+
+def reasons(
+    instance: DataflowInstance, problems: Sequence[DataflowProblem], checkpoint: Checkpoint
+) -> list[Infeasibility]:
+    """Why none of ``problems`` (those of the instance, all degrees) has a mapping. C5, C2 or C4."""
+    clash = pins_clash(instance)
+    if clash:
+        return [clash]
+    plain = instance.replace(
+        task=instance.task.replace(together=(), partitions=None, exactly=False, degrees=None), name="without pins"
+    )
+    programs = _programs(plain, problems)
+    if not _fits(programs, checkpoint):
+        return [_short_of_sram(plain, programs, checkpoint)]
+    pinned = plain.replace(task=plain.task.replace(together=instance.task.together))
+    programs = _programs(pinned, problems)
+    if not _fits(programs, checkpoint):
+        return [_groups_too_large(instance)]
+    return [_partitions(instance, programs, checkpoint)]
+
+
+def _programs(instance: DataflowInstance, problems: Sequence[DataflowProblem]) -> list[Program]:
+    """The program of ``instance`` at the degrees of each of ``problems``."""
+    from chipmap.heuristics.dataflow.program import Program
+
+    layers = instance.workload.layers if instance.task.across_layers else 1
+    return [Program(dataflow_problem(instance, problem.degrees), layers) for problem in problems]
+
+
+def _fits(
+    programs: Sequence[Program],
+    checkpoint: Checkpoint,
+    sram: int | None = None,
+    most: int | None = None,
+    exactly: bool = False,
+) -> bool:
+    """Whether one of ``programs`` has a mapping."""
+    for program in programs:
+        checkpoint()
+        instance = program.problem.instance
+        fused = instance.task.fused and instance.system.chip.fused
+        if program.best(most, exactly, fused, sram) is not None:
+            return True
+    return False
+
+
+def pins_clash(instance: DataflowInstance) -> Infeasibility | None:
+    """C5: a group that can't lie in one partition, whatever the sizes (None where every group can)."""
+    task, kernels = instance.task, {kernel.name: kernel for kernel in instance.workload.kernels}
+    several = [group for group in task.together if len(group) > 1]
+    if several and not (task.fused and instance.system.chip.fused):
+        message = f"{', '.join(several[0])} are pinned together on chips that run kernel by kernel"
+        return _pins(len(several[0]), 1, "kernels", message)
+    for group in task.together:
+        phases = sorted({kernels[name].phase for name in group})
+        if len(phases) > 1:
+            message = f"{', '.join(group)} are pinned together but are of {' and '.join(phases)}"
+            return _pins(2, 1, "phases", message)
+    for a, b in _cycles(instance):
+        message = f"({', '.join(a)}) must run before ({', '.join(b)}) and after it, so that they can't be partitions"
+        return _pins(2, 1, "orders", message)
+    return None
+
+
+def _pins(demand: float, limit: float, unit: str, message: str) -> Infeasibility:
+    remedy = "Change task.together."
+    return Infeasibility(
+        label="C5", resource="pins", demand=demand, limit=limit, unit=unit, message=message, remedies=(remedy,)
+    )
+
+
+def _cycles(instance: DataflowInstance) -> Iterator[tuple[tuple[str, ...], tuple[str, ...]]]:
+    """Pairs of groups that reach each other (kernels of no group on a cycle can join the partition of its group)."""
+    groups = instance.task.together
+    node = {name: g for g, group in enumerate(groups) for name in group}
+    readers: dict[str | int, set[str | int]] = {}
+    for u, v in instance.workload.edges:
+        readers.setdefault(node.get(u, u), set()).add(node.get(v, v))
+    reach: list[set[str | int]] = []
+    for g in range(len(groups)):
+        seen, todo = set[str | int](), [*readers.get(g, ())]
+        while todo:
+            at = todo.pop()
+            if at not in seen:
+                seen.add(at)
+                todo += readers.get(at, ())
+        reach.append(seen)
+    for a, b in combinations(range(len(groups)), 2):
+        if b in reach[a] and a in reach[b]:
+            yield groups[a], groups[b]
+
+
+def _short_of_sram(instance: DataflowInstance, programs: Sequence[Program], checkpoint: Checkpoint) -> Infeasibility:
+    """C2: the least SRAM with which there would be a mapping, with any number of partitions and without pins."""
+    limit, kernels = instance.system.chip.sram_bytes, instance.workload.kernels
+    short, enough = limit, 2 * limit
+    while not _fits(programs, checkpoint, enough):
+        short, enough = enough, 2 * enough
+    while enough - short > 1:
+        middle = (short + enough) // 2
+        if _fits(programs, checkpoint, middle):
+            enough = middle
+        else:
+            short = middle
+    problems = [program.problem for program in programs]
+    weights = [min(min(o.weights for o in problem.options[v]) for problem in problems) for v in range(len(kernels))]
+    largest = max(range(len(kernels)), key=weights.__getitem__)
+    tensor = max(problem.degrees.tensor for problem in problems)
+    return Infeasibility(
+        label="C2",
+        resource="SRAM",
+        demand=float(enough),
+        limit=float(limit),
+        unit="bytes",
+        message=f"every mapping has a partition that holds more than the {limit:,} bytes of a chip's SRAM; {enough:,} "
+        f"would do (the weights of kernel {kernels[largest].name!r} alone take {weights[largest]:,} on each chip; "
+        f"tensor parallelism up to {tensor})",
+        remedies=(f"Set system.chip.sram_bytes to {enough} or more.", "Use more tensor parallelism, or split kernels."),
+    )
+
+
+def _groups_too_large(instance: DataflowInstance) -> Infeasibility:
+    limit = instance.system.chip.sram_bytes
+    groups = "; ".join(", ".join(group) for group in instance.task.together)
+    message = f"some group of kernels that are pinned together doesn't fit {limit:,} bytes of SRAM ({groups})"
+    return _pins(len(instance.task.together), 0, "groups", message)
+
+
+def _partitions(instance: DataflowInstance, programs: Sequence[Program], checkpoint: Checkpoint) -> Infeasibility:
+    """C4: the numbers of partitions with which there would be a mapping."""
+    task = instance.task
+    layers = instance.workload.layers if task.across_layers else 1
+    asked, most = task.partitions or 0, layers * len(instance.workload.kernels)
+    counts = range(1, most + 1) if task.exactly else range(asked + 1, most + 1)
+    near = sorted(counts, key=lambda count: abs(count - asked))
+    found = next((count for count in near if _fits(programs, checkpoint, None, count, task.exactly)), None)
+    word = "exactly" if task.exactly else "at most"
+    would = f"; {word} {found} would do" if found else ""
+    return Infeasibility(
+        label="C4",
+        resource="partitions",
+        demand=float(max(asked, found or 0)),
+        limit=float(min(asked, found or 0)),
+        unit="partitions",
+        message=f"no mapping has {word} {asked} partitions per phase that fit the SRAM{would}",
+        remedies=(f"Set task.partitions to {found}." if found else "Set task.exactly to false.", "Use more SRAM."),
+    )

@@ -1,0 +1,339 @@
+"""The independent checker of family ``dataflow``: the constraints and terms of ``docs/families/dataflow.md``.
+
+Plain loops over the records. It imports no cost function, model or program, so that nothing judges itself.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import cycle
+
+from chipmap.instances.dataflow.instance import DataflowInstance, DataflowSolution, Scheme
+from chipmap.validation import dataflow_facts as facts
+from chipmap.validation.certificate import Certificate, Violation
+
+
+@dataclass(frozen=True)
+class Copy:
+    """A kernel of one layer (0 where all layers are alike) with its scheme and partition."""
+
+    layer: int
+    kernel: int
+    partition: int
+    scheme: Scheme
+
+
+@dataclass(frozen=True)
+class Mapping:
+    """A mapping taken apart: the copies of kernels, and the edges between positions in them."""
+
+    instance: DataflowInstance
+    solution: DataflowSolution
+    copies: tuple[Copy, ...]
+    edges: tuple[tuple[int, int], ...]
+
+    @property
+    def chips(self) -> int:
+        """Chips of a tensor-parallel group."""
+        return self.solution.degrees.tensor
+
+
+def check(instance: DataflowInstance, solution: DataflowSolution) -> Certificate:
+    """The certificate of ``solution`` for a valid ``instance``; a violation of C0 leaves the objective undefined."""
+    violations = list(c0_domains(instance, solution))
+    terms, figures, objective = dict[str, int](), dict[str, float](), None
+    if not violations:
+        mapping = _mapping(instance, solution)
+        for constraint in (c1_order, c2_sram, c3_phases, c4_partitions, c5_together):
+            violations += constraint(mapping)
+        compute, memory, network = t1_compute(mapping), t2_memory(mapping), t3_network(mapping)
+        slowest = {p: max(compute[p], memory[p], network[p]) for p in compute}
+        objective = t4_batch(mapping, sum(slowest.values()))
+        terms = {"T1": sum(compute.values()), "T2": sum(memory.values()), "T3": sum(network.values())}
+        terms["T4"] = sum(slowest.values())
+        figures = _figures(mapping, objective, len(slowest))
+    return Certificate(
+        instance_hash=instance.content_hash,
+        solution_hash=solution.content_hash,
+        feasible=not violations,
+        objective=objective,
+        terms=terms,
+        violations=tuple(violations),
+        grade=instance.mode,
+        figures=figures,
+    )
+
+
+def breakdown(instance: DataflowInstance, solution: DataflowSolution) -> dict[int, tuple[int, int, int]]:
+    """Picoseconds of compute, memory and network of each partition, for a ``solution`` that obeys C0."""
+    mapping = _mapping(instance, solution)
+    compute, memory, network = t1_compute(mapping), t2_memory(mapping), t3_network(mapping)
+    return {p: (compute[p], memory[p], network[p]) for p in sorted(compute)}
+
+
+def _violation(label: str, where: str, amount: float, unit: str, message: str) -> Violation:
+    return Violation(label=label, where=where, amount=float(amount), unit=unit, message=message)
+
+
+def _mapping(instance: DataflowInstance, solution: DataflowSolution) -> Mapping:
+    workload, n = instance.workload, len(instance.workload.kernels)
+    index = {kernel.name: i for i, kernel in enumerate(workload.kernels)}
+    copies = [Copy(i // n, i % n, p, solution.schemes[i]) for i, p in enumerate(solution.partitions)]
+    edges = [
+        (layer * n + index[u], layer * n + index[v]) for layer in range(len(copies) // n) for u, v in workload.edges
+    ]
+    for layer in range(len(copies) // n - 1):
+        edges += [(layer * n + index[u], (layer + 1) * n + index[v]) for u, v in workload.carries]
+    return Mapping(instance, solution, tuple(copies), tuple(edges))
+
+
+def c0_domains(instance: DataflowInstance, solution: DataflowSolution) -> Iterator[Violation]:
+    """Degrees that the network holds and that divide layers and batch; an allowed scheme and a
+    partition per kernel (per layer and kernel where partitions may reach across layers)."""
+    degrees, task, workload = solution.degrees, instance.task, instance.workload
+    if task.degrees is not None and degrees != task.degrees:
+        yield _violation("C0", "degrees", 1, "degrees", "the degrees are not those that the task asks for")
+    if len(degrees.dimensions) != len(instance.system.network):
+        yield _violation("C0", "degrees", 1, "dimensions", "each network dimension must have a parallelism")
+    elif len(set(degrees.dimensions)) < len(degrees.dimensions):
+        yield _violation("C0", "degrees", 1, "dimensions", "a parallelism has two network dimensions")
+    else:
+        for field in ("tensor", "pipeline", "data"):
+            held = math.prod(dimension.size for dimension in facts.uses(instance, degrees, field))
+            if held != getattr(degrees, field):
+                message = f"{field} parallelism is {getattr(degrees, field)}, its network dimensions hold {held} chips"
+                yield _violation("C0", field, abs(held - getattr(degrees, field)), "chips", message)
+    if degrees.pipeline < 1 or workload.layers % max(1, degrees.pipeline):
+        message = f"{degrees.pipeline} stages don't divide {workload.layers} layers"
+        yield _violation("C0", "pipeline", 1, "stages", message)
+    if task.across_layers and degrees.pipeline > 1:
+        message = "a pipeline's stages are layers, but partitions reach across them"
+        yield _violation("C0", "pipeline", degrees.pipeline - 1, "stages", message)
+    if degrees.data < 1 or task.batch % (max(1, degrees.data) * task.micro_batch):
+        yield _violation("C0", "data", 1, "replicas", f"{degrees.data} replicas don't divide the batch")
+    layers = workload.layers if task.across_layers else 1
+    if len(solution.schemes) != layers * len(workload.kernels):
+        message = f"{len(solution.schemes)} schemes for {layers} x {len(workload.kernels)} kernels"
+        yield _violation("C0", "schemes", 1, "schemes", message)
+    for kernel, scheme in zip(cycle(workload.kernels), solution.schemes, strict=False):
+        if scheme not in facts.allowed(kernel, instance.mode) or scheme != task.schemes.get(kernel.name, scheme):
+            yield _violation("C0", repr(kernel.name), 1, "schemes", f"{kernel.name!r} may not be sharded by {scheme}")
+    if len(solution.partitions) != layers * len(workload.kernels):
+        message = f"{len(solution.partitions)} partitions for {layers} x {len(workload.kernels)} kernels"
+        yield _violation("C0", "partitions", 1, "kernels", message)
+    if any(p < 0 for p in solution.partitions):
+        yield _violation("C0", "partitions", 1, "kernels", "partitions are numbered from 0")
+
+
+def c1_order(mapping: Mapping) -> Iterator[Violation]:
+    """No tensor goes back to an earlier partition."""
+    kernels = mapping.instance.workload.kernels
+    for u, v in mapping.edges:
+        a, b = mapping.copies[u], mapping.copies[v]
+        if a.partition > b.partition:
+            names = f"{kernels[a.kernel].name!r} -> {kernels[b.kernel].name!r}"
+            message = f"{names} goes from partition {a.partition} back to {b.partition}"
+            yield _violation("C1", names, a.partition - b.partition, "partitions", message)
+
+
+def c2_sram(mapping: Mapping) -> Iterator[Violation]:
+    """What a partition holds fits a chip's SRAM: weights, and a tile's buffers of every tensor that it touches.
+
+    A tensor inside takes (levels it waits + 1) buffers, one that crosses a border two on each side.
+    """
+    instance, chips = mapping.instance, mapping.chips
+    held: dict[int, int] = defaultdict(int)
+    for copy in mapping.copies:
+        kernel, scheme = instance.workload.kernels[copy.kernel], copy.scheme
+        whole = facts.whole_weights(kernel, instance.workload.word_bytes)
+        held[copy.partition] += math.ceil(Fraction(whole, facts.split(scheme, chips)))
+    level = _levels(mapping)
+    crossing: dict[tuple[int, int], list[int]] = defaultdict(list)
+    for u, v in mapping.edges:
+        a, b = mapping.copies[u], mapping.copies[v]
+        output = facts.local_output(instance.workload.kernels[a.kernel], a.scheme, instance, chips)
+        samples = instance.workload.tokens * instance.task.micro_batch
+        buffer = math.ceil(output * instance.task.tile_tokens / samples)
+        if a.partition == b.partition:
+            held[a.partition] += buffer * (level[v] - level[u] + 1)
+        else:
+            crossing[u, a.partition].append(buffer)
+            crossing[u, b.partition].append(buffer)
+    for (_, partition), buffers in crossing.items():
+        held[partition] += 2 * (buffers[0] if instance.mode == "physical" else sum(buffers))
+    limit = instance.system.chip.sram_bytes
+    for partition, size in sorted(held.items()):
+        if size > limit:
+            message = f"partition {partition} holds {size:,} bytes; a chip's SRAM has {limit:,}"
+            yield _violation("C2", f"partition {partition}", size - limit, "bytes", message)
+
+
+def _levels(mapping: Mapping) -> list[int]:
+    """For each copy the most edges of a path to it."""
+    readers: dict[int, list[int]] = defaultdict(list)
+    waiting = [0] * len(mapping.copies)
+    for u, v in mapping.edges:
+        readers[u].append(v)
+        waiting[v] += 1
+    level = [0] * len(mapping.copies)
+    ready = [i for i, count in enumerate(waiting) if count == 0]
+    while ready:
+        u = ready.pop()
+        for v in readers[u]:
+            level[v] = max(level[v], level[u] + 1)
+            waiting[v] -= 1
+            if waiting[v] == 0:
+                ready.append(v)
+    return level
+
+
+def c3_phases(mapping: Mapping) -> Iterator[Violation]:
+    """Forward and backward kernels lie in different partitions."""
+    phases: dict[int, set[str]] = defaultdict(set)
+    for copy in mapping.copies:
+        phases[copy.partition].add(mapping.instance.workload.kernels[copy.kernel].phase)
+    for partition, found in sorted(phases.items()):
+        if len(found) > 1:
+            message = f"partition {partition} mixes forward and backward kernels"
+            yield _violation("C3", f"partition {partition}", 1, "phases", message)
+
+
+def c4_partitions(mapping: Mapping) -> Iterator[Violation]:
+    """At most (or exactly) so many partitions per phase; every kernel its own where kernels can't be fused."""
+    task, kernels = mapping.instance.task, mapping.instance.workload.kernels
+    used: dict[str, set[int]] = defaultdict(set)
+    for copy in mapping.copies:
+        used[kernels[copy.kernel].phase].add(copy.partition)
+    if not (task.fused and mapping.instance.system.chip.fused):
+        shared = len(mapping.copies) - len({copy.partition for copy in mapping.copies})
+        if shared:
+            message = f"{shared} kernels share a partition on a chip that runs kernel by kernel"
+            yield _violation("C4", "partitions", shared, "kernels", message)
+        return
+    for phase, partitions in used.items():
+        count, most = len(partitions), task.partitions
+        if most is not None and (count > most or (task.exactly and count < most)):
+            wanted = "exactly" if task.exactly else "at most"
+            message = f"{phase} has {count} partitions, {wanted} {most} are asked for"
+            yield _violation("C4", phase, abs(count - most), "partitions", message)
+
+
+def c5_together(mapping: Mapping) -> Iterator[Violation]:
+    """Kernels pinned together lie in one partition, which holds no kernel of another such group."""
+    names = [kernel.name for kernel in mapping.instance.workload.kernels]
+    of = {name: g for g, group in enumerate(mapping.instance.task.together) for name in group}
+    layers = {copy.layer for copy in mapping.copies}
+    for g, group in enumerate(mapping.instance.task.together):
+        for layer in layers:
+            where = {c.partition for c in mapping.copies if c.layer == layer and of.get(names[c.kernel]) == g}
+            if len(where) > 1:
+                message = f"{', '.join(group)} lie in partitions {', '.join(map(str, sorted(where)))}"
+                yield _violation("C5", group[0], len(where) - 1, "partitions", message)
+    holds: dict[int, set[tuple[int, int]]] = defaultdict(set)
+    for copy in mapping.copies:
+        if names[copy.kernel] in of:
+            holds[copy.partition].add((copy.layer, of[names[copy.kernel]]))
+    for partition, groups in sorted(holds.items()):
+        if len(groups) > 1:
+            message = f"partition {partition} holds kernels of {len(groups)} groups"
+            yield _violation("C5", f"partition {partition}", len(groups) - 1, "groups", message)
+
+
+def t1_compute(mapping: Mapping) -> dict[int, int]:
+    """Picoseconds of FLOP per partition: each kernel's share / (utilisation · peak), rounded up."""
+    instance = mapping.instance
+    chip = instance.system.chip
+    share = 1.0 if instance.task.utilisation is None else instance.task.utilisation
+    rate = Fraction(share) * Fraction(chip.flop_per_ns)
+    times: dict[int, int] = defaultdict(int)
+    for copy in mapping.copies:
+        kernel, scheme = instance.workload.kernels[copy.kernel], copy.scheme
+        flop = Fraction(facts.whole_flop(kernel) * instance.task.micro_batch, facts.split(scheme, mapping.chips))
+        times[copy.partition] += facts.up(flop / rate)
+    return dict(times)
+
+
+def t2_memory(mapping: Mapping) -> dict[int, int]:
+    """Picoseconds of DRAM per partition: every tensor that crosses a border, written there and read here.
+
+    In mode ``dfmodel`` once per edge; in mode ``physical`` a tensor is written once and read once per partition, and
+    weights are read unless they stay in SRAM.
+    """
+    instance = mapping.instance
+    rate = Fraction(instance.system.memory.bytes_per_ns)
+    times = {copy.partition: 0 for copy in mapping.copies}
+    crossing: dict[tuple[int, int], int] = defaultdict(int)
+    for u, v in mapping.edges:
+        a, b = mapping.copies[u], mapping.copies[v]
+        if a.partition != b.partition:
+            crossing[u, a.partition] += 1
+            crossing[u, b.partition] += 1
+    for (u, partition), edges in crossing.items():
+        copy = mapping.copies[u]
+        kernel, scheme = instance.workload.kernels[copy.kernel], copy.scheme
+        time = facts.up(facts.local_output(kernel, scheme, instance, mapping.chips) / rate)
+        times[partition] += time * (1 if instance.mode == "physical" else edges)
+    if instance.mode == "physical" and not _resident(mapping):
+        for copy in mapping.copies:
+            kernel, scheme = instance.workload.kernels[copy.kernel], copy.scheme
+            whole = Fraction(facts.whole_weights(kernel, instance.workload.word_bytes))
+            times[copy.partition] += facts.up(whole / facts.split(scheme, mapping.chips) / rate)
+    return times
+
+
+def _resident(mapping: Mapping) -> bool:
+    """Whether a chip runs nothing but one partition, whose weights then stay in its SRAM."""
+    instance = mapping.instance
+    layers = 1 if instance.task.across_layers else instance.workload.layers // mapping.solution.degrees.pipeline
+    return layers == 1 and len({copy.partition for copy in mapping.copies}) == 1
+
+
+def t3_network(mapping: Mapping) -> dict[int, int]:
+    """Picoseconds of collectives per partition: all-reduces where they are made, layout changes where they are read."""
+    instance, solution = mapping.instance, mapping.solution
+    times = {copy.partition: 0 for copy in mapping.copies}
+    dimensions = facts.uses(instance, solution.degrees, "tensor")
+    for copy in mapping.copies:
+        size = Fraction(facts.batched_output(instance.workload.kernels[copy.kernel], instance))
+        if copy.scheme == "K":
+            factor = 2 if instance.mode == "physical" else instance.task.all_reduce_factor
+            times[copy.partition] += facts.up(sum((facts.all_reduce(size, d, factor) for d in dimensions), Fraction(0)))
+        if copy.scheme == "K_RS":
+            times[copy.partition] += facts.up(sum((facts.reduce_scatter(size, d) for d in dimensions), Fraction(0)))
+    for u, v in mapping.edges:
+        a, b = mapping.copies[u], mapping.copies[v]
+        producer, consumer = instance.workload.kernels[a.kernel], instance.workload.kernels[b.kernel]
+        before = facts.made(a.scheme)
+        after = facts.taken(consumer, b.scheme, instance.mode)
+        size = Fraction(facts.batched_output(producer, instance))
+        change = sum((facts.change(before, after, size, d) for d in dimensions[:1]), Fraction(0))
+        times[b.partition] += facts.up(change)
+    return times
+
+
+def t4_batch(mapping: Mapping, layer: int) -> int:
+    """Picoseconds of the whole batch: the layer's time, the layers of a stage, the pipeline's bubble, the samples."""
+    instance, degrees = mapping.instance, mapping.solution.degrees
+    task = instance.task
+    stage = 1 if task.across_layers else instance.workload.layers // degrees.pipeline
+    rounds = Fraction(task.batch, degrees.data * task.micro_batch)
+    filled = rounds
+    if instance.mode == "dfmodel":
+        filled *= max(instance.workload.layers // degrees.pipeline - 1, 1)
+    return math.ceil(layer * stage * (1 + Fraction(degrees.pipeline - 1) / filled) * rounds)
+
+
+def _figures(mapping: Mapping, objective: int, partitions: int) -> dict[str, float]:
+    instance, chips = mapping.instance, mapping.instance.system.chips
+    flop = sum(facts.whole_flop(kernel) for kernel in instance.workload.kernels)
+    whole = flop * instance.workload.layers * instance.task.batch
+    peak = instance.system.chip.flop_per_ns * chips
+    return {
+        "partitions": float(partitions),
+        "utilisation": whole / (peak * objective / facts.PS) if objective else 0.0,
+        "samples_per_s": instance.task.batch / (objective / (facts.PS * 1e9)) if objective else 0.0,
+    }

@@ -1,0 +1,93 @@
+"""All mappings of a tiny instance of family ``dataflow``, for brute force.
+
+Every choice of degrees that the network holds, of a scheme for every kernel, and of partitions. Two things are left
+out. Partitions that send a tensor back break C1, whatever else they do. And the numbers of partitions mean nothing but
+their order: mappings with the same kernels side by side cost the same, so that of each such set one order is tried,
+with the numbers 0, 1, … all in use.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import permutations, product
+from math import prod
+
+from chipmap.instances.dataflow.instance import DataflowInstance, DataflowSolution, Degrees, Parallelism, Scheme
+from chipmap.validation.dataflow_facts import allowed
+
+#: More kernels (of all layers that partitions reach across) are not taken apart.
+MOST_KERNELS = 6
+#: What :func:`count` says then.
+TOO_MANY = 10**12
+
+
+def count(instance: DataflowInstance) -> int:
+    """The number of candidates."""
+    if _copies(instance) > MOST_KERNELS:
+        return TOO_MANY
+    sharded = prod(len(options) for options in _schemes(instance))
+    return sum(1 for _ in _degrees(instance)) * sharded * len(_partitions(instance))
+
+
+def candidates(instance: DataflowInstance) -> Iterator[DataflowSolution]:
+    """Every mapping in the domain C0, but for those that the module's docstring leaves out."""
+    partitions = _partitions(instance)
+    for degrees in _degrees(instance):
+        for schemes in product(*_schemes(instance)):
+            for numbers in partitions:
+                yield DataflowSolution(instance=instance.name, degrees=degrees, schemes=schemes, partitions=numbers)
+
+
+def _copies(instance: DataflowInstance) -> int:
+    layers = instance.workload.layers if instance.task.across_layers else 1
+    return layers * len(instance.workload.kernels)
+
+
+def _degrees(instance: DataflowInstance) -> Iterator[Degrees]:
+    """Every way to give each dimension of the network another parallelism, so that stages and replicas divide."""
+    sizes, task = [dimension.size for dimension in instance.system.network], instance.task
+    kinds: tuple[Parallelism, ...] = ("tensor", "pipeline", "data")
+    for uses in permutations(kinds, len(sizes)):
+        held = dict(zip(uses, sizes, strict=True))
+        degrees = Degrees(**held, dimensions=uses)
+        if task.degrees is not None and degrees != task.degrees:
+            continue
+        stages = instance.workload.layers % degrees.pipeline == 0 and not (task.across_layers and degrees.pipeline > 1)
+        if stages and task.batch % (degrees.data * task.micro_batch) == 0:
+            yield degrees
+
+
+def _schemes(instance: DataflowInstance) -> list[list[Scheme]]:
+    pins = instance.task.schemes
+    layer = [
+        [pins[kernel.name]] if kernel.name in pins else sorted(allowed(kernel, instance.mode))
+        for kernel in instance.workload.kernels
+    ]
+    return layer * (_copies(instance) // len(layer))
+
+
+def _partitions(instance: DataflowInstance) -> list[tuple[int, ...]]:
+    """One numbering for every way to put kernels side by side without a tensor that goes back."""
+    workload = instance.workload
+    n, copies = len(workload.kernels), _copies(instance)
+    index = {kernel.name: i for i, kernel in enumerate(workload.kernels)}
+    edges = [(k * n + index[u], k * n + index[v]) for k in range(copies // n) for u, v in workload.edges]
+    edges += [(k * n + index[u], (k + 1) * n + index[v]) for k in range(copies // n - 1) for u, v in workload.carries]
+    found: dict[tuple[int, ...], tuple[int, ...]] = {}
+    for numbers in _orders(copies, edges, ()):
+        if len(set(numbers)) == max(numbers) + 1:
+            first = {p: numbers.index(p) for p in set(numbers)}
+            found.setdefault(tuple(first[p] for p in numbers), numbers)
+    return list(found.values())
+
+
+def _orders(copies: int, edges: list[tuple[int, int]], chosen: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
+    """Every number of a partition per kernel that sends nothing back, beginning with ``chosen``."""
+    if len(chosen) == copies:
+        yield chosen
+        return
+    here = len(chosen)
+    least = max((chosen[u] for u, v in edges if v == here and u < here), default=0)
+    most = min((chosen[v] for u, v in edges if u == here and v < here), default=copies - 1)
+    for number in range(least, most + 1):
+        yield from _orders(copies, edges, (*chosen, number))

@@ -1,0 +1,123 @@
+"""What the page says about a kernel of family ``dataflow`` on its chips, in whole numbers and fractions.
+
+Sections "Sharding" and "Costs" of ``docs/families/dataflow.md``. Written from the page alone; it shares nothing with
+the arrays that models and programs work on.
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+from chipmap.instances.dataflow.instance import CostMode, DataflowInstance, Degrees, Dimension, Kernel, Scheme
+
+#: Picoseconds, the family's tick, per nanosecond.
+PS = 1000
+
+
+def up(nanoseconds: Fraction) -> int:
+    """Picoseconds, rounded up."""
+    return math.ceil(nanoseconds * PS)
+
+
+def allowed(kernel: Kernel, mode: CostMode) -> set[Scheme]:
+    """The schemes of a kernel: what it names itself, or OUTER with an outer dimension, or those of its kind."""
+    if kernel.schemes:
+        return set(kernel.schemes)
+    if kernel.outer > 1:
+        return {"OUTER"}
+    if kernel.kind == "gemm":
+        if not kernel.weights or kernel.update:
+            return {"M"}
+        return {"M", "K", "K_RS"} if mode == "physical" else {"M", "K"}
+    return {"M", "NONE"}
+
+
+def whole_flop(kernel: Kernel) -> int:
+    """FLOP before sharding."""
+    if kernel.flop is not None:
+        return kernel.flop
+    elements = kernel.outer * kernel.M * kernel.N
+    return 2 * elements * kernel.K if kernel.kind == "gemm" else elements * kernel.flop_per_element
+
+
+def whole_output(kernel: Kernel, word: int) -> int:
+    """Bytes of the output before sharding."""
+    return kernel.outer * kernel.M * kernel.N * word if kernel.output_bytes is None else kernel.output_bytes
+
+
+def whole_weights(kernel: Kernel, word: int) -> int:
+    """Bytes of the parameters before sharding."""
+    if kernel.weight_bytes is not None:
+        return kernel.weight_bytes
+    return kernel.outer * kernel.M * kernel.K * word if kernel.weights else 0
+
+
+def split(scheme: Scheme, chips: int) -> int:
+    """By how much a scheme divides work and weights."""
+    return 1 if scheme == "NONE" else chips
+
+
+def made(scheme: Scheme) -> str:
+    """Layout of the output: rows split (SR), columns split (RS), or all of it on every chip (RR)."""
+    return {"OUTER": "SR", "M": "SR", "N": "RS", "K": "RR", "K_RS": "SR", "NONE": "RR"}[scheme]
+
+
+def taken(kernel: Kernel, scheme: Scheme, mode: CostMode) -> str:
+    """Layout in which activations are read."""
+    if kernel.kind == "gemm" and kernel.weights:
+        outer = "SR" if mode == "dfmodel" else "RR"
+        return {"OUTER": outer, "M": "RR", "K": "SR", "K_RS": "SR", "N": "RS", "NONE": "RR"}[scheme]
+    return made(scheme)
+
+
+def batched_output(kernel: Kernel, instance: DataflowInstance) -> int:
+    """Bytes of a micro-batch's output before sharding (a weight update has one for all of it)."""
+    samples = 1 if kernel.update else instance.task.micro_batch
+    return whole_output(kernel, instance.workload.word_bytes) * samples
+
+
+def local_output(kernel: Kernel, scheme: Scheme, instance: DataflowInstance, chips: int) -> Fraction:
+    """Bytes of a micro-batch's output on one chip, after the collective that the scheme needs."""
+    whole = Fraction(batched_output(kernel, instance))
+    return whole if made(scheme) == "RR" else whole / chips
+
+
+def all_reduce(size: Fraction, dimension: Dimension, factor: int) -> Fraction:
+    """Nanoseconds: ``factor`` times S(n-1)/(nB), or S/(nB) fully connected, and the latency of 2(n-1) (or 2) steps."""
+    n, rate = dimension.size, Fraction(dimension.bytes_per_ns)
+    if n == 1:
+        return Fraction(0)
+    steps = 1 if dimension.topology == "full" else n - 1
+    return factor * size * steps / (n * rate) + 2 * steps * Fraction(dimension.latency_ns)
+
+
+def reduce_scatter(size: Fraction, dimension: Dimension) -> Fraction:
+    """Nanoseconds: S(n-1)/(nB), or S/(nB) fully connected, and the latency of n-1 (or 1) steps."""
+    n = dimension.size
+    if n == 1:
+        return Fraction(0)
+    steps = 1 if dimension.topology == "full" else n - 1
+    return size * steps / (n * Fraction(dimension.bytes_per_ns)) + steps * Fraction(dimension.latency_ns)
+
+
+def change(before: str, after: str, size: Fraction, dimension: Dimension) -> Fraction:
+    """Nanoseconds to bring a tensor of ``size`` bytes from one layout to another."""
+    n, rate = dimension.size, Fraction(dimension.bytes_per_ns)
+    if before in ("RR", after) or n == 1:
+        return Fraction(0)
+    steps = 1 if dimension.topology == "full" else n - 1
+    latency = steps * Fraction(dimension.latency_ns)
+    if after == "RR":
+        return size * steps / (n * rate) + latency
+    if dimension.topology == "ring":
+        return size * n * n / (8 * rate) + latency
+    if dimension.topology == "switch":
+        return size * n / (4 * rate) + latency
+    return size / rate + latency
+
+
+def uses(instance: DataflowInstance, degrees: Degrees, parallelism: str) -> list[Dimension]:
+    """The network dimensions that a parallelism uses."""
+    pairs = zip(instance.system.network, degrees.dimensions, strict=True)
+    return [dimension for dimension, use in pairs if use == parallelism and dimension.size > 1]

@@ -1,0 +1,135 @@
+"""Tiny dataflow instances for the conformance suite and for random tests."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Any
+
+from chipmap.instances.dataflow import DataflowInstance
+from chipmap.instances.dataflow.generators import explicit
+
+TENSOR = {"tensor": 2, "dimensions": ["tensor"]}
+LIGHT: dict[str, Any] = {"flop": 40_000_000, "output_bytes": 60_000, "weight_bytes": 90_000}
+HEAVY: dict[str, Any] = {"flop": 200_000_000, "output_bytes": 30_000, "weight_bytes": 200_000}
+BACK: dict[str, Any] = {**HEAVY, "phase": "backward"}
+ELEMENT = {"kind": "elementwise", "M": 512, "N": 64, "flop_per_element": 3}
+GEMM = {"kind": "gemm", "M": 512, "K": 256, "N": 64, "weights": True}
+HEADS = {"kind": "gemm", "outer": 4, "M": 64, "K": 256, "N": 64, "weights": True}
+
+
+def made(kernels: dict[str, dict[str, Any]], edges: str, **parameters: Any) -> DataflowInstance:
+    """An instance on two small chips; ``edges``, ``carries`` and groups as ``ab bc``."""
+    small = {"sizes": [2], "memory_gbps": 100.0, "sram_bytes": 400_000, "batch": 4, "tokens": 64, "name": "variant"}
+    given = {**small, **parameters}
+    given["together"] = [list(group) for group in given.get("together", ())]
+    given["carries"] = [list(pair) for pair in given.get("carries", "").split()]
+    return explicit(kernels=kernels, edges=[list(pair) for pair in edges.split()], **given)
+
+
+def variants() -> dict[str, DataflowInstance]:
+    """Each feature of the problem in a tiny instance."""
+    chain = {"a": LIGHT, "b": HEAVY, "c": LIGHT}
+    layer = {"a": ELEMENT, "b": GEMM, "c": GEMM}
+    narrow = {"sram_bytes": 150_000}
+    return {
+        "one kernel": made({"a": HEAVY}, ""),
+        "kernel by kernel": made(chain, "ab bc", fused=False),
+        "chips that don't fuse": made(chain, "ab bc", chip="h100"),
+        "exactly two": made(chain, "ab bc", partitions=2, exactly=True),
+        "at most two": made({**chain, "d": LIGHT}, "ab bc cd", partitions=2, sram_bytes=250_000),
+        "together": made({**chain, "d": LIGHT}, "ab bc cd", together=["ab", "d"]),
+        "dfmodel, sums twice": made(layer, "ab bc ac", mode="dfmodel", all_reduce_factor=2, degrees=TENSOR),
+        "physical, narrow": made(layer, "ab bc ac", degrees=TENSOR, **narrow),
+        "physical, a switch": made(layer, "ab bc", topology="switch", latency_ns=100.0, link_gbps=4.0),
+        "fully connected": made(layer, "ab bc", topology="full", mode="dfmodel", sizes=[4], sram_bytes=200_000),
+        "heads": made({"a": ELEMENT, "b": HEADS, "c": GEMM}, "ab bc", degrees=TENSOR, mode="dfmodel"),
+        "two phases": made({"a": LIGHT, "b": HEAVY, "x": BACK, "y": BACK}, "ab bx xy ay", degrees=TENSOR, **narrow),
+        "two phases, exactly": made({"a": LIGHT, "b": HEAVY, "x": BACK}, "ab bx", partitions=1, exactly=True),
+        "across two layers": made(
+            {"a": LIGHT, "b": HEAVY}, "ab", layers=2, carries="ba", across_layers=True, sram_bytes=300_000
+        ),
+        "across two layers, pins": made(
+            {"a": LIGHT, "b": HEAVY}, "ab", layers=2, carries="ba", across_layers=True, together=["b"], mode="dfmodel"
+        ),
+        "across two layers, each with its schemes": made(
+            {"a": {**GEMM, "M": 64}, "b": {**HEADS, "weights": False}},
+            "ab",
+            **{"layers": 2, "carries": "ba", "across_layers": True, "degrees": TENSOR},
+        ),
+        "two dimensions": made(chain, "ab bc", sizes=[2, 3], layers=6, batch=12, **narrow),
+        "three dimensions": made({"a": LIGHT, "b": HEAVY}, "ab", sizes=[2, 1, 2], layers=2, batch=4, mode="dfmodel"),
+        "micro-batches": made(chain, "ab bc", batch=8, micro_batch=2, tile_tokens=8, sizes=[2, 2], layers=2),
+        "a fork in dfmodel": made({"a": LIGHT, "b": HEAVY, "c": HEAVY}, "ab ac", mode="dfmodel", **narrow),
+        "weights stay": made({"a": LIGHT, "b": LIGHT}, "ab", memory_gbps=1.0),
+    }
+
+
+def infeasible() -> dict[str, tuple[tuple[str, ...], DataflowInstance]]:
+    """(labels that can't hold together, instance); without one of them there would be mappings.
+
+    One choice of degrees each: a model of one choice says nothing of the others. Kernel by kernel is C4, but the MIP's
+    partitions are then constants, so that C5 clashes with none of its rows.
+    """
+
+    def pinned(*args: Any, **parameters: Any) -> DataflowInstance:
+        return made(*args, **parameters, degrees=TENSOR)
+
+    chain = {"a": LIGHT, "b": HEAVY, "c": LIGHT}
+    back = {"a": LIGHT, "x": BACK}
+    torus = {"sizes": [2, 2], "layers": 3, "batch": 1}
+    return {
+        "neither layers nor batch divide": (("C0",), made(chain, "ab bc", **torus)),
+        "across layers on a torus": (
+            ("C0",),
+            made({"a": LIGHT}, "", sizes=[2, 2], layers=4, batch=3, across_layers=True),
+        ),
+        "a kernel larger than SRAM": (("C2",), pinned(chain, "ab bc", sram_bytes=50_000)),
+        "too few partitions": (("C2", "C4"), pinned(chain, "ab bc", sram_bytes=120_000, partitions=1)),
+        "more partitions than kernels": (("C4",), pinned(chain, "ab bc", partitions=5, exactly=True)),
+        "pins round a pin": (("C1", "C5"), pinned(chain, "ab bc", together=["ac", "b"])),
+        "pins of both phases": (("C3", "C5"), pinned(back, "ax", together=["ax"])),
+        "pins on chips that don't fuse": (("C5",), pinned(chain, "ab bc", together=["ab"], fused=False)),
+        "pins larger than SRAM": (("C2", "C5"), pinned(chain, "ab bc", together=["ab"], sram_bytes=120_000)),
+        "more pins than partitions": (("C4", "C5"), pinned(chain, "ab bc", together=["a", "b"], partitions=1)),
+    }
+
+
+def tiny_instance(random: Random) -> DataflowInstance:
+    """A random instance of two to four kernels."""
+    names = "abcd"[: random.choice((2, 3, 3, 4))]
+    phases = sorted(random.choice(("backward", "forward", "forward", "forward")) for _ in names)[::-1]
+    kernels = {name: _kernel(random) | {"phase": phase} for name, phase in zip(names, phases, strict=True)}
+    pairs = [a + b for a in names for b in names if a < b and random.random() < 0.5]
+    layers = random.choice((1, 1, 2))
+    across = layers == 2 and len(names) == 2 and len(set(phases)) == 1
+    partitions = random.choice((None, None, 1, 2))
+    return made(
+        kernels,
+        " ".join(pairs),
+        layers=layers,
+        carries=names[-1] + names[0] if across and random.random() < 0.7 else "",
+        across_layers=across,
+        mode=random.choice(("dfmodel", "physical")),
+        sizes=random.choice(([2], [2], [3], [2, 2], [2, 3])),
+        topology=random.choice(("ring", "switch", "full")),
+        link_gbps=random.choice((2.0, 25.0)),
+        memory_gbps=random.choice((20.0, 200.0)),
+        sram_bytes=random.choice((80_000, 160_000, 300_000, 10**6)),
+        batch=random.choice((2, 6)),
+        all_reduce_factor=random.choice((1, 2)),
+        tile_tokens=random.choice((1, 1, 16)),
+        partitions=partitions,
+        exactly=partitions is not None and random.random() < 0.4,
+        fused=random.random() < 0.9,
+        together=random.choice(([], [], [], [names[:2]], [names[0], names[1]], [names[0] + names[-1]])),
+    )
+
+
+def _kernel(random: Random) -> dict[str, Any]:
+    kind = random.choice(("gemm", "gemm", "gemm", "elementwise", "opaque"))
+    if kind == "opaque":
+        return {"flop": random.randint(1, 10**8), "output_bytes": random.randint(1, 10**5), "weight_bytes": 7 * 10**4}
+    size = {"kind": kind, "M": random.choice((64, 300, 512)), "N": 64, "outer": random.choice((1, 1, 1, 3))}
+    if kind == "elementwise":
+        return size | {"flop_per_element": random.randint(0, 50)}
+    return size | {"K": random.choice((32, 200)), "weights": random.random() < 0.8}

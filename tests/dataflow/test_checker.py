@@ -1,0 +1,167 @@
+"""The checker: every constraint names what breaks it, every cost equals a figure worked out by hand."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from chipmap.instances.dataflow import DataflowInstance, DataflowSolution, Degrees
+from chipmap.validation.certificate import Certificate
+from chipmap.validation.dataflow import breakdown, check
+from tests.dataflow.random_instances import BACK, HEAVY, LIGHT, made
+
+RING = Degrees(tensor=2, dimensions=("tensor",))
+CHAIN = {"a": LIGHT, "b": HEAVY, "c": LIGHT}
+
+
+def mapping(instance: DataflowInstance, partitions: tuple[int, ...], **fields: Any) -> Certificate:
+    schemes = fields.pop("schemes", ("M",) * len(partitions))
+    given = {"degrees": RING, "schemes": schemes, "partitions": partitions}
+    return check(instance, DataflowSolution(**{**given, **fields}))
+
+
+def test_a_valid_mapping_by_hand() -> None:
+    """Two chips, M everywhere: times in ps from FLOP / (2 · 0.9 · 307,200 per ns) and bytes at 100 per ns."""
+    instance = made(CHAIN, "ab bc")
+    certificate = mapping(instance, (0, 1, 1))
+    light, heavy = 72_338, 361_690  # 40e6 and 200e6 FLOP
+    parts = breakdown(instance, DataflowSolution(degrees=RING, schemes=("M",) * 3, partitions=(0, 1, 1)))
+    assert (parts[0][0], parts[1][0]) == (light, heavy + light)
+    weights = (45_000 * 10, (100_000 + 45_000) * 10)
+    border = 30_000 * 10
+    assert (parts[0][1], parts[1][1]) == (weights[0] + border, weights[1] + border)
+    assert parts[0][2] == parts[1][2] == 0
+    assert certificate.feasible and certificate.grade == "physical"
+    layer = sum(max(times) for times in parts.values())
+    assert certificate.terms["T4"] == layer and certificate.objective == 4 * layer
+    assert certificate.figures["partitions"] == 2.0
+
+
+def test_modes_count_memory_in_their_own_way() -> None:
+    fork = {"a": LIGHT, "b": HEAVY, "c": HEAVY}
+    published, physical = made(fork, "ab ac", mode="dfmodel"), made(fork, "ab ac")
+    border = 30_000 * 10
+    assert mapping(published, (0, 1, 1)).terms["T2"] == 4 * border
+    assert mapping(physical, (0, 1, 1)).terms["T2"] == 2 * border + 245_000 * 10
+    assert mapping(physical, (0, 1, 2)).terms["T2"] == 3 * border + 245_000 * 10
+    assert mapping(physical, (0, 0, 0)).terms["T2"] == 0, "the weights stay in SRAM"
+    assert mapping(physical.replace(workload=physical.workload.replace(layers=2)), (0, 0, 0)).terms["T2"] == 2_450_000
+
+
+def test_sums_and_layout_changes() -> None:
+    gemm = {"kind": "gemm", "M": 512, "K": 256, "N": 64, "weights": True}
+    layer = made({"a": gemm, "b": gemm}, "ab", mode="dfmodel", all_reduce_factor=2)
+    size = 512 * 64 * 2
+    once = size * 1000 // (2 * 25)
+    terms = {schemes: mapping(layer, (0, 0), schemes=schemes).terms["T3"] for schemes in (("M", "K"), ("M", "M"))}
+    assert terms == {("M", "K"): 2 * once, ("M", "M"): once}
+    scattered = layer.replace(mode="physical")
+    assert mapping(scattered, (0, 0), schemes=("K_RS", "K_RS")).terms["T3"] == 2 * once
+    assert mapping(scattered, (0, 0), schemes=("K", "M")).terms["T3"] == 2 * once
+
+
+@pytest.mark.parametrize(
+    ("label", "said", "instance", "partitions", "fields"),
+    [
+        ("C0", "2 partitions for 1 x 3 kernels", made(CHAIN, "ab bc"), (0, 0), {"schemes": ("M",) * 3}),
+        ("C0", "numbered from 0", made(CHAIN, "ab bc"), (0, 0, -1), {}),
+        ("C0", "'a' may not be sharded by K", made(CHAIN, "ab bc"), (0, 0, 0), {"schemes": ("K", "M", "M")}),
+        ("C0", "'b' may not be sharded by M", made(CHAIN, "", schemes={"b": "NONE"}), (0, 0, 0), {}),
+        ("C0", "2 schemes for 1 x 3 kernels", made(CHAIN, "ab bc"), (0, 0, 0), {"schemes": ("M", "M")}),
+        (
+            "C0",
+            "tensor parallelism is 1, its network dimensions hold 2 chips",
+            made(CHAIN, ""),
+            (0, 0, 0),
+            {"degrees": Degrees(dimensions=("tensor",))},
+        ),
+        ("C0", "must have a parallelism", made(CHAIN, ""), (0, 0, 0), {"degrees": Degrees(tensor=2)}),
+        (
+            "C0",
+            "two network dimensions",
+            made(CHAIN, "", sizes=[2, 2]),
+            (0, 0, 0),
+            {"degrees": Degrees(tensor=4, dimensions=("tensor", "tensor"))},
+        ),
+        (
+            "C0",
+            "2 stages don't divide 1 layers",
+            made(CHAIN, ""),
+            (0, 0, 0),
+            {"degrees": Degrees(pipeline=2, dimensions=("pipeline",))},
+        ),
+        (
+            "C0",
+            "2 replicas don't divide the batch",
+            made(CHAIN, "", batch=3),
+            (0, 0, 0),
+            {"degrees": Degrees(data=2, dimensions=("data",))},
+        ),
+        (
+            "C0",
+            "partitions reach across",
+            made({"a": LIGHT}, "", layers=2, across_layers=True),
+            (0, 0),
+            {"degrees": Degrees(pipeline=2, dimensions=("pipeline",))},
+        ),
+        (
+            "C0",
+            "not those that the task asks for",
+            made(CHAIN, "", degrees={"data": 2, "dimensions": ["data"]}),
+            (0, 0, 0),
+            {},
+        ),
+        ("C1", "'a' -> 'b' goes from partition 1 back to 0", made(CHAIN, "ab bc"), (1, 0, 1), {}),
+        (
+            "C1",
+            "'a' -> 'a' goes from partition 1 back to 0",
+            made({"a": LIGHT}, "", layers=2, carries="aa", across_layers=True),
+            (1, 0),
+            {},
+        ),
+        ("C2", "partition 1 holds", made(CHAIN, "ab bc", sram_bytes=100_000), (0, 1, 2), {}),
+        ("C3", "partition 0 mixes forward and backward", made({"a": LIGHT, "x": BACK}, "ax"), (0, 0), {}),
+        ("C4", "forward has 3 partitions, at most 2", made(CHAIN, "ab bc", partitions=2), (0, 1, 2), {}),
+        ("C4", "exactly 2 are asked for", made(CHAIN, "", partitions=2, exactly=True), (0, 0, 0), {}),
+        ("C4", "1 kernels share a partition", made(CHAIN, "ab bc", fused=False), (0, 1, 1), {}),
+        ("C5", "a, b lie in partitions 0, 1", made(CHAIN, "ab bc", together=["ab"]), (0, 1, 1), {}),
+        ("C5", "partition 0 holds kernels of 2 groups", made(CHAIN, "ab bc", together=["a", "b"]), (0, 0, 1), {}),
+    ],
+)
+def test_what_is_wrong_is_named(
+    label: str, said: str, instance: DataflowInstance, partitions: tuple[int, ...], fields: dict[str, Any]
+) -> None:
+    certificate = mapping(instance, partitions, **fields)
+    assert not certificate.feasible
+    assert {violation.label for violation in certificate.violations} == {label}
+    assert any(said in violation.message and violation.amount > 0 for violation in certificate.violations)
+    assert (certificate.objective is None) == (label == "C0")
+
+
+def test_sram_to_the_byte() -> None:
+    """Inside, a buffer waits (levels + 1) times; across a border it is held twice on each side, per edge or tensor."""
+    chain = made({"a": LIGHT, "b": HEAVY, "c": HEAVY}, "ab bc ac", tile_tokens=64)
+    for mode, partitions, held in (
+        ("physical", (0, 0, 0), 245_000 + 30_000 * (2 + 3) + 15_000 * 2),
+        ("physical", (0, 1, 1), 200_000 + 2 * 30_000 + 2 * 15_000),
+        ("dfmodel", (0, 1, 1), 200_000 + 4 * 30_000 + 2 * 15_000),
+    ):
+        instance = chain.replace(mode=mode)
+        chip = instance.system.chip
+        for spare, feasible in ((0, True), (-1, False)):
+            system = instance.system.replace(chip=chip.replace(sram_bytes=held + spare))
+            assert mapping(instance.replace(system=system), partitions).feasible == feasible, (mode, partitions, spare)
+
+
+def test_the_batch() -> None:
+    torus = made(CHAIN, "ab bc", sizes=[2, 2], layers=6, batch=8, micro_batch=2)
+    staged = Degrees(tensor=2, pipeline=2, dimensions=("tensor", "pipeline"))
+    copied = Degrees(tensor=2, data=2, dimensions=("tensor", "data"))
+    for mode, bubble in (("physical", (5, 4)), ("dfmodel", (9, 8))):
+        instance = torus.replace(mode=mode)
+        certificate = mapping(instance, (0, 0, 0), degrees=staged)
+        layer = certificate.terms["T4"]
+        assert certificate.objective == -(-layer * 3 * 4 * bubble[0] // bubble[1])
+        certificate = mapping(instance, (0, 0, 0), degrees=copied)
+        assert certificate.objective == certificate.terms["T4"] * 6 * 2

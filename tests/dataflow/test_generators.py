@@ -1,0 +1,161 @@
+"""The named generators, the shipped instances and operation graphs as instances of family dataflow."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from chipmap.families.dataflow import FAMILY
+from chipmap.family import resolve
+from chipmap.instances import networks
+from chipmap.instances.dataflow import DataflowInstance, DataflowSolution, generators
+from chipmap.instances.dataflow.describe import describe, files
+from chipmap.instances.dataflow.from_graph import from_graph
+from chipmap.instances.dataflow.generators import DataflowGenerator, Setting, explicit, gpt
+from chipmap.instances.dataflow.shipped import SHIPPED
+from chipmap.instances.importers import ImportedGraph
+from chipmap.reading import read
+from chipmap.records import InputError
+from chipmap.run import SolveOptions
+from chipmap.solve import solve
+from chipmap.validation.brute_force import brute_force
+from chipmap.validation.dataflow import check
+
+PAGE = (Path(__file__).parents[2] / "docs" / "instances.md").read_text(encoding="utf-8")
+GENERATORS: dict[str, DataflowGenerator] = {g.name: resolve(g.function) for g in FAMILY.generators}
+#: Content hashes. A change here changes what published results refer to: give the new instance a new name instead.
+HASHES: dict[str, str] = {
+    "dataflow/table6-kbk-8x1": "6365d90635d2d9c1768c80d3906054c5f6e73fb23649607ddaf211af97cf7b45",
+    "dataflow/table6-vendor-8x1": "424767c3ddd0e2afef747778bb4a3c5577b5c4f48fd942529641f41484dad00e",
+    "dataflow/table6-dfmodel-8x1": "5501f442b8595b685c97c1897460a4c5b35d85897e609a965f786ecd331a4b6d",
+    "dataflow/table6-dfmodel-4x2": "dd48b7adb7d511047a0e2a7ba46e74451651ad524723a8e6552f98a046d995f5",
+    "dataflow/table6-free-8x1": "acdbbf82503edf41b160920c29c88f2c6573445635417783f3cd92cda3881bf7",
+    "dataflow/table6-free-4x2": "ad0bf314ae02bb0f8c7a5a0c19fc9eb3e6ce756f02d9667462cb773d1674e076",
+    "dataflow/gpt3-175b-96-layers-8x1": "b05bdfce9284e151fddbfb88b309e1972da1aa9647ab7731d13ce9e395c5d903",
+    "dataflow/gpt3-1t-sn30-1024": "833489c4798337ccab18f86c66c8587f4a8785cfbd2f9bf0bd60c1061c5f1f58",
+    "dataflow/tiny-chain": "81d4bc2c4554b4c42596b3fa6c43b62e0787a431dd61080960d110b83d809a52",
+    "dataflow/tiny-sharding": "14c52e5182ae8af2a4f3e618dfb314c5db765a85cf208803859d7f9e36b810b6",
+    "dataflow/tiny-reduce-scatter": "2885033b0bb69c74105437cd7100a1912a1e6f47766ccb877603bea1022b399d",
+    "dataflow/tiny-multicast": "331fd96f011fabfaa7e76a0fd0a59b2730581d9781a4495552394f52121689be",
+    "dataflow/tiny-phases": "523a47202dffe4077bd54f4a565b7c4fa57a6e458604be4dc62973cba3f661e1",
+    "dataflow/tiny-degrees": "30905456b7d30e5ca6a4c0c02a10c19930bbd16345de87549c16f18bce42d65f",
+    "dataflow/tiny-sram": "471fddab2c20013e4cc42cb02dd9d42991ebf0826f763ecf84810d69193665ed",
+    "dataflow/tiny-together": "7c1a41cb40c9a49c0d73194101d9184d6d42e4c7b4bada2def326751f1166025",
+}
+#: Optima of the tiny ones in picoseconds, by trying all mappings (None: infeasible).
+OPTIMA = {
+    "dataflow/tiny-chain": 8800000,
+    "dataflow/tiny-sharding": 10485760,
+    "dataflow/tiny-reduce-scatter": 10485760,
+    "dataflow/tiny-multicast": 12200000,
+    "dataflow/tiny-phases": 11000000,
+    "dataflow/tiny-degrees": 2531830,
+    "dataflow/tiny-sram": None,
+    "dataflow/tiny-together": None,
+}
+
+
+def test_the_shipped_names() -> None:
+    assert set(HASHES) == set(SHIPPED)
+    assert {name for name in SHIPPED if "/tiny-" in name} == set(OPTIMA)
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_content_hash(name: str) -> None:
+    instance = read(name)
+    assert isinstance(instance, DataflowInstance) and instance.name == name
+    assert instance.content_hash == HASHES[name]
+
+
+@pytest.mark.parametrize("name", OPTIMA)
+def test_optima_of_the_tiny_ones(name: str) -> None:
+    assert brute_force(read(name), check)[0] == OPTIMA[name]
+
+
+def test_the_family_lists_all_generators_under_their_names() -> None:
+    assert {name: generator.name for name, generator in GENERATORS.items()} == {name: name for name in GENERATORS}
+    assert {value.name for value in vars(generators).values() if isinstance(value, DataflowGenerator)} == set(
+        GENERATORS
+    )
+
+
+def test_defaults_make_an_instance() -> None:
+    instance = gpt()
+    assert (instance.name, instance.mode, instance.system.chips) == ("dataflow-gpt-8", "physical", 8)
+    assert DataflowInstance.from_json(instance.to_json()) == instance == gpt()
+    assert len(gpt(backward=True, layers=2).workload.kernels) == 41
+
+
+@pytest.mark.parametrize(
+    ("generator", "parameters", "said"),
+    [
+        (gpt, {"depth": 3}, "dataflow-gpt has no parameter 'depth'"),
+        (gpt, {"heads": 7}, "hidden: is 12288, not a multiple of heads = 7"),
+        (gpt, {"layers": 0}, "dataflow-gpt: layers: Expected `int` >= 1"),
+        (gpt, {"mode": "fast"}, "dataflow-gpt: mode: Invalid enum value 'fast'"),
+        (gpt, {"degrees": {"tensors": 8}}, "degrees: Object contains unknown field `tensors`"),
+        (gpt, {"sram_bytes": 0}, "system.chip.sram_bytes: is 0"),
+        (explicit, {}, "dataflow-explicit: kernels: is missing"),
+        (explicit, {"kernels": {}}, "workload.kernels: has 0 kernels"),
+        (explicit, {"kernels": {"a": {"flops": 1}}}, "flops"),
+        (explicit, {"kernels": {"a": {"kind": "conv"}}}, "conv"),
+    ],
+)
+def test_wrong_parameters_are_named(generator: DataflowGenerator, parameters: dict[str, Any], said: str) -> None:
+    with pytest.raises(InputError) as error:
+        generator(**parameters)
+    assert said in str(error.value)
+
+
+def test_figures_and_the_mapping_by_name() -> None:
+    instance = read("dataflow/table6-free-8x1")
+    assert isinstance(instance, DataflowInstance)
+    figures = describe(instance)
+    assert (figures["kernels"], figures["edges"], figures["peak_tflops"]) == (18, 21, 307.2)
+    assert figures["weights_mib"] == 12 * 12_288**2 * 2 / 2**20 and figures["largest"]["name"] == "FFN0"
+    result = solve(instance, None, SolveOptions.make(warm_start="none"))
+    assert result.solution is not None and result.certificate is not None
+    solution = DataflowSolution.make(**result.solution)
+    lines = files(instance, solution)["mapping.csv"].decode().splitlines()
+    assert lines[0].startswith("layer,name,kind,phase,scheme,partition") and len(lines) == 19
+    rows = [line.split(",") for line in lines[1:]]
+    assert [int(row[5]) for row in rows] == list(solution.partitions)
+    assert sum(int(row[6]) for row in rows) == result.certificate.terms["T1"]
+    assert files(instance, solution.replace(schemes=())) == {}
+
+
+def test_an_operation_graph_becomes_opaque_kernels() -> None:
+    graph = networks.bert_encoder(layers=1)
+    instance = from_graph(ImportedGraph(graph, None, "traced", ("a note",)), "mine")
+    computing = [operation for operation in graph.operations if operation.role == "compute"]
+    assert [kernel.name for kernel in instance.workload.kernels] == [operation.name for operation in computing]
+    assert sum(kernel.flop or 0 for kernel in instance.workload.kernels) == sum(one.flop for one in computing)
+    assert instance.notes.startswith("a note; ") and instance.workload.edges
+    result = solve(instance, None, SolveOptions.make(warm_start="none", time_limit=30.0))
+    assert result.status == "optimal"
+
+
+def _section() -> str:
+    return PAGE.split("## Layers on many chips\n", 1)[1].split("\n## ", 1)[0]
+
+
+def test_the_page_lists_generators_and_shipped_instances() -> None:
+    rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in _section().splitlines() if line[:1] == "|"]
+    table = {row[0].strip("`"): row[2] for row in rows if len(row) == 3}
+    for name, generator in GENERATORS.items():
+        for parameter, default in generator.parameters().items():
+            if parameter in Setting.__struct_fields__:
+                continue
+            assert f"`{parameter}`" in table[name], f"{name}: {parameter}"
+            if isinstance(default, (int, str)):
+                said = re.search(rf"`{parameter}` (\w+)", table[name])
+                assert said is not None and said[1] == str(default).lower(), f"{name}: {parameter}"
+    paragraph = _section().split("Every dataflow generator also takes", 1)[1].split("\n\n", 1)[0]
+    for name, default in zip(Setting.__struct_fields__, Setting.__struct_defaults__, strict=True):
+        assert f"`{name}`" in paragraph, name
+        assert not isinstance(default, (int, float)) or f"`{name}` {default:g}" in paragraph or default in (True, False)
+    named = set(re.findall(r"`(dataflow/[\w-]+)`", " ".join(row[0] for row in rows)))
+    assert named == set(SHIPPED)

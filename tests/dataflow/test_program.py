@@ -1,0 +1,95 @@
+"""The exact program = brute force on random tiny instances; any mapping costs in it what the checker says."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+
+from chipmap.heuristics.dataflow.lattice import TooWideError, ideals, members
+from chipmap.heuristics.dataflow.program import Program
+from chipmap.instances.dataflow import DataflowInstance, DataflowSolution, Degrees
+from chipmap.instances.dataflow.costs import dataflow_problem, total_ticks
+from chipmap.methods.dataflow import resident
+from chipmap.run import SolveOptions
+from chipmap.solve import solve
+from chipmap.validation.brute_force import brute_force
+from chipmap.validation.dataflow import check
+from chipmap.validation.dataflow_candidates import candidates, count
+from tests.dataflow.random_instances import made, tiny_instance
+
+
+@pytest.mark.parametrize("block", range(4))
+def test_program_is_brute_force(block: int) -> None:
+    tried = {"optimal": 0, "infeasible": 0}
+    for seed in range(1000 + 25 * block, 1025 + 25 * block):
+        instance = tiny_instance(Random(seed))
+        if count(instance) > 3**6:
+            continue
+        optimum, _ = brute_force(instance, check)
+        result = solve(instance, None, SolveOptions.make(warm_start="none", threads=1))
+        assert (result.status, result.objective) == ("infeasible" if optimum is None else "optimal", optimum), seed
+        if optimum is not None:
+            assert result.claimed_objective == optimum
+        tried[result.status] += 1
+    assert tried["optimal"] >= 8 and tried["infeasible"] >= 1
+
+
+def pinned(instance: DataflowInstance, solution: DataflowSolution) -> DataflowInstance:
+    """``instance`` with nothing left to choose but the mapping of ``solution``."""
+    kernels = [kernel.name for kernel in instance.workload.kernels]
+    groups = [
+        tuple(name for name, other in zip(kernels, solution.partitions, strict=True) if other == p)
+        for p in sorted(set(solution.partitions))
+    ]
+    task = instance.task.replace(
+        degrees=solution.degrees,
+        schemes=dict(zip(kernels, solution.schemes, strict=True)),
+        together=groups,
+        partitions=None,
+        exactly=False,
+    )
+    return instance.replace(task=task)
+
+
+def test_costs_are_the_checkers() -> None:
+    """A random mapping, all of it pinned: the program's only one, at the checker's objective, or none."""
+    seen = {True: 0, False: 0}
+    for seed in range(150):
+        random = Random(seed)
+        instance = tiny_instance(random)
+        task = instance.task
+        if task.across_layers or not task.fused or count(instance) > 2000 or not count(instance):
+            continue
+        solution = random.choice(list(candidates(instance)))
+        instance = pinned(instance, solution)
+        certificate = check(instance, solution)
+        problem = dataflow_problem(instance, solution.degrees)
+        stays = resident(problem) and len(set(solution.partitions)) == 1
+        chain = Program(problem, resident=stays).best(None)
+        assert (chain is not None) == certificate.feasible, (seed, certificate.violations)
+        if chain is not None:
+            assert chain.ticks == certificate.terms["T4"], seed
+            assert total_ticks(problem, chain.ticks) == certificate.objective, seed
+        seen[certificate.feasible] += 1
+    assert min(seen.values()) >= 10
+
+
+def test_ideals_of_small_graphs() -> None:
+    assert len(ideals(4, []).sets) == 16
+    assert len(ideals(4, [(0, 1), (1, 2), (2, 3)]).sets) == 5
+    diamond = ideals(4, [(0, 1), (0, 2), (1, 3), (2, 3)])
+    assert [members(one) for one in diamond.sets] == [[], [0], [0, 1], [0, 2], [0, 1, 2], [0, 1, 2, 3]]
+    with pytest.raises(TooWideError, match="more than 1,000 order ideals"):
+        ideals(20, [], 1000)
+
+
+def test_more_sram_and_more_partitions_never_cost_time() -> None:
+    kernels = {name: {"flop": 10**8, "output_bytes": 40_000, "weight_bytes": 90_000} for name in "abcdef"}
+    instance = made(kernels, "ab bc cd de ef af bd", mode="dfmodel")
+    degrees = Degrees(tensor=2, dimensions=("tensor",))
+    program = Program(dataflow_problem(instance, degrees))
+    by_sram = [chain.ticks for sram in range(50_000, 400_000, 50_000) if (chain := program.best(None, sram=sram))]
+    assert by_sram == sorted(by_sram, reverse=True) and len(set(by_sram)) > 1
+    by_count = [chain.ticks for most in range(1, 7) if (chain := program.best(most, sram=120_000))]
+    assert by_count == sorted(by_count, reverse=True) and 1 <= len(by_count) < 6
