@@ -17,7 +17,7 @@ from chipmap.run import Run
 
 #: Seconds between two looks at the deadline, and how long stopped tasks get to notice.
 TICK = 0.05
-PATIENCE = 2.0
+PATIENCE = 5.0
 
 
 @dataclass(frozen=True)

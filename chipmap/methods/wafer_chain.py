@@ -21,8 +21,10 @@ from chipmap.run import Run
 UNLIMITED_RUNS = 12
 #: From so many kernels on, exchanges of equal kernels take the place of the annealing of slicing trees.
 LARGE = 200
+#: Seconds before the end at which no solver runs any more (a process must not end while one does).
+MARGIN = 0.5
 #: Seconds of solver neighbourhoods between two looks at the clock.
-WINDOW_SECONDS = 10.0
+WINDOW_SECONDS = 4.0
 
 
 def auto(instance: WaferInstance, run: Run) -> Termination:
@@ -202,8 +204,9 @@ class Crew:
             solution = fewest_adapters(self.problem, solution, tau)
             member.solution("adapters")(solution)
         found = member.solution("CP-SAT windows")
-        while not self.large and member.keep_going():
-            better = improve(self.problem, solution, min(member.seconds, WINDOW_SECONDS), seed, 1, found)
+        while not self.large and member.seconds > 2 * MARGIN and member.keep_going():
+            seconds = min(member.seconds - MARGIN, WINDOW_SECONDS)
+            better = improve(self.problem, solution, seconds, seed, 1, found)
             if better is None:
                 return
             solution, seed = better, seed + 1
