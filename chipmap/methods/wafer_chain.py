@@ -17,8 +17,8 @@ from chipmap.methods.wafer import exhausted, packed, sized
 from chipmap.result import Termination
 from chipmap.run import Run
 
-#: Annealing runs, each 1.4 times as long as the one before, where there is no time limit.
-UNLIMITED_RUNS = 12
+#: Annealing runs, each 1.8 times as long as the one before, where there is no time limit.
+UNLIMITED_RUNS = 3
 #: From so many kernels on, exchanges of equal kernels take the place of the annealing of slicing trees.
 LARGE = 200
 #: Seconds before the end at which no solver runs any more (a process must not end while one does).
