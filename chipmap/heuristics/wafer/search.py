@@ -99,6 +99,10 @@ class Start:
         return self.tau > 0
 
 
+#: Runs in a row without a better floorplan that end a search.
+IDLE = 8
+
+
 class Search:
     """The annealing runs over one problem, one after another; deterministic by ``seed`` and the number of runs.
 
@@ -268,6 +272,8 @@ def search(
 ) -> WaferSolution | None:
     """The best floorplan found until ``keep_going`` (asked several times a second) says no, or after ``runs`` runs.
 
+    It also ends after :data:`IDLE` runs, each longer than the one before, without a better one: tiny instances only.
+
     ``improved`` hears of every better one. None where the slicing program finds no floorplan at any time. Where wires
     and adapters cost nothing, orders are searched instead (:mod:`chipmap.heuristics.wafer.slicing_orders`).
     """
@@ -279,6 +285,8 @@ def search(
         return slicing_layout(problem)
     if not work.possible:
         return None
-    while keep_going() and (runs is None or work.runs < runs):
+    idle, best = 0, work.best
+    while keep_going() and idle < IDLE and (runs is None or work.runs < runs):
         work.run(keep_going, improved)
+        idle, best = (idle + 1, best) if work.best is best else (0, work.best)
     return work.best
