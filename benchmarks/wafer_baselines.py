@@ -62,7 +62,9 @@ RATIOS: dict[str, str] = {
 Checkpoint = Callable[[], None]
 Report = Callable[[Found], None]
 PLACERS: dict[str, Callable[[WaferProblem, Checkpoint, Report], Found | None]] = {
-    "poker": lambda problem, check_in, report: TimeSearch(Placer(problem), 0, check_in, report).run(),
+    "poker": lambda problem, check_in, report: TimeSearch(
+        Placer(problem, within=True), 0, check_in, report, anneal=False
+    ).run(),
     "poker-each": lambda problem, check_in, report: TimeSearch(Placer(problem), 0, check_in, report, True).run(),
     "annealing-tbs": lambda problem, check_in, report: twin_binary(problem, 0, check_in, report),
     "divide": lambda problem, check_in, report: divide(problem, check_in, report),

@@ -19,7 +19,7 @@ def poker(instance: WaferInstance, run: Run) -> Termination:
 
 
 def poker_each(instance: WaferInstance, run: Run) -> Termination:
-    """CU.POKer with its refinement at every target time instead of once at the end."""
+    """CU.POKer refined and annealed at every target time instead of once at the end, with c of any size."""
     return run.attempt(lambda: _poker(instance, run, each=True))
 
 
@@ -30,11 +30,12 @@ def _poker(instance: WaferInstance, run: Run, each: bool) -> None:
     sized(problem, run)
     source = "CU.POKer, refined at each target" if each else "CU.POKer"
     search = TimeSearch(
-        Placer(problem),
+        Placer(problem, within=not each),
         run.options.seed,
         run.checkpoint,
         lambda found: report(problem, run, found.placements, source),
         each,
+        anneal=each,
     )
     if search.run() is None:
         run.notes.append("no target time lets the rows fit the fabric")

@@ -45,6 +45,37 @@ def test_published_layouts_are_reproduced(case: str, slowest: float, wire: float
     assert cost == problem.score(0, parts.wire, parts.adapters)
 
 
+@pytest.mark.parametrize(
+    ("case", "target", "before", "slowest", "wire", "adapters"),
+    [("K", 441, 9, 432, 240, 3), ("L", 882, 140, 864, 279, 18), ("R", 8970.25, 68, 8064, 259, 20)],
+)
+def test_published_layouts_are_reproduced_after_refinement(
+    case: str, target: float, before: int, slowest: float, wire: float, adapters: int
+) -> None:
+    """At one target time: the published adapters without the refinement, all published figures with it."""
+    problem = wafer_problem(read(f"wafer/ispd2020-{case}"))
+    placer = Placer(problem, within=True)
+    sized = placer.size(int(4 * target))
+    assert sized is not None and placer.cost(sized) is not None
+    placements = placer.placements(sized)
+    assert evaluate(problem, placements).adapters == before
+    parts = evaluate(problem, refine(problem, placements, sized.tau, None, nothing))
+    assert (parts.time / 4, parts.wire / 2, parts.adapters) == (slowest, wire, adapters)
+
+
+def test_the_published_layout_of_q_is_reproduced_before_refinement() -> None:
+    """Case Q: at target time 882 the placement has all published figures; c above a convolution's C changes them."""
+    problem = wafer_problem(read("wafer/ispd2020-Q"))
+    found = []
+    for within in (True, False):
+        placer = Placer(problem, within=within)
+        sized = placer.size(4 * 882)
+        assert sized is not None and placer.cost(sized) is not None
+        parts = evaluate(problem, placer.placements(sized))
+        found.append((parts.time / 4, parts.wire / 2, parts.adapters))
+    assert found[0] == (882, 166, 6) != found[1]
+
+
 @pytest.mark.parametrize(("case", "slowest"), [("A", 34496), ("B", 63504), ("M", 2211840)])
 def test_the_published_time_is_the_least(case: str, slowest: int) -> None:
     """Where time dominates, the published time is the least at which the rows fit."""

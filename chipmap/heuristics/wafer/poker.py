@@ -5,8 +5,10 @@ Accelerator with Optimal Kernel Sizing", ICCAD 2020. Where the slides are silent
 their figures: both orientations of a kernel are candidates; sizes are exact for the target time (a scan of targets
 with the slides' rounded k reached neither A's nor I's published layout, nor E's wire); rows run to the right and to
 the left in turn, each from its edge of the fabric, kernels centred in them; the row search minimises weighted wire and
-adapters; refinement comes once, at the end. At the published times this has the published wire on E, I, N, O and T to
-the half tile, and the published adapters before refinement on C, D, E, F, G, J and P.
+adapters; c is at most the least C of a kernel's convolutions; refinement comes once, at the end, without annealing. At
+the published times this has the published wire on E, I, N, O and T to the half tile, and the published adapters before
+refinement on C, D, E, F, G, J and P. At target times 441 (K), 882 (L, Q) and 8970 (R) it has the published adapters
+before refinement, and after it the published layouts of K, L and R and the wire of Q: exactly, as the tests state.
 """
 
 from __future__ import annotations
@@ -91,10 +93,13 @@ class Sized(NamedTuple):
 
 
 class Placer:
-    """Row-by-row placement of one problem in one order, at any target time."""
+    """Row-by-row placement of one problem in one order, at any target time.
 
-    def __init__(self, problem: WaferProblem, order: list[int] | None = None) -> None:
-        self.problem = problem
+    ``within`` sizes kernels with c at most the least C of their convolutions, as the published layouts do.
+    """
+
+    def __init__(self, problem: WaferProblem, order: list[int] | None = None, within: bool = False) -> None:
+        self.problem, self.within = problem, within
         self.order = depth_first(problem) if order is None else order
         n = problem.n
         position = {kernel: i for i, kernel in enumerate(self.order)}
@@ -118,7 +123,7 @@ class Placer:
         """The shapes and rows within ``tau`` quarters; None where a kernel has no shape. ``every`` keeps redundant
         heights."""
         problem = self.problem
-        found = shapes(problem, tau)
+        found = shapes(problem, tau, self.within)
         if not all(len(boxes) for boxes in found):
             return None
         heights = np.arange(problem.height + 1)
@@ -218,7 +223,8 @@ class TimeSearch:
     """Searches over the target time: each target is sized and placed once; the best score stays.
 
     ``report`` is called with every layout that improves. ``each`` refines at every target, as the paper does not:
-    slower and often better.
+    slower and often better. ``anneal`` anneals c in the refinement, the "further improvement" of the slides that the
+    published figures go without.
     """
 
     def __init__(
@@ -228,8 +234,10 @@ class TimeSearch:
         checkpoint: Callable[[], None] = lambda: None,
         report: Callable[[Found], None] = lambda found: None,
         each: bool = False,
+        anneal: bool = True,
     ) -> None:
         self.placer, self.seed, self.checkpoint, self.report, self.each = placer, seed, checkpoint, report, each
+        self.anneal = anneal
         self.best: Found | None = None
         self.tried: set[int] = set()
 
@@ -244,7 +252,11 @@ class TimeSearch:
             placements = self.placer.placements(sized)
             self._keep(placements, tau)
             if self.each:
-                self._keep(refine(self.placer.problem, placements, tau, self.seed, self.checkpoint), tau)
+                self._refine(placements, tau)
+
+    def _refine(self, placements: list[Placement], tau: int) -> None:
+        seed = self.seed if self.anneal else None
+        self._keep(refine(self.placer.problem, placements, tau, seed, self.checkpoint), tau)
 
     def _keep(self, placements: list[Placement], tau: int) -> None:
         parts = evaluate(self.placer.problem, placements)
@@ -270,6 +282,5 @@ class TimeSearch:
                 for step in range(-STEPS, STEPS + 1):
                     self.attempt(max(least, middle + step * max(1, middle // (SWEEP * finer))))
         if self.best is not None:
-            best = self.best
-            self._keep(refine(self.placer.problem, best.placements, best.tau, self.seed, self.checkpoint), best.tau)
+            self._refine(self.best.placements, self.best.tau)
         return self.best

@@ -194,10 +194,14 @@ class Refiner:
 
 
 def refine(
-    problem: WaferProblem, placements: Sequence[Placement], tau: int, seed: int, checkpoint: Callable[[], None]
+    problem: WaferProblem, placements: Sequence[Placement], tau: int, seed: int | None, checkpoint: Callable[[], None]
 ) -> list[Placement]:
-    """``placements`` (in rows) with unified pairs and annealed c, each kernel within ``tau`` quarters and its slot."""
+    """``placements`` (in rows) with unified pairs, each kernel within ``tau`` quarters and its slot.
+
+    With a ``seed`` the c are annealed, too.
+    """
     refiner = Refiner(problem, placements, tau)
     refiner.unify(checkpoint)
-    refiner.anneal(seed, checkpoint)
+    if seed is not None:
+        refiner.anneal(seed, checkpoint)
     return refiner.now

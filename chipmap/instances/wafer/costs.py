@@ -156,18 +156,22 @@ def least_k(conv: IntArray, h: int, w: int, c: int, tau: int, memory: int) -> in
 
 
 @njit(cache=True, nogil=True)
-def least_widths(convs: IntArray, tau: int, memory: int, limit: int) -> tuple[IntArray, IntArray]:
+def least_widths(convs: IntArray, tau: int, memory: int, limit: int, most_c: int = 0) -> tuple[IntArray, IntArray]:
     """For each height the least width of a kernel (unrotated) that runs within ``tau`` quarters, and how.
 
     ``convs`` [count, 7]. Returns widths [limit + 1] (0 where no h·w·(c+1) equals that height, or the time can't be
     met) and the arguments [limit + 1, 3] h, w, c of a kernel of that width. Equal c for all convolutions loses no
     shape (paper, "A Simplification"). h, w and c may exceed H, W and C: that costs tiles and saves memory only.
+    ``most_c`` > 0 limits c.
     """
     widths = np.zeros(limit + 1, np.int64)
     how = np.zeros((limit + 1, 3), np.int64)
     for h in range(1, limit // 2 + 1):
         for w in range(1, limit // (2 * h) + 1):
-            for c in range(1, limit // (h * w)):
+            end = limit // (h * w)
+            if most_c > 0:
+                end = min(end, most_c + 1)
+            for c in range(1, end):
                 width = 0
                 for i in range(len(convs)):
                     k = least_k(convs[i], h, w, c, tau, memory)

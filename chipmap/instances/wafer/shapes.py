@@ -21,14 +21,18 @@ class Shape(NamedTuple):
     rotated: bool
 
 
-def shapes(problem: WaferProblem, tau: int) -> tuple[IntArray, ...]:
+def shapes(problem: WaferProblem, tau: int, within: bool = False) -> tuple[IntArray, ...]:
     """For each type the Pareto-minimal boxes [count, 6] (columns of :class:`Shape`) within ``tau`` quarters.
 
     No other box of the type is as narrow and as low. Sorted by height, so widths fall. Empty where a kernel can't meet
-    the time within the fabric.
+    the time within the fabric. ``within`` keeps c at most the least C of the kernel's convolutions.
     """
     limit = max(problem.width, problem.height)
-    return tuple(_front(problem, *least_widths(convs, tau, problem.memory, limit)) for convs in problem.type_arrays)
+    found = []
+    for convs in problem.type_arrays:
+        most_c = int(convs[:, 4].min()) if within else 0
+        found.append(_front(problem, *least_widths(convs, tau, problem.memory, limit, most_c)))
+    return tuple(found)
 
 
 def _front(problem: WaferProblem, widths: IntArray, how: IntArray) -> IntArray:
