@@ -25,10 +25,13 @@ if TYPE_CHECKING:
 SOURCE = "chip windows"
 #: Adjacent chips of a window: the next size when no window of this one is left.
 SIZES = (3, 4, 5, 6)
+#: The share of its value that a window must gain, and the gap at which CP-SAT may stop: the next one when no window of
+#: any size is left. 0: a tick.
+PRECISIONS = (0.01, 0.001, 0.0)
 #: Deterministic work and seconds of CP-SAT on one window.
 WINDOW_WORK, WINDOW_SECONDS = 1.0, 3.0
-#: A window without the slowest chip must gain this share of its value: what makes no room is no gain.
-SHARE = 0.002
+#: A window without the slowest chip must always gain this share: what makes no room is no gain.
+SHARE = 0.001
 #: Rejections by the user's own function after which a window counts as done.
 REJECTIONS = 3
 
@@ -79,18 +82,18 @@ class _Search:
         assert state.run.best is not None and isinstance(state.run.best.solution, RingSolution)
         self.chips = np.array(state.contraction.lower(state.run.best.solution).chips, dtype=np.int64)
         self.done: set[Window] = set()
+        self.precision = PRECISIONS[0]
         self.tried = self.gains = self.unknown = 0
         self._measure()
 
     def go(self) -> None:
         """Until no window is left, the time is up, or the run stops."""
-        self.run.checkpoint()
-        while self.run.seconds < self.end:
-            window = self._next()
-            if window is None:
-                return
-            self._share_out(window)
+        for self.precision in PRECISIONS:
+            self.done.clear()
             self.run.checkpoint()
+            while self.run.seconds < self.end and (window := self._next()) is not None:
+                self._share_out(window)
+                self.run.checkpoint()
 
     def _measure(self) -> None:
         on = loads(self.problem, self.chips)
@@ -117,7 +120,8 @@ class _Search:
     def _target(self, window: Window) -> int:
         """The value that counts as a gain."""
         value, lower = self._value(window), self.run.lower.value if self.run.lower else 0
-        return min(value - 1, max(lower, value if value == self.period else int((1 - SHARE) * value)))
+        share = self.precision if value == self.period else max(SHARE, self.precision)
+        return min(value - 1, max(lower, int((1 - share) * value)))
 
     def _hopeful(self, window: Window) -> bool:
         """Whether the window is slower than the run's bound, and its target within its longest operation and share."""
@@ -134,15 +138,13 @@ class _Search:
         """Solve one window; keep a better mapping."""
         self.tried += 1
         for _ in range(REJECTIONS):
-            better, best = self._solve(window)
+            better = self._solve(window)
             if better is None:
                 break
             solution = RingSolution(instance=self.state.contraction.instance.name, chips=tuple(better.tolist()))
             if self.run.solution(self.state.contraction.lift(solution), SOURCE).feasible:
                 self._accept(better)
-                if best:
-                    break
-                return  # it may have more
+                break
             self.run.checkpoint()
             if not self.state.cuts.update():
                 break
@@ -156,8 +158,8 @@ class _Search:
         self.gains += 1
         self._measure()
 
-    def _solve(self, window: Window) -> tuple[IntArray | None, bool]:
-        """The mapping with the fastest window within its target that CP-SAT finds, or None; whether it is the best."""
+    def _solve(self, window: Window) -> IntArray | None:
+        """The mapping with the fastest window within its target that CP-SAT finds, or None."""
         from chipmap.formulations.ring.cpsat import RingCpChoices, build
         from chipmap.formulations.ring.cpsat_assignment import Neighbourhood
 
@@ -170,14 +172,14 @@ class _Search:
         outcome = solve_model(model, self._request(), "cpsat")
         if outcome.value_of is None:
             self.unknown += outcome.termination.reason != "infeasible"
-            return None, False
-        best = outcome.termination.reason == "optimal"
-        return np.array(model.decode(outcome.value_of).chips, dtype=np.int64), best
+            return None
+        return np.array(model.decode(outcome.value_of).chips, dtype=np.int64)
 
     def _request(self) -> SolveRequest:
         options, left = self.run.options, min(self.run.remaining, self.end - self.run.seconds)
         seconds = left if options.deterministic else min(left, WINDOW_SECONDS)
         return SolveRequest(
+            gap=self.precision,
             time_limit=None if seconds == float("inf") else max(0.0, seconds),
             work_limit=WINDOW_WORK,
             threads=1,
