@@ -85,7 +85,9 @@ def main() -> None:
         head = f"`python -m benchmarks.ring_windows --limit {arguments.limit:g} --chain {arguments.chain:g}` on "
         head += f"{os.cpu_count()} cores, Python {platform.python_version()}, one thread; load average at the end "
         head += f"{os.getloadavg()[0]:.1f}.\n\n"
-        arguments.markdown.write_text("# Windows of adjacent chips from greedy's mapping\n\n" + head + "\n".join(lines) + "\n")
+        arguments.markdown.write_text(
+            "# Windows of adjacent chips from greedy's mapping\n\n" + head + "\n".join(lines) + "\n"
+        )
 
 
 if __name__ == "__main__":

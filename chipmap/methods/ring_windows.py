@@ -58,27 +58,26 @@ def windows(instance: RingInstance, run: Run) -> Termination:
     return run.attempt(work)
 
 
-def improve(state: Work, seconds: float = float("inf")) -> None:
-    """Search the windows of the incumbent for ``seconds`` at most; nothing without an incumbent. A note says how many.
+def improve(state: Work, seconds: float = float("inf"), most: float = float("inf")) -> None:
+    """Search windows of the incumbent, if there is one, for ``seconds``, ``most`` of them; a note says how many.
 
     With C5 a mapping that the oracle rejects is cut off as in the other models, and the window asked again.
     """
     if state.run.best is None or state.problem.chips < 2 or not state.problem.n:
         return
-    search = _Search(state, state.run.seconds + seconds)
+    search = _Search(state, state.run.seconds + seconds, most)
     try:
         search.go()
     finally:
-        state.run.notes.append(
-            f"chip windows: {search.tried} tried, {search.gains} gained, {search.unknown} undecided in time"
-        )
+        note = f"{SOURCE}: {search.tried} tried, {search.gains} gained, {search.unknown} undecided in time"
+        state.run.notes.append(note)
 
 
 class _Search:
     """A mapping, and which windows of it have been tried since something in them changed."""
 
-    def __init__(self, state: Work, end: float) -> None:
-        self.state, self.run, self.problem, self.end = state, state.run, state.problem, end
+    def __init__(self, state: Work, end: float, most: float) -> None:
+        self.state, self.run, self.problem, self.end, self.most = state, state.run, state.problem, end, most
         assert state.run.best is not None and isinstance(state.run.best.solution, RingSolution)
         self.chips = np.array(state.contraction.lower(state.run.best.solution).chips, dtype=np.int64)
         self.done: set[Window] = set()
@@ -91,7 +90,9 @@ class _Search:
         for self.precision in PRECISIONS:
             self.done.clear()
             self.run.checkpoint()
-            while self.run.seconds < self.end and (window := self._next()) is not None:
+            while (window := self._next()) is not None:
+                if self.run.seconds >= self.end or self.tried >= self.most:
+                    return
                 self._share_out(window)
                 self.run.checkpoint()
 

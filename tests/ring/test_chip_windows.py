@@ -72,9 +72,7 @@ def test_a_neighbourhood_is_exact_and_moves_nothing_else(seed: int) -> None:
     last = random.randrange(first, instance.package.chips)
     around = Neighbourhood(random.choice(valid), first, last)
     near = [
-        chips
-        for chips in valid
-        if all(around.domain(v)[0] <= c <= around.domain(v)[1] for v, c in enumerate(chips))
+        chips for chips in valid if all(around.domain(v)[0] <= c <= around.domain(v)[1] for v, c in enumerate(chips))
     ]
     for chips in near:
         assert outside(instance, chips, first, last) == outside(instance, around.chips, first, last)

@@ -61,9 +61,7 @@ class Builder:
         self._on: dict[tuple[int, int], Literal] = {}
         self._upto: dict[tuple[int, int], Literal] = {}
 
-    def _domain(
-        self, v: int, windows: Mapping[int, tuple[int, int]] | None, around: Neighbourhood | None
-    ) -> list[int]:
+    def _domain(self, v: int, windows: Mapping[int, tuple[int, int]] | None, around: Neighbourhood | None) -> list[int]:
         """C0 by domain: the chips in the window and among the allowed ones (all chips if that leaves none)."""
         every = range(self.problem.chips)
         lo, hi = windows[v] if windows is not None and v in windows else (0, every[-1])
