@@ -19,8 +19,8 @@ from pathlib import Path
 from benchmarks.ring_reference import DATA, instance_of
 from benchmarks.ring_wide import LINK, profile
 from chipmap.instances.ring import RingInstance
-from chipmap.instances.ring.shipped import SHIPPED
 from chipmap.methods.ring_windows import SOURCE
+from chipmap.reading import shipped_entry
 from chipmap.result import Result
 from chipmap.run import SolveOptions
 from chipmap.solve import solve
@@ -41,7 +41,11 @@ PUBLISHED = (
 def instances() -> Iterator[tuple[str, RingInstance]]:
     """(row name, instance)."""
     for name in GENERATED:
-        yield f"ring/{name}", SHIPPED[name]()
+        entry = shipped_entry(f"ring/{name}")
+        assert entry is not None
+        instance = entry()
+        assert isinstance(instance, RingInstance)
+        yield instance.name, instance
     for folder, name, variant in PUBLISHED:
         if (DATA / folder).is_dir():
             traced = folder != "pipedream"
@@ -68,7 +72,7 @@ def main() -> None:
     parser.add_argument("--markdown", type=Path, metavar="FILE")
     arguments = parser.parse_args()
     lines = [
-        "| instance | greedy, us | after windows | chain | chain's bound | tried | gained | undecided | last gain, s | s |",
+        "| instance | greedy, us | after windows | chain | its bound | tried | gained | undecided | last gain, s | s |",
         "| --- | --: | --: | --: | --: | --: | --: | --: | --: | --: |",
     ]
     print("\n".join(lines))

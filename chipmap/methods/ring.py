@@ -32,8 +32,6 @@ FEW_IDEALS = 20_000
 FEW_STATES = 50_000
 #: Programs whose mappings may break C3.
 RELAXATIONS = ("program free", "program n1")
-#: Windows that the chain tries on one incumbent, the share of the time left that they may take, and most seconds.
-WINDOWS, WINDOWS_SHARE, WINDOWS_SECONDS = 400, 0.25, 30.0
 #: Rounds of the station search that come after the windows.
 WIDE_ROUNDS = 2
 #: Topological orders that are sliced for a first incumbent, and for each of the rounds on wide graphs.
@@ -219,8 +217,7 @@ def bounds(instance: RingInstance, run: Run) -> Termination:
 
 
 def auto(instance: RingInstance, run: Run) -> Termination:
-    """The best chain: greedy, slicing, programs n1, path and exact over all ideals, chip windows, station search; then
-    CP-SAT.
+    """The best chain: greedy, slicing, programs n1, path and exact, station search with chip windows; then CP-SAT.
 
     Stops as soon as the gap is closed.
     """
@@ -264,6 +261,7 @@ def _auto(instance: RingInstance, run: Run) -> None:
 def _by_solver(instance: RingInstance, state: Work) -> None:
     """Wide graphs, and problems the programs don't cover: slicing of more orders, then CP-SAT (or the solver named)."""
     from chipmap.methods.ring_models import cpsat, mip
+    from chipmap.methods.ring_windows import refine
 
     run = state.run
     if state.sliced:
@@ -271,7 +269,7 @@ def _by_solver(instance: RingInstance, state: Work) -> None:
             run.checkpoint()
             _slice(state, run.options.seed + round_number)
     run.checkpoint()
-    _windows(state)
+    refine(state)
     by_model = mip if run.options.solver in ("highs", "gurobi") else cpsat
     by_model(instance, run)
 
@@ -279,25 +277,14 @@ def _by_solver(instance: RingInstance, state: Work) -> None:
 def _search(state: Work, rounds: tuple[Effort, ...]) -> None:
     """The station search; before its widest rounds the bound by station windows, and chip windows."""
     from chipmap.methods.ring_wide import search
+    from chipmap.methods.ring_windows import refine
 
     search(state, rounds[:-WIDE_ROUNDS])
     if state.sliced:
         _window_bound(state)
         state.run.checkpoint()
-    _windows(state)
+    refine(state)
     search(state, rounds[-WIDE_ROUNDS:])
-
-
-def _windows(state: Work) -> None:
-    """Chip windows of an incumbent that they haven't seen."""
-    from chipmap.methods.ring_windows import improve
-
-    run = state.run
-    if run.upper is not None and run.upper != state.windowed:
-        share = min(WINDOWS_SECONDS, WINDOWS_SHARE * run.remaining)
-        improve(state, float("inf") if run.options.deterministic else share, WINDOWS)
-        state.windowed = run.upper
-        run.checkpoint()
 
 
 def _simple_bounds(state: Work) -> None:

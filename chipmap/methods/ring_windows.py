@@ -25,13 +25,16 @@ if TYPE_CHECKING:
 SOURCE = "chip windows"
 #: Adjacent chips of a window: the next size when no window of this one is left.
 SIZES = (3, 4, 5, 6)
-#: The share of its value that a window must gain, and the gap at which CP-SAT may stop: the next one when no window of
+#: The gap at which CP-SAT may stop, and the share of its value that a window must gain: the next one when no window of
 #: any size is left. 0: a tick.
 PRECISIONS = (0.01, 0.001, 0.0)
 #: Deterministic work and seconds of CP-SAT on one window.
 WINDOW_WORK, WINDOW_SECONDS = 1.0, 3.0
-#: A window without the slowest chip must always gain this share: what makes no room is no gain.
-SHARE = 0.001
+#: A window without the slowest chip must always gain this share: what makes no room is no gain. One that holds it need
+#: only gain the precision / SLOWEST.
+SHARE, SLOWEST = 0.001, 20
+#: Windows that the chain tries on one incumbent, the share of the time left that they may take, and most seconds.
+CHAIN_WINDOWS, CHAIN_SHARE, CHAIN_SECONDS = 400, 0.25, 30.0
 #: Rejections by the user's own function after which a window counts as done.
 REJECTIONS = 3
 
@@ -56,6 +59,16 @@ def windows(instance: RingInstance, run: Run) -> Termination:
         improve(state)
 
     return run.attempt(work)
+
+
+def refine(state: Work) -> None:
+    """A link of the chain: windows of an incumbent that they haven't seen, unless another solver is asked for."""
+    run = state.run
+    if run.upper is not None and run.upper != state.windowed and run.options.solver in (None, "cpsat"):
+        share = min(CHAIN_SECONDS, CHAIN_SHARE * run.remaining)
+        improve(state, float("inf") if run.options.deterministic else share, CHAIN_WINDOWS)
+        state.windowed = run.upper
+        run.checkpoint()
 
 
 def improve(state: Work, seconds: float = float("inf"), most: float = float("inf")) -> None:
@@ -121,7 +134,7 @@ class _Search:
     def _target(self, window: Window) -> int:
         """The value that counts as a gain."""
         value, lower = self._value(window), self.run.lower.value if self.run.lower else 0
-        share = self.precision if value == self.period else max(SHARE, self.precision)
+        share = self.precision / SLOWEST if value == self.period else max(SHARE, self.precision)
         return min(value - 1, max(lower, int((1 - share) * value)))
 
     def _hopeful(self, window: Window) -> bool:
@@ -187,5 +200,4 @@ class _Search:
             seed=options.seed,
             deterministic=options.deterministic,
             should_stop=lambda: not self.run.keep_going(),
-            log_file=self.run.log_file,
         )

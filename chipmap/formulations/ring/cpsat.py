@@ -52,7 +52,7 @@ class RingCpChoices:
 
     @property
     def standing(self) -> Standing:
-        """A model without the whole period as objective is auxiliary; windows of unknown origin (no ``upper``) restrict.
+        """Auxiliary if the objective isn't the period of all chips; windows of unknown origin (no ``upper``) restrict.
 
         With ``upper``, infeasible means: the optimum is above.
         """
