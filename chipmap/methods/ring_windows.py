@@ -34,7 +34,7 @@ WINDOW_WORK, WINDOW_SECONDS = 1.0, 3.0
 #: only gain the precision / SLOWEST.
 SHARE, SLOWEST = 0.001, 20
 #: Windows that the chain tries on one incumbent, the share of the time left that they may take, and most seconds.
-CHAIN_WINDOWS, CHAIN_SHARE, CHAIN_SECONDS = 400, 0.25, 30.0
+CHAIN_WINDOWS, CHAIN_SHARE, CHAIN_SECONDS = 400, 0.5, 30.0
 #: Rejections by the user's own function after which a window counts as done.
 REJECTIONS = 3
 
