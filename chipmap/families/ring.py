@@ -34,6 +34,7 @@ FAMILY = Family(
         Method("ring/path", "chipmap.methods.ring:path", "exact program over ideals, sufficient part of C3"),
         Method("ring/exact", "chipmap.methods.ring:exact", "exact program over ideals, C3 in full: the optimum"),
         Method("ring/stations", "chipmap.methods.ring_wide:stations", "search chip by chip for wide graphs"),
+        Method("ring/windows", "chipmap.methods.ring_windows:windows", "a few adjacent chips at a time, by CP-SAT"),
         Method("ring/bounds", "chipmap.methods.ring:bounds", "every lower bound that applies, no solution"),
         Method("ring/random", "chipmap.methods.ring_search:random", "random search by SAMPLE, 4,000 samples"),
         Method("ring/annealing", "chipmap.methods.ring_search:annealing", "simulated annealing on distributions"),

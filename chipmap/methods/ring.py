@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from chipmap.heuristics.ring.program import ProgramResult, Programs, Rule
     from chipmap.heuristics.ring.screens import RejectedBlocks
     from chipmap.instances.ring.contraction import Contraction
+    from chipmap.methods.ring_wide import Effort
 
 #: Ideals that the programs list before they give a graph up as too wide.
 IDEAL_LIMIT = 200_000
@@ -31,6 +32,8 @@ FEW_IDEALS = 20_000
 FEW_STATES = 50_000
 #: Programs whose mappings may break C3.
 RELAXATIONS = ("program free", "program n1")
+#: Rounds of the station search that come after the windows.
+WIDE_ROUNDS = 2
 #: Topological orders that are sliced for a first incumbent, and for each of the rounds on wide graphs.
 ORDERS = 16
 
@@ -38,7 +41,8 @@ ORDERS = 16
 class Work:
     """A run on one instance: its contraction, its programs and ideals (made when first asked for), its reports.
 
-    ``sliced`` says that orders have been sliced, so that the programs apply.
+    ``sliced`` says that orders have been sliced, so that the programs apply; ``windowed`` is the value of the incumbent
+    whose chip windows have been searched.
     """
 
     def __init__(self, instance: RingInstance, run: Run) -> None:
@@ -50,6 +54,7 @@ class Work:
         self._programs: Programs | None = None
         self._ideals: IdealFamily | None = None
         self.sliced = False
+        self.windowed: int | None = None
         self.ideal_limit = IDEAL_LIMIT
         self.cuts = Cuts(run, instance, self.contraction)
         self._rejected: RejectedBlocks | None = None
@@ -212,7 +217,7 @@ def bounds(instance: RingInstance, run: Run) -> Termination:
 
 
 def auto(instance: RingInstance, run: Run) -> Termination:
-    """The best chain: greedy, slicing, programs n1, path and exact over all ideals, station search; then CP-SAT.
+    """The best chain: greedy, slicing, programs n1, path and exact, station search with chip windows; then CP-SAT.
 
     Stops as soon as the gap is closed.
     """
@@ -237,7 +242,7 @@ def _auto(instance: RingInstance, run: Run) -> None:
         _ = state.ideals
     except (TooManyIdealsError, InputError) as error:
         run.notes.append(f"no program over all ideals: {getattr(error, 'what', error)}")
-        search(state, rounds)
+        _search(state, rounds)
         _by_solver(instance, state)
         return
     upper = run.upper
@@ -247,7 +252,7 @@ def _auto(instance: RingInstance, run: Run) -> None:
     run.checkpoint()
     _exact(state, FEW_STATES)
     run.checkpoint()
-    search(state, rounds)
+    _search(state, rounds)
     _exact(state)
     run.checkpoint()
     _by_solver(instance, state)
@@ -256,16 +261,30 @@ def _auto(instance: RingInstance, run: Run) -> None:
 def _by_solver(instance: RingInstance, state: Work) -> None:
     """Wide graphs, and problems the programs don't cover: slicing of more orders, then CP-SAT (or the solver named)."""
     from chipmap.methods.ring_models import cpsat, mip
+    from chipmap.methods.ring_windows import refine
 
     run = state.run
     if state.sliced:
-        _window_bound(state)
         for round_number in range(1, 4):
             run.checkpoint()
             _slice(state, run.options.seed + round_number)
     run.checkpoint()
+    refine(state)
     by_model = mip if run.options.solver in ("highs", "gurobi") else cpsat
     by_model(instance, run)
+
+
+def _search(state: Work, rounds: tuple[Effort, ...]) -> None:
+    """The station search; before its widest rounds the bound by station windows, and chip windows."""
+    from chipmap.methods.ring_wide import search
+    from chipmap.methods.ring_windows import refine
+
+    search(state, rounds[:-WIDE_ROUNDS])
+    if state.sliced:
+        _window_bound(state)
+        state.run.checkpoint()
+    refine(state)
+    search(state, rounds[-WIDE_ROUNDS:])
 
 
 def _simple_bounds(state: Work) -> None:

@@ -13,7 +13,14 @@ import numpy as np
 from ortools.sat.python import cp_model
 
 from chipmap.family import Standing
-from chipmap.formulations.ring.cpsat_assignment import Builder, c0_allowed, c0_together, c1_flow, c2_prefix
+from chipmap.formulations.ring.cpsat_assignment import (
+    Builder,
+    Neighbourhood,
+    c0_allowed,
+    c0_together,
+    c1_flow,
+    c2_prefix,
+)
 from chipmap.formulations.ring.cpsat_loads import Moves, c4_memory, t1_chip, t2_link
 from chipmap.formulations.ring.cpsat_triangle import c3_edge, c3_reach, c3_triangle, cut_n1
 from chipmap.instances.ring import RingInstance, RingSolution
@@ -32,6 +39,8 @@ class RingCpChoices:
     ``objective``: ``minimise`` the period, or find any ``feasible`` mapping (with ``upper``: one at most that long).
     ``cuts``, ``windows``, ``upper`` as for the MIP. ``labels``: ``assume`` gives every label a literal in
     ``assumptions``, so that an infeasible model names the constraints that clash (windows are left out).
+    ``around``: only the operations on some adjacent chips of a mapping move, among these chips; ``upper`` and the
+    period speak of these chips (and the links between them) alone.
     """
 
     objective: Literal["minimise", "feasible"] = "minimise"
@@ -39,14 +48,15 @@ class RingCpChoices:
     windows: Mapping[int, tuple[int, int]] | None = None
     upper: int | None = None
     labels: Literal["plain", "assume"] = "plain"
+    around: Neighbourhood | None = None
 
     @property
     def standing(self) -> Standing:
-        """A model without the period as objective is auxiliary; windows of unknown origin (no ``upper``) restrict.
+        """Auxiliary if the objective isn't the period of all chips; windows of unknown origin (no ``upper``) restrict.
 
         With ``upper``, infeasible means: the optimum is above.
         """
-        if self.objective == "feasible":
+        if self.objective == "feasible" or self.around is not None:
             return Standing.AUXILIARY
         unknown = self.windows is not None and self.upper is None and self.labels == "plain"
         return Standing.RESTRICTION if unknown else Standing.EXACT
@@ -57,8 +67,8 @@ class RingCpVariables:
     """What :func:`add_ring` added: ``chip[v]`` is f(v); linear expressions in ticks and bytes for side constraints.
 
     ``cost`` is the period (None for objective ``feasible``). ``terms`` holds what T1 and T2 are the maximum of, one
-    expression per chip and per link; ``chip_memory`` the bytes per chip (empty without C4). Loads and memory are exact
-    or above. ``on(v, c)`` gives the literal [f(v) = c].
+    expression per chip and per link; ``chip_memory`` the bytes per chip (empty without C4); with a neighbourhood only
+    for its own. Loads and memory are exact or above. ``on(v, c)`` gives the literal [f(v) = c].
     """
 
     chip: list[cp_model.IntVar]
@@ -114,7 +124,7 @@ def add_ring(
     """Add ``instance`` to ``model``, with ``prefix`` before its variables' names and without an objective."""
     problem = ring_problem(instance)
     assume = choices.labels == "assume"
-    builder = Builder(model, problem, None if assume else choices.windows, prefix, assume)
+    builder = Builder(model, problem, None if assume else choices.windows, prefix, assume, choices.around)
     _assignment(builder)
     if problem.has("C3"):
         edge = c3_edge(builder)

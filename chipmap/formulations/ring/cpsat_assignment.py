@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,11 +15,30 @@ from chipmap.instances.ring.costs import RingProblem
 Literal = Any
 
 
+@dataclass(frozen=True)
+class Neighbourhood:
+    """The mappings that differ from the mapping ``chips`` [n] only in what the chips ``first`` … ``last`` share out.
+
+    Nothing that any other chip, or a link not between two of these, works, carries or holds differs, in any cost mode
+    or grade: whom a storage leaves or reaches outside stays the same.
+    """
+
+    chips: tuple[int, ...]
+    first: int
+    last: int
+
+    def domain(self, v: int) -> tuple[int, int]:
+        """The chips that operation ``v`` may have, from … to."""
+        c = self.chips[v]
+        return (self.first, self.last) if self.first <= c <= self.last else (c, c)
+
+
 class Builder:
     """A ``CpModel`` on its way: the chip of each operation, and literals made when they are first asked for.
 
     ``chip[v]`` is the integer f(v); :meth:`on` and :meth:`upto` give [f(v) = c] and [f(v) <= c], Booleans where the
     domain decides. With ``assume``, each label has a literal in ``assumptions`` that enforces its constraints.
+    ``counted`` are the chips whose loads and memory the model limits: all, or those of the neighbourhood ``around``.
     """
 
     def __init__(
@@ -28,10 +48,12 @@ class Builder:
         windows: Mapping[int, tuple[int, int]] | None,
         prefix: str,
         assume: bool,
+        around: Neighbourhood | None = None,
     ) -> None:
         self.model, self.problem, self.prefix, self.assume = model, problem, prefix, assume
         self.assumptions: dict[str, Any] = {}
-        self.domain = [self._domain(v, windows) for v in range(problem.n)]
+        self.counted = range(problem.chips) if around is None else range(around.first, around.last + 1)
+        self.domain = [self._domain(v, windows, around) for v in range(problem.n)]
         self.chip = [
             model.new_int_var_from_domain(cp_model.Domain.from_values(domain), f"{prefix}chip[{v}]")
             for v, domain in enumerate(self.domain)
@@ -39,10 +61,12 @@ class Builder:
         self._on: dict[tuple[int, int], Literal] = {}
         self._upto: dict[tuple[int, int], Literal] = {}
 
-    def _domain(self, v: int, windows: Mapping[int, tuple[int, int]] | None) -> list[int]:
+    def _domain(self, v: int, windows: Mapping[int, tuple[int, int]] | None, around: Neighbourhood | None) -> list[int]:
         """C0 by domain: the chips in the window and among the allowed ones (all chips if that leaves none)."""
         every = range(self.problem.chips)
         lo, hi = windows[v] if windows is not None and v in windows else (0, every[-1])
+        if around is not None:
+            lo, hi = max(lo, around.domain(v)[0]), min(hi, around.domain(v)[1])
         allowed = self.problem.allowed[v] if not self.assume else None
         left = [c for c in every if lo <= c <= hi and (allowed is None or c in allowed)]
         if not left:

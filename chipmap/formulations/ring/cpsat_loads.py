@@ -83,7 +83,7 @@ def c4_memory(builder: Builder, moves: Moves) -> list[Any]:
     if problem.full_memory:
         return _full(builder, moves)
     sums = []
-    for c in range(problem.chips):
+    for c in builder.counted:
         parts = on_chip(builder, problem.weight_bytes, c)
         parts += [(2 * s.bytes, moves.cross(t, c)) for t, s in enumerate(problem.storages) if s.bytes]
         sums.append(at_most(builder, "c4_memory", parts, problem.sram_bytes))
@@ -96,7 +96,7 @@ def _full(builder: Builder, moves: Moves) -> list[Any]:
     lives = steps_alive(problem)
     most = sum(size for _, size in sized)
     sums = []
-    for c in range(problem.chips):
+    for c in builder.counted:
         peak = builder.model.new_int_var(0, most, f"{builder.prefix}peak[{c}]")
         for alive in lives:
             parts = [(problem.storages[t].bytes, moves.inner(t, c)) for t in alive]
@@ -112,7 +112,7 @@ def t1_chip(builder: Builder, moves: Moves, period: Any) -> list[Any]:
     problem = builder.problem
     paid = [(t, storage.ticks) for t, storage in enumerate(problem.storages) if storage.ticks]
     sums = []
-    for c in range(problem.chips):
+    for c in builder.counted:
         parts = on_chip(builder, problem.ticks, c)
         if problem.cost_mode == "sum":
             parts += [(ticks, moves.cross(t, c)) for t, ticks in paid]
@@ -131,7 +131,7 @@ def t2_link(builder: Builder, moves: Moves, period: Any) -> list[Any]:
     paid = [(t, storage.ticks) for t, storage in enumerate(problem.storages) if storage.ticks]
     return [
         at_most(builder, "t2_link", [(ticks, moves.link(t, c)) for t, ticks in paid], period)
-        for c in range(problem.chips - 1)
+        for c in builder.counted[:-1]
     ]
 
 

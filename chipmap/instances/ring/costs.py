@@ -331,12 +331,16 @@ def _relay_and_peak(problem: RingProblem, f: IntArray) -> tuple[IntArray, IntArr
     return relay, peak
 
 
+def charged(problem: RingProblem, on: Loads) -> IntArray:
+    """[C]: what T1 is the maximum of, in ticks: work, and in modes ``sum`` and ``sum_forward`` the transfers paid."""
+    if problem.cost_mode == "period":
+        return on.work
+    if problem.cost_mode == "sum":
+        return on.work + on.received + on.sent
+    return on.work + np.concatenate(([0], on.load[:-1])) + on.load
+
+
 def terms(problem: RingProblem, chips: Sequence[int] | NDArray[np.int64]) -> tuple[int, int]:
     """(T1, T2) of the page in ticks; the objective is their maximum."""
     on = loads(problem, chips)
-    if problem.cost_mode == "period":
-        return int(on.work.max()), int(on.load.max())
-    if problem.cost_mode == "sum":
-        return int((on.work + on.received + on.sent).max()), 0
-    before = np.concatenate(([0], on.load[:-1]))
-    return int((on.work + before + on.load).max()), 0
+    return int(charged(problem, on).max()), int(on.load.max()) if problem.cost_mode == "period" else 0
