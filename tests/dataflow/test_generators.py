@@ -36,7 +36,7 @@ HASHES: dict[str, str] = {
     "dataflow/table6-free-4x2": "ad0bf314ae02bb0f8c7a5a0c19fc9eb3e6ce756f02d9667462cb773d1674e076",
     "dataflow/gpt3-175b-96-layers-8x1": "b05bdfce9284e151fddbfb88b309e1972da1aa9647ab7731d13ce9e395c5d903",
     "dataflow/gpt3-1t-sn30-1024": "833489c4798337ccab18f86c66c8587f4a8785cfbd2f9bf0bd60c1061c5f1f58",
-    "dataflow/llama3-8b-decode-sn40l-16": "7bc8978462405aaebca72dd03930376c24ce073daff89654eabe1331c5c2eb84",
+    "dataflow/llama3-8b-decode-sn40l-16": "a0214075544cfe2d4c44e869aced69c3c16c39e01df56201c57f551eb05f3e85",
     "dataflow/llama3-8b-prefill-sn40l-16": "2d03252b94360b0fada1b84a363d90d33bd8dc9815e88858005046f59f131c2f",
     "dataflow/llama3-8b-decode-sn40l-16-physical": "cb4fae6bd55084eacca12a5e695bdc50f30349d5fbbce507c601af2eda021a69",
     "dataflow/llama3-70b-decode-sn40l-16": "cb7e476ccc1116b015273de77b6bfa2e17c1d7f2c2b9ca48c9e5aaf17aecbe65",
