@@ -41,7 +41,7 @@ def published_instance(step: str) -> Any:
 def real(model: str, step: str = "decode", tokens: int = 1, **task: Any) -> Any:
     """A Llama as it is, on 16 SN40L in a ring."""
     from chipmap.instances.dataflow.shipped_workloads import RESIDUAL
-    from chipmap.methods.dataflow_serving import verification
+    from chipmap.serving import verification
 
     system = {"chip": "sn40l", "sizes": [16], "memory_gbps": 1638.4, "link_gbps": 50.0, "latency_ns": 150.0}
     ring = {"degrees": {"tensor": 16, "dimensions": ["tensor"]}}
@@ -55,7 +55,7 @@ def row(*cells: Any) -> str:
 
 def figure_20() -> tuple[list[str], int]:
     """Latencies and throughput by tensor x pipeline, for the published run and for the model as it is; misses."""
-    from chipmap.methods.dataflow_serving import serve, staged
+    from chipmap.serving import serve, staged
 
     kinds = {
         "published input, mode dfmodel": (published_instance("prefill"), published_instance("decode")),
@@ -87,7 +87,7 @@ def figure_20() -> tuple[list[str], int]:
 
 def figure_21(acceptances: list[float], windows: list[int]) -> tuple[list[str], int]:
     """Tokens per second of the 405B model with each draft model, by window and acceptance; mappings not proved."""
-    from chipmap.methods import dataflow_serving as serving
+    from chipmap import serving
 
     settings: dict[str, Any] = {"mode": "dfmodel", "all_reduce_factor": 2, "overlap": False}
     passes: dict[tuple[str, int], float] = {}

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from chipmap import serving
 from chipmap.instances.dataflow import DataflowInstance
-from chipmap.methods import dataflow_serving as serving
 from chipmap.reading import read
 from chipmap.records import InputError
 
@@ -44,7 +44,7 @@ def test_more_stages_give_throughput_and_take_time() -> None:
 
 
 def test_one_sample_takes_its_latency() -> None:
-    """A batch of one in a pipeline: tokens per second are those of the latency, whether or not they count hand-overs."""
+    """A batch of one in a pipeline: tokens per second are those of the latency, with hand-overs or without."""
     instance = read("dataflow/llama3-8b-decode-sn40l-16-physical")
     assert isinstance(instance, DataflowInstance)
     one = serving.serve(serving.staged(instance, 4, 4, batch=1))
@@ -52,13 +52,11 @@ def test_one_sample_takes_its_latency() -> None:
     assert one.latency_us == many.latency_us
     assert one.tokens_per_s == pytest.approx(1e6 / one.latency_us, rel=1e-3)
     assert many.tokens_per_s == pytest.approx(4 * one.tokens_per_s * 64 / 67, rel=1e-3)
-    layers = read("dataflow/llama3-8b-decode-sn40l-16-physical")
-    assert isinstance(layers, DataflowInstance)
     hop = 8192 / 50 + 150  # a tensor of 4,096 words, all of it on every chip
-    stages = serving.serve(serving.staged(layers, 16, 1, batch=1)).latency_us
-    assert stages == 552.96
-    pipelined = serving.serve(serving.staged(layers, 8, 2, batch=1)).latency_us
-    assert pipelined == pytest.approx(2 * stages + hop / 1000, rel=1e-9)
+    single = serving.serve(serving.staged(instance, 16, 1, batch=1)).latency_us
+    double = serving.serve(serving.staged(instance, 8, 2, batch=1)).latency_us
+    assert single == 552.96, "weights and cache of 32 layers, 17.28 us each"
+    assert double == pytest.approx(2 * single + hop / 1000, rel=1e-9)
 
 
 def test_a_rate_by_hand() -> None:

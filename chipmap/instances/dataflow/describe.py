@@ -20,8 +20,8 @@ _COLUMNS = ("layer", "name", "kind", "phase", "scheme", "partition", "compute_ps
 def describe(instance: DataflowInstance) -> dict[str, Any]:
     """The figures of ``instance``.
 
-    ``tflop``, ``weights_mib`` and ``fetch_mib`` (read beside weights and tensors) are those of one layer before sharding
-    (of a sample), ``tensors_mib`` all that its edges carry per micro-batch; ``peak_tflops`` is one chip's.
+    ``tflop``, ``weights_mib`` and ``fetch_mib`` (read beside weights and tensors) are those of one layer before
+    sharding (of a sample), ``tensors_mib`` all that its edges carry per micro-batch; ``peak_tflops`` is one chip's.
     """
     workload, chip = instance.workload, instance.system.chip
     size = {kernel.name: output_bytes(kernel, instance) for kernel in workload.kernels}
