@@ -57,8 +57,15 @@ def t1_compute(builder: Builder, time: list[Any]) -> list[Any]:
     return sums
 
 
+def t4_no_overlap(builder: Builder, time: list[Any], *terms: list[Any]) -> None:
+    """T4 without overlap: compute, memory and network together <= the time of a partition."""
+    if not builder.tables.overlap:
+        for c, one in enumerate(time):
+            builder.model.add(sum(term[c] for term in terms) <= one)
+
+
 def t2_memory(tensors: Tensors, time: list[Any]) -> list[Any]:
-    """T2: what crosses its border, and its weights, through DRAM <= the time of a partition.
+    """T2: what crosses its border, its weights and what it fetches, through DRAM <= the time of a partition.
 
     ``spared``: the weights' time, where one partition is all that a chip runs.
     """
@@ -69,7 +76,7 @@ def t2_memory(tensors: Tensors, time: list[Any]) -> list[Any]:
         memory = total(moved(tensors, "dram", c) + streams)
         if c == 0 and tables.spares:
             spared = builder.model.new_int_var(0, tables.spares, f"{builder.prefix}spared")
-            builder.model.add(spared <= total(streams))
+            builder.model.add(spared <= total(weighted(builder, "spared", c)))
             if tables.count > 1:
                 several = builder.model.add(spared == 0)
                 if 1 in builder.used:  # else there are always several

@@ -48,7 +48,7 @@ def t1_compute(block: pyo.Block, tables: Tables, unit: int) -> None:
 
 
 def t2_memory(block: pyo.Block, tables: Tables, unit: int) -> None:
-    """T2: what crosses its border, and its weights, through DRAM <= the time of a partition.
+    """T2: what crosses its border, its weights and what it fetches, through DRAM <= the time of a partition.
 
     ``spared``: the weights' time, where one partition is all that a chip runs.
     """
@@ -56,7 +56,7 @@ def t2_memory(block: pyo.Block, tables: Tables, unit: int) -> None:
     streams = {c: weighted(block, tables, "stream", c, unit) for c in slots}
     if tables.spares:
         block.spared = pyo.Var(bounds=(0, tables.spares / unit))
-        block.def_spared = pyo.Constraint(expr=block.spared <= streams[0])
+        block.def_spared = pyo.Constraint(expr=block.spared <= weighted(block, tables, "spared", 0, unit))
         block.def_resident = pyo.Constraint(expr=block.spared <= tables.spares / unit * (1 - several(block, tables)))
         streams[0] -= block.spared
     block.memory = pyo.Expression(slots, rule=lambda _, c: moved(block, tables, "dram", c, unit) + streams[c])
@@ -74,6 +74,14 @@ def t3_network(block: pyo.Block, tables: Tables, unit: int) -> None:
     slots = range(tables.count)
     block.network = pyo.Expression(slots, rule=lambda _, c: network(c))
     block.t3_network = pyo.Constraint(slots, rule=lambda b, c: b.time[c] >= b.network[c])
+
+
+def t4_no_overlap(block: pyo.Block, tables: Tables) -> None:
+    """T4 without overlap: compute, memory and network together <= the time of a partition."""
+    if not tables.overlap:
+        block.t4_no_overlap = pyo.Constraint(
+            range(tables.count), rule=lambda b, c: b.time[c] >= b.compute[c] + b.memory[c] + b.network[c]
+        )
 
 
 def t4_layer(block: pyo.Block, tables: Tables, unit: int, most: int | None) -> None:

@@ -138,7 +138,12 @@ class Tables:
         layers = 1 if instance.task.across_layers else instance.workload.layers // self.problem.degrees.pipeline
         if instance.mode != "physical" or layers > 1 or len(self.phases) > 1:
             return 0
-        return sum(max(o.stream for o in self.options(i)) for i in self.copies)
+        return sum(max(o.spared for o in self.options(i)) for i in self.copies)
+
+    @property
+    def overlap(self) -> bool:
+        """Whether a partition takes the most of compute, memory and network; else their sum."""
+        return self.problem.instance.task.overlap
 
     @cached_property
     def longest(self) -> int:

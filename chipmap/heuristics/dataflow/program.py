@@ -93,7 +93,7 @@ class Program:
             first=np.cumsum([0, *map(len, options)]).astype(np.int64),
             compute=columns["compute"],
             network=columns["collective"],
-            memory=np.array([0 if self.resident else o.stream for o in flat], dtype=np.int64),
+            memory=np.array([o.fetch if self.resident else o.stream for o in flat], dtype=np.int64),
             held=np.array([o.weights for o in flat], dtype=np.int64),
             dram=columns["dram"],
             buffer=columns["buffer"],
@@ -161,7 +161,13 @@ class Program:
         if exactly and most is not None and most > n:
             return None
         most = n if most is None else min(most, n)
-        rules = Rules(self.problem.sram if sram is None else sram, most, fused, instance.mode == "physical")
+        rules = Rules(
+            sram=self.problem.sram if sram is None else sram,
+            most=most,
+            fused=fused,
+            multicast=instance.mode == "physical",
+            overlap=instance.task.overlap,
+        )
         combinations = int(max(1, *(2 ** _open_bits(g, j) for j in range(count))))
         width = min(WIDTH, combinations)
         if count * width * (most + 1) > ENTRIES:
