@@ -72,9 +72,11 @@ class _Sent(NamedTuple):
 
 @dataclass(eq=False)
 class _Sweep:
-    """One elimination: each kernel's states and tables by kind; what each cluster sent by kind, its root's before."""
+    """One elimination: each kernel's states, the least side of its boxes and its tables by kind; what each cluster sent
+    by kind, its root's before."""
 
     own: list[States]
+    thin: IntArray
     values: list[dict[int, FloatArray]]
     sent: list[dict[int, _Sent]] = field(default_factory=list)
     before: list[dict[int, FloatArray]] = field(default_factory=list)
@@ -118,7 +120,8 @@ class Elimination:
         penalties = [self.packing.penalty(s.x, s.y, strip.high, multipliers) for s in states]
         loose = self.plan.loose.tolist()
         types = self.problem.types.tolist()
-        sweep = _Sweep(own, [self._start(s, penalties[types[i]], loose[i], strips) for i, s in enumerate(own)])
+        thin = np.array([min(s.x.min(), s.y.min()) for s in states])[types]
+        sweep = _Sweep(own, thin, [self._start(s, penalties[types[i]], loose[i], strips) for i, s in enumerate(own)])
         for cluster in self.plan.clusters:
             check()
             self._send(sweep, cluster, strips)
@@ -181,7 +184,9 @@ class Elimination:
             some = [value for value in values if value is not None]
             if len(some) < len(values):
                 continue
-            shape = (self.wire * cases.coefficients, cases.chosen, self.wire * cases.root)
+            ends = sweep.thin[np.array(cluster.links)[cases.link]]
+            constants = self.wire * 4 * np.where(cases.link >= 0, ends, 0)
+            shape = (self.wire * cases.coefficients, cases.chosen, self.wire * cases.root, constants)
             added, picks = message((np.concatenate(some), *boxes, start), top, shape, masks, self.groups)
             if best is None:
                 best = _Sent(options, added, np.full(len(added), number), picks)

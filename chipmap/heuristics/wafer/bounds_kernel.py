@@ -81,10 +81,10 @@ def _project(values: Any, x: Any, y: Any, groups: Any, coefficients: Any, table:
 def _combine(state: Any, root: Any, chosen: Any, masks: Any, table: Any, best: float, pick: Any) -> float:
     """The cheapest case and mask for one state of the root; ``pick`` receives (case, mask)."""
     x, y, groups = state
-    coefficients = root
+    coefficients, constants = root
     costs, everything = masks
     for c in range(len(chosen)):
-        own = coefficients[c, 0] * x + coefficients[c, 1] * y
+        own = constants[c] + coefficients[c, 0] * x + coefficients[c, 1] * y
         floor = own
         for j in range(chosen.shape[1]):
             floor += table[j, chosen[c, j], everything]
@@ -106,12 +106,13 @@ def message(members: Any, root: Any, shape: Any, masks: Any, groups: int) -> Any
 
     ``members`` = (values, x, y, groups, start): the states of the other members one after the other, of member j at
     [start[j], start[j + 1]); ``root`` = (x, y, groups); ``shape`` = (coefficients [e, 2], chosen [cases, members],
-    root coefficients [cases, 2]); ``masks`` = (cost of each mask [m], number of the group of everything). A case costs
-    Σ coefficients · (x, y) over all members. Returns added [s] and picks [s, members + 1].
+    root coefficients [cases, 2], constants [cases]); ``masks`` = (cost of each mask [m], number of the group of
+    everything). A case costs its constant and Σ coefficients · (x, y) over all members. Returns added [s] and picks
+    [s, members + 1].
     """
     values, x, y, member_groups, start = members
     root_x, root_y, root_groups = root
-    coefficients, chosen, own = shape
+    coefficients, chosen, own, constants = shape
     count = chosen.shape[1]
     table = np.empty((count, len(coefficients), groups))
     where = np.zeros((count, len(coefficients), groups), np.int64)
@@ -123,7 +124,7 @@ def message(members: Any, root: Any, shape: Any, masks: Any, groups: int) -> Any
     pick = np.zeros(2, np.int64)
     for s in range(len(root_x)):
         state = (root_x[s], root_y[s], root_groups[s])
-        result[s] = _combine(state, own, chosen, masks, table, INFINITE, pick)
+        result[s] = _combine(state, (own, constants), chosen, masks, table, INFINITE, pick)
         if result[s] < INFINITE:
             for j in range(count):
                 picks[s, j] = where[j, chosen[pick[0], j], root_groups[s, pick[1]]]

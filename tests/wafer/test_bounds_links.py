@@ -1,0 +1,94 @@
+"""Bounds of triangles with links: never more than the wire of a floorplan, and more than without links."""
+
+from __future__ import annotations
+
+import dataclasses
+from random import Random
+
+import numpy as np
+from msgspec.structs import replace
+
+from chipmap.heuristics.wafer.bounds_clusters import SHAPES, Cluster, Plan
+from chipmap.heuristics.wafer.bounds_elimination import Elimination, Strip
+from chipmap.heuristics.wafer.bounds_packing import COUNT
+from chipmap.heuristics.wafer.bounds_states import States, Tables
+from chipmap.instances.wafer import Weights
+from chipmap.instances.wafer.costs import WaferProblem, wafer_problem
+from tests.wafer.test_bounds import cut, make
+
+
+def wired(random: Random, n: int, edges: list[tuple[int, int]], side: tuple[int, int]) -> WaferProblem:
+    """A problem in which only wire counts, each kernel of its own type."""
+    instance = make(random, n, edges, side, blocks=False).instance
+    problem = wafer_problem(replace(instance, weights=Weights(time=0, wire=1, adapter=0)))
+    return dataclasses.replace(problem, types=np.arange(n))
+
+
+#: Triangles joined by edges, at one member or at several.
+LINKED_GRAPHS: list[list[tuple[int, int]]] = [
+    [(0, 1), (1, 2), (0, 2), (2, 3)],
+    [(0, 1), (1, 2), (0, 2), (2, 3), (3, 4), (4, 5), (3, 5)],
+    [(0, 1), (1, 2), (0, 2), (0, 3), (1, 4), (2, 5)],
+    [(0, 1), (1, 2), (0, 2), (2, 3), (3, 4), (4, 5), (3, 5), (4, 6), (6, 7), (7, 8), (6, 8)],
+]
+
+
+def test_links_of_triangles_do_not_cost_more_than_the_wire() -> None:
+    """Boxes cut from a fabric, handed out so that the wire exceeds the least cases by little: never by less than 0."""
+    more = 0
+    for seed in range(80):
+        random = Random(seed)
+        edges = LINKED_GRAPHS[seed % 4]
+        n = 1 + max(max(edge) for edge in edges)
+        width = random.randint(6, 18)
+        height = width if seed % 3 else random.randint(4, 18)
+        problem = wired(random, n, edges, (width, height))
+        pieces = np.array(cut(random, (0, 0, width, height), random.choice((4, 12, width * height // n))))
+        if len(pieces) < n:
+            continue
+        program, plain = Elimination(problem, Tables(problem), False), Elimination(problem, Tables(problem), False)
+        plain.plan = without_links(plain.plan)
+        chosen = random.sample(range(len(pieces)), n)
+        least = slack(program, pieces[chosen])
+        for _ in range(25):
+            at, other = random.randrange(n), random.randrange(len(pieces))
+            tried = [chosen[at] if p == other else other if i == at else p for i, p in enumerate(chosen)]
+            if (new := slack(program, pieces[tried])) <= least:
+                chosen, least = tried, new
+        assert least >= -1e-6
+        more += slack(plain, pieces[chosen]) > least
+    assert more >= 8
+
+
+def without_links(made: Plan) -> Plan:
+    clusters = [Cluster(c.members, SHAPES[len(c.members)], (-1,) * len(c.members)) for c in made.clusters]
+    return Plan(tuple(clusters), made.roots, made.loose)
+
+
+def slack(program: Elimination, boxes: np.ndarray) -> float:
+    """Half tiles of wire beyond the bound for boxes (x, y, width, height), also with the range in y as the strip."""
+    problem = program.problem
+    centres = 2 * boxes[:, :2] + boxes[:, 2:]
+    wire = int(np.abs(np.diff(centres[problem.edges], axis=1)).sum())
+    states = [States(np.array([w]), np.array([h]), np.zeros((1, 1), np.int64)) for w, h in boxes[:, 2:]]
+    across, up = np.ptp(centres, axis=0).tolist()
+    lows = {0, up} if problem.width != problem.height or across >= up else {0}
+    strips = [Strip(low, 2 * problem.height) for low in lows]
+    values = [program.evaluate(states, strip, np.zeros(COUNT), lambda: None).value for strip in strips]
+    return wire - max(values) / program.wire
+
+
+def test_three_triangles_in_a_row_by_hand() -> None:
+    """Strips of widths 2, 4, 2: two links of 4 half tiles; triangles of 16 half tiles and, for the middle one, 4 more.
+
+    The triangle that has links at both thin strips pays 8: for the wide strip in the middle, or for a link that passes
+    a thin one.
+    """
+    edges = [(3 * t + i, 3 * t + j) for t in range(3) for i, j in ((0, 1), (1, 2), (0, 2))] + [(2, 3), (5, 6)]
+    program = Elimination(wired(Random(0), 9, edges, (24, 20)), Tables(wired(Random(0), 9, edges, (24, 20))), False)
+    states = [States(np.array([w]), np.array([20]), np.zeros((1, 1), np.int64)) for w in (2, 4, 2) * 3]
+    values = []
+    for made in (program.plan, without_links(program.plan)):
+        program.plan = made
+        values.append(program.evaluate(states, Strip(0, 40), np.zeros(COUNT), lambda: None).value / program.wire)
+    assert values == [2 * 4 + 3 * 16 + 4 + 8 + 4, 2 * 4 + 3 * 16 + 4 + 4 + 4]
