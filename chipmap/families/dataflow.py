@@ -23,6 +23,7 @@ FAMILY = Family(
         "C3": "forward and backward apart",
         "C4": "number of partitions",
         "C5": "kernels pinned together",
+        "C7": "tiles",
     },
     terms={"T1": "compute", "T2": "memory", "T3": "network", "T4": "layer"},
     methods=(
