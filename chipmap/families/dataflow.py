@@ -36,6 +36,11 @@ FAMILY = Family(
         Method(
             "dataflow/cpsat", "chipmap.methods.dataflow_models:cpsat", "the CP-SAT model for every choice of degrees"
         ),
+        Method(
+            "dataflow/relaxation",
+            "chipmap.methods.dataflow_relaxation:relaxation",
+            "the bound of the convex relaxation, no mapping",
+        ),
         Method("dataflow/bounds", "chipmap.methods.dataflow:bounds", "the bound that compute alone gives, no mapping"),
     ),
     default_method="dataflow/auto",
