@@ -26,6 +26,13 @@ def made(kernels: dict[str, dict[str, Any]], edges: str, **parameters: Any) -> D
     return explicit(kernels=kernels, edges=[list(pair) for pair in edges.split()], **given)
 
 
+def on_tiles(instance: DataflowInstance, tiles: int) -> DataflowInstance:
+    """``instance`` without a utilisation, on so many tiles."""
+    chip = instance.system.chip.replace(tiles=tiles)
+    task = instance.task.replace(utilisation=None)
+    return instance.replace(system=instance.system.replace(chip=chip), task=task)
+
+
 def variants() -> dict[str, DataflowInstance]:
     """Each feature of the problem in a tiny instance."""
     chain = {"a": LIGHT, "b": HEAVY, "c": LIGHT}
@@ -60,6 +67,14 @@ def variants() -> dict[str, DataflowInstance]:
         "three dimensions": made({"a": LIGHT, "b": HEAVY}, "ab", sizes=[2, 1, 2], layers=2, batch=4, mode="dfmodel"),
         "micro-batches": made(chain, "ab bc", batch=8, micro_batch=2, tile_tokens=8, sizes=[2, 2], layers=2),
         "a fork in dfmodel": made({"a": LIGHT, "b": HEAVY, "c": HEAVY}, "ab ac", mode="dfmodel", **narrow),
+        "tiles": on_tiles(made(layer, "ab bc ac", degrees=TENSOR, mode="dfmodel"), 7),
+        "tiles, narrow": on_tiles(
+            made({**layer, "d": LIGHT}, "ab bc cd", degrees=TENSOR, tile_tokens=16, **narrow), 40
+        ),
+        "fewer tiles than kernels": on_tiles(made({**layer, "d": HEADS}, "ab bc bd", degrees=TENSOR), 2),
+        "tiles, two phases": on_tiles(
+            made({"a": GEMM, "b": GEMM, "x": {**GEMM, "phase": "backward"}}, "ab bx", degrees=TENSOR), 11
+        ),
         "weights stay": made({"a": LIGHT, "b": LIGHT}, "ab", memory_gbps=1.0),
     }
 
@@ -90,6 +105,7 @@ def infeasible() -> dict[str, tuple[tuple[str, ...], DataflowInstance]]:
         "pins of both phases": (("C3", "C5"), pinned(back, "ax", together=["ax"])),
         "pins on chips that don't fuse": (("C5",), pinned(chain, "ab bc", together=["ab"], fused=False)),
         "pins larger than SRAM": (("C2", "C5"), pinned(chain, "ab bc", together=["ab"], sram_bytes=120_000)),
+        "more kernels than tiles": (("C4", "C7"), on_tiles(pinned(chain, "ab bc", partitions=1), 2)),
         "more pins than partitions": (("C4", "C5"), pinned(chain, "ab bc", together=["a", "b"], partitions=1)),
     }
 

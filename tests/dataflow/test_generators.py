@@ -36,6 +36,9 @@ HASHES: dict[str, str] = {
     "dataflow/table6-free-4x2": "ad0bf314ae02bb0f8c7a5a0c19fc9eb3e6ce756f02d9667462cb773d1674e076",
     "dataflow/gpt3-175b-96-layers-8x1": "b05bdfce9284e151fddbfb88b309e1972da1aa9647ab7731d13ce9e395c5d903",
     "dataflow/gpt3-1t-sn30-1024": "833489c4798337ccab18f86c66c8587f4a8785cfbd2f9bf0bd60c1061c5f1f58",
+    "dataflow/gpt3-175b-tiles-8x1": "ad5101e2aaa33dc48f50572cb0c51420636224426daf2e12e518611accdbd294",
+    "dataflow/gpt3-1t-tiles-sn30-1024": "3e4d26ccda2970f8b94006e6c1dc1074dea4db0d7d0cc5865f61da7b7f8a1cac",
+    "dataflow/tiny-tiles": "9cecb7af360416a37038a04f6b7d24ec6c52a297c70500b7206902e5ead3cdc4",
     "dataflow/tiny-chain": "81d4bc2c4554b4c42596b3fa6c43b62e0787a431dd61080960d110b83d809a52",
     "dataflow/tiny-sharding": "14c52e5182ae8af2a4f3e618dfb314c5db765a85cf208803859d7f9e36b810b6",
     "dataflow/tiny-reduce-scatter": "2885033b0bb69c74105437cd7100a1912a1e6f47766ccb877603bea1022b399d",
@@ -53,6 +56,7 @@ OPTIMA = {
     "dataflow/tiny-multicast": 12200000,
     "dataflow/tiny-phases": 11000000,
     "dataflow/tiny-degrees": 2531830,
+    "dataflow/tiny-tiles": 13107200,
     "dataflow/tiny-sram": None,
     "dataflow/tiny-together": None,
 }

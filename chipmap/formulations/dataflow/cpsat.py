@@ -97,9 +97,7 @@ class DataflowCpModel:
         places = v.tables.places(where, options) if v.shares else []
         if places is None:
             return None
-        shares = [
-            (literal, float(where[i] == c and places[i] == (g, p))) for (i, g, p, c), literal in v.shares.items()
-        ]
+        shares = [(literal, float(where[i] == c and places[i] == (g, p))) for (i, g, p, c), literal in v.shares.items()]
         pairs = shares + [(literal, float(options[i] == o)) for (i, o), literal in v.s.items()]
         return pairs + [(literal, float(where[i] == c)) for (i, c), literal in v.A.items()]
 

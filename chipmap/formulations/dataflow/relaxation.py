@@ -1,12 +1,12 @@
-"""Convex programs of family ``dataflow``: a lower bound over all mappings, tiles shared out at will, and balanced chips.
+"""Convex programs of family ``dataflow``: a lower bound over all mappings, tiles shared out at will, balanced chips.
 
 - :func:`bound`: schemes in shares. A group of kernels that is never in one partition with others (a phase; a kernel
   where they can't be fused) takes at least the longest of its compute, memory and network, and the groups run one after
   the other. Compute is spread over all tiles; memory is that of tensors between groups, or between pinned partitions,
   and of weights.
 - :func:`spread`: the tiles of a given mapping as real numbers, T_p >= f_k / t_k and Σ t_k <= tiles.
-- :func:`balanced`: tiles and bandwidths under a budget: minimise Σ_p max(f_p/x, b_p/y, n_p/z + latency), which is convex
-  in the numbers of tiles x and the rates y and z, with a price or power linear in them.
+- :func:`balanced`: tiles and bandwidths under a budget: minimise Σ_p max(f_p/x, b_p/y, n_p/z + latency), which is
+  convex in the numbers of tiles x and the rates y and z, with a price or power linear in them.
 
 DFModel has none of these; the models are its equations 5 to 7 and section V-B.
 """
@@ -117,10 +117,11 @@ def spread(instance: DataflowInstance, solution: DataflowSolution) -> float | No
     for one in parts:
         time = cp.Variable(nonneg=True)
         constraints += [time >= one.memory / scale, time >= one.network / scale]
-        work = [amount / scale for amount in one.compute if amount]
+        work = sum(one.compute)
         if work:
-            tiles = cp.Variable(len(work), pos=True)
-            constraints += [cp.sum(tiles) <= 1, time >= cp.multiply(np.array(work), cp.inv_pos(tiles))]
+            portion = np.array([amount / work for amount in one.compute if amount])
+            rate = cp.Variable(len(portion), pos=True)  # t_k over f_k's portion of the work
+            constraints += [portion @ rate <= 1, time >= work / scale * cp.inv_pos(rate)]
         total = total + time
     value = _dual_value(cp.Problem(cp.Minimize(total), constraints))
     return None if value is None else value * scale
@@ -150,9 +151,7 @@ def spent(rates: Rates, design: Design, links: float) -> float:
     return rates.tile * design.tiles + rates.memory * design.memory_gbps + rates.link * links * design.link_gbps
 
 
-def balanced(
-    instance: DataflowInstance, solution: DataflowSolution, budgets: Sequence[tuple[Rates, float]]
-) -> Design:
+def balanced(instance: DataflowInstance, solution: DataflowSolution, budgets: Sequence[tuple[Rates, float]]) -> Design:
     """The tiles and rates with which ``solution`` takes least time, each chip within every budget.
 
     ``budgets``: what tiles, DRAM and the links of the tensor-parallel dimension may cost together, in dollars or watts.
@@ -179,10 +178,10 @@ def balanced(
     if program.status != cp.OPTIMAL:
         raise InputError(f"the solver ends as {program.status}", "budgets", "Give budgets of a usual size.")
     return Design(
-        tiles=chip.tiles * float(tiles.value),
-        memory_gbps=_memory_rate(instance) * float(memory.value),
-        link_gbps=_link_rate(instance, solution) * float(link.value),
-        seconds=float(total.value) * scale * layer_share(instance, solution),
+        tiles=chip.tiles * _value(tiles),
+        memory_gbps=_memory_rate(instance) * _value(memory),
+        link_gbps=_link_rate(instance, solution) * _value(link),
+        seconds=_value(total) * scale * layer_share(instance, solution),
     )
 
 
@@ -206,6 +205,10 @@ def _memory_rate(instance: DataflowInstance) -> float:
 def _link_rate(instance: DataflowInstance, solution: DataflowSolution) -> float:
     pairs = zip(instance.system.network, solution.degrees.dimensions, strict=True)
     return next((dimension.bytes_per_ns for dimension, use in pairs if use == "tensor"), 1.0)
+
+
+def _value(expression: Any) -> float:
+    return float(np.asarray(expression.value).item())
 
 
 def _dual_value(program: cp.Problem) -> float | None:

@@ -57,6 +57,20 @@ _PUBLISHED: dict[str, Entry] = {
     ),
 }
 
+_TILES: dict[str, Entry] = {
+    "gpt3-175b-tiles-8x1": _published(
+        partitions=4, utilisation=None, tile_tokens=48, notes="kernels share tiles by the cycle formula"
+    ),
+    "gpt3-1t-tiles-sn30-1024": (
+        "dataflow-gpt",
+        {
+            **_PUBLISHED["gpt3-1t-sn30-1024"][1],
+            **{"partitions": None, "utilisation": None, "tile_tokens": 48},
+            "notes": "kernels share tiles by the cycle formula; any number of partitions",
+        },
+    ),
+}
+
 _PLAIN = {"flop": 40_000_000, "output_bytes": 60_000, "weight_bytes": 90_000}
 _HEAVY = {"flop": 200_000_000, "output_bytes": 30_000, "weight_bytes": 200_000}
 
@@ -92,6 +106,8 @@ _TINY: dict[str, Entry] = {
     "tiny-phases": _tiny({"a": _PLAIN, "b": _HEAVY, "x": {**_HEAVY, "phase": "backward"}}, "ab bx", partitions=1),
     # a tensor, a pipeline and a data dimension in every order
     "tiny-degrees": _tiny(_CHAIN, "ab bc", sizes=[2, 2], layers=2, sram_bytes=10**6),
+    # a gemm beside others on tiles of their own, or after them
+    "tiny-tiles": _tiny(_MLP, "ab bc", sram_bytes=10**7, degrees=_TENSOR, utilisation=None, tile_tokens=16),
     # C2: kernel b doesn't fit
     "tiny-sram": _tiny(_CHAIN, "ab bc", sram_bytes=50_000),
     # C5: b lies between a and c
@@ -101,5 +117,5 @@ _TINY: dict[str, Entry] = {
 #: Name of the instance -> (name of its generator in the family's list, its parameters).
 SHIPPED: dict[str, Entry] = {
     f"dataflow/{name}": (generator, {"name": f"dataflow/{name}", **parameters})
-    for name, (generator, parameters) in (_PUBLISHED | _TINY).items()
+    for name, (generator, parameters) in (_PUBLISHED | _TILES | _TINY).items()
 }
