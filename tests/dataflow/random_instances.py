@@ -69,7 +69,7 @@ def variants() -> dict[str, DataflowInstance]:
         "a fork in dfmodel": made({"a": LIGHT, "b": HEAVY, "c": HEAVY}, "ab ac", mode="dfmodel", **narrow),
         "tiles": on_tiles(made(layer, "ab bc ac", degrees=TENSOR, mode="dfmodel"), 7),
         "tiles, narrow": on_tiles(
-            made({**layer, "d": LIGHT}, "ab bc cd", degrees=TENSOR, tile_tokens=16, **narrow), 40
+            made({**layer, "d": LIGHT}, "ab bc cd", degrees=TENSOR, tile_tokens=16, sram_bytes=350_000), 40
         ),
         "fewer tiles than kernels": on_tiles(made({**layer, "d": HEADS}, "ab bc bd", degrees=TENSOR), 2),
         "tiles, two phases": on_tiles(
