@@ -52,11 +52,11 @@ class Task(Record, frozen=True, kw_only=True):
     """What is asked of the mapping.
 
     A ``batch`` is run in micro-batches of ``micro_batch`` samples per replica. ``purpose`` is a remark; no cost depends
-    on it. ``utilisation`` is the share of the peak that compute reaches (null: all of it). ``all_reduce_factor``
-    multiplies an all-reduce in mode ``dfmodel`` (published runs use 2; mode ``physical`` always does). ``partitions``
-    is the most partitions per phase (null: any number), all of which must be used where ``exactly`` says so.
-    ``across_layers`` lets a partition reach over the end of a layer. ``tile_tokens`` tokens stream through a chip at a
-    time. Each group of ``together`` lies in one partition that holds no kernel of another group. ``schemes`` pins the
+    on it. ``utilisation`` is the share of the peak that compute reaches (null: kernels share tiles, by cycles).
+    ``all_reduce_factor`` multiplies an all-reduce in mode ``dfmodel`` (published runs use 2; mode ``physical`` always
+    does). ``partitions`` is the most partitions per phase (null: any number), all of which must be used where
+    ``exactly`` says so. ``across_layers`` lets a partition reach over the end of a layer. ``tile_tokens`` tokens stream
+    through a chip at a time. Each group of ``together`` lies in one partition that holds no kernel of another group. ``schemes`` pins the
     sharding of the kernels that it names.
     """
 
