@@ -56,8 +56,8 @@ class Task(Record, frozen=True, kw_only=True):
     ``all_reduce_factor`` multiplies an all-reduce in mode ``dfmodel`` (published runs use 2; mode ``physical`` always
     does). ``partitions`` is the most partitions per phase (null: any number), all of which must be used where
     ``exactly`` says so. ``across_layers`` lets a partition reach over the end of a layer. ``tile_tokens`` tokens stream
-    through a chip at a time. Each group of ``together`` lies in one partition that holds no kernel of another group. ``schemes`` pins the
-    sharding of the kernels that it names.
+    through a chip at a time. Each group of ``together`` lies in one partition that holds no kernel of another group.
+    ``schemes`` pins the sharding of the kernels that it names.
     """
 
     purpose: Purpose = "training"

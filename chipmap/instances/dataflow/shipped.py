@@ -106,12 +106,12 @@ _TINY: dict[str, Entry] = {
     "tiny-phases": _tiny({"a": _PLAIN, "b": _HEAVY, "x": {**_HEAVY, "phase": "backward"}}, "ab bx", partitions=1),
     # a tensor, a pipeline and a data dimension in every order
     "tiny-degrees": _tiny(_CHAIN, "ab bc", sizes=[2, 2], layers=2, sram_bytes=10**6),
-    # a gemm beside others on tiles of their own, or after them
-    "tiny-tiles": _tiny(_MLP, "ab bc", sram_bytes=10**7, degrees=_TENSOR, utilisation=None, tile_tokens=16),
     # C2: kernel b doesn't fit
     "tiny-sram": _tiny(_CHAIN, "ab bc", sram_bytes=50_000),
     # C5: b lies between a and c
     "tiny-together": _tiny(_CHAIN, "ab bc", together=[["a", "c"], ["b"]]),
+    # a gemm beside others on tiles of their own, or after them
+    "tiny-tiles": _tiny(_MLP, "ab bc", sram_bytes=10**7, degrees=_TENSOR, utilisation=None, tile_tokens=16),
 }
 
 #: Name of the instance -> (name of its generator in the family's list, its parameters).
