@@ -138,6 +138,7 @@ def tiny_instance(random: Random) -> DataflowInstance:
         exactly=partitions is not None and random.random() < 0.4,
         fused=random.random() < 0.9,
         together=random.choice(([], [], [], [names[:2]], [names[0], names[1]], [names[0] + names[-1]])),
+        utilisation=random.choice((0.9, 0.9, None)),
     )
 
 
