@@ -11,7 +11,6 @@ import pytest
 from chipmap.formulations.dataflow import cpsat, mip
 from chipmap.heuristics.dataflow import sharing as compiled
 from chipmap.heuristics.dataflow.program import Program
-from chipmap.heuristics.dataflow.program_kernel import Rules
 from chipmap.instances.dataflow import DataflowInstance, DataflowSolution, Degrees, Kernel
 from chipmap.instances.dataflow.costs import dataflow_problem
 from chipmap.instances.dataflow.describe import files
@@ -133,22 +132,21 @@ def test_program_is_brute_force(block: int) -> None:
     assert tried["optimal"] >= 6 and tried["infeasible"] >= 1
 
 
-@pytest.mark.parametrize("shared", [False, True])
-def test_a_limit_just_above_the_optimum_loses_nothing(shared: bool) -> None:
+@pytest.mark.parametrize("tiles", [False, True])
+def test_a_limit_just_above_the_optimum_loses_nothing(tiles: bool) -> None:
     """Compute that follows may hide behind the memory of a partition under way: it is no reason to leave that."""
     found = 0
     for seed in range(60):
-        instance = random_tiles(seed)
+        instance = random_tiles(seed) if tiles else tiny_instance(Random(seed))
         if not instance.task.fused or instance.task.across_layers:
             continue
         program = Program(dataflow_problem(instance, allowed_degrees(instance)[0]))
-        rules = Rules(instance.system.chip.sram_bytes, program.problem.n, True, instance.mode == "physical", shared)
-        best = program._best(rules, False, 2**62)
+        best = program.best(None)
         if best is None:
             continue
-        again = program._best(rules, False, best.ticks + 1)
+        again = program.best(None, upper=best.ticks + 1)
         assert again is not None and again.ticks == best.ticks == sum(again.costs), seed
-        assert program._best(rules, False, best.ticks) is None
+        assert program.best(None, upper=best.ticks) is None
         found += 1
     assert found >= 20
 

@@ -165,22 +165,27 @@ class Program:
         )
 
     def best(
-        self, most: int | None, exactly: bool = False, fused: bool = True, sram: int | None = None
+        self,
+        most: int | None,
+        exactly: bool = False,
+        fused: bool = True,
+        sram: int | None = None,
+        upper: int = NO_LIMIT,
     ) -> Chain | None:
         """The best mapping with at most (or exactly) ``most`` partitions per phase; None where none fits.
 
-        ``sram`` stands in for the chip's own. Raises :class:`TooWideError` where an ideal has too many combinations of
-        open schemes.
+        ``sram`` stands in for the chip's own; only mappings below ``upper`` picoseconds are looked for. Raises
+        :class:`TooWideError` where an ideal has too many combinations of open schemes.
         """
         g, instance, n = self.graph, self.problem.instance, len(self.order)
         if exactly and most is not None and most > n:
             return None
         most = n if most is None else min(most, n)
         rules = Rules(self.problem.sram if sram is None else sram, most, fused, instance.mode == "physical", False)
-        rough = self._best(rules, exactly, NO_LIMIT)
+        rough = self._best(rules, exactly, upper)
         if rough is None or not g.tiles.total:
             return rough
-        return self._best(rules._replace(shared=True), exactly, self._shared(rough) + 1)
+        return self._best(rules._replace(shared=True), exactly, min(upper, self._shared(rough) + 1))
 
     def _shared(self, chain: Chain) -> int:
         """The picoseconds that ``chain`` takes where kernels share tiles: each partition at least its own.
