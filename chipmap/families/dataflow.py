@@ -23,6 +23,7 @@ FAMILY = Family(
         "C3": "forward and backward apart",
         "C4": "number of partitions",
         "C5": "kernels pinned together",
+        "C7": "tiles",
     },
     terms={"T1": "compute", "T2": "memory", "T3": "network", "T4": "layer"},
     methods=(
@@ -34,6 +35,11 @@ FAMILY = Family(
         ),
         Method(
             "dataflow/cpsat", "chipmap.methods.dataflow_models:cpsat", "the CP-SAT model for every choice of degrees"
+        ),
+        Method(
+            "dataflow/relaxation",
+            "chipmap.methods.dataflow_relaxation:relaxation",
+            "the bound of the convex relaxation, no mapping",
         ),
         Method("dataflow/bounds", "chipmap.methods.dataflow:bounds", "the bound that compute alone gives, no mapping"),
     ),

@@ -159,8 +159,9 @@ def _short_of_sram(instance: DataflowInstance, programs: Sequence[Program], chec
 
 def _groups_too_large(instance: DataflowInstance) -> Infeasibility:
     limit = instance.system.chip.sram_bytes
+    tiles = f" or {instance.system.chip.tiles} tiles" if instance.task.utilisation is None else ""
     groups = "; ".join(", ".join(group) for group in instance.task.together)
-    message = f"some group of kernels that are pinned together doesn't fit {limit:,} bytes of SRAM ({groups})"
+    message = f"some group of kernels that are pinned together doesn't fit {limit:,} bytes of SRAM{tiles} ({groups})"
     return _pins(len(instance.task.together), 0, "groups", message)
 
 
@@ -172,6 +173,7 @@ def _partitions(instance: DataflowInstance, programs: Sequence[Program], checkpo
     counts = range(1, most + 1) if task.exactly else range(asked + 1, most + 1)
     near = sorted(counts, key=lambda count: abs(count - asked))
     found = next((count for count in near if _fits(programs, checkpoint, None, count, task.exactly)), None)
+    tiles = " and the tiles" if task.utilisation is None else ""
     word = "exactly" if task.exactly else "at most"
     would = f"; {word} {found} would do" if found else ""
     return Infeasibility(
@@ -180,6 +182,6 @@ def _partitions(instance: DataflowInstance, programs: Sequence[Program], checkpo
         demand=float(max(asked, found or 0)),
         limit=float(min(asked, found or 0)),
         unit="partitions",
-        message=f"no mapping has {word} {asked} partitions per phase that fit the SRAM{would}",
+        message=f"no mapping has {word} {asked} partitions per phase that fit the SRAM{tiles}{would}",
         remedies=(f"Set task.partitions to {found}." if found else "Set task.exactly to false.", "Use more SRAM."),
     )

@@ -14,6 +14,7 @@ from itertools import cycle
 
 from chipmap.instances.dataflow.instance import DataflowInstance, DataflowSolution, Kernel, Scheme
 from chipmap.validation import dataflow_facts as facts
+from chipmap.validation import dataflow_tiles as tiles
 from chipmap.validation.certificate import Certificate, Violation
 from chipmap.validation.dataflow_serving import serving_figures
 
@@ -49,7 +50,7 @@ def check(instance: DataflowInstance, solution: DataflowSolution) -> Certificate
     terms, figures, objective = dict[str, int](), dict[str, float](), None
     if not violations:
         mapping = _mapping(instance, solution)
-        for constraint in (c1_order, c2_sram, c3_phases, c4_partitions, c5_together):
+        for constraint in (c1_order, c2_sram, c3_phases, c4_partitions, c5_together, c7_tiles):
             violations += constraint(mapping)
         compute, memory, network = t1_compute(mapping), t2_memory(mapping), t3_network(mapping)
         join = max if instance.task.overlap else _together
@@ -59,6 +60,9 @@ def check(instance: DataflowInstance, solution: DataflowSolution) -> Certificate
         terms["T4"] = sum(slowest.values())
         figures = _figures(mapping, objective, len(slowest))
         figures |= serving_figures(instance, solution, terms["T4"], objective)
+        if instance.task.utilisation is None:
+            pairs = [pair for inside in _inside(mapping).values() for pair in inside]
+            figures["compute_utilisation"] = tiles.utilisation(instance, pairs, mapping.chips, terms["T1"])
     return Certificate(
         instance_hash=instance.content_hash,
         solution_hash=solution.content_hash,
@@ -250,18 +254,40 @@ def c5_together(mapping: Mapping) -> Iterator[Violation]:
             yield _violation("C5", f"partition {partition}", len(groups) - 1, "groups", message)
 
 
+def c7_tiles(mapping: Mapping) -> Iterator[Violation]:
+    """Where kernels share tiles (no utilisation is given), each of a partition has one at least."""
+    limit = mapping.instance.system.chip.tiles
+    if mapping.instance.task.utilisation is not None:
+        return
+    for partition, inside in sorted(_inside(mapping).items()):
+        size = len(inside)
+        if size > limit:
+            message = f"partition {partition} has {size} kernels; a chip has {limit} tiles"
+            yield _violation("C7", f"partition {partition}", size - limit, "tiles", message)
+
+
 def t1_compute(mapping: Mapping) -> dict[int, int]:
-    """Picoseconds of FLOP per partition: each kernel's share / (utilisation · peak), rounded up."""
+    """Picoseconds of compute per partition: each kernel's share of FLOP / (utilisation · peak), rounded up, and their
+    sum; without a utilisation the fewest cycles in which its kernels run side by side, each on tiles of its own (one
+    after the other where they are more than the tiles)."""
     instance = mapping.instance
-    chip = instance.system.chip
-    share = 1.0 if instance.task.utilisation is None else instance.task.utilisation
-    rate = Fraction(share) * Fraction(chip.flop_per_ns)
     times: dict[int, int] = defaultdict(int)
+    if instance.task.utilisation is None:
+        return {p: tiles.compute(instance, inside, mapping.chips) for p, inside in _inside(mapping).items()}
+    rate = Fraction(instance.task.utilisation) * Fraction(instance.system.chip.flop_per_ns)
     for copy in mapping.copies:
         kernel, scheme = instance.workload.kernels[copy.kernel], copy.scheme
         flop = Fraction(facts.whole_flop(kernel) * instance.task.micro_batch, facts.split(scheme, mapping.chips))
         times[copy.partition] += facts.up(flop / rate)
     return dict(times)
+
+
+def _inside(mapping: Mapping) -> dict[int, list[tuple[Kernel, Scheme]]]:
+    """The kernels of each partition, with their schemes."""
+    found: dict[int, list[tuple[Kernel, Scheme]]] = defaultdict(list)
+    for copy in mapping.copies:
+        found[copy.partition].append((mapping.instance.workload.kernels[copy.kernel], copy.scheme))
+    return found
 
 
 def t2_memory(mapping: Mapping) -> dict[int, int]:

@@ -28,6 +28,13 @@ def made(kernels: dict[str, dict[str, Any]], edges: str, **parameters: Any) -> D
     return explicit(kernels=kernels, edges=[list(pair) for pair in edges.split()], **given)
 
 
+def on_tiles(instance: DataflowInstance, tiles: int) -> DataflowInstance:
+    """``instance`` without a utilisation, on so many tiles."""
+    chip = instance.system.chip.replace(tiles=tiles)
+    task = instance.task.replace(utilisation=None, overlap=True)
+    return instance.replace(system=instance.system.replace(chip=chip), task=task)
+
+
 def variants() -> dict[str, DataflowInstance]:
     """Each feature of the problem in a tiny instance."""
     chain = {"a": LIGHT, "b": HEAVY, "c": LIGHT}
@@ -62,6 +69,14 @@ def variants() -> dict[str, DataflowInstance]:
         "three dimensions": made({"a": LIGHT, "b": HEAVY}, "ab", sizes=[2, 1, 2], layers=2, batch=4, mode="dfmodel"),
         "micro-batches": made(chain, "ab bc", batch=8, micro_batch=2, tile_tokens=8, sizes=[2, 2], layers=2),
         "a fork in dfmodel": made({"a": LIGHT, "b": HEAVY, "c": HEAVY}, "ab ac", mode="dfmodel", **narrow),
+        "tiles": on_tiles(made(layer, "ab bc ac", degrees=TENSOR, mode="dfmodel"), 7),
+        "tiles, narrow": on_tiles(
+            made({**layer, "d": LIGHT}, "ab bc cd", degrees=TENSOR, tile_tokens=16, sram_bytes=350_000), 40
+        ),
+        "fewer tiles than kernels": on_tiles(made({**layer, "d": HEADS}, "ab bc bd", degrees=TENSOR), 2),
+        "tiles, two phases": on_tiles(
+            made({"a": GEMM, "b": GEMM, "x": {**GEMM, "phase": "backward"}}, "ab bx", degrees=TENSOR), 11
+        ),
         "weights stay": made({"a": LIGHT, "b": LIGHT}, "ab", memory_gbps=1.0),
         "weights stay, a cache doesn't": made({"a": LIGHT, "b": CACHED}, "ab", memory_gbps=1.0),
         "decode in dfmodel": made({"a": CACHED, "b": GEMM}, "ab", mode="dfmodel", purpose="decode", layers=2),
@@ -98,6 +113,7 @@ def infeasible() -> dict[str, tuple[tuple[str, ...], DataflowInstance]]:
         "pins of both phases": (("C3", "C5"), pinned(back, "ax", together=["ax"])),
         "pins on chips that don't fuse": (("C5",), pinned(chain, "ab bc", together=["ab"], fused=False)),
         "pins larger than SRAM": (("C2", "C5"), pinned(chain, "ab bc", together=["ab"], sram_bytes=120_000)),
+        "more kernels than tiles": (("C4", "C7"), on_tiles(pinned(chain, "ab bc", partitions=1), 2)),
         "more pins than partitions": (("C4", "C5"), pinned(chain, "ab bc", together=["a", "b"], partitions=1)),
     }
 
@@ -131,7 +147,8 @@ def tiny_instance(random: Random) -> DataflowInstance:
         fused=random.random() < 0.9,
         together=random.choice(([], [], [], [names[:2]], [names[0], names[1]], [names[0] + names[-1]])),
         purpose=random.choice(("training", "prefill", "decode")),
-        overlap=random.random() < 0.7,
+        overlap=(overlap := random.random() < 0.7),
+        utilisation=random.choice((0.9, 0.9, None)) if overlap else 0.9,
     )
 
 

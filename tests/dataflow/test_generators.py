@@ -46,6 +46,9 @@ HASHES: dict[str, str] = {
     "dataflow/dlrm-793b-sn30-32x32": "6626673280ca64642f3ca81cf2f6b1109653fa69a8dfe57507705d3e84cfd20a",
     "dataflow/hpl-5m-sn30-32x32": "7601ae939003b718f64455f115f7a5d62b291bc7bcc216b70d18a2c9dd78f596",
     "dataflow/fft-2e40-sn30-32x32": "a8615f4283a75467c81fb9d418fadb7462a0c19eeeee8d60df462051b685ccbc",
+    "dataflow/gpt3-175b-tiles-8x1": "ad5101e2aaa33dc48f50572cb0c51420636224426daf2e12e518611accdbd294",
+    "dataflow/gpt3-1t-tiles-sn30-1024": "3e4d26ccda2970f8b94006e6c1dc1074dea4db0d7d0cc5865f61da7b7f8a1cac",
+    "dataflow/tiny-tiles": "9cecb7af360416a37038a04f6b7d24ec6c52a297c70500b7206902e5ead3cdc4",
     "dataflow/tiny-chain": "81d4bc2c4554b4c42596b3fa6c43b62e0787a431dd61080960d110b83d809a52",
     "dataflow/tiny-sharding": "14c52e5182ae8af2a4f3e618dfb314c5db765a85cf208803859d7f9e36b810b6",
     "dataflow/tiny-reduce-scatter": "2885033b0bb69c74105437cd7100a1912a1e6f47766ccb877603bea1022b399d",
@@ -63,6 +66,7 @@ OPTIMA = {
     "dataflow/tiny-multicast": 12200000,
     "dataflow/tiny-phases": 11000000,
     "dataflow/tiny-degrees": 2531830,
+    "dataflow/tiny-tiles": 13107200,
     "dataflow/tiny-sram": None,
     "dataflow/tiny-together": None,
 }

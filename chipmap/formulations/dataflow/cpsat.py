@@ -33,6 +33,7 @@ from chipmap.formulations.dataflow.cpsat_terms import (
     t4_layer,
     t4_no_overlap,
 )
+from chipmap.formulations.dataflow.cpsat_tiles import Shares, c7_tiles, t1_shared
 from chipmap.formulations.dataflow.tables import Tables, tables
 from chipmap.instances.dataflow import DataflowInstance, DataflowSolution
 from chipmap.instances.dataflow.costs import batch_factor, dataflow_problem
@@ -56,7 +57,8 @@ class DataflowCpVariables:
     """What :func:`add_dataflow` added.
 
     Literals: ``A[i, c]`` (copy i in partition c), ``y[i, c]`` (in one <= c), ``s[i, o]`` (copy i sharded as in its
-    option o, where it has a choice), ``inside[e, m, c]`` (tensor e inside c, its producer sharded as in its class m).
+    option o, where it has a choice), ``inside[e, m, c]`` (tensor e inside c, its producer sharded as in its class m),
+    ``shares[i, g, p, c]`` (copy i in c, on share p of its list g of tiles; none where a utilisation is given).
     ``time[c]`` and ``layer`` (>= their sum) in picoseconds; the batch takes ``factor`` times as long. Linear
     expressions for side constraints, exact or above: ``terms["T1"]`` … ``terms["T3"]`` (by partition, picoseconds) and
     ``sram`` (bytes).
@@ -73,6 +75,7 @@ class DataflowCpVariables:
     factor: Fraction
     terms: dict[str, list[Any]]
     sram: list[Any]
+    shares: dict[tuple[int, int, int, int], Any]
     assumptions: dict[str, Any]
 
 
@@ -98,7 +101,11 @@ class DataflowCpModel:
         if ranks is None:
             return None
         where, options = ranks
-        pairs = [(literal, float(options[i] == o)) for (i, o), literal in v.s.items()]
+        places = v.tables.places(where, options) if v.shares else []
+        if places is None:
+            return None
+        shares = [(literal, float(where[i] == c and places[i] == (g, p))) for (i, g, p, c), literal in v.shares.items()]
+        pairs = shares + [(literal, float(options[i] == o)) for (i, o), literal in v.s.items()]
         return pairs + [(literal, float(where[i] == c)) for (i, c), literal in v.A.items()]
 
     def decode(self, value: Callable[[Any], float]) -> DataflowSolution:
@@ -151,6 +158,10 @@ def add_dataflow(
     sram = c2_sram(tensors)
     time = [model.new_int_var(0, made.longest, f"{prefix}time[{c}]") for c in range(made.count)]
     terms = {"T1": t1_compute(builder, time), "T2": t2_memory(tensors, time), "T3": t3_network(tensors, time)}
+    shares = Shares(builder)
+    if made.problem.shares:
+        c7_tiles(shares)
+        terms["T1"] = t1_shared(shares, time)
     t4_no_overlap(builder, time, *terms.values())
     return DataflowCpVariables(
         tables=made,
@@ -164,5 +175,6 @@ def add_dataflow(
         factor=batch_factor(made.problem),
         terms=terms,
         sram=sram,
+        shares=shares.share,
         assumptions=builder.assumptions,
     )

@@ -10,6 +10,8 @@ from chipmap.formulations.dataflow.tables import Alike, Tables, fused
 
 #: A literal of the model.
 Literal = Any
+#: (amount, literal) pairs.
+Parts = list[tuple[int, Literal]]
 
 
 class Builder:
@@ -60,7 +62,7 @@ class Builder:
         return [self.placed[i, o, c] for o in options]
 
 
-def total(parts: list[tuple[int, Literal]]) -> Any:
+def total(parts: Parts) -> Any:
     """Σ amount · literal."""
     return cp_model.LinearExpr.weighted_sum([literal for _, literal in parts], [amount for amount, _ in parts])
 

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from chipmap.formulations.dataflow.cpsat_assignment import Builder, Literal
+from chipmap.formulations.dataflow.cpsat_assignment import Builder, Literal, Parts
 from chipmap.formulations.dataflow.tables import Alike
-
-#: (amount, literal) pairs.
-Parts = list[tuple[int, Literal]]
 
 
 class Tensors:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from chipmap.formulations.dataflow.cpsat_assignment import Builder, total
-from chipmap.formulations.dataflow.cpsat_tensors import Parts, Tensors
+from chipmap.formulations.dataflow.cpsat_assignment import Builder, Parts, total
+from chipmap.formulations.dataflow.cpsat_tensors import Tensors
 
 
 def weighted(builder: Builder, field: str, c: int) -> Parts:
@@ -50,7 +50,7 @@ def c2_sram(tensors: Tensors) -> list[Any]:
 
 
 def t1_compute(builder: Builder, time: list[Any]) -> list[Any]:
-    """T1: the sum of its kernels' compute <= the time of a partition."""
+    """T1: the sum of its kernels' compute <= the time of a partition (a cut where they share tiles)."""
     sums = [total(weighted(builder, "compute", c)) for c in range(len(time))]
     for c, compute in enumerate(sums):
         builder.model.add(compute <= time[c])

@@ -28,6 +28,7 @@ from chipmap.formulations.dataflow.mip_assignment import (
 )
 from chipmap.formulations.dataflow.mip_tensors import def_inside, def_moves, def_pair
 from chipmap.formulations.dataflow.mip_terms import c2_sram, t1_compute, t2_memory, t3_network, t4_layer, t4_no_overlap
+from chipmap.formulations.dataflow.mip_tiles import c7_tiles, encode_shares, t1_shared
 from chipmap.formulations.dataflow.tables import Tables, tables
 from chipmap.instances.dataflow import DataflowInstance, DataflowSolution
 from chipmap.instances.dataflow.costs import batch_factor, dataflow_problem
@@ -71,7 +72,10 @@ def encode(block: pyo.Block, tables: Tables, solution: DataflowSolution) -> list
     if ranks is None:
         return None
     where, options = ranks
-    pairs = [(variable, float(options[i] == o)) for (i, o), variable in block.s.items()]
+    shares = encode_shares(block, tables, where, options) if tables.problem.shares else []
+    if shares is None:
+        return None
+    pairs = shares + [(variable, float(options[i] == o)) for (i, o), variable in block.s.items()]
     return pairs + [(y, float(where[i] <= c)) for (i, c), y in block.y.items() if not y.fixed]
 
 
@@ -122,6 +126,8 @@ def add_dataflow(
         def_inside(block, made)
         def_moves(block, made)
         c2_sram(block, made, unit(made.problem.sram))
+        if made.problem.shares:
+            c7_tiles(block, made)
         _terms(block, made, choices)
         c0_degrees(block, settled.fit)
     return made, settled.standing
@@ -140,11 +146,13 @@ def _terms(block: pyo.Block, made: Tables, choices: DataflowMipChoices) -> None:
     scale = unit(made.longest)
     block.time = pyo.Var(range(made.count), bounds=(0, None))
     t1_compute(block, made, scale)
+    if made.problem.shares:
+        t1_shared(block, made, scale)
     t2_memory(block, made, scale)
     t3_network(block, made, scale)
     t4_no_overlap(block, made)
     t4_layer(block, made, scale, made.most(choices.upper))
-    each = {"T1": block.compute, "T2": block.memory, "T3": block.network}
+    each = {"T1": block.slowest if made.problem.shares else block.compute, "T2": block.memory, "T3": block.network}
     block.terms = pyo.Expression(each, rule=lambda _, term: scale * pyo.quicksum(each[term].values()))
     block.time_unit = pyo.Param(initialize=scale)
     block.cost = pyo.Expression(expr=float(batch_factor(made.problem)) * block.layer)

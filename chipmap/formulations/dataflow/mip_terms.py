@@ -41,7 +41,7 @@ def c2_sram(block: pyo.Block, tables: Tables, unit: int) -> None:
 
 
 def t1_compute(block: pyo.Block, tables: Tables, unit: int) -> None:
-    """T1: the sum of its kernels' compute <= the time of a partition."""
+    """T1: the sum of its kernels' compute <= the time of a partition (a cut where they share tiles)."""
     slots = range(tables.count)
     block.compute = pyo.Expression(slots, rule=lambda _, c: weighted(block, tables, "compute", c, unit))
     block.t1_compute = pyo.Constraint(slots, rule=lambda b, c: b.time[c] >= b.compute[c])

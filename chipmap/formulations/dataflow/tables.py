@@ -11,6 +11,7 @@ import numpy as np
 
 from chipmap.instances.dataflow.costs import DataflowProblem, Option, batch_factor, levels
 from chipmap.instances.dataflow.instance import DataflowInstance, DataflowSolution
+from chipmap.instances.dataflow.tiles import sharing
 from chipmap.records import InputError
 
 #: Models of more pairs of a copy and a slot are refused: they take half a minute and gigabytes to state.
@@ -116,6 +117,18 @@ class Tables:
         values = [getattr(option, field) for option in self.options(i)]
         return values[:1] if len(set(values)) == 1 else values
 
+    def shares(self, i: int) -> tuple[tuple[Alike, list[tuple[int, int]]], ...]:
+        """The options of copy i, parted by their lists of (tiles, picoseconds); none where a utilisation is given."""
+        listed = self.problem.shares
+        if not listed:
+            return ()
+        each = [tuple((size, time) for size, time in one.tolist()) for one in listed[self.kernel[i]]]
+        return tuple((options, list(each[options[0]])) for options in alike(each))
+
+    def slowest(self, i: int) -> int:
+        """The longest picoseconds of the shares of copy i; 0 where a utilisation is given."""
+        return max((points[0][1] for _, points in self.shares(i)), default=0)
+
     def stored(self, i: int) -> tuple[Alike, ...]:
         """The options of copy i, parted by the DRAM time and the buffer of its output."""
         return alike([(o.dram, o.buffer) for o in self.options(i)])
@@ -149,6 +162,7 @@ class Tables:
     def longest(self) -> int:
         """No mapping's layer takes more picoseconds."""
         own = sum(max(o.compute + o.collective + o.stream for o in self.options(i)) for i in self.copies)
+        own += sum(map(self.slowest, self.copies))
         moved = [2 * max(o.dram for o in self.options(t.u)) + max(map(max, t.converts)) for t in self.tensors]
         return own + sum(moved)
 
@@ -181,6 +195,21 @@ class Tables:
             for i in self.inside(phase.start):
                 where[i] = phase.start + numbers.index(partitions[i])
         return where, picked  # type: ignore[return-value]
+
+    def places(self, where: Sequence[int], picked: Sequence[int]) -> list[tuple[int, int]] | None:
+        """(list, share) of each copy in ``shares`` at the least time of each slot; None: more copies than tiles."""
+        listed, total = self.problem.shares, self.problem.instance.system.chip.tiles
+        found = [(0, 0)] * len(where)
+        for c in set(where):
+            inside = [i for i, slot in enumerate(where) if slot == c]
+            shared = sharing([listed[self.kernel[i]][picked[i]] for i in inside], total)
+            if shared is None:
+                return None
+            for i, tiles in zip(inside, shared.tiles, strict=True):
+                each = enumerate(self.shares(i))
+                g, points = next((g, points) for g, (options, points) in each if picked[i] in options)
+                found[i] = (g, next(p for p, (size, _) in enumerate(points) if size == tiles))
+        return found
 
     def solution(self, where: Sequence[int], picked: Sequence[int]) -> DataflowSolution:
         """The mapping with copies in these slots and under these options."""

@@ -5,6 +5,11 @@ per phase, has a smaller sum of max(compute, memory, network). It is a shortest 
 kernels that are still read, number of partitions). Between two ideals, labels (compute, memory, network, SRAM) grow
 kernel by kernel; a label that is no better in any of the four than one with the same open schemes can't be part of a
 better mapping, since all that follows adds the same to both.
+
+Where kernels share tiles, compute doesn't add up: the least time of a partition is found for each of its labels, and of
+two labels one goes only if, besides, none of its kernels would do with fewer tiles at any time. A first run with the
+tiles spread at will gives a mapping whose time, with its tiles shared out, limits the second run; what a kernel takes
+of all tiles at least bounds what is left.
 """
 
 from __future__ import annotations
@@ -23,11 +28,14 @@ from chipmap.heuristics.dataflow.program_kernel import (
     Labels,
     Rules,
     Table,
+    chosen,
     extend,
     finish,
     solve,
 )
+from chipmap.heuristics.dataflow.sharing import tiles
 from chipmap.instances.dataflow.costs import DataflowProblem, IntArray
+from chipmap.instances.dataflow.tiles import Shares, sharing
 
 #: Signatures per ideal, and no limit on picoseconds.
 WIDTH = 512
@@ -39,11 +47,13 @@ _COLUMNS = ("compute", "collective", "dram", "buffer")
 
 
 class Chain(NamedTuple):
-    """The best mapping: picoseconds of a layer, the partition of each kernel (0, 1, …) and the number of its option."""
+    """The best mapping: picoseconds of a layer, the partition of each kernel (0, 1, …), the number of its option, and
+    the picoseconds of each partition."""
 
     ticks: int
     partitions: tuple[int, ...]
     chosen: tuple[int, ...]
+    costs: tuple[int, ...]
 
 
 class Program:
@@ -116,7 +126,13 @@ class Program:
             sizes=sizes,
             rest=np.array([least.sum() - least[members(ideal)].sum() for ideal in lattice.sets], dtype=np.int64),
             gate=lattice.sets.index((1 << self.forward) - 1) if 0 < self.forward < n else 0,
+            tiles=tiles(self._shares(), problem.instance.system.chip.tiles, 1 << BITS),
         )
+
+    def _shares(self) -> list[tuple[Shares, ...]]:
+        """Those of every copy of a kernel; none where a utilisation is given."""
+        listed = self.problem.shares
+        return [listed[v % self.problem.n] for v in self.order] if listed else []
 
     def _waits(self) -> IntArray:
         from chipmap.instances.dataflow.costs import levels
@@ -149,15 +165,19 @@ class Program:
         )
 
     def best(
-        self, most: int | None, exactly: bool = False, fused: bool = True, sram: int | None = None
+        self,
+        most: int | None,
+        exactly: bool = False,
+        fused: bool = True,
+        sram: int | None = None,
+        upper: int = NO_LIMIT,
     ) -> Chain | None:
         """The best mapping with at most (or exactly) ``most`` partitions per phase; None where none fits.
 
-        ``sram`` stands in for the chip's own. Raises :class:`TooWideError` where an ideal has too many combinations of
-        open schemes.
+        ``sram`` stands in for the chip's own; only mappings below ``upper`` picoseconds are looked for. Raises
+        :class:`TooWideError` where an ideal has too many combinations of open schemes.
         """
-        g, instance = self.graph, self.problem.instance
-        n, count = len(self.order), len(self.lattice.sets)
+        g, instance, n = self.graph, self.problem.instance, len(self.order)
         if exactly and most is not None and most > n:
             return None
         most = n if most is None else min(most, n)
@@ -167,7 +187,30 @@ class Program:
             fused=fused,
             multicast=instance.mode == "physical",
             overlap=instance.task.overlap,
+            shared=False,
         )
+        rough = self._best(rules, exactly, upper)
+        if rough is None or not g.tiles.total:
+            return rough
+        return self._best(rules._replace(shared=True), exactly, min(upper, self._shared(rough) + 1))
+
+    def _shared(self, chain: Chain) -> int:
+        """The picoseconds that ``chain`` takes where kernels share tiles: each partition at least its own.
+
+        ``NO_LIMIT`` - 1 where a partition has more kernels than there are tiles.
+        """
+        problem, total = self.problem, 0
+        for number, cost in enumerate(chain.costs):
+            inside = [i for i, p in enumerate(chain.partitions) if p == number]
+            shared = sharing([problem.shares[i % problem.n][chain.chosen[i]] for i in inside], self.graph.tiles.total)
+            if shared is None:
+                return NO_LIMIT - 1
+            total += max(cost, shared.ticks)
+        return total
+
+    def _best(self, rules: Rules, exactly: bool, upper: int) -> Chain | None:
+        """The best mapping of fewer than ``upper`` picoseconds."""
+        g, count, most = self.graph, len(self.lattice.sets), rules.most
         combinations = int(max(1, *(2 ** _open_bits(g, j) for j in range(count))))
         width = min(WIDTH, combinations)
         if count * width * (most + 1) > ENTRIES:
@@ -179,8 +222,7 @@ class Program:
             origin=np.zeros((count, width, most + 1, 2), np.int32),
         )
         gate = np.zeros(width, np.int64)
-        pool = Labels(*(np.zeros(POOL, np.int64) for _ in range(5)))
-        if not solve(g, rules, table, pool, exactly, gate, NO_LIMIT):
+        if not solve(g, rules, table, _pool(), exactly, gate, upper):
             raise TooWideError("too many combinations of sharding schemes are open at once")
         last = count - 1
         ends = [
@@ -207,20 +249,20 @@ class Program:
                 start = int(table.value[root, before, 0])
             arcs.append((root, before, j, int(table.signature[j, s]), value - start))
             j, s, k = root, before, k - 1
-        partitions, chosen = [0] * len(self.order), [0] * len(self.order)
+        partitions, picked = [0] * len(self.order), [0] * len(self.order)
         for number, (root, before, j, signature, cost) in enumerate(reversed(arcs)):
             inside = members(self.lattice.sets[j] & ~self.lattice.sets[root])
             options = self._options(rules, int(table.signature[root, before]), root, j, signature, cost, inside)
             for v, option in zip(inside, options, strict=True):
-                partitions[self.order[v]], chosen[self.order[v]] = number, option
-        return Chain(ticks, tuple(partitions), tuple(chosen))
+                partitions[self.order[v]], picked[self.order[v]] = number, option
+        return Chain(ticks, tuple(partitions), tuple(picked), tuple(cost for *_, cost in reversed(arcs)))
 
     def _options(
         self, rules: Rules, begins: int, root: int, j: int, ends: int, cost: int, inside: Sequence[int]
     ) -> list[int]:
         """The options of the kernels of partition J \\ I that cost ``cost`` and leave signature ``ends``."""
-        g, pool = self.graph, Labels(*(np.zeros(POOL, np.int64) for _ in range(5)))
-        pool.signature[0] = begins
+        g, pool = self.graph, _pool()
+        pool.signature[0], pool.parent[0] = begins, -1
         ranges, sets = [(0, 1)], [g.sets[root]]
         for v in inside:
             grown = sets[-1].copy()
@@ -228,26 +270,17 @@ class Program:
             sets.append(grown)
             a, b = ranges[-1]
             options = (int(g.first[v]), int(g.first[v + 1]))
-            ranges.append((b, extend(g, rules, pool, (a, b, b), v, options, grown, g.sets[root], NO_LIMIT)))
+            ranges.append((b, extend(g, rules, pool, (a, b, b), v, options, grown, g.sets[root], (NO_LIMIT, 0))))
         found = next(
             i
             for i in range(*ranges[-1])
-            if pool.signature[i] == ends and finish(g, rules, pool, i, j, g.sets[root]) == cost
+            if pool.signature[i] == ends and finish(g, rules, pool, i, j, g.sets[root], cost + 1) == cost
         )
-        chosen = []
-        for level in range(len(inside), 0, -1):
-            v, free = inside[level - 1], ranges[-1][1]
-            wanted = tuple(int(column[found]) for column in pool)
-            found, option = next(
-                (i, option)
-                for i in range(*ranges[level - 1])
-                for option in range(int(g.first[v]), int(g.first[v + 1]))
-                if extend(g, rules, pool, (i, i + 1, free), v, (option, option + 1), sets[level], sets[0], NO_LIMIT)
-                > free
-                and tuple(int(column[free]) for column in pool) == wanted
-            )
-            chosen.append(option - int(g.first[v]))
-        return chosen[::-1]
+        return [int(option - g.first[v]) for option, v in zip(chosen(pool, found)[::-1], inside, strict=True)]
+
+
+def _pool() -> Labels:
+    return Labels(*(np.zeros(POOL, np.int64) for _ in Labels._fields))
 
 
 def _open_bits(g: Graph, j: int) -> int:

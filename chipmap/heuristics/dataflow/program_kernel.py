@@ -8,6 +8,7 @@ import numpy as np
 from numba import njit
 
 from chipmap.heuristics.dataflow.lattice import Words
+from chipmap.heuristics.dataflow.sharing import Tiles, least_time
 from chipmap.instances.dataflow.costs import IntArray
 
 #: Bits of a kernel's option number in a signature, and the mask of one.
@@ -27,7 +28,8 @@ class Graph(NamedTuple):
     signature (-1: one option, or no readers). ``sets`` are the ideals, ``grow``/``by``/``into`` their growth, ``open``
     the kernels with readers outside. ``grouped`` [ideals, groups] counts kernels that are pinned together, ``sizes``
     the groups. ``rest`` [ideals] bounds what is left from below. ``gate`` is the position of the ideal that ends the
-    first phase (0: one phase).
+    first phase (0: one phase). ``tiles`` are the options' shares of tiles; where these count, ``compute`` is what an
+    option takes at least of all tiles.
     """
 
     first: IntArray
@@ -56,17 +58,20 @@ class Graph(NamedTuple):
     sizes: IntArray
     rest: IntArray
     gate: int
+    tiles: Tiles
 
 
 class Rules(NamedTuple):
     """SRAM bytes; most partitions per phase; whether kernels are fused; whether a tensor is read once per partition;
-    whether compute, memory and network overlap (else all is summed up as compute)."""
+    whether compute, memory and network overlap (else all is summed up as compute); whether kernels share tiles (else
+    their compute adds up)."""
 
     sram: int
     most: int
     fused: bool
     multicast: bool
     overlap: bool
+    shared: bool
 
 
 class Table(NamedTuple):
@@ -81,13 +86,16 @@ class Table(NamedTuple):
 
 
 class Labels(NamedTuple):
-    """Labels of a partition under way, as a stack: its compute, memory, network, held bytes, and signature."""
+    """Labels of a partition under way, as a stack: its compute, memory, network, held bytes, signature, the label that
+    it grew from (-1: none), and the column of the option that it grew by."""
 
     compute: IntArray
     memory: IntArray
     network: IntArray
     held: IntArray
     signature: IntArray
+    parent: IntArray
+    option: IntArray
 
 
 @njit(cache=True, nogil=True)
@@ -133,12 +141,13 @@ def extend(
     options: tuple[int, int],
     ideal: Words,
     root: Words,
-    limit: int,
+    limit: tuple[int, int],
 ) -> int:
     """The labels a to b - 1 with kernel v added under each of its ``options``, from b on; their end (-1: pool full).
 
-    ``labels`` is (a, b, where to write); ``ideal`` includes v already. Labels with more bytes than the SRAM, or with a
-    resource at ``limit`` picoseconds, go.
+    ``labels`` is (a, b, where to write); ``ideal`` includes v already. Labels with more bytes than the SRAM go, and so
+    do those that with all that follows reach ``limit[0]`` picoseconds: compute that follows, at least ``limit[1]``,
+    may lie in this partition, where it costs nothing beside more memory or network.
     """
     a, b, end = labels
     start = end
@@ -161,7 +170,7 @@ def extend(
                     held += 2 * g.buffer[made]
             if not rules.overlap:
                 compute, memory, network = compute + memory + network, 0, 0
-            if held > rules.sram or max(compute, memory, network) >= limit:
+            if held > rules.sram or max(compute + limit[1], memory, network) >= limit[0]:
                 continue
             for k in range(g.enter[v], g.enter[v + 1]):
                 u = g.source[g.entering[k]]
@@ -169,30 +178,56 @@ def extend(
                     signature &= ~(MASK << (BITS * g.slot[u]))
             if g.slot[v] >= 0:
                 signature |= (option - g.first[v]) << (BITS * g.slot[v])
-            end = keep(pool, start, end, compute, memory, network, held, signature)
-            if end < 0:
+            if end >= len(pool.compute):
                 return -1
+            pool.compute[end], pool.memory[end], pool.network[end] = compute, memory, network
+            pool.held[end], pool.signature[end], pool.parent[end], pool.option[end] = held, signature, i, option
+            end += keep(g, rules, pool, start, end)
     return end
 
 
 @njit(cache=True, nogil=True)
-def keep(pool: Labels, b: int, end: int, compute: int, memory: int, network: int, held: int, signature: int) -> int:
-    """Add a label to those from b to end unless one with its signature is no worse in all; returns the new end."""
+def keep(g: Graph, rules: Rules, pool: Labels, b: int, end: int) -> bool:
+    """Whether none of the labels from b to end - 1 with label end's signature is as good in all."""
     for i in range(b, end):
-        no_worse = pool.compute[i] <= compute and pool.memory[i] <= memory and pool.network[i] <= network
-        if no_worse and pool.held[i] <= held and pool.signature[i] == signature:
-            return end
-    if end >= len(pool.compute):
-        return -1
-    pool.compute[end], pool.memory[end], pool.network[end] = compute, memory, network
-    pool.held[end], pool.signature[end] = held, signature
-    return end + 1
+        as_good = pool.compute[i] <= pool.compute[end] and pool.memory[i] <= pool.memory[end]
+        as_good = as_good and pool.network[i] <= pool.network[end] and pool.held[i] <= pool.held[end]
+        if as_good and pool.signature[i] == pool.signature[end] and (not rules.shared or within(g, pool, i, end)):
+            return False
+    return True
 
 
 @njit(cache=True, nogil=True)
-def finish(g: Graph, rules: Rules, pool: Labels, i: int, j: int, root: Words) -> int:
+def within(g: Graph, pool: Labels, i: int, j: int) -> bool:
+    """Whether at any time every kernel of label i needs no more tiles than in label j, of the same kernels."""
+    while i != j:
+        v = np.searchsorted(g.first, pool.option[j], side="right") - 1
+        if not g.tiles.within[pool.option[i], pool.option[j] - g.first[v]]:
+            return False
+        i, j = pool.parent[i], pool.parent[j]
+    return True
+
+
+@njit(cache=True, nogil=True)
+def chosen(pool: Labels, i: int) -> IntArray:
+    """The columns of the options by which label i grew, the last kernel first."""
+    count, k = 0, i
+    while pool.parent[k] >= 0:
+        count, k = count + 1, pool.parent[k]
+    options = np.empty(count, np.int64)
+    for place in range(count):
+        options[place] = pool.option[i]
+        i = pool.parent[i]
+    return options
+
+
+@njit(cache=True, nogil=True)
+def finish(g: Graph, rules: Rules, pool: Labels, i: int, j: int, root: Words, limit: int) -> int:
     """max(compute, memory, network) of a partition that ends with ideal j, or their sum without overlap; -1 where what
-    leaves doesn't fit."""
+    leaves doesn't fit.
+
+    Where tiles are shared, ``limit`` stands for all that isn't below it.
+    """
     memory, held = pool.memory[i], pool.held[i]
     for k in range(g.open_first[j], g.open_first[j + 1]):
         u = g.open[k]
@@ -210,7 +245,8 @@ def finish(g: Graph, rules: Rules, pool: Labels, i: int, j: int, root: Words) ->
         return -1
     if not rules.overlap:
         return memory + pool.compute[i] + pool.network[i]
-    return max(memory, pool.compute[i], pool.network[i])
+    longest = max(memory, pool.compute[i], pool.network[i])
+    return least_time(g.tiles, chosen(pool, i), longest, limit) if rules.shared else longest
 
 
 @njit(cache=True, nogil=True)
@@ -274,7 +310,7 @@ def explore(g: Graph, rules: Rules, table: Table, pool: Labels, root: int, s: in
     last, step = np.full(depth_limit, -1, np.int64), np.zeros(depth_limit, np.int64)
     node[0], higher[0], step[0] = root, 1, g.grow[root]
     pool.compute[0] = pool.memory[0] = pool.network[0] = pool.held[0] = 0
-    pool.signature[0] = table.signature[root, s]
+    pool.signature[0], pool.parent[0] = table.signature[root, s], -1
     depth = 0
     while depth >= 0:
         if step[depth] >= g.grow[node[depth] + 1] or (depth == 1 and not rules.fused):
@@ -287,14 +323,14 @@ def explore(g: Graph, rules: Rules, table: Table, pool: Labels, root: int, s: in
             continue
         limit = upper - least - g.rest[j]
         labels, options = (lower[depth], higher[depth], higher[depth]), (g.first[v], g.first[v + 1])
-        end = extend(g, rules, pool, labels, v, options, g.sets[j], g.sets[root], limit)
+        end = extend(g, rules, pool, labels, v, options, g.sets[j], g.sets[root], (upper - least, g.rest[j]))
         if end < 0:
             return False
         if end == higher[depth]:
             continue
         if together(g, root, j):
             for i in range(higher[depth], end):
-                cost = finish(g, rules, pool, i, j, g.sets[root])
+                cost = finish(g, rules, pool, i, j, g.sets[root], limit)
                 useful = 0 <= cost < limit
                 if useful and not relax(table, root, s, j, pool.signature[i], cost, rules.most, upper - g.rest[j]):
                     return False

@@ -29,6 +29,7 @@ from chipmap.instances.dataflow.sharding import (
     taken_layout,
 )
 from chipmap.instances.dataflow.system import Dimension
+from chipmap.instances.dataflow.tiles import Shares, least_area, shares, thinned
 from chipmap.instances.dataflow.workload import Kernel, Scheme
 from chipmap.records import InputError
 
@@ -42,8 +43,9 @@ IntArray = NDArray[np.int64]
 class Option(NamedTuple):
     """A kernel under one scheme, on one chip: picoseconds and bytes.
 
-    ``stream`` reads its weights and what it fetches from DRAM, ``fetch`` (a part of it) the latter alone; ``dram``
-    moves its output once.
+    ``compute`` adds up within a partition; where tiles are shared (no utilisation is given) it is a lower bound that
+    does: tiles · time at best, over all tiles. ``stream`` reads its weights and what it fetches from DRAM, ``fetch`` (a
+    part of it) the latter alone; ``dram`` moves its output once.
     """
 
     scheme: Scheme
@@ -86,6 +88,22 @@ class DataflowProblem:
     def sram(self) -> int:
         """Bytes of SRAM of a chip."""
         return self.instance.system.chip.sram_bytes
+
+    @cached_property
+    def shares(self) -> tuple[tuple[Shares, ...], ...]:
+        """For each option of each kernel its (tiles, picoseconds); empty where a utilisation is given."""
+        instance = self.instance
+        if instance.task.utilisation is not None:
+            return ()
+        pairs = zip(instance.workload.kernels, self.options, strict=True)
+        listed = [[shares(kernel, o.scheme, instance, self.degrees) for o in choice] for kernel, choice in pairs]
+        layers = instance.workload.layers if instance.task.across_layers else 1
+        found = thinned(listed, instance.system.chip.tiles, layers * self.n)
+        largest = max(int(one[0, 1]) for choice in found for one in choice)
+        if largest > LARGEST:
+            what = f"a kernel on few tiles takes {largest:.3g} picoseconds"
+            raise InputError(what, "workload.kernels", f"Numbers of a kernel must stay below {LARGEST:.3g}.")
+        return found
 
     @cached_property
     def tensor_dimension(self) -> Dimension | None:
@@ -191,14 +209,17 @@ def _option(instance: DataflowInstance, degrees: Degrees, kernel: Kernel, scheme
     shards = degrees.tensor if scheme != "NONE" else 1
     whole = output_bytes(kernel, instance)
     output = whole if made_layout(scheme) == "RR" else whole / shards
-    share = Fraction(task.utilisation if task.utilisation is not None else 1.0)
-    compute = Fraction(flop(kernel) * task.micro_batch, shards) / (share * Fraction(chip.flop_per_ns))
+    if task.utilisation is not None:
+        share = Fraction(task.utilisation)
+        compute = _ticks(Fraction(flop(kernel) * task.micro_batch, shards) / (share * Fraction(chip.flop_per_ns)))
+    else:
+        compute = least_area(shares(kernel, scheme, instance, degrees), chip.tiles)
     weights = weight_bytes(kernel, instance) / shards
     rate = Fraction(memory.bytes_per_ns)
     fetch = _ticks(Fraction(kernel.fetch_bytes * task.micro_batch, shards) / rate)
     return Option(
         scheme=scheme,
-        compute=_ticks(compute),
+        compute=compute,
         collective=_ticks(_sums(instance, degrees, scheme, whole)) + _ticks(_exchange(instance, degrees, kernel)),
         stream=fetch + (_ticks(weights / rate) if streamed else 0),
         weights=math.ceil(weights),

@@ -10,8 +10,9 @@ from typing import Any
 
 import msgspec
 
-from chipmap.instances.dataflow.costs import dataflow_problem, flop, output_bytes, weight_bytes
+from chipmap.instances.dataflow.costs import DataflowProblem, dataflow_problem, flop, output_bytes, weight_bytes
 from chipmap.instances.dataflow.instance import DataflowInstance, DataflowSolution, check_degrees
+from chipmap.instances.dataflow.tiles import sharing
 from chipmap.records import InputError
 
 _COLUMNS = ("layer", "name", "kind", "phase", "scheme", "partition", "compute_ps", "weight_bytes", "output_bytes")
@@ -52,7 +53,8 @@ def describe(instance: DataflowInstance) -> dict[str, Any]:
 
 def files(instance: DataflowInstance, solution: DataflowSolution) -> dict[str, bytes]:
     """The files written beside a solution: ``mapping.csv``, a line per kernel (per layer and kernel where partitions
-    reach across layers), with its compute time and its bytes on one chip.
+    reach across layers), with its compute time and its bytes on one chip; where kernels share tiles, its time on its
+    tiles and their number.
 
     Empty where the solution isn't one of ``instance``.
     """
@@ -69,10 +71,27 @@ def files(instance: DataflowInstance, solution: DataflowSolution) -> dict[str, b
         return {}
     text = io.StringIO()
     table = csv.writer(text, lineterminator="\n")
-    table.writerow(_COLUMNS)
+    shared = _shared(problem, solution)
+    table.writerow((*_COLUMNS, "tiles") if shared else _COLUMNS)
     for i, partition in enumerate(solution.partitions):
         layer, v = divmod(i, problem.n)
         kernel, option = instance.workload.kernels[v], options[i]
         row = (layer, kernel.name, kernel.kind, kernel.phase, option.scheme, partition)
-        table.writerow((*row, option.compute, option.weights, option.output))
+        tiles, ticks = shared.get(i, (0, option.compute))
+        table.writerow((*row, ticks, option.weights, option.output, *([tiles] if shared else [])))
     return {"mapping.csv": text.getvalue().encode()}
+
+
+def _shared(problem: DataflowProblem, solution: DataflowSolution) -> dict[int, tuple[int, int]]:
+    """Tiles and picoseconds of each kernel, where kernels share tiles and each partition has enough."""
+    found: dict[int, tuple[int, int]] = {}
+    total = problem.instance.system.chip.tiles
+    for partition in set(solution.partitions) if problem.shares else ():
+        inside = [i for i, p in enumerate(solution.partitions) if p == partition]
+        schemes = [[option.scheme for option in problem.options[i % problem.n]] for i in inside]
+        places = [one.index(solution.schemes[i]) for i, one in zip(inside, schemes, strict=True)]
+        listed = [problem.shares[i % problem.n][place] for i, place in zip(inside, places, strict=True)]
+        best = sharing(listed, total)
+        for i, one, tiles in zip(inside, listed, best.tiles if best else (), strict=best is not None):
+            found[i] = (tiles, int(one[one[:, 0] == tiles][0, 1]))
+    return found if len(found) == len(solution.partitions) else {}

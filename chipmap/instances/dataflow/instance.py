@@ -53,12 +53,12 @@ class Task(Record, frozen=True, kw_only=True):
 
     A ``batch`` is run in micro-batches of ``micro_batch`` samples per replica. ``purpose`` ``decode`` reads weights
     from DRAM in mode ``dfmodel`` too. ``overlap``: a partition takes the most of compute, memory and network, else
-    their sum. ``utilisation`` is the share of the peak that compute reaches (null: all of it). ``all_reduce_factor``
-    multiplies an all-reduce in mode ``dfmodel`` (published runs use 2; mode ``physical`` always does). ``partitions``
-    is the most partitions per phase (null: any number), all of which must be used where ``exactly`` says so.
-    ``across_layers`` lets a partition reach over the end of a layer. ``tile_tokens`` tokens stream through a chip at a
-    time. Each group of ``together`` lies in one partition that holds no kernel of another group. ``schemes`` pins the
-    sharding of the kernels that it names.
+    their sum. ``utilisation`` is the share of the peak that compute reaches (null: kernels share tiles, by cycles).
+    ``all_reduce_factor`` multiplies an all-reduce in mode ``dfmodel`` (published runs use 2; mode ``physical`` always
+    does). ``partitions`` is the most partitions per phase (null: any number), all of which must be used where
+    ``exactly`` says so. ``across_layers`` lets a partition reach over the end of a layer. ``tile_tokens`` tokens stream
+    through a chip at a time. Each group of ``together`` lies in one partition that holds no kernel of another group.
+    ``schemes`` pins the sharding of the kernels that it names.
     """
 
     LATER_FIELDS: ClassVar[tuple[str, ...]] = ("overlap",)
@@ -100,6 +100,9 @@ class DataflowInstance(Record, frozen=True, kw_only=True):
                 raise InputError(f"is {value}", f"task.{field}", "Give 1 or more.")
         if task.utilisation is not None and not 0 < task.utilisation <= 1:
             raise InputError(f"is {task.utilisation}", "task.utilisation", "Give a share above 0, up to 1.")
+        if task.utilisation is None and not task.overlap:
+            what = "is null, so that kernels share tiles, but compute doesn't overlap"
+            raise InputError(what, "task.utilisation", "Give a share, or set task.overlap.")
         if task.partitions is not None and task.partitions < 1:
             raise InputError(f"is {task.partitions}", "task.partitions", "Give 1 or more, or null.")
         if task.exactly and task.partitions is None:

@@ -59,6 +59,20 @@ _PUBLISHED: dict[str, Entry] = {
     ),
 }
 
+_TILES: dict[str, Entry] = {
+    "gpt3-175b-tiles-8x1": _published(
+        partitions=4, utilisation=None, tile_tokens=48, notes="kernels share tiles by the cycle formula"
+    ),
+    "gpt3-1t-tiles-sn30-1024": (
+        "dataflow-gpt",
+        {
+            **_PUBLISHED["gpt3-1t-sn30-1024"][1],
+            **{"partitions": None, "utilisation": None, "tile_tokens": 48},
+            "notes": "kernels share tiles by the cycle formula; any number of partitions",
+        },
+    ),
+}
+
 _PLAIN = {"flop": 40_000_000, "output_bytes": 60_000, "weight_bytes": 90_000}
 _HEAVY = {"flop": 200_000_000, "output_bytes": 30_000, "weight_bytes": 200_000}
 
@@ -98,10 +112,12 @@ _TINY: dict[str, Entry] = {
     "tiny-sram": _tiny(_CHAIN, "ab bc", sram_bytes=50_000),
     # C5: b lies between a and c
     "tiny-together": _tiny(_CHAIN, "ab bc", together=[["a", "c"], ["b"]]),
+    # a gemm beside others on tiles of their own, or after them
+    "tiny-tiles": _tiny(_MLP, "ab bc", sram_bytes=10**7, degrees=_TENSOR, utilisation=None, tile_tokens=16),
 }
 
 #: Name of the instance -> (name of its generator in the family's list, its parameters).
 SHIPPED: dict[str, Entry] = {
     f"dataflow/{name}": (generator, {"name": f"dataflow/{name}", **parameters})
-    for name, (generator, parameters) in (_PUBLISHED | WORKLOAD_ENTRIES | _TINY).items()
+    for name, (generator, parameters) in (_PUBLISHED | WORKLOAD_ENTRIES | _TILES | _TINY).items()
 }

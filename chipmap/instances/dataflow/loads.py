@@ -1,0 +1,85 @@
+"""What each partition of a mapping asks of a chip: work for its tiles, picoseconds of DRAM and of the network."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from chipmap.instances.dataflow.costs import DataflowProblem, Option, batch_factor, dataflow_problem
+from chipmap.instances.dataflow.instance import DataflowInstance, DataflowSolution
+
+
+class Load(NamedTuple):
+    """One partition: picoseconds of each of its kernels if it had all tiles (what they take at least, or with the given
+    utilisation), of DRAM at the memory's rate, and of the network, all of it and its latency alone."""
+
+    compute: tuple[int, ...]
+    memory: int
+    network: int
+    latency: int
+
+
+def loads(instance: DataflowInstance, solution: DataflowSolution) -> tuple[Load, ...]:
+    """The partitions of ``solution``, which obeys C0, in their order; of all layers where partitions reach across."""
+    problem = dataflow_problem(instance, solution.degrees)
+    fast = tuple(one.replace(bytes_per_ns=1e12) for one in instance.system.network)
+    silent = instance.replace(system=instance.system.replace(network=fast))
+    moved = _network(problem, solution)
+    latency = _network(dataflow_problem(silent, solution.degrees), solution)
+    memory, compute = _memory(problem, solution), _options(problem, solution)
+    return tuple(
+        Load(
+            compute=tuple(compute[i].compute for i, q in enumerate(solution.partitions) if q == p),
+            memory=memory[p],
+            network=moved[p],
+            latency=latency[p],
+        )
+        for p in sorted(set(solution.partitions))
+    )
+
+
+def layer_share(instance: DataflowInstance, solution: DataflowSolution) -> float:
+    """Seconds of the batch per picosecond of T4."""
+    return float(batch_factor(dataflow_problem(instance, solution.degrees))) / 1e12
+
+
+def _options(problem: DataflowProblem, solution: DataflowSolution) -> list[Option]:
+    pairs = [(problem.options[i % problem.n], scheme) for i, scheme in enumerate(solution.schemes)]
+    return [next(option for option in choice if option.scheme == scheme) for choice, scheme in pairs]
+
+
+def _wires(problem: DataflowProblem, copies: int) -> Sequence[tuple[int, int]]:
+    n, workload = problem.n, problem.instance.workload
+    index = {kernel.name: k for k, kernel in enumerate(workload.kernels)}
+    wires = [(layer + int(u), layer + int(v)) for layer in range(0, copies, n) for u, v in problem.edges]
+    for layer in range(0, copies - n, n):
+        wires += [(layer + index[u], layer + n + index[v]) for u, v in workload.carries]
+    return wires
+
+
+def _memory(problem: DataflowProblem, solution: DataflowSolution) -> dict[int, int]:
+    where, options = solution.partitions, _options(problem, solution)
+    times = dict.fromkeys(where, 0)
+    physical = problem.instance.mode == "physical"
+    seen: set[tuple[int, int]] = set()
+    for u, v in _wires(problem, len(where)):
+        for p in (where[u], where[v]) if where[u] != where[v] else ():
+            if not physical or (u, p) not in seen:
+                times[p] += options[u].dram
+            seen.add((u, p))
+    layers = 1 if problem.instance.task.across_layers else problem.instance.workload.layers // problem.degrees.pipeline
+    resident = physical and layers == 1 and len(times) == 1
+    for p, option in zip(where, options, strict=True):
+        times[p] += option.fetch if resident else option.stream
+    return times
+
+
+def _network(problem: DataflowProblem, solution: DataflowSolution) -> dict[int, int]:
+    where, options = solution.partitions, _options(problem, solution)
+    number = [problem.options[i % problem.n].index(option) for i, option in enumerate(options)]
+    times = dict.fromkeys(where, 0)
+    for p, option in zip(where, options, strict=True):
+        times[p] += option.collective
+    for u, v in _wires(problem, len(where)):
+        times[where[v]] += problem.converts(u % problem.n, v % problem.n, number[u], number[v])
+    return times
