@@ -27,11 +27,12 @@ from chipmap.heuristics.dataflow.program_kernel import (
     finish,
     solve,
 )
-from chipmap.instances.dataflow.costs import DataflowProblem, IntArray
+from chipmap.instances.dataflow.costs import LARGEST, DataflowProblem, IntArray, Option
 
 #: Signatures per ideal, and no limit on picoseconds.
 WIDTH = 512
 NO_LIMIT = 2**62
+NO_LIMITS = (NO_LIMIT, NO_LIMIT, NO_LIMIT)
 #: Entries of the table, of 16 bytes each.
 ENTRIES = 10**8
 #: Columns of a graph that come from the options of its kernels.
@@ -88,7 +89,7 @@ class Program:
         readers = [sum({1 << int(targets[e]) for e in leaving[leave[u] : leave[u + 1]]}) for u in range(n)]
         open_sets = [[u for u in members(ideal) if readers[u] & ~ideal] for ideal in lattice.sets]
         grouped, sizes = self._groups()
-        least = np.array([min(o.compute for o in one) for one in options], dtype=np.int64)
+        least = [(min(o.compute for o in one), self._stream(one), min(o.collective for o in one)) for one in options]
         return Graph(
             first=np.cumsum([0, *map(len, options)]).astype(np.int64),
             compute=columns["compute"],
@@ -114,9 +115,12 @@ class Program:
             open=np.array([u for one in open_sets for u in one], dtype=np.int64),
             grouped=grouped,
             sizes=sizes,
-            rest=np.array([least.sum() - least[members(ideal)].sum() for ideal in lattice.sets], dtype=np.int64),
+            rest=_rest(np.array(least, dtype=np.int64), lattice),
             gate=lattice.sets.index((1 << self.forward) - 1) if 0 < self.forward < n else 0,
         )
+
+    def _stream(self, options: Sequence[Option]) -> int:
+        return 0 if self.resident else min(o.stream for o in options)
 
     def _waits(self) -> IntArray:
         from chipmap.instances.dataflow.costs import levels
@@ -149,13 +153,30 @@ class Program:
         )
 
     def best(
-        self, most: int | None, exactly: bool = False, fused: bool = True, sram: int | None = None
+        self,
+        most: int | None,
+        exactly: bool = False,
+        fused: bool = True,
+        sram: int | None = None,
+        below: int = NO_LIMIT,
     ) -> Chain | None:
-        """The best mapping with at most (or exactly) ``most`` partitions per phase; None where none fits.
+        """The best mapping with at most (or exactly) ``most`` partitions per phase; None where none fits that takes
+        less than ``below`` picoseconds.
 
-        ``sram`` stands in for the chip's own. Raises :class:`TooWideError` where an ideal has too many combinations of
-        open schemes.
+        Limits that grow from the bound by ``rest`` on, until a mapping stays below one, leave most labels out: what is
+        found below a limit is the best of all. ``sram`` stands in for the chip's own. Raises :class:`TooWideError`
+        where an ideal has too many combinations of open schemes.
         """
+        limit = int(self.graph.rest[0].max())
+        while limit < below:
+            limit = min(below, limit + limit // 4 + 1) if limit < LARGEST else below
+            found = self._best(most, exactly, fused, sram, limit)
+            if found is not None:
+                return found
+        return None
+
+    def _best(self, most: int | None, exactly: bool, fused: bool, sram: int | None, below: int) -> Chain | None:
+        """The best mapping of less than ``below`` picoseconds."""
         g, instance = self.graph, self.problem.instance
         n, count = len(self.order), len(self.lattice.sets)
         if exactly and most is not None and most > n:
@@ -174,7 +195,7 @@ class Program:
         )
         gate = np.zeros(width, np.int64)
         pool = Labels(*(np.zeros(POOL, np.int64) for _ in range(5)))
-        if not solve(g, rules, table, pool, exactly, gate, NO_LIMIT):
+        if not solve(g, rules, table, pool, exactly, gate, below):
             raise TooWideError("too many combinations of sharding schemes are open at once")
         last = count - 1
         ends = [
@@ -222,7 +243,7 @@ class Program:
             sets.append(grown)
             a, b = ranges[-1]
             options = (int(g.first[v]), int(g.first[v + 1]))
-            ranges.append((b, extend(g, rules, pool, (a, b, b), v, options, grown, g.sets[root], NO_LIMIT)))
+            ranges.append((b, extend(g, rules, pool, (a, b, b), v, options, grown, g.sets[root], NO_LIMITS)))
         found = next(
             i
             for i in range(*ranges[-1])
@@ -236,7 +257,7 @@ class Program:
                 (i, option)
                 for i in range(*ranges[level - 1])
                 for option in range(int(g.first[v]), int(g.first[v + 1]))
-                if extend(g, rules, pool, (i, i + 1, free), v, (option, option + 1), sets[level], sets[0], NO_LIMIT)
+                if extend(g, rules, pool, (i, i + 1, free), v, (option, option + 1), sets[level], sets[0], NO_LIMITS)
                 > free
                 and tuple(int(column[free]) for column in pool) == wanted
             )
@@ -251,6 +272,11 @@ def _open_bits(g: Graph, j: int) -> int:
         if g.slot[u] >= 0:
             bits += int(g.first[u + 1] - g.first[u] - 1).bit_length()
     return min(bits, 20)
+
+
+def _rest(least: IntArray, lattice: Lattice) -> IntArray:
+    """For each ideal what the kernels outside it take at least of each resource (columns of ``least``)."""
+    return np.array([least.sum(axis=0) - least[members(ideal)].sum(axis=0) for ideal in lattice.sets], dtype=np.int64)
 
 
 def _topological(n: int, edges: Sequence[tuple[int, int]], later: Sequence[bool]) -> list[int]:

@@ -26,8 +26,8 @@ class Graph(NamedTuple):
     ``waits`` [m]; ``converts`` [m, 8, 8] picoseconds of a layout change. ``slot`` [n] is a kernel's place in a
     signature (-1: one option, or no readers). ``sets`` are the ideals, ``grow``/``by``/``into`` their growth, ``open``
     the kernels with readers outside. ``grouped`` [ideals, groups] counts kernels that are pinned together, ``sizes``
-    the groups. ``rest`` [ideals] bounds what is left from below. ``gate`` is the position of the ideal that ends the
-    first phase (0: one phase).
+    the groups. ``rest`` [ideals, 3] is the compute, memory and network that kernels outside take at least. ``gate`` is
+    the position of the ideal that ends the first phase (0: one phase).
     """
 
     first: IntArray
@@ -131,12 +131,12 @@ def extend(
     options: tuple[int, int],
     ideal: Words,
     root: Words,
-    limit: int,
+    limits: tuple[int, int, int],
 ) -> int:
     """The labels a to b - 1 with kernel v added under each of its ``options``, from b on; their end (-1: pool full).
 
-    ``labels`` is (a, b, where to write); ``ideal`` includes v already. Labels with more bytes than the SRAM, or with a
-    resource at ``limit`` picoseconds, go.
+    ``labels`` is (a, b, where to write); ``ideal`` includes v already. Labels with more bytes than the SRAM, or with
+    compute, memory or network at its limit, go.
     """
     a, b, end = labels
     start = end
@@ -157,7 +157,7 @@ def extend(
                 elif not rules.multicast or not read_before(g, u, v, ideal, root):
                     memory += g.dram[made]
                     held += 2 * g.buffer[made]
-            if held > rules.sram or max(compute, memory, network) >= limit:
+            if held > rules.sram or compute >= limits[0] or memory >= limits[1] or network >= limits[2]:
                 continue
             for k in range(g.enter[v], g.enter[v + 1]):
                 u = g.source[g.entering[k]]
@@ -246,6 +246,12 @@ def relax(table: Table, root: int, s: int, j: int, signature: int, cost: int, mo
 
 
 @njit(cache=True, nogil=True)
+def most_left(g: Graph, j: int) -> int:
+    """A lower bound on the time of what is outside ideal j: the largest of its resources."""
+    return max(g.rest[j, 0], g.rest[j, 1], g.rest[j, 2])
+
+
+@njit(cache=True, nogil=True)
 def explore(g: Graph, rules: Rules, table: Table, pool: Labels, root: int, s: int, upper: int) -> bool:
     """Every partition that may follow ideal ``root`` with its signature number ``s``; False where room ran out.
 
@@ -256,7 +262,7 @@ def explore(g: Graph, rules: Rules, table: Table, pool: Labels, root: int, s: in
         value = table.value[root, s, k]
         if value >= 0 and (least < 0 or value < least):
             least = value
-    if least < 0 or least + g.rest[root] >= upper:
+    if least < 0 or least + most_left(g, root) >= upper:
         return True
     depth_limit = g.first.shape[0] + 1
     node, lower, higher = (
@@ -278,9 +284,11 @@ def explore(g: Graph, rules: Rules, table: Table, pool: Labels, root: int, s: in
         v, j = g.by[k], g.into[k]
         if v < last[depth] or (g.gate > 0 and root < g.gate < j):
             continue
-        limit = upper - least - g.rest[j]
+        # kernels outside may join the partition under way: they add to its resources one by one, not to its time
+        room = upper - least
+        limits = (room - g.rest[j, 0], room - g.rest[j, 1], room - g.rest[j, 2])
         labels, options = (lower[depth], higher[depth], higher[depth]), (g.first[v], g.first[v + 1])
-        end = extend(g, rules, pool, labels, v, options, g.sets[j], g.sets[root], limit)
+        end = extend(g, rules, pool, labels, v, options, g.sets[j], g.sets[root], limits)
         if end < 0:
             return False
         if end == higher[depth]:
@@ -288,8 +296,9 @@ def explore(g: Graph, rules: Rules, table: Table, pool: Labels, root: int, s: in
         if together(g, root, j):
             for i in range(higher[depth], end):
                 cost = finish(g, rules, pool, i, j, g.sets[root])
-                useful = 0 <= cost < limit
-                if useful and not relax(table, root, s, j, pool.signature[i], cost, rules.most, upper - g.rest[j]):
+                left = most_left(g, j)
+                useful = 0 <= cost < room - left
+                if useful and not relax(table, root, s, j, pool.signature[i], cost, rules.most, upper - left):
                     return False
         lower[depth + 1], higher[depth + 1] = higher[depth], end
         depth += 1
