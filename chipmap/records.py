@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from functools import cache
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -98,10 +99,7 @@ class Record(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         """SHA-256 of the canonical JSON (keys sorted), so that equal content has an equal hash."""
         cached = self.__dict__.get("_hash")
         if cached is None:
-            plain = msgspec.to_builtins(self)
-            defaults = {field.name: field.default for field in msgspec.structs.fields(type(self))}
-            plain = {k: v for k, v in plain.items() if k not in self.LATER_FIELDS or v != defaults[k]}
-            canonical = msgspec.json.encode(plain, order="sorted")
+            canonical = msgspec.json.encode(_hashed(self), order="sorted")
             cached = self.__dict__["_hash"] = hashlib.sha256(canonical).hexdigest()
         return str(cached)
 
@@ -110,6 +108,24 @@ class Record(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         fields = msgspec.to_builtins(self)
         fields.update({key: msgspec.to_builtins(value, enc_hook=_plain) for key, value in changes.items()})
         return type(self).make(**fields)
+
+
+def _hashed(value: Any) -> Any:
+    """What of ``value`` goes into a hash: all, but for the later fields of records at their defaults."""
+    if isinstance(value, Record):
+        defaults = dict(zip(value.__struct_fields__, _defaults(type(value)), strict=True))
+        fields = ((name, getattr(value, name)) for name in value.__struct_fields__)
+        return {k: _hashed(v) for k, v in fields if k not in value.LATER_FIELDS or v != defaults[k]}
+    if isinstance(value, (tuple, list)):
+        return [_hashed(one) for one in value]
+    if isinstance(value, dict):
+        return {key: _hashed(one) for key, one in value.items()}
+    return msgspec.to_builtins(value)
+
+
+@cache
+def _defaults(kind: type[Record]) -> tuple[Any, ...]:
+    return tuple(field.default for field in msgspec.structs.fields(kind))
 
 
 def read_bytes(path: str | Path) -> bytes:

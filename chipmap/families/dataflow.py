@@ -47,6 +47,18 @@ FAMILY = Family(
     ),
     generators=(
         Generator("dataflow-gpt", "chipmap.instances.dataflow.generators:gpt", "GPT layers on equal chips"),
+        Generator(
+            "dataflow-llama",
+            "chipmap.instances.dataflow.generators:llama",
+            "Llama layers: forward, prefill or decode, with grouped-query attention and a gated FFN",
+        ),
+        Generator(
+            "dataflow-dlrm",
+            "chipmap.instances.dataflow.generators:dlrm",
+            "a recommendation model with embedding tables",
+        ),
+        Generator("dataflow-hpl", "chipmap.instances.dataflow.generators:hpl", "High Performance LINPACK"),
+        Generator("dataflow-fft", "chipmap.instances.dataflow.generators:fft", "a large one-dimensional FFT"),
         Generator("dataflow-explicit", "chipmap.instances.dataflow.generators:explicit", "kernels given in words"),
     ),
     shipped="chipmap.instances.dataflow.shipped:SHIPPED",

@@ -36,6 +36,16 @@ HASHES: dict[str, str] = {
     "dataflow/table6-free-4x2": "ad0bf314ae02bb0f8c7a5a0c19fc9eb3e6ce756f02d9667462cb773d1674e076",
     "dataflow/gpt3-175b-96-layers-8x1": "b05bdfce9284e151fddbfb88b309e1972da1aa9647ab7731d13ce9e395c5d903",
     "dataflow/gpt3-1t-sn30-1024": "833489c4798337ccab18f86c66c8587f4a8785cfbd2f9bf0bd60c1061c5f1f58",
+    "dataflow/llama3-8b-decode-sn40l-16": "7bc8978462405aaebca72dd03930376c24ce073daff89654eabe1331c5c2eb84",
+    "dataflow/llama3-8b-prefill-sn40l-16": "2d03252b94360b0fada1b84a363d90d33bd8dc9815e88858005046f59f131c2f",
+    "dataflow/llama3-8b-decode-sn40l-16-physical": "cb4fae6bd55084eacca12a5e695bdc50f30349d5fbbce507c601af2eda021a69",
+    "dataflow/llama3-70b-decode-sn40l-16": "cb7e476ccc1116b015273de77b6bfa2e17c1d7f2c2b9ca48c9e5aaf17aecbe65",
+    "dataflow/llama3-405b-decode-sn40l-16": "b412f9fe06949e3b8e3151f2f073307e3bc6c6d2834f0261651579b3c01f3404",
+    "dataflow/llama-68m-decode-sn40l-16": "e050862122f7491fbbcebf77165a108a1823289633d25114ed072562e9b16195",
+    "dataflow/gpt3-100t-sn40l-1024": "e1b2e0e1100b5678372ee3624345a1e5953d56e111b9489b8086b7edc510123f",
+    "dataflow/dlrm-793b-sn30-32x32": "97b0579d95475c74d3c5b209c8eb2b7f62226a75161bdf0b422e8bacea533b07",
+    "dataflow/hpl-5m-sn30-32x32": "df748a71ba0149ecb788173570ea9d43e793f81e53f089239140eded2511edcf",
+    "dataflow/fft-2e40-sn30-32x32": "a8615f4283a75467c81fb9d418fadb7462a0c19eeeee8d60df462051b685ccbc",
     "dataflow/tiny-chain": "81d4bc2c4554b4c42596b3fa6c43b62e0787a431dd61080960d110b83d809a52",
     "dataflow/tiny-sharding": "14c52e5182ae8af2a4f3e618dfb314c5db765a85cf208803859d7f9e36b810b6",
     "dataflow/tiny-reduce-scatter": "2885033b0bb69c74105437cd7100a1912a1e6f47766ccb877603bea1022b399d",
@@ -151,7 +161,7 @@ def test_the_page_lists_generators_and_shipped_instances() -> None:
                 continue
             assert f"`{parameter}`" in table[name], f"{name}: {parameter}"
             if isinstance(default, (int, str)):
-                said = re.search(rf"`{parameter}` (\w+)", table[name])
+                said = re.search(rf"`{parameter}` ([\w-]+)", table[name])
                 assert said is not None and said[1] == str(default).lower(), f"{name}: {parameter}"
     paragraph = _section().split("Every dataflow generator also takes", 1)[1].split("\n\n", 1)[0]
     for name, default in zip(Setting.__struct_fields__, Setting.__struct_defaults__, strict=True):

@@ -7,8 +7,12 @@ from typing import Annotated, Any
 
 from msgspec import Meta
 
+from chipmap.instances.dataflow.dlrm import dlrm_network
+from chipmap.instances.dataflow.fft import fft_network
 from chipmap.instances.dataflow.gpt import gpt_layer
-from chipmap.instances.dataflow.instance import CostMode, DataflowInstance, Degrees, Task
+from chipmap.instances.dataflow.hpl import hpl_network
+from chipmap.instances.dataflow.instance import CostMode, DataflowInstance, Degrees, Purpose, Task
+from chipmap.instances.dataflow.llama import llama_network
 from chipmap.instances.dataflow.system import Topology
 from chipmap.instances.dataflow.systems import system
 from chipmap.instances.dataflow.workload import Kernel, Scheme, Workload
@@ -45,6 +49,8 @@ class Setting(Record, frozen=True, kw_only=True):
     fused: bool = True
     together: tuple[tuple[str, ...], ...] = ()
     schemes: dict[str, Scheme] = {}
+    purpose: Purpose = "training"
+    overlap: bool = True
     notes: str = ""
 
 
@@ -129,4 +135,8 @@ def explicit_network(
 
 
 gpt = DataflowGenerator("dataflow-gpt", gpt_network)
+llama = DataflowGenerator("dataflow-llama", llama_network, chip="sn40l", purpose="decode")
+dlrm = DataflowGenerator("dataflow-dlrm", dlrm_network, micro_batch=512, batch=16_384)
+hpl = DataflowGenerator("dataflow-hpl", hpl_network, batch=1024)
+fft = DataflowGenerator("dataflow-fft", fft_network, batch=1024)
 explicit = DataflowGenerator("dataflow-explicit", explicit_network)

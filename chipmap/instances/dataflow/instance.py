@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import permutations
-from typing import Literal
+from typing import ClassVar, Literal
 
 from chipmap.instances.dataflow.system import Dimension, System
 from chipmap.instances.dataflow.workload import Kernel, Scheme, Workload
@@ -51,14 +51,17 @@ class Degrees(Record, frozen=True, kw_only=True):
 class Task(Record, frozen=True, kw_only=True):
     """What is asked of the mapping.
 
-    A ``batch`` is run in micro-batches of ``micro_batch`` samples per replica. ``purpose`` is a remark; no cost depends
-    on it. ``utilisation`` is the share of the peak that compute reaches (null: all of it). ``all_reduce_factor``
+    A ``batch`` is run in micro-batches of ``micro_batch`` samples per replica. ``purpose`` ``decode`` reads weights
+    from DRAM in mode ``dfmodel`` too. ``overlap``: a partition takes the most of compute, memory and network, else
+    their sum. ``utilisation`` is the share of the peak that compute reaches (null: all of it). ``all_reduce_factor``
     multiplies an all-reduce in mode ``dfmodel`` (published runs use 2; mode ``physical`` always does). ``partitions``
     is the most partitions per phase (null: any number), all of which must be used where ``exactly`` says so.
     ``across_layers`` lets a partition reach over the end of a layer. ``tile_tokens`` tokens stream through a chip at a
     time. Each group of ``together`` lies in one partition that holds no kernel of another group. ``schemes`` pins the
     sharding of the kernels that it names.
     """
+
+    LATER_FIELDS: ClassVar[tuple[str, ...]] = ("overlap",)
 
     purpose: Purpose = "training"
     batch: int = 1
@@ -73,6 +76,7 @@ class Task(Record, frozen=True, kw_only=True):
     fused: bool = True
     together: tuple[tuple[str, ...], ...] = ()
     schemes: dict[str, Scheme] = {}
+    overlap: bool = True
 
 
 class DataflowInstance(Record, frozen=True, kw_only=True):

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from chipmap.instances.dataflow.shipped_workloads import WORKLOAD_ENTRIES
+
 Entry = tuple[str, dict[str, Any]]
 
 #: The published sharding: element-wise kernels on every chip, two sums per layer in each direction.
@@ -101,5 +103,5 @@ _TINY: dict[str, Entry] = {
 #: Name of the instance -> (name of its generator in the family's list, its parameters).
 SHIPPED: dict[str, Entry] = {
     f"dataflow/{name}": (generator, {"name": f"dataflow/{name}", **parameters})
-    for name, (generator, parameters) in (_PUBLISHED | _TINY).items()
+    for name, (generator, parameters) in (_PUBLISHED | WORKLOAD_ENTRIES | _TINY).items()
 }

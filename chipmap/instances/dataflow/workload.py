@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import ClassVar, Literal
 
 from chipmap.records import InputError, Record
 
@@ -10,6 +10,8 @@ KernelKind = Literal["gemm", "elementwise", "opaque"]
 Phase = Literal["forward", "backward"]
 #: How a kernel is split over the chips of a tensor-parallel group (paper, section IV; page, "Sharding").
 Scheme = Literal["OUTER", "M", "K", "K_RS", "N", "NONE"]
+#: What a kernel sends to all chips of its stage, whatever its scheme (page, "Sharding").
+Exchange = Literal["none", "all_to_all", "broadcast"]
 
 MAX_KERNELS = 100_000
 MAX_LAYERS = 100_000
@@ -24,7 +26,12 @@ class Kernel(Record, frozen=True, kw_only=True):
     element of its (outer · M) × N output. An ``opaque`` kernel states ``flop``, ``output_bytes`` and ``weight_bytes``
     itself (M, K, N unused). ``update`` marks weight updates, whose output stays on the chip and is summed over the data
     parallel replicas. ``schemes`` names the ways in which it may be sharded (empty: those of its kind).
+
+    ``fetch_bytes`` per sample come from DRAM beside weights and tensors (a KV cache, rows of embedding tables).
+    ``exchange_bytes`` per sample go through an ``exchange`` with all chips of the stage, those of other replicas too.
     """
+
+    LATER_FIELDS: ClassVar[tuple[str, ...]] = ("fetch_bytes", "exchange", "exchange_bytes")
 
     name: str
     kind: KernelKind
@@ -40,6 +47,9 @@ class Kernel(Record, frozen=True, kw_only=True):
     phase: Phase = "forward"
     update: bool = False
     schemes: tuple[Scheme, ...] = ()
+    fetch_bytes: int = 0
+    exchange: Exchange = "none"
+    exchange_bytes: int = 0
 
     def check(self, where: str = "kernel") -> None:
         """Raise :class:`InputError` for sizes that make no sense."""
@@ -54,6 +64,12 @@ class Kernel(Record, frozen=True, kw_only=True):
                 raise InputError(f"opaque kernel {self.name!r} has no {name}", f"{where}.{name}", "State it.")
             if value is not None and not 0 <= value <= MAX_SIZE**2:
                 raise InputError(f"{name} of {self.name!r} is {value}", f"{where}.{name}", "Give 0 or more.")
+        for name in ("fetch_bytes", "exchange_bytes"):
+            if not 0 <= (value := getattr(self, name)) <= MAX_SIZE**2:
+                raise InputError(f"{name} of {self.name!r} is {value}", f"{where}.{name}", "Give 0 or more.")
+        if (self.exchange == "none") != (self.exchange_bytes == 0):
+            words = f"{self.name!r} exchanges {self.exchange_bytes} bytes ({self.exchange})"
+            raise InputError(words, f"{where}.exchange", "Give a kind and its bytes, or neither.")
         if self.flop_per_element < 0:
             raise InputError(f"is {self.flop_per_element}", f"{where}.flop_per_element", "Give 0 or more.")
         if self.weights and self.kind != "gemm":

@@ -1,0 +1,89 @@
+"""A deep learning recommendation model as kernels: layers of an MLP, and embedding tables spread over all chips."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Annotated, Any
+
+from msgspec import Meta
+
+from chipmap.instances.dataflow.workload import Kernel, Phase, Workload
+from chipmap.records import InputError
+
+Count = Annotated[int, Meta(ge=1, le=1_000_000_000)]
+Layers = Annotated[int, Meta(ge=1, le=1000)]
+
+#: DFModel's input of 793 billion parameters: 600 tables x 14,211,469 rows x 93 columns, of which 15 rows are pooled;
+#: 5 layers below the lookup and 15 above it, 6,750 wide.
+DLRM = {
+    "dlrm-793b": {
+        "width": 6750,
+        "bottom": 5,
+        "top": 15,
+        "tables": 600,
+        "rows": 14_211_469,
+        "columns": 93,
+        "pooled": 15,
+    }
+}
+
+
+def dlrm_network(
+    width: Count = 6750,
+    bottom: Layers = 5,
+    top: Layers = 15,
+    tables: Count = 600,
+    rows: Count = 14_211_469,
+    columns: Count = 93,
+    pooled: Count = 15,
+    backward: bool = True,
+    separate_updates: bool = False,
+    word_bytes: Annotated[int, Meta(ge=1, le=64)] = 2,
+) -> Workload:
+    """A DLRM: ``bottom`` and ``top`` layers of ``width`` x ``width``, one sample a column.
+
+    Source: DFModel, section VI-C and its published input. The last of the bottom layers fetches tables · pooled ·
+    columns words per sample from the tables, which lie on all chips, and sends them to the chips of their samples (an
+    all-to-all); its backward kernel returns as many. A weight update is part of its layer's backward kernel
+    (twice the FLOP), or a kernel of its own with ``separate_updates``, as in the published input: then nothing orders
+    the updates, and there are 2^(bottom + top) order ideals and more. ``rows`` is only for the number of parameters.
+    """
+    count = bottom + top
+    if tables * rows * columns > 10**18:
+        raise InputError("has more than 10^18 parameters", "rows", "Give fewer.")
+    words = tables * pooled * columns * word_bytes
+    names = [f"MLP_{i}" for i in range(1, count + 1)]
+    looked_up = {names[bottom - 1], f"{names[bottom - 1]}_b"}
+
+    def layer(name: str, phase: Phase, update: bool = False) -> Kernel:
+        lookup = {"fetch_bytes": words, "exchange": "all_to_all", "exchange_bytes": words} if name in looked_up else {}
+        fields: dict[str, Any]
+        if update:
+            fields = {"kind": "gemm", "M": width, "K": 1, "N": width, "update": True}
+        elif phase == "backward" and not separate_updates:
+            # the gradient of the input, and that of the weights
+            fields = {"kind": "gemm", "M": width, "K": width, "N": 1, "weights": True, "flop": 4 * width * width}
+        else:
+            fields = {"kind": "gemm", "M": width, "K": width, "N": 1, "weights": True}
+        return Kernel.make(name=name, phase=phase, **fields, **lookup)
+
+    kernels = [layer(name, "forward") for name in names]
+    edges = list(pairwise(names))
+    if backward:
+        back = [f"{name}_b" for name in reversed(names)]
+        kernels += [layer(name, "backward") for name in back]
+        edges += list(pairwise(back))
+        users = back
+        if separate_updates:
+            users = [f"{name}_u" for name in reversed(names)]
+            kernels += [layer(name, "backward", update=True) for name in users]
+            edges += list(zip(back, users[1:], strict=False))
+        # what a layer read is read again for its update
+        edges += [(names[i], users[count - 2 - i]) for i in range(count - 1)]
+    parameters = tables * rows * columns
+    return Workload(
+        name=f"dlrm-{parameters / 1e9:.0f}b",
+        kernels=tuple(kernels),
+        edges=tuple(edges),
+        word_bytes=word_bytes,
+    )

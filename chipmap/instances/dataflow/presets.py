@@ -1,0 +1,38 @@
+"""The shipped workloads by name: which generator makes each, and its parameters."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from chipmap.instances.dataflow import generators
+from chipmap.instances.dataflow.dlrm import DLRM
+from chipmap.instances.dataflow.fft import FFT
+from chipmap.instances.dataflow.generators import DataflowGenerator
+from chipmap.instances.dataflow.gpt import GPT
+from chipmap.instances.dataflow.hpl import HPL
+from chipmap.instances.dataflow.instance import DataflowInstance
+from chipmap.instances.dataflow.llama import LLAMA
+from chipmap.records import InputError
+
+#: Name of a workload -> (its generator, what that takes for it).
+WORKLOADS: dict[str, tuple[DataflowGenerator, dict[str, Any]]] = {
+    **{
+        name: (generators.gpt, {"hidden": hidden, "heads": heads, "layers": layers})
+        for name, (hidden, heads, layers) in GPT.items()
+    },
+    **{name: (generators.llama, {"model": name}) for name in LLAMA},
+    **{name: (generators.dlrm, dict(sizes)) for name, sizes in DLRM.items()},
+    **{name: (generators.hpl, dict(sizes)) for name, sizes in HPL.items()},
+    **{name: (generators.fft, dict(sizes)) for name, sizes in FFT.items()},
+}
+
+
+def preset(workload: str, **parameters: Any) -> DataflowInstance:
+    """The instance of a shipped ``workload`` with these further parameters of its generator (system and task).
+
+    Raises :class:`InputError` for a name that isn't one of ``WORKLOADS``, or a parameter that the generator hasn't.
+    """
+    if workload not in WORKLOADS:
+        raise InputError(f"no workload is called {workload!r}", "workload", f"Choose from {', '.join(WORKLOADS)}.")
+    generator, own = WORKLOADS[workload]
+    return generator(**(own | parameters))
