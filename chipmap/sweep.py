@@ -131,14 +131,14 @@ class Point(Record, frozen=True, kw_only=True):
         """The labels, for people."""
         return " ".join(self.labels.values())
 
-    def make(self) -> Record:
+    def build(self) -> Record:
         """The instance. Raises :class:`InputError` that names the point."""
         try:
-            return self._made()
+            return self._built()
         except InputError as error:
             raise InputError(error.what, f"{self.words}: {error.where}".rstrip(": "), error.remedy) from None
 
-    def _made(self) -> Record:
+    def _built(self) -> Record:
         if self.instance is not None:
             return read(self.instance, [f"{path}={_json(value)}" for path, value in self.set.items()])
         assert self.generator is not None

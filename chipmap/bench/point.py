@@ -44,7 +44,9 @@ class Row(Record, frozen=True, kw_only=True):
 
     def settled(self, point: Point) -> bool:
         """Whether this row answers ``point``: for good, or within no less time than is offered now."""
-        return self.status in FINAL or (self.status in ("feasible", "unknown") and self.time_limit_s >= point.time_limit_s)
+        return self.status in FINAL or (
+            self.status in ("feasible", "unknown") and self.time_limit_s >= point.time_limit_s
+        )
 
 
 def failed(point: Point, status: str, detail: str, attempts: int = 1) -> Row:
@@ -66,7 +68,7 @@ def solve_point(point: Point) -> Row:
     """Make the instance, solve it within the point's time, measure it. Bad input is a row, not an exception."""
     started, cpu = time.monotonic(), time.process_time()
     try:
-        instance = point.make()
+        instance = point.build()
         options = SolveOptions.make(time_limit=point.time_limit_s, seed=point.seed, threads=1)
         result = solve(instance, point.method, options, started=started)
     except ChipmapError as error:
@@ -86,9 +88,7 @@ def solve_point(point: Point) -> Row:
         figures=_figures(instance, result.solution, certificate.figures if certificate else {}),
         solution=result.solution,
     )
-    return row.replace(
-        seconds=round(time.monotonic() - started, 4), cpu_seconds=round(time.process_time() - cpu, 4)
-    )
+    return row.replace(seconds=round(time.monotonic() - started, 4), cpu_seconds=round(time.process_time() - cpu, 4))
 
 
 def _figures(instance: Record, plain: dict[str, Any] | None, figures: dict[str, float]) -> dict[str, float]:
@@ -105,7 +105,7 @@ def audited(point: Point, row: Row) -> Row:
     """The row, if the checker here says of its solution what the row says; else a row with status ``error``."""
     if row.solution is None:
         return row
-    instance = point.make()
+    instance = point.build()
     solution = resolve(family_of(instance).solution).make(**row.solution)
     certificate = check(instance, solution)
     wrong = ""
