@@ -117,6 +117,20 @@ def change(before: str, after: str, size: Fraction, dimension: Dimension) -> Fra
     return size / rate + latency
 
 
+def exchange(kind: str, held: Fraction, dimension: Dimension) -> Fraction:
+    """Nanoseconds until each of n chips has sent the ``held`` bytes to all others: a part to each (all_to_all) or all
+    of it to each (broadcast)."""
+    n, rate = dimension.size, Fraction(dimension.bytes_per_ns)
+    if kind == "none" or n == 1:
+        return Fraction(0)
+    steps = 1 if dimension.topology == "full" else n - 1
+    latency = steps * Fraction(dimension.latency_ns)
+    if kind == "broadcast":
+        return held / rate + latency
+    each = {"ring": Fraction(n, 8), "switch": Fraction(1, 4), "full": Fraction(1, n)}[dimension.topology]
+    return held * each / rate + latency
+
+
 def uses(instance: DataflowInstance, degrees: Degrees, parallelism: str) -> list[Dimension]:
     """The network dimensions that a parallelism uses."""
     pairs = zip(instance.system.network, degrees.dimensions, strict=True)

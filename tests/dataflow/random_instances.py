@@ -14,6 +14,8 @@ HEAVY: dict[str, Any] = {"flop": 200_000_000, "output_bytes": 30_000, "weight_by
 BACK: dict[str, Any] = {**HEAVY, "phase": "backward"}
 ELEMENT = {"kind": "elementwise", "M": 512, "N": 64, "flop_per_element": 3}
 GEMM = {"kind": "gemm", "M": 512, "K": 256, "N": 64, "weights": True}
+CACHED = {**LIGHT, "fetch_bytes": 300_000}
+SENT = {**LIGHT, "exchange": "all_to_all", "exchange_bytes": 900_000}
 HEADS = {"kind": "gemm", "outer": 4, "M": 64, "K": 256, "N": 64, "weights": True}
 
 
@@ -61,6 +63,12 @@ def variants() -> dict[str, DataflowInstance]:
         "micro-batches": made(chain, "ab bc", batch=8, micro_batch=2, tile_tokens=8, sizes=[2, 2], layers=2),
         "a fork in dfmodel": made({"a": LIGHT, "b": HEAVY, "c": HEAVY}, "ab ac", mode="dfmodel", **narrow),
         "weights stay": made({"a": LIGHT, "b": LIGHT}, "ab", memory_gbps=1.0),
+        "weights stay, a cache doesn't": made({"a": LIGHT, "b": CACHED}, "ab", memory_gbps=1.0),
+        "decode in dfmodel": made({"a": CACHED, "b": GEMM}, "ab", mode="dfmodel", purpose="decode", layers=2),
+        "no overlap": made({**chain, "b": CACHED}, "ab bc", overlap=False, purpose="decode", sram_bytes=250_000),
+        "no overlap, schemes": made(layer, "ab bc ac", overlap=False, degrees=TENSOR, **narrow),
+        "an all-to-all": made({"a": LIGHT, "b": SENT}, "ab", sizes=[2, 3], batch=12, topology="switch"),
+        "a broadcast": made({"a": {**SENT, "exchange": "broadcast"}}, "", sizes=[2, 2], layers=2, latency_ns=50.0),
     }
 
 
@@ -122,14 +130,20 @@ def tiny_instance(random: Random) -> DataflowInstance:
         exactly=partitions is not None and random.random() < 0.4,
         fused=random.random() < 0.9,
         together=random.choice(([], [], [], [names[:2]], [names[0], names[1]], [names[0] + names[-1]])),
+        purpose=random.choice(("training", "prefill", "decode")),
+        overlap=random.random() < 0.7,
     )
 
 
 def _kernel(random: Random) -> dict[str, Any]:
     kind = random.choice(("gemm", "gemm", "gemm", "elementwise", "opaque"))
+    moved: dict[str, Any] = {"fetch_bytes": random.choice((0, 0, 10**5))}
+    if random.random() < 0.2:
+        moved |= {"exchange": random.choice(("all_to_all", "broadcast")), "exchange_bytes": random.randint(1, 10**6)}
     if kind == "opaque":
-        return {"flop": random.randint(1, 10**8), "output_bytes": random.randint(1, 10**5), "weight_bytes": 7 * 10**4}
-    size = {"kind": kind, "M": random.choice((64, 300, 512)), "N": 64, "outer": random.choice((1, 1, 1, 3))}
+        sizes = {"output_bytes": random.randint(1, 10**5), "weight_bytes": 7 * 10**4}
+        return {"flop": random.randint(1, 10**8), **sizes, **moved}
+    size = {**moved, "kind": kind, "M": random.choice((64, 300, 512)), "N": 64, "outer": random.choice((1, 1, 1, 3))}
     if kind == "elementwise":
         return size | {"flop_per_element": random.randint(0, 50)}
     return size | {"K": random.choice((32, 200)), "weights": random.random() < 0.8}

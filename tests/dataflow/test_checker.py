@@ -49,6 +49,50 @@ def test_modes_count_memory_in_their_own_way() -> None:
     assert mapping(physical.replace(workload=physical.workload.replace(layers=2)), (0, 0, 0)).terms["T2"] == 2_450_000
 
 
+def test_decode_steps_read_weights_and_caches() -> None:
+    cached = {"a": {**LIGHT, "fetch_bytes": 300_000}, "b": HEAVY}
+    for mode, purpose, weights in (
+        ("dfmodel", "decode", 145_000),
+        ("dfmodel", "prefill", 0),
+        ("physical", "decode", 0),
+    ):
+        certificate = mapping(made(cached, "ab", mode=mode, purpose=purpose, micro_batch=2), (0, 0))
+        assert certificate.terms["T2"] == 10 * (weights + 2 * 150_000), "all chips read their share"
+    two = mapping(made(cached, "ab", purpose="decode", layers=2), (0, 0))
+    assert two.terms["T2"] == 10 * (145_000 + 150_000), "weights of two layers don't stay"
+
+
+def test_without_overlap_all_adds_up() -> None:
+    overlapping = made(CHAIN, "ab bc")
+    apart = overlapping.replace(task=overlapping.task.replace(overlap=False))
+    terms, sums = mapping(overlapping, (0, 1, 1)).terms, mapping(apart, (0, 1, 1)).terms
+    assert {t: terms[t] for t in ("T1", "T2", "T3")} == {t: sums[t] for t in ("T1", "T2", "T3")}
+    assert sums["T4"] == sums["T1"] + sums["T2"] + sums["T3"] > terms["T4"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "topology", "tensor", "data"),
+    [
+        ("all_to_all", "ring", 4 / 8, 8 / 8),  # chips per dimension / 8, of what a chip sends
+        ("all_to_all", "switch", 1 / 4, 1 / 4),
+        ("all_to_all", "full", 1 / 4, 1 / 8),
+        ("broadcast", "ring", 1.0, 1.0),
+    ],
+)
+def test_exchanges_by_hand(kind: str, topology: str, tensor: float, data: float) -> None:
+    """Four chips a group, eight replicas, 25 bytes/ns: a sample's 400,000 bytes are 100,000 on each chip."""
+    kernels = {"a": {**LIGHT, "exchange": kind, "exchange_bytes": 400_000}}
+    degrees = {"tensor": 4, "data": 8, "dimensions": ["tensor", "data"]}
+    instance = made(kernels, "", sizes=[4, 8], topology=topology, degrees=degrees, batch=8)
+    certificate = mapping(instance, (0,), degrees=instance.task.degrees)
+    assert certificate.terms["T3"] == 100_000 * max(tensor, data) * 1000 / 25
+    slow = instance.system.network[0].replace(latency_ns=10.0)
+    slowed = instance.replace(system=instance.system.replace(network=(slow, slow.replace(size=8))))
+    steps = 1 if topology == "full" else (3 if tensor > data else 7)
+    extra = mapping(slowed, (0,), degrees=instance.task.degrees).terms["T3"] - certificate.terms["T3"]
+    assert extra == 10_000 * steps
+
+
 def test_sums_and_layout_changes() -> None:
     gemm = {"kind": "gemm", "M": 512, "K": 256, "N": 64, "weights": True}
     layer = made({"a": gemm, "b": gemm}, "ab", mode="dfmodel", all_reduce_factor=2)

@@ -44,6 +44,18 @@ def test_gpt3_1t() -> None:
     assert result.certificate.figures["partitions"] == 6
 
 
+def test_serving_llama3_8b() -> None:
+    """Published: 26,309.184 ns per layer of a decode step, 87,042.894 us for a prompt of 4,096 tokens."""
+    decode, prefill = solved("llama3-8b-decode-sn40l-16"), solved("llama3-8b-prefill-sn40l-16")
+    assert decode.certificate is not None and prefill.certificate is not None
+    terms = decode.certificate.terms
+    assert terms["T4"] / 1000 == pytest.approx(26_309.184, rel=1e-6) and terms["T4"] == sum(list(terms.values())[:3])
+    assert terms["T1"] / 1000 == pytest.approx(54.784, abs=0.02)
+    assert (terms["T2"], terms["T3"]) == (16_640_000, 9_614_400)
+    assert decode.certificate.figures["samples_per_s"] == pytest.approx(1187.8, rel=1e-5)
+    assert prefill.objective == pytest.approx(87_042_893_966, rel=1e-6)
+
+
 def test_the_published_graphs() -> None:
     layer = read("dataflow/table6-free-8x1")
     both = read("dataflow/gpt3-1t-sn30-1024")

@@ -30,6 +30,8 @@ from chipmap.validation.dataflow import check
 def random_kernel(random: Random, name: str, **fields: Any) -> Kernel:
     """A gemm with or without weights, with an outer dimension or not, or an element-wise kernel."""
     sizes: dict[str, Any] = {"M": 8 * random.randint(1, 8), "N": 16, "outer": random.choice([1, 1, 1, 4])}
+    if random.random() < 0.2:
+        sizes |= {"fetch_bytes": 900, "exchange": "all_to_all", "exchange_bytes": 1500}
     if random.random() < 0.4:
         return Kernel(name=name, kind="elementwise", **sizes, **fields)
     return Kernel(name=name, kind="gemm", K=8 * random.randint(1, 8), weights=random.random() < 0.7, **sizes, **fields)
@@ -88,7 +90,9 @@ def random_instance(seed: int, mode: Any) -> DataflowInstance:
         name=f"random-{seed}",
         workload=random_workload(random, kernels, random.random() < 0.3, layers),
         system=System(name="tiny", chip=chip, memory=memory, network=tuple(network)),
-        task=random_task(random, kernels, degrees),
+        task=random_task(random, kernels, degrees).replace(
+            overlap=random.random() < 0.7, purpose=random.choice(["training", "decode"])
+        ),
         mode=mode,
     )
 

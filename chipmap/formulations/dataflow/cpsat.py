@@ -25,7 +25,14 @@ from chipmap.formulations.dataflow.cpsat_assignment import (
     def_upto,
 )
 from chipmap.formulations.dataflow.cpsat_tensors import Tensors
-from chipmap.formulations.dataflow.cpsat_terms import c2_sram, t1_compute, t2_memory, t3_network, t4_layer
+from chipmap.formulations.dataflow.cpsat_terms import (
+    c2_sram,
+    t1_compute,
+    t2_memory,
+    t3_network,
+    t4_layer,
+    t4_no_overlap,
+)
 from chipmap.formulations.dataflow.tables import Tables, tables
 from chipmap.instances.dataflow import DataflowInstance, DataflowSolution
 from chipmap.instances.dataflow.costs import batch_factor, dataflow_problem
@@ -144,6 +151,7 @@ def add_dataflow(
     sram = c2_sram(tensors)
     time = [model.new_int_var(0, made.longest, f"{prefix}time[{c}]") for c in range(made.count)]
     terms = {"T1": t1_compute(builder, time), "T2": t2_memory(tensors, time), "T3": t3_network(tensors, time)}
+    t4_no_overlap(builder, time, *terms.values())
     return DataflowCpVariables(
         tables=made,
         standing=settled.standing,

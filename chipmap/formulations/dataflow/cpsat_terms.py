@@ -57,8 +57,15 @@ def t1_compute(builder: Builder, time: list[Any]) -> list[Any]:
     return sums
 
 
+def t4_no_overlap(builder: Builder, time: list[Any], *terms: list[Any]) -> None:
+    """T4 without overlap: compute, memory and network together <= the time of a partition."""
+    if not builder.tables.overlap:
+        for c, one in enumerate(time):
+            builder.model.add(sum(term[c] for term in terms) <= one)
+
+
 def t2_memory(tensors: Tensors, time: list[Any]) -> list[Any]:
-    """T2: what crosses its border, and its weights, through DRAM <= the time of a partition.
+    """T2: what crosses its border, its weights and what it fetches, through DRAM <= the time of a partition.
 
     ``spared``: the weights' time, where one partition is all that a chip runs.
     """
@@ -66,7 +73,7 @@ def t2_memory(tensors: Tensors, time: list[Any]) -> list[Any]:
     sums = []
     for c in range(len(time)):
         streams = weighted(builder, "stream", c)
-        memory = total(moved(tensors, "dram", c) + streams)
+        memory = total(moved(tensors, "dram", c) + streams + weighted(builder, "fetch", c))
         if c == 0 and tables.spares:
             spared = builder.model.new_int_var(0, tables.spares, f"{builder.prefix}spared")
             builder.model.add(spared <= total(streams))

@@ -27,7 +27,7 @@ from chipmap.formulations.dataflow.mip_assignment import (
     def_upto,
 )
 from chipmap.formulations.dataflow.mip_tensors import def_inside, def_moves, def_pair
-from chipmap.formulations.dataflow.mip_terms import c2_sram, t1_compute, t2_memory, t3_network, t4_layer
+from chipmap.formulations.dataflow.mip_terms import c2_sram, t1_compute, t2_memory, t3_network, t4_layer, t4_no_overlap
 from chipmap.formulations.dataflow.tables import Tables, tables
 from chipmap.instances.dataflow import DataflowInstance, DataflowSolution
 from chipmap.instances.dataflow.costs import batch_factor, dataflow_problem
@@ -142,6 +142,7 @@ def _terms(block: pyo.Block, made: Tables, choices: DataflowMipChoices) -> None:
     t1_compute(block, made, scale)
     t2_memory(block, made, scale)
     t3_network(block, made, scale)
+    t4_no_overlap(block, made)
     t4_layer(block, made, scale, made.most(choices.upper))
     each = {"T1": block.compute, "T2": block.memory, "T3": block.network}
     block.terms = pyo.Expression(each, rule=lambda _, term: scale * pyo.quicksum(each[term].values()))

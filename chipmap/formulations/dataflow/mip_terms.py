@@ -48,7 +48,7 @@ def t1_compute(block: pyo.Block, tables: Tables, unit: int) -> None:
 
 
 def t2_memory(block: pyo.Block, tables: Tables, unit: int) -> None:
-    """T2: what crosses its border, and its weights, through DRAM <= the time of a partition.
+    """T2: what crosses its border, its weights and what it fetches, through DRAM <= the time of a partition.
 
     ``spared``: the weights' time, where one partition is all that a chip runs.
     """
@@ -59,7 +59,10 @@ def t2_memory(block: pyo.Block, tables: Tables, unit: int) -> None:
         block.def_spared = pyo.Constraint(expr=block.spared <= streams[0])
         block.def_resident = pyo.Constraint(expr=block.spared <= tables.spares / unit * (1 - several(block, tables)))
         streams[0] -= block.spared
-    block.memory = pyo.Expression(slots, rule=lambda _, c: moved(block, tables, "dram", c, unit) + streams[c])
+    fetched = {c: weighted(block, tables, "fetch", c, unit) for c in slots}
+    block.memory = pyo.Expression(
+        slots, rule=lambda _, c: moved(block, tables, "dram", c, unit) + streams[c] + fetched[c]
+    )
     block.t2_memory = pyo.Constraint(slots, rule=lambda b, c: b.time[c] >= b.memory[c])
 
 
@@ -74,6 +77,14 @@ def t3_network(block: pyo.Block, tables: Tables, unit: int) -> None:
     slots = range(tables.count)
     block.network = pyo.Expression(slots, rule=lambda _, c: network(c))
     block.t3_network = pyo.Constraint(slots, rule=lambda b, c: b.time[c] >= b.network[c])
+
+
+def t4_no_overlap(block: pyo.Block, tables: Tables) -> None:
+    """T4 without overlap: compute, memory and network together <= the time of a partition."""
+    if not tables.overlap:
+        block.t4_no_overlap = pyo.Constraint(
+            range(tables.count), rule=lambda b, c: b.time[c] >= b.compute[c] + b.memory[c] + b.network[c]
+        )
 
 
 def t4_layer(block: pyo.Block, tables: Tables, unit: int, most: int | None) -> None:

@@ -140,10 +140,15 @@ class Tables:
             return 0
         return sum(max(o.stream for o in self.options(i)) for i in self.copies)
 
+    @property
+    def overlap(self) -> bool:
+        """Whether a partition takes the most of compute, memory and network; else their sum."""
+        return self.problem.instance.task.overlap
+
     @cached_property
     def longest(self) -> int:
         """No mapping's layer takes more picoseconds."""
-        own = sum(max(o.compute + o.collective + o.stream for o in self.options(i)) for i in self.copies)
+        own = sum(max(o.compute + o.collective + o.stream + o.fetch for o in self.options(i)) for i in self.copies)
         moved = [2 * max(o.dram for o in self.options(t.u)) + max(map(max, t.converts)) for t in self.tensors]
         return own + sum(moved)
 

@@ -89,12 +89,12 @@ class Program:
         readers = [sum({1 << int(targets[e]) for e in leaving[leave[u] : leave[u + 1]]}) for u in range(n)]
         open_sets = [[u for u in members(ideal) if readers[u] & ~ideal] for ideal in lattice.sets]
         grouped, sizes = self._groups()
-        least = [(min(o.compute for o in one), self._stream(one), min(o.collective for o in one)) for one in options]
+        least = [self._least(one) for one in options]
         return Graph(
             first=np.cumsum([0, *map(len, options)]).astype(np.int64),
             compute=columns["compute"],
             network=columns["collective"],
-            memory=np.array([0 if self.resident else o.stream for o in flat], dtype=np.int64),
+            memory=np.array([o.fetch + (0 if self.resident else o.stream) for o in flat], dtype=np.int64),
             held=np.array([o.weights for o in flat], dtype=np.int64),
             dram=columns["dram"],
             buffer=columns["buffer"],
@@ -119,8 +119,12 @@ class Program:
             gate=lattice.sets.index((1 << self.forward) - 1) if 0 < self.forward < n else 0,
         )
 
-    def _stream(self, options: Sequence[Option]) -> int:
-        return 0 if self.resident else min(o.stream for o in options)
+    def _least(self, options: Sequence[Option]) -> tuple[int, int, int]:
+        """Compute, memory and network that a kernel takes at least; where nothing overlaps, their sum and nothing."""
+        memory = [o.fetch + (0 if self.resident else o.stream) for o in options]
+        if not self.problem.instance.task.overlap:
+            return min(o.compute + m + o.collective for o, m in zip(options, memory, strict=True)), 0, 0
+        return min(o.compute for o in options), min(memory), min(o.collective for o in options)
 
     def _waits(self) -> IntArray:
         from chipmap.instances.dataflow.costs import levels
@@ -182,7 +186,13 @@ class Program:
         if exactly and most is not None and most > n:
             return None
         most = n if most is None else min(most, n)
-        rules = Rules(self.problem.sram if sram is None else sram, most, fused, instance.mode == "physical")
+        rules = Rules(
+            sram=self.problem.sram if sram is None else sram,
+            most=most,
+            fused=fused,
+            multicast=instance.mode == "physical",
+            overlap=instance.task.overlap,
+        )
         combinations = int(max(1, *(2 ** _open_bits(g, j) for j in range(count))))
         width = min(WIDTH, combinations)
         if count * width * (most + 1) > ENTRIES:

@@ -59,12 +59,14 @@ class Graph(NamedTuple):
 
 
 class Rules(NamedTuple):
-    """SRAM bytes; most partitions per phase; whether kernels are fused; whether a tensor is read once per partition."""
+    """SRAM bytes; most partitions per phase; whether kernels are fused; whether a tensor is read once per partition;
+    whether compute, memory and network overlap (else all is summed up as compute)."""
 
     sram: int
     most: int
     fused: bool
     multicast: bool
+    overlap: bool
 
 
 class Table(NamedTuple):
@@ -157,6 +159,8 @@ def extend(
                 elif not rules.multicast or not read_before(g, u, v, ideal, root):
                     memory += g.dram[made]
                     held += 2 * g.buffer[made]
+            if not rules.overlap:
+                compute, memory, network = compute + memory + network, 0, 0
             if held > rules.sram or compute >= limits[0] or memory >= limits[1] or network >= limits[2]:
                 continue
             for k in range(g.enter[v], g.enter[v + 1]):
@@ -187,7 +191,8 @@ def keep(pool: Labels, b: int, end: int, compute: int, memory: int, network: int
 
 @njit(cache=True, nogil=True)
 def finish(g: Graph, rules: Rules, pool: Labels, i: int, j: int, root: Words) -> int:
-    """max(compute, memory, network) of a partition that ends with ideal j; -1 where what leaves doesn't fit."""
+    """max(compute, memory, network) of a partition that ends with ideal j, or their sum without overlap; -1 where what
+    leaves doesn't fit."""
     memory, held = pool.memory[i], pool.held[i]
     for k in range(g.open_first[j], g.open_first[j + 1]):
         u = g.open[k]
@@ -203,6 +208,8 @@ def finish(g: Graph, rules: Rules, pool: Labels, i: int, j: int, root: Words) ->
         held += 2 * leaves * g.buffer[option]
     if held > rules.sram:
         return -1
+    if not rules.overlap:
+        return memory + pool.compute[i] + pool.network[i]
     return max(memory, pool.compute[i], pool.network[i])
 
 

@@ -22,6 +22,7 @@ from chipmap.instances.dataflow.sharding import (
     Collective,
     collective_ns,
     conversion,
+    exchange_ns,
     made_layout,
     refuse_scheme,
     schemes,
@@ -39,7 +40,10 @@ IntArray = NDArray[np.int64]
 
 
 class Option(NamedTuple):
-    """A kernel under one scheme, on one chip: picoseconds and bytes."""
+    """A kernel under one scheme, on one chip: picoseconds and bytes.
+
+    ``stream`` reads its weights from DRAM, ``fetch`` what it always fetches; ``dram`` moves its output once.
+    """
 
     scheme: Scheme
     compute: int
@@ -49,6 +53,7 @@ class Option(NamedTuple):
     output: int
     dram: int
     buffer: int
+    fetch: int = 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -176,7 +181,7 @@ def _options(instance: DataflowInstance, degrees: Degrees, kernel: Kernel) -> tu
 
 def _option(instance: DataflowInstance, degrees: Degrees, kernel: Kernel, scheme: Scheme) -> Option:
     chip, memory, task = instance.system.chip, instance.system.memory, instance.task
-    physical = instance.mode == "physical"
+    streamed = instance.mode == "physical" or task.purpose == "decode"
     shards = degrees.tensor if scheme != "NONE" else 1
     whole = output_bytes(kernel, instance)
     output = whole if made_layout(scheme) == "RR" else whole / shards
@@ -187,13 +192,22 @@ def _option(instance: DataflowInstance, degrees: Degrees, kernel: Kernel, scheme
     return Option(
         scheme=scheme,
         compute=_ticks(compute),
-        collective=_ticks(_sums(instance, degrees, scheme, whole)),
-        stream=_ticks(weights / rate) if physical else 0,
+        collective=_ticks(_sums(instance, degrees, scheme, whole)) + _ticks(_exchange(instance, degrees, kernel)),
+        stream=_ticks(weights / rate) if streamed else 0,
         weights=math.ceil(weights),
         output=math.ceil(output),
         dram=_ticks(output / rate),
         buffer=math.ceil(output * task.tile_tokens / (instance.workload.tokens * task.micro_batch)),
+        fetch=_ticks(Fraction(kernel.fetch_bytes * task.micro_batch, shards) / rate),
     )
+
+
+def _exchange(instance: DataflowInstance, degrees: Degrees, kernel: Kernel) -> Fraction:
+    """Nanoseconds of the kernel's own exchange, over the dimensions of tensor and data parallelism side by side."""
+    each = Fraction(kernel.exchange_bytes * instance.task.micro_batch, degrees.tensor)
+    pairs = zip(instance.system.network, degrees.dimensions, strict=True)
+    dimensions = [dimension for dimension, use in pairs if use != "pipeline"]
+    return max((exchange_ns(kernel.exchange, each, dimension) for dimension in dimensions), default=Fraction(0))
 
 
 def _sums(instance: DataflowInstance, degrees: Degrees, scheme: Scheme, whole: Fraction) -> Fraction:

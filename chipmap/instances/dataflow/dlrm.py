@@ -65,6 +65,10 @@ def dlrm_network(
             fields = {"kind": "gemm", "M": width, "K": width, "N": 1, "weights": True, "flop": 4 * width * width}
         else:
             fields = {"kind": "gemm", "M": width, "K": width, "N": 1, "weights": True}
+        if not update:
+            # rows split, sums scattered: one choice, as the stored outputs of all layers are open at once; free schemes
+            # save one reduce-scatter of all
+            fields["schemes"] = ("M", "K_RS") if name == names[0] else ("K_RS",)
         return Kernel.make(name=name, phase=phase, **fields, **lookup)
 
     kernels = [layer(name, "forward") for name in names]

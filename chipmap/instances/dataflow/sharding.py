@@ -11,7 +11,7 @@ from typing import Literal
 
 from chipmap.instances.dataflow.instance import CostMode
 from chipmap.instances.dataflow.system import Dimension
-from chipmap.instances.dataflow.workload import Kernel, Scheme
+from chipmap.instances.dataflow.workload import Exchange, Kernel, Scheme
 from chipmap.records import InputError
 
 #: How a tensor lies on the chips of a tensor-parallel group: rows split, columns split, or replicated.
@@ -77,6 +77,21 @@ def collective_ns(collective: Collective, tensor_bytes: Fraction, dimension: Dim
         return tensor_bytes * share / rate + latency
     once = tensor_bytes * (1 if full else n - 1) / (n * rate)
     return once * factor + 2 * latency if collective == "all_reduce" else once + latency
+
+
+def exchange_ns(exchange: Exchange, chip_bytes: Fraction, dimension: Dimension) -> Fraction:
+    """Nanoseconds for every chip to send ``chip_bytes`` to all n of a dimension, each another part or each all of it.
+
+    An all-to-all in which a pair of chips exchanges S = ``chip_bytes`` / n (:func:`collective_ns`); a broadcast of c
+    bytes takes c/B as it is passed on, and the latency of n-1 steps (1 fully connected).
+    """
+    n = dimension.size
+    if exchange == "none" or n == 1:
+        return Fraction(0)
+    if exchange == "all_to_all":
+        return collective_ns("all_to_all", chip_bytes / n, dimension, 1)
+    steps = 1 if dimension.topology == "full" else n - 1
+    return chip_bytes / Fraction(dimension.bytes_per_ns) + steps * Fraction(dimension.latency_ns)
 
 
 def refuse_scheme(kernel: Kernel, scheme: Scheme, mode: CostMode) -> None:
