@@ -27,6 +27,8 @@ def measures(instance: DataflowInstance, solution: DataflowSolution | None) -> d
         "network_usd": price.links + price.ports,
         "watts": power.total,
         "network_watts": power.links + power.ports,
+        "dram_gbps": system.memory.bytes_per_ns,
+        "link_gbps": min(one.bytes_per_ns for one in system.network),
     }
     if solution is not None:
         figures |= _mapping(instance, solution, price.total, power.total)
