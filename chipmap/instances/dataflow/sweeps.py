@@ -51,7 +51,63 @@ _WORKLOADS = [
     {"label": "FFT 2^40", "generator": "dataflow-fft", "parameters": {"batch": 1024}},
 ]
 
+_MIB = 2**20
+_MAPPINGS = [
+    {"label": "dataflow", "parameters": {"fused": True}},
+    {"label": "kernel by kernel", "parameters": {"fused": False, "sram_bytes": _TILED}},
+]
+#: An SN40L has room for 2,080 units: tiles that compute, or 512 KiB of SRAM.
+_UNITS = 2080
+_SHARES = [
+    {
+        "label": f"{share}%",
+        "parameters": {"sram_bytes": (_UNITS - _UNITS * share // 100) * 2**19},
+        "set": {"system.chip.tiles": _UNITS * share // 100},
+    }
+    for share in range(20, 90, 10)
+]
+_STACKED = [
+    {"label": label, "parameters": {"memory_gbps": rate}}
+    for label, rate in (("2D DDR", 100.0), ("2.5D HBM", 1000.0), ("3D", 100_000.0))
+]
+_TABLE6 = ("table6-kbk-8x1", "table6-vendor-8x1", "table6-dfmodel-8x1", "table6-dfmodel-4x2")
+
 SWEEPS: dict[str, dict[str, Any]] = {
+    "dataflow/table6": {
+        "schema": "sweep/1",
+        "notes": "DFModel, table VI and figure 18: four mappings of GPT3 175B on eight SN10",
+        "axes": [
+            {"name": "mapping", "choices": [{"label": one, "instance": f"dataflow/{one}"} for one in _TABLE6]},
+        ],
+    },
+    "dataflow/sram-dram": {
+        "schema": "sweep/1",
+        "notes": "DFModel, figure 19: GPT3 175B on eight chips of 300 TFLOP/s, nine memory systems",
+        "generator": "dataflow-gpt",
+        "parameters": _gpt("gpt3-175b", mode="dfmodel", batch=2304, sizes=[4, 2], link_gbps=25.0),
+        "axes": [
+            {
+                "name": "SRAM MiB",
+                "choices": [{"label": str(mib), "parameters": {"sram_bytes": mib * _MIB}} for mib in (150, 300, 500)],
+            },
+            {"name": "mapping", "choices": _MAPPINGS},
+            {
+                "name": "DRAM GB/s",
+                "choices": [
+                    {"label": str(rate), "parameters": {"memory_gbps": float(rate)}} for rate in (100, 300, 600)
+                ],
+            },
+        ],
+    },
+    "dataflow/3d-memory": {
+        "schema": "sweep/1",
+        "notes": "DFModel, figure 22: training GPT3 100T on 1,024 SN40L, from 20% to 80% of the chip for compute",
+        "generator": "dataflow-gpt",
+        "parameters": _gpt(
+            "gpt3-100t", mode="dfmodel", backward=True, batch=1024, chip="sn40l", sizes=[1024], link_gbps=900.0
+        ),
+        "axes": [{"name": "memory", "choices": _STACKED}, {"name": "compute", "choices": _SHARES}],
+    },
     "dataflow/dse-80": {
         "schema": "sweep/1",
         "notes": "DFModel, section VI-C: 80 systems of 1,024 chips, four workloads, all degrees (figures 10 to 17)",
