@@ -328,7 +328,10 @@ def _exchange(mapping: Mapping, kernel: Kernel) -> Fraction:
     """Nanoseconds of a kernel's exchange with all chips of its stage: the slowest dimension but the pipeline's."""
     instance, degrees = mapping.instance, mapping.solution.degrees
     held = Fraction(kernel.exchange_bytes * instance.task.micro_batch, degrees.tensor)
-    dimensions = facts.uses(instance, degrees, "tensor") + facts.uses(instance, degrees, "data")
+    pairs = zip(instance.system.network, degrees.dimensions, strict=True)
+    dimensions = [one for one, use in pairs if use != "pipeline" and one.size > 1]
+    if instance.mode == "dfmodel" and kernel.exchange == "all_to_all":
+        return facts.published_exchange(held, dimensions)
     return max((facts.exchange(kernel.exchange, held, one) for one in dimensions), default=Fraction(0))
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from chipmap.instances.dataflow.costs import dataflow_problem
 from chipmap.instances.dataflow import DataflowInstance, DataflowSolution, Degrees
 from chipmap.validation.certificate import Certificate
 from chipmap.validation.dataflow import breakdown, check
@@ -91,6 +92,21 @@ def test_exchanges_by_hand(kind: str, topology: str, tensor: float, data: float)
     steps = 1 if topology == "full" else (3 if tensor > data else 7)
     extra = mapping(slowed, (0,), degrees=instance.task.degrees).terms["T3"] - certificate.terms["T3"]
     assert extra == 10_000 * steps
+
+
+@pytest.mark.parametrize(
+    ("topology", "links"),
+    # all 32 · 31 / 2 pairs: over two links for each of the four rings of eight, a switch's eight uplinks, 8²/4 links
+    [("ring", 2 * 4), ("switch", 8), ("full", 16)],
+)
+def test_published_all_to_all_by_hand(topology: str, links: int) -> None:
+    kernels = {"a": {**LIGHT, "exchange": "all_to_all", "exchange_bytes": 400_000}}
+    degrees = {"tensor": 4, "data": 8, "dimensions": ["tensor", "data"]}
+    instance = made(kernels, "", sizes=[4, 8], topology=topology, degrees=degrees, batch=8, mode="dfmodel")
+    certificate = mapping(instance, (0,), degrees=instance.task.degrees)
+    assert certificate.terms["T3"] == (32 * 31 // 2) * (100_000 // 32) * 1000 // (links * 25)
+    assert instance.task.degrees is not None
+    assert dataflow_problem(instance, instance.task.degrees).options[0][0].collective == certificate.terms["T3"]
 
 
 def test_sums_and_layout_changes() -> None:
