@@ -1,6 +1,7 @@
 """A dataflow mapping as its latency breakdown: for each partition its compute, memory and network time, stacked.
 
-The three overlap, so that a partition takes the longest of them: a line across each bar, whose sum is the layer's time.
+A line across each bar is the partition's time, whose sum is the layer's: the longest of the three, which overlap, or
+all of them where the task says that they don't.
 Forward and backward partitions are told apart by their place on the axis; what the checker refuses is drawn as it is.
 """
 
@@ -71,9 +72,17 @@ def _draw(axes: Axes, instance: DataflowInstance, solution: DataflowSolution) ->
         heights = [times[k] / scale for times in parts.values()]
         axes.bar(places, heights, bottom=below, width=0.7, color=colour, label=name)
         below = [a + b for a, b in zip(below, heights, strict=True)]
-    longest = [max(times) / scale for times in parts.values()]
+    overlap = instance.task.overlap
+    longest = [(max(times) if overlap else sum(times)) / scale for times in parts.values()]
     left, right = [x - 0.42 for x in places], [x + 0.42 for x in places]
-    axes.hlines(longest, left, right, color=INK, linewidth=1.8, label="time: the longest of the three")
+    axes.hlines(
+        longest,
+        left,
+        right,
+        color=INK,
+        linewidth=1.8,
+        label=f"time: {'the longest' if overlap else 'the sum'} of the three",
+    )
     if len(parts) <= NAMED:
         axes.set_xticks(list(places), _names(instance, solution), fontsize=7)
     axes.set_ylabel(f"{unit} per layer and micro-batch" if not instance.task.across_layers else f"{unit} per pass")

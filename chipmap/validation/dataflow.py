@@ -15,6 +15,7 @@ from itertools import cycle
 from chipmap.instances.dataflow.instance import DataflowInstance, DataflowSolution, Kernel, Scheme
 from chipmap.validation import dataflow_facts as facts
 from chipmap.validation.certificate import Certificate, Violation
+from chipmap.validation.dataflow_serving import serving_figures
 
 
 @dataclass(frozen=True)
@@ -57,6 +58,7 @@ def check(instance: DataflowInstance, solution: DataflowSolution) -> Certificate
         terms = {"T1": sum(compute.values()), "T2": sum(memory.values()), "T3": sum(network.values())}
         terms["T4"] = sum(slowest.values())
         figures = _figures(mapping, objective, len(slowest))
+        figures |= serving_figures(instance, solution, terms["T4"], objective)
     return Certificate(
         instance_hash=instance.content_hash,
         solution_hash=solution.content_hash,

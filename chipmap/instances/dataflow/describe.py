@@ -20,8 +20,8 @@ _COLUMNS = ("layer", "name", "kind", "phase", "scheme", "partition", "compute_ps
 def describe(instance: DataflowInstance) -> dict[str, Any]:
     """The figures of ``instance``.
 
-    ``tflop`` and ``weights_mib`` are those of one layer before sharding (a sample's FLOP), ``tensors_mib`` all that its
-    edges carry per micro-batch; ``peak_tflops`` is one chip's.
+    ``tflop``, ``weights_mib`` and ``fetch_mib`` (read beside weights and tensors) are those of one layer before
+    sharding (of a sample), ``tensors_mib`` all that its edges carry per micro-batch; ``peak_tflops`` is one chip's.
     """
     workload, chip = instance.workload, instance.system.chip
     size = {kernel.name: output_bytes(kernel, instance) for kernel in workload.kernels}
@@ -35,6 +35,7 @@ def describe(instance: DataflowInstance) -> dict[str, Any]:
         "tflop": sum(map(flop, workload.kernels)) / 1e12,
         "weights_mib": float(sum(weight_bytes(kernel, instance) for kernel in workload.kernels)) / 2**20,
         "tensors_mib": float(sum(size[producer] for producer, _ in workload.edges)) / 2**20,
+        "fetch_mib": sum(kernel.fetch_bytes for kernel in workload.kernels) / 2**20,
         "largest": {"name": largest.name, "tflop": flop(largest) / 1e12},
         "chips": instance.system.chips,
         "chip": chip.name,

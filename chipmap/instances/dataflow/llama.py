@@ -35,8 +35,8 @@ LLAMA = {
 class _Layer:
     """Builds the kernels of one layer; ``tokens`` new ones (columns) attend to ``seen`` (themselves included)."""
 
-    def __init__(self, size: Llama, tokens: int, seen: int) -> None:
-        self.size, self.tokens, self.seen = size, tokens, seen
+    def __init__(self, size: Llama, tokens: int, seen: int, word_bytes: int) -> None:
+        self.size, self.tokens, self.seen, self.word_bytes = size, tokens, seen, word_bytes
         self.head = size.hidden // size.heads
         self.kernels: list[Kernel] = []
         self.edges: list[tuple[str, str]] = []
@@ -64,7 +64,10 @@ class _Layer:
         self.add(kernel, *sources)
 
     def cache(self, name: str, fetch: int, *sources: str) -> None:
-        """The published input's kernel that hands on a cached tensor, at 2 FLOP per element."""
+        """The published input's kernel that hands on a cached tensor, at 2 FLOP per element.
+
+        Only what is new counts as its output: the rest streams in from DRAM and is never written back.
+        """
         size = self.size
         kernel = Kernel(
             name=name,
@@ -73,6 +76,7 @@ class _Layer:
             M=self.head,
             N=self.seen,
             flop_per_element=2,
+            output_bytes=size.kv_heads * self.head * self.tokens * self.word_bytes,
             fetch_bytes=fetch,
         )
         self.add(kernel, *sources)
@@ -97,7 +101,7 @@ def llama_layer(
     that DFModel's published inputs have and the model hasn't. Rotary embeddings are left out (less than 0.1 % of FLOP).
     """
     cached = context if step == "decode" else 0
-    layer = _Layer(size, tokens, cached + tokens)
+    layer = _Layer(size, tokens, cached + tokens, word_bytes)
     fetch = size.kv_heads * layer.head * cached * word_bytes
     _attention(layer, fetch, dropout, cache_kernels)
     _ffn(layer, gated, dropout)

@@ -1,0 +1,45 @@
+"""Serving figures of a mapping: the latency of a pass through all layers, and tokens per second."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from chipmap.instances.dataflow.instance import DataflowInstance, DataflowSolution
+from chipmap.validation import dataflow_facts as facts
+
+
+def hop(instance: DataflowInstance, solution: DataflowSolution) -> int:
+    """Picoseconds that a micro-batch takes from one stage to the next: what a layer hands on, on each chip's own link.
+
+    Per edge to the next layer in mode ``dfmodel``, per tensor in mode ``physical``, with the latency of a step each.
+    """
+    degrees, workload = solution.degrees, instance.workload
+    if degrees.pipeline == 1:
+        return 0
+    schemes = {kernel.name: scheme for kernel, scheme in zip(workload.kernels, solution.schemes, strict=False)}
+    kernels = {kernel.name: kernel for kernel in workload.kernels}
+    sources = [u for u, _ in workload.carries]
+    (link,) = facts.uses(instance, degrees, "pipeline")
+    total = 0
+    for name in sources if instance.mode == "dfmodel" else dict.fromkeys(sources):
+        size = facts.local_output(kernels[name], schemes[name], instance, degrees.tensor)
+        total += facts.up(size / Fraction(link.bytes_per_ns) + Fraction(link.latency_ns))
+    return total
+
+
+def serving_figures(
+    instance: DataflowInstance, solution: DataflowSolution, layer: int, objective: int
+) -> dict[str, float]:
+    """``tokens_per_s`` of the whole batch, and ``ttft_us`` (prefill) or ``tpot_us`` (decode): the microseconds that a
+    micro-batch takes through all layers and from stage to stage. Empty in training.
+
+    ``layer``: T4 in picoseconds (of all layers where partitions reach across them).
+    """
+    task, degrees = instance.task, solution.degrees
+    if task.purpose == "training" or not objective:
+        return {}
+    layers = 1 if task.across_layers else instance.workload.layers
+    latency = layer * layers + (degrees.pipeline - 1) * hop(instance, solution)
+    name = "ttft_us" if task.purpose == "prefill" else "tpot_us"
+    tokens = task.batch * instance.workload.tokens
+    return {name: latency / 1e6, "tokens_per_s": tokens / (objective / (facts.PS * 1e9))}
