@@ -132,9 +132,11 @@ def exchange(kind: str, held: Fraction, dimension: Dimension) -> Fraction:
 
 
 def published_exchange(held: Fraction, dimensions: list[Dimension]) -> Fraction:
-    """Mode ``dfmodel``: nanoseconds until each chip has sent a part of ``held`` bytes to every other, by the most loaded
-    cut. In a torus all pairs of chips cross every cut; else those of the chips that a dimension and those before it
-    hold, over one link per box."""
+    """Mode ``dfmodel``: nanoseconds until each chip has sent a part of ``held`` bytes to every other, by the fullest cut.
+
+    In a torus all pairs of chips cross every cut; else those of the chips that a dimension and those before it
+    hold, over one link per box.
+    """
     chips = math.prod(one.size for one in dimensions)
     message = held / max(1, chips)
     times = [Fraction(0)]

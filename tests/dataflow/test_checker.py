@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from chipmap.instances.dataflow.costs import dataflow_problem
 from chipmap.instances.dataflow import DataflowInstance, DataflowSolution, Degrees
+from chipmap.instances.dataflow.costs import dataflow_problem
 from chipmap.validation.certificate import Certificate
 from chipmap.validation.dataflow import breakdown, check
 from tests.dataflow.random_instances import BACK, HEAVY, LIGHT, made
