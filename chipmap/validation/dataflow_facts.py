@@ -132,7 +132,7 @@ def exchange(kind: str, held: Fraction, dimension: Dimension) -> Fraction:
 
 
 def published_exchange(held: Fraction, dimensions: list[Dimension]) -> Fraction:
-    """Mode ``dfmodel``: nanoseconds until each chip has sent a part of ``held`` bytes to all others, by the fullest cut.
+    """Mode ``dfmodel``: nanoseconds until each chip has sent a part of ``held`` bytes to all, by the fullest cut.
 
     In a torus all pairs of chips cross every cut; else those of the chips that a dimension and those before it
     hold, over one link per box.

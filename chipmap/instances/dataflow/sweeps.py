@@ -16,8 +16,11 @@ _CHIPS: list[dict[str, Any]] = [
 ]
 
 
-def _network(label: str, sizes: list[int], *topology: str) -> dict[str, Any]:
-    return {"label": label, "parameters": {"sizes": sizes, "topology": list(topology)}}
+def _network(label: str, sizes: list[int], *topology: str, uses: tuple[str, ...] = ()) -> dict[str, Any]:
+    parameters: dict[str, Any] = {"sizes": sizes, "topology": list(topology)}
+    if uses:
+        parameters["degrees"] = {**dict(zip(uses, sizes, strict=True)), "dimensions": list(uses)}
+    return {"label": label, "parameters": parameters}
 
 
 #: 1,024 chips; a box of DGX-1 is a ring of 8, one of DGX-2 a switch of 16, a group of the dragonfly all pairs of 32.
@@ -27,6 +30,14 @@ _NETWORKS = [
     _network("dragonfly", [32, 32], "full", "full"),
     _network("DGX-1", [8, 128], "ring", "switch"),
     _network("DGX-2", [16, 64], "switch", "switch"),
+]
+#: The degrees of the published run of GPT3 1T, 8 chips a layer and 128 stages, and their likes for the other networks.
+_FIXED = [
+    _network("2D torus", [8, 128], "ring", "ring", uses=("tensor", "pipeline")),
+    _network("3D torus", [8, 16, 8], "ring", "ring", "ring", uses=("tensor", "pipeline", "data")),
+    _network("dragonfly", [32, 32], "full", "full", uses=("tensor", "pipeline")),
+    _network("DGX-1", [8, 128], "ring", "switch", uses=("tensor", "pipeline")),
+    _network("DGX-2", [16, 64], "switch", "switch", uses=("tensor", "pipeline")),
 ]
 _TECHNOLOGIES = [
     {"label": f"{memory} & {link}", "parameters": {"memory": memory.lower(), "link": link.lower()}}
@@ -78,6 +89,17 @@ SWEEPS: dict[str, dict[str, Any]] = {
         "notes": "DFModel, table VI and figure 18: four mappings of GPT3 175B on eight SN10",
         "axes": [
             {"name": "mapping", "choices": [{"label": one, "instance": f"dataflow/{one}"} for one in _TABLE6]},
+        ],
+    },
+    "dataflow/dse-80-fixed": {
+        "schema": "sweep/1",
+        "notes": "GPT3 1T on the 80 systems with one choice of degrees for each network, as in DFModel's published runs",
+        "parameters": {"mode": "dfmodel"},
+        "axes": [
+            {"name": "workload", "choices": _WORKLOADS[:1]},
+            {"name": "chip", "choices": _CHIPS},
+            {"name": "network", "choices": _FIXED},
+            {"name": "technology", "choices": _TECHNOLOGIES},
         ],
     },
     "dataflow/sram-dram": {
