@@ -93,7 +93,7 @@ SWEEPS: dict[str, dict[str, Any]] = {
     },
     "dataflow/dse-80-fixed": {
         "schema": "sweep/1",
-        "notes": "GPT3 1T on the 80 systems with one choice of degrees for each network, as in DFModel's published runs",
+        "notes": "GPT3 1T on the 80 systems, one choice of degrees for each network",
         "parameters": {"mode": "dfmodel"},
         "axes": [
             {"name": "workload", "choices": _WORKLOADS[:1]},
