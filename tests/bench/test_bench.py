@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import signal
 import sqlite3
+import subprocess
+import sys
 import threading
 from collections.abc import Callable
 from functools import partial
@@ -18,7 +20,9 @@ from chipmap.bench.pool import LocalPool
 from chipmap.bench.run import bench
 from chipmap.records import InputError
 from chipmap.report.sweep_tables import summary, table
-from chipmap.sweep import Point
+from chipmap.supervisor import environment
+from chipmap.sweep import Point, read_sweep
+from chipmap.sweep import points as all_points
 from tests.bench.samples import tiny, tiny_points
 
 
@@ -157,3 +161,23 @@ def test_children_end_with_their_pool(tmp_path: Path) -> None:
     children = [solver._child.process for solver in pool._solvers if solver._child is not None]
     pool.close()
     assert children and all(child.poll() is not None for child in children)
+
+
+def test_a_bench_killed_outright_goes_on_where_it_was(tmp_path: Path) -> None:
+    """SIGKILL to the parent: its rows stand, its children end, the rest is solved by the next run."""
+    path = tmp_path / "sweep.json"
+    path.write_bytes(tiny(seeds=list(range(4))).to_json())
+    line = [sys.executable, "-m", "chipmap", "bench", str(path), "--out", str(tmp_path), "--workers", "1"]
+    with subprocess.Popen(line, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, env=environment()) as parent:
+        assert parent.stderr is not None
+        for _ in range(2):
+            assert b"/24" in parent.stderr.readline()
+        parent.kill()
+    points = read_points(path)
+    pool = Here()
+    found = bench(points, tmp_path / "matrix.sqlite", lambda: pool)
+    assert 0 < pool.count <= 22 and {row.status for row in found} == {"optimal", "infeasible"}
+
+
+def read_points(path: Path) -> list[Point]:
+    return all_points(read_sweep(str(path)))

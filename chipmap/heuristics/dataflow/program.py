@@ -27,7 +27,7 @@ from chipmap.heuristics.dataflow.program_kernel import (
     finish,
     solve,
 )
-from chipmap.instances.dataflow.costs import LARGEST, DataflowProblem, IntArray, Option
+from chipmap.instances.dataflow.costs import DataflowProblem, IntArray, Option
 
 #: Signatures per ideal, and no limit on picoseconds.
 WIDTH = 512
@@ -167,17 +167,26 @@ class Program:
         """The best mapping with at most (or exactly) ``most`` partitions per phase; None where none fits that takes
         less than ``below`` picoseconds.
 
-        Limits that grow from the bound by ``rest`` on, until a mapping stays below one, leave most labels out: what is
-        found below a limit is the best of all. ``sram`` stands in for the chip's own. Raises :class:`TooWideError`
-        where an ideal has too many combinations of open schemes.
+        Limits that grow from the bound by ``rest`` on, their distance doubling, until a mapping stays below one, leave
+        most labels out: what is found below a limit is the best of all. ``sram`` stands in for the chip's own. Raises
+        :class:`TooWideError` where an ideal has too many combinations of open schemes.
         """
-        limit = int(self.graph.rest[0].max())
-        while limit < below:
-            limit = min(below, limit + limit // 4 + 1) if limit < LARGEST else below
+        least, slack = int(self.graph.rest[0].max()), 1
+        most_ever = self._all()
+        while True:
+            limit = least + least * slack // 4 + 1
+            limit, slack = (limit, 2 * slack) if limit < min(below, most_ever) else (below, 0)
             found = self._best(most, exactly, fused, sram, limit)
-            if found is not None:
+            if found is not None or slack == 0:
                 return found
-        return None
+
+    def _all(self) -> int:
+        """More picoseconds than any mapping takes: everything at its most, one after the other."""
+        g, options = self.graph, np.repeat(np.arange(len(self.order)), np.diff(self.graph.first))
+        most = np.zeros(len(self.order), dtype=np.int64)
+        edges = np.diff(g.leave)[options]
+        np.maximum.at(most, options, g.compute + g.memory + g.network + 2 * edges * g.dram)
+        return int(most.sum()) + int(g.converts.max(axis=(1, 2)).sum()) + 1 if len(g.converts) else int(most.sum()) + 1
 
     def _best(self, most: int | None, exactly: bool, fused: bool, sram: int | None, below: int) -> Chain | None:
         """The best mapping of less than ``below`` picoseconds."""
