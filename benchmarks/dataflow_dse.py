@@ -1,7 +1,7 @@
 """DFModel's design-space exploration: the ratios of its text beside ours, in both cost modes.
 
-Reads the matrix of `chipmap bench`, and solves what it lacks (all of it takes minutes). Ratios are of means over all
-points that a row of the table names.
+Reads the matrix of `chipmap bench`, and solves what it lacks (all of it takes minutes). Ratios are of geometric means
+over all points that a row of the table names.
 
     python benchmarks/dataflow_dse.py --out runs/dse [--workers 2] > benchmarks/results/dataflow-dse.md
 """
@@ -15,7 +15,7 @@ import sys
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from statistics import mean
+from statistics import geometric_mean, mean
 from typing import TYPE_CHECKING, NamedTuple
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -79,7 +79,9 @@ RATIOS = [
     Ratio(_GPT, "NVLink: dragonfly / simple networks", {"network": ("dragonfly",), "technology": NVLINK},
           {"network": SIMPLE, "technology": NVLINK}, {"utilisation": 1.0}),
     Ratio(_GPT, "PCIe: dragonfly / simple networks", {"network": ("dragonfly",), "technology": PCIE},
-          {"network": SIMPLE, "technology": PCIE}, _three(1.21, 0.51, 0.91)),
+          {"network": SIMPLE, "technology": PCIE}, {"utilisation": 1.21}),
+    Ratio(_GPT, "dragonfly / simple networks", {"network": ("dragonfly",)}, {"network": SIMPLE},
+          {"cost": 0.51, "power": 0.91}),
     Ratio(_GPT, "WSE-2: HBM / DDR", {"chip": ("WSE-2",), "technology": HBM}, {"chip": ("WSE-2",), "technology": DDR},
           {"utilisation": 1.0}),
     Ratio(_GPT, "WSE-2: NVLink / PCIe", {"chip": ("WSE-2",), "technology": NVLINK},
@@ -92,13 +94,13 @@ RATIOS = [
 
 
 def average(rows: Sequence[Row], workload: str, where: Where, figure: str) -> float:
-    """The mean of a figure over the rows of ``where``; a point without a mapping counts as 0."""
+    """The geometric mean of a figure over the rows of ``where``; 0 where a point has no mapping."""
     found = [
         row.figures.get(figure, 0.0)
         for row in rows
         if row.labels["workload"] == workload and all(row.labels[axis] in labels for axis, labels in where.items())
     ]
-    return mean(found)
+    return geometric_mean(found) if all(found) else 0.0
 
 
 def value(rows: Sequence[Row], ratio: Ratio, figure: str) -> float | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from chipmap.instances.dataflow.gpt import GPT
+from chipmap.instances.dataflow.systems import LINKS
 
 #: No tensor or weight is too large for chips that run kernel by kernel: they read operands tile by tile as they go.
 _TILED = 10**15
@@ -16,28 +17,38 @@ _CHIPS: list[dict[str, Any]] = [
 ]
 
 
-def _network(label: str, sizes: list[int], *topology: str, uses: tuple[str, ...] = ()) -> dict[str, Any]:
+def _network(
+    label: str, sizes: list[int], *topology: str, uses: tuple[str, ...] = (), uplink_gbps: float | None = None
+) -> dict[str, Any]:
     parameters: dict[str, Any] = {"sizes": sizes, "topology": list(topology)}
     if uses:
         parameters["degrees"] = {**dict(zip(uses, sizes, strict=True)), "dimensions": list(uses)}
-    return {"label": label, "parameters": parameters}
+    if uplink_gbps is None:
+        return {"label": label, "parameters": parameters}
+    uplink = {"bytes_per_ns": uplink_gbps, "watts_per_gbps": LINKS["pcie"][2]}
+    return {
+        "label": label,
+        "parameters": parameters,
+        "set": {f"system.network.1.{field}": value for field, value in uplink.items()},
+    }
 
 
-#: 1,024 chips; a box of DGX-1 is a ring of 8, one of DGX-2 a switch of 16, a group of the dragonfly all pairs of 32.
+#: 1,024 chips; a box of DGX-1 is a ring of 8, one of DGX-2 a switch of 16, a group of the dragonfly all pairs of 32. The
+#: boxes are joined by their four and eight InfiniBand ports of 100 Gbit/s, whatever the links inside.
 _NETWORKS = [
     _network("2D torus", [32, 32], "ring", "ring"),
     _network("3D torus", [8, 16, 8], "ring", "ring", "ring"),
     _network("dragonfly", [32, 32], "full", "full"),
-    _network("DGX-1", [8, 128], "ring", "switch"),
-    _network("DGX-2", [16, 64], "switch", "switch"),
+    _network("DGX-1", [8, 128], "ring", "switch", uplink_gbps=50.0),
+    _network("DGX-2", [16, 64], "switch", "switch", uplink_gbps=100.0),
 ]
 #: The degrees of the published run of GPT3 1T, 8 chips a layer and 128 stages, and their likes for the other networks.
 _FIXED = [
     _network("2D torus", [8, 128], "ring", "ring", uses=("tensor", "pipeline")),
     _network("3D torus", [8, 16, 8], "ring", "ring", "ring", uses=("tensor", "pipeline", "data")),
     _network("dragonfly", [32, 32], "full", "full", uses=("tensor", "pipeline")),
-    _network("DGX-1", [8, 128], "ring", "switch", uses=("tensor", "pipeline")),
-    _network("DGX-2", [16, 64], "switch", "switch", uses=("tensor", "pipeline")),
+    _network("DGX-1", [8, 128], "ring", "switch", uplink_gbps=50.0, uses=("tensor", "pipeline")),
+    _network("DGX-2", [16, 64], "switch", "switch", uplink_gbps=100.0, uses=("tensor", "pipeline")),
 ]
 _TECHNOLOGIES = [
     {"label": f"{memory} & {link}", "parameters": {"memory": memory.lower(), "link": link.lower()}}
