@@ -33,8 +33,8 @@ def _network(
     }
 
 
-#: 1,024 chips; a box of DGX-1 is a ring of 8, one of DGX-2 a switch of 16, a group of the dragonfly all pairs of 32. The
-#: boxes are joined by their four and eight InfiniBand ports of 100 Gbit/s, whatever the links inside.
+#: 1,024 chips; a box of DGX-1 is a ring of 8, one of DGX-2 a switch of 16, a group of the dragonfly all pairs of 32.
+#: DGX boxes are joined by their four and eight InfiniBand ports of 100 Gbit/s, whatever the links inside.
 _NETWORKS = [
     _network("2D torus", [32, 32], "ring", "ring"),
     _network("3D torus", [8, 16, 8], "ring", "ring", "ring"),
