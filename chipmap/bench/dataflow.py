@@ -70,7 +70,8 @@ def _intensities(instance: DataflowInstance, solution: DataflowSolution, terms: 
         if use == "tensor"
     ]
     fetched = terms["T2"] / 1000 * instance.system.memory.bytes_per_ns
-    sent = terms["T3"] / 1000 * (links[0] if links else instance.system.network[0].bytes_per_ns)
+    slowest = min(dimension.bytes_per_ns for dimension in instance.system.network)
+    sent = terms["T3"] / 1000 * (links[0] if links else slowest)
     return {
         "flop_per_dram_byte": chip / fetched if fetched else 0.0,
         "flop_per_link_byte": chip / sent if sent else 0.0,

@@ -5,8 +5,8 @@ What is drawn follows from the axes. Figures of DFModel that they stand for are 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
-from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -30,11 +30,11 @@ _STYLE: Any = {
     "axes.labelcolor": INK,
     "axes.edgecolor": RULE,
 }
-#: What a heat map shows: figure of a row, title, factor, format.
+#: What a heat map shows: figure of a row, title, factor.
 MAPS = (
-    ("utilisation", "utilisation, %", 100.0, "{:.0f}"),
-    ("gflops_per_usd", "GFLOP/s per $", 1.0, "{:.2g}"),
-    ("gflops_per_watt", "GFLOP/s per W", 1.0, "{:.3g}"),
+    ("utilisation", "utilisation, %", 100.0),
+    ("gflops_per_usd", "GFLOP/s per $", 1.0),
+    ("gflops_per_watt", "GFLOP/s per W", 1.0),
 )
 _PARTS = ("compute", "memory", "network")
 
@@ -99,7 +99,7 @@ def heat_maps(rows: Sequence[Row], axes: Sequence[str], title: str) -> Figure:
     size = (2.2 + 2.0 * len(panels), 6.4)
     figure = Figure(figsize=size, layout="constrained")
     grid = figure.subplots(len(MAPS), len(panels), squeeze=False)
-    for i, (name, words, factor, form) in enumerate(MAPS):
+    for i, (name, words, factor) in enumerate(MAPS):
         most = max((row.figures.get(name, 0.0) for row in rows), default=0.0) * factor
         for k, panel in enumerate(panels):
             own = [row for row in rows if not panel or row.labels[axes[0]] == panel]
@@ -107,7 +107,7 @@ def heat_maps(rows: Sequence[Row], axes: Sequence[str], title: str) -> Figure:
             cells = [
                 [_cell(spot.get((y, x)), name, factor) for x in _labels(rows, across)] for y in _labels(rows, down)
             ]
-            _heat(grid[i][k], cells, (_labels(rows, down), _labels(rows, across)), most, form)
+            _heat(grid[i][k], cells, (_labels(rows, down), _labels(rows, across)), most)
             grid[i][k].set_title(f"{panel}\n{words}" if panel and k == 0 else panel or words)
     figure.suptitle(title)
     return figure
@@ -117,13 +117,13 @@ def _cell(row: Row | None, name: str, factor: float) -> float:
     return row.figures[name] * factor if row is not None and name in row.figures else float("nan")
 
 
-def _heat(axes: Axes, cells: list[list[float]], names: tuple[list[str], list[str]], most: float, form: str) -> None:
+def _heat(axes: Axes, cells: list[list[float]], names: tuple[list[str], list[str]], most: float) -> None:
     axes.imshow(cells, cmap="viridis", vmin=0.0, vmax=most or 1.0, aspect="auto")
     axes.set_yticks(range(len(names[0])), names[0], fontsize=6)
     axes.set_xticks(range(len(names[1])), names[1], fontsize=6, rotation=45, ha="right")
     for y, line in enumerate(cells):
         for x, value in enumerate(line):
-            text = form.format(value) if value == value else "none"
+            text = "none" if math.isnan(value) else f"{value:.0f}" if value >= 10 else f"{value:.2g}"
             axes.text(x, y, text, ha="center", va="center", fontsize=6, color=INK if value > most / 2 else "white")
 
 
@@ -141,10 +141,11 @@ def latencies(rows: Sequence[Row], axes: Sequence[str], title: str) -> Figure:
     times = [(row.objective or 0) * 1e-12 for row in rows]
     axis.hlines(times, [x - 0.45 for x in places], [x + 0.45 for x in places], color=INK, linewidth=1.4, label="time")
     axis.set_yscale("log")
+    axis.margins(x=0.01)
     axis.set_xticks(list(places), [" ".join(row.labels[a] for a in axes) for row in rows], rotation=90, fontsize=5)
     axis.set_ylabel("seconds for the batch")
     axis.legend(frameon=False, ncols=4, loc="upper left", bbox_to_anchor=(0.0, 1.12))
-    figure.suptitle(title, x=0.9)
+    axis.set_title(title, loc="right")
     return figure
 
 
@@ -205,7 +206,7 @@ def curves(rows: Sequence[Row], axes: Sequence[str], title: str) -> Figure:
     plane.set_xlabel(across)
     plane.set_ylabel("PFLOP/s")
     plane.set_ylim(bottom=0.0)
-    count = prod(len(_labels(rows, a)) for a in others)
+    count = math.prod(len(_labels(rows, a)) for a in others)
     if others:
         plane.legend(frameon=False, fontsize=6 if count <= 24 else 4, loc="upper left", bbox_to_anchor=(1.0, 1.0))
     figure.suptitle(title)
