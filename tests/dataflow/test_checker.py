@@ -8,6 +8,8 @@ import pytest
 
 from chipmap.instances.dataflow import DataflowInstance, DataflowSolution, Degrees
 from chipmap.instances.dataflow.costs import dataflow_problem
+from chipmap.instances.dataflow.instance import allowed_degrees, check_degrees
+from chipmap.records import InputError
 from chipmap.validation.certificate import Certificate
 from chipmap.validation.dataflow import breakdown, check
 from tests.dataflow.random_instances import BACK, HEAVY, LIGHT, made
@@ -225,3 +227,18 @@ def test_the_batch() -> None:
         assert certificate.objective == -(-layer * 3 * 4 * bubble[0] // bubble[1])
         certificate = mapping(instance, (0, 0, 0), degrees=copied)
         assert certificate.objective == certificate.terms["T4"] * 6 * 2
+
+
+def test_only_replicas_take_several_dimensions() -> None:
+    """2 x 2 x 2 chips: all ways to give dimensions away, and what the checker says of a wrong one."""
+    instance = made(CHAIN, "ab bc", sizes=[2, 2, 2], layers=2, batch=8, sram_bytes=10**6)
+    found = allowed_degrees(instance)
+    # none, one or both of tensor and pipeline take a dimension
+    assert len(found) == 1 + 3 + 3 + 6 and len(set(found)) == len(found)
+    assert Degrees(data=8, dimensions=("data",) * 3) in found
+    alone = mapping(instance, (0, 0, 0), degrees=Degrees(data=8, dimensions=("data",) * 3))
+    assert alone.feasible and alone.objective == alone.terms["T4"] * 2
+    wrong = mapping(instance, (0, 0, 0), degrees=Degrees(tensor=4, data=2, dimensions=("tensor", "tensor", "data")))
+    assert "tensor or pipeline has two" in wrong.violations[0].message
+    with pytest.raises(InputError, match="Only data may have more than one"):
+        check_degrees(instance, Degrees(pipeline=4, data=2, dimensions=("pipeline", "pipeline", "data")))
