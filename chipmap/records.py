@@ -10,7 +10,7 @@ import hashlib
 import re
 from functools import cache
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, get_args, get_type_hints
 
 import msgspec
 
@@ -59,8 +59,8 @@ class Record(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     ``kw_only`` is not inherited: every subclass says ``frozen=True, kw_only=True`` again.
     """
 
-    #: Fields newer than the format's first version: at their default they are left out of the hash, so that the hashes
-    #: of older files hold.
+    #: Fields newer than the format's first version: at their default they are left out of the hash (also of a record
+    #: that holds this one, alone or in a tuple), so that the hashes of older files hold.
     LATER_FIELDS: ClassVar[tuple[str, ...]] = ()
 
     @classmethod
@@ -112,20 +112,23 @@ class Record(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
 def _hashed(value: Any) -> Any:
     """What of ``value`` goes into a hash: all, but for the later fields of records at their defaults."""
-    if isinstance(value, Record):
-        defaults = dict(zip(value.__struct_fields__, _defaults(type(value)), strict=True))
+    if isinstance(value, Record) and _has_later(type(value)):
+        defaults = {field.name: field.default for field in msgspec.structs.fields(type(value))}
         fields = ((name, getattr(value, name)) for name in value.__struct_fields__)
         return {k: _hashed(v) for k, v in fields if k not in value.LATER_FIELDS or v != defaults[k]}
-    if isinstance(value, (tuple, list)):
-        return [_hashed(one) for one in value]
-    if isinstance(value, dict):
-        return {key: _hashed(one) for key, one in value.items()}
+    if isinstance(value, tuple) and value and isinstance(value[0], Record):
+        return [_hashed(one) for one in value] if _has_later(type(value[0])) else msgspec.to_builtins(value)
     return msgspec.to_builtins(value)
 
 
 @cache
-def _defaults(kind: type[Record]) -> tuple[Any, ...]:
-    return tuple(field.default for field in msgspec.structs.fields(kind))
+def _has_later(kind: type[Record]) -> bool:
+    """Whether a record of this kind, or one inside it (alone or in a tuple), has later fields."""
+    if kind.LATER_FIELDS:
+        return True
+    hints = [hint for name, hint in get_type_hints(kind).items() if name in kind.__struct_fields__]
+    inner = [one for hint in hints for one in (hint, *get_args(hint))]
+    return any(isinstance(one, type) and issubclass(one, Record) and _has_later(one) for one in inner)
 
 
 def read_bytes(path: str | Path) -> bytes:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import msgspec
 import numpy as np
@@ -138,3 +138,35 @@ def test_records_are_frozen() -> None:
     with pytest.raises(AttributeError):
         example().name = "other"  # type: ignore[misc]
     assert isinstance(example(), Record)
+
+
+class Part(Record, frozen=True, kw_only=True):
+    size: int = 1
+    colour: str = "red"
+
+    LATER_FIELDS: ClassVar[tuple[str, ...]] = ("colour",)
+
+
+class Whole(Record, frozen=True, kw_only=True):
+    parts: tuple[Part, ...] = ()
+    one: Part | None = None
+    sizes: tuple[int, ...] = ()
+
+
+class OldPart(Record, frozen=True, kw_only=True):
+    size: int = 1
+
+
+class OldWhole(Record, frozen=True, kw_only=True):
+    parts: tuple[OldPart, ...] = ()
+    one: OldPart | None = None
+    sizes: tuple[int, ...] = ()
+
+
+def test_later_fields_of_inner_records_leave_hashes_as_they_were() -> None:
+    old = OldWhole(parts=(OldPart(size=2), OldPart()), one=OldPart(), sizes=(3,))
+    new = Whole(parts=(Part(size=2), Part()), one=Part(), sizes=(3,))
+    assert new.content_hash == old.content_hash and Whole().content_hash == OldWhole().content_hash
+    blue = Part(colour="blue")
+    changed = {new.replace(one=blue).content_hash, new.replace(parts=(blue,)).content_hash, new.content_hash}
+    assert len(changed) == 3

@@ -44,7 +44,7 @@ HASHES: dict[str, str] = {
     "dataflow/llama-68m-decode-sn40l-16": "bafd188fb6a779ace92faa8a076f73f34fefe3b02a5a61e95926f9a77abaee3b",
     "dataflow/gpt3-100t-sn40l-1024": "e1b2e0e1100b5678372ee3624345a1e5953d56e111b9489b8086b7edc510123f",
     "dataflow/dlrm-793b-sn30-32x32": "6626673280ca64642f3ca81cf2f6b1109653fa69a8dfe57507705d3e84cfd20a",
-    "dataflow/hpl-5m-sn30-32x32": "df748a71ba0149ecb788173570ea9d43e793f81e53f089239140eded2511edcf",
+    "dataflow/hpl-5m-sn30-32x32": "7601ae939003b718f64455f115f7a5d62b291bc7bcc216b70d18a2c9dd78f596",
     "dataflow/fft-2e40-sn30-32x32": "a8615f4283a75467c81fb9d418fadb7462a0c19eeeee8d60df462051b685ccbc",
     "dataflow/tiny-chain": "81d4bc2c4554b4c42596b3fa6c43b62e0787a431dd61080960d110b83d809a52",
     "dataflow/tiny-sharding": "14c52e5182ae8af2a4f3e618dfb314c5db765a85cf208803859d7f9e36b810b6",

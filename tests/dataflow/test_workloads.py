@@ -13,6 +13,8 @@ from chipmap.instances.dataflow.generators import DataflowGenerator, dlrm, fft, 
 from chipmap.instances.dataflow.llama import LLAMA
 from chipmap.instances.dataflow.presets import WORKLOADS, preset
 from chipmap.records import InputError
+from chipmap.run import SolveOptions
+from chipmap.solve import solve
 
 
 def totals(instance: DataflowInstance) -> tuple[int, int]:
@@ -92,6 +94,28 @@ def test_hpl_and_fft() -> None:
     assert [kernel.exchange_bytes * 1024 for kernel in points.kernels] == [0, 2**41]
 
 
+#: DFModel's runs on 32 x 32 SN30 in a torus: kernel by kernel, nothing overlaps.
+TORUS: dict[str, Any] = {
+    **{"chip": "sn30", "sizes": [32, 32], "memory_gbps": 300.0, "mode": "dfmodel", "overlap": False, "fused": False},
+    "degrees": {"tensor": 32, "data": 32, "dimensions": ["tensor", "data"]},
+}
+
+
+def test_the_published_fft_run() -> None:
+    """361,890,763.009 ns, with links of 50 GB/s of which its all-to-all uses half."""
+    result = solve(fft(**TORUS, link_gbps=25.0), None, SolveOptions.make(warm_start="none"))
+    assert result.status == "optimal"
+    assert result.objective == pytest.approx(361_890_763_009, rel=1e-8)
+
+
+def test_the_published_hpl_run() -> None:
+    """663,175,009.986 ns for the first 64 steps of n = 2^20, of bytes that its input rounds to eight digits."""
+    first = hpl(**TORUS, link_gbps=50.0, n=2**20, kernels=64, steps=64)
+    result = solve(first, None, SolveOptions.make(warm_start="none"))
+    assert result.status == "optimal"
+    assert result.objective == pytest.approx(663_175_009_986, rel=1e-7)
+
+
 def test_every_preset_makes_an_instance() -> None:
     for name in WORKLOADS:
         instance = preset(name)
@@ -108,7 +132,9 @@ def test_every_preset_makes_an_instance() -> None:
         (llama, {"heads": 30}, "hidden: is 4096, not a multiple of heads = 30"),
         (llama, {"kv_heads": 5}, "heads: is 32, not a multiple of kv_heads = 5"),
         (dlrm, {"rows": 10**9, "tables": 10**9}, "more than 10^18 parameters"),
-        (hpl, {"kernels": 7}, "2560 steps are not 7 equal parts"),
+        (hpl, {"kernels": 7}, "2560 steps (all of them) are not 7 equal parts"),
+        (hpl, {"kernels": 2, "steps": 5}, "(5 of them) are not 2 equal parts"),
+        (hpl, {"kernels": 2, "steps": 5000}, "(5000 of them) are not 2 equal parts"),
         (fft, {"log2_points": 5}, "2^5 points"),
     ],
 )

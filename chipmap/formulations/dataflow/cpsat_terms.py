@@ -73,10 +73,10 @@ def t2_memory(tensors: Tensors, time: list[Any]) -> list[Any]:
     sums = []
     for c in range(len(time)):
         streams = weighted(builder, "stream", c)
-        memory = total(moved(tensors, "dram", c) + streams + weighted(builder, "fetch", c))
+        memory = total(moved(tensors, "dram", c) + streams)
         if c == 0 and tables.spares:
             spared = builder.model.new_int_var(0, tables.spares, f"{builder.prefix}spared")
-            builder.model.add(spared <= total(streams))
+            builder.model.add(spared <= total(weighted(builder, "spared", c)))
             if tables.count > 1:
                 several = builder.model.add(spared == 0)
                 if 1 in builder.used:  # else there are always several

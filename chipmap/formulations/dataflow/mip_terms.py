@@ -56,13 +56,10 @@ def t2_memory(block: pyo.Block, tables: Tables, unit: int) -> None:
     streams = {c: weighted(block, tables, "stream", c, unit) for c in slots}
     if tables.spares:
         block.spared = pyo.Var(bounds=(0, tables.spares / unit))
-        block.def_spared = pyo.Constraint(expr=block.spared <= streams[0])
+        block.def_spared = pyo.Constraint(expr=block.spared <= weighted(block, tables, "spared", 0, unit))
         block.def_resident = pyo.Constraint(expr=block.spared <= tables.spares / unit * (1 - several(block, tables)))
         streams[0] -= block.spared
-    fetched = {c: weighted(block, tables, "fetch", c, unit) for c in slots}
-    block.memory = pyo.Expression(
-        slots, rule=lambda _, c: moved(block, tables, "dram", c, unit) + streams[c] + fetched[c]
-    )
+    block.memory = pyo.Expression(slots, rule=lambda _, c: moved(block, tables, "dram", c, unit) + streams[c])
     block.t2_memory = pyo.Constraint(slots, rule=lambda b, c: b.time[c] >= b.memory[c])
 
 

@@ -138,7 +138,7 @@ class Tables:
         layers = 1 if instance.task.across_layers else instance.workload.layers // self.problem.degrees.pipeline
         if instance.mode != "physical" or layers > 1 or len(self.phases) > 1:
             return 0
-        return sum(max(o.stream for o in self.options(i)) for i in self.copies)
+        return sum(max(o.spared for o in self.options(i)) for i in self.copies)
 
     @property
     def overlap(self) -> bool:
@@ -148,7 +148,7 @@ class Tables:
     @cached_property
     def longest(self) -> int:
         """No mapping's layer takes more picoseconds."""
-        own = sum(max(o.compute + o.collective + o.stream + o.fetch for o in self.options(i)) for i in self.copies)
+        own = sum(max(o.compute + o.collective + o.stream for o in self.options(i)) for i in self.copies)
         moved = [2 * max(o.dram for o in self.options(t.u)) + max(map(max, t.converts)) for t in self.tensors]
         return own + sum(moved)
 

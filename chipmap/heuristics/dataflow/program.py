@@ -94,7 +94,7 @@ class Program:
             first=np.cumsum([0, *map(len, options)]).astype(np.int64),
             compute=columns["compute"],
             network=columns["collective"],
-            memory=np.array([o.fetch + (0 if self.resident else o.stream) for o in flat], dtype=np.int64),
+            memory=np.array([o.fetch if self.resident else o.stream for o in flat], dtype=np.int64),
             held=np.array([o.weights for o in flat], dtype=np.int64),
             dram=columns["dram"],
             buffer=columns["buffer"],

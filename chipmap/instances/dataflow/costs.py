@@ -43,7 +43,8 @@ IntArray = NDArray[np.int64]
 class Option(NamedTuple):
     """A kernel under one scheme, on one chip: picoseconds and bytes.
 
-    ``stream`` reads its weights from DRAM, ``fetch`` what it always fetches; ``dram`` moves its output once.
+    ``stream`` reads its weights and what it fetches from DRAM, ``fetch`` (a part of it) the latter alone; ``dram``
+    moves its output once.
     """
 
     scheme: Scheme
@@ -55,6 +56,11 @@ class Option(NamedTuple):
     dram: int
     buffer: int
     fetch: int = 0
+
+    @property
+    def spared(self) -> int:
+        """What weights that stay in SRAM save."""
+        return self.stream - self.fetch
 
 
 @dataclass(frozen=True, eq=False)
@@ -190,16 +196,17 @@ def _option(instance: DataflowInstance, degrees: Degrees, kernel: Kernel, scheme
     compute = Fraction(flop(kernel) * task.micro_batch, shards) / (share * Fraction(chip.flop_per_ns))
     weights = weight_bytes(kernel, instance) / shards
     rate = Fraction(memory.bytes_per_ns)
+    fetch = _ticks(Fraction(kernel.fetch_bytes * task.micro_batch, shards) / rate)
     return Option(
         scheme=scheme,
         compute=_ticks(compute),
         collective=_ticks(_sums(instance, degrees, scheme, whole)) + _ticks(_exchange(instance, degrees, kernel)),
-        stream=_ticks(weights / rate) if streamed else 0,
+        stream=fetch + (_ticks(weights / rate) if streamed else 0),
         weights=math.ceil(weights),
         output=math.ceil(output),
         dram=_ticks(output / rate),
         buffer=math.ceil(output * task.tile_tokens / (instance.workload.tokens * task.micro_batch)),
-        fetch=_ticks(Fraction(kernel.fetch_bytes * task.micro_batch, shards) / rate),
+        fetch=fetch,
     )
 
 

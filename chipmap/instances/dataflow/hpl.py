@@ -18,35 +18,36 @@ def hpl_network(
     n: Annotated[int, Meta(ge=1, le=100_000_000)] = 5_242_880,
     block: Annotated[int, Meta(ge=1, le=1_000_000)] = 2048,
     kernels: Annotated[int, Meta(ge=1, le=10_000)] = 64,
+    steps: Annotated[int, Meta(ge=1, le=10_000_000)] | None = None,
     samples: Annotated[int, Meta(ge=1, le=10_000_000)] = 1024,
     grid: Annotated[int, Meta(ge=1, le=100_000)] = 32,
     word_bytes: Annotated[int, Meta(ge=1, le=64)] = 2,
 ) -> Workload:
     """LU of an n x n matrix in steps of ``block`` columns, as a chain of ``kernels`` that stand for equally many steps.
 
-    A step with ``side`` rows left takes 2 · side² · block FLOP and hands on a panel of side · block words, all of which
-    goes to the chips of a row of the process grid (a broadcast of 1/``grid`` of it on each). Its columns are cut into
-    ``samples`` equal parts: set the task's batch to them. Source: DFModel, section VI-C and its published input (which
-    holds the first 64 steps of n = 2^20); the process grid is that of the HPL benchmark.
+    A step with ``side`` rows left takes 2 · side² · block FLOP and hands on a panel of side · block words: each chip of
+    a row of the process grid gets 1/``grid`` of it by a broadcast, and keeps it. The work is cut into ``samples`` equal
+    parts: set the task's batch to them. ``steps``: only the first ones. Source: DFModel, section VI-C and its published
+    input (the first 64 steps of n = 2^20); the process grid is that of the HPL benchmark.
     """
-    if n % block or (n // block) % kernels:
-        words = f"{n} / {block} = {n / block:g} steps are not {kernels} equal parts"
+    if n % block or not 1 <= (taken := steps or n // block) <= n // block or taken % kernels:
+        words = f"{n} / {block} = {n / block:g} steps ({steps or 'all'} of them) are not {kernels} equal parts"
         raise InputError(words, "kernels", "Give a block that divides n, and a divisor of the number of steps.")
-    each = n // block // kernels
+    each = taken // kernels
     chain = []
     for k in range(kernels):
         sides = [n - i * block for i in range(k * each, (k + 1) * each)]
-        panel = sum(side * block * word_bytes for side in sides)
+        panel = -(-sum(side * block * word_bytes for side in sides) * grid // samples)
         chain.append(
             Kernel(
                 name=f"Update_{k + 1}",
                 kind="opaque",
                 flop=-(-sum(2 * side * side * block for side in sides) // samples),
-                output_bytes=-(-panel // samples),
+                output_bytes=panel,
                 weight_bytes=0,
                 schemes=("M",),
                 exchange="broadcast",
-                exchange_bytes=-(-panel * grid // samples),
+                exchange_bytes=panel,
             )
         )
     names = [kernel.name for kernel in chain]
