@@ -121,7 +121,7 @@ class Program:
 
     def _least(self, options: Sequence[Option]) -> tuple[int, int, int]:
         """Compute, memory and network that a kernel takes at least; where nothing overlaps, their sum and nothing."""
-        memory = [o.fetch + (0 if self.resident else o.stream) for o in options]
+        memory = [o.fetch if self.resident else o.stream for o in options]
         if not self.problem.instance.task.overlap:
             return min(o.compute + m + o.collective for o, m in zip(options, memory, strict=True)), 0, 0
         return min(o.compute for o in options), min(memory), min(o.collective for o in options)
