@@ -127,7 +127,9 @@ class Family:
     solution to compare with or None, progress) -> Explanation (empty: the family has none). ``transforms`` names
     explicit changes of an instance's graph: (instance, names of operations) -> record with ``instance`` and ``report``.
     ``plot_both`` (instance, solution, other solution, path) draws two side by side (empty: none); ``formats`` are the
-    files that it reads and writes beside JSON.
+    files that it reads and writes beside JSON. ``sweeps`` is a mapping of names to fields of a
+    :class:`chipmap.sweep.Sweep`, ``measures`` (instance, solution or None) -> dict of figures for the rows of sweeps
+    (empty: none).
     """
 
     name: str
@@ -155,6 +157,8 @@ class Family:
     transforms: Mapping[str, str] = field(default_factory=dict)
     plot_both: str = ""
     formats: tuple[FileFormat, ...] = ()
+    sweeps: str = ""
+    measures: str = ""
 
     def method(self, name: str | None) -> Method:
         """The method of that name (``ring/auto`` or ``auto``); the family's best chain for None."""

@@ -68,7 +68,7 @@ class Child:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
-            env=_environment(),
+            env=environment(),
             start_new_session=True,
         )
         self.lines: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
@@ -276,7 +276,7 @@ class _Watch:
         return msgspec.structs.replace(state, reason="other_error") if self.run.best is None else state
 
 
-def _environment() -> dict[str, str]:
+def environment() -> dict[str, str]:
     """This process's environment, with the folder of this very package first on the child's path.
 
     The arrays here are small: threads of the linear-algebra library would only fight with the solver's for the cores.

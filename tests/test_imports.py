@@ -58,8 +58,8 @@ HEAVY: dict[str, tuple[str, ...]] = {
     "onnx": ("instances/importers/onnx*.py",),
     "numba": ("instances/*/costs.py", "heuristics/**/*.py", "heuristics/*.py"),
     "matplotlib": ("report/*.py",),
-    "dask": (),
-    "distributed": (),
+    "dask": ("bench/cluster.py",),
+    "distributed": ("bench/cluster.py",),
 }
 #: What `chipmap --help` must never load.
 SLOW = frozenset(HEAVY) | {"scipy", "networkx"}

@@ -18,7 +18,10 @@ from typing import NoReturn
 from chipmap.records import ChipmapError
 
 #: The commands, in the order of the help; each is a module here with ``add_parser(subparsers)`` and ``run(args)``.
-COMMANDS = ("solve", "check", "bound", "explain", "report", "info", "export", "generate", "convert", "plot", "doctor")
+COMMANDS = (
+    *("solve", "check", "bound", "bench", "explain", "report"),
+    *("info", "export", "generate", "convert", "plot", "doctor"),
+)
 
 
 class Parser(argparse.ArgumentParser):

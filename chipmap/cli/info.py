@@ -5,10 +5,13 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from chipmap.cli.common import INSTANCE_HELP, add_family, add_set, columns
 from chipmap.records import InputError, Record
+
+if TYPE_CHECKING:
+    from chipmap.family import Family
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -45,7 +48,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def catalogue() -> dict[str, Any]:
-    """By family: title, schema, constraints, terms, shipped instances, generators, methods, formulations."""
+    """By family: title, schema, constraints, terms, shipped instances, generators, methods, sweeps, formulations."""
     from chipmap.family import FAMILY_NAMES, get_family
     from chipmap.reading import shipped_names
 
@@ -62,9 +65,16 @@ def catalogue() -> dict[str, Any]:
             "generators": {generator.name: generator.summary for generator in family.generators},
             "methods": {method.name: method.summary for method in family.methods},
             "warm starts": dict.fromkeys(family.warm_starts, ""),
+            "sweeps": {one: fields["notes"] for one, fields in _sweeps(family).items()},
             "formulations": {one.name: f"{one.kind}; {one.citation}" for one in family.formulations},
         }
     return shown
+
+
+def _sweeps(family: Family) -> dict[str, dict[str, Any]]:
+    from chipmap.family import resolve
+
+    return dict(resolve(family.sweeps)) if family.sweeps else {}
 
 
 def figures(source: str, settings: list[str], family_name: str | None) -> dict[str, Any]:
@@ -81,8 +91,9 @@ def figures(source: str, settings: list[str], family_name: str | None) -> dict[s
 def _record(name: str) -> type[Record]:
     from chipmap.family import FAMILY_NAMES, get_family, resolve
     from chipmap.result import Result
+    from chipmap.sweep import Sweep
 
-    records: dict[str, Any] = {"result": Result}
+    records: dict[str, Any] = {"result": Result, "sweep": Sweep}
     for family_name in FAMILY_NAMES:
         family = get_family(family_name)
         records |= {family_name: resolve(family.instance), f"{family_name}-solution": resolve(family.solution)}

@@ -72,4 +72,6 @@ FAMILY = Family(
     plot="chipmap.report.plots_dataflow:plot",
     describe="chipmap.instances.dataflow.describe:describe",
     files="chipmap.instances.dataflow.describe:files",
+    sweeps="chipmap.instances.dataflow.sweeps:SWEEPS",
+    measures="chipmap.bench.dataflow:measures",
 )

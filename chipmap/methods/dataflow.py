@@ -70,19 +70,21 @@ def _words(problem: DataflowProblem) -> str:
 
 
 def solve_degrees(problem: DataflowProblem, run: Run) -> int | None:
-    """Report the best mapping at these degrees; its ticks for the whole batch, None where none fits."""
-    from chipmap.heuristics.dataflow.program import Program
+    """Report the best mapping at these degrees if it is better than all before; a lower bound on the ticks of the
+    whole batch at these degrees, None where no mapping is known and none fits."""
+    from chipmap.heuristics.dataflow.program import NO_LIMIT, Program
 
     instance, task = problem.instance, problem.instance.task
     fused = task.fused and instance.system.chip.fused
     layers = instance.workload.layers if task.across_layers else 1
     program = Program(problem, layers)
-    found = [program.best(task.partitions if fused else None, task.exactly and fused, fused)]
+    below = NO_LIMIT if run.upper is None else first_layer(problem, run.upper)
+    found = [program.best(task.partitions if fused else None, task.exactly and fused, fused, below=below)]
     if resident(problem) and not (task.exactly and task.partitions != 1):
-        found.append(Program(problem, layers, resident=True).best(1, True, fused))
+        found.append(Program(problem, layers, resident=True).best(1, True, fused, below=below))
     chains = [chain for chain in found if chain is not None]
     if not chains:
-        return None
+        return run.upper
     best = min(chains, key=lambda chain: chain.ticks)
     options = zip(problem.options * layers, best.chosen, strict=True)
     solution = DataflowSolution(
@@ -94,6 +96,18 @@ def solve_degrees(problem: DataflowProblem, run: Run) -> int | None:
     ticks = total_ticks(problem, best.ticks)
     run.solution(solution, "program over ideals", claimed=ticks)
     return ticks
+
+
+def first_layer(problem: DataflowProblem, ticks: int) -> int:
+    """The least time of a layer, in picoseconds, with which the whole batch takes ``ticks`` or more."""
+    low, high = 0, ticks + 1
+    while low < high:
+        middle = (low + high) // 2
+        if total_ticks(problem, middle) >= ticks:
+            high = middle
+        else:
+            low = middle + 1
+    return low
 
 
 def resident(problem: DataflowProblem) -> bool:

@@ -110,8 +110,8 @@ def c0_domains(instance: DataflowInstance, solution: DataflowSolution) -> Iterat
         yield _violation("C0", "degrees", 1, "degrees", "the degrees are not those that the task asks for")
     if len(degrees.dimensions) != len(instance.system.network):
         yield _violation("C0", "degrees", 1, "dimensions", "each network dimension must have a parallelism")
-    elif len(set(degrees.dimensions)) < len(degrees.dimensions):
-        yield _violation("C0", "degrees", 1, "dimensions", "a parallelism has two network dimensions")
+    elif degrees.dimensions.count("tensor") > 1 or degrees.dimensions.count("pipeline") > 1:
+        yield _violation("C0", "degrees", 1, "dimensions", "tensor or pipeline has two network dimensions")
     else:
         for field in ("tensor", "pipeline", "data"):
             held = math.prod(dimension.size for dimension in facts.uses(instance, degrees, field))
@@ -356,7 +356,10 @@ def _exchange(mapping: Mapping, kernel: Kernel) -> Fraction:
     """Nanoseconds of a kernel's exchange with all chips of its stage: the slowest dimension but the pipeline's."""
     instance, degrees = mapping.instance, mapping.solution.degrees
     held = Fraction(kernel.exchange_bytes * instance.task.micro_batch, degrees.tensor)
-    dimensions = facts.uses(instance, degrees, "tensor") + facts.uses(instance, degrees, "data")
+    pairs = zip(instance.system.network, degrees.dimensions, strict=True)
+    dimensions = [one for one, use in pairs if use != "pipeline" and one.size > 1]
+    if instance.mode == "dfmodel" and kernel.exchange == "all_to_all":
+        return facts.published_exchange(held, dimensions)
     return max((facts.exchange(kernel.exchange, held, one) for one in dimensions), default=Fraction(0))
 
 

@@ -9,7 +9,7 @@ with the numbers 0, 1, … all in use.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import permutations, product
+from itertools import product
 from math import prod
 
 from chipmap.instances.dataflow.instance import DataflowInstance, DataflowSolution, Degrees, Parallelism, Scheme
@@ -44,11 +44,14 @@ def _copies(instance: DataflowInstance) -> int:
 
 
 def _degrees(instance: DataflowInstance) -> Iterator[Degrees]:
-    """Every way to give each dimension of the network another parallelism, so that stages and replicas divide."""
+    """Every way to give each dimension of the network a parallelism, only data twice, so that stages and replicas
+    divide."""
     sizes, task = [dimension.size for dimension in instance.system.network], instance.task
     kinds: tuple[Parallelism, ...] = ("tensor", "pipeline", "data")
-    for uses in permutations(kinds, len(sizes)):
-        held = dict(zip(uses, sizes, strict=True))
+    for uses in product(kinds, repeat=len(sizes)):
+        if uses.count("tensor") > 1 or uses.count("pipeline") > 1:
+            continue
+        held = {kind: prod(size for size, use in zip(sizes, uses, strict=True) if use == kind) for kind in kinds}
         degrees = Degrees(**held, dimensions=uses)
         if task.degrees is not None and degrees != task.degrees:
             continue

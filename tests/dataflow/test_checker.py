@@ -7,6 +7,9 @@ from typing import Any
 import pytest
 
 from chipmap.instances.dataflow import DataflowInstance, DataflowSolution, Degrees
+from chipmap.instances.dataflow.costs import dataflow_problem
+from chipmap.instances.dataflow.instance import allowed_degrees, check_degrees
+from chipmap.records import InputError
 from chipmap.validation.certificate import Certificate
 from chipmap.validation.dataflow import breakdown, check
 from tests.dataflow.random_instances import BACK, HEAVY, LIGHT, made
@@ -91,6 +94,22 @@ def test_exchanges_by_hand(kind: str, topology: str, tensor: float, data: float)
     steps = 1 if topology == "full" else (3 if tensor > data else 7)
     extra = mapping(slowed, (0,), degrees=instance.task.degrees).terms["T3"] - certificate.terms["T3"]
     assert extra == 10_000 * steps
+
+
+@pytest.mark.parametrize(
+    ("topology", "messages", "links"),
+    # half of 32 · 32 messages over two links for each of the four rings of eight; else all 32 · 31 / 2 pairs over a
+    # switch's eight uplinks, or 8²/4 links
+    [("ring", 32 * 32 // 2, 2 * 4), ("switch", 32 * 31 // 2, 8), ("full", 32 * 31 // 2, 16)],
+)
+def test_published_all_to_all_by_hand(topology: str, messages: int, links: int) -> None:
+    kernels = {"a": {**LIGHT, "exchange": "all_to_all", "exchange_bytes": 400_000}}
+    degrees = {"tensor": 4, "data": 8, "dimensions": ["tensor", "data"]}
+    instance = made(kernels, "", sizes=[4, 8], topology=topology, degrees=degrees, batch=8, mode="dfmodel")
+    certificate = mapping(instance, (0,), degrees=instance.task.degrees)
+    assert certificate.terms["T3"] == messages * (100_000 // 32) * 1000 // (links * 25)
+    assert instance.task.degrees is not None
+    assert dataflow_problem(instance, instance.task.degrees).options[0][0].collective == certificate.terms["T3"]
 
 
 def test_sums_and_layout_changes() -> None:
@@ -209,3 +228,18 @@ def test_the_batch() -> None:
         assert certificate.objective == -(-layer * 3 * 4 * bubble[0] // bubble[1])
         certificate = mapping(instance, (0, 0, 0), degrees=copied)
         assert certificate.objective == certificate.terms["T4"] * 6 * 2
+
+
+def test_only_replicas_take_several_dimensions() -> None:
+    """2 x 2 x 2 chips: all ways to give dimensions away, and what the checker says of a wrong one."""
+    instance = made(CHAIN, "ab bc", sizes=[2, 2, 2], layers=2, batch=8, sram_bytes=10**6)
+    found = allowed_degrees(instance)
+    # none, one or both of tensor and pipeline take a dimension
+    assert len(found) == 1 + 3 + 3 + 6 and len(set(found)) == len(found)
+    assert Degrees(data=8, dimensions=("data",) * 3) in found
+    alone = mapping(instance, (0, 0, 0), degrees=Degrees(data=8, dimensions=("data",) * 3))
+    assert alone.feasible and alone.objective == alone.terms["T4"] * 2
+    wrong = mapping(instance, (0, 0, 0), degrees=Degrees(tensor=4, data=2, dimensions=("tensor", "tensor", "data")))
+    assert "tensor or pipeline has two" in wrong.violations[0].message
+    with pytest.raises(InputError, match="Only data may have more than one"):
+        check_degrees(instance, Degrees(pipeline=4, data=2, dimensions=("pipeline", "pipeline", "data")))

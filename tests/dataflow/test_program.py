@@ -7,9 +7,10 @@ from random import Random
 import pytest
 
 from chipmap.heuristics.dataflow.lattice import TooWideError, ideals, members
-from chipmap.heuristics.dataflow.program import Program
+from chipmap.heuristics.dataflow.program import NO_LIMIT, Program
 from chipmap.instances.dataflow import DataflowInstance, DataflowSolution, Degrees
 from chipmap.instances.dataflow.costs import dataflow_problem, total_ticks
+from chipmap.instances.dataflow.instance import allowed_degrees
 from chipmap.methods.dataflow import resident
 from chipmap.run import SolveOptions
 from chipmap.solve import solve
@@ -93,3 +94,25 @@ def test_more_sram_and_more_partitions_never_cost_time() -> None:
     assert by_sram == sorted(by_sram, reverse=True) and len(set(by_sram)) > 1
     by_count = [chain.ticks for most in range(1, 7) if (chain := program.best(most, sram=120_000))]
     assert by_count == sorted(by_count, reverse=True) and 1 <= len(by_count) < 6
+
+
+def test_a_limit_leaves_out_nothing_better() -> None:
+    """Whatever the limit: the optimum if it lies below, else nothing; also where memory or network decide."""
+    largest = {"compute": 0, "memory": 0, "network": 0}
+    for seed in range(60):
+        instance = tiny_instance(Random(seed))
+        if instance.task.across_layers:
+            continue
+        for degrees in allowed_degrees(instance):
+            program = Program(dataflow_problem(instance, degrees))
+            free = program._best(program.rules(None), False, NO_LIMIT)
+            if free is None:
+                assert program.best(None) is None, seed
+                continue
+            assert program.best(None, below=free.ticks) is None, seed
+            for more in (1, 2, free.ticks // 7 + 1, NO_LIMIT - free.ticks):
+                again = program.best(None, below=free.ticks + more)
+                assert again is not None and again.ticks == free.ticks, (seed, more)
+            left = program.graph.rest[0].tolist()
+            largest[list(largest)[left.index(max(left))]] += 1
+    assert sum(largest.values()) > 40 and largest["compute"] and largest["memory"], largest

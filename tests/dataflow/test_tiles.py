@@ -144,9 +144,9 @@ def test_a_limit_just_above_the_optimum_loses_nothing(tiles: bool) -> None:
         best = program.best(None)
         if best is None:
             continue
-        again = program.best(None, upper=best.ticks + 1)
+        again = program.best(None, below=best.ticks + 1)
         assert again is not None and again.ticks == best.ticks == sum(again.costs), seed
-        assert program.best(None, upper=best.ticks) is None
+        assert program.best(None, below=best.ticks) is None
         found += 1
     assert found >= 20
 

@@ -34,12 +34,13 @@ from chipmap.heuristics.dataflow.program_kernel import (
     solve,
 )
 from chipmap.heuristics.dataflow.sharing import tiles
-from chipmap.instances.dataflow.costs import DataflowProblem, IntArray
+from chipmap.instances.dataflow.costs import DataflowProblem, IntArray, Option
 from chipmap.instances.dataflow.tiles import Shares, sharing
 
 #: Signatures per ideal, and no limit on picoseconds.
 WIDTH = 512
 NO_LIMIT = 2**62
+NO_LIMITS = (NO_LIMIT, NO_LIMIT, NO_LIMIT)
 #: Entries of the table, of 16 bytes each.
 ENTRIES = 10**8
 #: Columns of a graph that come from the options of its kernels.
@@ -98,7 +99,7 @@ class Program:
         readers = [sum({1 << int(targets[e]) for e in leaving[leave[u] : leave[u + 1]]}) for u in range(n)]
         open_sets = [[u for u in members(ideal) if readers[u] & ~ideal] for ideal in lattice.sets]
         grouped, sizes = self._groups()
-        least = np.array([min(o.compute for o in one) for one in options], dtype=np.int64)
+        least = [self._least(one) for one in options]
         return Graph(
             first=np.cumsum([0, *map(len, options)]).astype(np.int64),
             compute=columns["compute"],
@@ -124,7 +125,7 @@ class Program:
             open=np.array([u for one in open_sets for u in one], dtype=np.int64),
             grouped=grouped,
             sizes=sizes,
-            rest=np.array([least.sum() - least[members(ideal)].sum() for ideal in lattice.sets], dtype=np.int64),
+            rest=_rest(np.array(least, dtype=np.int64), lattice),
             gate=lattice.sets.index((1 << self.forward) - 1) if 0 < self.forward < n else 0,
             tiles=tiles(self._shares(), problem.instance.system.chip.tiles, 1 << BITS),
         )
@@ -133,6 +134,13 @@ class Program:
         """Those of every copy of a kernel; none where a utilisation is given."""
         listed = self.problem.shares
         return [listed[v % self.problem.n] for v in self.order] if listed else []
+
+    def _least(self, options: Sequence[Option]) -> tuple[int, int, int]:
+        """Compute, memory and network that a kernel takes at least; where nothing overlaps, their sum and nothing."""
+        memory = [o.fetch if self.resident else o.stream for o in options]
+        if not self.problem.instance.task.overlap:
+            return min(o.compute + m + o.collective for o, m in zip(options, memory, strict=True)), 0, 0
+        return min(o.compute for o in options), min(memory), min(o.collective for o in options)
 
     def _waits(self) -> IntArray:
         from chipmap.instances.dataflow.costs import levels
@@ -170,29 +178,56 @@ class Program:
         exactly: bool = False,
         fused: bool = True,
         sram: int | None = None,
-        upper: int = NO_LIMIT,
+        below: int = NO_LIMIT,
     ) -> Chain | None:
-        """The best mapping with at most (or exactly) ``most`` partitions per phase; None where none fits.
+        """The best mapping with at most (or exactly) ``most`` partitions per phase; None where none fits that takes
+        less than ``below`` picoseconds.
 
-        ``sram`` stands in for the chip's own; only mappings below ``upper`` picoseconds are looked for. Raises
-        :class:`TooWideError` where an ideal has too many combinations of open schemes.
+        ``sram`` stands in for the chip's own. Where kernels share tiles, a first run takes their compute as it adds up,
+        a second one theirs. Raises :class:`TooWideError` where an ideal has too many combinations of open schemes.
         """
-        g, instance, n = self.graph, self.problem.instance, len(self.order)
-        if exactly and most is not None and most > n:
+        if exactly and most is not None and most > len(self.order):
             return None
-        most = n if most is None else min(most, n)
-        rules = Rules(
+        rules = self.rules(most, fused, sram)
+        rough = self._growing(rules._replace(shared=False), exactly, below)
+        if rough is None or not rules.shared:
+            return rough
+        return self._best(rules, exactly, min(below, self._shared(rough) + 1))
+
+    def rules(self, most: int | None, fused: bool = True, sram: int | None = None) -> Rules:
+        """What partitions obey, with at most ``most`` of them per phase and ``sram`` bytes (None: the chip's own)."""
+        instance, n = self.problem.instance, len(self.order)
+        return Rules(
             sram=self.problem.sram if sram is None else sram,
-            most=most,
+            most=n if most is None else min(most, n),
             fused=fused,
             multicast=instance.mode == "physical",
             overlap=instance.task.overlap,
-            shared=False,
+            shared=bool(self.graph.tiles.total),
         )
-        rough = self._best(rules, exactly, upper)
-        if rough is None or not g.tiles.total:
-            return rough
-        return self._best(rules._replace(shared=True), exactly, min(upper, self._shared(rough) + 1))
+
+    def _growing(self, rules: Rules, exactly: bool, below: int) -> Chain | None:
+        """The best mapping of less than ``below`` picoseconds.
+
+        Limits that grow from the bound by ``rest`` on, their distance doubling, until a mapping stays below one, leave
+        most labels out: what is found below a limit is the best of all.
+        """
+        least, slack = int(self.graph.rest[0].max()), 1
+        most_ever = self._all()
+        while True:
+            limit = least + least * slack // 4 + 1
+            limit, slack = (limit, 2 * slack) if limit < min(below, most_ever) else (below, 0)
+            found = self._best(rules, exactly, limit)
+            if found is not None or slack == 0:
+                return found
+
+    def _all(self) -> int:
+        """More picoseconds than any mapping takes: everything at its most, one after the other."""
+        g, options = self.graph, np.repeat(np.arange(len(self.order)), np.diff(self.graph.first))
+        most = np.zeros(len(self.order), dtype=np.int64)
+        edges = np.diff(g.leave)[options]
+        np.maximum.at(most, options, g.compute + g.memory + g.network + 2 * edges * g.dram)
+        return int(most.sum()) + int(g.converts.max(axis=(1, 2)).sum()) + 1 if len(g.converts) else int(most.sum()) + 1
 
     def _shared(self, chain: Chain) -> int:
         """The picoseconds that ``chain`` takes where kernels share tiles: each partition at least its own.
@@ -208,8 +243,8 @@ class Program:
             total += max(cost, shared.ticks)
         return total
 
-    def _best(self, rules: Rules, exactly: bool, upper: int) -> Chain | None:
-        """The best mapping of fewer than ``upper`` picoseconds."""
+    def _best(self, rules: Rules, exactly: bool, below: int) -> Chain | None:
+        """The best mapping of less than ``below`` picoseconds."""
         g, count, most = self.graph, len(self.lattice.sets), rules.most
         combinations = int(max(1, *(2 ** _open_bits(g, j) for j in range(count))))
         width = min(WIDTH, combinations)
@@ -222,7 +257,7 @@ class Program:
             origin=np.zeros((count, width, most + 1, 2), np.int32),
         )
         gate = np.zeros(width, np.int64)
-        if not solve(g, rules, table, _pool(), exactly, gate, upper):
+        if not solve(g, rules, table, _pool(), exactly, gate, below):
             raise TooWideError("too many combinations of sharding schemes are open at once")
         last = count - 1
         ends = [
@@ -270,7 +305,7 @@ class Program:
             sets.append(grown)
             a, b = ranges[-1]
             options = (int(g.first[v]), int(g.first[v + 1]))
-            ranges.append((b, extend(g, rules, pool, (a, b, b), v, options, grown, g.sets[root], (NO_LIMIT, 0))))
+            ranges.append((b, extend(g, rules, pool, (a, b, b), v, options, grown, g.sets[root], NO_LIMITS)))
         found = next(
             i
             for i in range(*ranges[-1])
@@ -290,6 +325,11 @@ def _open_bits(g: Graph, j: int) -> int:
         if g.slot[u] >= 0:
             bits += int(g.first[u + 1] - g.first[u] - 1).bit_length()
     return min(bits, 20)
+
+
+def _rest(least: IntArray, lattice: Lattice) -> IntArray:
+    """For each ideal what the kernels outside it take at least of each resource (columns of ``least``)."""
+    return np.array([least.sum(axis=0) - least[members(ideal)].sum(axis=0) for ideal in lattice.sets], dtype=np.int64)
 
 
 def _topological(n: int, edges: Sequence[tuple[int, int]], later: Sequence[bool]) -> list[int]:

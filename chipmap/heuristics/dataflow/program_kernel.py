@@ -27,9 +27,9 @@ class Graph(NamedTuple):
     ``waits`` [m]; ``converts`` [m, 8, 8] picoseconds of a layout change. ``slot`` [n] is a kernel's place in a
     signature (-1: one option, or no readers). ``sets`` are the ideals, ``grow``/``by``/``into`` their growth, ``open``
     the kernels with readers outside. ``grouped`` [ideals, groups] counts kernels that are pinned together, ``sizes``
-    the groups. ``rest`` [ideals] bounds what is left from below. ``gate`` is the position of the ideal that ends the
-    first phase (0: one phase). ``tiles`` are the options' shares of tiles; where these count, ``compute`` is what an
-    option takes at least of all tiles.
+    the groups. ``rest`` [ideals, 3] is the compute, memory and network that kernels outside take at least. ``gate`` is
+    the position of the ideal that ends the first phase (0: one phase). ``tiles`` are the options' shares of tiles;
+    where these count, ``compute`` is what an option takes at least of all tiles.
     """
 
     first: IntArray
@@ -141,13 +141,12 @@ def extend(
     options: tuple[int, int],
     ideal: Words,
     root: Words,
-    limit: tuple[int, int],
+    limits: tuple[int, int, int],
 ) -> int:
     """The labels a to b - 1 with kernel v added under each of its ``options``, from b on; their end (-1: pool full).
 
-    ``labels`` is (a, b, where to write); ``ideal`` includes v already. Labels with more bytes than the SRAM go, and so
-    do those that with all that follows reach ``limit[0]`` picoseconds: compute that follows, at least ``limit[1]``,
-    may lie in this partition, where it costs nothing beside more memory or network.
+    ``labels`` is (a, b, where to write); ``ideal`` includes v already. Labels with more bytes than the SRAM, or with
+    compute, memory or network at its limit, go.
     """
     a, b, end = labels
     start = end
@@ -170,7 +169,7 @@ def extend(
                     held += 2 * g.buffer[made]
             if not rules.overlap:
                 compute, memory, network = compute + memory + network, 0, 0
-            if held > rules.sram or max(compute + limit[1], memory, network) >= limit[0]:
+            if held > rules.sram or compute >= limits[0] or memory >= limits[1] or network >= limits[2]:
                 continue
             for k in range(g.enter[v], g.enter[v + 1]):
                 u = g.source[g.entering[k]]
@@ -289,6 +288,12 @@ def relax(table: Table, root: int, s: int, j: int, signature: int, cost: int, mo
 
 
 @njit(cache=True, nogil=True)
+def most_left(g: Graph, j: int) -> int:
+    """A lower bound on the time of what is outside ideal j: the largest of its resources."""
+    return max(g.rest[j, 0], g.rest[j, 1], g.rest[j, 2])
+
+
+@njit(cache=True, nogil=True)
 def explore(g: Graph, rules: Rules, table: Table, pool: Labels, root: int, s: int, upper: int) -> bool:
     """Every partition that may follow ideal ``root`` with its signature number ``s``; False where room ran out.
 
@@ -299,7 +304,7 @@ def explore(g: Graph, rules: Rules, table: Table, pool: Labels, root: int, s: in
         value = table.value[root, s, k]
         if value >= 0 and (least < 0 or value < least):
             least = value
-    if least < 0 or least + g.rest[root] >= upper:
+    if least < 0 or least + most_left(g, root) >= upper:
         return True
     depth_limit = g.first.shape[0] + 1
     node, lower, higher = (
@@ -321,18 +326,21 @@ def explore(g: Graph, rules: Rules, table: Table, pool: Labels, root: int, s: in
         v, j = g.by[k], g.into[k]
         if v < last[depth] or (g.gate > 0 and root < g.gate < j):
             continue
-        limit = upper - least - g.rest[j]
+        # kernels outside may join the partition under way: they add to its resources one by one, not to its time
+        room = upper - least
+        limits = (room - g.rest[j, 0], room - g.rest[j, 1], room - g.rest[j, 2])
         labels, options = (lower[depth], higher[depth], higher[depth]), (g.first[v], g.first[v + 1])
-        end = extend(g, rules, pool, labels, v, options, g.sets[j], g.sets[root], (upper - least, g.rest[j]))
+        end = extend(g, rules, pool, labels, v, options, g.sets[j], g.sets[root], limits)
         if end < 0:
             return False
         if end == higher[depth]:
             continue
         if together(g, root, j):
             for i in range(higher[depth], end):
-                cost = finish(g, rules, pool, i, j, g.sets[root], limit)
-                useful = 0 <= cost < limit
-                if useful and not relax(table, root, s, j, pool.signature[i], cost, rules.most, upper - g.rest[j]):
+                left = most_left(g, j)
+                cost = finish(g, rules, pool, i, j, g.sets[root], room - left)
+                useful = 0 <= cost < room - left
+                if useful and not relax(table, root, s, j, pool.signature[i], cost, rules.most, upper - left):
                     return False
         lower[depth + 1], higher[depth + 1] = higher[depth], end
         depth += 1

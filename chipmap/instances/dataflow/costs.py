@@ -24,6 +24,7 @@ from chipmap.instances.dataflow.sharding import (
     conversion,
     exchange_ns,
     made_layout,
+    published_exchange_ns,
     refuse_scheme,
     schemes,
     taken_layout,
@@ -235,6 +236,8 @@ def _exchange(instance: DataflowInstance, degrees: Degrees, kernel: Kernel) -> F
     each = Fraction(kernel.exchange_bytes * instance.task.micro_batch, degrees.tensor)
     pairs = zip(instance.system.network, degrees.dimensions, strict=True)
     dimensions = [dimension for dimension, use in pairs if use != "pipeline"]
+    if instance.mode == "dfmodel" and kernel.exchange == "all_to_all":
+        return published_exchange_ns(each, dimensions)
     return max((exchange_ns(kernel.exchange, each, dimension) for dimension in dimensions), default=Fraction(0))
 
 

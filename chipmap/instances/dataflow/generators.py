@@ -25,15 +25,19 @@ Count = Annotated[int, Meta(ge=1, le=1_000_000)]
 class Setting(Record, frozen=True, kw_only=True):
     """What every generator takes beside the parameters of its workload: the system, and the fields of :class:`Task`.
 
-    ``sizes`` are those of the network's dimensions; ``sram_bytes`` replaces the chip's own.
+    ``sizes`` are those of the network's dimensions, ``topology`` that of all or of each; ``memory`` and ``link`` name
+    technologies with their rates, prices and powers, instead of ``memory_gbps`` and ``link_gbps``; ``sram_bytes``
+    replaces the chip's own.
     """
 
     name: str = ""
     chip: str = "sn10"
     sizes: tuple[int, ...] = (8,)
-    topology: Topology = "ring"
+    topology: Topology | tuple[Topology, ...] = "ring"
     memory_gbps: float = 200.0
     link_gbps: float = 25.0
+    memory: str = ""
+    link: str = ""
     latency_ns: float = 0.0
     sram_bytes: int | None = None
     mode: CostMode = "physical"
@@ -70,6 +74,8 @@ class DataflowGenerator(NamedGenerator[Setting]):
             link_gbps=setting.link_gbps,
             topology=setting.topology,
             latency_ns=setting.latency_ns,
+            memory=setting.memory,
+            link=setting.link,
         )
         if setting.sram_bytes is not None:
             where = where.replace(chip=where.chip.replace(sram_bytes=setting.sram_bytes))

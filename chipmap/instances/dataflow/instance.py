@@ -6,7 +6,8 @@ The problem is stated in ``docs/families/dataflow.md``.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import permutations
+from itertools import product
+from math import prod
 from typing import ClassVar, Literal
 
 from chipmap.instances.dataflow.system import Dimension, System
@@ -39,7 +40,8 @@ Parallelism = Literal["tensor", "pipeline", "data"]
 class Degrees(Record, frozen=True, kw_only=True):
     """How many chips share a layer's tensors, how many stages a pipeline has, how many replicas there are.
 
-    ``dimensions`` says which parallelism each network dimension carries. A parallelism of degree 1 may have none.
+    ``dimensions`` says which parallelism each network dimension carries: tensor and pipeline one at most, data any
+    number. A parallelism of degree 1 may have none.
     """
 
     tensor: int = 1
@@ -129,8 +131,10 @@ def check_degrees(instance: DataflowInstance, degrees: Degrees, where: str = "ta
             f"{where}.dimensions",
             "Say for each dimension whether it is tensor, pipeline or data.",
         )
-    if len(set(degrees.dimensions)) < len(network):
-        raise InputError("gives a parallelism two dimensions", f"{where}.dimensions", "Give each another parallelism.")
+    if any(degrees.dimensions.count(one) > 1 for one in ("tensor", "pipeline")):
+        raise InputError(
+            "gives tensor or pipeline two dimensions", f"{where}.dimensions", "Only data may have more than one."
+        )
     for field in ("tensor", "pipeline", "data"):
         product = 1
         for dimension, parallelism in zip(network, degrees.dimensions, strict=True):
@@ -164,8 +168,8 @@ def check_degrees(instance: DataflowInstance, degrees: Degrees, where: str = "ta
 
 
 def allowed_degrees(instance: DataflowInstance) -> list[Degrees]:
-    """The task's degrees, or all that the network holds: every network dimension carries another parallelism, stages
-    divide the layers, replicas the batch."""
+    """The task's degrees, or all that the network holds: tensor and pipeline on one network dimension at most, data on
+    the others; stages divide the layers, replicas the batch."""
     if instance.task.degrees is not None:
         return [instance.task.degrees]
     found = []
@@ -179,11 +183,13 @@ def allowed_degrees(instance: DataflowInstance) -> list[Degrees]:
 
 
 def held_degrees(instance: DataflowInstance) -> Iterator[Degrees]:
-    """Every way to give each network dimension another parallelism, whether it divides layers and batch or not."""
+    """Every way to give each network dimension a parallelism, whether it divides layers and batch or not."""
     sizes = [dimension.size for dimension in instance.system.network]
     kinds: tuple[Parallelism, ...] = ("tensor", "pipeline", "data")
-    for uses in permutations(kinds, len(sizes)):
-        yield Degrees(**dict(zip(uses, sizes, strict=True)), dimensions=uses)
+    for uses in product(kinds, repeat=len(sizes)):
+        if uses.count("tensor") <= 1 and uses.count("pipeline") <= 1:
+            held = {kind: prod(s for s, use in zip(sizes, uses, strict=True) if use == kind) for kind in kinds}
+            yield Degrees(**held, dimensions=uses)
 
 
 class DataflowSolution(Record, frozen=True, kw_only=True):

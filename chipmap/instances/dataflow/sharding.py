@@ -6,7 +6,9 @@ activations is never sharded.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from fractions import Fraction
+from math import prod
 from typing import Literal
 
 from chipmap.instances.dataflow.instance import CostMode
@@ -92,6 +94,27 @@ def exchange_ns(exchange: Exchange, chip_bytes: Fraction, dimension: Dimension) 
         return collective_ns("all_to_all", chip_bytes / n, dimension, 1)
     steps = 1 if dimension.topology == "full" else n - 1
     return chip_bytes / Fraction(dimension.bytes_per_ns) + steps * Fraction(dimension.latency_ns)
+
+
+def published_exchange_ns(chip_bytes: Fraction, dimensions: Sequence[Dimension]) -> Fraction:
+    """Nanoseconds of an all-to-all of ``chip_bytes`` per chip over these dimensions, as mode ``dfmodel`` counts it.
+
+    A pair of the P chips sends chip_bytes / P. Where all dimensions are rings, P²/2 messages cross the 2P/s links that
+    cut a ring of s in two (so in its published runs, which count a chip's own part too). Else what the dimensions before hold is a box with one uplink: all Q(Q-1)/2 pairs of
+    the Q chips that a dimension of s joins cross its 2 (ring), s (switch) or s²/4 (fully connected) links. The slowest
+    dimension counts. Source: DFModel's published code.
+    """
+    sides = [one for one in dimensions if one.size > 1]
+    chips, joined, slowest = prod(one.size for one in sides), 1, Fraction(0)
+    torus = all(one.topology == "ring" for one in sides)
+    for one in sides:
+        n, joined = one.size, joined * one.size
+        cut = {"ring": Fraction(2), "switch": Fraction(n), "full": Fraction(n * n, 4)}[one.topology]
+        links = Fraction(2 * chips, n) if torus else cut
+        sent = Fraction(chips * chips if torus else joined * (joined - 1), 2) * chip_bytes / chips
+        steps = 1 if one.topology == "full" else n - 1
+        slowest = max(slowest, sent / (links * Fraction(one.bytes_per_ns)) + steps * Fraction(one.latency_ns))
+    return slowest
 
 
 def refuse_scheme(kernel: Kernel, scheme: Scheme, mode: CostMode) -> None:

@@ -74,17 +74,40 @@ def system(
     *,
     memory_gbps: float = 200.0,
     link_gbps: float = 25.0,
-    topology: Topology = "ring",
+    topology: Topology | Sequence[Topology] = "ring",
     latency_ns: float = 0.0,
     name: str = "",
+    memory: str = "",
+    link: str = "",
 ) -> System:
-    """``chip`` (a key of ``CHIPS``) in a network of these sizes, all dimensions with the same topology and links."""
-    if chip not in CHIPS:
-        raise InputError(f"no chip is called {chip!r}", "chip", f"Choose from {', '.join(CHIPS)}.")
+    """``chip`` (a key of ``CHIPS``) in a network of these sizes, all dimensions with the same links.
+
+    ``topology`` is that of every dimension, or one for each; ``memory`` and ``link`` (keys of ``MEMORIES`` and
+    ``LINKS``) stand in for the rates, with their prices and powers.
+    """
+    for what, key, known in (("chip", chip, CHIPS), ("memory", memory, MEMORIES), ("link", link, LINKS)):
+        if key not in known and (key or what == "chip"):
+            raise InputError(f"no {what} is called {key!r}", what, f"Choose from {', '.join(known)}.")
+    topologies: list[Topology] = [topology] * len(sizes) if isinstance(topology, str) else list(topology)  # type: ignore[list-item]
+    if len(topologies) != len(sizes):
+        what = f"names {len(topologies)} topologies for {len(sizes)} dimensions"
+        raise InputError(what, "topology", "Give one for all, or one for each of sizes.")
+    rate, dollars, watts = LINKS[link] if link else (link_gbps, 0.0, 0.0)
     network = tuple(
-        Dimension(size=size, topology=topology, bytes_per_ns=link_gbps, latency_ns=latency_ns) for size in sizes
+        Dimension(
+            size=size,
+            topology=one,
+            bytes_per_ns=rate,
+            latency_ns=latency_ns,
+            usd_per_gbps=dollars,
+            watts_per_gbps=watts,
+        )
+        for size, one in zip(sizes, topologies, strict=True)
     )
     shape = "x".join(map(str, sizes))
     return System(
-        name=name or f"{chip}-{shape}", chip=CHIPS[chip], memory=Memory(bytes_per_ns=memory_gbps), network=network
+        name=name or f"{chip}-{shape}",
+        chip=CHIPS[chip],
+        memory=MEMORIES[memory] if memory else Memory(bytes_per_ns=memory_gbps),
+        network=network,
     )

@@ -1,0 +1,56 @@
+"""Points solved by a Dask cluster (extra ``cluster``): one that runs already, or workers of this machine."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from chipmap.bench.pool import solve_isolated
+from chipmap.records import InputError
+from chipmap.sweep import Point
+
+#: Seconds to wait for a scheduler.
+PATIENCE = 20
+
+
+class ClusterPool:
+    """Points go to the scheduler at ``address``, or, for ``local``, to ``workers`` Dask workers bound to loopback.
+
+    The scheduler gives a point whose worker dies to another. Raises :class:`InputError` where Dask is absent or nobody
+    answers.
+    """
+
+    def __init__(self, address: str, workers: int) -> None:
+        try:
+            from distributed import Client, LocalCluster
+        except ImportError:
+            raise InputError(
+                "Dask isn't installed", "--cluster", "Install the extra: pip install 'chipmap[cluster]'."
+            ) from None
+        self._cluster: Any = None
+        if address == "local":
+            self._cluster = LocalCluster(
+                n_workers=workers, threads_per_worker=1, host="127.0.0.1", dashboard_address=None, processes=True
+            )
+            address = self._cluster.scheduler_address
+        try:
+            self._client = Client(address, timeout=PATIENCE, set_as_default=False)
+        except (OSError, ValueError, TimeoutError) as error:
+            raise InputError(
+                f"no Dask scheduler answers: {error}", f"--cluster {address}", "Start one: dask scheduler; dask worker."
+            ) from None
+
+    def submit(self, point: Point, done: Callable[[Point, bytes | BaseException], None]) -> None:
+        """Have ``point`` solved; ``done`` hears its row (JSON) or what prevented it, in any thread."""
+
+        def tell(future: Any) -> None:
+            if not future.cancelled():
+                done(point, future.exception() or future.result())
+
+        self._client.submit(solve_isolated, point.to_json(), pure=False).add_done_callback(tell)
+
+    def close(self) -> None:
+        """Leave the cluster; end it if it was started here."""
+        self._client.close()
+        if self._cluster is not None:
+            self._cluster.close()

@@ -1,0 +1,77 @@
+"""The matrix of a sweep: one SQLite file, a row per point, written in transactions as points end."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from chipmap.bench.point import Row
+from chipmap.records import InputError
+
+#: Version of the file's layout, kept in SQLite's user_version.
+LAYOUT = 1
+_TABLE = """
+CREATE TABLE IF NOT EXISTS points (
+  key TEXT PRIMARY KEY, instance TEXT, method TEXT, seed INTEGER, status TEXT, objective INTEGER, bound INTEGER,
+  seconds REAL, cpu_seconds REAL, row TEXT NOT NULL)
+"""
+
+
+class Matrix:
+    """The rows done so far. A row is there as a whole or not at all, whenever the process is killed.
+
+    One process writes at a time: a second one is refused as long as the first holds the file.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self._db = sqlite3.connect(path, timeout=0.0, isolation_level=None)
+            self._open()
+        except (sqlite3.Error, OSError) as error:
+            busy = "locked" in str(error)
+            remedy = "Another bench writes there: wait for it." if busy else "Give --out another folder."
+            raise InputError(f"can't be used as a matrix: {error}", str(path), remedy) from None
+
+    def _open(self) -> None:
+        self._db.execute("PRAGMA locking_mode=EXCLUSIVE")
+        self._db.execute("BEGIN EXCLUSIVE")
+        layout = self._db.execute("PRAGMA user_version").fetchone()[0]
+        if layout not in (0, LAYOUT):
+            self._db.execute("ROLLBACK")
+            what = f"has layout {layout}, this chipmap writes {LAYOUT}"
+            raise InputError(what, str(self.path), "Use the chipmap that wrote it.")
+        self._db.execute(_TABLE)
+        self._db.execute(f"PRAGMA user_version={LAYOUT}")
+        self._db.execute("COMMIT")
+
+    def put(self, row: Row) -> None:
+        """Keep ``row`` in place of any older one of its point."""
+        values = (row.key, row.instance, row.method, row.seed, row.status, row.objective, row.bound)
+        times = (row.seconds, row.cpu_seconds, row.to_json().decode())
+        try:
+            self._db.execute("INSERT OR REPLACE INTO points VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", (*values, *times))
+        except (sqlite3.Error, OverflowError) as error:
+            raise InputError(f"can't be written: {error}", str(self.path), "Check the disk.") from None
+
+    def rows(self, keys: Iterable[str]) -> dict[str, Row]:
+        """The rows of these points that are there."""
+        wanted = set(keys)
+        found = self._db.execute("SELECT key, row FROM points").fetchall()
+        return {key: Row.from_json(text, str(self.path)) for key, text in found if key in wanted}
+
+    def close(self) -> None:
+        """Let the file go."""
+        self._db.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()

@@ -1,0 +1,63 @@
+"""A sweep from its points to the matrix: what is done stays done, what is lost is done again."""
+
+from __future__ import annotations
+
+import queue
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Protocol
+
+from chipmap.bench.matrix import Matrix
+from chipmap.bench.point import Row, audited, failed
+from chipmap.sweep import Point
+
+#: Hears every new row, with how many points are done and how many there are.
+Listener = Callable[[Row, int, int], None]
+
+
+class Pool(Protocol):
+    """Whoever solves points: :class:`chipmap.bench.pool.LocalPool`, :class:`chipmap.bench.cluster.ClusterPool`."""
+
+    def submit(self, point: Point, done: Callable[[Point, bytes | BaseException], None]) -> None:
+        """Have ``point`` solved."""
+        ...
+
+    def close(self) -> None:
+        """Stop."""
+        ...
+
+
+def bench(points: Sequence[Point], path: Path, pool: Callable[[], Pool], listener: Listener | None = None) -> list[Row]:
+    """The rows of ``points`` in their order; those that the matrix at ``path`` lacks are solved by ``pool()``.
+
+    Each row is checked again here before it is kept. Stopped at any time, the same call goes on where it was.
+    """
+    by_key = {point.key: point for point in points}
+    with Matrix(path) as matrix:
+        rows = matrix.rows(by_key)
+        todo = [point for key, point in by_key.items() if key not in rows or not rows[key].settled(point)]
+        for number, row in enumerate(_solved(todo, pool), len(by_key) - len(todo) + 1):
+            matrix.put(row)
+            rows[row.key] = row
+            if listener is not None:
+                listener(row, number, len(by_key))
+    return [rows[point.key].replace(labels=point.labels) for point in points]
+
+
+def _solved(todo: Sequence[Point], pool: Callable[[], Pool]) -> Iterator[Row]:
+    """The rows of ``todo`` as they come."""
+    if not todo:
+        return
+    ended: queue.SimpleQueue[tuple[Point, bytes | BaseException]] = queue.SimpleQueue()
+    workers = pool()
+    try:
+        for point in todo:
+            workers.submit(point, lambda *one: ended.put(one))
+        for _ in todo:
+            point, told = ended.get()
+            if isinstance(told, BaseException):
+                yield failed(point, "lost", f"{type(told).__name__}: {told}")
+            else:
+                yield audited(point, Row.from_json(told, "worker"))
+    finally:
+        workers.close()

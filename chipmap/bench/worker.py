@@ -1,0 +1,56 @@
+"""The child of a sweep: points as JSON lines on standard input, their rows on standard output.
+
+It never outlives its parent, and takes no more memory than its argument says (bytes).
+"""
+
+from __future__ import annotations
+
+import os
+import queue
+import sys
+import threading
+from typing import BinaryIO
+
+
+def main() -> int:
+    """Answer every line until the parent closes the pipe."""
+    lines: BinaryIO = sys.stdin.buffer
+    out = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)  # what solvers print must not get between the rows
+    waiting: queue.SimpleQueue[bytes] = queue.SimpleQueue()
+    threading.Thread(target=_read, args=(lines, waiting), daemon=True).start()
+    _limit(int(sys.argv[1]))
+
+    from chipmap.bench.point import failed, solve_point
+    from chipmap.sweep import Point
+
+    while True:
+        point = Point.from_json(waiting.get(), "worker")
+        try:
+            row = solve_point(point)
+        except MemoryError:
+            row = failed(point, "unknown", "out of memory")
+        except Exception as error:
+            row = failed(point, "error", f"{type(error).__name__}: {error}")
+        out.write(row.to_json() + b"\n")
+        out.flush()
+
+
+def _read(lines: BinaryIO, waiting: queue.SimpleQueue[bytes]) -> None:
+    """Hand on the lines; end at once when the parent is gone."""
+    while line := lines.readline():
+        waiting.put(line)
+    os._exit(0)
+
+
+def _limit(memory: int) -> None:
+    """Bound this process's memory, where the system can."""
+    try:
+        import resource
+    except ImportError:
+        return
+    resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,80 @@
+"""``chipmap bench``: a sweep, point by point, into a matrix that can be resumed."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from chipmap.cli.common import add_set, say, write_file
+from chipmap.records import InputError
+
+if TYPE_CHECKING:
+    from chipmap.bench.point import Row
+    from chipmap.bench.run import Pool
+
+#: Exit codes of rows, the worst last.
+_CODES = {"optimal": 0, "infeasible": 0, "feasible": 0, "unknown": 3, "bad input": 1, "lost": 3, "error": 4}
+
+
+def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add ``chipmap bench`` to the command line."""
+    parser = subparsers.add_parser(
+        "bench",
+        help="a sweep over instances, methods and seeds, into a table that can be resumed",
+        description="Solve every point of SWEEP by worker processes or a Dask cluster. Rows go to matrix.sqlite in "
+        "the folder of --out as they end: the same command goes on where it was stopped.",
+    )
+    parser.add_argument("sweep", metavar="SWEEP", help="a file, or a shipped sweep (dataflow/dse-80)")
+    parser.add_argument("--out", metavar="DIR", required=True, help="the folder of the matrix")
+    parser.add_argument("--workers", metavar="N", type=int, help="processes (default: the machine's cores)")
+    parser.add_argument(
+        "--cluster", metavar="ADDRESS", help="a Dask scheduler (tcp://127.0.0.1:8786), or `local` for one of its own"
+    )
+    parser.add_argument("--csv", metavar="FILE", help="write the table there (-: standard output)")
+    parser.add_argument("--plots", metavar="DIR", help="draw the table there, as PNG")
+    parser.add_argument("--quiet", action="store_true", help="no line per point")
+    add_set(parser, "change the sweep first: --set parameters.mode=physical")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Solve what is missing, write and draw what is asked for, and say how it went."""
+    from chipmap.bench.run import bench
+    from chipmap.report.sweep_tables import summary, table
+    from chipmap.sweep import points, read_sweep
+
+    workers = args.workers if args.workers is not None else len(os.sched_getaffinity(0))
+    if not 1 <= workers <= 1024:
+        raise InputError(f"is {workers}", "--workers", "Give 1 to 1,024.")
+    sweep = read_sweep(args.sweep, args.set)
+    shown = None if args.quiet else _show
+    rows = bench(points(sweep), Path(args.out) / "matrix.sqlite", partial(_pool, args.cluster, workers), shown)
+    if args.csv:
+        write_file(args.csv, table(sweep, rows).encode())
+    if args.plots:
+        from chipmap.report.plots_sweep import plots
+
+        for path in plots(sweep, rows, Path(args.plots)):
+            say(f"wrote {path}")
+    if args.csv != "-":
+        sys.stdout.write(summary(rows))
+    return max((_CODES[row.status] for row in rows), default=0)
+
+
+def _pool(cluster: str | None, workers: int) -> Pool:
+    if cluster is None:
+        from chipmap.bench.pool import LocalPool
+
+        return LocalPool(workers)
+    from chipmap.bench.cluster import ClusterPool
+
+    return ClusterPool(cluster, workers)
+
+
+def _show(row: Row, number: int, count: int) -> None:
+    words = " ".join(row.labels.values())
+    say(f"{number:>{len(str(count))}}/{count}  {row.status:<10} {row.seconds:8.2f} s  {words}  {row.detail}".rstrip())

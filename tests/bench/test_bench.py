@@ -1,0 +1,183 @@
+"""The matrix: rows are checked, kept, and never solved twice; whatever dies is solved again."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from chipmap.bench.point import Row, audited, solve_point
+from chipmap.bench.pool import LocalPool
+from chipmap.bench.run import bench
+from chipmap.records import InputError
+from chipmap.report.sweep_tables import summary, table
+from chipmap.supervisor import environment
+from chipmap.sweep import Point, read_sweep
+from chipmap.sweep import points as all_points
+from tests.bench.samples import tiny, tiny_points
+
+
+class Here:
+    """A pool that solves in this process, after ``before`` has been told how many it has solved."""
+
+    def __init__(self, before: Callable[[int], None] = lambda count: None) -> None:
+        self.before, self.count = before, 0
+
+    def submit(self, point: Point, done: Callable[[Point, bytes | BaseException], None]) -> None:
+        self.before(self.count)
+        self.count += 1
+        done(point, solve_point(point).to_json())
+
+    def close(self) -> None:
+        pass
+
+
+def plain(rows: list[Row]) -> list[Row]:
+    """Rows without what depends on the run."""
+    return [row.replace(seconds=0.0, cpu_seconds=0.0, attempts=1) for row in rows]
+
+
+def test_rows_are_proved_and_in_order(tmp_path: Path) -> None:
+    found = bench(tiny_points(), tmp_path / "m.sqlite", Here)
+    assert [row.labels for row in found] == [point.labels for point in tiny_points()]
+    assert [row.status for row in found] == ["infeasible"] * 2 + ["optimal"] * 4
+    assert all(row.bound == row.objective and row.figures["utilisation"] > 0 for row in found[2:])
+    assert found[0].figures["price_usd"] > 0 and "SRAM" in found[0].detail
+    assert "6 points: 4 optimal, 2 infeasible" in summary(found)
+    lines = table(tiny(), found).splitlines()
+    assert len(lines) == 7 and lines[0].startswith("sram,memory,instance,method,seed,status,objective,bound,unit,gap")
+
+
+def test_what_is_done_is_not_done_again(tmp_path: Path) -> None:
+    def stop(count: int) -> None:
+        if count == 2:
+            raise KeyboardInterrupt
+
+    path = tmp_path / "m.sqlite"
+    points = tiny_points()
+    bench(points[:3], path, Here)
+    never = partial(Here, lambda count: pytest.fail("solved again"))
+    assert len(bench(points[:3], path, never)) == 3
+    heard: list[tuple[int, int]] = []
+    found = bench(points, path, Here, lambda row, number, count: heard.append((number, count)))
+    assert heard == [(4, 6), (5, 6), (6, 6)]
+    assert plain(found) == plain(bench(points, tmp_path / "other.sqlite", Here))
+
+
+def test_more_time_is_another_try(tmp_path: Path) -> None:
+    point = tiny_points()[3]
+    row = solve_point(point)
+    slow = row.replace(status="feasible", time_limit_s=10.0)
+    assert row.settled(point) and not slow.settled(point)
+    assert slow.settled(point.replace(time_limit_s=10.0))
+    assert not row.replace(status="lost").settled(point)
+
+
+def test_rows_are_checked_again() -> None:
+    point = tiny_points()[5]
+    row = solve_point(point)
+    assert audited(point, row) == row
+    assert row.objective is not None
+    assert "the checker says" in audited(point, row.replace(objective=row.objective - 1)).detail
+    assert "the bound is" in audited(point, row.replace(bound=0)).detail
+    assert "another instance" in audited(point, row.replace(instance_hash="x")).detail
+    solution: dict[str, Any] = {**(row.solution or {}), "partitions": [1, 0, 0]}
+    wrong = audited(point, row.replace(solution=solution))
+    assert wrong.status == "error" and "refuses" in wrong.detail
+
+
+def test_a_bad_point_is_a_row(tmp_path: Path) -> None:
+    points = [point.replace(set={"task.batch": 0}) for point in tiny_points()[:1]]
+    row = bench(points, tmp_path / "m.sqlite", Here)[0]
+    assert row.status == "bad input" and "task.batch" in row.detail
+
+
+def test_a_file_that_is_no_matrix_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "m.sqlite"
+    path.write_text("this is a text\n" * 100)
+    with pytest.raises(InputError, match="can't be used as a matrix"):
+        bench(tiny_points(), path, Here)
+    other = tmp_path / "n.sqlite"
+    with sqlite3.connect(other) as db:
+        db.execute("PRAGMA user_version=99")
+    with pytest.raises(InputError, match="has layout 99"):
+        bench(tiny_points(), other, Here)
+
+
+def test_one_bench_at_a_time(tmp_path: Path) -> None:
+    def again(count: int) -> None:
+        with pytest.raises(InputError, match="Another bench writes there"):
+            bench(tiny_points(), tmp_path / "m.sqlite", Here)
+
+    bench(tiny_points()[:1], tmp_path / "m.sqlite", partial(Here, again))
+
+
+def test_workers_give_the_same_table_also_when_one_is_killed(tmp_path: Path) -> None:
+    points = tiny_points()
+    pool = LocalPool(1)
+
+    def kill(row: Row, number: int, count: int) -> None:
+        if number == 2:
+            child = pool._solvers[0]._child
+            assert child is not None
+            os.kill(child.process.pid, signal.SIGKILL)
+
+    found = bench(points, tmp_path / "a.sqlite", lambda: pool, kill)
+    assert plain(found) == plain(bench(points, tmp_path / "b.sqlite", Here))
+    assert max(row.attempts for row in found) == 2
+
+
+def test_a_cluster_gives_the_same_table_also_when_a_worker_is_killed(tmp_path: Path) -> None:
+    distributed = pytest.importorskip("distributed", reason="Dask isn't installed (extra `cluster`)")
+    from chipmap.bench.cluster import ClusterPool
+
+    points = [point.replace(seed=seed) for seed in range(3) for point in tiny_points()]
+    with distributed.LocalCluster(
+        n_workers=2, threads_per_worker=1, host="127.0.0.1", dashboard_address=None, processes=True
+    ) as cluster:
+
+        def kill(row: Row, number: int, count: int) -> None:
+            if number == 2:
+                os.kill(cluster.workers[0].process.pid, signal.SIGKILL)
+
+        found = bench(points, tmp_path / "a.sqlite", lambda: ClusterPool(cluster.scheduler_address, 2), kill)
+    assert plain(found) == plain(bench(points, tmp_path / "b.sqlite", Here))
+
+
+def test_children_end_with_their_pool(tmp_path: Path) -> None:
+    pool = LocalPool(2)
+    told = threading.Event()
+    pool.submit(tiny_points()[3], lambda point, row: told.set())
+    assert told.wait(60)
+    children = [solver._child.process for solver in pool._solvers if solver._child is not None]
+    pool.close()
+    assert children and all(child.poll() is not None for child in children)
+
+
+def test_a_bench_killed_outright_goes_on_where_it_was(tmp_path: Path) -> None:
+    """SIGKILL to the parent: its rows stand, its children end, the rest is solved by the next run."""
+    path = tmp_path / "sweep.json"
+    path.write_bytes(tiny(seeds=list(range(4))).to_json())
+    line = [sys.executable, "-m", "chipmap", "bench", str(path), "--out", str(tmp_path), "--workers", "1"]
+    with subprocess.Popen(line, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, env=environment()) as parent:
+        assert parent.stderr is not None
+        for _ in range(2):
+            assert b"/24" in parent.stderr.readline()
+        parent.kill()
+    points = read_points(path)
+    pool = Here()
+    found = bench(points, tmp_path / "matrix.sqlite", lambda: pool)
+    assert 0 < pool.count <= 22 and {row.status for row in found} == {"optimal", "infeasible"}
+
+
+def read_points(path: Path) -> list[Point]:
+    return all_points(read_sweep(str(path)))

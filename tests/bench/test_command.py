@@ -1,0 +1,95 @@
+"""`chipmap bench` from the command line: table, pictures, exit codes, bad usage."""
+
+from __future__ import annotations
+
+import builtins
+import csv
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from chipmap.bench.dataflow import measures
+from chipmap.cli import main
+from chipmap.reading import read
+from chipmap.records import InputError
+from chipmap.report.plots_sweep import plots
+from chipmap.solve import solve
+from tests.bench.samples import PLAIN, tiny
+
+
+def sweep_file(folder: Path, **changes: Any) -> str:
+    path = folder / "sweep.json"
+    path.write_text(json.dumps(PLAIN | changes))
+    return str(path)
+
+
+def test_a_sweep_gives_table_and_pictures(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out, table, folder = tmp_path / "out", tmp_path / "t.csv", tmp_path / "pictures"
+    line = ["bench", sweep_file(tmp_path), "--out", str(out), "--workers", "1"]
+    assert main(line) == 0
+    said = capsys.readouterr()
+    assert "6 points: 4 optimal, 2 infeasible" in said.out and "6/6" in said.err
+    assert main([*line, "--csv", str(table), "--plots", str(folder)]) == 0
+    assert "/6  " not in capsys.readouterr().err, "nothing is solved again"
+    rows = list(csv.DictReader(table.open()))
+    assert [row["sram"] for row in rows] == ["50000"] * 2 + ["150000"] * 2 + ["400000"] * 2
+    assert rows[0]["objective"] == "" and float(rows[2]["objective"]) == float(rows[2]["bound"]) > 0
+    assert sorted(path.name for path in folder.iterdir()) == ["curves.png", "heat.png", "latency.png", "roofline.png"]
+    assert all(path.stat().st_size > 5000 for path in folder.iterdir())
+
+
+def test_exit_codes_and_bad_usage(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = str(tmp_path / "out")
+    bad = [{"name": "a", "path": "task.batch", "values": [0]}]
+    assert main(["bench", sweep_file(tmp_path, axes=bad), "--out", out, "--workers", "1", "--quiet"]) == 1
+    assert "bad input: 0: " in capsys.readouterr().out
+    assert main(["bench", "dataflow/dse-8", "--out", out]) == 1
+    assert main(["bench", sweep_file(tmp_path), "--out", out, "--workers", "0"]) == 1
+    assert main(["bench", sweep_file(tmp_path), "--out", out, "--set", "colour=1"]) == 1
+    assert "no field 'colour'" in capsys.readouterr().err
+    assert main(["bench", sweep_file(tmp_path), "--out", sweep_file(tmp_path), "--workers", "1"]) == 1
+
+
+def test_an_absent_dask_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from chipmap.bench.cluster import ClusterPool
+
+    real = builtins.__import__
+
+    def without(name: str, *rest: Any, **named: Any) -> Any:
+        if name.partition(".")[0] == "distributed":
+            raise ImportError(name)
+        return real(name, *rest, **named)
+
+    monkeypatch.setattr(builtins, "__import__", without)
+    with pytest.raises(InputError, match=r"chipmap\[cluster\]"):
+        ClusterPool("local", 1)
+
+
+def test_nothing_to_draw(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no row has figures"):
+        plots(tiny(), [], tmp_path)
+
+
+def test_measures_by_hand() -> None:
+    """Table VI's mapping kernel by kernel: 8 SN10, 4,909.148 s."""
+    instance: Any = read("dataflow/table6-kbk-8x1")
+    result = solve(instance)
+    solution = read_solution_of(result.solution)
+    figures = measures(instance, solution)
+    assert figures["chips"] == 8 and figures["peak_pflops"] == pytest.approx(8 * 0.3072)
+    layer = 2 * 12 * 12288**2 * 2048 + 2 * 2 * 12288 * 2048**2 + (12 * 12288 + 2 * 96 * 2048) * 2048
+    assert figures["pflops"] == pytest.approx(layer * 96 * 2304 / 4909.148e15, rel=1e-5)
+    assert figures["memory_s"] > 4000 > figures["compute_s"]
+    bound = sum(figures[f"{part}_bound_s"] for part in ("compute", "memory", "network"))
+    assert bound == pytest.approx(4909.148, rel=1e-6)
+    # a chip never does more than its DRAM and its links let it
+    rate = figures["pflops"] * 1e6 / 8
+    assert rate <= figures["flop_per_dram_byte"] * 100 and rate <= figures["flop_per_link_byte"] * 50
+
+
+def read_solution_of(plain: dict[str, Any] | None) -> Any:
+    from chipmap.instances.dataflow import DataflowSolution
+
+    return DataflowSolution.make(**(plain or {}))
