@@ -98,10 +98,7 @@ class Record(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         """SHA-256 of the canonical JSON (keys sorted), so that equal content has an equal hash."""
         cached = self.__dict__.get("_hash")
         if cached is None:
-            plain = msgspec.to_builtins(self)
-            defaults = {field.name: field.default for field in msgspec.structs.fields(type(self))}
-            plain = {k: v for k, v in plain.items() if k not in self.LATER_FIELDS or v != defaults[k]}
-            canonical = msgspec.json.encode(plain, order="sorted")
+            canonical = msgspec.json.encode(_without_later(self, msgspec.to_builtins(self)), order="sorted")
             cached = self.__dict__["_hash"] = hashlib.sha256(canonical).hexdigest()
         return str(cached)
 
@@ -110,6 +107,17 @@ class Record(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         fields = msgspec.to_builtins(self)
         fields.update({key: msgspec.to_builtins(value, enc_hook=_plain) for key, value in changes.items()})
         return type(self).make(**fields)
+
+
+def _without_later(value: Any, plain: Any) -> Any:
+    """``plain``, which is ``value`` in JSON's types, without the later fields of records that are at their default."""
+    if isinstance(value, tuple) and value and isinstance(value[0], Record):
+        return [_without_later(*pair) for pair in zip(value, plain, strict=True)]
+    if not isinstance(value, Record):
+        return plain
+    fields = {field.name: field.default for field in msgspec.structs.fields(type(value))}
+    kept = [name for name in fields if name not in value.LATER_FIELDS or getattr(value, name) != fields[name]]
+    return {name: _without_later(getattr(value, name), plain[name]) for name in kept}
 
 
 def read_bytes(path: str | Path) -> bytes:

@@ -83,7 +83,7 @@ def solve_degrees(problem: DataflowProblem, run: Run) -> int | None:
     chains = [chain for chain in found if chain is not None]
     if not chains:
         return None
-    best = min(chains, key=lambda chain: chain.ticks)
+    best = min(chains, key=lambda chain: total_ticks(problem, chain.ticks, chain.chosen))
     options = zip(problem.options * layers, best.chosen, strict=True)
     solution = DataflowSolution(
         instance=instance.name,
@@ -91,7 +91,7 @@ def solve_degrees(problem: DataflowProblem, run: Run) -> int | None:
         schemes=tuple(one[number].scheme for one, number in options),
         partitions=best.partitions,
     )
-    ticks = total_ticks(problem, best.ticks)
+    ticks = total_ticks(problem, best.ticks, best.chosen)
     run.solution(solution, "program over ideals", claimed=ticks)
     return ticks
 

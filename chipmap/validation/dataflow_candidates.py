@@ -72,7 +72,10 @@ def _partitions(instance: DataflowInstance) -> list[tuple[int, ...]]:
     n, copies = len(workload.kernels), _copies(instance)
     index = {kernel.name: i for i, kernel in enumerate(workload.kernels)}
     edges = [(k * n + index[u], k * n + index[v]) for k in range(copies // n) for u, v in workload.edges]
-    edges += [(k * n + index[u], (k + 1) * n + index[v]) for k in range(copies // n - 1) for u, v in workload.carries]
+    back = {index[kernel.name] for kernel in workload.kernels if kernel.phase == "backward"}
+    for u, v in ((index[u], index[v]) for u, v in workload.carries):
+        steps = [(k + 1, k) if u in back else (k, k + 1) for k in range(copies // n - 1)]
+        edges += [(here * n + u, there * n + v) for here, there in steps]
     found: dict[tuple[int, ...], tuple[int, ...]] = {}
     for numbers in _orders(copies, edges, ()):
         if len(set(numbers)) == max(numbers) + 1:

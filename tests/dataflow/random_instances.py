@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from itertools import islice
 from random import Random
 from typing import Any
 
 from chipmap.instances.dataflow import DataflowInstance
 from chipmap.instances.dataflow.generators import explicit
+from chipmap.validation.dataflow import check
+from chipmap.validation.dataflow_candidates import candidates
 
 TENSOR = {"tensor": 2, "dimensions": ["tensor"]}
 LIGHT: dict[str, Any] = {"flop": 40_000_000, "output_bytes": 60_000, "weight_bytes": 90_000}
@@ -123,6 +126,44 @@ def tiny_instance(random: Random) -> DataflowInstance:
         fused=random.random() < 0.9,
         together=random.choice(([], [], [], [names[:2]], [names[0], names[1]], [names[0] + names[-1]])),
     )
+
+
+def outside_instance(random: Random) -> DataflowInstance:
+    """A random instance with a choice of what its chips keep, send to the next stage and sum over replicas.
+
+    DRAM, where it is limited, is that of some mapping, or a byte less.
+    """
+    names = "abcd"[: random.choice((2, 3, 3, 4))]
+    forward = random.randint(1, len(names))
+    phases = ["forward"] * forward + ["backward"] * (len(names) - forward)
+    kernels = {name: _kernel(random) | {"phase": phase} for name, phase in zip(names, phases, strict=True)}
+    for name in names[forward:]:
+        kernels[name] |= {"update": random.random() < 0.6, "schemes": ["M", "NONE"]}
+    pairs = [a + b for a in names for b in names if a < b and random.random() < 0.6]
+    carries = [u + v for part in (names[:forward], names[forward:]) for u in part for v in part]
+    instance = made(
+        kernels,
+        " ".join(pairs),
+        layers=random.choice((2, 4)),
+        carries=" ".join(random.sample(carries, random.randint(0, min(2, len(carries))))),
+        mode=random.choice(("dfmodel", "physical")),
+        sizes=random.choice(([2, 2], [2, 2], [2, 4], [2])),
+        topology=random.choice(("ring", "switch", "full")),
+        latency_ns=random.choice((0.0, 50.0)),
+        link_gbps=random.choice((0.5, 2.0, 25.0)),
+        memory_gbps=random.choice((20.0, 200.0)),
+        sram_bytes=random.choice((80_000, 160_000, 300_000, 10**6)),
+        batch=random.choice((4, 8)),
+        all_reduce_factor=random.choice((1, 2)),
+        partitions=random.choice((None, None, 2)),
+        recompute=0 < forward < len(names) and random.random() < 0.3,
+        optimizer_bytes=random.choice((None, None, 4)),
+    )
+    mapping = random.choice([*islice(candidates(instance), 500)])
+    limit = round(check(instance, mapping).figures["dram_bytes"]) - random.choice((0, 0, 1))
+    limited = random.random() < 0.7 and limit > 0
+    memory = instance.system.memory.replace(capacity_bytes=limit if limited else None)
+    return instance.replace(system=instance.system.replace(memory=memory))
 
 
 def _kernel(random: Random) -> dict[str, Any]:

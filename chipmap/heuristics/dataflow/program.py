@@ -4,7 +4,9 @@ What it proves: no choice of schemes and of partitions in sequence, each within 
 per phase, has a smaller sum of max(compute, memory, network). It is a shortest path over states (ideal, schemes of the
 kernels that are still read, number of partitions). Between two ideals, labels (compute, memory, network, SRAM) grow
 kernel by kernel; a label that is no better in any of the four than one with the same open schemes can't be part of a
-better mapping, since all that follows adds the same to both.
+better mapping, since all that follows adds the same to both. Where schemes also decide on DRAM for good, transfers
+between stages or sums of gradients, these sums, and the most that ever waits in DRAM, are part of states and labels;
+but first the mapping of fewest picoseconds is looked for, which is the best one if it fits and has the least of them.
 """
 
 from __future__ import annotations
@@ -18,24 +20,28 @@ from chipmap.heuristics.dataflow.lattice import Lattice, TooWideError, as_words,
 from chipmap.heuristics.dataflow.program_kernel import (
     BITS,
     MASK,
-    POOL,
     Graph,
     Labels,
     Rules,
     Table,
     extend,
     finish,
+    labels,
     solve,
 )
-from chipmap.instances.dataflow.costs import DataflowProblem, IntArray
+from chipmap.instances.dataflow.batch import forward_runs
+from chipmap.instances.dataflow.costs import DataflowProblem, IntArray, Option, batch_ticks, outside
 
-#: Signatures per ideal, and no limit on picoseconds.
+#: Signatures per ideal (with sums beside the partitions: up to the second), and no limit on picoseconds or bytes.
 WIDTH = 512
+WIDE = 4096
 NO_LIMIT = 2**62
 #: Entries of the table, of 16 bytes each.
 ENTRIES = 10**8
 #: Columns of a graph that come from the options of its kernels.
-_COLUMNS = ("compute", "collective", "dram", "buffer")
+_COLUMNS = ("compute", "collective", "dram", "buffer", "waits")
+#: Columns of an option that are summed beside the partitions (None: the most that waits in DRAM).
+_OUTSIDE = ("kept", None, "hop", "gradient")
 
 
 class Chain(NamedTuple):
@@ -63,8 +69,9 @@ class Program:
         wired = [(k * n + u, k * n + v, e) for k in range(layers) for e, (u, v) in edges]
         index = {kernel.name: i for i, kernel in enumerate(kernels)}
         carried = [(index[u], index[v]) for u, v in problem.instance.workload.carries]
-        if layers > 1:
-            wired += [(k * n + u, (k + 1) * n + v, -1) for k in range(layers - 1) for u, v in carried]
+        for u, v in carried if layers > 1 else ():
+            back = kernels[u].phase == "backward"
+            wired += [((k + back) * n + u, (k + 1 - back) * n + v, -1) for k in range(layers - 1)]
         phases = [kernel.phase == "backward" for kernel in kernels] * layers
         self.order = _topological(n * layers, [(u, v) for u, v, _ in wired], phases)
         place = {v: i for i, v in enumerate(self.order)}
@@ -88,7 +95,9 @@ class Program:
         readers = [sum({1 << int(targets[e]) for e in leaving[leave[u] : leave[u + 1]]}) for u in range(n)]
         open_sets = [[u for u in members(ideal) if readers[u] & ~ideal] for ideal in lattice.sets]
         grouped, sizes = self._groups()
-        least = np.array([min(o.compute for o in one) for one in options], dtype=np.int64)
+        runs = forward_runs(problem.instance)
+        times = [runs if i < self.forward < n else 1 for i in range(n)]
+        least = np.array([k * min(o.compute for o in one) for k, one in zip(times, options, strict=True)], np.int64)
         return Graph(
             first=np.cumsum([0, *map(len, options)]).astype(np.int64),
             compute=columns["compute"],
@@ -116,6 +125,8 @@ class Program:
             sizes=sizes,
             rest=np.array([least.sum() - least[members(ideal)].sum() for ideal in lattice.sets], dtype=np.int64),
             gate=lattice.sets.index((1 << self.forward) - 1) if 0 < self.forward < n else 0,
+            waits_dram=columns["waits"],
+            outside=_outside(options),
         )
 
     def _waits(self) -> IntArray:
@@ -149,21 +160,60 @@ class Program:
         )
 
     def best(
-        self, most: int | None, exactly: bool = False, fused: bool = True, sram: int | None = None
+        self,
+        most: int | None,
+        exactly: bool = False,
+        fused: bool = True,
+        sram: int | None = None,
+        dram: int | None = None,
     ) -> Chain | None:
-        """The best mapping with at most (or exactly) ``most`` partitions per phase; None where none fits.
+        """The mapping of least batch time with at most (or exactly) ``most`` partitions per phase; None: none fits.
 
-        ``sram`` stands in for the chip's own. Raises :class:`TooWideError` where an ideal has too many combinations of
-        open schemes.
+        ``sram`` and ``dram`` (bytes, where the instance limits DRAM) stand in for the chip's own. Raises
+        :class:`TooWideError` where an ideal has too many combinations of open schemes.
         """
-        g, instance = self.graph, self.problem.instance
-        n, count = len(self.order), len(self.lattice.sets)
+        instance, n = self.problem.instance, len(self.order)
         if exactly and most is not None and most > n:
             return None
-        most = n if most is None else min(most, n)
-        rules = Rules(self.problem.sram if sram is None else sram, most, fused, instance.mode == "physical")
+        capacity = instance.system.memory.capacity_bytes
+        limit = dram if capacity is not None and dram is not None else capacity
+        rules = Rules(
+            sram=self.problem.sram if sram is None else sram,
+            most=n if most is None else min(most, n),
+            fused=fused,
+            multicast=instance.mode == "physical",
+            room=NO_LIMIT if limit is None else limit - outside(self.problem, "kept"),
+            runs=forward_runs(instance),
+        )
+        plain = self._run(self.graph._replace(outside=self.graph.outside[:, :0]), rules, exactly)
+        if plain is None or not self.graph.outside.any():
+            return plain
+        least = all(outside(self.problem, f, plain.chosen) == outside(self.problem, f) for f in ("hop", "gradient"))
+        if least and (limit is None or self.dram(plain) <= limit):
+            return plain
+        return self._run(self.graph, rules, exactly)
+
+    def dram(self, chain: Chain) -> int:
+        """The most bytes that a mapping has in DRAM while a partition runs."""
+        multicast = self.problem.instance.mode == "physical"
+        waiting = [0] * (max(chain.partitions) + 1)
+        for c in range(len(waiting)):
+            tensors = [
+                self.order[u]
+                for u, v, _ in self.wired
+                if chain.partitions[self.order[u]] <= c <= chain.partitions[self.order[v]]
+                and chain.partitions[self.order[u]] < chain.partitions[self.order[v]]
+            ]
+            for u in set(tensors) if multicast else tensors:
+                waiting[c] += self.problem.options[u % self.problem.n][chain.chosen[u]].waits
+        return outside(self.problem, "kept", chain.chosen) + max(waiting)
+
+    def _run(self, g: Graph, rules: Rules, exactly: bool) -> Chain | None:
+        count, most, columns = len(self.lattice.sets), rules.most, g.outside.shape[1]
         combinations = int(max(1, *(2 ** _open_bits(g, j) for j in range(count))))
         width = min(WIDTH, combinations)
+        if columns:
+            width = max(width, min(WIDE, ENTRIES // (5 * count * (most + 1))))
         if count * width * (most + 1) > ENTRIES:
             raise TooWideError(f"{count:,} order ideals, {width} sharding schemes and {most} partitions are too many")
         table = Table(
@@ -171,26 +221,33 @@ class Program:
             used=np.zeros(count, np.int64),
             value=np.full((count, width, most + 1), -1, np.int64),
             origin=np.zeros((count, width, most + 1, 2), np.int32),
+            outside=np.zeros((count, width, columns), np.int64),
         )
         gate = np.zeros(width, np.int64)
-        pool = Labels(*(np.zeros(POOL, np.int64) for _ in range(5)))
-        if not solve(g, rules, table, pool, exactly, gate, NO_LIMIT):
+        if not solve(g, rules, table, labels(columns), exactly, gate, NO_LIMIT):
             raise TooWideError("too many combinations of sharding schemes are open at once")
         last = count - 1
         ends = [
-            (int(table.value[last, s, k]), s, k)
+            (self._batch(int(table.value[last, s, k]), table.outside[last, s]), s, k)
             for s in range(int(table.used[last]))
             for k in range(most + 1)
             if table.value[last, s, k] >= 0 and (k == most or not exactly)
         ]
         if not ends:
             return None
-        ticks, s, k = min(ends)
-        return self._trace(rules, table, gate, ticks, s, k)
+        _, s, k = min(ends)
+        return self._trace(g, rules, table, gate, s, k)
 
-    def _trace(self, rules: Rules, table: Table, gate: IntArray, ticks: int, s: int, k: int) -> Chain:
-        g, arcs = self.graph, []
+    def _batch(self, layer: int, more: IntArray) -> int:
+        """Picoseconds of the batch, ``more`` in the columns of the graph's ``outside``."""
+        added = dict(zip(_OUTSIDE, more.tolist(), strict=False))
+        hop, gradient = (outside(self.problem, field) + added.get(field, 0) for field in ("hop", "gradient"))
+        return batch_ticks(self.problem, layer, hop, gradient)
+
+    def _trace(self, g: Graph, rules: Rules, table: Table, gate: IntArray, s: int, k: int) -> Chain:
+        arcs = []
         j = len(self.lattice.sets) - 1
+        ticks = int(table.value[j, s, k])
         while j > 0:
             if g.gate > 0 and j == g.gate and k == 0:
                 k = int(gate[s])
@@ -199,22 +256,23 @@ class Program:
             start = int(table.value[root, before, k - 1])
             if start < 0:  # the values of the first phase's end were kept under 0
                 start = int(table.value[root, before, 0])
-            arcs.append((root, before, j, int(table.signature[j, s]), value - start))
+            cost = (value - start) // (rules.runs if j <= g.gate else 1)
+            arcs.append((root, before, j, s, cost))
             j, s, k = root, before, k - 1
         partitions, chosen = [0] * len(self.order), [0] * len(self.order)
-        for number, (root, before, j, signature, cost) in enumerate(reversed(arcs)):
-            inside = members(self.lattice.sets[j] & ~self.lattice.sets[root])
-            options = self._options(rules, int(table.signature[root, before]), root, j, signature, cost, inside)
-            for v, option in zip(inside, options, strict=True):
+        for number, arc in enumerate(reversed(arcs)):
+            inside = members(self.lattice.sets[arc[2]] & ~self.lattice.sets[arc[0]])
+            for v, option in zip(inside, self._options(g, rules, table, arc, inside), strict=True):
                 partitions[self.order[v]], chosen[self.order[v]] = number, option
         return Chain(ticks, tuple(partitions), tuple(chosen))
 
     def _options(
-        self, rules: Rules, begins: int, root: int, j: int, ends: int, cost: int, inside: Sequence[int]
+        self, g: Graph, rules: Rules, table: Table, arc: tuple[int, int, int, int, int], inside: Sequence[int]
     ) -> list[int]:
-        """The options of the kernels of partition J \\ I that cost ``cost`` and leave signature ``ends``."""
-        g, pool = self.graph, Labels(*(np.zeros(POOL, np.int64) for _ in range(5)))
-        pool.signature[0] = begins
+        """The options of the kernels of partition J \\ I on the ``arc`` (I, its entry, J, its entry, picoseconds)."""
+        root, begins, j, ends, cost = arc
+        pool = labels(g.outside.shape[1])
+        pool.signature[0] = table.signature[root, begins]
         ranges, sets = [(0, 1)], [g.sets[root]]
         for v in inside:
             grown = sets[-1].copy()
@@ -223,25 +281,43 @@ class Program:
             a, b = ranges[-1]
             options = (int(g.first[v]), int(g.first[v + 1]))
             ranges.append((b, extend(g, rules, pool, (a, b, b), v, options, grown, g.sets[root], NO_LIMIT)))
+        more = table.outside[j, ends] - table.outside[root, begins]
         found = next(
             i
             for i in range(*ranges[-1])
-            if pool.signature[i] == ends and finish(g, rules, pool, i, j, g.sets[root]) == cost
+            if pool.signature[i] == table.signature[j, ends]
+            and finish(g, rules, pool, i, j, g.sets[root]) == cost
+            and all(pool.outside[i, c] == more[c] for c in range(len(more)) if c != 1)
         )
         chosen = []
         for level in range(len(inside), 0, -1):
             v, free = inside[level - 1], ranges[-1][1]
-            wanted = tuple(int(column[found]) for column in pool)
+            wanted = _row(pool, found)
             found, option = next(
                 (i, option)
                 for i in range(*ranges[level - 1])
                 for option in range(int(g.first[v]), int(g.first[v + 1]))
                 if extend(g, rules, pool, (i, i + 1, free), v, (option, option + 1), sets[level], sets[0], NO_LIMIT)
                 > free
-                and tuple(int(column[free]) for column in pool) == wanted
+                and _row(pool, free) == wanted
             )
             chosen.append(option - int(g.first[v]))
         return chosen[::-1]
+
+
+def _row(pool: Labels, i: int) -> list[int]:
+    """A label's numbers."""
+    return [int(x) for column in pool for x in np.atleast_1d(column[i])]
+
+
+def _outside(options: Sequence[Sequence[Option]]) -> IntArray:
+    """Rows of :data:`_OUTSIDE` for all options, less the least of each kernel's."""
+    rows = [
+        [getattr(o, field) - min(getattr(other, field) for other in one) if field else 0 for field in _OUTSIDE]
+        for one in options
+        for o in one
+    ]
+    return np.array(rows, dtype=np.int64)
 
 
 def _open_bits(g: Graph, j: int) -> int:

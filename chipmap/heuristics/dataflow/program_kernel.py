@@ -56,36 +56,51 @@ class Graph(NamedTuple):
     sizes: IntArray
     rest: IntArray
     gate: int
+    waits_dram: IntArray
+    outside: IntArray
 
 
 class Rules(NamedTuple):
-    """SRAM bytes; most partitions per phase; whether kernels are fused; whether a tensor is read once per partition."""
+    """SRAM bytes; most partitions per phase; whether kernels are fused; whether a tensor is read once per partition;
+    DRAM bytes that are left for tensors that wait and for a choice of schemes; how often the first phase runs."""
 
     sram: int
     most: int
     fused: bool
     multicast: bool
+    room: int
+    runs: int
 
 
 class Table(NamedTuple):
     """Best values: for each ideal its signatures [ideals, width], how many are used [ideals], and for each the fewest
     picoseconds by number of partitions [ideals, width, most + 1] (-1: none) with where they come from (ideal,
-    signature, partitions)."""
+    signature, partitions). ``outside`` [ideals, width, K]: the sums of the graph's, with the most that waits in DRAM in
+    its second column; signatures with different ones are different."""
 
     signature: IntArray
     used: IntArray
     value: IntArray
     origin: IntArray
+    outside: IntArray
 
 
 class Labels(NamedTuple):
-    """Labels of a partition under way, as a stack: its compute, memory, network, held bytes, and signature."""
+    """Labels of a partition under way, as a stack: its compute, memory, network, held bytes, signature, and sums of
+    ``outside``."""
 
     compute: IntArray
     memory: IntArray
     network: IntArray
     held: IntArray
     signature: IntArray
+    outside: IntArray
+
+
+def labels(columns: int) -> Labels:
+    """An empty stack for ``columns`` of ``outside``."""
+    one = [np.zeros(POOL, np.int64) for _ in range(5)]
+    return Labels(one[0], one[1], one[2], one[3], one[4], np.zeros((POOL, columns), np.int64))
 
 
 @njit(cache=True, nogil=True)
@@ -165,24 +180,50 @@ def extend(
                     signature &= ~(MASK << (BITS * g.slot[u]))
             if g.slot[v] >= 0:
                 signature |= (option - g.first[v]) << (BITS * g.slot[v])
-            end = keep(pool, start, end, compute, memory, network, held, signature)
-            if end < 0:
+            if end >= len(pool.compute):
                 return -1
+            pool.compute[end], pool.memory[end], pool.network[end] = compute, memory, network
+            pool.held[end], pool.signature[end] = held, signature
+            for k in range(g.outside.shape[1]):
+                pool.outside[end, k] = pool.outside[i, k] + g.outside[option, k]
+            end += not beaten(pool, start, end)
     return end
 
 
 @njit(cache=True, nogil=True)
-def keep(pool: Labels, b: int, end: int, compute: int, memory: int, network: int, held: int, signature: int) -> int:
-    """Add a label to those from b to end unless one with its signature is no worse in all; returns the new end."""
+def beaten(pool: Labels, b: int, end: int) -> bool:
+    """Whether one of the labels from b to end - 1, with the signature of label ``end``, is no worse than it in all."""
     for i in range(b, end):
-        no_worse = pool.compute[i] <= compute and pool.memory[i] <= memory and pool.network[i] <= network
-        if no_worse and pool.held[i] <= held and pool.signature[i] == signature:
-            return end
-    if end >= len(pool.compute):
-        return -1
-    pool.compute[end], pool.memory[end], pool.network[end] = compute, memory, network
-    pool.held[end], pool.signature[end] = held, signature
-    return end + 1
+        no_worse = pool.compute[i] <= pool.compute[end] and pool.memory[i] <= pool.memory[end]
+        no_worse = no_worse and pool.network[i] <= pool.network[end] and pool.held[i] <= pool.held[end]
+        if no_worse and pool.signature[i] == pool.signature[end] and below(pool.outside[i], pool.outside[end]):
+            return True
+    return False
+
+
+@njit(cache=True, nogil=True)
+def below(one: IntArray, other: IntArray) -> bool:
+    """Whether no column of ``one`` is above that of ``other``."""
+    for k in range(len(one)):  # noqa: SIM110 - numba knows no generators
+        if one[k] > other[k]:
+            return False
+    return True
+
+
+@njit(cache=True, nogil=True)
+def waiting(g: Graph, rules: Rules, signature: int, j: int, root: Words) -> int:
+    """Bytes in DRAM of tensors that kernels of ideal j outside ``root`` made for kernels outside ideal j."""
+    total = 0
+    for k in range(g.open_first[j], g.open_first[j + 1]):
+        u = g.open[k]
+        size = 0 if has(root, u) else g.waits_dram[option_of(g, signature, u)]
+        if size == 0:
+            continue
+        leaves = 0
+        for e in range(g.leave[u], g.leave[u + 1]):
+            leaves += not has(g.sets[j], g.target[g.leaving[e]])
+        total += size * (1 if rules.multicast else leaves)
+    return total
 
 
 @njit(cache=True, nogil=True)
@@ -221,18 +262,32 @@ def together(g: Graph, i: int, j: int) -> bool:
 
 
 @njit(cache=True, nogil=True)
-def relax(table: Table, root: int, s: int, j: int, signature: int, cost: int, most: int, upper: int) -> bool:
-    """Offer ideal j the values of (root, signature number s) with one more partition; False where the table is full."""
+def relax(
+    table: Table, root: int, s: int, j: int, signature: int, outside: IntArray, cost: int, most: int, upper: int
+) -> bool:
+    """Offer ideal j the values of (root, signature number s) with one more partition; False where the table is full.
+
+    Nothing is offered that an entry with no more in ``outside`` has at no greater value for any number of partitions.
+    """
     at = -1
     for t in range(table.used[j]):
-        if table.signature[j, t] == signature:
+        if table.signature[j, t] != signature or not below(table.outside[j, t], outside):
+            continue
+        if below(outside, table.outside[j, t]):
             at = t
             break
+        better = False
+        for k in range(most):
+            before, now = table.value[root, s, k], table.value[j, t, k + 1]
+            better = better or (before >= 0 and before + cost < upper and (now < 0 or before + cost < now))
+        if not better:
+            return True
     if at < 0:
         at = table.used[j]
         if at >= table.signature.shape[1]:
             return False
         table.signature[j, at] = signature
+        table.outside[j, at] = outside
         table.used[j] += 1
     for k in range(most):
         before = table.value[root, s, k]
@@ -268,6 +323,8 @@ def explore(g: Graph, rules: Rules, table: Table, pool: Labels, root: int, s: in
     node[0], higher[0], step[0] = root, 1, g.grow[root]
     pool.compute[0] = pool.memory[0] = pool.network[0] = pool.held[0] = 0
     pool.signature[0] = table.signature[root, s]
+    pool.outside[0] = 0
+    before, outside = waiting(g, rules, table.signature[root, s], root, g.sets[0]), table.outside[root, s].copy()
     depth = 0
     while depth >= 0:
         if step[depth] >= g.grow[node[depth] + 1] or (depth == 1 and not rules.fused):
@@ -286,10 +343,20 @@ def explore(g: Graph, rules: Rules, table: Table, pool: Labels, root: int, s: in
         if end == higher[depth]:
             continue
         if together(g, root, j):
+            runs = rules.runs if j <= g.gate else 1
             for i in range(higher[depth], end):
-                cost = finish(g, rules, pool, i, j, g.sets[root])
-                useful = 0 <= cost < limit
-                if useful and not relax(table, root, s, j, pool.signature[i], cost, rules.most, upper - g.rest[j]):
+                cost = runs * finish(g, rules, pool, i, j, g.sets[root])
+                if not 0 <= cost < limit:
+                    continue
+                dram = before + waiting(g, rules, pool.signature[i], j, g.sets[root])
+                if len(outside) > 0:
+                    for c in range(len(outside)):
+                        outside[c] = table.outside[root, s, c] + pool.outside[i, c]
+                    outside[1] = max(table.outside[root, s, 1], dram)
+                    dram = outside[0] + outside[1]
+                fits = dram <= rules.room
+                upto = upper - g.rest[j]
+                if fits and not relax(table, root, s, j, pool.signature[i], outside, cost, rules.most, upto):
                     return False
         lower[depth + 1], higher[depth + 1] = higher[depth], end
         depth += 1

@@ -17,6 +17,15 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from chipmap.instances.dataflow.batch import (
+    forward_runs,
+    gradient_ns,
+    hop_ns,
+    kept_bytes,
+    layers_per_stage,
+    micro_batches,
+    waits_in_dram,
+)
 from chipmap.instances.dataflow.instance import DataflowInstance, Degrees
 from chipmap.instances.dataflow.sharding import (
     Collective,
@@ -39,7 +48,11 @@ IntArray = NDArray[np.int64]
 
 
 class Option(NamedTuple):
-    """A kernel under one scheme, on one chip: picoseconds and bytes."""
+    """A kernel under one scheme, on one chip: picoseconds and bytes.
+
+    ``kept`` bytes stay in DRAM, ``waits`` are those of the output while it waits there (both 0 without a capacity);
+    ``hop`` is sent to the next stage per micro-batch, ``gradient`` summed over replicas per batch.
+    """
 
     scheme: Scheme
     compute: int
@@ -49,6 +62,10 @@ class Option(NamedTuple):
     output: int
     dram: int
     buffer: int
+    kept: int
+    waits: int
+    hop: int
+    gradient: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -184,6 +201,7 @@ def _option(instance: DataflowInstance, degrees: Degrees, kernel: Kernel, scheme
     compute = Fraction(flop(kernel) * task.micro_batch, shards) / (share * Fraction(chip.flop_per_ns))
     weights = weight_bytes(kernel, instance) / shards
     rate = Fraction(memory.bytes_per_ns)
+    limited = memory.capacity_bytes is not None
     return Option(
         scheme=scheme,
         compute=_ticks(compute),
@@ -193,6 +211,10 @@ def _option(instance: DataflowInstance, degrees: Degrees, kernel: Kernel, scheme
         output=math.ceil(output),
         dram=_ticks(output / rate),
         buffer=math.ceil(output * task.tile_tokens / (instance.workload.tokens * task.micro_batch)),
+        kept=math.ceil(kept_bytes(instance, degrees, kernel, weights, output)) if limited else 0,
+        waits=math.ceil(output) if limited and waits_in_dram(instance, kernel) else 0,
+        hop=_ticks(hop_ns(instance, degrees, kernel, output)),
+        gradient=_ticks(gradient_ns(instance, degrees, kernel, output)),
     )
 
 
@@ -205,15 +227,44 @@ def _sums(instance: DataflowInstance, degrees: Degrees, scheme: Scheme, whole: F
     return sum((collective_ns(collective, whole, d, factor) for d in dimensions), Fraction(0))
 
 
-def total_ticks(problem: DataflowProblem, layer: int) -> int:
-    """The time of the whole batch from that of one layer (of all layers where partitions reach across), picoseconds."""
-    return math.ceil(layer * batch_factor(problem))
+def total_ticks(problem: DataflowProblem, layer: int, chosen: Sequence[int] | None = None) -> int:
+    """The time of the whole batch from that of one layer (of all layers where partitions reach across), picoseconds.
+
+    ``chosen`` are the numbers of the kernels' options (all layers' in a row where partitions reach across). Without
+    them T5 and T6 are the least that options allow: exact where there is nothing to choose, else a lower bound.
+    """
+    return batch_ticks(problem, layer, *(outside(problem, field, chosen) for field in ("hop", "gradient")))
+
+
+def outside(problem: DataflowProblem, field: str, chosen: Sequence[int] | None = None) -> int:
+    """Σ of a column of options over all kernels of a layer (of all layers where partitions reach across)."""
+    layers = problem.instance.workload.layers if problem.instance.task.across_layers else 1
+    columns = [[getattr(option, field) for option in options] for options in problem.options]
+    if chosen is None:
+        return layers * sum(map(min, columns))
+    return sum(column[o] for column, o in zip(columns * layers, chosen, strict=True))
+
+
+def batch_ticks(problem: DataflowProblem, layer: int, hop: int, gradient: int) -> int:
+    """Picoseconds of the batch: T4 · :func:`batch_factor` + T5 + T6.
+
+    T5 = (PP-1) · hop + m · max(0, hop - layers per stage · T4): the first micro-batch waits for every transfer, a later
+    one only where transfers take longer than a stage computes (equation 7).
+    """
+    instance, degrees = problem.instance, problem.degrees
+    slower = max(0, hop - layers_per_stage(instance, degrees) * layer)
+    transfers = (degrees.pipeline - 1) * hop + micro_batches(instance, degrees) * slower
+    return math.ceil(layer * batch_factor(problem) + transfers) + gradient
 
 
 def compute_ticks(problem: DataflowProblem) -> int:
-    """A lower bound in ticks: every kernel's least compute, one after the other, and nothing else."""
-    layers = problem.instance.workload.layers if problem.instance.task.across_layers else 1
-    return total_ticks(problem, layers * sum(min(option.compute for option in options) for options in problem.options))
+    """A lower bound in ticks: every kernel's least compute, one after the other, and what no choice avoids."""
+    instance = problem.instance
+    layers = instance.workload.layers if instance.task.across_layers else 1
+    again = {"forward": forward_runs(instance), "backward": 1}
+    pairs = zip(instance.workload.kernels, problem.options, strict=True)
+    least = sum(again[kernel.phase] * min(option.compute for option in options) for kernel, options in pairs)
+    return total_ticks(problem, layers * least)
 
 
 def batch_factor(problem: DataflowProblem) -> Fraction:
@@ -223,9 +274,7 @@ def batch_factor(problem: DataflowProblem) -> Fraction:
     per replica; the bubble is (PP-1)/m in mode ``physical``.
     """
     instance, degrees = problem.instance, problem.degrees
-    task = instance.task
-    per_stage = 1 if task.across_layers else instance.workload.layers // degrees.pipeline
-    rounds = Fraction(task.batch, degrees.data * task.micro_batch)
+    rounds = micro_batches(instance, degrees)
     spread = max(instance.workload.layers // degrees.pipeline - 1, 1) if instance.mode == "dfmodel" else 1
     bubble = 1 + Fraction(degrees.pipeline - 1) / (rounds * spread)
-    return per_stage * bubble * rounds
+    return layers_per_stage(instance, degrees) * bubble * rounds

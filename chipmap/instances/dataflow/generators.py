@@ -21,7 +21,8 @@ Count = Annotated[int, Meta(ge=1, le=1_000_000)]
 class Setting(Record, frozen=True, kw_only=True):
     """What every generator takes beside the parameters of its workload: the system, and the fields of :class:`Task`.
 
-    ``sizes`` are those of the network's dimensions; ``sram_bytes`` replaces the chip's own.
+    ``sizes`` are those of the network's dimensions; ``sram_bytes`` replaces the chip's own, ``dram_bytes`` is the DRAM
+    capacity (null: never the limit).
     """
 
     name: str = ""
@@ -32,6 +33,7 @@ class Setting(Record, frozen=True, kw_only=True):
     link_gbps: float = 25.0
     latency_ns: float = 0.0
     sram_bytes: int | None = None
+    dram_bytes: int | None = None
     mode: CostMode = "physical"
     batch: int = 1
     micro_batch: int = 1
@@ -45,6 +47,8 @@ class Setting(Record, frozen=True, kw_only=True):
     fused: bool = True
     together: tuple[tuple[str, ...], ...] = ()
     schemes: dict[str, Scheme] = {}
+    recompute: bool = False
+    optimizer_bytes: int | None = None
     notes: str = ""
 
 
@@ -67,6 +71,7 @@ class DataflowGenerator(NamedGenerator[Setting]):
         )
         if setting.sram_bytes is not None:
             where = where.replace(chip=where.chip.replace(sram_bytes=setting.sram_bytes))
+        where = where.replace(memory=where.memory.replace(capacity_bytes=setting.dram_bytes))
         instance = DataflowInstance.make(
             name=setting.name or f"{self.name}-{'x'.join(map(str, setting.sizes))}",
             workload=self.network(**own),

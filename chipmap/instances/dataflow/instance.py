@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import permutations
-from typing import Literal
+from typing import ClassVar, Literal
 
 from chipmap.instances.dataflow.system import Dimension, System
 from chipmap.instances.dataflow.workload import Kernel, Scheme, Workload
@@ -51,13 +51,15 @@ class Degrees(Record, frozen=True, kw_only=True):
 class Task(Record, frozen=True, kw_only=True):
     """What is asked of the mapping.
 
-    A ``batch`` is run in micro-batches of ``micro_batch`` samples per replica. ``purpose`` is a remark; no cost depends
-    on it. ``utilisation`` is the share of the peak that compute reaches (null: all of it). ``all_reduce_factor``
-    multiplies an all-reduce in mode ``dfmodel`` (published runs use 2; mode ``physical`` always does). ``partitions``
-    is the most partitions per phase (null: any number), all of which must be used where ``exactly`` says so.
-    ``across_layers`` lets a partition reach over the end of a layer. ``tile_tokens`` tokens stream through a chip at a
-    time. Each group of ``together`` lies in one partition that holds no kernel of another group. ``schemes`` pins the
-    sharding of the kernels that it names.
+    A ``batch`` is run in micro-batches of ``micro_batch`` samples per replica. ``purpose`` says whether DRAM holds
+    gradients and optimiser state (``training``); ``optimizer_bytes`` of the latter per parameter (null: 12 in mode
+    ``physical``, Adam's in mixed precision, none in mode ``dfmodel``). ``recompute`` runs the forward kernels once more
+    in the backward phase instead of keeping what they made. ``utilisation`` is the share of the peak that compute
+    reaches (null: all of it). ``all_reduce_factor`` multiplies an all-reduce in mode ``dfmodel`` (published runs use 2;
+    mode ``physical`` always does). ``partitions`` is the most partitions per phase (null: any number), all of which
+    must be used where ``exactly`` says so. ``across_layers`` lets a partition reach over the end of a layer.
+    ``tile_tokens`` tokens stream through a chip at a time. Each group of ``together`` lies in one partition that holds
+    no kernel of another group. ``schemes`` pins the sharding of the kernels that it names.
     """
 
     purpose: Purpose = "training"
@@ -73,6 +75,10 @@ class Task(Record, frozen=True, kw_only=True):
     fused: bool = True
     together: tuple[tuple[str, ...], ...] = ()
     schemes: dict[str, Scheme] = {}
+    recompute: bool = False
+    optimizer_bytes: int | None = None
+
+    LATER_FIELDS: ClassVar[tuple[str, ...]] = ("recompute", "optimizer_bytes")
 
 
 class DataflowInstance(Record, frozen=True, kw_only=True):
@@ -100,8 +106,10 @@ class DataflowInstance(Record, frozen=True, kw_only=True):
             raise InputError(f"is {task.partitions}", "task.partitions", "Give 1 or more, or null.")
         if task.exactly and task.partitions is None:
             raise InputError("exactly, but no number of partitions is given", "task.exactly", "Set task.partitions.")
-        if self.system.memory.capacity_bytes is not None:
-            raise InputError("no constraint limits DRAM", "system.memory.capacity_bytes", "Leave it null.")
+        if task.optimizer_bytes is not None and not 0 <= task.optimizer_bytes <= 10**6:
+            raise InputError(f"is {task.optimizer_bytes}", "task.optimizer_bytes", "Give 0 or more bytes, or null.")
+        if task.recompute and {kernel.phase for kernel in self.workload.kernels} != {"forward", "backward"}:
+            raise InputError("there is no backward phase to recompute for", "task.recompute", "Set it to false.")
         grouped = [name for group in task.together for name in group]
         for where, named in (("together", grouped), ("schemes", list(task.schemes))):
             for name in named:
