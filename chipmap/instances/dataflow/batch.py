@@ -64,7 +64,7 @@ def kept_bytes(
     """
     bytes_per_layer = weights * state_words(instance) if kernel.phase == "forward" else Fraction(0)
     if kernel.name in kept_for_backward(instance):
-        bytes_per_layer += output * min(micro_batches(instance, degrees), degrees.pipeline)
+        bytes_per_layer += output * min(micro_batches(instance, degrees), Fraction(degrees.pipeline))
     return bytes_per_layer * layers_per_stage(instance, degrees)
 
 

@@ -245,6 +245,18 @@ def outside(problem: DataflowProblem, field: str, chosen: Sequence[int] | None =
     return sum(column[o] for column, o in zip(columns * layers, chosen, strict=True))
 
 
+def pairs_outside(problem: DataflowProblem, most: int = 1000) -> set[tuple[int, int]] | None:
+    """Every (hop, gradient) that mappings have in sum; None for more than ``most`` of them."""
+    layers = problem.instance.workload.layers if problem.instance.task.across_layers else 1
+    sums = {(0, 0)}
+    for options in problem.options * layers:
+        own = {(option.hop, option.gradient) for option in options}
+        sums = {(hop + a, gradient + b) for hop, gradient in sums for a, b in own} if own != {(0, 0)} else sums
+        if len(sums) > most:
+            return None
+    return sums
+
+
 def batch_ticks(problem: DataflowProblem, layer: int, hop: int, gradient: int) -> int:
     """Picoseconds of the batch: T4 · :func:`batch_factor` + T5 + T6.
 
@@ -255,6 +267,17 @@ def batch_ticks(problem: DataflowProblem, layer: int, hop: int, gradient: int) -
     slower = max(0, hop - layers_per_stage(instance, degrees) * layer)
     transfers = (degrees.pipeline - 1) * hop + micro_batches(instance, degrees) * slower
     return math.ceil(layer * batch_factor(problem) + transfers) + gradient
+
+
+def layer_ticks(problem: DataflowProblem, batch: float, hop: int, gradient: int) -> float:
+    """The least T4 with which the batch takes ``batch`` picoseconds, unrounded: :func:`batch_ticks` the other way."""
+    degrees, factor = problem.degrees, batch_factor(problem)
+    layers, rounds = layers_per_stage(problem.instance, degrees), micro_batches(problem.instance, degrees)
+    rest = batch - gradient - (degrees.pipeline - 1) * hop
+    longest = rest / float(factor)
+    if degrees.pipeline == 1:
+        return longest
+    return min(longest, (rest - float(rounds) * hop) / float(factor - rounds * layers))
 
 
 def compute_ticks(problem: DataflowProblem) -> int:
