@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from functools import cache
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -98,7 +99,7 @@ class Record(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         """SHA-256 of the canonical JSON (keys sorted), so that equal content has an equal hash."""
         cached = self.__dict__.get("_hash")
         if cached is None:
-            canonical = msgspec.json.encode(_without_later(self, msgspec.to_builtins(self)), order="sorted")
+            canonical = msgspec.json.encode(_hashed(self), order="sorted")
             cached = self.__dict__["_hash"] = hashlib.sha256(canonical).hexdigest()
         return str(cached)
 
@@ -109,15 +110,22 @@ class Record(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         return type(self).make(**fields)
 
 
-def _without_later(value: Any, plain: Any) -> Any:
-    """``plain``, which is ``value`` in JSON's types, without the later fields of records that are at their default."""
-    if isinstance(value, tuple) and value and isinstance(value[0], Record):
-        return [_without_later(*pair) for pair in zip(value, plain, strict=True)]
-    if not isinstance(value, Record):
-        return plain
-    fields = {field.name: field.default for field in msgspec.structs.fields(type(value))}
-    kept = [name for name in fields if name not in value.LATER_FIELDS or getattr(value, name) != fields[name]]
-    return {name: _without_later(getattr(value, name), plain[name]) for name in kept}
+def _hashed(value: Any) -> Any:
+    """What of ``value`` goes into a hash: all, but for the later fields of records at their defaults."""
+    if isinstance(value, Record):
+        defaults = dict(zip(value.__struct_fields__, _defaults(type(value)), strict=True))
+        fields = ((name, getattr(value, name)) for name in value.__struct_fields__)
+        return {k: _hashed(v) for k, v in fields if k not in value.LATER_FIELDS or v != defaults[k]}
+    if isinstance(value, (tuple, list)):
+        return [_hashed(one) for one in value]
+    if isinstance(value, dict):
+        return {key: _hashed(one) for key, one in value.items()}
+    return msgspec.to_builtins(value)
+
+
+@cache
+def _defaults(kind: type[Record]) -> tuple[Any, ...]:
+    return tuple(field.default for field in msgspec.structs.fields(kind))
 
 
 def read_bytes(path: str | Path) -> bytes:

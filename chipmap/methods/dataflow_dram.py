@@ -81,11 +81,14 @@ def _others(problem: DataflowProblem, asked: Asked, limit: int, checkpoint: Chec
 
 def _largest(problem: DataflowProblem, limit: int) -> str:
     """What takes most: a kernel's parameters and kept outputs, or a tensor while it waits."""
-    kernels = [kernel.name for kernel in problem.instance.workload.kernels]
+    workload = problem.instance.workload
+    names = [kernel.name for kernel in workload.kernels]
+    read = {u for u, _ in workload.edges}
     sizes = {
         f"{what} of kernel {name!r}": min(getattr(option, field) for option in options)
         for field, what in (("kept", "the parameters and outputs kept"), ("waits", "the output"))
-        for name, options in zip(kernels, problem.options, strict=True)
+        for name, options in zip(names, problem.options, strict=True)
+        if field == "kept" or name in read
     }
     what = max(sizes, key=lambda name: sizes[name])
     alone = " alone" if sizes[what] > limit else ""

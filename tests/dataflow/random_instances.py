@@ -12,6 +12,12 @@ from chipmap.validation.dataflow import check
 from chipmap.validation.dataflow_candidates import candidates
 
 TENSOR = {"tensor": 2, "dimensions": ["tensor"]}
+OUTSIDE = (
+    None,
+    {"tensor": 2, "pipeline": 2, "dimensions": ["tensor", "pipeline"]},
+    {"tensor": 2, "data": 2, "dimensions": ["tensor", "data"]},
+    {"pipeline": 2, "data": 2, "dimensions": ["pipeline", "data"]},
+)
 LIGHT: dict[str, Any] = {"flop": 40_000_000, "output_bytes": 60_000, "weight_bytes": 90_000}
 HEAVY: dict[str, Any] = {"flop": 200_000_000, "output_bytes": 30_000, "weight_bytes": 200_000}
 BACK: dict[str, Any] = {**HEAVY, "phase": "backward"}
@@ -34,6 +40,7 @@ def variants() -> dict[str, DataflowInstance]:
     chain = {"a": LIGHT, "b": HEAVY, "c": LIGHT}
     layer = {"a": ELEMENT, "b": GEMM, "c": GEMM}
     narrow = {"sram_bytes": 150_000}
+    staged = {"sizes": [2, 2], "layers": 2, "degrees": OUTSIDE[1]}
     return {
         "one kernel": made({"a": HEAVY}, ""),
         "kernel by kernel": made(chain, "ab bc", fused=False),
@@ -63,6 +70,25 @@ def variants() -> dict[str, DataflowInstance]:
         "three dimensions": made({"a": LIGHT, "b": HEAVY}, "ab", sizes=[2, 1, 2], layers=2, batch=4, mode="dfmodel"),
         "micro-batches": made(chain, "ab bc", batch=8, micro_batch=2, tile_tokens=8, sizes=[2, 2], layers=2),
         "a fork in dfmodel": made({"a": LIGHT, "b": HEAVY, "c": HEAVY}, "ab ac", mode="dfmodel", **narrow),
+        "what is kept": made(
+            {"a": ELEMENT, "b": GEMM, "x": {**GEMM, "phase": "backward"}, "y": {**ELEMENT, "phase": "backward"}},
+            "ab bx xy ay",
+            **{**staged, "sram_bytes": 200_000, "memory_gbps": 1000.0, "link_gbps": 100.0, "dram_bytes": 1_245_183},
+        ),
+        "what waits": made(
+            {"a": LIGHT, "b": {**HEAVY, "output_bytes": 90_000, "weight_bytes": 60_000}, "c": LIGHT, "d": HEAVY},
+            "ab bc ad cd",
+            **{**staged, "sram_bytes": 200_000, "memory_gbps": 1000.0, "dram_bytes": 1_819_999},
+        ),
+        "transfers longer than a stage": made(chain, "ab bc", carries="ca", link_gbps=1.0, **staged),
+        "gradients": made({"a": LIGHT, "x": {**BACK, "update": True}}, "ax", sizes=[2, 2], batch=4),
+        "recomputed": made(
+            {"a": ELEMENT, "b": GEMM, "x": {**BACK, "output_bytes": 90_000, "weight_bytes": 60_000}, "y": BACK},
+            "ab bx xy ay",
+            **{**staged, "sram_bytes": 200_000, "memory_gbps": 1000.0, "link_gbps": 100.0, "dram_bytes": 1_212_415},
+            carries="ba",
+            recompute=True,
+        ),
         "weights stay": made({"a": LIGHT, "b": LIGHT}, "ab", memory_gbps=1.0),
     }
 
@@ -87,6 +113,7 @@ def infeasible() -> dict[str, tuple[tuple[str, ...], DataflowInstance]]:
             made({"a": LIGHT}, "", sizes=[2, 2], layers=4, batch=3, across_layers=True),
         ),
         "a kernel larger than SRAM": (("C2",), pinned(chain, "ab bc", sram_bytes=50_000)),
+        "weights larger than DRAM": (("C6",), pinned(chain, "ab bc", dram_bytes=10**6)),
         "too few partitions": (("C2", "C4"), pinned(chain, "ab bc", sram_bytes=120_000, partitions=1)),
         "more partitions than kernels": (("C4",), pinned(chain, "ab bc", partitions=5, exactly=True)),
         "pins round a pin": (("C1", "C5"), pinned(chain, "ab bc", together=["ac", "b"])),
@@ -147,10 +174,11 @@ def outside_instance(random: Random) -> DataflowInstance:
         layers=random.choice((2, 4)),
         carries=" ".join(random.sample(carries, random.randint(0, min(2, len(carries))))),
         mode=random.choice(("dfmodel", "physical")),
-        sizes=random.choice(([2, 2], [2, 2], [2, 4], [2])),
+        sizes=[2, 2],
+        degrees=random.choice(OUTSIDE),
         topology=random.choice(("ring", "switch", "full")),
         latency_ns=random.choice((0.0, 50.0)),
-        link_gbps=random.choice((0.5, 2.0, 25.0)),
+        link_gbps=random.choice((0.05, 1.0, 25.0)),
         memory_gbps=random.choice((20.0, 200.0)),
         sram_bytes=random.choice((80_000, 160_000, 300_000, 10**6)),
         batch=random.choice((4, 8)),

@@ -93,6 +93,7 @@ def gpt_network(
     tokens: Count = 2048,
     layers: Annotated[int, Meta(ge=1, le=10_000)] = 96,
     backward: bool = False,
+    residuals: bool = False,
     word_bytes: Annotated[int, Meta(ge=1, le=64)] = 2,
 ) -> Workload:
     """GPT layers (:func:`chipmap.instances.dataflow.gpt.gpt_layer`)."""
@@ -105,6 +106,7 @@ def gpt_network(
         tokens=tokens,
         layers=layers,
         backward=backward,
+        residuals=residuals,
         word_bytes=word_bytes,
     )
 
