@@ -70,10 +70,11 @@ def _others(problem: DataflowProblem, asked: Asked, limit: int, checkpoint: Chec
 
     free = problem.instance.replace(task=problem.instance.task.replace(degrees=None))
     fused = free.task.fused and free.system.chip.fused
+    layers = free.workload.layers if free.task.across_layers else 1
     fit = []
     for degrees in allowed_degrees(free):
         checkpoint()
-        program = Program(dataflow_problem(free, degrees))
+        program = Program(dataflow_problem(free, degrees), layers)
         if degrees != problem.degrees and program.best(*asked, fused, dram=limit) is not None:
             fit.append(degrees)
     return fit

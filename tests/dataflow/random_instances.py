@@ -168,14 +168,17 @@ def outside_instance(random: Random) -> DataflowInstance:
         kernels[name] |= {"update": random.random() < 0.6, "schemes": ["M", "NONE"]}
     pairs = [a + b for a in names for b in names if a < b and random.random() < 0.6]
     carries = [u + v for part in (names[:forward], names[forward:]) for u in part for v in part]
+    degrees, partitions = random.choice(OUTSIDE), random.choice((None, None, 2))
+    across = len(names) < 4 and degrees in (None, OUTSIDE[2]) and random.random() < 0.3
     instance = made(
         kernels,
         " ".join(pairs),
-        layers=random.choice((2, 4)),
+        layers=2 if across else random.choice((2, 4)),
+        across_layers=across,
         carries=" ".join(random.sample(carries, random.randint(0, min(2, len(carries))))),
         mode=random.choice(("dfmodel", "physical")),
         sizes=[2, 2],
-        degrees=random.choice(OUTSIDE),
+        degrees=degrees,
         topology=random.choice(("ring", "switch", "full")),
         latency_ns=random.choice((0.0, 50.0)),
         link_gbps=random.choice((0.05, 1.0, 25.0)),
@@ -183,7 +186,9 @@ def outside_instance(random: Random) -> DataflowInstance:
         sram_bytes=random.choice((80_000, 160_000, 300_000, 10**6)),
         batch=random.choice((4, 8)),
         all_reduce_factor=random.choice((1, 2)),
-        partitions=random.choice((None, None, 2)),
+        partitions=partitions,
+        exactly=partitions is not None and random.random() < 0.3,
+        fused=random.random() < 0.9,
         recompute=0 < forward < len(names) and random.random() < 0.3,
         optimizer_bytes=random.choice((None, None, 4)),
     )

@@ -20,6 +20,7 @@ from chipmap.heuristics.dataflow.lattice import Lattice, TooWideError, as_words,
 from chipmap.heuristics.dataflow.program_kernel import (
     BITS,
     MASK,
+    NO_LIMIT,
     Graph,
     Labels,
     Rules,
@@ -32,10 +33,9 @@ from chipmap.heuristics.dataflow.program_kernel import (
 from chipmap.instances.dataflow.batch import forward_runs
 from chipmap.instances.dataflow.costs import DataflowProblem, IntArray, Option, batch_ticks, outside
 
-#: Signatures per ideal (with sums beside the partitions: up to the second), and no limit on picoseconds or bytes.
+#: Signatures per ideal; with sums beside the partitions up to the second number.
 WIDTH = 512
 WIDE = 4096
-NO_LIMIT = 2**62
 #: Entries of the table, of 16 bytes each.
 ENTRIES = 10**8
 #: Columns of a graph that come from the options of its kernels.
@@ -221,7 +221,7 @@ class Program:
             used=np.zeros(count, np.int64),
             value=np.full((count, width, most + 1), -1, np.int64),
             origin=np.zeros((count, width, most + 1, 2), np.int32),
-            outside=np.zeros((count, width, columns), np.int64),
+            outside=np.zeros((count, width + 1, columns), np.int64),
         )
         gate = np.zeros(width, np.int64)
         if not solve(g, rules, table, labels(columns), exactly, gate, NO_LIMIT):

@@ -13,6 +13,8 @@ from chipmap.instances.dataflow.costs import IntArray
 #: Bits of a kernel's option number in a signature, and the mask of one.
 BITS = 3
 MASK = (1 << BITS) - 1
+#: No limit on picoseconds or bytes.
+NO_LIMIT = 2**62
 #: Labels held at once inside one partition, and signatures per ideal.
 POOL = 1 << 17
 
@@ -182,30 +184,29 @@ def extend(
                 signature |= (option - g.first[v]) << (BITS * g.slot[v])
             if end >= len(pool.compute):
                 return -1
-            pool.compute[end], pool.memory[end], pool.network[end] = compute, memory, network
-            pool.held[end], pool.signature[end] = held, signature
             for k in range(g.outside.shape[1]):
                 pool.outside[end, k] = pool.outside[i, k] + g.outside[option, k]
-            end += not beaten(pool, start, end)
+            end += keep(pool, start, end, compute, memory, network, held, signature)
     return end
 
 
 @njit(cache=True, nogil=True)
-def beaten(pool: Labels, b: int, end: int) -> bool:
-    """Whether one of the labels from b to end - 1, with the signature of label ``end``, is no worse than it in all."""
+def keep(pool: Labels, b: int, end: int, compute: int, memory: int, network: int, held: int, signature: int) -> bool:
+    """Add label ``end``, its sums already there, unless one from b on with its signature is no worse in all."""
     for i in range(b, end):
-        no_worse = pool.compute[i] <= pool.compute[end] and pool.memory[i] <= pool.memory[end]
-        no_worse = no_worse and pool.network[i] <= pool.network[end] and pool.held[i] <= pool.held[end]
-        if no_worse and pool.signature[i] == pool.signature[end] and below(pool.outside[i], pool.outside[end]):
-            return True
-    return False
+        no_worse = pool.compute[i] <= compute and pool.memory[i] <= memory and pool.network[i] <= network
+        if no_worse and pool.held[i] <= held and pool.signature[i] == signature and below(pool.outside, i, end):
+            return False
+    pool.compute[end], pool.memory[end], pool.network[end] = compute, memory, network
+    pool.held[end], pool.signature[end] = held, signature
+    return True
 
 
 @njit(cache=True, nogil=True)
-def below(one: IntArray, other: IntArray) -> bool:
-    """Whether no column of ``one`` is above that of ``other``."""
-    for k in range(len(one)):  # noqa: SIM110 - numba knows no generators
-        if one[k] > other[k]:
+def below(rows: IntArray, i: int, j: int) -> bool:
+    """Whether no column of row i is above that of row j."""
+    for k in range(rows.shape[1]):  # noqa: SIM110 - numba knows no generators
+        if rows[i, k] > rows[j, k]:
             return False
     return True
 
@@ -262,18 +263,17 @@ def together(g: Graph, i: int, j: int) -> bool:
 
 
 @njit(cache=True, nogil=True)
-def relax(
-    table: Table, root: int, s: int, j: int, signature: int, outside: IntArray, cost: int, most: int, upper: int
-) -> bool:
+def relax(table: Table, root: int, s: int, j: int, signature: int, cost: int, most: int, upper: int) -> bool:
     """Offer ideal j the values of (root, signature number s) with one more partition; False where the table is full.
 
-    Nothing is offered that an entry with no more in ``outside`` has at no greater value for any number of partitions.
+    The sums that are offered stand behind those of the ideal's entries. Nothing is offered that an entry with no more
+    of them has at no greater value for any number of partitions.
     """
-    at = -1
-    for t in range(table.used[j]):
-        if table.signature[j, t] != signature or not below(table.outside[j, t], outside):
+    at, sums, new = -1, table.outside[j], table.used[j]
+    for t in range(new):
+        if table.signature[j, t] != signature or not below(sums, t, new):
             continue
-        if below(outside, table.outside[j, t]):
+        if below(sums, new, t):
             at = t
             break
         better = False
@@ -283,11 +283,10 @@ def relax(
         if not better:
             return True
     if at < 0:
-        at = table.used[j]
+        at = new
         if at >= table.signature.shape[1]:
             return False
         table.signature[j, at] = signature
-        table.outside[j, at] = outside
         table.used[j] += 1
     for k in range(most):
         before = table.value[root, s, k]
@@ -324,7 +323,8 @@ def explore(g: Graph, rules: Rules, table: Table, pool: Labels, root: int, s: in
     pool.compute[0] = pool.memory[0] = pool.network[0] = pool.held[0] = 0
     pool.signature[0] = table.signature[root, s]
     pool.outside[0] = 0
-    before, outside = waiting(g, rules, table.signature[root, s], root, g.sets[0]), table.outside[root, s].copy()
+    before = waiting(g, rules, table.signature[root, s], root, g.sets[0])
+    limited, columns = rules.room < NO_LIMIT, table.outside.shape[2]
     depth = 0
     while depth >= 0:
         if step[depth] >= g.grow[node[depth] + 1] or (depth == 1 and not rules.fused):
@@ -348,15 +348,16 @@ def explore(g: Graph, rules: Rules, table: Table, pool: Labels, root: int, s: in
                 cost = runs * finish(g, rules, pool, i, j, g.sets[root])
                 if not 0 <= cost < limit:
                     continue
-                dram = before + waiting(g, rules, pool.signature[i], j, g.sets[root])
-                if len(outside) > 0:
-                    for c in range(len(outside)):
-                        outside[c] = table.outside[root, s, c] + pool.outside[i, c]
-                    outside[1] = max(table.outside[root, s, 1], dram)
-                    dram = outside[0] + outside[1]
+                dram = before + waiting(g, rules, pool.signature[i], j, g.sets[root]) if limited else 0
+                new = table.used[j]
+                for c in range(columns):
+                    table.outside[j, new, c] = table.outside[root, s, c] + pool.outside[i, c]
+                if columns > 0:
+                    table.outside[j, new, 1] = max(table.outside[root, s, 1], dram)
+                    dram = table.outside[j, new, 0] + table.outside[j, new, 1]
                 fits = dram <= rules.room
                 upto = upper - g.rest[j]
-                if fits and not relax(table, root, s, j, pool.signature[i], outside, cost, rules.most, upto):
+                if fits and not relax(table, root, s, j, pool.signature[i], cost, rules.most, upto):
                     return False
         lower[depth + 1], higher[depth + 1] = higher[depth], end
         depth += 1
