@@ -244,17 +244,21 @@ def _in_dram(mapping: Mapping) -> tuple[int, dict[int, int]]:
     """Bytes that always rest in DRAM, and those of tensors made by partition p or before that p or later ones read.
 
     Per edge in mode ``dfmodel``, per tensor in mode ``physical``; what is saved for the backward phase rests already.
+    All forward partitions run before the backward ones, whatever their numbers.
     """
     instance, degrees = mapping.instance, mapping.solution.degrees
     kernels, saved = instance.workload.kernels, facts.saved(instance)
     resting = sum(facts.resting(kernels[copy.kernel], copy.scheme, instance, degrees) for copy in mapping.copies)
-    waiting = dict.fromkeys(sorted({copy.partition for copy in mapping.copies}), 0)
+    backward = {copy.partition for copy in mapping.copies if kernels[copy.kernel].phase == "backward"}
+    order = sorted({copy.partition for copy in mapping.copies}, key=lambda p: (p in backward, p))
+    rank = {p: place for place, p in enumerate(order)}
+    waiting = dict.fromkeys(order, 0)
     alive: dict[tuple[int, int], int] = defaultdict(int)
     for u, v in mapping.edges:
         made, read = mapping.copies[u].partition, mapping.copies[v].partition
         if made != read and (instance.task.recompute or kernels[mapping.copies[u].kernel].name not in saved):
             for p in waiting:
-                alive[u, p] += made <= p <= read
+                alive[u, p] += rank[made] <= rank[p] <= rank[read]
     for (u, p), edges in alive.items():
         copy = mapping.copies[u]
         size = math.ceil(facts.local_output(kernels[copy.kernel], copy.scheme, instance, degrees.tensor))

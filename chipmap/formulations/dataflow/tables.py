@@ -41,7 +41,8 @@ class Tables:
     """A problem's copies: of its n kernels, or of all layers' where partitions reach across, layer by layer.
 
     ``slots`` [copies] are the partitions that each may lie in: those of its phase, forward first. ``place`` [copies]:
-    the slot of each where kernels can't be fused (a topological order, since then it changes nothing), else empty.
+    the slot of each where kernels can't be fused and DRAM isn't limited (a topological order, since then it changes
+    nothing), else empty.
     """
 
     problem: DataflowProblem
@@ -255,7 +256,7 @@ def tables(problem: DataflowProblem, *, roomy: bool = False) -> Tables:
     slots = _slots(problem, layers, roomy)
     _refuse_too_large(slots)
     place: tuple[int, ...] = ()
-    if not fused(instance) and not roomy:
+    if not fused(instance) and not roomy and instance.system.memory.capacity_bytes is None:
         order = sorted(range(n * layers), key=lambda i: (slots[i].start, level[i], i))
         position = {i: c for c, i in enumerate(order)}
         place = tuple(position[i] for i in range(n * layers))
