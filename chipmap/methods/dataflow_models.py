@@ -14,7 +14,7 @@ from chipmap.instances.dataflow.costs import batch_ticks, layer_ticks, pairs_out
 from chipmap.instances.dataflow.instance import DataflowInstance
 from chipmap.methods.dataflow import Case, cases
 from chipmap.methods.dataflow_reasons import no_degrees, reasons
-from chipmap.result import BoundKind, Limit, Termination, integer_bound
+from chipmap.result import BoundKind, Infeasibility, Limit, Termination, integer_bound
 from chipmap.run import Run, Stop
 from chipmap.solvers import solve_model
 from chipmap.solvers.outcome import Outcome, SolveRequest, ValueOf
@@ -58,8 +58,11 @@ def _all(instance: DataflowInstance, run: Run, kind: Kind) -> Termination:
         if run.best is not None:
             run.bound(min(proved), kind, bound_kind(todo))
         elif certain:
-            run.infeasible()
-            run.infeasibility += reasons(instance, [case.problem for case in todo], run.checkpoint)
+            found: list[Infeasibility] = []
+            try:  # the proof stands whether or not there is time, or room, for its reasons
+                found = reasons(instance, [case.problem for case in todo], run.checkpoint)
+            finally:
+                run.infeasible(*found)
 
     return run.attempt(work, TooWideError)
 

@@ -159,6 +159,9 @@ def test_the_dram_that_would_do_does_and_a_byte_less_does_not() -> None:
     assert f"{round(reason.demand):,} would do" in reason.message and str(round(reason.demand)) in reason.remedies[0]
     assert run(with_dram(instance, round(reason.demand))).status == "optimal"
     assert run(with_dram(instance, round(reason.demand) - 1)).status == "infeasible"
+    for method in ("mip", "cpsat"):
+        result = solve(instance, method, SolveOptions.make(warm_start="none", threads=1))
+        assert result.status == "infeasible" and result.infeasibility == (reason,)
 
 
 def test_a_tensor_larger_than_dram_is_named_with_degrees_that_fit() -> None:
