@@ -23,9 +23,17 @@ FAMILY = Family(
         "C3": "forward and backward apart",
         "C4": "number of partitions",
         "C5": "kernels pinned together",
+        "C6": "DRAM",
         "C7": "tiles",
     },
-    terms={"T1": "compute", "T2": "memory", "T3": "network", "T4": "layer"},
+    terms={
+        "T1": "compute",
+        "T2": "memory",
+        "T3": "network",
+        "T4": "layer",
+        "T5": "transfers between stages",
+        "T6": "gradients over replicas",
+    },
     methods=(
         Method("dataflow/auto", "chipmap.methods.dataflow:auto", "the exact program for every choice of degrees"),
         Method(

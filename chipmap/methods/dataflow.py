@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from chipmap.instances.dataflow.costs import DataflowProblem, compute_ticks, dataflow_problem, total_ticks
+from chipmap.instances.dataflow.costs import DataflowProblem, compute_ticks, dataflow_problem, first_layer, total_ticks
 from chipmap.instances.dataflow.instance import DataflowInstance, DataflowSolution, allowed_degrees
 from chipmap.methods.dataflow_reasons import no_degrees, reasons
 from chipmap.result import Termination
@@ -72,7 +72,8 @@ def _words(problem: DataflowProblem) -> str:
 def solve_degrees(problem: DataflowProblem, run: Run) -> int | None:
     """Report the best mapping at these degrees if it is better than all before; a lower bound on the ticks of the
     whole batch at these degrees, None where no mapping is known and none fits."""
-    from chipmap.heuristics.dataflow.program import NO_LIMIT, Program
+    from chipmap.heuristics.dataflow.program import Program
+    from chipmap.heuristics.dataflow.program_kernel import NO_LIMIT
 
     instance, task = problem.instance, problem.instance.task
     fused = task.fused and instance.system.chip.fused
@@ -85,7 +86,7 @@ def solve_degrees(problem: DataflowProblem, run: Run) -> int | None:
     chains = [chain for chain in found if chain is not None]
     if not chains:
         return run.upper
-    best = min(chains, key=lambda chain: chain.ticks)
+    best = min(chains, key=lambda chain: total_ticks(problem, chain.ticks, chain.chosen))
     options = zip(problem.options * layers, best.chosen, strict=True)
     solution = DataflowSolution(
         instance=instance.name,
@@ -93,21 +94,9 @@ def solve_degrees(problem: DataflowProblem, run: Run) -> int | None:
         schemes=tuple(one[number].scheme for one, number in options),
         partitions=best.partitions,
     )
-    ticks = total_ticks(problem, best.ticks)
+    ticks = total_ticks(problem, best.ticks, best.chosen)
     run.solution(solution, "program over ideals", claimed=ticks)
     return ticks
-
-
-def first_layer(problem: DataflowProblem, ticks: int) -> int:
-    """The least time of a layer, in picoseconds, with which the whole batch takes ``ticks`` or more."""
-    low, high = 0, ticks + 1
-    while low < high:
-        middle = (low + high) // 2
-        if total_ticks(problem, middle) >= ticks:
-            high = middle
-        else:
-            low = middle + 1
-    return low
 
 
 def resident(problem: DataflowProblem) -> bool:

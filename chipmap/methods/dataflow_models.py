@@ -10,11 +10,11 @@ from math import ceil
 from typing import Any, Literal
 
 from chipmap.family import Model
-from chipmap.instances.dataflow.costs import batch_factor, total_ticks
+from chipmap.instances.dataflow.costs import batch_ticks, layer_ticks, pairs_outside
 from chipmap.instances.dataflow.instance import DataflowInstance
 from chipmap.methods.dataflow import Case, cases
 from chipmap.methods.dataflow_reasons import no_degrees, reasons
-from chipmap.result import BoundKind, Limit, Termination
+from chipmap.result import BoundKind, Infeasibility, Limit, Termination, integer_bound
 from chipmap.run import Run, Stop
 from chipmap.solvers import solve_model
 from chipmap.solvers.outcome import Outcome, SolveRequest, ValueOf
@@ -23,7 +23,7 @@ Kind = Literal["mip", "cpsat"]
 #: Deterministic work per second of the time limit: CP-SAT's and Gurobi's own units, HiGHS's nodes.
 WORK_PER_SECOND = {"cpsat": 0.5, "gurobi": 0.5, "highs": 20.0}
 #: What a bound on a layer's picoseconds may be above the truth by a solver's arithmetic: absolute, and a share.
-NOISE = (1e-3, 1e-11)
+NOISE = {"mip": (1e-3, 1e-11), "cpsat": (1e-3, 1e-15)}
 
 
 def mip(instance: DataflowInstance, run: Run) -> Termination:
@@ -58,8 +58,11 @@ def _all(instance: DataflowInstance, run: Run, kind: Kind) -> Termination:
         if run.best is not None:
             run.bound(min(proved), kind, bound_kind(todo))
         elif certain:
-            run.infeasible()
-            run.infeasibility += reasons(instance, [case.problem for case in todo], run.checkpoint)
+            found: list[Infeasibility] = []
+            try:  # the proof stands whether or not there is time, or room, for its reasons
+                found = reasons(instance, [case.problem for case in todo], run.checkpoint)
+            finally:
+                run.infeasible(*found)
 
     return run.attempt(work, TooWideError)
 
@@ -109,10 +112,19 @@ class _Task:
         self.run.bound(min([self._lower(bound), *self.rest]), self.kind, self.bound_kind)
 
     def _lower(self, bound: float) -> int:
-        """A solver's bound in ticks of the batch: its layer's in whole picoseconds, then rounded once."""
-        layer = bound / float(batch_factor(self.case.problem))
-        whole = round(layer) if self.kind == "cpsat" else ceil(layer - NOISE[0] - NOISE[1] * abs(layer))
-        return max(self.case.bound, total_ticks(self.case.problem, whole))
+        """A solver's bound in whole ticks of the batch.
+
+        For each T5 and T6 that a mapping may have, a layer takes whole picoseconds: so many at least.
+        """
+        problem, layers = self.case.problem, list[int]()
+        absolute, share = NOISE[self.kind]
+        pairs = pairs_outside(problem)
+        if pairs is None:
+            return max(self.case.bound, integer_bound(bound))
+        for pair in pairs:
+            layer = layer_ticks(problem, bound, *pair)
+            layers.append(batch_ticks(problem, max(0, ceil(layer - absolute - share * abs(layer))), *pair))
+        return max(self.case.bound, min(layers))
 
     def _conclude(self, outcome: Outcome) -> list[int]:
         run, reason = self.run, outcome.termination

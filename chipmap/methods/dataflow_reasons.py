@@ -1,23 +1,23 @@
 """Why an instance of family ``dataflow`` has no mapping: the label, the numbers, and what would fit.
 
-What is dropped in turn: first the pins and the number of partitions (if there is still no mapping, SRAM is short), then
-the number of partitions alone (if there is still none, the pins don't hold), so that what is left is that number.
+What is dropped in turn: first DRAM's capacity (if there is a mapping then, it is short), then also the pins and the
+number of partitions (if there is still no mapping, SRAM is short), then the number of partitions alone (if there is
+still none, the pins don't hold), so that what is left is that number.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import combinations
 from typing import TYPE_CHECKING
 
 from chipmap.instances.dataflow.costs import DataflowProblem, dataflow_problem
 from chipmap.instances.dataflow.instance import DataflowInstance
+from chipmap.methods.dataflow_dram import ROOMY, Checkpoint, short_of_dram
 from chipmap.result import Infeasibility
 
 if TYPE_CHECKING:
     from chipmap.heuristics.dataflow.program import Program
-
-Checkpoint = Callable[[], None]
 
 
 def no_degrees(instance: DataflowInstance) -> Infeasibility:
@@ -44,6 +44,15 @@ def reasons(
     clash = pins_clash(instance)
     if clash:
         return [clash]
+    if instance.system.memory.capacity_bytes is not None:
+        system = instance.system.replace(memory=instance.system.memory.replace(capacity_bytes=ROOMY))
+        roomy = instance.replace(system=system)
+        fused = instance.task.fused and instance.system.chip.fused
+        asked = (instance.task.partitions, instance.task.exactly) if fused else (None, False)
+        programs = _programs(roomy, problems)
+        if _fits(programs, checkpoint, None, *asked):
+            return [short_of_dram(instance, programs, asked, checkpoint)]
+        instance = roomy
     plain = instance.replace(
         task=instance.task.replace(together=(), partitions=None, exactly=False, degrees=None), name="without pins"
     )

@@ -50,15 +50,15 @@ def check(instance: DataflowInstance, solution: DataflowSolution) -> Certificate
     terms, figures, objective = dict[str, int](), dict[str, float](), None
     if not violations:
         mapping = _mapping(instance, solution)
-        for constraint in (c1_order, c2_sram, c3_phases, c4_partitions, c5_together, c7_tiles):
+        for constraint in (c1_order, c2_sram, c3_phases, c4_partitions, c5_together, c6_dram, c7_tiles):
             violations += constraint(mapping)
-        compute, memory, network = t1_compute(mapping), t2_memory(mapping), t3_network(mapping)
+        runs, parts = _runs(mapping), (t1_compute(mapping), t2_memory(mapping), t3_network(mapping))
         join = max if instance.task.overlap else _together
-        slowest = {p: join(compute[p], memory[p], network[p]) for p in compute}
-        objective = t4_batch(mapping, sum(slowest.values()))
-        terms = {"T1": sum(compute.values()), "T2": sum(memory.values()), "T3": sum(network.values())}
-        terms["T4"] = sum(slowest.values())
-        figures = _figures(mapping, objective, len(slowest))
+        terms = {f"T{k}": sum(runs[p] * times[p] for p in runs) for k, times in enumerate(parts, 1)}
+        terms["T4"] = sum(runs[p] * join(*(times[p] for times in parts)) for p in runs)
+        terms |= {"T5": t5_transfers(mapping, terms["T4"]), "T6": t6_gradients(mapping)}
+        objective = t4_batch(mapping, terms["T4"]) + terms["T5"] + terms["T6"]
+        figures = _figures(mapping, objective, len(runs))
         figures |= serving_figures(instance, solution, terms["T4"], objective)
         if instance.task.utilisation is None:
             pairs = [pair for inside in _inside(mapping).values() for pair in inside]
@@ -80,7 +80,8 @@ def _together(*times: int) -> int:
 
 
 def breakdown(instance: DataflowInstance, solution: DataflowSolution) -> dict[int, tuple[int, int, int]]:
-    """Picoseconds of compute, memory and network of each partition, for a ``solution`` that obeys C0."""
+    """Picoseconds of compute, memory and network of each partition, each time that it runs, for a ``solution`` that
+    obeys C0."""
     mapping = _mapping(instance, solution)
     compute, memory, network = t1_compute(mapping), t2_memory(mapping), t3_network(mapping)
     return {p: (compute[p], memory[p], network[p]) for p in sorted(compute)}
@@ -98,7 +99,9 @@ def _mapping(instance: DataflowInstance, solution: DataflowSolution) -> Mapping:
         (layer * n + index[u], layer * n + index[v]) for layer in range(len(copies) // n) for u, v in workload.edges
     ]
     for layer in range(len(copies) // n - 1):
-        edges += [(layer * n + index[u], (layer + 1) * n + index[v]) for u, v in workload.carries]
+        for u, v in workload.carries:
+            first, last = (layer + 1, layer) if workload.kernels[index[u]].phase == "backward" else (layer, layer + 1)
+            edges.append((first * n + index[u], last * n + index[v]))
     return Mapping(instance, solution, tuple(copies), tuple(edges))
 
 
@@ -162,7 +165,7 @@ def c2_sram(mapping: Mapping) -> Iterator[Violation]:
         kernel, scheme = instance.workload.kernels[copy.kernel], copy.scheme
         whole = facts.whole_weights(kernel, instance.workload.word_bytes)
         held[copy.partition] += math.ceil(Fraction(whole, facts.split(scheme, chips)))
-    level = _levels(mapping)
+    level = facts.levels(len(mapping.copies), mapping.edges)
     crossing: dict[tuple[int, int], list[int]] = defaultdict(list)
     for u, v in mapping.edges:
         a, b = mapping.copies[u], mapping.copies[v]
@@ -181,25 +184,6 @@ def c2_sram(mapping: Mapping) -> Iterator[Violation]:
         if size > limit:
             message = f"partition {partition} holds {size:,} bytes; a chip's SRAM has {limit:,}"
             yield _violation("C2", f"partition {partition}", size - limit, "bytes", message)
-
-
-def _levels(mapping: Mapping) -> list[int]:
-    """For each copy the most edges of a path to it."""
-    readers: dict[int, list[int]] = defaultdict(list)
-    waiting = [0] * len(mapping.copies)
-    for u, v in mapping.edges:
-        readers[u].append(v)
-        waiting[v] += 1
-    level = [0] * len(mapping.copies)
-    ready = [i for i, count in enumerate(waiting) if count == 0]
-    while ready:
-        u = ready.pop()
-        for v in readers[u]:
-            level[v] = max(level[v], level[u] + 1)
-            waiting[v] -= 1
-            if waiting[v] == 0:
-                ready.append(v)
-    return level
 
 
 def c3_phases(mapping: Mapping) -> Iterator[Violation]:
@@ -252,6 +236,52 @@ def c5_together(mapping: Mapping) -> Iterator[Violation]:
         if len(groups) > 1:
             message = f"partition {partition} holds kernels of {len(groups)} groups"
             yield _violation("C5", f"partition {partition}", len(groups) - 1, "groups", message)
+
+
+def c6_dram(mapping: Mapping) -> Iterator[Violation]:
+    """While each partition runs, a chip's DRAM holds what always rests there and the tensors that wait."""
+    limit = mapping.instance.system.memory.capacity_bytes
+    resting, waiting = _in_dram(mapping)
+    for partition, size in sorted(waiting.items()):
+        if limit is not None and resting + size > limit:
+            message = (
+                f"while partition {partition} runs, DRAM holds {resting + size:,} bytes ({resting:,} of parameters and "
+                f"what is kept for the backward phase); it has {limit:,}"
+            )
+            yield _violation("C6", f"partition {partition}", resting + size - limit, "bytes", message)
+
+
+def _in_dram(mapping: Mapping) -> tuple[int, dict[int, int]]:
+    """Bytes that always rest in DRAM, and those of tensors made by partition p or before that p or later ones read.
+
+    Per edge in mode ``dfmodel``, per tensor in mode ``physical``; what is saved for the backward phase rests already.
+    All forward partitions run before the backward ones, whatever their numbers.
+    """
+    instance, degrees = mapping.instance, mapping.solution.degrees
+    kernels, saved = instance.workload.kernels, facts.saved(instance)
+    resting = sum(facts.resting(kernels[copy.kernel], copy.scheme, instance, degrees) for copy in mapping.copies)
+    backward = {copy.partition for copy in mapping.copies if kernels[copy.kernel].phase == "backward"}
+    order = sorted({copy.partition for copy in mapping.copies}, key=lambda p: (p in backward, p))
+    rank = {p: place for place, p in enumerate(order)}
+    waiting = dict.fromkeys(order, 0)
+    alive: dict[tuple[int, int], int] = defaultdict(int)
+    for u, v in mapping.edges:
+        made, read = mapping.copies[u].partition, mapping.copies[v].partition
+        if made != read and (instance.task.recompute or kernels[mapping.copies[u].kernel].name not in saved):
+            for p in waiting:
+                alive[u, p] += rank[made] <= rank[p] <= rank[read]
+    for (u, p), edges in alive.items():
+        copy = mapping.copies[u]
+        size = math.ceil(facts.local_output(kernels[copy.kernel], copy.scheme, instance, degrees.tensor))
+        waiting[p] += size * (edges if instance.mode == "dfmodel" else min(edges, 1))
+    return resting, waiting
+
+
+def _runs(mapping: Mapping) -> dict[int, int]:
+    """How often each partition runs per micro-batch: forward ones twice where they are recomputed."""
+    kernels, recompute = mapping.instance.workload.kernels, mapping.instance.task.recompute
+    forward = {copy.partition for copy in mapping.copies if kernels[copy.kernel].phase == "forward"}
+    return {copy.partition: 2 if recompute and copy.partition in forward else 1 for copy in mapping.copies}
 
 
 def c7_tiles(mapping: Mapping) -> Iterator[Violation]:
@@ -364,10 +394,10 @@ def _exchange(mapping: Mapping, kernel: Kernel) -> Fraction:
 
 
 def t4_batch(mapping: Mapping, layer: int) -> int:
-    """Picoseconds of the whole batch: the layer's time, the layers of a stage, the pipeline's bubble, the samples."""
+    """Picoseconds of the batch's layers: their time, the layers of a stage, the pipeline's bubble, the samples."""
     instance, degrees = mapping.instance, mapping.solution.degrees
     task = instance.task
-    stage = 1 if task.across_layers else instance.workload.layers // degrees.pipeline
+    stage = facts.stage_layers(instance, degrees)
     rounds = Fraction(task.batch, degrees.data * task.micro_batch)
     filled = rounds
     if instance.mode == "dfmodel":
@@ -375,12 +405,31 @@ def t4_batch(mapping: Mapping, layer: int) -> int:
     return math.ceil(layer * stage * (1 + Fraction(degrees.pipeline - 1) / filled) * rounds)
 
 
+def t5_transfers(mapping: Mapping, layer: int) -> int:
+    """Picoseconds of the batch that transfers between stages add: the first micro-batch waits for all of them, each
+    micro-batch for what a transfer takes longer than a stage."""
+    instance, degrees = mapping.instance, mapping.solution.degrees
+    kernels = instance.workload.kernels
+    sent = sum(facts.sent(kernels[copy.kernel], copy.scheme, instance, degrees) for copy in mapping.copies)
+    rounds = instance.task.batch // (degrees.data * instance.task.micro_batch)
+    return (degrees.pipeline - 1) * sent + rounds * max(0, sent - facts.stage_layers(instance, degrees) * layer)
+
+
+def t6_gradients(mapping: Mapping) -> int:
+    """Picoseconds of the batch's sums of gradients over the replicas, after its last micro-batch."""
+    instance, degrees = mapping.instance, mapping.solution.degrees
+    kernels = instance.workload.kernels
+    return sum(facts.summed(kernels[copy.kernel], copy.scheme, instance, degrees) for copy in mapping.copies)
+
+
 def _figures(mapping: Mapping, objective: int, partitions: int) -> dict[str, float]:
     instance, chips = mapping.instance, mapping.instance.system.chips
     flop = sum(facts.whole_flop(kernel) for kernel in instance.workload.kernels)
     whole = flop * instance.workload.layers * instance.task.batch
     peak = instance.system.chip.flop_per_ns * chips
+    resting, waiting = _in_dram(mapping)
     return {
+        "dram_bytes": float(resting + max(waiting.values())),
         "partitions": float(partitions),
         "utilisation": whole / (peak * objective / facts.PS) if objective else 0.0,
         "samples_per_s": instance.task.batch / (objective / (facts.PS * 1e9)) if objective else 0.0,

@@ -2,8 +2,8 @@
 
 Every choice of degrees that the network holds, of a scheme for every kernel, and of partitions. Two things are left
 out. Partitions that send a tensor back break C1, whatever else they do. And the numbers of partitions mean nothing but
-their order: mappings with the same kernels side by side cost the same, so that of each such set one order is tried,
-with the numbers 0, 1, … all in use.
+their order, so that 0, 1, … are all in use. Without a DRAM capacity mappings with the same kernels side by side cost
+the same, so that of each such set one order is tried.
 """
 
 from __future__ import annotations
@@ -70,17 +70,21 @@ def _schemes(instance: DataflowInstance) -> list[list[Scheme]]:
 
 
 def _partitions(instance: DataflowInstance) -> list[tuple[int, ...]]:
-    """One numbering for every way to put kernels side by side without a tensor that goes back."""
+    """One numbering (with a DRAM capacity all) for every way to put kernels side by side with no tensor going back."""
     workload = instance.workload
     n, copies = len(workload.kernels), _copies(instance)
     index = {kernel.name: i for i, kernel in enumerate(workload.kernels)}
     edges = [(k * n + index[u], k * n + index[v]) for k in range(copies // n) for u, v in workload.edges]
-    edges += [(k * n + index[u], (k + 1) * n + index[v]) for k in range(copies // n - 1) for u, v in workload.carries]
+    back = {index[kernel.name] for kernel in workload.kernels if kernel.phase == "backward"}
+    for u, v in ((index[u], index[v]) for u, v in workload.carries):
+        steps = [(k + 1, k) if u in back else (k, k + 1) for k in range(copies // n - 1)]
+        edges += [(here * n + u, there * n + v) for here, there in steps]
     found: dict[tuple[int, ...], tuple[int, ...]] = {}
     for numbers in _orders(copies, edges, ()):
         if len(set(numbers)) == max(numbers) + 1:
             first = {p: numbers.index(p) for p in set(numbers)}
-            found.setdefault(tuple(first[p] for p in numbers), numbers)
+            limited = instance.system.memory.capacity_bytes is not None
+            found.setdefault(numbers if limited else tuple(first[p] for p in numbers), numbers)
     return list(found.values())
 
 

@@ -7,6 +7,8 @@ the arrays that models and programs work on.
 from __future__ import annotations
 
 import math
+from collections import defaultdict
+from collections.abc import Sequence
 from fractions import Fraction
 
 from chipmap.instances.dataflow.instance import CostMode, DataflowInstance, Degrees, Dimension, Kernel, Scheme
@@ -153,7 +155,86 @@ def published_exchange(held: Fraction, dimensions: list[Dimension]) -> Fraction:
     return max(times)
 
 
+def levels(count: int, edges: Sequence[tuple[int, int]]) -> list[int]:
+    """For each of ``count`` nodes the most edges of a path to it."""
+    readers: dict[int, list[int]] = defaultdict(list)
+    waiting = [0] * count
+    for u, v in edges:
+        readers[u].append(v)
+        waiting[v] += 1
+    level = [0] * count
+    ready = [i for i, left in enumerate(waiting) if left == 0]
+    while ready:
+        u = ready.pop()
+        for v in readers[u]:
+            level[v] = max(level[v], level[u] + 1)
+            waiting[v] -= 1
+            if waiting[v] == 0:
+                ready.append(v)
+    return level
+
+
 def uses(instance: DataflowInstance, degrees: Degrees, parallelism: str) -> list[Dimension]:
     """The network dimensions that a parallelism uses."""
     pairs = zip(instance.system.network, degrees.dimensions, strict=True)
     return [dimension for dimension, use in pairs if use == parallelism and dimension.size > 1]
+
+
+def stage_layers(instance: DataflowInstance, degrees: Degrees) -> int:
+    """Layers that a chip runs (one where each layer of ``across_layers`` is looked at by itself)."""
+    return 1 if instance.task.across_layers else instance.workload.layers // degrees.pipeline
+
+
+def saved(instance: DataflowInstance) -> set[str]:
+    """C6: the forward kernels whose output is saved for the backward phase, in mode ``physical``."""
+    phases = {kernel.name: kernel.phase for kernel in instance.workload.kernels}
+    if instance.mode == "dfmodel" or set(phases.values()) == {"forward"}:
+        return set()
+    if instance.task.recompute:
+        return {u for u, _ in instance.workload.carries if phases[u] == "forward"}
+    return {u for u, v in instance.workload.edges if phases[u] == "forward" and phases[v] == "backward"}
+
+
+def resting(kernel: Kernel, scheme: Scheme, instance: DataflowInstance, degrees: Degrees) -> int:
+    """C6: bytes that one kernel of each layer of a chip always has in DRAM, rounded up once.
+
+    A parameter of ``word`` bytes has a gradient of as many and 12 bytes of optimiser state (or what the task says) in
+    training, in mode ``dfmodel`` only what the task says of the latter. Outputs are saved per micro-batch in flight.
+    """
+    word, task, training = instance.workload.word_bytes, instance.task, instance.task.purpose == "training"
+    if instance.mode == "dfmodel":
+        per_parameter = task.optimizer_bytes or 0 if training else 0
+    else:
+        state = 12 if task.optimizer_bytes is None else task.optimizer_bytes
+        per_parameter = 2 * word + state if training else word
+    total = Fraction(0)
+    if kernel.phase == "forward":
+        parameters = Fraction(whole_weights(kernel, word), word * split(scheme, degrees.tensor))
+        total += parameters * per_parameter
+    if kernel.name in saved(instance):
+        flying = min(task.batch // (degrees.data * task.micro_batch), degrees.pipeline)
+        total += flying * local_output(kernel, scheme, instance, degrees.tensor)
+    return math.ceil(total * stage_layers(instance, degrees))
+
+
+def sent(kernel: Kernel, scheme: Scheme, instance: DataflowInstance, degrees: Degrees) -> int:
+    """T5: picoseconds per micro-batch of what a kernel sends to the next stage, and of what comes back."""
+    carried = [edge for edge in instance.workload.carries if edge[0] == kernel.name]
+    if not carried or degrees.pipeline == 1:
+        return 0
+    backward = {one.name for one in instance.workload.kernels if one.phase == "backward"}
+    times = len(carried) if instance.mode == "dfmodel" else 1
+    if backward and not any(u in backward for u, _ in instance.workload.carries):
+        times *= 2
+    (link,) = uses(instance, degrees, "pipeline")
+    size = local_output(kernel, scheme, instance, degrees.tensor)
+    return up(times * (size / Fraction(link.bytes_per_ns) + Fraction(link.latency_ns)))
+
+
+def summed(kernel: Kernel, scheme: Scheme, instance: DataflowInstance, degrees: Degrees) -> int:
+    """T6: picoseconds per batch of the all-reduce over the replicas of a weight update's output, all layers at once."""
+    if not kernel.update:
+        return 0
+    size = local_output(kernel, scheme, instance, degrees.tensor) * stage_layers(instance, degrees)
+    factor = 2 if instance.mode == "physical" else instance.task.all_reduce_factor
+    return up(sum((all_reduce(size, link, factor) for link in uses(instance, degrees, "data")), Fraction(0)))

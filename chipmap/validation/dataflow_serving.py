@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from fractions import Fraction
-
 from chipmap.instances.dataflow.instance import DataflowInstance, DataflowSolution
 from chipmap.validation import dataflow_facts as facts
 
@@ -13,18 +11,8 @@ def hop(instance: DataflowInstance, solution: DataflowSolution) -> int:
 
     Per edge to the next layer in mode ``dfmodel``, per tensor in mode ``physical``, with the latency of a step each.
     """
-    degrees, workload = solution.degrees, instance.workload
-    if degrees.pipeline == 1:
-        return 0
-    schemes = {kernel.name: scheme for kernel, scheme in zip(workload.kernels, solution.schemes, strict=False)}
-    kernels = {kernel.name: kernel for kernel in workload.kernels}
-    sources = [u for u, _ in workload.carries]
-    (link,) = facts.uses(instance, degrees, "pipeline")
-    total = 0
-    for name in sources if instance.mode == "dfmodel" else dict.fromkeys(sources):
-        size = facts.local_output(kernels[name], schemes[name], instance, degrees.tensor)
-        total += facts.up(size / Fraction(link.bytes_per_ns) + Fraction(link.latency_ns))
-    return total
+    pairs = zip(instance.workload.kernels, solution.schemes, strict=False)
+    return sum(facts.sent(kernel, scheme, instance, solution.degrees) for kernel, scheme in pairs)
 
 
 def serving_figures(

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+from itertools import islice
 from random import Random
 from typing import Any
 
 from chipmap.instances.dataflow import DataflowInstance
 from chipmap.instances.dataflow.generators import explicit
+from chipmap.validation.dataflow import check
+from chipmap.validation.dataflow_candidates import candidates
 
 TENSOR = {"tensor": 2, "dimensions": ["tensor"]}
+OUTSIDE = (
+    None,
+    {"tensor": 2, "pipeline": 2, "dimensions": ["tensor", "pipeline"]},
+    {"tensor": 2, "data": 2, "dimensions": ["tensor", "data"]},
+    {"pipeline": 2, "data": 2, "dimensions": ["pipeline", "data"]},
+)
 LIGHT: dict[str, Any] = {"flop": 40_000_000, "output_bytes": 60_000, "weight_bytes": 90_000}
 HEAVY: dict[str, Any] = {"flop": 200_000_000, "output_bytes": 30_000, "weight_bytes": 200_000}
 BACK: dict[str, Any] = {**HEAVY, "phase": "backward"}
@@ -40,6 +49,7 @@ def variants() -> dict[str, DataflowInstance]:
     chain = {"a": LIGHT, "b": HEAVY, "c": LIGHT}
     layer = {"a": ELEMENT, "b": GEMM, "c": GEMM}
     narrow = {"sram_bytes": 150_000}
+    staged = {"sizes": [2, 2], "layers": 2, "degrees": OUTSIDE[1]}
     return {
         "one kernel": made({"a": HEAVY}, ""),
         "kernel by kernel": made(chain, "ab bc", fused=False),
@@ -77,6 +87,25 @@ def variants() -> dict[str, DataflowInstance]:
         "tiles, two phases": on_tiles(
             made({"a": GEMM, "b": GEMM, "x": {**GEMM, "phase": "backward"}}, "ab bx", degrees=TENSOR), 11
         ),
+        "what is kept": made(
+            {"a": ELEMENT, "b": GEMM, "x": {**GEMM, "phase": "backward"}, "y": {**ELEMENT, "phase": "backward"}},
+            "ab bx xy ay",
+            **{**staged, "sram_bytes": 200_000, "memory_gbps": 1000.0, "link_gbps": 100.0, "dram_bytes": 1_245_183},
+        ),
+        "what waits": made(
+            {"a": LIGHT, "b": {**HEAVY, "output_bytes": 90_000, "weight_bytes": 60_000}, "c": LIGHT, "d": HEAVY},
+            "ab bc ad cd",
+            **{**staged, "sram_bytes": 200_000, "memory_gbps": 1000.0, "dram_bytes": 1_819_999},
+        ),
+        "transfers longer than a stage": made(chain, "ab bc", carries="ca", link_gbps=1.0, **staged),
+        "gradients": made({"a": LIGHT, "x": {**BACK, "update": True}}, "ax", sizes=[2, 2], batch=4),
+        "recomputed": made(
+            {"a": ELEMENT, "b": GEMM, "x": {**BACK, "output_bytes": 90_000, "weight_bytes": 60_000}, "y": BACK},
+            "ab bx xy ay",
+            **{**staged, "sram_bytes": 200_000, "memory_gbps": 1000.0, "link_gbps": 100.0, "dram_bytes": 1_212_415},
+            carries="ba",
+            recompute=True,
+        ),
         "weights stay": made({"a": LIGHT, "b": LIGHT}, "ab", memory_gbps=1.0),
         "weights stay, a cache doesn't": made({"a": LIGHT, "b": CACHED}, "ab", memory_gbps=1.0),
         "decode in dfmodel": made({"a": CACHED, "b": GEMM}, "ab", mode="dfmodel", purpose="decode", layers=2),
@@ -107,6 +136,7 @@ def infeasible() -> dict[str, tuple[tuple[str, ...], DataflowInstance]]:
             made({"a": LIGHT}, "", sizes=[2, 2], layers=4, batch=3, across_layers=True),
         ),
         "a kernel larger than SRAM": (("C2",), pinned(chain, "ab bc", sram_bytes=50_000)),
+        "weights larger than DRAM": (("C6",), pinned(chain, "ab bc", dram_bytes=10**6)),
         "too few partitions": (("C2", "C4"), pinned(chain, "ab bc", sram_bytes=120_000, partitions=1)),
         "more partitions than kernels": (("C4",), pinned(chain, "ab bc", partitions=5, exactly=True)),
         "pins round a pin": (("C1", "C5"), pinned(chain, "ab bc", together=["ac", "b"])),
@@ -150,6 +180,50 @@ def tiny_instance(random: Random) -> DataflowInstance:
         overlap=(overlap := random.random() < 0.7),
         utilisation=random.choice((0.9, 0.9, None)) if overlap else 0.9,
     )
+
+
+def outside_instance(random: Random) -> DataflowInstance:
+    """A random instance with a choice of what its chips keep, send to the next stage and sum over replicas.
+
+    DRAM, where it is limited, is that of some mapping, or a byte less.
+    """
+    names = "abcd"[: random.choice((2, 3, 3, 4))]
+    forward = random.randint(1, len(names))
+    phases = ["forward"] * forward + ["backward"] * (len(names) - forward)
+    kernels = {name: _kernel(random) | {"phase": phase} for name, phase in zip(names, phases, strict=True)}
+    for name in names[forward:]:
+        kernels[name] |= {"update": random.random() < 0.6, "schemes": ["M", "NONE"]}
+    pairs = [a + b for a in names for b in names if a < b and random.random() < 0.6]
+    carries = [u + v for part in (names[:forward], names[forward:]) for u in part for v in part]
+    degrees, partitions = random.choice(OUTSIDE), random.choice((None, None, 2))
+    across = len(names) < 4 and degrees in (None, OUTSIDE[2]) and random.random() < 0.3
+    instance = made(
+        kernels,
+        " ".join(pairs),
+        layers=2 if across else random.choice((2, 4)),
+        across_layers=across,
+        carries=" ".join(random.sample(carries, random.randint(0, min(2, len(carries))))),
+        mode=random.choice(("dfmodel", "physical")),
+        sizes=[2, 2],
+        degrees=degrees,
+        topology=random.choice(("ring", "switch", "full")),
+        latency_ns=random.choice((0.0, 50.0)),
+        link_gbps=random.choice((0.05, 1.0, 25.0)),
+        memory_gbps=random.choice((20.0, 200.0)),
+        sram_bytes=random.choice((80_000, 160_000, 300_000, 10**6)),
+        batch=random.choice((4, 8)),
+        all_reduce_factor=random.choice((1, 2)),
+        partitions=partitions,
+        exactly=partitions is not None and random.random() < 0.3,
+        fused=random.random() < 0.9,
+        recompute=0 < forward < len(names) and random.random() < 0.3,
+        optimizer_bytes=random.choice((None, None, 4)),
+    )
+    mapping = random.choice([*islice(candidates(instance), 500)])
+    limit = round(check(instance, mapping).figures["dram_bytes"]) - random.choice((0, 0, 1))
+    limited = random.random() < 0.7 and limit > 0
+    memory = instance.system.memory.replace(capacity_bytes=limit if limited else None)
+    return instance.replace(system=instance.system.replace(memory=memory))
 
 
 def _kernel(random: Random) -> dict[str, Any]:

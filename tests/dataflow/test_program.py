@@ -105,7 +105,7 @@ def test_a_limit_leaves_out_nothing_better() -> None:
             continue
         for degrees in allowed_degrees(instance):
             program = Program(dataflow_problem(instance, degrees))
-            free = program._best(program.rules(None), False, NO_LIMIT)
+            free = program._best(program.graph, program.rules(None), False, NO_LIMIT)
             if free is None:
                 assert program.best(None) is None, seed
                 continue

@@ -104,8 +104,8 @@ def by_program(instance: DataflowInstance) -> int | None:
     found = [Program(problem).best(task.partitions if task.fused else None, task.exactly and task.fused, task.fused)]
     if resident(problem) and (task.fused or problem.n == 1) and not (task.exactly and task.partitions != 1):
         found.append(Program(problem, resident=True).best(1, True, task.fused))
-    ticks = [chain.ticks for chain in found if chain is not None]
-    return total_ticks(problem, min(ticks)) if ticks else None
+    ticks = [total_ticks(problem, chain.ticks, chain.chosen) for chain in found if chain is not None]
+    return min(ticks) if ticks else None
 
 
 def solved(model: Model, **request: Any) -> Outcome:

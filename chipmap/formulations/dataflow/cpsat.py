@@ -27,21 +27,28 @@ from chipmap.formulations.dataflow.cpsat_assignment import (
 from chipmap.formulations.dataflow.cpsat_tensors import Tensors
 from chipmap.formulations.dataflow.cpsat_terms import (
     c2_sram,
+    c6_dram,
     t1_compute,
     t2_memory,
     t3_network,
     t4_layer,
     t4_no_overlap,
+    t5_transfers,
+    t6_gradients,
 )
 from chipmap.formulations.dataflow.cpsat_tiles import Shares, c7_tiles, t1_shared
 from chipmap.formulations.dataflow.tables import Tables, tables
 from chipmap.instances.dataflow import DataflowInstance, DataflowSolution
+from chipmap.instances.dataflow.batch import micro_batches
 from chipmap.instances.dataflow.costs import batch_factor, dataflow_problem
+from chipmap.records import InputError
 
 #: Labels that live in variable domains alone: none.
 BY_DOMAIN: tuple[str, ...] = ()
 #: Labels that are separated on demand: none.
 LAZY: tuple[str, ...] = ()
+#: Sums that CP-SAT is given stay below this.
+LARGEST_OBJECTIVE = 2**61
 
 
 @dataclass(frozen=True)
@@ -59,9 +66,9 @@ class DataflowCpVariables:
     Literals: ``A[i, c]`` (copy i in partition c), ``y[i, c]`` (in one <= c), ``s[i, o]`` (copy i sharded as in its
     option o, where it has a choice), ``inside[e, m, c]`` (tensor e inside c, its producer sharded as in its class m),
     ``shares[i, g, p, c]`` (copy i in c, on share p of its list g of tiles; none where a utilisation is given).
-    ``time[c]`` and ``layer`` (>= their sum) in picoseconds; the batch takes ``factor`` times as long. Linear
-    expressions for side constraints, exact or above: ``terms["T1"]`` … ``terms["T3"]`` (by partition, picoseconds) and
-    ``sram`` (bytes).
+    ``time[c]`` and ``layer`` (>= their sum) in picoseconds; the batch takes ``factor`` times as long, and the linear
+    expressions ``transfers`` and ``gradients`` (T5, T6). Linear expressions for side constraints, exact or above:
+    ``terms["T1"]`` … ``terms["T3"]`` (by partition, picoseconds), ``sram`` and with a capacity ``dram`` (bytes).
     """
 
     tables: Tables
@@ -73,9 +80,12 @@ class DataflowCpVariables:
     time: list[Any]
     layer: Any
     factor: Fraction
+    transfers: Any
+    gradients: Any
     terms: dict[str, list[Any]]
     sram: list[Any]
     shares: dict[tuple[int, int, int, int], Any]
+    dram: list[Any]
     assumptions: dict[str, Any]
 
 
@@ -125,15 +135,38 @@ def build(
 ) -> DataflowCpModel:
     """The CP-SAT model of ``instance`` at the chosen degrees, minimising the time of the batch.
 
-    The objective in integers is the layer's; its scale makes it the batch's in ticks, before their last rounding.
+    The objective in integers is the layer's, unless T5 or T6 depend on the mapping; its scale (and offset) makes it the
+    batch's in ticks, before their last rounding. Raises :class:`InputError` where it could pass 64 bits.
     """
     stated = chosen(DataflowCpChoices, choices)
     model = cp_model.CpModel()
     model.name = instance.name
     variables = add_dataflow(model, instance, stated)
-    model.minimize(variables.layer)
-    model.proto.objective.scaling_factor = float(variables.factor)
+    factor, fixed = variables.factor, variables.tables.fixed
+    if fixed is not None or not factor:
+        model.minimize(variables.layer)
+        model.proto.objective.scaling_factor = float(factor)
+        model.proto.objective.offset = float((fixed or 0) / factor) if factor else 0.0
+    else:
+        cost = _batch(variables)
+        if stated.upper is not None:
+            model.add(cost <= stated.upper * factor.denominator)
+        model.minimize(cost)
+        model.proto.objective.scaling_factor = 1.0 / factor.denominator
     return DataflowCpModel(instance, model, variables, variables.standing)
+
+
+def _batch(variables: DataflowCpVariables) -> Any:
+    """The batch's picoseconds times the denominator of ``factor``."""
+    factor, tables = variables.factor, variables.tables
+    fields = {field: tables.outside(field) for field in ("hop", "gradient")}
+    most = {field: least + sum(amount for *_, amount in more) for field, (least, more) in fields.items()}
+    rounds = tables.problem.degrees.pipeline + micro_batches(tables.problem.instance, tables.problem.degrees)
+    largest = factor.numerator * tables.longest + factor.denominator * (rounds * most["hop"] + most["gradient"])
+    if largest >= LARGEST_OBJECTIVE:
+        what = f"the batch could take {float(largest):.3g} picoseconds, too many for CP-SAT's 64 bits"
+        raise InputError(what, "task.batch", "Use the method dataflow/auto or dataflow/mip, or a smaller batch.")
+    return factor.numerator * variables.layer + factor.denominator * (variables.transfers + variables.gradients)
 
 
 def add_dataflow(
@@ -157,6 +190,7 @@ def add_dataflow(
     tensors = Tensors(builder)
     sram = c2_sram(tensors)
     time = [model.new_int_var(0, made.longest, f"{prefix}time[{c}]") for c in range(made.count)]
+    layer = t4_layer(builder, time, made.most(choices.upper))
     terms = {"T1": t1_compute(builder, time), "T2": t2_memory(tensors, time), "T3": t3_network(tensors, time)}
     shares = Shares(builder)
     if made.problem.shares:
@@ -171,10 +205,13 @@ def add_dataflow(
         s=builder.s,
         inside=tensors.inside,
         time=time,
-        layer=t4_layer(builder, time, made.most(choices.upper)),
+        layer=layer,
         factor=batch_factor(made.problem),
+        transfers=t5_transfers(builder, layer),
+        gradients=t6_gradients(builder),
         terms=terms,
         sram=sram,
         shares=shares.share,
+        dram=c6_dram(tensors),
         assumptions=builder.assumptions,
     )

@@ -135,8 +135,8 @@ def c4_partitions(builder: Builder, order: str) -> None:
         if builder.assume:
             for i in tables.inside(phase.start) if len(allowed) < len(phase) else ():
                 builder.clause("c4_partitions", [builder.y[i, allowed[-1]]])
-            for c in phase if not together else ():
-                builder.enforce("c4_partitions", builder.model.add(sum(inside[c]) <= 1))
+        for c in phase if not together and not tables.place else ():
+            builder.enforce("c4_partitions", builder.model.add(sum(inside[c]) <= 1))
     if tables.place or (task.exactly and not builder.assume):
         return
     if order == "prefix" or tables.spares:

@@ -1,4 +1,4 @@
-"""What a partition holds and how long it takes, for CP-SAT, in bytes and picoseconds: C2 and T1 to T4."""
+"""What a partition holds and how long it takes, for CP-SAT, in bytes and picoseconds: C2, C6, T1 to T4; T5 and T6."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import Any
 
 from chipmap.formulations.dataflow.cpsat_assignment import Builder, Parts, total
 from chipmap.formulations.dataflow.cpsat_tensors import Tensors
+from chipmap.instances.dataflow.batch import layers_per_stage, micro_batches
 
 
 def weighted(builder: Builder, field: str, c: int) -> Parts:
@@ -47,6 +48,48 @@ def c2_sram(tensors: Tensors) -> list[Any]:
         sums.append(total(parts))
         builder.enforce("c2_sram", builder.model.add(sums[-1] <= tables.problem.sram))
     return sums
+
+
+def outside(builder: Builder, field: str) -> Any:
+    """Σ of a column of options over all copies."""
+    least, more = builder.tables.outside(field)
+    return least + total([(amount, builder.s[i, o]) for i, o, amount in more])
+
+
+def c6_dram(tensors: Tensors) -> list[Any]:
+    """C6: what rests in DRAM and the tensors alive there (the matrix L) while c runs, within its capacity.
+
+    Once per tensor; in mode ``physical`` ``alive``, at least as often as for each tensor of a kernel alone. The left
+    sides in bytes, exact or above, by partition (none without a capacity).
+    """
+    builder, tables = tensors.builder, tensors.tables
+    capacity = tables.problem.instance.system.memory.capacity_bytes
+    sums: list[Any] = []
+    for c in range(tables.count) if capacity is not None else ():
+        held = outside(builder, "kept")
+        for i in tables.copies:
+            for m in range(len(tables.stored(i))):
+                amount = tables.amount(i, m, "waits")
+                lives = [_lives(tensors, e, m, c) for e in tables.leaving[i]] if amount else []
+                if tables.multicast and len(lives) > 1:
+                    alive = builder.literal(f"alive[{i},{m},{c}]")
+                    for life in lives:
+                        builder.model.add(life <= alive)
+                    lives = [alive]
+                held += amount * sum(lives)
+        sums.append(held)
+        builder.enforce("c6_dram", builder.model.add(held <= capacity))
+    return sums
+
+
+def _lives(tensors: Tensors, e: int, m: int, c: int) -> Any:
+    """L[e, c] where u of tensor e is sharded as in its class m: made up to c, not read before c, not inside c."""
+    builder, tables = tensors.builder, tensors.tables
+    t, options = tables.tensors[e], tables.stored(tables.tensors[e].u)[m]
+    made = [literal for at in tables.slots[t.u] if at <= c for literal in builder.lies(t.u, options, at)]
+    before = [literal for at in tables.slots[t.v] if at < c for literal in tensors.read(e, options, at)]
+    inside = [tensors.inside[e, m, c]] if (e, m, c) in tensors.inside else []
+    return sum(made) - sum(before) - sum(inside)
 
 
 def t1_compute(builder: Builder, time: list[Any]) -> list[Any]:
@@ -101,12 +144,31 @@ def t3_network(tensors: Tensors, time: list[Any]) -> list[Any]:
 
 
 def t4_layer(builder: Builder, time: list[Any], most: int | None) -> Any:
-    """T4: partitions run one after the other; the layer's time, at least its compute and at most ``most``."""
-    tables = builder.tables
-    floor = sum(min(option.compute for option in tables.options(i)) for i in tables.copies)
+    """T4: partitions run one after the other, recomputed ones twice; the layer's time, at least its compute and at most
+    ``most``."""
+    tables, floor = builder.tables, builder.tables.shortest
     top = tables.longest if most is None else most
     layer = builder.model.new_int_var(min(floor, top), max(floor, top), f"{builder.prefix}layer")
-    builder.model.add(sum(time) <= layer)
+    builder.model.add(sum(tables.runs(c) * one for c, one in enumerate(time)) <= layer)
     if top < floor:
         builder.model.add_bool_or([])
     return layer
+
+
+def t5_transfers(builder: Builder, layer: Any) -> Any:
+    """T5: (PP-1) · hop + m · ``slower`` picoseconds, slower >= hop - a stage's layers (equation 7)."""
+    tables = builder.tables
+    instance, degrees = tables.problem.instance, tables.problem.degrees
+    hop = outside(builder, "hop")
+    transfers = (degrees.pipeline - 1) * hop
+    if tables.slower:
+        least, more = tables.outside("hop")
+        slower = builder.model.new_int_var(0, least + sum(amount for *_, amount in more), f"{builder.prefix}slower")
+        builder.model.add(slower >= hop - layers_per_stage(instance, degrees) * layer)
+        transfers = transfers + int(micro_batches(instance, degrees)) * slower
+    return transfers
+
+
+def t6_gradients(builder: Builder) -> Any:
+    """T6: picoseconds of the batch's sums over replicas."""
+    return outside(builder, "gradient")

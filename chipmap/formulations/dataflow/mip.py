@@ -27,7 +27,17 @@ from chipmap.formulations.dataflow.mip_assignment import (
     def_upto,
 )
 from chipmap.formulations.dataflow.mip_tensors import def_inside, def_moves, def_pair
-from chipmap.formulations.dataflow.mip_terms import c2_sram, t1_compute, t2_memory, t3_network, t4_layer, t4_no_overlap
+from chipmap.formulations.dataflow.mip_terms import (
+    c2_sram,
+    c6_dram,
+    t1_compute,
+    t2_memory,
+    t3_network,
+    t4_layer,
+    t4_no_overlap,
+    t5_transfers,
+    t6_gradients,
+)
 from chipmap.formulations.dataflow.mip_tiles import c7_tiles, encode_shares, t1_shared
 from chipmap.formulations.dataflow.tables import Tables, tables
 from chipmap.instances.dataflow import DataflowInstance, DataflowSolution
@@ -108,7 +118,8 @@ def add_dataflow(
     """Fill the empty ``block`` with the MIP of ``instance``, without an Objective; its tables and its standing.
 
     Afterwards the block has the linear expressions ``cost`` (ticks of the batch, before its last rounding), ``layer``
-    (ticks), ``terms["T1"]`` … ``terms["T3"]`` (sums over partitions, ticks), ``sram[c]`` (bytes), the matrices
+    (ticks), ``transfers`` and ``gradients`` (T5, T6, ticks), ``terms["T1"]`` … ``terms["T3"]`` (sums over partitions,
+    ticks), ``sram[c]`` and with a capacity ``dram[c]`` (bytes), the matrices
     ``A[i, c]`` (kernel i in partition c), ``B[e, c]`` (tensor e inside c), ``D[e, c]`` (crosses its border),
     ``L[e, c]`` (alive in DRAM), ``H[e, c]`` (made in c), and the variables ``y[i, c]``, ``s[i, o]`` and ``time[c]`` (in
     ``time_unit`` ticks). Times and, in mode ``physical``, SRAM are exact or above: put upper limits or costs on them.
@@ -126,6 +137,7 @@ def add_dataflow(
         def_inside(block, made)
         def_moves(block, made)
         c2_sram(block, made, unit(made.problem.sram))
+        c6_dram(block, made, unit(instance.system.memory.capacity_bytes or 1))
         if made.problem.shares:
             c7_tiles(block, made)
         _terms(block, made, choices)
@@ -152,10 +164,19 @@ def _terms(block: pyo.Block, made: Tables, choices: DataflowMipChoices) -> None:
     t3_network(block, made, scale)
     t4_no_overlap(block, made)
     t4_layer(block, made, scale, made.most(choices.upper))
+    t5_transfers(block, made, scale)
+    t6_gradients(block, made)
     each = {"T1": block.slowest if made.problem.shares else block.compute, "T2": block.memory, "T3": block.network}
-    block.terms = pyo.Expression(each, rule=lambda _, term: scale * pyo.quicksum(each[term].values()))
+    block.terms = pyo.Expression(
+        each, rule=lambda _, term: scale * pyo.quicksum(made.runs(c) * each[term][c] for c in range(made.count))
+    )
     block.time_unit = pyo.Param(initialize=scale)
-    block.cost = pyo.Expression(expr=float(batch_factor(made.problem)) * block.layer)
+    block.cost = pyo.Expression(
+        expr=float(batch_factor(made.problem)) * block.layer + block.transfers + block.gradients
+    )
+    if made.fixed is None and choices.upper is not None:
+        whole = unit(choices.upper)
+        block.cut_upper = pyo.Constraint(expr=block.cost / whole <= choices.upper / whole)
 
 
 def unit(size: int) -> int:

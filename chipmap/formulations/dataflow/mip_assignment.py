@@ -6,7 +6,7 @@ from typing import Any
 
 import pyomo.environ as pyo
 
-from chipmap.formulations.dataflow.tables import Alike, Tables
+from chipmap.formulations.dataflow.tables import Alike, Tables, fused
 
 
 def def_upto(block: pyo.Block, tables: Tables) -> None:
@@ -111,6 +111,9 @@ def c4_partitions(block: pyo.Block, tables: Tables, order: str) -> None:
     for i in sorted(set(tables.copies) - tables.strays):
         rows["last", i] = block.y[i, tables.slots[i].stop - 1] >= 1
     count = {c: pyo.quicksum(block.A[i, c] for i in tables.inside(c)) for c in range(tables.count)}
+    if not fused(tables.problem.instance):
+        for c, kernels in count.items():
+            rows["alone", c] = kernels <= 1
     if task.exactly:
         for c, kernels in count.items():
             rows[c] = kernels >= 1

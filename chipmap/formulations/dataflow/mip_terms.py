@@ -1,4 +1,4 @@
-"""What a partition holds and how long it takes, for the MIP: C2 and T1 to T4."""
+"""What a partition holds and how long it takes, for the MIP: C2, C6 and T1 to T4; T5 and T6 of the batch."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ from typing import Any
 
 import pyomo.environ as pyo
 
-from chipmap.formulations.dataflow.mip_assignment import several, weighted
-from chipmap.formulations.dataflow.mip_tensors import paired
+from chipmap.formulations.dataflow.mip_assignment import placed, several, upto, weighted
+from chipmap.formulations.dataflow.mip_tensors import paired, read
 from chipmap.formulations.dataflow.tables import Tables
+from chipmap.instances.dataflow.batch import layers_per_stage, micro_batches
 
 
 def moved(block: pyo.Block, tables: Tables, field: str, c: int, unit: int) -> Any:
@@ -38,6 +39,59 @@ def c2_sram(block: pyo.Block, tables: Tables, unit: int) -> None:
     slots = range(tables.count)
     block.sram = pyo.Expression(slots, rule=lambda _, c: held(c, 1))
     block.c2_sram = pyo.Constraint(slots, rule=lambda _, c: held(c, unit) <= tables.problem.sram / unit)
+
+
+def outside(block: pyo.Block, tables: Tables, field: str, unit: int = 1) -> Any:
+    """Σ of a column of options over all copies, in units."""
+    least, more = tables.outside(field)
+    return least / unit + pyo.quicksum(amount / unit * block.s[i, o] for i, o, amount in more)
+
+
+def c6_dram(block: pyo.Block, tables: Tables, unit: int) -> None:
+    """C6: what rests in DRAM and the tensors alive there (the matrix L) while c runs, within its capacity.
+
+    ``alive[i, m, c]``: how often the output of copy i under its class m lies in DRAM: once per tensor, in mode
+    ``physical`` at least as often as for each of them alone. ``dram[c]``: the left side in bytes, exact or above.
+    """
+    capacity = tables.problem.instance.system.memory.capacity_bytes
+    if capacity is None:
+        return
+    alive: dict[tuple[int, int, int], list[Any]] = {}
+    for i in tables.copies:
+        for e in tables.leaving[i]:
+            for m in range(len(tables.stored(i))) if max(tables.amounts(i, "waits")) else ():
+                for c in range(tables.slots[i].start, tables.slots[tables.tensors[e].v].stop):
+                    alive.setdefault((i, m, c), []).append(_lives(block, tables, e, m, c))
+    several = [key for key, parts in alive.items() if tables.multicast and len(parts) > 1]
+    block.alive = pyo.Var(several, bounds=(0, 1))
+    rows = block.def_alive = pyo.Constraint(pyo.Any)
+    for key in several:
+        for number, part in enumerate(alive[key]):
+            rows[(*key, number)] = block.alive[key] >= part
+
+    def held(c: int) -> Any:
+        parts = [outside(block, tables, "kept")]
+        for (i, m, at), lives in alive.items():
+            if at == c:
+                count = block.alive[i, m, c] if (i, m, c) in block.alive else pyo.quicksum(lives)
+                parts.append(tables.amount(i, m, "waits") * count)
+        return pyo.quicksum(parts)
+
+    slots = range(tables.count)
+    block.dram = pyo.Expression(slots, rule=lambda _, c: held(c))
+    block.c6_dram = pyo.Constraint(slots, rule=lambda _, c: block.dram[c] / unit <= capacity / unit)
+
+
+def _lives(block: pyo.Block, tables: Tables, e: int, m: int, c: int) -> Any:
+    """L[e, c] where u of tensor e is sharded as in its class m: made up to c, not read before c, not inside c."""
+    t = tables.tensors[e]
+    classes = tables.stored(t.u)
+    inside = pyo.quicksum([block.inside[e, m, c]] if (e, m, c) in block.inside else [])
+    if len(classes) == 1:
+        return upto(block, tables, t.u, c) - upto(block, tables, t.v, c - 1) - inside
+    made = [placed(block, tables, t.u, classes[m], at) for at in tables.slots[t.u] if at <= c]
+    before = [read(block, tables, e, classes[m], at) for at in tables.slots[t.v] if at < c]
+    return pyo.quicksum(made) - pyo.quicksum(before) - inside
 
 
 def t1_compute(block: pyo.Block, tables: Tables, unit: int) -> None:
@@ -85,8 +139,26 @@ def t4_no_overlap(block: pyo.Block, tables: Tables) -> None:
 
 
 def t4_layer(block: pyo.Block, tables: Tables, unit: int, most: int | None) -> None:
-    """T4: partitions run one after the other; ``layer`` = Σ time[c] in picoseconds, at most ``most``."""
-    total = pyo.quicksum(block.time[c] for c in range(tables.count))
+    """T4: partitions run one after the other; ``layer`` = Σ time[c] in picoseconds, at most ``most``; recomputed ones
+    count twice."""
+    total = pyo.quicksum(tables.runs(c) * block.time[c] for c in range(tables.count))
     block.layer = pyo.Expression(expr=unit * total)
     if most is not None:
         block.t4_layer = pyo.Constraint(expr=total <= most / unit)
+
+
+def t5_transfers(block: pyo.Block, tables: Tables, unit: int) -> None:
+    """T5: ``transfers`` = (PP-1) · hop + m · ``slower``, picoseconds; slower >= hop - a stage's layers (equation 7)."""
+    instance, degrees = tables.problem.instance, tables.problem.degrees
+    block.hop = pyo.Expression(expr=outside(block, tables, "hop"))
+    block.transfers = pyo.Expression(expr=(degrees.pipeline - 1) * block.hop)
+    if tables.slower:
+        stage = layers_per_stage(instance, degrees) / unit * block.layer
+        block.slower = pyo.Var(bounds=(0, None))
+        block.t5_transfers = pyo.Constraint(expr=block.slower >= outside(block, tables, "hop", unit) - stage)
+        block.transfers += float(micro_batches(instance, degrees)) * unit * block.slower
+
+
+def t6_gradients(block: pyo.Block, tables: Tables) -> None:
+    """T6: ``gradients``, the picoseconds of the batch's sums over replicas."""
+    block.gradients = pyo.Expression(expr=outside(block, tables, "gradient"))

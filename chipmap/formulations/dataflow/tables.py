@@ -9,7 +9,8 @@ from math import floor
 
 import numpy as np
 
-from chipmap.instances.dataflow.costs import DataflowProblem, Option, batch_factor, levels
+from chipmap.instances.dataflow.batch import forward_runs, layers_per_stage
+from chipmap.instances.dataflow.costs import DataflowProblem, Option, batch_factor, levels, outside
 from chipmap.instances.dataflow.instance import DataflowInstance, DataflowSolution
 from chipmap.instances.dataflow.tiles import sharing
 from chipmap.records import InputError
@@ -41,7 +42,8 @@ class Tables:
     """A problem's copies: of its n kernels, or of all layers' where partitions reach across, layer by layer.
 
     ``slots`` [copies] are the partitions that each may lie in: those of its phase, forward first. ``place`` [copies]:
-    the slot of each where kernels can't be fused (a topological order, since then it changes nothing), else empty.
+    the slot of each where kernels can't be fused and DRAM isn't limited (a topological order, since then it changes
+    nothing), else empty.
     """
 
     problem: DataflowProblem
@@ -130,8 +132,8 @@ class Tables:
         return max((points[0][1] for _, points in self.shares(i)), default=0)
 
     def stored(self, i: int) -> tuple[Alike, ...]:
-        """The options of copy i, parted by the DRAM time and the buffer of its output."""
-        return alike([(o.dram, o.buffer) for o in self.options(i)])
+        """The options of copy i, parted by the DRAM time, the buffer, and the bytes in DRAM of its output."""
+        return alike([_output(o) for o in self.options(i)])
 
     def changes(self, c: int) -> Iterator[tuple[int, int, int, int]]:
         """(e, g, h, picoseconds) of every change of layout that copies in slot c may have to pay."""
@@ -164,12 +166,49 @@ class Tables:
         own = sum(max(o.compute + o.collective + o.stream for o in self.options(i)) for i in self.copies)
         own += sum(map(self.slowest, self.copies))
         moved = [2 * max(o.dram for o in self.options(t.u)) + max(map(max, t.converts)) for t in self.tensors]
-        return own + sum(moved)
+        return forward_runs(self.problem.instance) * (own + sum(moved))
+
+    @cached_property
+    def shortest(self) -> int:
+        """No mapping's layer takes fewer picoseconds."""
+        least = {i: min(o.compute for o in self.options(i)) for i in self.copies}
+        return sum(self.runs(self.slots[i].start) * ticks for i, ticks in least.items())
+
+    def runs(self, c: int) -> int:
+        """How often slot c runs per micro-batch: forward ones twice where they are recomputed."""
+        return forward_runs(self.problem.instance) if c in self.phases[0] else 1
 
     def most(self, upper: int | None) -> int | None:
         """The longest layer of a batch within ``upper`` ticks."""
         factor = batch_factor(self.problem)  # 0 for degrees that don't fit
-        return None if upper is None or not factor else floor(upper / factor)
+        if upper is None or not factor:
+            return None
+        hop, gradient = (outside(self.problem, field) for field in ("hop", "gradient"))
+        return floor((upper - gradient - (self.problem.degrees.pipeline - 1) * hop) / factor)
+
+    def outside(self, field: str) -> tuple[int, list[tuple[int, int, int]]]:
+        """The least sum of a column of options over all copies, and what (copy, option) adds to it."""
+        more = [
+            (i, number, getattr(option, field) - min(getattr(other, field) for other in self.options(i)))
+            for i in self.several
+            for number, option in enumerate(self.options(i))
+        ]
+        return outside(self.problem, field), [one for one in more if one[2]]
+
+    @cached_property
+    def slower(self) -> bool:
+        """Whether a transfer between stages could take longer than a stage."""
+        least, more = self.outside("hop")
+        layers = layers_per_stage(self.problem.instance, self.problem.degrees)
+        return least + sum(amount for *_, amount in more) > layers * self.shortest
+
+    @cached_property
+    def fixed(self) -> int | None:
+        """Picoseconds that any mapping's batch takes beside its layers (T5 and T6); None where mappings differ."""
+        hop, gradient = (self.outside(field) for field in ("hop", "gradient"))
+        if hop[1] or gradient[1] or self.slower:
+            return None
+        return (self.problem.degrees.pipeline - 1) * hop[0] + gradient[0]
 
     def ranks(self, solution: DataflowSolution) -> tuple[list[int], list[int]] | None:
         """(slot, option) of each copy in a mapping, its partitions numbered afresh within each phase.
@@ -244,12 +283,14 @@ def tables(problem: DataflowProblem, *, roomy: bool = False) -> Tables:
     index = {kernel.name: k for k, kernel in enumerate(instance.workload.kernels)}
     wires = [(layer * n + u, layer * n + v) for layer in range(layers) for u, v in problem.edges.tolist()]
     carries = [(index[u], index[v]) for u, v in instance.workload.carries]
-    wires += [(layer * n + u, (layer + 1) * n + v) for layer in range(layers - 1) for u, v in carries]
+    for u, v in carries:
+        back = instance.workload.kernels[u].phase == "backward"
+        wires += [((layer + back) * n + u, (layer + 1 - back) * n + v) for layer in range(layers - 1)]
     level = levels(n * layers, np.array(wires, dtype=np.int64).reshape(-1, 2)).tolist()
     slots = _slots(problem, layers, roomy)
     _refuse_too_large(slots)
     place: tuple[int, ...] = ()
-    if not fused(instance) and not roomy:
+    if not fused(instance) and not roomy and instance.system.memory.capacity_bytes is None:
         order = sorted(range(n * layers), key=lambda i: (slots[i].start, level[i], i))
         position = {i: c for c, i in enumerate(order)}
         place = tuple(position[i] for i in range(n * layers))
@@ -289,11 +330,15 @@ def _slots(problem: DataflowProblem, layers: int, roomy: bool) -> tuple[range, .
     return tuple(each[kernel.phase] for kernel in kernels) * layers
 
 
+def _output(option: Option) -> tuple[int, int, int]:
+    return option.dram, option.buffer, option.waits
+
+
 def _tensor(problem: DataflowProblem, u: int, v: int, waits: int) -> Tensor:
     a, b = u % problem.n, v % problem.n
     producers, consumers = problem.options[a], problem.options[b]
     change = [[problem.converts(a, b, s, t) for t in range(len(consumers))] for s in range(len(producers))]
-    made = alike([(o.dram, o.buffer, *row) for o, row in zip(producers, change, strict=True)])
+    made = alike([(*_output(o), *row) for o, row in zip(producers, change, strict=True)])
     taken = alike(list(zip(*change, strict=True)))
     converts = tuple(tuple(change[g[0]][h[0]] for h in taken) for g in made)
     return Tensor(u, v, waits, made, taken, converts)

@@ -4,7 +4,9 @@ What it proves: no choice of schemes and of partitions in sequence, each within 
 per phase, has a smaller sum of max(compute, memory, network). It is a shortest path over states (ideal, schemes of the
 kernels that are still read, number of partitions). Between two ideals, labels (compute, memory, network, SRAM) grow
 kernel by kernel; a label that is no better in any of the four than one with the same open schemes can't be part of a
-better mapping, since all that follows adds the same to both.
+better mapping, since all that follows adds the same to both. Where schemes also decide on DRAM for good, transfers
+between stages or sums of gradients, these sums, and the most that ever waits in DRAM, are part of states and labels;
+but first the mapping of fewest picoseconds is looked for, which is the best one if it fits and has the least of them.
 
 Where kernels share tiles, compute doesn't add up: the least time of a partition is found for each of its labels, and of
 two labels one goes only if, besides, none of its kernels would do with fewer tiles at any time. A first run with the
@@ -23,28 +25,40 @@ from chipmap.heuristics.dataflow.lattice import Lattice, TooWideError, as_words,
 from chipmap.heuristics.dataflow.program_kernel import (
     BITS,
     MASK,
-    POOL,
+    NO_LIMIT,
     Graph,
-    Labels,
     Rules,
     Table,
     chosen,
+    empty_labels,
     extend,
     finish,
     solve,
 )
 from chipmap.heuristics.dataflow.sharing import tiles
-from chipmap.instances.dataflow.costs import DataflowProblem, IntArray, Option
+from chipmap.instances.dataflow.batch import forward_runs
+from chipmap.instances.dataflow.costs import (
+    DataflowProblem,
+    IntArray,
+    Option,
+    batch_ticks,
+    first_layer,
+    outside,
+    total_ticks,
+)
 from chipmap.instances.dataflow.tiles import Shares, sharing
 
-#: Signatures per ideal, and no limit on picoseconds.
+#: Signatures per ideal; with sums beside the partitions up to the second number.
 WIDTH = 512
-NO_LIMIT = 2**62
+WIDE = 4096
+#: No limit on compute, memory and network.
 NO_LIMITS = (NO_LIMIT, NO_LIMIT, NO_LIMIT)
 #: Entries of the table, of 16 bytes each.
 ENTRIES = 10**8
 #: Columns of a graph that come from the options of its kernels.
-_COLUMNS = ("compute", "collective", "dram", "buffer")
+_COLUMNS = ("compute", "collective", "dram", "buffer", "waits")
+#: Columns of an option that are summed beside the partitions (None: the most that waits in DRAM).
+_OUTSIDE = ("kept", None, "hop", "gradient")
 
 
 class Chain(NamedTuple):
@@ -99,7 +113,9 @@ class Program:
         readers = [sum({1 << int(targets[e]) for e in leaving[leave[u] : leave[u + 1]]}) for u in range(n)]
         open_sets = [[u for u in members(ideal) if readers[u] & ~ideal] for ideal in lattice.sets]
         grouped, sizes = self._groups()
-        least = [self._least(one) for one in options]
+        runs = forward_runs(problem.instance)
+        times = [runs if i < self.forward < n else 1 for i in range(n)]
+        least = [[k * x for x in self._least(one)] for k, one in zip(times, options, strict=True)]
         return Graph(
             first=np.cumsum([0, *map(len, options)]).astype(np.int64),
             compute=columns["compute"],
@@ -128,6 +144,8 @@ class Program:
             rest=_rest(np.array(least, dtype=np.int64), lattice),
             gate=lattice.sets.index((1 << self.forward) - 1) if 0 < self.forward < n else 0,
             tiles=tiles(self._shares(), problem.instance.system.chip.tiles, 1 << BITS),
+            waits_dram=columns["waits"],
+            outside=_outside(options),
         )
 
     def _shares(self) -> list[tuple[Shares, ...]]:
@@ -178,25 +196,32 @@ class Program:
         exactly: bool = False,
         fused: bool = True,
         sram: int | None = None,
+        dram: int | None = None,
         below: int = NO_LIMIT,
     ) -> Chain | None:
-        """The best mapping with at most (or exactly) ``most`` partitions per phase; None where none fits that takes
-        less than ``below`` picoseconds.
+        """The mapping of least batch time with at most (or exactly) ``most`` partitions per phase; None where none fits
+        whose layer takes less than ``below`` picoseconds.
 
-        ``sram`` stands in for the chip's own. Where kernels share tiles, a first run takes their compute as it adds up,
-        a second one theirs. Raises :class:`TooWideError` where an ideal has too many combinations of open schemes.
+        ``sram`` and ``dram`` (bytes, where the instance limits DRAM) stand in for the chip's own. Raises
+        :class:`TooWideError` where an ideal has too many combinations of open schemes.
         """
         if exactly and most is not None and most > len(self.order):
             return None
-        rules = self.rules(most, fused, sram)
-        rough = self._growing(rules._replace(shared=False), exactly, below)
-        if rough is None or not rules.shared:
-            return rough
-        return self._best(rules, exactly, min(below, self._shared(rough) + 1))
+        rules = self.rules(most, fused, sram, dram)
+        plain = self._fewest(rules, exactly, below)
+        if plain is None or not self.graph.outside.any():
+            return plain
+        least = all(outside(self.problem, f, plain.chosen) == outside(self.problem, f) for f in ("hop", "gradient"))
+        room = NO_LIMIT if rules.room == NO_LIMIT else rules.room + outside(self.problem, "kept")
+        fits = self.dram(plain) <= room
+        return plain if least and fits else self._whole(rules, exactly, below, plain, fits)
 
-    def rules(self, most: int | None, fused: bool = True, sram: int | None = None) -> Rules:
-        """What partitions obey, with at most ``most`` of them per phase and ``sram`` bytes (None: the chip's own)."""
+    def rules(self, most: int | None, fused: bool = True, sram: int | None = None, dram: int | None = None) -> Rules:
+        """What partitions obey, with at most ``most`` of them per phase, ``sram`` and ``dram`` bytes (None: the
+        chip's own)."""
         instance, n = self.problem.instance, len(self.order)
+        capacity = instance.system.memory.capacity_bytes
+        limit = dram if capacity is not None and dram is not None else capacity
         return Rules(
             sram=self.problem.sram if sram is None else sram,
             most=n if most is None else min(most, n),
@@ -204,50 +229,99 @@ class Program:
             multicast=instance.mode == "physical",
             overlap=instance.task.overlap,
             shared=bool(self.graph.tiles.total),
+            room=NO_LIMIT if limit is None else limit - outside(self.problem, "kept"),
+            runs=forward_runs(instance),
         )
 
-    def _growing(self, rules: Rules, exactly: bool, below: int) -> Chain | None:
-        """The best mapping of less than ``below`` picoseconds.
+    def _fewest(self, rules: Rules, exactly: bool, below: int) -> Chain | None:
+        """The mapping of fewest picoseconds per layer below a limit, schemes that keep least in DRAM taken for granted.
 
         Limits that grow from the bound by ``rest`` on, their distance doubling, until a mapping stays below one, leave
         most labels out: what is found below a limit is the best of all.
         """
-        least, slack = int(self.graph.rest[0].max()), 1
-        most_ever = self._all()
+        g, rough = self.graph._replace(outside=self.graph.outside[:, :0]), rules._replace(shared=False)
+        least, slack, most_ever = int(g.rest[0].max()), 1, self._all(rules.runs)
         while True:
             limit = least + least * slack // 4 + 1
             limit, slack = (limit, 2 * slack) if limit < min(below, most_ever) else (below, 0)
-            found = self._best(rules, exactly, limit)
+            found = self._best(g, rough, exactly, limit)
             if found is not None or slack == 0:
+                break
+        if found is None or not rules.shared:
+            return found
+        return self._best(g, rules, exactly, min(below, self._shared(found, rules.runs) + 1))
+
+    def _whole(self, rules: Rules, exactly: bool, below: int, plain: Chain, fits: bool) -> Chain | None:
+        """The mapping of least batch time: no worse than ``plain`` where that ``fits`` DRAM, else of longer layers.
+
+        A mapping is the best of all once every layer that is left makes a longer batch.
+        """
+        g = self.graph
+        if fits:
+            limit = first_layer(self.problem, self._ticks(plain))
+            found = self._best(g, rules, exactly, min(limit, below))
+            return min((plain, found), key=self._ticks) if found is not None else plain
+        step = plain.ticks // 4 + 1
+        while True:
+            step *= 2
+            limit = plain.ticks + step if plain.ticks + step < min(below, self._all(rules.runs)) else below
+            found = self._best(g, rules, exactly, limit)
+            if found is not None and limit < below:
+                return self._whole(rules, exactly, below, found, fits=True)
+            if found is not None or limit == below:
                 return found
 
-    def _all(self) -> int:
+    def _ticks(self, chain: Chain) -> int:
+        """Picoseconds of the batch."""
+        return total_ticks(self.problem, chain.ticks, chain.chosen)
+
+    def _all(self, runs: int) -> int:
         """More picoseconds than any mapping takes: everything at its most, one after the other."""
         g, options = self.graph, np.repeat(np.arange(len(self.order)), np.diff(self.graph.first))
         most = np.zeros(len(self.order), dtype=np.int64)
         edges = np.diff(g.leave)[options]
         np.maximum.at(most, options, g.compute + g.memory + g.network + 2 * edges * g.dram)
-        return int(most.sum()) + int(g.converts.max(axis=(1, 2)).sum()) + 1 if len(g.converts) else int(most.sum()) + 1
+        changes = int(g.converts.max(axis=(1, 2)).sum()) if len(g.converts) else 0
+        return runs * (int(most.sum()) + changes) + 1
 
-    def _shared(self, chain: Chain) -> int:
+    def _shared(self, chain: Chain, runs: int) -> int:
         """The picoseconds that ``chain`` takes where kernels share tiles: each partition at least its own.
 
         ``NO_LIMIT`` - 1 where a partition has more kernels than there are tiles.
         """
         problem, total = self.problem, 0
+        kernels = problem.instance.workload.kernels
         for number, cost in enumerate(chain.costs):
             inside = [i for i, p in enumerate(chain.partitions) if p == number]
             shared = sharing([problem.shares[i % problem.n][chain.chosen[i]] for i in inside], self.graph.tiles.total)
             if shared is None:
                 return NO_LIMIT - 1
-            total += max(cost, shared.ticks)
+            forward = kernels[inside[0] % problem.n].phase == "forward"
+            total += max(cost, (runs if forward else 1) * shared.ticks)
         return total
 
-    def _best(self, rules: Rules, exactly: bool, below: int) -> Chain | None:
-        """The best mapping of less than ``below`` picoseconds."""
-        g, count, most = self.graph, len(self.lattice.sets), rules.most
+    def dram(self, chain: Chain) -> int:
+        """The most bytes that a mapping has in DRAM while a partition runs."""
+        multicast = self.problem.instance.mode == "physical"
+        waiting = [0] * (max(chain.partitions) + 1)
+        for c in range(len(waiting)):
+            tensors = [
+                self.order[u]
+                for u, v, _ in self.wired
+                if chain.partitions[self.order[u]] <= c <= chain.partitions[self.order[v]]
+                and chain.partitions[self.order[u]] < chain.partitions[self.order[v]]
+            ]
+            for u in set(tensors) if multicast else tensors:
+                waiting[c] += self.problem.options[u % self.problem.n][chain.chosen[u]].waits
+        return outside(self.problem, "kept", chain.chosen) + max(waiting)
+
+    def _best(self, g: Graph, rules: Rules, exactly: bool, below: int) -> Chain | None:
+        """The mapping of least batch time, of those whose layer takes less than ``below`` picoseconds."""
+        count, most, columns = len(self.lattice.sets), rules.most, g.outside.shape[1]
         combinations = int(max(1, *(2 ** _open_bits(g, j) for j in range(count))))
         width = min(WIDTH, combinations)
+        if columns:
+            width = max(width, min(WIDE, ENTRIES // (5 * count * (most + 1))))
         if count * width * (most + 1) > ENTRIES:
             raise TooWideError(f"{count:,} order ideals, {width} sharding schemes and {most} partitions are too many")
         table = Table(
@@ -255,25 +329,33 @@ class Program:
             used=np.zeros(count, np.int64),
             value=np.full((count, width, most + 1), -1, np.int64),
             origin=np.zeros((count, width, most + 1, 2), np.int32),
+            outside=np.zeros((count, width + 1, columns), np.int64),
         )
         gate = np.zeros(width, np.int64)
-        if not solve(g, rules, table, _pool(), exactly, gate, below):
+        if not solve(g, rules, table, empty_labels(columns), exactly, gate, below):
             raise TooWideError("too many combinations of sharding schemes are open at once")
         last = count - 1
         ends = [
-            (int(table.value[last, s, k]), s, k)
+            (self._batch(int(table.value[last, s, k]), table.outside[last, s]), s, k)
             for s in range(int(table.used[last]))
             for k in range(most + 1)
             if table.value[last, s, k] >= 0 and (k == most or not exactly)
         ]
         if not ends:
             return None
-        ticks, s, k = min(ends)
-        return self._trace(rules, table, gate, ticks, s, k)
+        _, s, k = min(ends)
+        return self._trace(g, rules, table, gate, s, k)
 
-    def _trace(self, rules: Rules, table: Table, gate: IntArray, ticks: int, s: int, k: int) -> Chain:
-        g, arcs = self.graph, []
+    def _batch(self, layer: int, more: IntArray) -> int:
+        """Picoseconds of the batch, ``more`` in the columns of the graph's ``outside``."""
+        added = dict(zip(_OUTSIDE, more.tolist(), strict=False))
+        hop, gradient = (outside(self.problem, field) + added.get(field, 0) for field in ("hop", "gradient"))
+        return batch_ticks(self.problem, layer, hop, gradient)
+
+    def _trace(self, g: Graph, rules: Rules, table: Table, gate: IntArray, s: int, k: int) -> Chain:
+        arcs = []
         j = len(self.lattice.sets) - 1
+        ticks = int(table.value[j, s, k])
         while j > 0:
             if g.gate > 0 and j == g.gate and k == 0:
                 k = int(gate[s])
@@ -282,40 +364,49 @@ class Program:
             start = int(table.value[root, before, k - 1])
             if start < 0:  # the values of the first phase's end were kept under 0
                 start = int(table.value[root, before, 0])
-            arcs.append((root, before, j, int(table.signature[j, s]), value - start))
+            arcs.append((root, before, j, s, value - start))
             j, s, k = root, before, k - 1
         partitions, picked = [0] * len(self.order), [0] * len(self.order)
-        for number, (root, before, j, signature, cost) in enumerate(reversed(arcs)):
-            inside = members(self.lattice.sets[j] & ~self.lattice.sets[root])
-            options = self._options(rules, int(table.signature[root, before]), root, j, signature, cost, inside)
-            for v, option in zip(inside, options, strict=True):
+        for number, arc in enumerate(reversed(arcs)):
+            inside = members(self.lattice.sets[arc[2]] & ~self.lattice.sets[arc[0]])
+            for v, option in zip(inside, self._options(g, rules, table, arc, inside), strict=True):
                 partitions[self.order[v]], picked[self.order[v]] = number, option
         return Chain(ticks, tuple(partitions), tuple(picked), tuple(cost for *_, cost in reversed(arcs)))
 
     def _options(
-        self, rules: Rules, begins: int, root: int, j: int, ends: int, cost: int, inside: Sequence[int]
+        self, g: Graph, rules: Rules, table: Table, arc: tuple[int, int, int, int, int], inside: Sequence[int]
     ) -> list[int]:
-        """The options of the kernels of partition J \\ I that cost ``cost`` and leave signature ``ends``."""
-        g, pool = self.graph, _pool()
-        pool.signature[0], pool.parent[0] = begins, -1
-        ranges, sets = [(0, 1)], [g.sets[root]]
+        """The options of the kernels of partition J \\ I on the ``arc`` (I, its entry, J, its entry, picoseconds)."""
+        root, begins, j, ends, cost = arc
+        once = cost // (rules.runs if j <= g.gate else 1)
+        pool = empty_labels(g.outside.shape[1])
+        pool.signature[0], pool.parent[0] = table.signature[root, begins], -1
+        ranges, grown = [(0, 1)], g.sets[root]
         for v in inside:
-            grown = sets[-1].copy()
+            grown = grown.copy()
             grown[v >> 6] |= np.uint64(1 << (v & 63))
-            sets.append(grown)
             a, b = ranges[-1]
             options = (int(g.first[v]), int(g.first[v + 1]))
             ranges.append((b, extend(g, rules, pool, (a, b, b), v, options, grown, g.sets[root], NO_LIMITS)))
+        more = table.outside[j, ends] - table.outside[root, begins]
         found = next(
             i
             for i in range(*ranges[-1])
-            if pool.signature[i] == ends and finish(g, rules, pool, i, j, g.sets[root], cost + 1) == cost
+            if pool.signature[i] == table.signature[j, ends]
+            and finish(g, rules, pool, i, j, g.sets[root], once + 1) == once
+            and all(pool.outside[i, c] == more[c] for c in range(len(more)) if c != 1)
         )
         return [int(option - g.first[v]) for option, v in zip(chosen(pool, found)[::-1], inside, strict=True)]
 
 
-def _pool() -> Labels:
-    return Labels(*(np.zeros(POOL, np.int64) for _ in Labels._fields))
+def _outside(options: Sequence[Sequence[Option]]) -> IntArray:
+    """Rows of :data:`_OUTSIDE` for all options, less the least of each kernel's."""
+    rows = [
+        [getattr(o, field) - min(getattr(other, field) for other in one) if field else 0 for field in _OUTSIDE]
+        for one in options
+        for o in one
+    ]
+    return np.array(rows, dtype=np.int64)
 
 
 def _open_bits(g: Graph, j: int) -> int:

@@ -14,6 +14,8 @@ from chipmap.instances.dataflow.costs import IntArray
 #: Bits of a kernel's option number in a signature, and the mask of one.
 BITS = 3
 MASK = (1 << BITS) - 1
+#: No limit on picoseconds or bytes.
+NO_LIMIT = 2**62
 #: Labels held at once inside one partition, and signatures per ideal.
 POOL = 1 << 17
 
@@ -59,12 +61,15 @@ class Graph(NamedTuple):
     rest: IntArray
     gate: int
     tiles: Tiles
+    waits_dram: IntArray
+    outside: IntArray
 
 
 class Rules(NamedTuple):
     """SRAM bytes; most partitions per phase; whether kernels are fused; whether a tensor is read once per partition;
     whether compute, memory and network overlap (else all is summed up as compute); whether kernels share tiles (else
-    their compute adds up)."""
+    their compute adds up); DRAM bytes that are left for tensors that wait and for a choice of schemes; how often the
+    first phase runs."""
 
     sram: int
     most: int
@@ -72,22 +77,26 @@ class Rules(NamedTuple):
     multicast: bool
     overlap: bool
     shared: bool
+    room: int
+    runs: int
 
 
 class Table(NamedTuple):
     """Best values: for each ideal its signatures [ideals, width], how many are used [ideals], and for each the fewest
     picoseconds by number of partitions [ideals, width, most + 1] (-1: none) with where they come from (ideal,
-    signature, partitions)."""
+    signature, partitions). ``outside`` [ideals, width, K]: the sums of the graph's, with the most that waits in DRAM in
+    its second column; signatures with different ones are different."""
 
     signature: IntArray
     used: IntArray
     value: IntArray
     origin: IntArray
+    outside: IntArray
 
 
 class Labels(NamedTuple):
     """Labels of a partition under way, as a stack: its compute, memory, network, held bytes, signature, the label that
-    it grew from (-1: none), and the column of the option that it grew by."""
+    it grew from (-1: none), the column of the option that it grew by, and sums of ``outside``."""
 
     compute: IntArray
     memory: IntArray
@@ -96,6 +105,13 @@ class Labels(NamedTuple):
     signature: IntArray
     parent: IntArray
     option: IntArray
+    outside: IntArray
+
+
+def empty_labels(columns: int) -> Labels:
+    """An empty stack for ``columns`` of ``outside``."""
+    one = [np.zeros(POOL, np.int64) for _ in range(7)]
+    return Labels(one[0], one[1], one[2], one[3], one[4], one[5], one[6], np.zeros((POOL, columns), np.int64))
 
 
 @njit(cache=True, nogil=True)
@@ -181,6 +197,8 @@ def extend(
                 return -1
             pool.compute[end], pool.memory[end], pool.network[end] = compute, memory, network
             pool.held[end], pool.signature[end], pool.parent[end], pool.option[end] = held, signature, i, option
+            for k in range(g.outside.shape[1]):
+                pool.outside[end, k] = pool.outside[i, k] + g.outside[option, k]
             end += keep(g, rules, pool, start, end)
     return end
 
@@ -191,7 +209,8 @@ def keep(g: Graph, rules: Rules, pool: Labels, b: int, end: int) -> bool:
     for i in range(b, end):
         as_good = pool.compute[i] <= pool.compute[end] and pool.memory[i] <= pool.memory[end]
         as_good = as_good and pool.network[i] <= pool.network[end] and pool.held[i] <= pool.held[end]
-        if as_good and pool.signature[i] == pool.signature[end] and (not rules.shared or within(g, pool, i, end)):
+        as_good = as_good and pool.signature[i] == pool.signature[end] and below(pool.outside, i, end)
+        if as_good and (not rules.shared or within(g, pool, i, end)):
             return False
     return True
 
@@ -205,6 +224,31 @@ def within(g: Graph, pool: Labels, i: int, j: int) -> bool:
             return False
         i, j = pool.parent[i], pool.parent[j]
     return True
+
+
+@njit(cache=True, nogil=True)
+def below(rows: IntArray, i: int, j: int) -> bool:
+    """Whether no column of row i is above that of row j."""
+    for k in range(rows.shape[1]):  # noqa: SIM110 - numba knows no generators
+        if rows[i, k] > rows[j, k]:
+            return False
+    return True
+
+
+@njit(cache=True, nogil=True)
+def waiting(g: Graph, rules: Rules, signature: int, j: int, root: Words) -> int:
+    """Bytes in DRAM of tensors that kernels of ideal j outside ``root`` made for kernels outside ideal j."""
+    total = 0
+    for k in range(g.open_first[j], g.open_first[j + 1]):
+        u = g.open[k]
+        size = 0 if has(root, u) else g.waits_dram[option_of(g, signature, u)]
+        if size == 0:
+            continue
+        leaves = 0
+        for e in range(g.leave[u], g.leave[u + 1]):
+            leaves += not has(g.sets[j], g.target[g.leaving[e]])
+        total += size * (1 if rules.multicast else leaves)
+    return total
 
 
 @njit(cache=True, nogil=True)
@@ -264,14 +308,26 @@ def together(g: Graph, i: int, j: int) -> bool:
 
 @njit(cache=True, nogil=True)
 def relax(table: Table, root: int, s: int, j: int, signature: int, cost: int, most: int, upper: int) -> bool:
-    """Offer ideal j the values of (root, signature number s) with one more partition; False where the table is full."""
-    at = -1
-    for t in range(table.used[j]):
-        if table.signature[j, t] == signature:
+    """Offer ideal j the values of (root, signature number s) with one more partition; False where the table is full.
+
+    The sums that are offered stand behind those of the ideal's entries. Nothing is offered that an entry with no more
+    of them has at no greater value for any number of partitions.
+    """
+    at, sums, new = -1, table.outside[j], table.used[j]
+    for t in range(new):
+        if table.signature[j, t] != signature or not below(sums, t, new):
+            continue
+        if below(sums, new, t):
             at = t
             break
+        better = False
+        for k in range(most):
+            before, now = table.value[root, s, k], table.value[j, t, k + 1]
+            better = better or (before >= 0 and before + cost < upper and (now < 0 or before + cost < now))
+        if not better:
+            return True
     if at < 0:
-        at = table.used[j]
+        at = new
         if at >= table.signature.shape[1]:
             return False
         table.signature[j, at] = signature
@@ -315,7 +371,9 @@ def explore(g: Graph, rules: Rules, table: Table, pool: Labels, root: int, s: in
     last, step = np.full(depth_limit, -1, np.int64), np.zeros(depth_limit, np.int64)
     node[0], higher[0], step[0] = root, 1, g.grow[root]
     pool.compute[0] = pool.memory[0] = pool.network[0] = pool.held[0] = 0
-    pool.signature[0], pool.parent[0] = table.signature[root, s], -1
+    pool.signature[0], pool.parent[0], pool.outside[0] = table.signature[root, s], -1, 0
+    before = waiting(g, rules, table.signature[root, s], root, g.sets[0])
+    limited, columns = rules.room < NO_LIMIT, table.outside.shape[2]
     depth = 0
     while depth >= 0:
         if step[depth] >= g.grow[node[depth] + 1] or (depth == 1 and not rules.fused):
@@ -327,8 +385,8 @@ def explore(g: Graph, rules: Rules, table: Table, pool: Labels, root: int, s: in
         if v < last[depth] or (g.gate > 0 and root < g.gate < j):
             continue
         # kernels outside may join the partition under way: they add to its resources one by one, not to its time
-        room = upper - least
-        limits = (room - g.rest[j, 0], room - g.rest[j, 1], room - g.rest[j, 2])
+        room, runs = upper - least, rules.runs if j <= g.gate else 1
+        limits = (-((g.rest[j, 0] - room) // runs), -((g.rest[j, 1] - room) // runs), -((g.rest[j, 2] - room) // runs))
         labels, options = (lower[depth], higher[depth], higher[depth]), (g.first[v], g.first[v + 1])
         end = extend(g, rules, pool, labels, v, options, g.sets[j], g.sets[root], limits)
         if end < 0:
@@ -338,9 +396,19 @@ def explore(g: Graph, rules: Rules, table: Table, pool: Labels, root: int, s: in
         if together(g, root, j):
             for i in range(higher[depth], end):
                 left = most_left(g, j)
-                cost = finish(g, rules, pool, i, j, g.sets[root], room - left)
-                useful = 0 <= cost < room - left
-                if useful and not relax(table, root, s, j, pool.signature[i], cost, rules.most, upper - left):
+                once = finish(g, rules, pool, i, j, g.sets[root], -((left - room) // runs))
+                if once < 0 or runs * once >= room - left:
+                    continue
+                dram = before + waiting(g, rules, pool.signature[i], j, g.sets[root]) if limited else 0
+                new = table.used[j]
+                for c in range(columns):
+                    table.outside[j, new, c] = table.outside[root, s, c] + pool.outside[i, c]
+                if columns > 0:
+                    table.outside[j, new, 1] = max(table.outside[root, s, 1], dram)
+                    dram = table.outside[j, new, 0] + table.outside[j, new, 1]
+                if dram > rules.room:
+                    continue
+                if not relax(table, root, s, j, pool.signature[i], runs * once, rules.most, upper - left):
                     return False
         lower[depth + 1], higher[depth + 1] = higher[depth], end
         depth += 1

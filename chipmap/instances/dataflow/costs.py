@@ -17,6 +17,15 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from chipmap.instances.dataflow.batch import (
+    forward_runs,
+    gradient_ns,
+    hop_ns,
+    kept_bytes,
+    layers_per_stage,
+    micro_batches,
+    waits_in_dram,
+)
 from chipmap.instances.dataflow.instance import DataflowInstance, Degrees
 from chipmap.instances.dataflow.sharding import (
     Collective,
@@ -46,7 +55,9 @@ class Option(NamedTuple):
 
     ``compute`` adds up within a partition; where tiles are shared (no utilisation is given) it is a lower bound that
     does: tiles · time at best, over all tiles. ``stream`` reads its weights and what it fetches from DRAM, ``fetch`` (a
-    part of it) the latter alone; ``dram`` moves its output once.
+    part of it) the latter alone; ``dram`` moves its output once. ``kept`` bytes stay in DRAM, ``waits`` are those of
+    the output while it waits there (both 0 without a capacity); ``hop`` is sent to the next stage per micro-batch,
+    ``gradient`` summed over replicas per batch.
     """
 
     scheme: Scheme
@@ -57,6 +68,10 @@ class Option(NamedTuple):
     output: int
     dram: int
     buffer: int
+    kept: int
+    waits: int
+    hop: int
+    gradient: int
     fetch: int = 0
 
     @property
@@ -218,6 +233,7 @@ def _option(instance: DataflowInstance, degrees: Degrees, kernel: Kernel, scheme
     weights = weight_bytes(kernel, instance) / shards
     rate = Fraction(memory.bytes_per_ns)
     fetch = _ticks(Fraction(kernel.fetch_bytes * task.micro_batch, shards) / rate)
+    limited = memory.capacity_bytes is not None
     return Option(
         scheme=scheme,
         compute=compute,
@@ -227,6 +243,10 @@ def _option(instance: DataflowInstance, degrees: Degrees, kernel: Kernel, scheme
         output=math.ceil(output),
         dram=_ticks(output / rate),
         buffer=math.ceil(output * task.tile_tokens / (instance.workload.tokens * task.micro_batch)),
+        kept=math.ceil(kept_bytes(instance, degrees, kernel, weights, output)) if limited else 0,
+        waits=math.ceil(output) if limited and waits_in_dram(instance, kernel) else 0,
+        hop=_ticks(hop_ns(instance, degrees, kernel, output)),
+        gradient=_ticks(gradient_ns(instance, degrees, kernel, output)),
         fetch=fetch,
     )
 
@@ -250,15 +270,79 @@ def _sums(instance: DataflowInstance, degrees: Degrees, scheme: Scheme, whole: F
     return sum((collective_ns(collective, whole, d, factor) for d in dimensions), Fraction(0))
 
 
-def total_ticks(problem: DataflowProblem, layer: int) -> int:
-    """The time of the whole batch from that of one layer (of all layers where partitions reach across), picoseconds."""
-    return math.ceil(layer * batch_factor(problem))
+def total_ticks(problem: DataflowProblem, layer: int, chosen: Sequence[int] | None = None) -> int:
+    """The time of the whole batch from that of one layer (of all layers where partitions reach across), picoseconds.
+
+    ``chosen`` are the numbers of the kernels' options (all layers' in a row where partitions reach across). Without
+    them T5 and T6 are the least that options allow: exact where there is nothing to choose, else a lower bound.
+    """
+    return batch_ticks(problem, layer, *(outside(problem, field, chosen) for field in ("hop", "gradient")))
+
+
+def outside(problem: DataflowProblem, field: str, chosen: Sequence[int] | None = None) -> int:
+    """Σ of a column of options over all kernels of a layer (of all layers where partitions reach across)."""
+    layers = problem.instance.workload.layers if problem.instance.task.across_layers else 1
+    columns = [[getattr(option, field) for option in options] for options in problem.options]
+    if chosen is None:
+        return layers * sum(map(min, columns))
+    return sum(column[o] for column, o in zip(columns * layers, chosen, strict=True))
+
+
+def pairs_outside(problem: DataflowProblem, most: int = 1000) -> set[tuple[int, int]] | None:
+    """Every (hop, gradient) that mappings have in sum; None for more than ``most`` of them."""
+    layers = problem.instance.workload.layers if problem.instance.task.across_layers else 1
+    sums = {(0, 0)}
+    for options in problem.options * layers:
+        own = {(option.hop, option.gradient) for option in options}
+        sums = {(hop + a, gradient + b) for hop, gradient in sums for a, b in own} if own != {(0, 0)} else sums
+        if len(sums) > most:
+            return None
+    return sums
+
+
+def batch_ticks(problem: DataflowProblem, layer: int, hop: int, gradient: int) -> int:
+    """Picoseconds of the batch: T4 · :func:`batch_factor` + T5 + T6.
+
+    T5 = (PP-1) · hop + m · max(0, hop - layers per stage · T4): the first micro-batch waits for every transfer, a later
+    one only where transfers take longer than a stage computes (equation 7).
+    """
+    instance, degrees = problem.instance, problem.degrees
+    slower = max(0, hop - layers_per_stage(instance, degrees) * layer)
+    transfers = (degrees.pipeline - 1) * hop + micro_batches(instance, degrees) * slower
+    return math.ceil(layer * batch_factor(problem) + transfers) + gradient
+
+
+def layer_ticks(problem: DataflowProblem, batch: float, hop: int, gradient: int) -> float:
+    """The least T4 with which the batch takes ``batch`` picoseconds, unrounded: :func:`batch_ticks` the other way."""
+    degrees, factor = problem.degrees, batch_factor(problem)
+    layers, rounds = layers_per_stage(problem.instance, degrees), micro_batches(problem.instance, degrees)
+    rest = batch - gradient - (degrees.pipeline - 1) * hop
+    longest = rest / float(factor)
+    if degrees.pipeline == 1:
+        return longest
+    return min(longest, (rest - float(rounds) * hop) / float(factor - rounds * layers))
+
+
+def first_layer(problem: DataflowProblem, ticks: int) -> int:
+    """The least time of a layer, in picoseconds, with which the whole batch takes ``ticks`` or more."""
+    low, high = 0, ticks + 1
+    while low < high:
+        middle = (low + high) // 2
+        if total_ticks(problem, middle) >= ticks:
+            high = middle
+        else:
+            low = middle + 1
+    return low
 
 
 def compute_ticks(problem: DataflowProblem) -> int:
-    """A lower bound in ticks: every kernel's least compute, one after the other, and nothing else."""
-    layers = problem.instance.workload.layers if problem.instance.task.across_layers else 1
-    return total_ticks(problem, layers * sum(min(option.compute for option in options) for options in problem.options))
+    """A lower bound in ticks: every kernel's least compute, one after the other, and what no choice avoids."""
+    instance = problem.instance
+    layers = instance.workload.layers if instance.task.across_layers else 1
+    again = {"forward": forward_runs(instance), "backward": 1}
+    pairs = zip(instance.workload.kernels, problem.options, strict=True)
+    least = sum(again[kernel.phase] * min(option.compute for option in options) for kernel, options in pairs)
+    return total_ticks(problem, layers * least)
 
 
 def batch_factor(problem: DataflowProblem) -> Fraction:
@@ -268,9 +352,7 @@ def batch_factor(problem: DataflowProblem) -> Fraction:
     per replica; the bubble is (PP-1)/m in mode ``physical``.
     """
     instance, degrees = problem.instance, problem.degrees
-    task = instance.task
-    per_stage = 1 if task.across_layers else instance.workload.layers // degrees.pipeline
-    rounds = Fraction(task.batch, degrees.data * task.micro_batch)
+    rounds = micro_batches(instance, degrees)
     spread = max(instance.workload.layers // degrees.pipeline - 1, 1) if instance.mode == "dfmodel" else 1
     bubble = 1 + Fraction(degrees.pipeline - 1) / (rounds * spread)
-    return per_stage * bubble * rounds
+    return layers_per_stage(instance, degrees) * bubble * rounds

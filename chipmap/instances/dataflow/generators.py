@@ -27,7 +27,7 @@ class Setting(Record, frozen=True, kw_only=True):
 
     ``sizes`` are those of the network's dimensions, ``topology`` that of all or of each; ``memory`` and ``link`` name
     technologies with their rates, prices and powers, instead of ``memory_gbps`` and ``link_gbps``; ``sram_bytes``
-    replaces the chip's own.
+    replaces the chip's own, ``dram_bytes`` is the DRAM capacity (null: never the limit).
     """
 
     name: str = ""
@@ -40,6 +40,7 @@ class Setting(Record, frozen=True, kw_only=True):
     link: str = ""
     latency_ns: float = 0.0
     sram_bytes: int | None = None
+    dram_bytes: int | None = None
     mode: CostMode = "physical"
     batch: int = 1
     micro_batch: int = 1
@@ -55,6 +56,8 @@ class Setting(Record, frozen=True, kw_only=True):
     schemes: dict[str, Scheme] = {}
     purpose: Purpose = "training"
     overlap: bool = True
+    recompute: bool = False
+    optimizer_bytes: int | None = None
     notes: str = ""
 
 
@@ -79,6 +82,7 @@ class DataflowGenerator(NamedGenerator[Setting]):
         )
         if setting.sram_bytes is not None:
             where = where.replace(chip=where.chip.replace(sram_bytes=setting.sram_bytes))
+        where = where.replace(memory=where.memory.replace(capacity_bytes=setting.dram_bytes))
         instance = DataflowInstance.make(
             name=setting.name or f"{self.name}-{'x'.join(map(str, setting.sizes))}",
             workload=self.network(**own),
@@ -100,6 +104,7 @@ def gpt_network(
     tokens: Count = 2048,
     layers: Annotated[int, Meta(ge=1, le=10_000)] = 96,
     backward: bool = False,
+    residuals: bool = False,
     word_bytes: Annotated[int, Meta(ge=1, le=64)] = 2,
 ) -> Workload:
     """GPT layers (:func:`chipmap.instances.dataflow.gpt.gpt_layer`)."""
@@ -112,6 +117,7 @@ def gpt_network(
         tokens=tokens,
         layers=layers,
         backward=backward,
+        residuals=residuals,
         word_bytes=word_bytes,
     )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from chipmap.instances.dataflow.workload import Kernel, Workload
+from chipmap.records import InputError
 
 #: Hidden size, heads, layers.
 GPT = {"gpt3-175b": (12_288, 96, 96), "gpt3-1t": (25_600, 160, 128), "gpt3-100t": (160_000, 1000, 330)}
@@ -52,7 +53,7 @@ _BACKWARD = [
     "K_u",
     "Q_u",
 ]
-_NAMES = _FORWARD + _BACKWARD
+_NAMES = [*_FORWARD, *_BACKWARD, "LN1_b"]
 #: Edges by kernel number, 1 to 18 forward and 19 to 41 backward.
 _FORWARD_EDGES: tuple[tuple[int, int], ...] = (
     (1, 2), (2, 3), (2, 4), (2, 5), (3, 6), (4, 6), (6, 7), (7, 8), (8, 9), (5, 9), (9, 10), (10, 11), (11, 12),
@@ -63,26 +64,46 @@ _BACKWARD_EDGES: tuple[tuple[int, int], ...] = (
     (27, 30), (28, 29), (30, 31), (31, 32), (31, 33), (4, 32), (3, 33), (32, 34), (33, 35), (20, 36), (15, 36),
     (22, 37), (13, 37), (25, 38), (9, 38), (28, 39), (2, 39), (33, 40), (2, 40), (32, 41), (2, 41),
 )  # fmt: skip
+#: What the published backward graph leaves out: the layer's output to the loss, and the gradients of the two residual
+#: connections; LN1_b (42) adds up the gradient of the layer's input.
+_RESIDUAL_EDGES: tuple[tuple[int, int], ...] = ((18, 19), (19, 24), (24, 42), (29, 42), (34, 42), (35, 42))
 
 
 def gpt_layer(
-    name: str, *, hidden: int, heads: int, tokens: int, layers: int, backward: bool = False, word_bytes: int = 2
+    name: str,
+    *,
+    hidden: int,
+    heads: int,
+    tokens: int,
+    layers: int,
+    backward: bool = False,
+    residuals: bool = False,
+    word_bytes: int = 2,
 ) -> Workload:
     """A GPT layer of ``hidden`` with ``heads`` heads over ``tokens`` tokens, with its backward kernels if asked.
 
     Source: DFModel, figure 2 and its published inputs; the backward edges are those of the published input, which has
-    none from forward to the loss and none for the gradients of residual connections.
+    none from forward to the loss and none for the gradients of residual connections. ``residuals`` adds them, with a
+    42nd kernel for the gradient of the layer's input, which is carried to the layer before. Raises :class:`InputError`
+    for ``residuals`` without ``backward``.
     """
+    if residuals and not backward:
+        raise InputError("residual gradients need the backward kernels", "residuals", "Set backward to true.")
     kernels = _forward(hidden, heads, tokens)
     edges = _FORWARD_EDGES
+    carries = [("Add2", "Add_Prev")]
     if backward:
         kernels = [*kernels, *_backward(hidden, heads, tokens)]
         edges = edges + _BACKWARD_EDGES
+    if residuals:
+        kernels.append(Kernel(name="LN1_b", kind="elementwise", M=hidden, N=tokens, phase="backward"))
+        edges = edges + _RESIDUAL_EDGES
+        carries.append(("LN1_b", "Loss_b"))
     return Workload(
         name=name,
         kernels=tuple(kernels),
         edges=tuple((_NAMES[u - 1], _NAMES[v - 1]) for u, v in edges),
-        carries=(("Add2", "Add_Prev"),),
+        carries=tuple(carries),
         layers=layers,
         word_bytes=word_bytes,
         tokens=tokens,

@@ -53,17 +53,20 @@ class Degrees(Record, frozen=True, kw_only=True):
 class Task(Record, frozen=True, kw_only=True):
     """What is asked of the mapping.
 
-    A ``batch`` is run in micro-batches of ``micro_batch`` samples per replica. ``purpose`` ``decode`` reads weights
-    from DRAM in mode ``dfmodel`` too. ``overlap``: a partition takes the most of compute, memory and network, else
-    their sum. ``utilisation`` is the share of the peak that compute reaches (null: kernels share tiles, by cycles).
-    ``all_reduce_factor`` multiplies an all-reduce in mode ``dfmodel`` (published runs use 2; mode ``physical`` always
-    does). ``partitions`` is the most partitions per phase (null: any number), all of which must be used where
-    ``exactly`` says so. ``across_layers`` lets a partition reach over the end of a layer. ``tile_tokens`` tokens stream
-    through a chip at a time. Each group of ``together`` lies in one partition that holds no kernel of another group.
-    ``schemes`` pins the sharding of the kernels that it names.
+    A ``batch`` is run in micro-batches of ``micro_batch`` samples per replica. ``purpose`` says whether DRAM holds
+    gradients and optimiser state (``training``), and ``decode`` reads weights from DRAM in mode ``dfmodel`` too;
+    ``optimizer_bytes`` of state per parameter (null: 12 in mode ``physical``, Adam's in mixed precision, none in mode
+    ``dfmodel``). ``recompute`` runs the forward kernels once more in the backward phase instead of keeping what they
+    made. ``overlap``: a partition takes the most of compute, memory and network, else their sum. ``utilisation`` is the
+    share of the peak that compute reaches (null: kernels share tiles, by cycles). ``all_reduce_factor`` multiplies an
+    all-reduce in mode ``dfmodel`` (published runs use 2; mode ``physical`` always does). ``partitions`` is the most
+    partitions per phase (null: any number), all of which must be used where ``exactly`` says so. ``across_layers`` lets
+    a partition reach over the end of a layer. ``tile_tokens`` tokens stream through a chip at a time. Each group of
+    ``together`` lies in one partition that holds no kernel of another group. ``schemes`` pins the sharding of the
+    kernels that it names.
     """
 
-    LATER_FIELDS: ClassVar[tuple[str, ...]] = ("overlap",)
+    LATER_FIELDS: ClassVar[tuple[str, ...]] = ("overlap", "recompute", "optimizer_bytes")
 
     purpose: Purpose = "training"
     batch: int = 1
@@ -79,6 +82,8 @@ class Task(Record, frozen=True, kw_only=True):
     together: tuple[tuple[str, ...], ...] = ()
     schemes: dict[str, Scheme] = {}
     overlap: bool = True
+    recompute: bool = False
+    optimizer_bytes: int | None = None
 
 
 class DataflowInstance(Record, frozen=True, kw_only=True):
@@ -109,8 +114,10 @@ class DataflowInstance(Record, frozen=True, kw_only=True):
             raise InputError(f"is {task.partitions}", "task.partitions", "Give 1 or more, or null.")
         if task.exactly and task.partitions is None:
             raise InputError("exactly, but no number of partitions is given", "task.exactly", "Set task.partitions.")
-        if self.system.memory.capacity_bytes is not None:
-            raise InputError("no constraint limits DRAM", "system.memory.capacity_bytes", "Leave it null.")
+        if task.optimizer_bytes is not None and not 0 <= task.optimizer_bytes <= 10**6:
+            raise InputError(f"is {task.optimizer_bytes}", "task.optimizer_bytes", "Give 0 or more bytes, or null.")
+        if task.recompute and {kernel.phase for kernel in self.workload.kernels} != {"forward", "backward"}:
+            raise InputError("there is no backward phase to recompute for", "task.recompute", "Set it to false.")
         grouped = [name for group in task.together for name in group]
         for where, named in (("together", grouped), ("schemes", list(task.schemes))):
             for name in named:

@@ -100,9 +100,9 @@ def published_exchange_ns(chip_bytes: Fraction, dimensions: Sequence[Dimension])
     """Nanoseconds of an all-to-all of ``chip_bytes`` per chip over these dimensions, as mode ``dfmodel`` counts it.
 
     A pair of the P chips sends chip_bytes / P. Where all dimensions are rings, P²/2 messages cross the 2P/s links that
-    cut a ring of s in two (so in its published runs, which count a chip's own part too). Else what the dimensions before hold is a box with one uplink: all Q(Q-1)/2 pairs of
-    the Q chips that a dimension of s joins cross its 2 (ring), s (switch) or s²/4 (fully connected) links. The slowest
-    dimension counts. Source: DFModel's published code.
+    cut a ring of s in two (its published runs count a chip's own part too). Else what the dimensions before hold is a
+    box with one uplink: all Q(Q-1)/2 pairs of the Q chips that a dimension of s joins cross its 2 (ring), s (switch) or
+    s²/4 (fully connected) links. The slowest dimension counts. Source: DFModel's published code and logs.
     """
     sides = [one for one in dimensions if one.size > 1]
     chips, joined, slowest = prod(one.size for one in sides), 1, Fraction(0)

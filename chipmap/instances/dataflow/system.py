@@ -90,5 +90,6 @@ class System(Record, frozen=True, kw_only=True):
         for i, dimension in enumerate(self.network):
             if not 0 <= dimension.latency_ns <= 1e12:
                 raise InputError(f"is {dimension.latency_ns}", f"system.network[{i}].latency_ns", "Give 0 or more.")
-        if self.memory.capacity_bytes is not None and self.memory.capacity_bytes < 1:
-            raise InputError(f"is {self.memory.capacity_bytes}", "system.memory.capacity_bytes", "Give 1 or more.")
+        capacity = self.memory.capacity_bytes
+        if capacity is not None and not 1 <= capacity <= 10**18:
+            raise InputError(f"is {capacity}", "system.memory.capacity_bytes", "Give 1 to 10**18, or null.")

@@ -82,8 +82,8 @@ class Workload(Record, frozen=True, kw_only=True):
     """One layer and its repetitions.
 
     ``edges`` names (producer, consumer): a tensor, the producer's output. ``carries`` are the edges from one repetition
-    to the next. ``layers`` repetitions; ``word_bytes`` per element; ``tokens`` is N of a whole sample (the page's
-    sequence), of which a tile streams through a chip at a time.
+    to the next, those of backward kernels to the one before. ``layers`` repetitions; ``word_bytes`` per element;
+    ``tokens`` is N of a whole sample (the page's sequence), of which a tile streams through a chip at a time.
     """
 
     name: str

@@ -1,0 +1,104 @@
+"""What a mapping costs outside its partitions: bytes that stay in DRAM, transfers between stages, gradient sums.
+
+The formulas are those of ``docs/families/dataflow.md``, C6, T5 and T6.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from chipmap.instances.dataflow.instance import DataflowInstance, Degrees
+from chipmap.instances.dataflow.sharding import collective_ns
+from chipmap.instances.dataflow.workload import Kernel
+
+#: Bytes of optimiser state per parameter in mode ``physical``: Adam in mixed precision holds a parameter and its two
+#: moments in four bytes each.
+ADAM_BYTES = 12
+
+
+def layers_per_stage(instance: DataflowInstance, degrees: Degrees) -> int:
+    """Layers of a pipeline stage; 1 where partitions reach across layers, as every layer then counts for itself."""
+    return 1 if instance.task.across_layers else instance.workload.layers // degrees.pipeline
+
+
+def forward_runs(instance: DataflowInstance) -> int:
+    """How often the forward kernels run per micro-batch: twice where they are recomputed."""
+    return 2 if instance.task.recompute else 1
+
+
+def micro_batches(instance: DataflowInstance, degrees: Degrees) -> Fraction:
+    """Micro-batches of a replica."""
+    return Fraction(instance.task.batch, degrees.data * instance.task.micro_batch)
+
+
+def state_words(instance: DataflowInstance) -> Fraction:
+    """Bytes in DRAM per byte of a parameter: itself, its gradient, and the optimiser's state."""
+    task, word = instance.task, instance.workload.word_bytes
+    if instance.mode == "dfmodel":  # the published constraint counts tensors alone
+        return Fraction(task.optimizer_bytes or 0, word) if task.purpose == "training" else Fraction(0)
+    if task.purpose != "training":
+        return Fraction(1)
+    return 2 + Fraction(ADAM_BYTES if task.optimizer_bytes is None else task.optimizer_bytes, word)
+
+
+def kept_for_backward(instance: DataflowInstance) -> frozenset[str]:
+    """The forward kernels whose outputs are kept for each micro-batch in flight (mode ``physical``).
+
+    Those that a backward kernel reads; with ``recompute`` those that are carried from layer to layer instead.
+    """
+    phase = {kernel.name: kernel.phase for kernel in instance.workload.kernels}
+    if instance.mode == "dfmodel" or "backward" not in phase.values():
+        return frozenset()
+    if instance.task.recompute:
+        return frozenset(u for u, _ in instance.workload.carries if phase[u] == "forward")
+    return frozenset(u for u, v in instance.workload.edges if (phase[u], phase[v]) == ("forward", "backward"))
+
+
+def kept_bytes(
+    instance: DataflowInstance, degrees: Degrees, kernel: Kernel, weights: Fraction, output: Fraction
+) -> Fraction:
+    """Bytes that a kernel holds in a chip's DRAM all the time, for all layers of the chip's stage.
+
+    ``weights`` and ``output`` are those of one layer on one chip. Parameters are the weights of forward kernels, with
+    :func:`state_words`; the first stage has min(micro-batches, stages) micro-batches in flight.
+    """
+    bytes_per_layer = weights * state_words(instance) if kernel.phase == "forward" else Fraction(0)
+    if kernel.name in kept_for_backward(instance):
+        bytes_per_layer += output * min(micro_batches(instance, degrees), Fraction(degrees.pipeline))
+    return bytes_per_layer * layers_per_stage(instance, degrees)
+
+
+def waits_in_dram(instance: DataflowInstance, kernel: Kernel) -> bool:
+    """Whether the kernel's output counts while it waits in DRAM between partitions: unless it is kept anyway."""
+    return instance.task.recompute or kernel.name not in kept_for_backward(instance)
+
+
+def hop_ns(instance: DataflowInstance, degrees: Degrees, kernel: Kernel, output: Fraction) -> Fraction:
+    """Nanoseconds per micro-batch to send what the kernel carries to the next stage: S/B and the latency of a step.
+
+    S = ``output``, the bytes on one chip; once per carried edge in mode ``dfmodel``, once in mode ``physical``. Where
+    the backward kernels carry nothing themselves, the gradient of what a forward one carries comes back alike.
+    """
+    carries, phase = instance.workload.carries, {one.name: one.phase for one in instance.workload.kernels}
+    edges = sum(u == kernel.name for u, _ in carries)
+    if instance.mode == "physical":
+        edges = min(edges, 1)
+    both = "backward" in phase.values() and not any(phase[u] == "backward" for u, _ in carries)
+    pairs = zip(instance.system.network, degrees.dimensions, strict=True)
+    once = sum(
+        (output / Fraction(d.bytes_per_ns) + Fraction(d.latency_ns) for d, use in pairs if use == "pipeline"),
+        Fraction(0),
+    )
+    return once * edges * (2 if both else 1) if degrees.pipeline > 1 else Fraction(0)
+
+
+def gradient_ns(instance: DataflowInstance, degrees: Degrees, kernel: Kernel, output: Fraction) -> Fraction:
+    """Nanoseconds per batch to sum the gradients of a weight update over the replicas: one all-reduce for all layers of
+    the stage."""
+    if not kernel.update:
+        return Fraction(0)
+    factor = 2 if instance.mode == "physical" else instance.task.all_reduce_factor
+    size = output * layers_per_stage(instance, degrees)
+    pairs = zip(instance.system.network, degrees.dimensions, strict=True)
+    sums = (collective_ns("all_reduce", size, d, factor) for d, use in pairs if use == "data")
+    return sum(sums, Fraction(0))
