@@ -47,6 +47,7 @@ FAMILY = Family(
     ),
     generators=(
         Generator("dataflow-gpt", "chipmap.instances.dataflow.generators:gpt", "GPT layers on equal chips"),
+        Generator("dataflow-moe", "chipmap.instances.dataflow.generators:moe", "layers with a mixture of experts"),
         Generator("dataflow-explicit", "chipmap.instances.dataflow.generators:explicit", "kernels given in words"),
     ),
     shipped="chipmap.instances.dataflow.shipped:SHIPPED",

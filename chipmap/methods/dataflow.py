@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from chipmap.instances.dataflow.costs import DataflowProblem, compute_ticks, dataflow_problem, total_ticks
+from chipmap.instances.dataflow.costs import DataflowProblem, compute_ticks, dataflow_problem, resident, total_ticks
 from chipmap.instances.dataflow.instance import DataflowInstance, DataflowSolution, allowed_degrees
 from chipmap.methods.dataflow_reasons import no_degrees, reasons
 from chipmap.result import Termination
@@ -32,7 +32,8 @@ def cases(instance: DataflowInstance) -> list[Case]:
 def auto(instance: DataflowInstance, run: Run) -> Termination:
     """The exact program for every choice of degrees: the optimum over all of them, with its proof.
 
-    Degrees whose graph is too wide for the program keep the bound that compute gives; a note names them.
+    Degrees whose graph is too wide for the program are solved by restrictions of it and a bound by covers
+    (:mod:`chipmap.methods.dataflow_wide`); a note names them.
     """
     from chipmap.heuristics.dataflow.lattice import TooWideError
 
@@ -42,17 +43,17 @@ def auto(instance: DataflowInstance, run: Run) -> Termination:
             run.infeasible(no_degrees(instance))
             return
         run.bound(todo[0].bound, "compute")
-        proved, wide = list[int](), 0
+        proved = list[int]()
         for number, case in enumerate(todo):
             run.checkpoint()
             if run.upper is not None and case.bound >= run.upper:
                 proved.append(case.bound)
                 continue
+            others = [*proved, *(later.bound for later in todo[number + 1 :])]
             try:
                 ticks = solve_degrees(case.problem, run)
             except TooWideError as error:
-                run.notes.append(f"{_words(case.problem)}: {error}; dataflow/mip and dataflow/cpsat take it")
-                ticks, wide = case.bound, wide + 1
+                ticks = solve_wide(case, run, others, str(error))
             if ticks is not None:
                 proved.append(ticks)
             rest = [*proved, *(later.bound for later in todo[number + 1 :])]
@@ -62,6 +63,24 @@ def auto(instance: DataflowInstance, run: Run) -> Termination:
             run.infeasible(*reasons(instance, [case.problem for case in todo], run.checkpoint))
 
     return run.attempt(work, TooWideError)
+
+
+def solve_wide(case: Case, run: Run, others: list[int], why: str) -> int | None:
+    """A bound for degrees whose graph is too wide for the program; None where nothing fits. ``others`` are the bounds
+    of the other degrees."""
+    from chipmap.methods.dataflow_wide import Wide
+
+    if case.problem.instance.task.across_layers:
+        run.notes.append(f"{_words(case.problem)}: {why}; dataflow/mip and dataflow/cpsat take it")
+        return case.bound
+    run.notes.append(f"{_words(case.problem)}: {why}; mappings and bound are those for wide graphs")
+    wide = Wide(
+        case.problem,
+        run,
+        lambda ticks: run.bound(min([max(ticks, case.bound), *others]), "cover by partitions", "relaxation"),
+    )
+    ticks = wide.solve()
+    return None if ticks is None else max(ticks, case.bound)
 
 
 def _words(problem: DataflowProblem) -> str:
@@ -94,14 +113,6 @@ def solve_degrees(problem: DataflowProblem, run: Run) -> int | None:
     ticks = total_ticks(problem, best.ticks)
     run.solution(solution, "program over ideals", claimed=ticks)
     return ticks
-
-
-def resident(problem: DataflowProblem) -> bool:
-    """Whether a chip could run nothing but one partition, so that weights might stay in SRAM (mode ``physical``)."""
-    instance = problem.instance
-    layers = 1 if instance.task.across_layers else instance.workload.layers // problem.degrees.pipeline
-    phases = {kernel.phase for kernel in instance.workload.kernels}
-    return instance.mode == "physical" and layers == 1 and len(phases) == 1
 
 
 def bounds(instance: DataflowInstance, run: Run) -> Termination:

@@ -9,8 +9,7 @@ import pytest
 from chipmap.heuristics.dataflow.lattice import TooWideError, ideals, members
 from chipmap.heuristics.dataflow.program import Program
 from chipmap.instances.dataflow import DataflowInstance, DataflowSolution, Degrees
-from chipmap.instances.dataflow.costs import dataflow_problem, total_ticks
-from chipmap.methods.dataflow import resident
+from chipmap.instances.dataflow.costs import dataflow_problem, resident, total_ticks
 from chipmap.run import SolveOptions
 from chipmap.solve import solve
 from chipmap.validation.brute_force import brute_force

@@ -49,12 +49,19 @@ class Chain(NamedTuple):
 class Program:
     """The program of a problem's layer (or of ``layers`` layers in a row), its ideals listed once.
 
-    ``resident``: weights are never read from DRAM. Raises :class:`TooWideError` where there are more than ``limit``
-    ideals.
+    ``resident``: weights are never read from DRAM. ``after``: pairs of kernels of which the second may not be in an
+    earlier partition than the first, beside the tensors; they make the program a restriction. Raises
+    :class:`TooWideError` where there are more than ``limit`` ideals.
     """
 
     def __init__(
-        self, problem: DataflowProblem, layers: int = 1, *, resident: bool = False, limit: int = 200_000
+        self,
+        problem: DataflowProblem,
+        layers: int = 1,
+        *,
+        resident: bool = False,
+        limit: int = 200_000,
+        after: Sequence[tuple[int, int]] = (),
     ) -> None:
         self.problem, self.layers, self.resident = problem, layers, resident
         kernels = problem.instance.workload.kernels
@@ -66,12 +73,12 @@ class Program:
         if layers > 1:
             wired += [(k * n + u, (k + 1) * n + v, -1) for k in range(layers - 1) for u, v in carried]
         phases = [kernel.phase == "backward" for kernel in kernels] * layers
-        self.order = _topological(n * layers, [(u, v) for u, v, _ in wired], phases)
+        self.order = topological(n * layers, [*((u, v) for u, v, _ in wired), *after], phases)
         place = {v: i for i, v in enumerate(self.order)}
         self.wired = [(place[u], place[v], e) for u, v, e in wired]
         self.forward = sum(not phases[v] for v in self.order)
         barrier = [(u, v) for u in range(self.forward) for v in range(self.forward, len(self.order))]
-        plain = [(u, v) for u, v, _ in self.wired]
+        plain = [*((u, v) for u, v, _ in self.wired), *((place[u], place[v]) for u, v in after)]
         self.lattice = ideals(len(self.order), plain + barrier if any(phases) else plain, limit)
         self.graph = self._graph()
 
@@ -149,12 +156,17 @@ class Program:
         )
 
     def best(
-        self, most: int | None, exactly: bool = False, fused: bool = True, sram: int | None = None
+        self,
+        most: int | None,
+        exactly: bool = False,
+        fused: bool = True,
+        sram: int | None = None,
+        upper: int = NO_LIMIT,
     ) -> Chain | None:
         """The best mapping with at most (or exactly) ``most`` partitions per phase; None where none fits.
 
-        ``sram`` stands in for the chip's own. Raises :class:`TooWideError` where an ideal has too many combinations of
-        open schemes.
+        ``sram`` stands in for the chip's own; only mappings below ``upper`` picoseconds are looked for. Raises
+        :class:`TooWideError` where an ideal has too many combinations of open schemes.
         """
         g, instance = self.graph, self.problem.instance
         n, count = len(self.order), len(self.lattice.sets)
@@ -174,7 +186,7 @@ class Program:
         )
         gate = np.zeros(width, np.int64)
         pool = Labels(*(np.zeros(POOL, np.int64) for _ in range(5)))
-        if not solve(g, rules, table, pool, exactly, gate, NO_LIMIT):
+        if not solve(g, rules, table, pool, exactly, gate, upper):
             raise TooWideError("too many combinations of sharding schemes are open at once")
         last = count - 1
         ends = [
@@ -253,7 +265,7 @@ def _open_bits(g: Graph, j: int) -> int:
     return min(bits, 20)
 
 
-def _topological(n: int, edges: Sequence[tuple[int, int]], later: Sequence[bool]) -> list[int]:
+def topological(n: int, edges: Sequence[tuple[int, int]], later: Sequence[bool]) -> list[int]:
     """A topological order with all kernels of the first phase first."""
     waiting, readers = [0] * n, [[] for _ in range(n)]  # type: tuple[list[int], list[list[int]]]
     for u, v in edges:

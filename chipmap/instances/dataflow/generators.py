@@ -9,6 +9,7 @@ from msgspec import Meta
 
 from chipmap.instances.dataflow.gpt import gpt_layer
 from chipmap.instances.dataflow.instance import CostMode, DataflowInstance, Degrees, Task
+from chipmap.instances.dataflow.moe import moe_layer
 from chipmap.instances.dataflow.system import Topology
 from chipmap.instances.dataflow.systems import system
 from chipmap.instances.dataflow.workload import Kernel, Scheme, Workload
@@ -104,6 +105,36 @@ def gpt_network(
     )
 
 
+def moe_network(
+    hidden: Count = 4096,
+    heads: Count = 32,
+    inner: Count = 14_336,
+    experts: Annotated[int, Meta(ge=1, le=10_000)] = 8,
+    active: Annotated[int, Meta(ge=1, le=10_000)] = 2,
+    gated: bool = True,
+    tokens: Count = 2048,
+    layers: Annotated[int, Meta(ge=1, le=10_000)] = 32,
+    word_bytes: Annotated[int, Meta(ge=1, le=64)] = 2,
+) -> Workload:
+    """Layers with a mixture of experts (:func:`chipmap.instances.dataflow.moe.moe_layer`)."""
+    if hidden % heads:
+        raise InputError(f"is {hidden}, not a multiple of heads = {heads}", "hidden", "Give a multiple.")
+    if active > experts:
+        raise InputError(f"is {active}, but there are {experts} experts", "active", "Give no more than experts.")
+    return moe_layer(
+        f"moe-{experts}x{hidden}-{layers}",
+        hidden=hidden,
+        heads=heads,
+        inner=inner,
+        experts=experts,
+        active=active,
+        gated=gated,
+        tokens=tokens,
+        layers=layers,
+        word_bytes=word_bytes,
+    )
+
+
 def explicit_network(
     kernels: dict[str, dict[str, Any]],
     edges: tuple[tuple[str, str], ...] = (),
@@ -129,4 +160,5 @@ def explicit_network(
 
 
 gpt = DataflowGenerator("dataflow-gpt", gpt_network)
+moe = DataflowGenerator("dataflow-moe", moe_network)
 explicit = DataflowGenerator("dataflow-explicit", explicit_network)
