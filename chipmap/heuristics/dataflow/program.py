@@ -9,7 +9,7 @@ better mapping, since all that follows adds the same to both.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -79,8 +79,11 @@ class Program:
         self.forward = sum(not phases[v] for v in self.order)
         barrier = [(u, v) for u in range(self.forward) for v in range(self.forward, len(self.order))]
         plain = [*((u, v) for u, v, _ in self.wired), *((place[u], place[v]) for u, v in after)]
-        self.lattice = ideals(len(self.order), plain + barrier if any(phases) else plain, limit)
+        self.lattice = self._ideals(plain + barrier if any(phases) else plain, limit)
         self.graph = self._graph()
+
+    def _ideals(self, edges: list[tuple[int, int]], limit: int) -> Lattice:
+        return ideals(len(self.order), edges, limit)
 
     def _graph(self) -> Graph:
         problem, order = self.problem, self.order
@@ -112,7 +115,7 @@ class Program:
             target=targets,
             waits=self._waits(),
             converts=self._converts(),
-            slot=_slots(n, [len(one) for one in options], open_sets),
+            slot=_slots(n, [len(one) for one in options], self._open_together(open_sets)),
             sets=as_words(lattice.sets, n),
             grow=np.cumsum([0, *map(len, lattice.grows)]).astype(np.int64),
             by=np.array([v for one in lattice.grows for v, _ in one], dtype=np.int64),
@@ -124,6 +127,10 @@ class Program:
             rest=np.array([least.sum() - least[members(ideal)].sum() for ideal in lattice.sets], dtype=np.int64),
             gate=lattice.sets.index((1 << self.forward) - 1) if 0 < self.forward < n else 0,
         )
+
+    def _open_together(self, open_sets: list[list[int]]) -> list[list[int]]:
+        """Sets of kernels whose outputs are open at the same time."""
+        return open_sets
 
     def _waits(self) -> IntArray:
         from chipmap.instances.dataflow.costs import levels
@@ -216,15 +223,26 @@ class Program:
         partitions, chosen = [0] * len(self.order), [0] * len(self.order)
         for number, (root, before, j, signature, cost) in enumerate(reversed(arcs)):
             inside = members(self.lattice.sets[j] & ~self.lattice.sets[root])
-            options = self._options(rules, int(table.signature[root, before]), root, j, signature, cost, inside)
+
+            def costs(pool: Labels, i: int, j: int = j, root: int = root, cost: int = cost) -> bool:
+                return bool(finish(g, rules, pool, i, j, g.sets[root]) == cost)
+
+            options = self._options(rules, int(table.signature[root, before]), root, signature, costs, inside)
             for v, option in zip(inside, options, strict=True):
                 partitions[self.order[v]], chosen[self.order[v]] = number, option
         return Chain(ticks, tuple(partitions), tuple(chosen))
 
     def _options(
-        self, rules: Rules, begins: int, root: int, j: int, ends: int, cost: int, inside: Sequence[int]
+        self,
+        rules: Rules,
+        begins: int,
+        root: int,
+        ends: int,
+        costs: Callable[[Labels, int], bool],
+        inside: Sequence[int],
     ) -> list[int]:
-        """The options of the kernels of partition J \\ I that cost ``cost`` and leave signature ``ends``."""
+        """The options of the kernels ``inside`` of a partition after ideal I = ``root`` that leave signature ``ends``
+        at the cost that ``costs`` says yes to."""
         g, pool = self.graph, Labels(*(np.zeros(POOL, np.int64) for _ in range(5)))
         pool.signature[0] = begins
         ranges, sets = [(0, 1)], [g.sets[root]]
@@ -235,11 +253,7 @@ class Program:
             a, b = ranges[-1]
             options = (int(g.first[v]), int(g.first[v + 1]))
             ranges.append((b, extend(g, rules, pool, (a, b, b), v, options, grown, g.sets[root], NO_LIMIT)))
-        found = next(
-            i
-            for i in range(*ranges[-1])
-            if pool.signature[i] == ends and finish(g, rules, pool, i, j, g.sets[root]) == cost
-        )
+        found = next(i for i in range(*ranges[-1]) if pool.signature[i] == ends and costs(pool, i))
         chosen = []
         for level in range(len(inside), 0, -1):
             v, free = inside[level - 1], ranges[-1][1]
