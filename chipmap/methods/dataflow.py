@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from chipmap.instances.dataflow.costs import DataflowProblem, compute_ticks, dataflow_problem, resident, total_ticks
 from chipmap.instances.dataflow.instance import DataflowInstance, DataflowSolution, allowed_degrees
 from chipmap.methods.dataflow_reasons import no_degrees, reasons
-from chipmap.result import Termination
+from chipmap.result import BoundKind, Termination
 from chipmap.run import Run
 
 
@@ -74,12 +74,11 @@ def solve_wide(case: Case, run: Run, others: list[int], why: str) -> int | None:
         run.notes.append(f"{_words(case.problem)}: {why}; dataflow/mip and dataflow/cpsat take it")
         return case.bound
     run.notes.append(f"{_words(case.problem)}: {why}; mappings and bound are those for wide graphs")
-    wide = Wide(
-        case.problem,
-        run,
-        lambda ticks: run.bound(min([max(ticks, case.bound), *others]), "cover by partitions", "relaxation"),
-    )
-    ticks = wide.solve()
+
+    def bounded(ticks: int, source: str, kind: BoundKind) -> None:
+        run.bound(min([max(ticks, case.bound), *others]), source, kind)
+
+    ticks = Wide(case.problem, run, bounded).solve()
     return None if ticks is None else max(ticks, case.bound)
 
 

@@ -11,12 +11,13 @@ its prices, or proves how much cheaper any could be, which bounds the whole from
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from chipmap.heuristics.dataflow.classes import Classes
+from chipmap.heuristics.dataflow.program import Floor
 from chipmap.heuristics.dataflow.single import Floats, Partition, Single
 from chipmap.solvers.repeated import Repeated
 
@@ -63,6 +64,8 @@ class PartitionBound:
         self.matches = [(e, g) for e, k in enumerate(classes.links) for g in range(len(k.made)) if len(k.made) > 1]
         self.columns: list[tuple[bool, Partition]] = []
         self.infeasible = False
+        self.sizes = [classes.size(c) for c in range(len(classes.kernels))]
+        self.best, self.bound, self.slack = self._start(), sum(self.first) / self.unit, 0.0
 
     def add(self, partitions: Iterable[tuple[bool, Partition]]) -> None:
         """Partitions known beforehand, with their phases."""
@@ -112,20 +115,61 @@ class PartitionBound:
 
         Sets ``infeasible`` where some phase has no partition at all.
         """
-        self.best, bound, smooth = self._start(), sum(self.first) / self.unit, SMOOTH
-        found(Cover(self._ticks(bound), float("inf"), {}))
+        smooth = SMOOTH
+        found(Cover(self._ticks(self.bound), float("inf"), {}))
         while keep_going():
             value, prices, weights = self.master()
             asked = _between(self.best, prices, smooth)
             lower, added = self._ask(asked, prices, seconds)
             if self.infeasible:
                 return
-            if lower > bound:
-                bound, self.best = lower, asked
-            found(Cover(self._ticks(bound), value, self._options(weights)))
-            if value - bound <= NEAR * value and value < MISSING:
+            if lower > self.bound:
+                self.bound, self.best = lower, asked
+                self.slack = lower - float(np.dot(asked.covers, self.sizes))
+            found(Cover(self._ticks(self.bound), value, self._options(weights)))
+            if value - self.bound <= NEAR * value and value < MISSING:
                 return
             smooth = SMOOTH if added else smooth / 2  # nothing cheaper: ask nearer to the cover's own prices
+
+    def floor(self, allowed: Sequence[Sequence[int]]) -> Floor:
+        """What kernels still to come cost at least by the best prices, classes having the options ``allowed``."""
+        of = self.classes.of()
+        least = {
+            (link.u, link.v): min(
+                self.best.matches.get((e, g), 0.0)
+                for g, made in enumerate(link.made)
+                if set(made) & set(allowed[link.u])
+            )
+            for e, link in enumerate(self.classes.links)
+        }
+        unit = self.unit * (1 - NOISE)
+        return Floor(
+            [float(self.best.covers[c]) * unit for c in of],
+            [least[of[u], of[v]] * self.unit for u, v in self.classes.problem.edges.tolist()],
+            self.slack * self.unit - NOISE * self.unit * 1000,
+        )
+
+    def allowed(self, upper: int, keep_going: Callable[[], bool], seconds: Callable[[], float]) -> list[list[int]]:
+        """For each class the options that a mapping below ``upper`` picoseconds may have: with any other somewhere,
+        even the cheapest cover at the best prices costs more."""
+        kept = []
+        for c in range(len(self.classes.kernels)):
+            phase, options = self.classes.backward[c], range(len(self.classes.options(c)))
+            cost = self.single[phase].costs(self.best.covers, self.best.matches)
+            usable = []
+            for o in options:
+                bound: float | None = 0.0
+                if len(options) > 1 and keep_going():
+                    column = self.single[phase].names["x", c, o]
+                    self.solver[phase].set_lower(column, 1.0)
+                    bound = self.solver[phase].minimise(cost, max(0.05, min(LONGEST, seconds())), GAP).bound
+                    self.solver[phase].set_lower(column, 0.0)
+                if bound is not None:
+                    more = max(0.0, bound - self.best.each[phase])
+                    if self._ticks(self.bound + more) < upper:
+                        usable.append(o)
+            kept.append(usable)
+        return kept
 
     def _start(self) -> Prices:
         """Prices that no partition undercuts: compute alone, weights alone, or sums alone."""
@@ -134,8 +178,7 @@ class PartitionBound:
 
     def _ask(self, asked: Prices, prices: Prices, seconds: Callable[[], float]) -> tuple[float, int]:
         """The bound at the prices ``asked``, and how many partitions were added that are cheaper than ``prices``."""
-        sizes = [self.classes.size(c) for c in range(len(self.classes.kernels))]
-        lower, added = float(np.dot(asked.covers, sizes)), 0
+        lower, added = float(np.dot(asked.covers, self.sizes)), 0
         for phase in self.phases:
             single = self.single[phase]
             most = self.kernels[phase] if self.most is None else min(self.most, self.kernels[phase])

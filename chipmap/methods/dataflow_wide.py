@@ -3,33 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from dataclasses import replace
+from itertools import count
 
 from chipmap.heuristics.dataflow.classes import classes
 from chipmap.heuristics.dataflow.lattice import TooWideError
 from chipmap.heuristics.dataflow.narrow import Found, Narrow, Schemes, fits_alone
+from chipmap.heuristics.dataflow.program import Chain, Program
 from chipmap.heuristics.dataflow.single import partitions_of
+from chipmap.heuristics.dataflow.symmetric import SymmetricProgram
 from chipmap.instances.dataflow.costs import DataflowProblem, resident, total_ticks
 from chipmap.instances.dataflow.instance import DataflowSolution
 from chipmap.methods.dataflow_cover import LONGEST, Cover, PartitionBound, one_partition
+from chipmap.result import BoundKind
 from chipmap.run import Run
 
 SOURCE = "program over some ideals"
-#: Places that a kernel may be ahead of another, in turn; rounds of the bound, and between two looks at its schemes.
-WINDOWS, ROUNDS, LOOK = (2, 3, 4, 6, 8, 12), 400, 25
-
-
-class Outcome(NamedTuple):
-    """What is known of some degrees: the least T4 found (None: nothing) and a bound on it (None: no mapping)."""
-
-    ticks: int | None
-    bound: int | None
+#: Places that a kernel may be ahead of another, in turn, and rounds of the bound.
+WINDOWS, ROUNDS = (2, 3, 4, 6, 8, 12), 300
 
 
 class Wide:
     """One choice of degrees. ``bounded`` hears every better bound in ticks of the batch."""
 
-    def __init__(self, problem: DataflowProblem, run: Run, bounded: Callable[[int], None]) -> None:
+    def __init__(self, problem: DataflowProblem, run: Run, bounded: Callable[[int, str, BoundKind], None]) -> None:
         self.problem, self.run, self.bounded = problem, run, bounded
         instance, task = problem.instance, problem.instance.task
         self.fused = task.fused and instance.system.chip.fused
@@ -40,7 +37,6 @@ class Wide:
         self.best: Found | None = None
         self.bound = 0
         self.alone: int | None = None
-        self.rounds = 0
 
     def solve(self) -> int | None:
         """A bound in ticks of the batch for these degrees; None where nothing fits."""
@@ -49,10 +45,57 @@ class Wide:
         schemes = self.narrow.first(self.run.keep_going, self._found)
         self._one_partition(schemes)
         self._widen(schemes)
-        self.cover.run(self._more, lambda: self.run.remaining, self._covered)
-        if not self.cover.infeasible:
-            return self.bound
-        return None if self.alone is None else total_ticks(self.problem, self.alone)
+        for share in (0.5, 1.0):
+            self._run_cover(share)
+            if self.cover.infeasible:
+                return None if self.alone is None else total_ticks(self.problem, self.alone)
+            if share < 1.0 and self.run.keep_going():
+                self._exact()
+        return self.bound
+
+    def _run_cover(self, share: float) -> None:
+        """Better the bound for this share of the time that is left, at most ``ROUNDS`` rounds."""
+        until = self.run.seconds + share * self.run.remaining
+        rounds = count()
+
+        def more() -> bool:
+            return next(rounds) < ROUNDS and self.run.seconds < until and self.run.keep_going()
+
+        self.cover.run(more, lambda: until - self.run.seconds, self._covered)
+
+    def _exact(self) -> None:
+        """The program over ideals (up to symmetry where there is any), without the schemes that can't be in a better
+        mapping: the optimum, unless there are still too many ideals or schemes open at once."""
+        if self.best is None:
+            return
+        upper, run = self.best.ticks, self.run
+        allowed = self.cover.allowed(upper, run.keep_going, lambda: run.remaining)
+        run.checkpoint()
+        chain: Chain | None = None
+        if all(allowed):
+            try:
+                chain = self._program(allowed, upper)
+            except TooWideError:
+                return
+        if chain is not None:
+            of = self.classes.of()
+            chosen = tuple(allowed[of[v]][o] for v, o in enumerate(chain.chosen))
+            self._found(Found(chain.ticks, chain.partitions, chosen))
+        self._bounded(upper if chain is None else chain.ticks, "program over ideals", "combinatorial")
+
+    def _program(self, allowed: list[list[int]], upper: int) -> Chain | None:
+        of, task = self.classes.of(), self.problem.instance.task
+        options = [tuple(choice[o] for o in allowed[of[v]]) for v, choice in enumerate(self.problem.options)]
+        problem, exactly = replace(self.problem, options=tuple(options)), task.exactly and self.fused
+        if not self.classes.groups:
+            program = Program(problem)
+            program.bound_rest(self.cover.floor(allowed))
+            return program.best(self.most, exactly, self.fused, upper=upper)
+        symmetric = SymmetricProgram(problem)
+        symmetric.bound_rest(self.cover.floor(allowed))
+        return symmetric.best_up_to_symmetry(
+            self.most, exactly, self.fused, upper=upper, checkpoint=self.run.checkpoint
+        )
 
     def _one_partition(self, schemes: Schemes | None) -> None:
         """The mapping of one partition whose weights stay in SRAM, and a bound on it (the cover has them read)."""
@@ -93,12 +136,12 @@ class Wide:
             if self.run.seconds - before > 0.02 * min(self.run.remaining, 100.0):
                 break
 
-    def _more(self) -> bool:
-        self.rounds += 1
-        return self.rounds <= ROUNDS and self.run.keep_going()
-
     def _covered(self, cover: Cover) -> None:
-        bound = total_ticks(self.problem, cover.bound if self.alone is None else min(cover.bound, self.alone))
+        self._bounded(cover.bound, "cover by partitions", "relaxation")
+
+    def _bounded(self, layer: int, source: str, kind: BoundKind) -> None:
+        """A bound on the picoseconds of a layer unless it is one partition whose weights stay."""
+        bound = total_ticks(self.problem, layer if self.alone is None else min(layer, self.alone))
         if bound > self.bound:
             self.bound = bound
-            self.bounded(bound)
+            self.bounded(bound, source, kind)

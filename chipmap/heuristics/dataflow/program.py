@@ -46,6 +46,15 @@ class Chain(NamedTuple):
     chosen: tuple[int, ...]
 
 
+class Floor(NamedTuple):
+    """A lower bound on what kernels cost that are still to come: the sum of theirs, of the tensors that they read from
+    earlier partitions, and a constant, in picoseconds."""
+
+    kernels: list[float]
+    edges: list[float]
+    constant: float
+
+
 class Program:
     """The program of a problem's layer (or of ``layers`` layers in a row), its ideals listed once.
 
@@ -161,6 +170,18 @@ class Program:
             np.array(counts, dtype=np.int64).reshape(len(self.lattice.sets), len(groups)),
             np.array([group.bit_count() for group in groups], dtype=np.int64),
         )
+
+    def bound_rest(self, floor: Floor) -> None:
+        """Bound what is left after each ideal by ``floor`` where that is more than compute alone."""
+        n = len(self.order)
+        inside = np.unpackbits(self.graph.sets.view(np.uint8), axis=1, bitorder="little")[:, :n].astype(np.float64)
+        rest = (1 - inside) @ np.array([floor.kernels[v] for v in self.order]) + floor.constant
+        for u, v, e in self.wired:
+            if floor.edges[e]:
+                rest += floor.edges[e] * inside[:, u] * (1 - inside[:, v])
+        least = np.maximum(self.graph.rest, np.floor(rest).astype(np.int64))
+        least[-1] = 0
+        self.graph = self.graph._replace(rest=least)
 
     def best(
         self,

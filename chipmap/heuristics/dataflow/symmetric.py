@@ -59,8 +59,9 @@ class SymmetricProgram(Program):
         while done < len(sets):
             ideal = sets[done]
             done += 1
+            behind = _behind(ideal, groups)
             for v in range(n):
-                if ideal >> v & 1 or makers[v] & ~ideal:
+                if (ideal | behind) >> v & 1 or makers[v] & ~ideal:
                     continue
                 grown = canonical(ideal | 1 << v, groups)
                 if grown not in index:
@@ -179,6 +180,15 @@ class SymmetricProgram(Program):
                     moved[v] = real[u]
             real = moved
         return Chain(ticks, tuple(partitions), tuple(chosen))
+
+
+def _behind(ideal: int, groups: Sequence[Group]) -> int:
+    """The kernels of branches that stand where the one before them does: to add to that one is the same."""
+    found = 0
+    for group in groups:
+        codes = [tuple(ideal >> v & 1 for v in branch) for branch in group]
+        found |= sum(1 << v for i in range(1, len(group)) if codes[i] == codes[i - 1] for v in group[i])
+    return found
 
 
 def canonical(ideal: int, groups: Sequence[Group]) -> int:

@@ -59,7 +59,7 @@ def hash_of(words: Words) -> int:
         h = (h ^ (h >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
         h = (h ^ (h >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
         h ^= h >> np.uint64(31)
-    return np.int64(h >> np.uint64(1))
+    return np.int64(h >> np.uint64(1))  # type: ignore[return-value]
 
 
 @njit(cache=True, nogil=True)
