@@ -8,13 +8,14 @@ from itertools import count
 
 from chipmap.heuristics.dataflow.classes import classes
 from chipmap.heuristics.dataflow.lattice import TooWideError
-from chipmap.heuristics.dataflow.narrow import Found, Narrow, Schemes, fits_alone
+from chipmap.heuristics.dataflow.narrow import Found, Narrow, Schemes
 from chipmap.heuristics.dataflow.program import Chain, Program
 from chipmap.heuristics.dataflow.single import partitions_of
 from chipmap.heuristics.dataflow.symmetric import SymmetricProgram
 from chipmap.instances.dataflow.costs import DataflowProblem, resident, total_ticks
 from chipmap.instances.dataflow.instance import DataflowSolution
 from chipmap.methods.dataflow_cover import LONGEST, Cover, PartitionBound, one_partition
+from chipmap.methods.dataflow_wide_reasons import need
 from chipmap.result import BoundKind
 from chipmap.run import Run
 
@@ -40,7 +41,7 @@ class Wide:
 
     def solve(self) -> int | None:
         """A bound in ticks of the batch for these degrees; None where nothing fits."""
-        if fits_alone(self.problem):
+        if need(self.classes, min(LONGEST, self.run.remaining)) is not None:
             return None
         schemes = self.narrow.first(self.run.keep_going, self._found)
         self._one_partition(schemes)

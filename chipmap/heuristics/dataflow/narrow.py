@@ -101,9 +101,4 @@ class Narrow:
         return None if best is None else best[1]
 
 
-def fits_alone(problem: DataflowProblem) -> list[int]:
-    """The kernels whose weights alone are larger than the SRAM under each of their schemes."""
-    return [v for v, choice in enumerate(problem.options) if min(o.weights for o in choice) > problem.sram]
-
-
-__all__ = ["Found", "Narrow", "Schemes", "fits_alone"]
+__all__ = ["Found", "Narrow", "Schemes"]
