@@ -43,43 +43,58 @@ def auto(instance: DataflowInstance, run: Run) -> Termination:
             run.infeasible(no_degrees(instance))
             return
         run.bound(todo[0].bound, "compute")
-        proved = list[int]()
+        proved, wide = list[int](), list[tuple[Case, str]]()
         for number, case in enumerate(todo):
             run.checkpoint()
             if run.upper is not None and case.bound >= run.upper:
                 proved.append(case.bound)
                 continue
-            others = [*proved, *(later.bound for later in todo[number + 1 :])]
             try:
                 ticks = solve_degrees(case.problem, run)
             except TooWideError as error:
-                ticks = solve_wide(case, run, others, str(error))
+                wide.append((case, str(error)))
+                continue
             if ticks is not None:
                 proved.append(ticks)
-            rest = [*proved, *(later.bound for later in todo[number + 1 :])]
+            rest = [*proved, *(one.bound for one, _ in wide), *(later.bound for later in todo[number + 1 :])]
             if rest:
                 run.bound(min(rest), "program over ideals")
+        proved += _solve_wide(wide, proved, run)
         if not proved:
             run.infeasible(*reasons(instance, [case.problem for case in todo], run.checkpoint))
 
     return run.attempt(work, TooWideError)
 
 
-def solve_wide(case: Case, run: Run, others: list[int], why: str) -> int | None:
-    """A bound for degrees whose graph is too wide for the program; None where nothing fits. ``others`` are the bounds
-    of the other degrees."""
-    from chipmap.methods.dataflow_wide import Wide
+def _solve_wide(cases: list[tuple[Case, str]], proved: list[int], run: Run) -> list[int]:
+    """Bounds for degrees whose graph is too wide for the program, none for those where nothing fits.
 
-    if case.problem.instance.task.across_layers:
-        run.notes.append(f"{_words(case.problem)}: {why}; dataflow/mip and dataflow/cpsat take it")
-        return case.bound
-    run.notes.append(f"{_words(case.problem)}: {why}; mappings and bound are those for wide graphs")
+    ``proved`` are the bounds of the other degrees. Each choice gets its share of the time that is left.
+    """
+    from chipmap.methods.dataflow_wide import Wide, hopeless
 
-    def bounded(ticks: int, source: str, kind: BoundKind) -> None:
-        run.bound(min([max(ticks, case.bound), *others]), source, kind)
+    across = [case for case, _ in cases if case.problem.instance.task.across_layers]
+    left = [case for case, _ in cases if case in across or not hopeless(case.problem, run)]
+    for case, why in cases:
+        what = "dataflow/mip and dataflow/cpsat take it" if case in across else "mappings and bound for wide graphs"
+        run.notes.append(f"{_words(case.problem)}: {why}; {what}")
+    found = [case.bound for case in across]
+    todo = [case for case in left if case not in across]
+    for number, case in enumerate(todo):
+        run.checkpoint()
+        others = [*proved, *found, *(later.bound for later in todo[number + 1 :])]
 
-    ticks = Wide(case.problem, run, bounded).solve()
-    return None if ticks is None else max(ticks, case.bound)
+        def bounded(ticks: int, source: str, kind: BoundKind, case: Case = case, others: list[int] = others) -> None:
+            run.bound(min([max(ticks, case.bound), *others]), source, kind)
+
+        if run.upper is not None and case.bound >= run.upper:
+            found.append(case.bound)
+            continue
+        ticks = Wide(case.problem, run, bounded, share=1 / (len(todo) - number)).solve()
+        found += [] if ticks is None else [max(ticks, case.bound)]
+    if proved or found:
+        run.bound(min([*proved, *found]), "cover by partitions", "relaxation")
+    return found
 
 
 def _words(problem: DataflowProblem) -> str:

@@ -24,11 +24,23 @@ SOURCE = "program over some ideals"
 WINDOWS, ROUNDS = (2, 3, 4, 6, 8, 12), 300
 
 
-class Wide:
-    """One choice of degrees. ``bounded`` hears every better bound in ticks of the batch."""
+def hopeless(problem: DataflowProblem, run: Run) -> bool:
+    """Whether some kernel, group of pins or phase is proved not to fit."""
+    return need(classes(problem), min(LONGEST, run.remaining)) is not None
 
-    def __init__(self, problem: DataflowProblem, run: Run, bounded: Callable[[int, str, BoundKind], None]) -> None:
+
+class Wide:
+    """One choice of degrees, for a ``share`` of the time left. ``bounded`` hears every better bound in ticks."""
+
+    def __init__(
+        self,
+        problem: DataflowProblem,
+        run: Run,
+        bounded: Callable[[int, str, BoundKind], None],
+        share: float = 1.0,
+    ) -> None:
         self.problem, self.run, self.bounded = problem, run, bounded
+        self.until = run.seconds + share * run.remaining
         instance, task = problem.instance, problem.instance.task
         self.fused = task.fused and instance.system.chip.fused
         self.most = task.partitions if self.fused else None
@@ -41,8 +53,6 @@ class Wide:
 
     def solve(self) -> int | None:
         """A bound in ticks of the batch for these degrees; None where nothing fits."""
-        if need(self.classes, min(LONGEST, self.run.remaining)) is not None:
-            return None
         schemes = self.narrow.first(self.run.keep_going, self._found)
         self._one_partition(schemes)
         self._widen(schemes)
@@ -56,7 +66,7 @@ class Wide:
 
     def _run_cover(self, share: float) -> None:
         """Better the bound for this share of the time that is left, at most ``ROUNDS`` rounds."""
-        until = self.run.seconds + share * self.run.remaining
+        until = self.run.seconds + share * (self.until - self.run.seconds)
         rounds = count()
 
         def more() -> bool:

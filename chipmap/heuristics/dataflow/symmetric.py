@@ -23,16 +23,21 @@ from chipmap.instances.dataflow.costs import DataflowProblem, IntArray
 
 #: Ideals from which partitions are grown between two looks at the clock.
 CHUNK = 50
+#: Kernels with a choice of schemes that a signature holds.
+SLOTS = 20
 
 
 class SymmetricProgram(Program):
     """The program of a problem's layer up to symmetry. Raises :class:`TooWideError` beyond ``limit`` ideals, and where
     no branches are interchangeable."""
 
-    def __init__(self, problem: DataflowProblem, *, resident: bool = False, limit: int = 60_000) -> None:
+    def __init__(self, problem: DataflowProblem, *, resident: bool = False, limit: int = 20_000) -> None:
         self.groups = interchangeable(problem)
         if not self.groups:
             raise TooWideError("no branches are interchangeable")
+        several = sum(len(problem.options[v]) > 1 for group in self.groups for branch in group for v in branch)
+        if several > SLOTS:
+            raise TooWideError(f"{several} kernels of interchangeable branches have a choice of sharding schemes")
         super().__init__(problem, 1, resident=resident, limit=limit)
         self.branches = self._branches(self._placed())
 
