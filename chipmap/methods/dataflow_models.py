@@ -59,7 +59,7 @@ def _all(instance: DataflowInstance, run: Run, kind: Kind) -> Termination:
             run.bound(min(proved), kind, bound_kind(todo))
         elif certain:
             run.infeasible()
-            run.infeasibility += reasons(instance, [case.problem for case in todo], run.checkpoint)
+            run.infeasibility += reasons(instance, [case.problem for case in todo], lambda: _time_left(run))
 
     return run.attempt(work, TooWideError)
 
@@ -143,6 +143,12 @@ def _build(instance: DataflowInstance, kind: Kind, upper: int | None) -> Model:
     choices: dict[str, Any] = {"upper": upper}
     model: Model = formulation.build(instance, choices)
     return model
+
+
+def _time_left(run: Run) -> None:
+    """As ``run.checkpoint``, for what follows a proof."""
+    if run.interrupted or run.remaining <= 0.0:
+        raise Stop("interrupted" if run.interrupted else "time")
 
 
 def _stop(limit: Limit) -> Any:
