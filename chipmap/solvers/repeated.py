@@ -56,7 +56,10 @@ class Repeated:
         for name, value in options.items():
             highs.setOptionValue(name, value)
         highs.clearSolver()
-        highs.run()
+        try:
+            highs.run()
+        finally:
+            highspy.Highs.resetGlobalScheduler(True)  # another solve may use another number of threads
         status, info = highs.getModelStatus(), highs.getInfo()
         if status == highspy.HighsModelStatus.kInfeasible:
             return Answer(None, None)

@@ -33,6 +33,9 @@ from chipmap.validation.dataflow_candidates import count
 from tests.dataflow.random_instances import GEMM, HEAVY, LIGHT, _kernel, made, tiny_instance, variants
 
 
+STEADY: dict[str, Any] = {"warm_start": "none", "threads": 1, "deterministic": True, "gap": 0.2}
+
+
 def problem_of(instance: DataflowInstance) -> DataflowProblem:
     return dataflow_problem(instance, allowed_degrees(instance)[0])
 
@@ -243,3 +246,13 @@ def test_side_by_side_gemms_come_close() -> None:
     cover = covered(problem)
     best = min(one.ticks for one in found)
     assert cover is not None and 0.9 * best < cover.bound <= best
+
+
+def test_the_same_twice() -> None:
+    results = [
+        solve(moe(**{**SHIPPED["dataflow/moe-3-experts"][1], "experts": 12}), None, SolveOptions.make(**STEADY))
+        for _ in range(2)
+    ]
+    one, two = results
+    assert one.solution is not None and any("wide" in note for note in one.notes)
+    assert (one.solution, one.objective, one.bounds[-1].value) == (two.solution, two.objective, two.bounds[-1].value)
