@@ -16,6 +16,7 @@ import time
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
+from random import Random
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -29,19 +30,28 @@ NETWORKS = (
 
 
 def side_by_side(count: int) -> Any:
-    """``count`` kernels side by side on two chips, at most six partitions."""
+    """``count`` unlike kernels side by side on two chips, heavy in compute or in weights, at most six partitions."""
     from chipmap.instances.dataflow.generators import explicit
 
-    kernels = {
-        f"k{i}": {"kind": "gemm", "M": 64 * (3 + i % 7), "K": 256, "N": 64, "weights": True} for i in range(count)
+    random = Random(count)
+    kernels: dict[str, dict[str, Any]] = {
+        f"k{i}": {
+            "flop": random.randint(10**7, 10**9),
+            "output_bytes": 0,
+            "weight_bytes": random.randint(10_000, 300_000),
+            "schemes": ["M"],
+        }
+        for i in range(count)
     }
+    room = sum(kernel["weight_bytes"] for kernel in kernels.values()) // 11
     return explicit(
         name=f"{count} kernels side by side",
         kernels=kernels,
         sizes=[2],
-        sram_bytes=count * 24_000,
+        sram_bytes=room,
+        chip="sn10",
+        memory_gbps=100.0,
         partitions=6,
-        tokens=64,
         batch=4,
         degrees={"tensor": 2, "dimensions": ["tensor"]},
     )

@@ -14,6 +14,10 @@ from chipmap.methods.dataflow_reasons import no_degrees, reasons
 from chipmap.result import BoundKind, Termination
 from chipmap.run import Run
 
+#: Pairs of a kernel and a partition up to which CP-SAT is asked after the methods for wide graphs: if a mapping is
+#: known, and if none is.
+SMALL, LARGEST = 1000, 20_000
+
 
 @dataclass(frozen=True)
 class Case:
@@ -71,6 +75,7 @@ def _solve_wide(cases: list[tuple[Case, str]], proved: list[int], run: Run) -> l
 
     ``proved`` are the bounds of the other degrees. Each choice gets its share of the time that is left.
     """
+    from chipmap.methods.dataflow_models import by_cpsat
     from chipmap.methods.dataflow_wide import Wide, hopeless
 
     across = [case for case, _ in cases if case.problem.instance.task.across_layers]
@@ -90,11 +95,24 @@ def _solve_wide(cases: list[tuple[Case, str]], proved: list[int], run: Run) -> l
         if run.upper is not None and case.bound >= run.upper:
             found.append(case.bound)
             continue
-        ticks = Wide(case.problem, run, bounded, share=1 / (len(todo) - number)).solve()
-        found += [] if ticks is None else [max(ticks, case.bound)]
+        small = _pairs(case.problem) <= SMALL
+        ticks = Wide(case.problem, run, bounded, share=(0.5 if small else 1.0) / (len(todo) - number)).solve()
+        if ticks is None:
+            continue
+        bound = max(ticks, case.bound)
+        tried = small or (run.best is None and _pairs(case.problem) <= LARGEST)
+        if tried and run.keep_going():
+            found += [max(bound, one) for one in by_cpsat(case, run, others)]
+        else:
+            found.append(bound)
     if proved or found:
         run.bound(min([*proved, *found]), "cover by partitions", "relaxation")
     return found
+
+
+def _pairs(problem: DataflowProblem) -> int:
+    """Pairs of a kernel and a partition that a model has."""
+    return problem.n * min(problem.n, problem.instance.task.partitions or problem.n)
 
 
 def _words(problem: DataflowProblem) -> str:

@@ -64,6 +64,12 @@ def _all(instance: DataflowInstance, run: Run, kind: Kind) -> Termination:
     return run.attempt(work, TooWideError)
 
 
+def by_cpsat(case: Case, run: Run, others: list[int]) -> list[int]:
+    """The bound that CP-SAT proves for one choice of degrees, the incumbent as start and cutoff; none where nothing
+    fits. ``others`` are the bounds of the other choices."""
+    return _Task(case.problem.instance, run, "cpsat", case, others, "combinatorial").solve()
+
+
 def bound_kind(todo: list[Case]) -> BoundKind:
     """A bound is the solver's own only with one choice of degrees: else it is the least over several models."""
     return "solver" if len(todo) == 1 else "combinatorial"
