@@ -209,6 +209,11 @@ class PartitionBound:
 
 def one_partition(classes: Classes, seconds: float) -> int | None:
     """A bound on the picoseconds of a layer that is all one partition, its weights never read; None if none fits."""
+    inside = [
+        link.tensors * link.waits * min(option.buffer for option in classes.options(link.u)) for link in classes.links
+    ]
+    if sum(inside) + sum(_first(classes, "weights")) > classes.problem.sram:
+        return None
     unit = max(1.0, sum(_first(classes, "compute")) / 1000)
     single, rows = Single(classes, classes.backward[0], unit, resident=True), []
     for c in range(len(classes.kernels)):
@@ -235,7 +240,7 @@ def _between(best: Prices, now: Prices, share: float) -> Prices:
 
 
 def _first(classes: Classes, field: str) -> list[int]:
-    """The least picoseconds of all kernels of each class, of one resource."""
+    """The least of a column of options (picoseconds or bytes) for all kernels of each class."""
     return [
         classes.size(c) * min(getattr(option, field) for option in classes.options(c))
         for c in range(len(classes.kernels))
