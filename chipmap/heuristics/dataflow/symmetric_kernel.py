@@ -234,6 +234,40 @@ def ties(g: Graph, b: Branches, words: Words, signature: int) -> IntArray:
 
 
 @njit(cache=True, nogil=True)
+def arrive(
+    g: Graph,
+    rules: Rules,
+    b: Branches,
+    table: Table,
+    pool: Labels,
+    state: tuple[int, int, int],
+    labels: tuple[int, int],
+    inside: IntArray,
+    words: Words,
+    limits: tuple[int, int],
+    capped: bool,
+    hit: Hit,
+) -> int:
+    """Offer the ends of the ``labels`` of a partition (kernels ``inside``, up to ``words``) to canonical ideal j of
+    ``state`` (root, signature number, j), below ``limits`` (its cost, the sum). 1: the wanted one; -1: no room; 0."""
+    taken, into = np.zeros(len(b.member), np.int64), np.zeros(len(words), np.uint64)
+    for i in range(labels[0], labels[1]):
+        cost = close(g, rules, pool, i, inside, words)
+        if cost < 0 or cost >= limits[0]:
+            continue
+        signature = order(g, b, words, pool.signature[i], taken, into)
+        if hit.wanted[0] < 0:
+            if not offer(table, state[0], state[1], state[2], signature, cost, rules.most, capped, limits[1]):
+                return -1
+        elif hit.wanted[0] == state[2] and hit.wanted[1] == signature and hit.wanted[2] == cost:
+            hit.words[:] = words
+            hit.taken[:-1] = taken
+            hit.taken[-1] = pool.signature[i]
+            return 1
+    return 0
+
+
+@njit(cache=True, nogil=True)
 def grow(
     g: Graph,
     rules: Rules,
@@ -255,15 +289,14 @@ def grow(
         return True
     words = np.zeros((n + 2, g.sets.shape[1]), np.uint64)
     words[0] = g.sets[root]
-    lower, higher, step = np.zeros(n + 2, np.int64), np.zeros(n + 2, np.int64), np.zeros(n + 2, np.int64)
-    inside = np.zeros(n + 2, np.int64)
+    rows = np.zeros((4, n + 2), np.int64)
+    lower, higher, step, inside = rows[0], rows[1], rows[2], rows[3]
     taken, into = np.zeros(len(b.member), np.int64), np.zeros(g.sets.shape[1], np.uint64)
     tied = ties(g, b, g.sets[root], table.signature[root, s])
     higher[0] = 1
     pool.compute[0] = pool.memory[0] = pool.network[0] = pool.held[0] = 0
     pool.signature[0] = table.signature[root, s]
-    stop = b.forward if g.gate > 0 and root < g.gate else n
-    depth = 0
+    stop, depth = b.forward if g.gate > 0 and root < g.gate else n, 0
     while depth >= 0:
         v = step[depth]
         if v >= stop or (depth == 1 and not rules.fused):
@@ -277,8 +310,7 @@ def grow(
         grown[v >> 6] |= np.uint64(1) << np.uint64(v & 63)
         order(g, b, grown, 0, taken, into)
         j = index_of(b, g.sets, into)
-        limit = upper - least - g.rest[j]
-        options = (g.first[v], g.first[v + 1])
+        limit, options = upper - least - g.rest[j], (g.first[v], g.first[v + 1])
         end = extend(
             g, rules, pool, (lower[depth], higher[depth], higher[depth]), v, options, grown, g.sets[root], limit
         )
@@ -288,19 +320,10 @@ def grow(
             continue
         inside[depth] = v
         if together(g, root, j):
-            for i in range(higher[depth], end):
-                cost = close(g, rules, pool, i, inside[: depth + 1], grown)
-                if cost < 0 or cost >= limit:
-                    continue
-                signature = order(g, b, grown, pool.signature[i], taken, into)
-                if hit.wanted[0] >= 0:
-                    if hit.wanted[0] == j and hit.wanted[1] == signature and hit.wanted[2] == cost:
-                        hit.words[:] = grown
-                        hit.taken[:-1] = taken
-                        hit.taken[-1] = pool.signature[i]
-                        return True
-                elif not offer(table, root, s, j, signature, cost, rules.most, capped, upper - g.rest[j]):
-                    return False
+            now, costs = (higher[depth], end), (limit, upper - g.rest[j])
+            left = arrive(g, rules, b, table, pool, (root, s, j), now, inside[: depth + 1], grown, costs, capped, hit)
+            if left != 0:
+                return left > 0
         lower[depth + 1], higher[depth + 1] = higher[depth], end
         depth += 1
         step[depth] = v + 1
