@@ -73,6 +73,7 @@ FAMILY = Family(
         ),
         Generator("dataflow-hpl", "chipmap.instances.dataflow.generators:hpl", "High Performance LINPACK"),
         Generator("dataflow-fft", "chipmap.instances.dataflow.generators:fft", "a large one-dimensional FFT"),
+        Generator("dataflow-moe", "chipmap.instances.dataflow.generators:moe", "layers with a mixture of experts"),
         Generator("dataflow-explicit", "chipmap.instances.dataflow.generators:explicit", "kernels given in words"),
     ),
     shipped="chipmap.instances.dataflow.shipped:SHIPPED",

@@ -8,11 +8,22 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from chipmap.instances.dataflow.costs import DataflowProblem, compute_ticks, dataflow_problem, first_layer, total_ticks
+from chipmap.instances.dataflow.costs import (
+    DataflowProblem,
+    compute_ticks,
+    dataflow_problem,
+    first_layer,
+    resident,
+    total_ticks,
+)
 from chipmap.instances.dataflow.instance import DataflowInstance, DataflowSolution, allowed_degrees
 from chipmap.methods.dataflow_reasons import no_degrees, reasons
-from chipmap.result import Termination
+from chipmap.result import BoundKind, Termination
 from chipmap.run import Run
+
+#: Pairs of a kernel and a partition up to which CP-SAT is asked after the methods for wide graphs: if a mapping is
+#: known, and if none is.
+SMALL, LARGEST = 1000, 20_000
 
 
 @dataclass(frozen=True)
@@ -32,7 +43,8 @@ def cases(instance: DataflowInstance) -> list[Case]:
 def auto(instance: DataflowInstance, run: Run) -> Termination:
     """The exact program for every choice of degrees: the optimum over all of them, with its proof.
 
-    Degrees whose graph is too wide for the program keep the bound that compute gives; a note names them.
+    Degrees whose graph is too wide for the program are solved by restrictions of it and a bound by covers
+    (:mod:`chipmap.methods.dataflow_wide`); a note names them.
     """
     from chipmap.heuristics.dataflow.lattice import TooWideError
 
@@ -42,7 +54,7 @@ def auto(instance: DataflowInstance, run: Run) -> Termination:
             run.infeasible(no_degrees(instance))
             return
         run.bound(todo[0].bound, "compute")
-        proved, wide = list[int](), 0
+        proved, wide = list[int](), list[tuple[Case, str]]()
         for number, case in enumerate(todo):
             run.checkpoint()
             if run.upper is not None and case.bound >= run.upper:
@@ -51,17 +63,63 @@ def auto(instance: DataflowInstance, run: Run) -> Termination:
             try:
                 ticks = solve_degrees(case.problem, run)
             except TooWideError as error:
-                run.notes.append(f"{_words(case.problem)}: {error}; dataflow/mip and dataflow/cpsat take it")
-                ticks, wide = case.bound, wide + 1
+                wide.append((case, str(error)))
+                continue
             if ticks is not None:
                 proved.append(ticks)
-            rest = [*proved, *(later.bound for later in todo[number + 1 :])]
+            rest = [*proved, *(one.bound for one, _ in wide), *(later.bound for later in todo[number + 1 :])]
             if rest:
                 run.bound(min(rest), "program over ideals")
+        proved += _solve_wide(wide, proved, run)
         if not proved:
             run.infeasible(*reasons(instance, [case.problem for case in todo], run.checkpoint))
 
     return run.attempt(work, TooWideError)
+
+
+def _solve_wide(cases: list[tuple[Case, str]], proved: list[int], run: Run) -> list[int]:
+    """Bounds for degrees whose graph is too wide for the program, none for those where nothing fits.
+
+    ``proved`` are the bounds of the other degrees. Each choice gets its share of the time that is left.
+    """
+    from chipmap.methods.dataflow_models import by_cpsat
+    from chipmap.methods.dataflow_wide import Wide, hopeless, taken
+
+    across = [case for case, _ in cases if not taken(case.problem)]
+    left = [case for case, _ in cases if case in across or not hopeless(case.problem, run)]
+    for case, why in cases:
+        what = "dataflow/mip and dataflow/cpsat take it" if case in across else "mappings and bound for wide graphs"
+        run.notes.append(f"{_words(case.problem)}: {why}; {what}")
+    found = [case.bound for case in across]
+    todo = [case for case in left if case not in across]
+    for number, case in enumerate(todo):
+        run.checkpoint()
+        others = [*proved, *found, *(later.bound for later in todo[number + 1 :])]
+
+        def bounded(ticks: int, source: str, kind: BoundKind, case: Case = case, others: list[int] = others) -> None:
+            run.bound(min([max(ticks, case.bound), *others]), source, kind)
+
+        if run.upper is not None and case.bound >= run.upper:
+            found.append(case.bound)
+            continue
+        small = _pairs(case.problem) <= SMALL
+        ticks = Wide(case.problem, run, bounded, share=(0.5 if small else 1.0) / (len(todo) - number)).solve()
+        if ticks is None:
+            continue
+        bound = max(ticks, case.bound)
+        tried = small or (run.best is None and _pairs(case.problem) <= LARGEST)
+        if tried and run.keep_going():
+            found += [max(bound, one) for one in by_cpsat(case, run, others)]
+        else:
+            found.append(bound)
+    if proved or found:
+        run.bound(min([*proved, *found]), "cover by partitions", "relaxation")
+    return found
+
+
+def _pairs(problem: DataflowProblem) -> int:
+    """Pairs of a kernel and a partition that a model has."""
+    return problem.n * min(problem.n, problem.instance.task.partitions or problem.n)
 
 
 def _words(problem: DataflowProblem) -> str:
@@ -97,14 +155,6 @@ def solve_degrees(problem: DataflowProblem, run: Run) -> int | None:
     ticks = total_ticks(problem, best.ticks, best.chosen)
     run.solution(solution, "program over ideals", claimed=ticks)
     return ticks
-
-
-def resident(problem: DataflowProblem) -> bool:
-    """Whether a chip could run nothing but one partition, so that weights might stay in SRAM (mode ``physical``)."""
-    instance = problem.instance
-    layers = 1 if instance.task.across_layers else instance.workload.layers // problem.degrees.pipeline
-    phases = {kernel.phase for kernel in instance.workload.kernels}
-    return instance.mode == "physical" and layers == 1 and len(phases) == 1
 
 
 def bounds(instance: DataflowInstance, run: Run) -> Termination:

@@ -60,11 +60,17 @@ def _all(instance: DataflowInstance, run: Run, kind: Kind) -> Termination:
         elif certain:
             found: list[Infeasibility] = []
             try:  # the proof stands whether or not there is time, or room, for its reasons
-                found = reasons(instance, [case.problem for case in todo], run.checkpoint)
+                found = reasons(instance, [case.problem for case in todo], lambda: _time_left(run))
             finally:
                 run.infeasible(*found)
 
     return run.attempt(work, TooWideError)
+
+
+def by_cpsat(case: Case, run: Run, others: list[int]) -> list[int]:
+    """The bound that CP-SAT proves for one choice of degrees, the incumbent as start and cutoff; none where nothing
+    fits. ``others`` are the bounds of the other choices."""
+    return _Task(case.problem.instance, run, "cpsat", case, others, "combinatorial").solve()
 
 
 def bound_kind(todo: list[Case]) -> BoundKind:
@@ -155,6 +161,12 @@ def _build(instance: DataflowInstance, kind: Kind, upper: int | None) -> Model:
     choices: dict[str, Any] = {"upper": upper}
     model: Model = formulation.build(instance, choices)
     return model
+
+
+def _time_left(run: Run) -> None:
+    """As ``run.checkpoint``, for what follows a proof."""
+    if run.interrupted or run.remaining <= 0.0:
+        raise Stop("interrupted" if run.interrupted else "time")
 
 
 def _stop(limit: Limit) -> Any:

@@ -41,9 +41,21 @@ def reasons(
     instance: DataflowInstance, problems: Sequence[DataflowProblem], checkpoint: Checkpoint
 ) -> list[Infeasibility]:
     """Why none of ``problems`` (those of the instance, all degrees) has a mapping. C5, C2 or C4."""
+    from chipmap.heuristics.dataflow.lattice import TooWideError
+    from chipmap.methods.dataflow_wide_reasons import wide_reasons
+
     clash = pins_clash(instance)
     if clash:
         return [clash]
+    try:
+        return _by_program(instance, problems, checkpoint)
+    except TooWideError:
+        return wide_reasons(problems, checkpoint)
+
+
+def _by_program(
+    instance: DataflowInstance, problems: Sequence[DataflowProblem], checkpoint: Checkpoint
+) -> list[Infeasibility]:
     if instance.system.memory.capacity_bytes is not None:
         system = instance.system.replace(memory=instance.system.memory.replace(capacity_bytes=ROOMY))
         roomy = instance.replace(system=system)

@@ -93,14 +93,14 @@ def test_bounds_hold() -> None:
     assert run(infeasible()["neither layers nor batch divide"][1], "bounds").status == "infeasible"
 
 
-def test_a_graph_that_is_too_wide_ends_with_a_note() -> None:
+def test_a_graph_with_too_many_open_schemes_is_solved_as_a_wide_one() -> None:
     """Every kernel is read by the last one, so that the schemes of all of them are open."""
     small = {"flop": 10**7, "output_bytes": 100, "weight_bytes": 0}
     names = "abcdefghijklmnopqrstuvwxyz"
     chain = [u + v for u, v in pairwise(names)]
     result = run(made(dict.fromkeys(names, small), " ".join([*chain, *(u + "z" for u in names[:-2])])))
-    assert result.status == "unknown" and not result.infeasibility
-    assert result.bounds and any("tensor 2, pipeline 1, data 1: too many" in note for note in result.notes)
+    assert result.gap is not None and result.gap < 1e-3 and not result.infeasibility
+    assert any("too many" in note and "wide graphs" in note for note in result.notes)
 
 
 def test_the_same_twice() -> None:

@@ -88,18 +88,17 @@ def wide(branches: int, sram: int) -> DataflowInstance:
 
 @every_method
 def test_graphs_too_wide_for_the_program(method: Method) -> None:
-    run, termination = run_of(wide(20, 10**8), auto)
-    assert termination.reason == "no_solution_found" and "ideals" in run.notes[0]
+    run, _ = run_of(wide(20, 10**8), auto)
+    assert run.gap is not None and run.gap < 1e-5 and "ideals" in run.notes[0]
     other, termination = run_of(wide(20, 10**8), method)
     assert termination.reason == "optimal" and other.upper is not None and run.lower is not None
-    assert run.lower.value <= other.upper
+    assert run.lower.value <= other.upper == run.upper
 
 
 @every_method
 def test_infeasibility_is_proved_on_wide_graphs_too(method: Method) -> None:
-    """The program, which finds reasons, can't take the graph: the proof comes without one, and a note says so."""
     run, termination = run_of(wide(20, 10_000), method)
-    assert termination.reason == "infeasible" and "ideals" in run.notes[-1]
+    assert termination.reason == "infeasible" and run.infeasibility[0].label == "C2"
 
 
 @every_method

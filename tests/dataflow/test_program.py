@@ -9,9 +9,8 @@ import pytest
 from chipmap.heuristics.dataflow.lattice import TooWideError, ideals, members
 from chipmap.heuristics.dataflow.program import NO_LIMIT, Program
 from chipmap.instances.dataflow import DataflowInstance, DataflowSolution, Degrees
-from chipmap.instances.dataflow.costs import dataflow_problem, total_ticks
+from chipmap.instances.dataflow.costs import dataflow_problem, resident, total_ticks
 from chipmap.instances.dataflow.instance import allowed_degrees
-from chipmap.methods.dataflow import resident
 from chipmap.run import SolveOptions
 from chipmap.solve import solve
 from chipmap.validation.brute_force import brute_force

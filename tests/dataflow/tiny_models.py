@@ -18,10 +18,9 @@ from chipmap.instances.dataflow import (
     Task,
     Workload,
 )
-from chipmap.instances.dataflow.costs import dataflow_problem, total_ticks
+from chipmap.instances.dataflow.costs import dataflow_problem, resident, total_ticks
 from chipmap.instances.dataflow.gpt import gpt_layer
 from chipmap.instances.dataflow.systems import system
-from chipmap.methods.dataflow import resident
 from chipmap.solvers import solve_model
 from chipmap.solvers.outcome import Outcome, SolveRequest
 from chipmap.validation.dataflow import check

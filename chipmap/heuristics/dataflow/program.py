@@ -16,7 +16,7 @@ of all tiles at least bounds what is left.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -27,6 +27,7 @@ from chipmap.heuristics.dataflow.program_kernel import (
     MASK,
     NO_LIMIT,
     Graph,
+    Labels,
     Rules,
     Table,
     chosen,
@@ -71,15 +72,31 @@ class Chain(NamedTuple):
     costs: tuple[int, ...]
 
 
+class Floor(NamedTuple):
+    """A lower bound on what kernels cost that are still to come: the sum of theirs, of the tensors that they read from
+    earlier partitions, and a constant, in picoseconds."""
+
+    kernels: list[float]
+    edges: list[float]
+    constant: float
+
+
 class Program:
     """The program of a problem's layer (or of ``layers`` layers in a row), its ideals listed once.
 
-    ``resident``: weights are never read from DRAM. Raises :class:`TooWideError` where there are more than ``limit``
-    ideals.
+    ``resident``: weights are never read from DRAM. ``after``: pairs of kernels of which the second may not be in an
+    earlier partition than the first, beside the tensors; they make the program a restriction. Raises
+    :class:`TooWideError` where there are more than ``limit`` ideals.
     """
 
     def __init__(
-        self, problem: DataflowProblem, layers: int = 1, *, resident: bool = False, limit: int = 200_000
+        self,
+        problem: DataflowProblem,
+        layers: int = 1,
+        *,
+        resident: bool = False,
+        limit: int = 200_000,
+        after: Sequence[tuple[int, int]] = (),
     ) -> None:
         self.problem, self.layers, self.resident = problem, layers, resident
         kernels = problem.instance.workload.kernels
@@ -91,14 +108,17 @@ class Program:
         if layers > 1:
             wired += [(k * n + u, (k + 1) * n + v, -1) for k in range(layers - 1) for u, v in carried]
         phases = [kernel.phase == "backward" for kernel in kernels] * layers
-        self.order = _topological(n * layers, [(u, v) for u, v, _ in wired], phases)
+        self.order = topological(n * layers, [*((u, v) for u, v, _ in wired), *after], phases)
         place = {v: i for i, v in enumerate(self.order)}
         self.wired = [(place[u], place[v], e) for u, v, e in wired]
         self.forward = sum(not phases[v] for v in self.order)
         barrier = [(u, v) for u in range(self.forward) for v in range(self.forward, len(self.order))]
-        plain = [(u, v) for u, v, _ in self.wired]
-        self.lattice = ideals(len(self.order), plain + barrier if any(phases) else plain, limit)
+        plain = [*((u, v) for u, v, _ in self.wired), *((place[u], place[v]) for u, v in after)]
+        self.lattice = self._ideals(plain + barrier if any(phases) else plain, limit)
         self.graph = self._graph()
+
+    def _ideals(self, edges: list[tuple[int, int]], limit: int) -> Lattice:
+        return ideals(len(self.order), edges, limit)
 
     def _graph(self) -> Graph:
         problem, order = self.problem, self.order
@@ -132,7 +152,7 @@ class Program:
             target=targets,
             waits=self._waits(),
             converts=self._converts(),
-            slot=_slots(n, [len(one) for one in options], open_sets),
+            slot=_slots(n, [len(one) for one in options], self._open_together(open_sets)),
             sets=as_words(lattice.sets, n),
             grow=np.cumsum([0, *map(len, lattice.grows)]).astype(np.int64),
             by=np.array([v for one in lattice.grows for v, _ in one], dtype=np.int64),
@@ -159,6 +179,10 @@ class Program:
         if not self.problem.instance.task.overlap:
             return min(o.compute + m + o.collective for o, m in zip(options, memory, strict=True)), 0, 0
         return min(o.compute for o in options), min(memory), min(o.collective for o in options)
+
+    def _open_together(self, open_sets: list[list[int]]) -> list[list[int]]:
+        """Sets of kernels whose outputs are open at the same time."""
+        return open_sets
 
     def _waits(self) -> IntArray:
         from chipmap.instances.dataflow.costs import levels
@@ -189,6 +213,18 @@ class Program:
             np.array(counts, dtype=np.int64).reshape(len(self.lattice.sets), len(groups)),
             np.array([group.bit_count() for group in groups], dtype=np.int64),
         )
+
+    def bound_rest(self, floor: Floor) -> None:
+        """Bound what is left after each ideal by ``floor`` too: not where kernels may join a partition under way."""
+        n = len(self.order)
+        inside = np.unpackbits(self.graph.sets.view(np.uint8), axis=1, bitorder="little")[:, :n].astype(np.float64)
+        rest = (1 - inside) @ np.array([floor.kernels[v] for v in self.order]) + floor.constant
+        for u, v, e in self.wired:
+            if floor.edges[e]:
+                rest += floor.edges[e] * inside[:, u] * (1 - inside[:, v])
+        floors = np.floor(rest).astype(np.int64)
+        floors[-1] = 0
+        self.graph = self.graph._replace(rest=np.column_stack([self.graph.rest, floors]))
 
     def best(
         self,
@@ -367,20 +403,43 @@ class Program:
             arcs.append((root, before, j, s, value - start))
             j, s, k = root, before, k - 1
         partitions, picked = [0] * len(self.order), [0] * len(self.order)
-        for number, arc in enumerate(reversed(arcs)):
-            inside = members(self.lattice.sets[arc[2]] & ~self.lattice.sets[arc[0]])
-            for v, option in zip(inside, self._options(g, rules, table, arc, inside), strict=True):
+        for number, (root, before, j, s, cost) in enumerate(reversed(arcs)):
+            inside = members(self.lattice.sets[j] & ~self.lattice.sets[root])
+            wanted = self._wanted(g, rules, table, (root, before, j, s, cost))
+            for v, option in zip(
+                inside, self._options(g, rules, int(table.signature[root, before]), root, inside, wanted), strict=True
+            ):
                 partitions[self.order[v]], picked[self.order[v]] = number, option
         return Chain(ticks, tuple(partitions), tuple(picked), tuple(cost for *_, cost in reversed(arcs)))
 
-    def _options(
-        self, g: Graph, rules: Rules, table: Table, arc: tuple[int, int, int, int, int], inside: Sequence[int]
-    ) -> list[int]:
-        """The options of the kernels of partition J \\ I on the ``arc`` (I, its entry, J, its entry, picoseconds)."""
-        root, begins, j, ends, cost = arc
+    def _wanted(
+        self, g: Graph, rules: Rules, table: Table, arc: tuple[int, int, int, int, int]
+    ) -> Callable[[Labels, int], bool]:
+        """Whether a label is the one behind the ``arc`` (I, its entry, J, its entry, picoseconds)."""
+        root, before, j, s, cost = arc
         once = cost // (rules.runs if j <= g.gate else 1)
+        more = table.outside[j, s] - table.outside[root, before]
+
+        def wanted(pool: Labels, i: int) -> bool:
+            same = pool.signature[i] == table.signature[j, s]
+            same = same and all(pool.outside[i, c] == more[c] for c in range(len(more)) if c != 1)
+            return bool(same and finish(g, rules, pool, i, j, g.sets[root], once + 1) == once)
+
+        return wanted
+
+    def _options(
+        self,
+        g: Graph,
+        rules: Rules,
+        begins: int,
+        root: int,
+        inside: Sequence[int],
+        wanted: Callable[[Labels, int], bool],
+    ) -> list[int]:
+        """The options of the kernels ``inside`` of a partition after ideal I = ``root`` and its signature ``begins``
+        whose label is ``wanted``."""
         pool = empty_labels(g.outside.shape[1])
-        pool.signature[0], pool.parent[0] = table.signature[root, begins], -1
+        pool.signature[0], pool.parent[0] = begins, -1
         ranges, grown = [(0, 1)], g.sets[root]
         for v in inside:
             grown = grown.copy()
@@ -388,14 +447,7 @@ class Program:
             a, b = ranges[-1]
             options = (int(g.first[v]), int(g.first[v + 1]))
             ranges.append((b, extend(g, rules, pool, (a, b, b), v, options, grown, g.sets[root], NO_LIMITS)))
-        more = table.outside[j, ends] - table.outside[root, begins]
-        found = next(
-            i
-            for i in range(*ranges[-1])
-            if pool.signature[i] == table.signature[j, ends]
-            and finish(g, rules, pool, i, j, g.sets[root], once + 1) == once
-            and all(pool.outside[i, c] == more[c] for c in range(len(more)) if c != 1)
-        )
+        found = next(i for i in range(*ranges[-1]) if wanted(pool, i))
         return [int(option - g.first[v]) for option, v in zip(chosen(pool, found)[::-1], inside, strict=True)]
 
 
@@ -423,7 +475,7 @@ def _rest(least: IntArray, lattice: Lattice) -> IntArray:
     return np.array([least.sum(axis=0) - least[members(ideal)].sum(axis=0) for ideal in lattice.sets], dtype=np.int64)
 
 
-def _topological(n: int, edges: Sequence[tuple[int, int]], later: Sequence[bool]) -> list[int]:
+def topological(n: int, edges: Sequence[tuple[int, int]], later: Sequence[bool]) -> list[int]:
     """A topological order with all kernels of the first phase first."""
     waiting, readers = [0] * n, [[] for _ in range(n)]  # type: tuple[list[int], list[list[int]]]
     for u, v in edges:

@@ -29,7 +29,8 @@ class Graph(NamedTuple):
     ``waits`` [m]; ``converts`` [m, 8, 8] picoseconds of a layout change. ``slot`` [n] is a kernel's place in a
     signature (-1: one option, or no readers). ``sets`` are the ideals, ``grow``/``by``/``into`` their growth, ``open``
     the kernels with readers outside. ``grouped`` [ideals, groups] counts kernels that are pinned together, ``sizes``
-    the groups. ``rest`` [ideals, 3] is the compute, memory and network that kernels outside take at least. ``gate`` is
+    the groups. ``rest`` [ideals, 3 or more] is the compute, memory and network that kernels outside take at least, and
+    what whole partitions of them do. ``gate`` is
     the position of the ideal that ends the first phase (0: one phase). ``tiles`` are the options' shares of tiles;
     where these count, ``compute`` is what an option takes at least of all tiles.
     """
@@ -345,8 +346,8 @@ def relax(table: Table, root: int, s: int, j: int, signature: int, cost: int, mo
 
 @njit(cache=True, nogil=True)
 def most_left(g: Graph, j: int) -> int:
-    """A lower bound on the time of what is outside ideal j: the largest of its resources."""
-    return max(g.rest[j, 0], g.rest[j, 1], g.rest[j, 2])
+    """A lower bound on the time of what is outside ideal j: the largest of its resources and floors."""
+    return g.rest[j].max()
 
 
 @njit(cache=True, nogil=True)

@@ -345,6 +345,14 @@ def compute_ticks(problem: DataflowProblem) -> int:
     return total_ticks(problem, layers * least)
 
 
+def resident(problem: DataflowProblem) -> bool:
+    """Whether a chip could run nothing but one partition, so that weights might stay in SRAM (mode ``physical``)."""
+    instance = problem.instance
+    layers = 1 if instance.task.across_layers else instance.workload.layers // problem.degrees.pipeline
+    phases = {kernel.phase for kernel in instance.workload.kernels}
+    return instance.mode == "physical" and layers == 1 and len(phases) == 1
+
+
 def batch_factor(problem: DataflowProblem) -> Fraction:
     """How many times a layer's time the whole batch takes.
 

@@ -13,6 +13,7 @@ from chipmap.instances.dataflow.gpt import gpt_layer
 from chipmap.instances.dataflow.hpl import hpl_network
 from chipmap.instances.dataflow.instance import CostMode, DataflowInstance, Degrees, Purpose, Task
 from chipmap.instances.dataflow.llama import llama_network
+from chipmap.instances.dataflow.moe import moe_layer
 from chipmap.instances.dataflow.system import Topology
 from chipmap.instances.dataflow.systems import system
 from chipmap.instances.dataflow.workload import Kernel, Scheme, Workload
@@ -122,6 +123,36 @@ def gpt_network(
     )
 
 
+def moe_network(
+    hidden: Count = 4096,
+    heads: Count = 32,
+    inner: Count = 14_336,
+    experts: Annotated[int, Meta(ge=1, le=10_000)] = 8,
+    active: Annotated[int, Meta(ge=1, le=10_000)] = 2,
+    gated: bool = True,
+    tokens: Count = 2048,
+    layers: Annotated[int, Meta(ge=1, le=10_000)] = 32,
+    word_bytes: Annotated[int, Meta(ge=1, le=64)] = 2,
+) -> Workload:
+    """Layers with a mixture of experts (:func:`chipmap.instances.dataflow.moe.moe_layer`)."""
+    if hidden % heads:
+        raise InputError(f"is {hidden}, not a multiple of heads = {heads}", "hidden", "Give a multiple.")
+    if active > experts:
+        raise InputError(f"is {active}, but there are {experts} experts", "active", "Give no more than experts.")
+    return moe_layer(
+        f"moe-{experts}x{hidden}-{layers}",
+        hidden=hidden,
+        heads=heads,
+        inner=inner,
+        experts=experts,
+        active=active,
+        gated=gated,
+        tokens=tokens,
+        layers=layers,
+        word_bytes=word_bytes,
+    )
+
+
 def explicit_network(
     kernels: dict[str, dict[str, Any]],
     edges: tuple[tuple[str, str], ...] = (),
@@ -151,4 +182,5 @@ llama = DataflowGenerator("dataflow-llama", llama_network, chip="sn40l", purpose
 dlrm = DataflowGenerator("dataflow-dlrm", dlrm_network, micro_batch=512, batch=16_384)
 hpl = DataflowGenerator("dataflow-hpl", hpl_network, batch=1024)
 fft = DataflowGenerator("dataflow-fft", fft_network, batch=1024)
+moe = DataflowGenerator("dataflow-moe", moe_network)
 explicit = DataflowGenerator("dataflow-explicit", explicit_network)

@@ -73,6 +73,30 @@ _TILES: dict[str, Entry] = {
     ),
 }
 
+_EXPERTS: dict[str, Entry] = {
+    # not all of the layer fits the SRAM at a time
+    "moe-3-experts": (
+        "dataflow-moe",
+        {
+            **{"hidden": 256, "heads": 4, "inner": 512, "experts": 3, "active": 1, "tokens": 128, "layers": 2},
+            **{"gated": False, "sizes": [2], "degrees": {"tensor": 2, "dimensions": ["tensor"]}},
+            "sram_bytes": 900_000,
+        },
+    ),
+    "moe-8-experts": (
+        "dataflow-moe",
+        {"batch": 64, "degrees": _RING, "notes": "sizes of Mixtral 8x7B (arXiv 2401.04088), plain attention"},
+    ),
+    "moe-64-experts": (
+        "dataflow-moe",
+        {
+            **{"hidden": 8192, "heads": 64, "inner": 32_768, "experts": 64, "gated": False, "batch": 64},
+            "degrees": _RING,
+            "notes": "sizes of GLaM's largest model (arXiv 2112.06905), two matrices per expert",
+        },
+    ),
+}
+
 _PLAIN = {"flop": 40_000_000, "output_bytes": 60_000, "weight_bytes": 90_000}
 _HEAVY = {"flop": 200_000_000, "output_bytes": 30_000, "weight_bytes": 200_000}
 
@@ -119,5 +143,5 @@ _TINY: dict[str, Entry] = {
 #: Name of the instance -> (name of its generator in the family's list, its parameters).
 SHIPPED: dict[str, Entry] = {
     f"dataflow/{name}": (generator, {"name": f"dataflow/{name}", **parameters})
-    for name, (generator, parameters) in (_PUBLISHED | WORKLOAD_ENTRIES | _TILES | _TINY).items()
+    for name, (generator, parameters) in (_PUBLISHED | WORKLOAD_ENTRIES | _TILES | _EXPERTS | _TINY).items()
 }

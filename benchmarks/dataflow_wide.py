@@ -1,0 +1,135 @@
+"""Graphs too wide for the plain program over ideals: mixtures of experts, kernels side by side, traced networks.
+
+For each: kernels, the objective, the bound, the gap and the seconds to the end of the default method, on one thread.
+Traced networks are read from ../shared/data/graphs where it exists.
+
+    python benchmarks/dataflow_wide.py [--time-limit 60] [--markdown FILE]
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import platform
+import sys
+import time
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from random import Random
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[1]
+GRAPHS = ROOT.parent / "shared/data/graphs"
+#: Traced networks and profiles with more than 200,000 order ideals.
+NETWORKS = (
+    "transformers-like/gpt2_s512_eager_coreaten.json",
+    "pipedream/inception_v3.graph.txt",
+    "pipedream/nasnetamobile.graph.txt",
+)
+
+
+def side_by_side(count: int) -> Any:
+    """``count`` unlike kernels side by side on two chips, heavy in compute or in weights, at most six partitions."""
+    from chipmap.instances.dataflow.generators import explicit
+
+    random = Random(count)
+    kernels: dict[str, dict[str, Any]] = {
+        f"k{i}": {
+            "flop": random.randint(10**7, 10**9),
+            "output_bytes": 0,
+            "weight_bytes": random.randint(10_000, 300_000),
+            "schemes": ["M"],
+        }
+        for i in range(count)
+    }
+    room = sum(kernel["weight_bytes"] for kernel in kernels.values()) // 11
+    return explicit(
+        name=f"{count} kernels side by side",
+        kernels=kernels,
+        sizes=[2],
+        sram_bytes=room,
+        chip="sn10",
+        memory_gbps=100.0,
+        partitions=6,
+        batch=4,
+        degrees={"tensor": 2, "dimensions": ["tensor"]},
+    )
+
+
+def instances() -> Iterator[tuple[str, Callable[[], Any]]]:
+    """The names of the rows and what makes their instances."""
+    from chipmap.reading import read
+
+    for name in ("moe-3-experts", "moe-8-experts", "moe-64-experts"):
+        yield f"`{name}`", partial(read, f"dataflow/{name}")
+        yield f"`{name}`, mode `dfmodel`", partial(_published_mode, f"dataflow/{name}")
+    yield "`moe-64-experts`, all degrees", lambda: _any_degrees(read("dataflow/moe-64-experts"))
+    yield "24 kernels side by side", lambda: side_by_side(24)
+    for name in NETWORKS if GRAPHS.is_dir() else ():
+        yield f"`{name}`", partial(_imported, name)
+
+
+def _imported(name: str) -> Any:
+    from chipmap.instances.dataflow.from_graph import from_graph
+    from chipmap.instances.importers import import_graph
+
+    return from_graph(import_graph(str(GRAPHS / name)), name)
+
+
+def _published_mode(name: str) -> Any:
+    from chipmap.reading import read
+
+    instance: Any = read(name)
+    return instance.replace(mode="dfmodel")
+
+
+def _any_degrees(instance: Any) -> Any:
+    return instance.replace(task=instance.task.replace(degrees=None))
+
+
+def row(name: str, make: Callable[[], Any], limit: float) -> str:
+    """A line of the table."""
+    from chipmap.run import SolveOptions
+    from chipmap.solve import solve
+
+    instance = make()
+    started, cpu = time.perf_counter(), time.process_time()
+    result = solve(instance, None, SolveOptions.make(warm_start="none", threads=1, time_limit=limit))
+    seconds, spent = time.perf_counter() - started, time.process_time() - cpu
+    bound = max((one.value for one in result.bounds), default=None)
+    values = [f"{ticks * 1e-12:.6g} s" if ticks is not None else "" for ticks in (result.objective, bound)]
+    gap = f"{result.gap:.4%}" if result.gap is not None else "n/a"
+    kernels = len(instance.workload.kernels)
+    return f"| {name} | {kernels} | {values[0]} | {values[1]} | {gap} | {result.status} | {spent:.1f} | {seconds:.1f} |"
+
+
+def main() -> int:
+    """Print the table, or write it."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--time-limit", type=float, default=60.0)
+    parser.add_argument("--only", default="", help="rows whose name holds this")
+    parser.add_argument("--markdown", type=Path)
+    args = parser.parse_args()
+    sys.path.insert(0, str(ROOT))
+    lines = [
+        "# Wide dataflow graphs",
+        "",
+        f"`python benchmarks/dataflow_wide.py --time-limit {args.time_limit:g}`: Python {platform.python_version()}, "
+        f"one thread of {os.cpu_count()} cores, load average {os.getloadavg()[0]:.1f}; the first row compiles.",
+        "",
+        "| instance | kernels | objective | bound | gap | status | CPU seconds | seconds |",
+        "|---|--:|--:|--:|--:|---|--:|--:|",
+    ]
+    print("\n".join(lines))
+    for name, make in instances():
+        if args.only in name:
+            lines.append(row(name, make, args.time_limit))
+            print(lines[-1], flush=True)
+    if args.markdown:
+        args.markdown.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,67 @@
+"""HiGHS on one linear or integer program that is solved again and again under other costs and with more rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import highspy
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+
+
+class Answer(NamedTuple):
+    """The best columns' values found (None: none), and a lower bound on the cost (None: proved infeasible)."""
+
+    values: Floats | None
+    bound: float | None
+
+
+class Repeated:
+    """min cost · x, rows low <= Σ a · x <= high, 0 <= x <= upper, some x integer; HiGHS keeps it in between."""
+
+    def __init__(
+        self,
+        upper: Sequence[float],
+        integer: Sequence[bool],
+        rows: Sequence[tuple[dict[int, float], float, float]],
+    ) -> None:
+        self.highs = highspy.Highs()
+        self.columns, self.upper = len(upper), list(upper)
+        self.highs.setOptionValue("output_flag", False)
+        self.highs.setOptionValue("threads", 1)
+        self.highs.addVars(self.columns, np.zeros(self.columns), np.array(upper, float))
+        whole = np.flatnonzero(np.array(integer)).astype(np.int32)
+        kinds = np.full(len(whole), highspy.HighsVarType.kInteger)
+        self.highs.changeColsIntegrality(len(whole), whole, kinds)
+        for row in rows:
+            self.add_row(*row)
+
+    def add_row(self, row: dict[int, float], low: float, high: float) -> None:
+        """One more row."""
+        columns, factors = np.array(list(row), np.int32), np.array(list(row.values()), float)
+        self.highs.addRow(low, high, len(columns), columns, factors)
+
+    def set_lower(self, column: int, low: float) -> None:
+        """Another lower bound of a column."""
+        self.highs.changeColBounds(column, low, self.upper[column])
+
+    def minimise(self, cost: Floats, seconds: float, gap: float) -> Answer:
+        """The least cost within ``seconds``, to an absolute ``gap``."""
+        highs = self.highs
+        highs.changeColsCost(self.columns, np.arange(self.columns, dtype=np.int32), cost)
+        options: dict[str, Any] = {"time_limit": highs.getRunTime() + seconds, "mip_abs_gap": gap, "mip_rel_gap": 0.0}
+        for name, value in options.items():
+            highs.setOptionValue(name, value)
+        highs.clearSolver()
+        try:
+            highs.run()
+        finally:
+            highspy.Highs.resetGlobalScheduler(True)  # another solve may use another number of threads
+        status, info = highs.getModelStatus(), highs.getInfo()
+        if status == highspy.HighsModelStatus.kInfeasible:
+            return Answer(None, None)
+        found = info.primal_solution_status == highspy.kSolutionStatusFeasible
+        return Answer(np.array(highs.getSolution().col_value) if found else None, float(info.mip_dual_bound))

@@ -1,0 +1,257 @@
+"""Wide graphs: restricted programs find real mappings, covers bound the optimum, branches are found."""
+
+from __future__ import annotations
+
+from itertools import count as counter
+from itertools import pairwise
+from random import Random
+from typing import Any
+
+import pytest
+
+from chipmap.heuristics.dataflow.branches import interchangeable
+from chipmap.heuristics.dataflow.classes import classes
+from chipmap.heuristics.dataflow.lattice import TooWideError
+from chipmap.heuristics.dataflow.narrow import Found, Narrow
+from chipmap.heuristics.dataflow.program import Program
+from chipmap.heuristics.dataflow.single import partitions_of
+from chipmap.heuristics.dataflow.symmetric import SymmetricProgram
+from chipmap.instances.dataflow import DataflowInstance, DataflowSolution
+from chipmap.instances.dataflow.costs import DataflowProblem, dataflow_problem, resident
+from chipmap.instances.dataflow.generators import moe
+from chipmap.instances.dataflow.instance import allowed_degrees
+from chipmap.instances.dataflow.shipped import SHIPPED
+from chipmap.methods.dataflow_cover import Cover, PartitionBound
+from chipmap.methods.dataflow_wide import Wide, hopeless
+from chipmap.reading import read
+from chipmap.result import BoundKind
+from chipmap.run import Run, SolveOptions, Stop
+from chipmap.solve import solve
+from chipmap.validation.brute_force import brute_force
+from chipmap.validation.dataflow import check
+from chipmap.validation.dataflow_candidates import count
+from tests.dataflow.random_instances import GEMM, HEAVY, LIGHT, _kernel, made, tiny_instance, variants
+
+STEADY: dict[str, Any] = {"warm_start": "none", "threads": 1, "deterministic": True, "gap": 0.2}
+
+
+def problem_of(instance: DataflowInstance) -> DataflowProblem:
+    return dataflow_problem(instance, allowed_degrees(instance)[0])
+
+
+def shipped(name: str) -> DataflowProblem:
+    instance = read(f"dataflow/{name}")
+    assert isinstance(instance, DataflowInstance)
+    return problem_of(instance)
+
+
+def exact(problem: DataflowProblem) -> int | None:
+    """The optimum of the program where weights never stay (what the cover bounds)."""
+    task, chip = problem.instance.task, problem.instance.system.chip
+    fused = task.fused and chip.fused
+    chain = Program(problem).best(task.partitions if fused else None, task.exactly and fused, fused)
+    return None if chain is None else chain.ticks
+
+
+def covered(problem: DataflowProblem, rounds: int = 150) -> Cover | None:
+    """The bound, run to its end; None where it proves that nothing fits."""
+    task, chip = problem.instance.task, problem.instance.system.chip
+    bound = PartitionBound(classes(problem), task.partitions if task.fused and chip.fused else None)
+    last: list[Cover] = []
+    number = counter()
+    bound.run(lambda: next(number) < rounds, lambda: 10.0, last.append)
+    return None if bound.infeasible else last[-1]
+
+
+def solved_as_wide(instance: DataflowInstance, most_seconds: float = 60.0) -> tuple[Run, int | None]:
+    """The state after the method for wide graphs at the first degrees, and its bound (None: proved infeasible)."""
+    run = Run(instance, SolveOptions.make(time_limit=most_seconds, threads=1), check)
+    bounds: list[int] = []
+
+    def bounded(ticks: int, source: str, kind: BoundKind) -> None:
+        bounds.append(ticks)
+        run.bound(ticks, source, kind)
+
+    try:
+        hope = not hopeless(problem_of(instance), run)
+        left = Wide(problem_of(instance), run, bounded).solve() if hope else None
+    except Stop:
+        left = max(bounds, default=0)
+    return run, left
+
+
+@pytest.mark.parametrize("block", range(2))
+def test_the_wide_method_is_brute_force(block: int) -> None:
+    """On tiny instances: every bound holds, no proof of infeasibility is wrong, and the optimum is found and proved."""
+    tried = {"optimal": 0, "open": 0, "infeasible": 0}
+    for seed in range(3000 + 10 * block, 3010 + 10 * block):
+        instance = tiny_instance(Random(seed))
+        if instance.task.across_layers or not allowed_degrees(instance) or count(instance) > 3**6:
+            continue
+        instance = instance.replace(task=instance.task.replace(degrees=allowed_degrees(instance)[0]))
+        optimum, _ = brute_force(instance, check)
+        run, left = solved_as_wide(instance)
+        if left is None:
+            assert optimum is None, seed
+            tried["infeasible"] += 1
+        elif run.best is not None:
+            assert optimum is not None and left <= optimum <= run.best.objective, seed
+            tried["optimal" if left == run.best.objective else "open"] += 1
+    assert tried["optimal"] >= 3 and tried["open"] <= 2, tried
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_the_program_up_to_symmetry_is_the_plain_one(seed: int) -> None:
+    instance = branched(Random(seed))
+    problem, task = problem_of(instance), instance.task
+    rules = (task.partitions if task.fused else None, task.exactly and task.fused, task.fused)
+    plain, symmetric = Program(problem), SymmetricProgram(problem)
+    assert len(symmetric.lattice.sets) < len(plain.lattice.sets)
+    wanted, chain = plain.best(*rules), symmetric.best_up_to_symmetry(*rules)
+    assert (wanted is None) == (chain is None)
+    if wanted is None or chain is None:
+        return
+    assert chain.ticks == wanted.ticks
+    schemes = tuple(choice[o].scheme for choice, o in zip(problem.options, chain.chosen, strict=True))
+    solution = DataflowSolution(degrees=problem.degrees, schemes=schemes, partitions=chain.partitions)
+    certificate = check(instance, solution)
+    assert certificate.feasible
+    stays = resident(problem) and len(set(chain.partitions)) == 1
+    assert stays or certificate.terms["T4"] == chain.ticks
+    assert symmetric.best_up_to_symmetry(*rules, upper=chain.ticks) is None
+
+
+def branched(random: Random) -> DataflowInstance:
+    """A fork, two or three equal branches of one to three kernels, and perhaps a join."""
+    length = random.choice((1, 2, 2, 3))
+    copies = 2 if length == 3 else random.choice((2, 3))
+    body = [_kernel(random) for _ in range(length)]
+    kernels, edges = {"a": _kernel(random)}, list[str]()
+    for e in range(copies):
+        names = "bcdefghijk"[e * length : (e + 1) * length]
+        kernels |= dict(zip(names, body, strict=True))
+        edges += ["a" + names[0], *(u + v for u, v in pairwise(names))]
+    if random.random() < 0.5:
+        kernels["z"] = _kernel(random)
+        edges += ["bcdefghijk"[(e + 1) * length - 1] + "z" for e in range(copies)]
+    partitions = random.choice((None, None, 2, 3))
+    return made(
+        kernels,
+        " ".join(edges),
+        mode=random.choice(("dfmodel", "physical")),
+        link_gbps=random.choice((2.0, 25.0)),
+        memory_gbps=random.choice((20.0, 200.0)),
+        sram_bytes=random.choice((160_000, 300_000, 10**6)),
+        tile_tokens=random.choice((1, 16)),
+        partitions=partitions,
+        exactly=partitions is not None and random.random() < 0.3,
+        fused=random.random() < 0.9,
+        degrees={"tensor": 2, "dimensions": ["tensor"]},
+    )
+
+
+def test_symmetry_leaves_fewer_ideals() -> None:
+    problem = shipped("moe-3-experts")
+    wide = SymmetricProgram(problem)
+    assert len(wide.lattice.sets) < len(Program(problem).lattice.sets)
+    with pytest.raises(TooWideError, match="up to symmetry"):
+        SymmetricProgram(problem, limit=10)
+    with pytest.raises(TooWideError, match="32 kernels of interchangeable branches have a choice"):
+        SymmetricProgram(shipped("moe-8-experts"))
+
+
+@pytest.mark.parametrize(
+    ("changes", "label", "said"),
+    [
+        ({"partitions": 20}, "C4", "fill 26 partitions"),
+        ({"together": [[f"Expert{e}_Up" for e in range(8)]]}, "C5", "Expert7_Up are pinned together"),
+        ({"sram_bytes": 60_000_000}, "C2", "'Expert0_Up' alone takes 67,113,472 bytes"),
+    ],
+)
+def test_why_wide_graphs_have_no_mapping(changes: dict[str, Any], label: str, said: str) -> None:
+    _, parameters = SHIPPED["dataflow/moe-64-experts"]
+    instance = moe(**{**parameters, **changes})
+    result = solve(instance, None, SolveOptions.make(warm_start="none", threads=1, time_limit=60.0))
+    assert result.status == "infeasible"
+    (reason,) = result.infeasibility
+    assert reason.label == label and said in reason.message and reason.remedies and reason.shortfall > 0
+
+
+@pytest.mark.parametrize("block", range(2))
+def test_covers_bound_the_optimum(block: int) -> None:
+    close = 0
+    for seed in range(2000 + 12 * block, 2012 + 12 * block):
+        instance = tiny_instance(Random(seed))
+        if instance.task.across_layers or not allowed_degrees(instance):
+            continue
+        problem = problem_of(instance)
+        optimum, cover = exact(problem), covered(problem)
+        if cover is None:
+            assert optimum is None, seed
+        elif optimum is not None:
+            assert cover.bound <= optimum, seed
+            close += cover.bound > 0.9 * optimum
+    assert close >= 4
+
+
+def test_covers_bound_every_variant() -> None:
+    for name, instance in variants().items():
+        if not instance.task.across_layers:
+            problem = problem_of(instance)
+            optimum, cover = exact(problem), covered(problem)
+            assert optimum is not None and cover is not None and 0 < cover.bound <= optimum, name
+
+
+def test_experts_are_interchangeable() -> None:
+    problem = shipped("moe-8-experts")
+    names = [kernel.name for kernel in problem.instance.workload.kernels]
+    found = {tuple(names[v] for v in group[0]): len(group) for group in interchangeable(problem)}
+    assert found == {("Expert0_Gate", "Expert0_Up", "Expert0_Mul", "Expert0_Down"): 8, ("Q",): 2}
+    of = classes(problem)
+    assert len(of.kernels) == 50 - 7 * 4 - 1 and sum(link.tensors for link in of.links) == len(problem.edges)
+
+
+def test_branches_that_differ_are_told_apart() -> None:
+    twins = {"a": LIGHT, "b": HEAVY, "c": HEAVY, "d": LIGHT, "e": LIGHT, "z": LIGHT}
+    same = made(twins, "ab ac bd ce dz ez")
+    assert interchangeable(problem_of(same)) == (((1, 3), (2, 4)),)
+    assert interchangeable(problem_of(made({**twins, "e": HEAVY}, "ab ac bd ce dz ez"))) == ()
+    assert interchangeable(problem_of(made(twins, "ab ac bd ce dz ez ae"))) == ()
+    assert interchangeable(problem_of(made(twins, "ab ac bd ce dz ez", together=["b"]))) == ()
+
+
+def test_pieces_of_an_order_are_mappings_at_their_price() -> None:
+    """What the restricted programs find costs what the exact program says of it, and never less than the optimum."""
+    problem = shipped("moe-3-experts")
+    of = classes(problem)
+    narrow, found = Narrow(of, None, False, True), list[Found]()
+    schemes = narrow.first(lambda: True, found.append)
+    assert schemes is not None
+    wide = narrow.solve(schemes, 12)
+    optimum = exact(problem)
+    assert wide is not None and optimum is not None
+    assert optimum <= wide.ticks <= min(one.ticks for one in found)
+    for one in found:
+        parts = partitions_of(of, 1.0, one.partitions, one.chosen)
+        assert round(sum(part.time for _, part in parts)) == one.ticks
+
+
+def test_side_by_side_gemms_come_close() -> None:
+    """24 kernels side by side have 2^24 ideals."""
+    kernels = {name: {**GEMM, "M": 64 * (i % 5 + 1)} for i, name in enumerate("abcdefghijklmnopqrstuvwx")}
+    problem = problem_of(made(kernels, "", degrees={"tensor": 2, "dimensions": ["tensor"]}, sram_bytes=160_000))
+    narrow, found = Narrow(classes(problem), None, False, True), list[Found]()
+    narrow.first(lambda: True, found.append)
+    cover = covered(problem)
+    best = min(one.ticks for one in found)
+    assert cover is not None and 0.9 * best < cover.bound <= best
+
+
+def test_the_same_twice() -> None:
+    results = [
+        solve(moe(**{**SHIPPED["dataflow/moe-3-experts"][1], "experts": 12}), None, SolveOptions.make(**STEADY))
+        for _ in range(2)
+    ]
+    one, two = results
+    assert one.solution is not None and any("wide" in note for note in one.notes)
+    assert (one.solution, one.objective, one.bounds[-1].value) == (two.solution, two.objective, two.bounds[-1].value)
