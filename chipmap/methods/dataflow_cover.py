@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from chipmap.heuristics.dataflow.classes import Classes
-from chipmap.heuristics.dataflow.program import Floor
+from chipmap.heuristics.dataflow.program_graph import Floor
 from chipmap.heuristics.dataflow.single import Floats, Partition, Single
 from chipmap.solvers.repeated import Repeated
 

@@ -67,6 +67,15 @@ def variants() -> dict[str, DataflowInstance]:
         "across two layers": made(
             {"a": LIGHT, "b": HEAVY}, "ab", layers=2, carries="ba", across_layers=True, sram_bytes=300_000
         ),
+        "across two layers, two phases": made(
+            {"a": LIGHT, "x": {**BACK, "output_bytes": 90_000}},
+            "ax",
+            layers=2,
+            carries="aa xx",
+            sram_bytes=300_000,
+            across_layers=True,
+            mode="dfmodel",
+        ),
         "across two layers, pins": made(
             {"a": LIGHT, "b": HEAVY}, "ab", layers=2, carries="ba", across_layers=True, together=["b"], mode="dfmodel"
         ),

@@ -15,7 +15,8 @@ from typing import NamedTuple
 
 from chipmap.heuristics.dataflow.classes import Classes
 from chipmap.heuristics.dataflow.lattice import TooWideError
-from chipmap.heuristics.dataflow.program import Program, topological
+from chipmap.heuristics.dataflow.program import Program
+from chipmap.heuristics.dataflow.program_graph import topological
 from chipmap.heuristics.dataflow.program_kernel import NO_LIMIT
 from chipmap.instances.dataflow.costs import DataflowProblem
 

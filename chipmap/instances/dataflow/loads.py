@@ -52,8 +52,9 @@ def _wires(problem: DataflowProblem, copies: int) -> Sequence[tuple[int, int]]:
     n, workload = problem.n, problem.instance.workload
     index = {kernel.name: k for k, kernel in enumerate(workload.kernels)}
     wires = [(layer + int(u), layer + int(v)) for layer in range(0, copies, n) for u, v in problem.edges]
-    for layer in range(0, copies - n, n):
-        wires += [(layer + index[u], layer + n + index[v]) for u, v in workload.carries]
+    for u, v in workload.carries:
+        back = n if workload.kernels[index[u]].phase == "backward" else 0
+        wires += [(layer + back + index[u], layer + n - back + index[v]) for layer in range(0, copies - n, n)]
     return wires
 
 
