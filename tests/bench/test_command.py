@@ -11,11 +11,14 @@ from typing import Any
 import pytest
 
 from chipmap.bench.dataflow import measures
+from chipmap.bench.point import solve_point
 from chipmap.cli import main
 from chipmap.reading import read
 from chipmap.records import InputError
 from chipmap.report.plots_sweep import plots
+from chipmap.report.sweep_tables import summary
 from chipmap.solve import solve
+from chipmap.sweep import points
 from tests.bench.samples import PLAIN, tiny
 
 
@@ -65,6 +68,21 @@ def test_an_absent_dask_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(builtins, "__import__", without)
     with pytest.raises(InputError, match=r"chipmap\[cluster\]"):
         ClusterPool("local", 1)
+
+
+def test_a_cluster_that_is_none_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before Dask makes a client: one that fails half made waits, and prints a traceback, when it is collected."""
+    distributed = pytest.importorskip("distributed", reason="Dask is an extra")
+    from chipmap.bench.cluster import ClusterPool
+
+    monkeypatch.setattr(distributed, "Client", lambda *_, **__: pytest.fail("a client was made"))
+    with pytest.raises(InputError, match="--cluster nowhere: no Dask scheduler answers"):
+        ClusterPool("nowhere", 1)
+
+
+def test_rows_without_axes_are_told_plainly() -> None:
+    point = points(tiny(instance="dataflow/none", axes=[]))[0]
+    assert "\nbad input: dataflow/none: no such file" in summary([solve_point(point)])
 
 
 def test_nothing_to_draw(tmp_path: Path) -> None:
