@@ -109,7 +109,11 @@ def heat_maps(rows: Sequence[Row], axes: Sequence[str], title: str) -> Figure:
             ]
             _heat(grid[i][k], cells, (_labels(rows, down), _labels(rows, across)), most)
             grid[i][k].set_title(f"{panel}\n{words}" if panel and k == 0 else panel or words)
-    figure.suptitle(title)
+    for line in grid:
+        line[0].set_ylabel(down, fontsize=7)
+    for panel_axes in grid[-1]:
+        panel_axes.set_xlabel(across, fontsize=7)
+    figure.suptitle(f"{title}, by {axes[0]}" if len(axes) > 2 else title)
     return figure
 
 
