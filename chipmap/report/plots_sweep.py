@@ -42,8 +42,8 @@ _PARTS = ("compute", "memory", "network")
 def plots(sweep: Sweep, rows: Sequence[Row], folder: Path) -> list[Path]:
     """Draw what the rows hold to PNG files in ``folder``; returns them.
 
-    The last two axes span a picture (rows by columns), the others a panel each; with more than three axes the first
-    one a file each. One axis gives curves. Raises :class:`InputError` where there is nothing to draw.
+    The last two axes span a picture (rows by columns), the one before gives a panel each, all others a file each; several
+    methods or seeds are axes before the others. One axis gives curves. Raises :class:`InputError` where there is nothing to draw.
     """
     import matplotlib
 
@@ -67,11 +67,12 @@ def _save(figure: Figure, path: Path) -> Path:
 
 def _figures(sweep: Sweep, rows: Sequence[Row]) -> Iterator[tuple[str, Figure]]:
     axes = [axis.name for axis in sweep.axes]
-    files = axes[0] if len(axes) > 3 else None
-    for label in _labels(rows, files) if files else [None]:
-        own = [row for row in rows if files is None or row.labels[files] == label]
+    axes = [*(name for name in rows[0].labels if name not in axes), *axes]  # several methods, several seeds
+    apart, left = axes[:-3], axes[-3:]
+    for group in dict.fromkeys(tuple(row.labels[name] for name in apart) for row in rows):
+        own = [row for row in rows if tuple(row.labels[name] for name in apart) == group]
+        label = " ".join(group)
         prefix = f"{_file(label)}-" if label else ""
-        left = [name for name in axes if name != files]
         solved = [row for row in own if "pflops" in row.figures]
         if len(left) > 1:
             yield f"{prefix}heat", heat_maps(own, left, label or sweep.name)
@@ -81,8 +82,8 @@ def _figures(sweep: Sweep, rows: Sequence[Row]) -> Iterator[tuple[str, Figure]]:
             yield f"{prefix}roofline", roofline(solved, left[0], label or sweep.name)
 
 
-def _labels(rows: Sequence[Row], axis: str | None) -> list[str]:
-    return list(dict.fromkeys(row.labels[axis] for row in rows)) if axis else [""]
+def _labels(rows: Sequence[Row], axis: str) -> list[str]:
+    return list(dict.fromkeys(row.labels[axis] for row in rows))
 
 
 def _file(label: str) -> str:

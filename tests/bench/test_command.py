@@ -85,6 +85,17 @@ def test_rows_without_axes_are_told_plainly() -> None:
     assert "\nbad input: dataflow/none: no such file" in summary([solve_point(point)])
 
 
+def test_no_point_is_drawn_over_another(tmp_path: Path) -> None:
+    """Several methods are an axis: with three others, each has its own pictures."""
+    axes = [{"name": "tokens", "path": "task.tile_tokens", "values": [1, 2]}, *PLAIN["axes"]]
+    sweep = tiny(axes=axes, methods=["dataflow/auto", "dataflow/mip"])
+    row = solve_point(points(sweep)[-1])
+    rows = [row.replace(labels=point.labels, method=point.method) for point in points(sweep)]
+    made = {path.name for path in plots(sweep, rows, tmp_path)}
+    assert {name for name in made if "heat" in name} == {"dataflow-auto-heat.png", "dataflow-mip-heat.png"}
+    assert len(made) == 8
+
+
 def test_nothing_to_draw(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no row has figures"):
         plots(tiny(), [], tmp_path)
