@@ -42,8 +42,9 @@ _PARTS = ("compute", "memory", "network")
 def plots(sweep: Sweep, rows: Sequence[Row], folder: Path) -> list[Path]:
     """Draw what the rows hold to PNG files in ``folder``; returns them.
 
-    The last two axes span a picture (rows by columns), the one before gives a panel each, all others a file each; several
-    methods or seeds are axes before the others. One axis gives curves. Raises :class:`InputError` where there is nothing to draw.
+    The last two axes span a picture (rows by columns), the one before gives a panel each, all others a file each;
+    several methods or seeds are axes before the others. One axis gives curves. Raises :class:`InputError` where there
+    is nothing to draw.
     """
     import matplotlib
 
