@@ -49,9 +49,9 @@ def plots(sweep: Sweep, rows: Sequence[Row], folder: Path) -> list[Path]:
     import matplotlib
 
     drawn = [row for row in rows if row.figures]
-    if not drawn or not sweep.axes:
+    if not sweep.axes or not any("pflops" in row.figures for row in drawn):
         raise InputError(
-            "no row has figures to draw", "--plots", "The family must measure, and the sweep have an axis."
+            "no row has figures to draw", "--plots", "Sweep family dataflow over an axis; --csv has all rows."
         )
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -75,7 +75,7 @@ def _figures(sweep: Sweep, rows: Sequence[Row]) -> Iterator[tuple[str, Figure]]:
         label = " ".join(group)
         prefix = f"{_file(label)}-" if label else ""
         solved = [row for row in own if "pflops" in row.figures]
-        if len(left) > 1:
+        if solved and len(left) > 1:
             yield f"{prefix}heat", heat_maps(own, left, label or sweep.name)
         if solved:
             yield f"{prefix}curves", curves(solved, left, label or sweep.name)

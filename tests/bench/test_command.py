@@ -99,6 +99,9 @@ def test_no_point_is_drawn_over_another(tmp_path: Path) -> None:
 def test_nothing_to_draw(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no row has figures"):
         plots(tiny(), [], tmp_path)
+    ring = tiny(instance="ring/tiny-chain", axes=[{"name": "c", "path": "package.chips", "values": [1]}])
+    with pytest.raises(InputError, match="no row has figures"):
+        plots(ring, [solve_point(point) for point in points(ring)], tmp_path)
 
 
 def test_measures_by_hand() -> None:
