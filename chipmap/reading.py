@@ -132,7 +132,8 @@ def read_solution(source: str | Path, family: Family, instance: Record | None = 
     """
     name = str(source)
     if name != "-" and Path(name).is_dir():
-        name = str(_in_archive(Path(name), "solution.json"))
+        whole = _in_archive(Path(name), "solution.json")
+        name = str(whole if whole.exists() else whole.with_name("result.json"))
     data, where = load(name), "standard input" if name == "-" else name
     record: type[Record] = resolve(family.solution)
     native = file_format(data, name, "solution")

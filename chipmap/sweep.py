@@ -100,11 +100,22 @@ class Sweep(Record, frozen=True, kw_only=True):
                 raise InputError(f"is {value}", name, "Give a number above 0.")
         if not self.seeds or len(set(self.seeds)) < len(self.seeds):
             raise InputError("must name each seed once, and at least one", "seeds", "Give [0].")
+        self._check_methods()
         count = len(self.seeds) * max(1, len(self.methods))
         for axis in self.axes:
             count *= len(axis.all_choices())
         if count > MOST_POINTS:
             raise InputError(f"has {count:,} points", "axes", f"Split it into sweeps of at most {MOST_POINTS:,}.")
+
+    def _check_methods(self) -> None:
+        known = [method.name for family in map(get_family, FAMILY_NAMES) for method in family.methods]
+        short = {name.partition("/")[2] for name in known}
+        for method in self.methods:
+            if method not in known and method not in short:
+                near = difflib.get_close_matches(method, known, n=3) or known
+                raise InputError(f"no method is called {method!r}", "methods", f"Choose from: {', '.join(near)}.")
+            if self.methods.count(method) > 1:
+                raise InputError(f"{method!r} is named twice", "methods", "Name each once.")
 
 
 class Point(Record, frozen=True, kw_only=True):
@@ -136,7 +147,7 @@ class Point(Record, frozen=True, kw_only=True):
         try:
             return self._built()
         except InputError as error:
-            raise InputError(error.what, f"{self.words}: {error.where}".rstrip(": "), error.remedy) from None
+            raise InputError(error.what, ": ".join(filter(None, (self.words, error.where))), error.remedy) from None
 
     def _built(self) -> Record:
         if self.instance is not None:

@@ -23,6 +23,7 @@ class ClusterPool:
     def __init__(self, address: str, workers: int) -> None:
         try:
             from distributed import Client, LocalCluster
+            from distributed.comm import resolve_address
         except ImportError:
             raise InputError(
                 "Dask isn't installed", "--cluster", "Install the extra: pip install 'chipmap[cluster]'."
@@ -34,6 +35,7 @@ class ClusterPool:
             )
             address = self._cluster.scheduler_address
         try:
+            resolve_address(address)  # a client that can't be made would say so once more when it is collected
             self._client = Client(address, timeout=PATIENCE, set_as_default=False)
         except (OSError, ValueError, TimeoutError) as error:
             raise InputError(

@@ -61,7 +61,12 @@ class Matrix:
     def rows(self, keys: Iterable[str]) -> dict[str, Row]:
         """The rows of these points that are there."""
         wanted = set(keys)
-        found = self._db.execute("SELECT key, row FROM points").fetchall()
+        try:
+            found = self._db.execute("SELECT key, row FROM points").fetchall()
+        except sqlite3.Error as error:
+            raise InputError(
+                f"can't be used as a matrix: {error}", str(self.path), "Give --out another folder."
+            ) from None
         return {key: Row.from_json(text, str(self.path)) for key, text in found if key in wanted}
 
     def close(self) -> None:

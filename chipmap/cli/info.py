@@ -109,7 +109,7 @@ def _catalogue_text(shown: dict[str, Any]) -> str:
     for name, family in shown.items():
         text += f"{name}: {family['title']} (schema {family['schema']}; objective {family['objective']})\n"
         for part, entries in family.items():
-            if isinstance(entries, dict):
+            if isinstance(entries, dict) and entries:
                 text += f"\n {part}\n{columns(entries.items())}"
     return text
 

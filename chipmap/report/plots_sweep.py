@@ -42,15 +42,16 @@ _PARTS = ("compute", "memory", "network")
 def plots(sweep: Sweep, rows: Sequence[Row], folder: Path) -> list[Path]:
     """Draw what the rows hold to PNG files in ``folder``; returns them.
 
-    The last two axes span a picture (rows by columns), the others a panel each; with more than three axes the first
-    one a file each. One axis gives curves. Raises :class:`InputError` where there is nothing to draw.
+    The last two axes span a picture (rows by columns), the one before gives a panel each, all others a file each;
+    several methods or seeds are axes before the others. One axis gives curves. Raises :class:`InputError` where there
+    is nothing to draw.
     """
     import matplotlib
 
     drawn = [row for row in rows if row.figures]
-    if not drawn or not sweep.axes:
+    if not sweep.axes or not any("pflops" in row.figures for row in drawn):
         raise InputError(
-            "no row has figures to draw", "--plots", "The family must measure, and the sweep have an axis."
+            "no row has figures to draw", "--plots", "Sweep family dataflow over an axis; --csv has all rows."
         )
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -67,13 +68,14 @@ def _save(figure: Figure, path: Path) -> Path:
 
 def _figures(sweep: Sweep, rows: Sequence[Row]) -> Iterator[tuple[str, Figure]]:
     axes = [axis.name for axis in sweep.axes]
-    files = axes[0] if len(axes) > 3 else None
-    for label in _labels(rows, files) if files else [None]:
-        own = [row for row in rows if files is None or row.labels[files] == label]
+    axes = [*(name for name in rows[0].labels if name not in axes), *axes]  # several methods, several seeds
+    apart, left = axes[:-3], axes[-3:]
+    for group in dict.fromkeys(tuple(row.labels[name] for name in apart) for row in rows):
+        own = [row for row in rows if tuple(row.labels[name] for name in apart) == group]
+        label = " ".join(group)
         prefix = f"{_file(label)}-" if label else ""
-        left = [name for name in axes if name != files]
         solved = [row for row in own if "pflops" in row.figures]
-        if len(left) > 1:
+        if solved and len(left) > 1:
             yield f"{prefix}heat", heat_maps(own, left, label or sweep.name)
         if solved:
             yield f"{prefix}curves", curves(solved, left, label or sweep.name)
@@ -81,8 +83,8 @@ def _figures(sweep: Sweep, rows: Sequence[Row]) -> Iterator[tuple[str, Figure]]:
             yield f"{prefix}roofline", roofline(solved, left[0], label or sweep.name)
 
 
-def _labels(rows: Sequence[Row], axis: str | None) -> list[str]:
-    return list(dict.fromkeys(row.labels[axis] for row in rows)) if axis else [""]
+def _labels(rows: Sequence[Row], axis: str) -> list[str]:
+    return list(dict.fromkeys(row.labels[axis] for row in rows))
 
 
 def _file(label: str) -> str:
@@ -109,7 +111,11 @@ def heat_maps(rows: Sequence[Row], axes: Sequence[str], title: str) -> Figure:
             ]
             _heat(grid[i][k], cells, (_labels(rows, down), _labels(rows, across)), most)
             grid[i][k].set_title(f"{panel}\n{words}" if panel and k == 0 else panel or words)
-    figure.suptitle(title)
+    for line in grid:
+        line[0].set_ylabel(down, fontsize=7)
+    for panel_axes in grid[-1]:
+        panel_axes.set_xlabel(across, fontsize=7)
+    figure.suptitle(f"{title}, by {axes[0]}" if len(axes) > 2 else title)
     return figure
 
 

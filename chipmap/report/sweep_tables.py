@@ -56,5 +56,6 @@ def summary(rows: Sequence[Row]) -> str:
     cpu = sum(row.cpu_seconds for row in rows)
     lines = [f"{len(rows)} points: {counts}; {cpu:,.1f} CPU seconds of solving"]
     bad = {"bad input", "lost", "error", "unknown"}
-    lines += [f"{row.status}: {' '.join(row.labels.values())}: {row.detail}" for row in rows if row.status in bad][:10]
+    told = [(row.status, " ".join(row.labels.values()), row.detail) for row in rows if row.status in bad]
+    lines += [": ".join(filter(None, words)) for words in told[:10]]
     return "".join(f"{line}\n" for line in lines)

@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Iterator
-from dataclasses import dataclass
 from fractions import Fraction
 from itertools import cycle
 
@@ -16,32 +15,8 @@ from chipmap.instances.dataflow.instance import DataflowInstance, DataflowSoluti
 from chipmap.validation import dataflow_facts as facts
 from chipmap.validation import dataflow_tiles as tiles
 from chipmap.validation.certificate import Certificate, Violation
+from chipmap.validation.dataflow_mapping import Mapping, in_dram, mapping_of
 from chipmap.validation.dataflow_serving import serving_figures
-
-
-@dataclass(frozen=True)
-class Copy:
-    """A kernel of one layer (0 where all layers are alike) with its scheme and partition."""
-
-    layer: int
-    kernel: int
-    partition: int
-    scheme: Scheme
-
-
-@dataclass(frozen=True)
-class Mapping:
-    """A mapping taken apart: the copies of kernels, and the edges between positions in them."""
-
-    instance: DataflowInstance
-    solution: DataflowSolution
-    copies: tuple[Copy, ...]
-    edges: tuple[tuple[int, int], ...]
-
-    @property
-    def chips(self) -> int:
-        """Chips of a tensor-parallel group."""
-        return self.solution.degrees.tensor
 
 
 def check(instance: DataflowInstance, solution: DataflowSolution) -> Certificate:
@@ -49,7 +24,7 @@ def check(instance: DataflowInstance, solution: DataflowSolution) -> Certificate
     violations = list(c0_domains(instance, solution))
     terms, figures, objective = dict[str, int](), dict[str, float](), None
     if not violations:
-        mapping = _mapping(instance, solution)
+        mapping = mapping_of(instance, solution)
         for constraint in (c1_order, c2_sram, c3_phases, c4_partitions, c5_together, c6_dram, c7_tiles):
             violations += constraint(mapping)
         runs, parts = _runs(mapping), (t1_compute(mapping), t2_memory(mapping), t3_network(mapping))
@@ -82,27 +57,13 @@ def _together(*times: int) -> int:
 def breakdown(instance: DataflowInstance, solution: DataflowSolution) -> dict[int, tuple[int, int, int]]:
     """Picoseconds of compute, memory and network of each partition, each time that it runs, for a ``solution`` that
     obeys C0."""
-    mapping = _mapping(instance, solution)
+    mapping = mapping_of(instance, solution)
     compute, memory, network = t1_compute(mapping), t2_memory(mapping), t3_network(mapping)
     return {p: (compute[p], memory[p], network[p]) for p in sorted(compute)}
 
 
 def _violation(label: str, where: str, amount: float, unit: str, message: str) -> Violation:
     return Violation(label=label, where=where, amount=float(amount), unit=unit, message=message)
-
-
-def _mapping(instance: DataflowInstance, solution: DataflowSolution) -> Mapping:
-    workload, n = instance.workload, len(instance.workload.kernels)
-    index = {kernel.name: i for i, kernel in enumerate(workload.kernels)}
-    copies = [Copy(i // n, i % n, p, solution.schemes[i]) for i, p in enumerate(solution.partitions)]
-    edges = [
-        (layer * n + index[u], layer * n + index[v]) for layer in range(len(copies) // n) for u, v in workload.edges
-    ]
-    for layer in range(len(copies) // n - 1):
-        for u, v in workload.carries:
-            first, last = (layer + 1, layer) if workload.kernels[index[u]].phase == "backward" else (layer, layer + 1)
-            edges.append((first * n + index[u], last * n + index[v]))
-    return Mapping(instance, solution, tuple(copies), tuple(edges))
 
 
 def c0_domains(instance: DataflowInstance, solution: DataflowSolution) -> Iterator[Violation]:
@@ -241,7 +202,7 @@ def c5_together(mapping: Mapping) -> Iterator[Violation]:
 def c6_dram(mapping: Mapping) -> Iterator[Violation]:
     """While each partition runs, a chip's DRAM holds what always rests there and the tensors that wait."""
     limit = mapping.instance.system.memory.capacity_bytes
-    resting, waiting = _in_dram(mapping)
+    resting, waiting = in_dram(mapping)
     for partition, size in sorted(waiting.items()):
         if limit is not None and resting + size > limit:
             message = (
@@ -249,32 +210,6 @@ def c6_dram(mapping: Mapping) -> Iterator[Violation]:
                 f"what is kept for the backward phase); it has {limit:,}"
             )
             yield _violation("C6", f"partition {partition}", resting + size - limit, "bytes", message)
-
-
-def _in_dram(mapping: Mapping) -> tuple[int, dict[int, int]]:
-    """Bytes that always rest in DRAM, and those of tensors made by partition p or before that p or later ones read.
-
-    Per edge in mode ``dfmodel``, per tensor in mode ``physical``; what is saved for the backward phase rests already.
-    All forward partitions run before the backward ones, whatever their numbers.
-    """
-    instance, degrees = mapping.instance, mapping.solution.degrees
-    kernels, saved = instance.workload.kernels, facts.saved(instance)
-    resting = sum(facts.resting(kernels[copy.kernel], copy.scheme, instance, degrees) for copy in mapping.copies)
-    backward = {copy.partition for copy in mapping.copies if kernels[copy.kernel].phase == "backward"}
-    order = sorted({copy.partition for copy in mapping.copies}, key=lambda p: (p in backward, p))
-    rank = {p: place for place, p in enumerate(order)}
-    waiting = dict.fromkeys(order, 0)
-    alive: dict[tuple[int, int], int] = defaultdict(int)
-    for u, v in mapping.edges:
-        made, read = mapping.copies[u].partition, mapping.copies[v].partition
-        if made != read and (instance.task.recompute or kernels[mapping.copies[u].kernel].name not in saved):
-            for p in waiting:
-                alive[u, p] += rank[made] <= rank[p] <= rank[read]
-    for (u, p), edges in alive.items():
-        copy = mapping.copies[u]
-        size = math.ceil(facts.local_output(kernels[copy.kernel], copy.scheme, instance, degrees.tensor))
-        waiting[p] += size * (edges if instance.mode == "dfmodel" else min(edges, 1))
-    return resting, waiting
 
 
 def _runs(mapping: Mapping) -> dict[int, int]:
@@ -427,7 +362,7 @@ def _figures(mapping: Mapping, objective: int, partitions: int) -> dict[str, flo
     flop = sum(facts.whole_flop(kernel) for kernel in instance.workload.kernels)
     whole = flop * instance.workload.layers * instance.task.batch
     peak = instance.system.chip.flop_per_ns * chips
-    resting, waiting = _in_dram(mapping)
+    resting, waiting = in_dram(mapping)
     return {
         "dram_bytes": float(resting + max(waiting.values())),
         "partitions": float(partitions),

@@ -111,6 +111,11 @@ def test_a_file_that_is_no_matrix_is_refused(tmp_path: Path) -> None:
         db.execute("PRAGMA user_version=99")
     with pytest.raises(InputError, match="has layout 99"):
         bench(tiny_points(), other, Here)
+    foreign = tmp_path / "o.sqlite"
+    with sqlite3.connect(foreign) as db:
+        db.execute("CREATE TABLE points (number INTEGER)")
+    with pytest.raises(InputError, match="can't be used as a matrix: no such column"):
+        bench(tiny_points(), foreign, Here)
 
 
 def test_one_bench_at_a_time(tmp_path: Path) -> None:

@@ -11,11 +11,14 @@ from typing import Any
 import pytest
 
 from chipmap.bench.dataflow import measures
+from chipmap.bench.point import solve_point
 from chipmap.cli import main
 from chipmap.reading import read
 from chipmap.records import InputError
 from chipmap.report.plots_sweep import plots
+from chipmap.report.sweep_tables import summary
 from chipmap.solve import solve
+from chipmap.sweep import points
 from tests.bench.samples import PLAIN, tiny
 
 
@@ -67,9 +70,38 @@ def test_an_absent_dask_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         ClusterPool("local", 1)
 
 
+def test_a_cluster_that_is_none_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before Dask makes a client: one that fails half made waits, and prints a traceback, when it is collected."""
+    distributed = pytest.importorskip("distributed", reason="Dask is an extra")
+    from chipmap.bench.cluster import ClusterPool
+
+    monkeypatch.setattr(distributed, "Client", lambda *_, **__: pytest.fail("a client was made"))
+    with pytest.raises(InputError, match="--cluster nowhere: no Dask scheduler answers"):
+        ClusterPool("nowhere", 1)
+
+
+def test_rows_without_axes_are_told_plainly() -> None:
+    point = points(tiny(instance="dataflow/none", axes=[]))[0]
+    assert "\nbad input: dataflow/none: no such file" in summary([solve_point(point)])
+
+
+def test_no_point_is_drawn_over_another(tmp_path: Path) -> None:
+    """Several methods are an axis: with three others, each has its own pictures."""
+    axes = [{"name": "tokens", "path": "task.tile_tokens", "values": [1, 2]}, *PLAIN["axes"]]
+    sweep = tiny(axes=axes, methods=["dataflow/auto", "dataflow/mip"])
+    row = solve_point(points(sweep)[-1])
+    rows = [row.replace(labels=point.labels, method=point.method) for point in points(sweep)]
+    made = {path.name for path in plots(sweep, rows, tmp_path)}
+    assert {name for name in made if "heat" in name} == {"dataflow-auto-heat.png", "dataflow-mip-heat.png"}
+    assert len(made) == 8
+
+
 def test_nothing_to_draw(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no row has figures"):
         plots(tiny(), [], tmp_path)
+    ring = tiny(instance="ring/tiny-chain", axes=[{"name": "c", "path": "package.chips", "values": [1]}])
+    with pytest.raises(InputError, match="no row has figures"):
+        plots(ring, [solve_point(point) for point in points(ring)], tmp_path)
 
 
 def test_measures_by_hand() -> None:

@@ -92,6 +92,8 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({"instance": None, "generator": "no"}, "no generator is called 'no'"),
     ({"time_limit_s": 0}, "time_limit_s: is 0"),
     ({"seeds": []}, "seeds: must name"),
+    ({"methods": ["dataflow/aut"]}, r"no method is called 'dataflow/aut'\n  Choose from: dataflow/auto"),
+    ({"methods": ["dataflow/auto", "dataflow/auto"]}, "'dataflow/auto' is named twice"),
     ({"colour": 1}, "unknown field"),
     ({"schema": "sweep/9"}, "is no sweep"),
 ]
@@ -118,3 +120,5 @@ def test_a_bad_point_is_named() -> None:
     point = points(tiny(axes=[{"name": "a", "path": "system.chip.colour", "values": ["red"]}]))[0]
     with pytest.raises(InputError, match=r"red: .*no field 'colour'"):
         point.build()
+    with pytest.raises(InputError, match=r"^dataflow/none: no such file"):
+        points(tiny(instance="dataflow/none", axes=[]))[0].build()

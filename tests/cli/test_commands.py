@@ -149,6 +149,13 @@ def test_a_result_file_is_a_solution_too(chipmap: Command, put: Put) -> None:
     assert (done.code, "this result holds no solution" in done.err) == (1, True)
 
 
+def test_an_archive_without_a_solution_says_so(chipmap: Command, put: Put, tmp_path: Path) -> None:
+    path, runs = put(CHAIN), str(tmp_path / "runs")
+    chipmap("solve", path, "--method", "bounds", "--warm-start", "none", "--out", runs, "--quiet")
+    done = chipmap("check", path, runs)
+    assert (done.code, "this result holds no solution" in done.err) == (1, True)
+
+
 def test_bound(chipmap: Command, put: Put) -> None:
     done = chipmap("bound", put(CHAIN), "--format", "json")
     assert done.code == 0

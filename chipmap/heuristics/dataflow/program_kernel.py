@@ -363,13 +363,9 @@ def explore(g: Graph, rules: Rules, table: Table, pool: Labels, root: int, s: in
             least = value
     if least < 0 or least + most_left(g, root) >= upper:
         return True
-    depth_limit = g.first.shape[0] + 1
-    node, lower, higher = (
-        np.zeros(depth_limit, np.int64),
-        np.zeros(depth_limit, np.int64),
-        np.zeros(depth_limit, np.int64),
-    )
-    last, step = np.full(depth_limit, -1, np.int64), np.zeros(depth_limit, np.int64)
+    most = g.first.shape[0] + 1
+    node, lower, higher = np.zeros(most, np.int64), np.zeros(most, np.int64), np.zeros(most, np.int64)
+    last, step = np.full(most, -1, np.int64), np.zeros(most, np.int64)
     node[0], higher[0], step[0] = root, 1, g.grow[root]
     pool.compute[0] = pool.memory[0] = pool.network[0] = pool.held[0] = 0
     pool.signature[0], pool.parent[0], pool.outside[0] = table.signature[root, s], -1, 0

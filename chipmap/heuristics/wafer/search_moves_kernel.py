@@ -88,6 +88,7 @@ def below(random: NDArray[np.uint64], bound: int) -> int:
 
 @njit(cache=True, nogil=True)
 def copy_tree(source: Ints, target: Ints) -> None:
+    """Make ``target`` the same tree as ``source``."""
     for row in range(len(source)):
         for node in range(source.shape[1]):
             target[row, node] = source[row, node]

@@ -84,10 +84,5 @@ def dlrm_network(
             edges += list(zip(back, users[1:], strict=False))
         # what a layer read is read again for its update
         edges += [(names[i], users[count - 2 - i]) for i in range(count - 1)]
-    parameters = tables * rows * columns
-    return Workload(
-        name=f"dlrm-{parameters / 1e9:.0f}b",
-        kernels=tuple(kernels),
-        edges=tuple(edges),
-        word_bytes=word_bytes,
-    )
+    name = f"dlrm-{tables * rows * columns / 1e9:.0f}b"
+    return Workload(name=name, kernels=tuple(kernels), edges=tuple(edges), word_bytes=word_bytes)

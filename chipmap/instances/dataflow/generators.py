@@ -11,20 +11,20 @@ from chipmap.instances.dataflow.dlrm import dlrm_network
 from chipmap.instances.dataflow.fft import fft_network
 from chipmap.instances.dataflow.gpt import gpt_layer
 from chipmap.instances.dataflow.hpl import hpl_network
-from chipmap.instances.dataflow.instance import CostMode, DataflowInstance, Degrees, Purpose, Task
+from chipmap.instances.dataflow.instance import CostMode, DataflowInstance, Task
 from chipmap.instances.dataflow.llama import llama_network
 from chipmap.instances.dataflow.moe import moe_layer
 from chipmap.instances.dataflow.system import Topology
 from chipmap.instances.dataflow.systems import system
-from chipmap.instances.dataflow.workload import Kernel, Scheme, Workload
+from chipmap.instances.dataflow.workload import Kernel, Workload
 from chipmap.instances.generator import NamedGenerator
-from chipmap.records import InputError, Record
+from chipmap.records import InputError
 
 Count = Annotated[int, Meta(ge=1, le=1_000_000)]
 
 
-class Setting(Record, frozen=True, kw_only=True):
-    """What every generator takes beside the parameters of its workload: the system, and the fields of :class:`Task`.
+class Setting(Task, frozen=True, kw_only=True):
+    """What every generator takes beside the parameters of its workload: the fields of :class:`Task`, and the system.
 
     ``sizes`` are those of the network's dimensions, ``topology`` that of all or of each; ``memory`` and ``link`` name
     technologies with their rates, prices and powers, instead of ``memory_gbps`` and ``link_gbps``; ``sram_bytes``
@@ -43,22 +43,6 @@ class Setting(Record, frozen=True, kw_only=True):
     sram_bytes: int | None = None
     dram_bytes: int | None = None
     mode: CostMode = "physical"
-    batch: int = 1
-    micro_batch: int = 1
-    utilisation: float | None = 0.9
-    all_reduce_factor: int = 1
-    degrees: Degrees | None = None
-    partitions: int | None = None
-    exactly: bool = False
-    across_layers: bool = False
-    tile_tokens: int = 1
-    fused: bool = True
-    together: tuple[tuple[str, ...], ...] = ()
-    schemes: dict[str, Scheme] = {}
-    purpose: Purpose = "training"
-    overlap: bool = True
-    recompute: bool = False
-    optimizer_bytes: int | None = None
     notes: str = ""
 
 
@@ -88,15 +72,12 @@ class DataflowGenerator(NamedGenerator[Setting]):
             name=setting.name or f"{self.name}-{'x'.join(map(str, setting.sizes))}",
             workload=self.network(**own),
             system=where,
-            task=Task(**{field: getattr(setting, field) for field in Task.__struct_fields__ if field in _ASKED}),
+            task=Task(**{field: getattr(setting, field) for field in Task.__struct_fields__}),
             mode=setting.mode,
             notes=setting.notes,
         )
         instance.check()
         return instance
-
-
-_ASKED = frozenset(Setting.__struct_fields__)
 
 
 def gpt_network(
