@@ -112,7 +112,7 @@ def _solve_wide(cases: list[tuple[Case, str]], proved: list[int], run: Run) -> l
             found += [max(bound, one) for one in by_cpsat(case, run, others)]
         else:
             found.append(bound)
-    if proved or found:
+    if cases and (proved or found):
         run.bound(min([*proved, *found]), "cover by partitions", "relaxation")
     return found
 

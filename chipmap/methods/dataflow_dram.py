@@ -93,7 +93,8 @@ def _largest(problem: DataflowProblem, limit: int) -> str:
     }
     what = max(sizes, key=lambda name: sizes[name])
     alone = " alone" if sizes[what] > limit else ""
-    return f"; {what}{alone} take{'' if what.startswith('the parameters') else 's'} {sizes[what]:,}"
+    verb, when = ("take", "") if what.startswith("the parameters") else ("takes", " while it waits between partitions")
+    return f"; {what}{alone} {verb} {sizes[what]:,}{when}"
 
 
 def _words(degrees: Degrees) -> str:

@@ -12,7 +12,7 @@ from itertools import combinations
 from typing import TYPE_CHECKING
 
 from chipmap.instances.dataflow.costs import DataflowProblem, dataflow_problem
-from chipmap.instances.dataflow.instance import DataflowInstance
+from chipmap.instances.dataflow.instance import DataflowInstance, held_degrees
 from chipmap.methods.dataflow_dram import ROOMY, Checkpoint, short_of_dram
 from chipmap.result import Infeasibility
 
@@ -33,8 +33,26 @@ def no_degrees(instance: DataflowInstance) -> Infeasibility:
         unit="assignments",
         message=f"no assignment of the network {network} to tensor, pipeline and data parallelism divides {layers} "
         f"layers into stages and a batch of {task.batch} into replicas of {task.micro_batch} samples at a time{across}",
-        remedies=("Change workload.layers, task.batch or task.micro_batch.", "Change the network's sizes."),
+        remedies=(_divisible(instance), "Or change task.micro_batch or the network's sizes."),
     )
+
+
+def _divisible(instance: DataflowInstance) -> str:
+    """The least layers and batch from those of the instance on that some degrees divide, one of them kept if that can
+    be."""
+    layers, task = instance.workload.layers, instance.task
+    found = []
+    for degrees in held_degrees(instance):
+        if not (task.across_layers and degrees.pipeline > 1):
+            samples = degrees.data * task.micro_batch
+            found.append((-(-layers // degrees.pipeline) * degrees.pipeline, -(-task.batch // samples) * samples))
+    ways = {
+        "workload.layers": min((count for count, batch in found if batch == task.batch), default=None),
+        "task.batch": min((batch for count, batch in found if count == layers), default=None),
+    }
+    known = [f"{field} to {value}" for field, value in ways.items() if value is not None]
+    least = min(found)
+    return f"Set {' or '.join(known) or f'workload.layers to {least[0]} and task.batch to {least[1]}'}."
 
 
 def reasons(

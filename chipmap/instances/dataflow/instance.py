@@ -148,9 +148,10 @@ def check_degrees(instance: DataflowInstance, degrees: Degrees, where: str = "ta
             product *= dimension.size if parallelism == field else 1
         if product != getattr(degrees, field):
             raise InputError(
-                f"is {getattr(degrees, field)}, but its dimensions hold {product} chips",
+                f"is {getattr(degrees, field)}, but its dimensions hold {product} chip{'s' * (product > 1)}",
                 f"{where}.{field}",
-                f"The network is {' x '.join(str(dimension.size) for dimension in network)}.",
+                f"Give {product}, or other dimensions: the network is "
+                f"{' x '.join(str(dimension.size) for dimension in network)}.",
             )
     layers, task = instance.workload.layers, instance.task
     if layers % degrees.pipeline:
@@ -166,11 +167,12 @@ def check_degrees(instance: DataflowInstance, degrees: Degrees, where: str = "ta
             f"{where}.pipeline",
             "Set task.across_layers to false, or use no pipeline.",
         )
-    if task.batch % (degrees.data * task.micro_batch):
+    samples = degrees.data * task.micro_batch
+    if task.batch % samples:
         raise InputError(
             f"{degrees.data} replicas of micro-batches of {task.micro_batch} don't divide a batch of {task.batch}",
             f"{where}.data",
-            "Give a batch that is a multiple of replicas · micro_batch.",
+            f"Give a batch that is a multiple of {samples:,}, such as {-(-task.batch // samples) * samples:,}.",
         )
 
 
