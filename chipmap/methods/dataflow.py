@@ -139,7 +139,7 @@ def solve_degrees(problem: DataflowProblem, run: Run) -> int | None:
     program = Program(problem, layers)
     below = NO_LIMIT if run.upper is None else first_layer(problem, run.upper)
     found = [program.best(task.partitions if fused else None, task.exactly and fused, fused, below=below)]
-    if resident(problem) and not (task.exactly and task.partitions != 1):
+    if resident(problem) and not (task.exactly and fused and task.partitions != 1):
         found.append(Program(problem, layers, resident=True).best(1, True, fused, below=below))
     chains = [chain for chain in found if chain is not None]
     if not chains:

@@ -158,7 +158,7 @@ class PartitionBound:
             cost = self.single[phase].costs(self.best.covers, self.best.matches)
             usable = []
             for o in options:
-                bound: float | None = 0.0
+                bound: float | None = self.best.each[phase]  # as much as any partition costs
                 if len(options) > 1 and keep_going():
                     column = self.single[phase].names["x", c, o]
                     self.solver[phase].set_lower(column, 1.0)

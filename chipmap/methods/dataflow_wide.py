@@ -119,7 +119,8 @@ class Wide:
     def _one_partition(self, schemes: Schemes | None) -> None:
         """The mapping of one partition whose weights stay in SRAM, and a bound on it (the cover has them read)."""
         task = self.problem.instance.task
-        if not resident(self.problem) or (task.exactly and task.partitions != 1) or not self.run.keep_going():
+        several = task.exactly and self.fused and task.partitions != 1
+        if not resident(self.problem) or several or not self.run.keep_going():
             return
         self.alone = one_partition(self.classes, min(LONGEST, self.run.remaining))
         if self.alone is not None and schemes is not None:

@@ -199,7 +199,8 @@ def resting(kernel: Kernel, scheme: Scheme, instance: DataflowInstance, degrees:
     """C6: bytes that one kernel of each layer of a chip always has in DRAM, rounded up once.
 
     A parameter of ``word`` bytes has a gradient of as many and 12 bytes of optimiser state (or what the task says) in
-    training, in mode ``dfmodel`` only what the task says of the latter. Outputs are saved per micro-batch in flight.
+    training, in mode ``dfmodel`` only what the task says of the latter. Outputs are saved per micro-batch in flight. A
+    KV cache (what decode steps fetch, mode ``physical``) is there for every sample that the replica serves.
     """
     word, task, training = instance.workload.word_bytes, instance.task, instance.task.purpose == "training"
     if instance.mode == "dfmodel":
@@ -214,6 +215,9 @@ def resting(kernel: Kernel, scheme: Scheme, instance: DataflowInstance, degrees:
     if kernel.name in saved(instance):
         flying = min(task.batch // (degrees.data * task.micro_batch), degrees.pipeline)
         total += flying * local_output(kernel, scheme, instance, degrees.tensor)
+    if task.purpose == "decode" and instance.mode == "physical":
+        samples = Fraction(task.batch, degrees.data)
+        total += samples * kernel.fetch_bytes / split(scheme, degrees.tensor)
     return math.ceil(total * stage_layers(instance, degrees))
 
 

@@ -8,8 +8,10 @@ from typing import Any
 
 from chipmap.instances.dataflow import DataflowInstance
 from chipmap.instances.dataflow.generators import explicit
+from chipmap.instances.dataflow.instance import allowed_degrees
 from chipmap.validation.dataflow import check
 from chipmap.validation.dataflow_candidates import candidates
+from chipmap.validation.dataflow_facts import allowed
 
 TENSOR = {"tensor": 2, "dimensions": ["tensor"]}
 OUTSIDE = (
@@ -84,6 +86,10 @@ def variants() -> dict[str, DataflowInstance]:
             "ab",
             **{"layers": 2, "carries": "ba", "across_layers": True, "degrees": TENSOR},
         ),
+        "across two layers, backward": made(
+            {"a": BACK, "b": {**BACK, "output_bytes": 90_000}}, "ab", layers=2, carries="ba", across_layers=True
+        ),
+        "one kernel, not fused": made({"a": HEAVY}, "", fused=False, partitions=2, exactly=True, memory_gbps=1.0),
         "two dimensions": made(chain, "ab bc", sizes=[2, 3], layers=6, batch=12, **narrow),
         "three dimensions": made({"a": LIGHT, "b": HEAVY}, "ab", sizes=[2, 1, 2], layers=2, batch=4, mode="dfmodel"),
         "micro-batches": made(chain, "ab bc", batch=8, micro_batch=2, tile_tokens=8, sizes=[2, 2], layers=2),
@@ -232,6 +238,74 @@ def outside_instance(random: Random) -> DataflowInstance:
     limit = round(check(instance, mapping).figures["dram_bytes"]) - random.choice((0, 0, 1))
     limited = random.random() < 0.7 and limit > 0
     memory = instance.system.memory.replace(capacity_bytes=limit if limited else None)
+    return instance.replace(system=instance.system.replace(memory=memory))
+
+
+def mixed_instance(random: Random) -> DataflowInstance:
+    """A random instance with any features side by side. DRAM, where it is limited, is that of some mapping, or a byte
+    less."""
+    names = "abcde"[: random.choice((1, 2, 3, 3, 4, 4, 5))]
+    n = len(names)
+    forward = random.choice((n, n, random.randint(0, n), random.randint(0, n)))
+    kernels = {name: _kernel(random) | {"phase": ("forward", "backward")[i >= forward]} for i, name in enumerate(names)}
+    for name in names:
+        if random.random() < 0.4:
+            kernels[name] |= {"schemes": random.choice((["M", "NONE"], ["NONE"]))}
+        if kernels[name]["phase"] == "backward":
+            kernels[name] |= {"update": random.random() < 0.5}
+    dense, overlap = random.choice((0.2, 0.5, 0.8)), random.random() < 0.75
+    pairs = [u + v for u in names for v in names if u < v and random.random() < dense]
+    carries = [u + v for part in (names[:forward], names[forward:]) for u in part for v in part]
+    across, partitions = n <= 3 and random.random() < 0.2, random.choice((None, None, None, 1, 2, 3))
+    sizes = random.choice(([2], [2], [3], [4], [2, 2], [2, 2], [2, 3], [2, 1, 2], [2, 2, 2]))
+    groups: Any = [], [], [], [names[:2]], [one for one in (names[0], names[1:]) if one], [names[:1] + names[1:][-1:]]
+    instance = made(
+        kernels,
+        " ".join(pairs),
+        layers=2 if across else random.choice((1, 2, 3, 4, 4)),
+        across_layers=across,
+        carries=" ".join(random.sample(carries, min(len(carries), random.choice((0, 1, 1, 2, 3))))),
+        mode=random.choice(("dfmodel", "physical")),
+        sizes=sizes,
+        topology=[random.choice(("ring", "switch", "full")) for _ in sizes],
+        latency_ns=random.choice((0.0, 50.0, 3000.0)),
+        link_gbps=random.choice((0.05, 1.0, 25.0)),
+        memory_gbps=random.choice((5.0, 20.0, 200.0)),
+        sram_bytes=random.choice((80_000, 160_000, 300_000, 300_000, 10**6, 10**6)),
+        batch=random.choice((2, 6, 8, 12)),
+        micro_batch=random.choice((1, 1, 2)),
+        all_reduce_factor=random.choice((1, 2)),
+        tile_tokens=random.choice((1, 1, 16)),
+        partitions=partitions,
+        exactly=partitions is not None and random.random() < 0.35,
+        fused=random.random() < 0.88,
+        together=random.choice(groups),
+        purpose=random.choice(("training", "training", "prefill", "decode")),
+        overlap=overlap,
+        utilisation=random.choice((0.9, 0.4, None)) if overlap else 0.9,
+        recompute=0 < forward < n and random.random() < 0.5,
+        optimizer_bytes=random.choice((None, None, 4)),
+    )
+    pins = {
+        kernel.name: random.choice(sorted(allowed(kernel, instance.mode)))
+        for kernel in instance.workload.kernels
+        if random.random() < 0.12
+    }
+    choices = allowed_degrees(instance)
+    degrees = random.choice(choices) if choices and random.random() < 0.5 else None
+    instance = instance.replace(task=instance.task.replace(schemes=pins, degrees=degrees))
+    if instance.task.utilisation is None:
+        instance = on_tiles(instance, random.choice((1, 2, 3, 5, 7, 11, 40, 640)))
+    return with_little_dram(instance, random) if choices and random.random() < 0.55 else instance
+
+
+def with_little_dram(instance: DataflowInstance, random: Random) -> DataflowInstance:
+    """``instance`` with the DRAM that some mapping takes (a feasible one, if a few tried are), or a byte less."""
+    some = [*islice(candidates(instance), 400)]
+    tried = [check(instance, mapping) for mapping in random.sample(some, min(len(some), 12))]
+    mapping = random.choice([one for one in tried if one.feasible] or tried)
+    limit = max(1, round(mapping.figures["dram_bytes"]) - random.choice((0, 0, 1)))
+    memory = instance.system.memory.replace(capacity_bytes=limit)
     return instance.replace(system=instance.system.replace(memory=memory))
 
 

@@ -23,7 +23,7 @@ from chipmap.validation.brute_force import brute_force
 from chipmap.validation.certificate import Certificate
 from chipmap.validation.dataflow import check
 from chipmap.validation.dataflow_candidates import count
-from tests.dataflow.random_instances import BACK, HEAVY, LIGHT, made, outside_instance, variants
+from tests.dataflow.random_instances import BACK, CACHED, HEAVY, LIGHT, made, outside_instance, variants
 
 TENSOR = Degrees(tensor=2, dimensions=("tensor",))
 STAGES = Degrees(tensor=2, pipeline=2, dimensions=("tensor", "pipeline"))
@@ -91,6 +91,24 @@ def test_dram_by_hand() -> None:
     assert mapping(one, (0, 0, 1, 1), degrees=STAGES).figures["dram_bytes"] == 2 * (parameters + kept // 2)
     published = instance.replace(mode="dfmodel")
     assert mapping(published, (0, 1, 2, 3), degrees=STAGES).figures["dram_bytes"] == 2 * 30_000 + 15_000
+
+
+def test_a_kv_cache_by_hand() -> None:
+    """300,000 bytes per sample and layer, of all samples of a replica; in decode steps and mode physical alone."""
+    instance = made({"a": CACHED, "b": LIGHT}, "ab", sizes=[2, 2], layers=4, batch=8, micro_batch=2, purpose="decode")
+    for degrees, parameters, cache in (
+        (STAGES, 2 * 2 * 45_000, 2 * 8 * 150_000),
+        (COPIES, 4 * 2 * 45_000, 4 * 4 * 150_000),
+    ):
+        assert mapping(instance, (0, 0), degrees=degrees).figures["dram_bytes"] == parameters + cache
+        prefill = instance.replace(task=instance.task.replace(purpose="prefill"))
+        assert mapping(prefill, (0, 0), degrees=degrees).figures["dram_bytes"] == parameters
+        assert mapping(instance.replace(mode="dfmodel"), (0, 0), degrees=degrees).figures["dram_bytes"] == 0
+        pinned = instance.replace(task=instance.task.replace(degrees=degrees))
+        need = parameters + cache
+        assert run(with_dram(pinned, need)).status == "optimal"
+        (reason,) = run(with_dram(pinned, need - 1)).infeasibility
+        assert (reason.label, reason.demand) == ("C6", need)
 
 
 def test_recomputation_by_hand() -> None:

@@ -87,6 +87,11 @@ def test_loads_are_the_checkers() -> None:
             assert (one.memory, one.network) == (memory, network) and 0 <= one.latency <= network + 1
             fixed = instance.task.utilisation is not None
             assert sum(one.compute) == compute if fixed else sum(one.compute) <= compute
+        layer = check(instance, mapping(run)).terms["T4"]
+        if fixed:
+            join = max if instance.task.overlap else lambda *three: sum(three)
+            each = [one.runs * join(sum(one.compute), one.memory, one.network) for one in loads(instance, mapping(run))]
+            assert sum(each) == layer
 
 
 @pytest.mark.parametrize("seed", range(6))

@@ -194,6 +194,21 @@ def test_covers_bound_the_optimum(block: int) -> None:
     assert close >= 4
 
 
+@pytest.mark.parametrize("seed", [12, 27, 43])
+def test_the_options_of_the_optimum_are_left(seed: int) -> None:
+    """Just above the optimum no option of the best mapping is ruled out, with a price on partitions (a cap) or without,
+    in a hurry or not."""
+    instance = branched(Random(seed))
+    problem, task = problem_of(instance), instance.task
+    chain, of = Program(problem).best(task.partitions, task.exactly), classes(problem)
+    cover, number = PartitionBound(of, task.partitions), counter()
+    cover.run(lambda: next(number) < 100, lambda: 10.0, lambda _: None)
+    assert chain is not None and (cover.best.each[False] < 0) == (seed in (27, 43))
+    for hurry in (False, True):
+        allowed = cover.allowed(chain.ticks + 1, lambda hurry=hurry: not hurry, lambda: 10.0)  # type: ignore[misc]
+        assert all(o in allowed[of.of()[v]] for v, o in enumerate(chain.chosen))
+
+
 def test_covers_bound_every_variant() -> None:
     for name, instance in variants().items():
         if not instance.task.across_layers:

@@ -124,7 +124,7 @@ def spread(instance: DataflowInstance, solution: DataflowSolution) -> float | No
             portion = np.array([amount / work for amount in one.compute if amount])
             rate = cp.Variable(len(portion), pos=True)  # t_k over f_k's portion of the work
             constraints += [portion @ rate <= 1, time >= before + work / scale * cp.inv_pos(rate)]
-        total = total + time
+        total = total + one.runs * time
     value = _dual_value(cp.Problem(cp.Minimize(total), constraints))
     return None if value is None else value * scale
 
@@ -140,7 +140,8 @@ class Rates:
 
 @dataclass(frozen=True, kw_only=True)
 class Design:
-    """A chip: tiles, GB/s of DRAM and of a link of the tensor-parallel dimension, and the seconds of the batch."""
+    """A chip: tiles, GB/s of DRAM and of a link of the tensor-parallel dimension, and the seconds of the batch's
+    layers (T4)."""
 
     tiles: float
     memory_gbps: float
@@ -175,7 +176,7 @@ def balanced(instance: DataflowInstance, solution: DataflowSolution, budgets: Se
     ]
     scale = float(max(1, *(max(sum(one.compute), one.memory, one.network) for one in parts)))
     join = cp.maximum if instance.task.overlap else _together
-    total = cp.sum([join(*_times(one, scale, tiles, memory, link)) for one in parts])
+    total = cp.sum([one.runs * join(*_times(one, scale, tiles, memory, link)) for one in parts])
     program = cp.Problem(cp.Minimize(total), limits)
     program.solve(solver=cp.CLARABEL)
     if program.status != cp.OPTIMAL:

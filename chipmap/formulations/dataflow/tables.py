@@ -10,7 +10,7 @@ from math import floor
 import numpy as np
 
 from chipmap.instances.dataflow.batch import forward_runs, layers_per_stage
-from chipmap.instances.dataflow.costs import DataflowProblem, Option, batch_factor, levels, outside
+from chipmap.instances.dataflow.costs import DataflowProblem, Option, batch_factor, levels, outside, wires
 from chipmap.instances.dataflow.instance import DataflowInstance, DataflowSolution
 from chipmap.instances.dataflow.tiles import sharing
 from chipmap.records import InputError
@@ -280,13 +280,8 @@ def tables(problem: DataflowProblem, *, roomy: bool = False) -> Tables:
     """
     instance, n = problem.instance, problem.n
     layers = instance.workload.layers if instance.task.across_layers else 1
-    index = {kernel.name: k for k, kernel in enumerate(instance.workload.kernels)}
-    wires = [(layer * n + u, layer * n + v) for layer in range(layers) for u, v in problem.edges.tolist()]
-    carries = [(index[u], index[v]) for u, v in instance.workload.carries]
-    for u, v in carries:
-        back = instance.workload.kernels[u].phase == "backward"
-        wires += [((layer + back) * n + u, (layer + 1 - back) * n + v) for layer in range(layers - 1)]
-    level = levels(n * layers, np.array(wires, dtype=np.int64).reshape(-1, 2)).tolist()
+    wired = wires(problem, layers)
+    level = levels(n * layers, np.array(wired, dtype=np.int64).reshape(-1, 2)).tolist()
     slots = _slots(problem, layers, roomy)
     _refuse_too_large(slots)
     place: tuple[int, ...] = ()
@@ -297,7 +292,7 @@ def tables(problem: DataflowProblem, *, roomy: bool = False) -> Tables:
     return Tables(
         problem=problem,
         kernel=tuple(i % n for i in range(n * layers)),
-        tensors=tuple(_tensor(problem, u, v, level[v] - level[u] + 1) for u, v in wires),
+        tensors=tuple(_tensor(problem, u, v, level[v] - level[u] + 1) for u, v in wired),
         slots=slots,
         place=place,
     )

@@ -42,8 +42,6 @@ from chipmap.instances.dataflow.tiles import sharing
 #: Signatures per ideal; with sums beside the partitions up to the second number.
 WIDTH = 512
 WIDE = 4096
-#: No limit on compute, memory and network.
-NO_LIMITS = (NO_LIMIT, NO_LIMIT, NO_LIMIT)
 #: Entries of the table, of 16 bytes each.
 ENTRIES = 10**8
 
@@ -113,7 +111,7 @@ class Program(IdealGraph):
         g, rough = self.graph._replace(outside=self.graph.outside[:, :0]), rules._replace(shared=False)
         least, slack, most_ever = int(g.rest[0].max()), 1, self._all(rules.runs)
         while True:
-            limit = least + least * slack // 4 + 1
+            limit = least + (least // 4 + 1) * slack
             limit, slack = (limit, 2 * slack) if limit < min(below, most_ever) else (below, 0)
             found = self._best(g, rough, exactly, limit)
             if found is not None or slack == 0:
@@ -240,10 +238,9 @@ class Program(IdealGraph):
         partitions, picked = [0] * len(self.order), [0] * len(self.order)
         for number, (root, before, j, s, cost) in enumerate(reversed(arcs)):
             inside = members(self.lattice.sets[j] & ~self.lattice.sets[root])
+            begins = int(table.signature[root, before]), cost + 1
             wanted = self._wanted(g, rules, table, (root, before, j, s, cost))
-            for v, option in zip(
-                inside, self._options(g, rules, int(table.signature[root, before]), root, inside, wanted), strict=True
-            ):
+            for v, option in zip(inside, self._options(g, rules, begins, root, inside, wanted), strict=True):
                 partitions[self.order[v]], picked[self.order[v]] = number, option
         return Chain(ticks, tuple(partitions), tuple(picked), tuple(cost for *_, cost in reversed(arcs)))
 
@@ -266,22 +263,24 @@ class Program(IdealGraph):
         self,
         g: Graph,
         rules: Rules,
-        begins: int,
+        begins: tuple[int, int],
         root: int,
         inside: Sequence[int],
         wanted: Callable[[Labels, int], bool],
     ) -> list[int]:
-        """The options of the kernels ``inside`` of a partition after ideal I = ``root`` and its signature ``begins``
-        whose label is ``wanted``."""
+        """The options of the kernels ``inside`` of a partition after ideal I = ``root`` whose label is ``wanted``.
+
+        ``begins``: the signature of I, and picoseconds that no resource of the label reaches.
+        """
         pool = empty_labels(g.outside.shape[1])
-        pool.signature[0], pool.parent[0] = begins, -1
+        pool.signature[0], pool.parent[0] = begins[0], -1
         ranges, grown = [(0, 1)], g.sets[root]
         for v in inside:
             grown = grown.copy()
             grown[v >> 6] |= np.uint64(1 << (v & 63))
             a, b = ranges[-1]
             options = (int(g.first[v]), int(g.first[v + 1]))
-            ranges.append((b, extend(g, rules, pool, (a, b, b), v, options, grown, g.sets[root], NO_LIMITS)))
+            ranges.append((b, extend(g, rules, pool, (a, b, b), v, options, grown, g.sets[root], (begins[1],) * 3)))
         found = next(i for i in range(*ranges[-1]) if wanted(pool, i))
         return [int(option - g.first[v]) for option, v in zip(chosen(pool, found)[::-1], inside, strict=True)]
 

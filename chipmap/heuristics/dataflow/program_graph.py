@@ -11,7 +11,7 @@ from chipmap.heuristics.dataflow.lattice import Lattice, TooWideError, as_words,
 from chipmap.heuristics.dataflow.program_kernel import BITS, MASK, Graph
 from chipmap.heuristics.dataflow.sharing import tiles
 from chipmap.instances.dataflow.batch import forward_runs
-from chipmap.instances.dataflow.costs import DataflowProblem, IntArray, Option
+from chipmap.instances.dataflow.costs import DataflowProblem, IntArray, Option, wires
 from chipmap.instances.dataflow.tiles import Shares
 
 #: Columns of a graph that come from the options of its kernels.
@@ -48,14 +48,8 @@ class IdealGraph:
     ) -> None:
         self.problem, self.layers, self.resident = problem, layers, resident
         kernels = problem.instance.workload.kernels
-        edges = list(enumerate(problem.edges.tolist()))
-        n = problem.n
-        wired = [(k * n + u, k * n + v, e) for k in range(layers) for e, (u, v) in edges]
-        index = {kernel.name: i for i, kernel in enumerate(kernels)}
-        carried = [(index[u], index[v]) for u, v in problem.instance.workload.carries]
-        for u, v in carried if layers > 1 else ():
-            back = kernels[u].phase == "backward"
-            wired += [((k + back) * n + u, (k + 1 - back) * n + v, -1) for k in range(layers - 1)]
+        n, m = problem.n, len(problem.edges)
+        wired = [(u, v, i % m if i < layers * m else -1) for i, (u, v) in enumerate(wires(problem, layers))]
         phases = [kernel.phase == "backward" for kernel in kernels] * layers
         self.order = topological(n * layers, [*((u, v) for u, v, _ in wired), *after], phases)
         place = {v: i for i, v in enumerate(self.order)}

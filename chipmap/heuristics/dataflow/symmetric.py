@@ -178,7 +178,7 @@ class SymmetricProgram(Program):
                 ends = pool.signature[i] == hit.taken[-1]
                 return bool(ends and close(g, rules, pool, i, kernels, hit.words) == cost)
 
-            begins = int(table.signature[root, before])
+            begins = int(table.signature[root, before]), cost + 1
             options = self._options(g, rules, begins, root, inside, wanted)
             for v, option in zip(inside, options, strict=True):
                 partitions[self.order[real[v]]], picked[self.order[real[v]]] = number, option

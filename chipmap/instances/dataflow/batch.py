@@ -55,14 +55,17 @@ def kept_for_backward(instance: DataflowInstance) -> frozenset[str]:
 
 
 def kept_bytes(
-    instance: DataflowInstance, degrees: Degrees, kernel: Kernel, weights: Fraction, output: Fraction
+    instance: DataflowInstance, degrees: Degrees, kernel: Kernel, weights: Fraction, output: Fraction, shards: int
 ) -> Fraction:
     """Bytes that a kernel holds in a chip's DRAM all the time, for all layers of the chip's stage.
 
-    ``weights`` and ``output`` are those of one layer on one chip. Parameters are the weights of forward kernels, with
-    :func:`state_words`; the first stage has min(micro-batches, stages) micro-batches in flight.
+    ``weights`` and ``output`` are those of one layer on one chip, ``shards`` the chips that share its work. Parameters
+    are the weights of forward kernels, with :func:`state_words`; the first stage has min(micro-batches, stages)
+    micro-batches in flight. In decode steps what is fetched is the KV cache, of every sample of the replica.
     """
     bytes_per_layer = weights * state_words(instance) if kernel.phase == "forward" else Fraction(0)
+    if instance.mode == "physical" and instance.task.purpose == "decode":
+        bytes_per_layer += Fraction(kernel.fetch_bytes * instance.task.batch, degrees.data * shards)
     if kernel.name in kept_for_backward(instance):
         bytes_per_layer += output * min(micro_batches(instance, degrees), Fraction(degrees.pipeline))
     return bytes_per_layer * layers_per_stage(instance, degrees)

@@ -211,6 +211,18 @@ def levels(n: int, edges: IntArray) -> IntArray:
     return level
 
 
+def wires(problem: DataflowProblem, layers: int) -> list[tuple[int, int]]:
+    """(producer, consumer) of every tensor of ``layers`` layers in a row, numbered layer by layer: those of ``edges``
+    for each layer, then those that are carried to the next layer, by backward kernels to the one before."""
+    workload, n = problem.instance.workload, problem.n
+    found = [(k * n + u, k * n + v) for k in range(layers) for u, v in problem.edges.tolist()]
+    index = {kernel.name: i for i, kernel in enumerate(workload.kernels)}
+    for u, v in ((index[u], index[v]) for u, v in workload.carries):
+        back = workload.kernels[u].phase == "backward"
+        found += [((k + back) * n + u, (k + 1 - back) * n + v) for k in range(layers - 1)]
+    return found
+
+
 def _options(instance: DataflowInstance, degrees: Degrees, kernel: Kernel) -> tuple[Option, ...]:
     pinned = instance.task.schemes.get(kernel.name)
     if pinned is not None:
@@ -243,7 +255,7 @@ def _option(instance: DataflowInstance, degrees: Degrees, kernel: Kernel, scheme
         output=math.ceil(output),
         dram=_ticks(output / rate),
         buffer=math.ceil(output * task.tile_tokens / (instance.workload.tokens * task.micro_batch)),
-        kept=math.ceil(kept_bytes(instance, degrees, kernel, weights, output)) if limited else 0,
+        kept=math.ceil(kept_bytes(instance, degrees, kernel, weights, output, shards)) if limited else 0,
         waits=math.ceil(output) if limited and waits_in_dram(instance, kernel) else 0,
         hop=_ticks(hop_ns(instance, degrees, kernel, output)),
         gradient=_ticks(gradient_ns(instance, degrees, kernel, output)),

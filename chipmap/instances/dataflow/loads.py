@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
-from chipmap.instances.dataflow.costs import DataflowProblem, Option, batch_factor, dataflow_problem
+from chipmap.instances.dataflow.batch import forward_runs
+from chipmap.instances.dataflow.costs import DataflowProblem, Option, batch_factor, dataflow_problem, wires
 from chipmap.instances.dataflow.instance import DataflowInstance, DataflowSolution
 
 
 class Load(NamedTuple):
     """One partition: picoseconds of each of its kernels if it had all tiles (what they take at least, or with the given
-    utilisation), of DRAM at the memory's rate, and of the network, all of it and its latency alone."""
+    utilisation), of DRAM at the memory's rate, and of the network, all of it and its latency alone; and how often it
+    runs per micro-batch."""
 
     compute: tuple[int, ...]
     memory: int
     network: int
     latency: int
+    runs: int = 1
 
 
 def loads(instance: DataflowInstance, solution: DataflowSolution) -> tuple[Load, ...]:
@@ -27,12 +29,14 @@ def loads(instance: DataflowInstance, solution: DataflowSolution) -> tuple[Load,
     moved = _network(problem, solution)
     latency = _network(dataflow_problem(silent, solution.degrees), solution)
     memory, compute = _memory(problem, solution), _options(problem, solution)
+    phases = {p: instance.workload.kernels[i % problem.n].phase for i, p in enumerate(solution.partitions)}
     return tuple(
         Load(
             compute=tuple(compute[i].compute for i, q in enumerate(solution.partitions) if q == p),
             memory=memory[p],
             network=moved[p],
             latency=latency[p],
+            runs=forward_runs(instance) if phases[p] == "forward" else 1,
         )
         for p in sorted(set(solution.partitions))
     )
@@ -48,22 +52,12 @@ def _options(problem: DataflowProblem, solution: DataflowSolution) -> list[Optio
     return [next(option for option in choice if option.scheme == scheme) for choice, scheme in pairs]
 
 
-def _wires(problem: DataflowProblem, copies: int) -> Sequence[tuple[int, int]]:
-    n, workload = problem.n, problem.instance.workload
-    index = {kernel.name: k for k, kernel in enumerate(workload.kernels)}
-    wires = [(layer + int(u), layer + int(v)) for layer in range(0, copies, n) for u, v in problem.edges]
-    for u, v in workload.carries:
-        back = n if workload.kernels[index[u]].phase == "backward" else 0
-        wires += [(layer + back + index[u], layer + n - back + index[v]) for layer in range(0, copies - n, n)]
-    return wires
-
-
 def _memory(problem: DataflowProblem, solution: DataflowSolution) -> dict[int, int]:
     where, options = solution.partitions, _options(problem, solution)
     times = dict.fromkeys(where, 0)
     physical = problem.instance.mode == "physical"
     seen: set[tuple[int, int]] = set()
-    for u, v in _wires(problem, len(where)):
+    for u, v in wires(problem, len(where) // problem.n):
         for p in (where[u], where[v]) if where[u] != where[v] else ():
             if not physical or (u, p) not in seen:
                 times[p] += options[u].dram
@@ -81,6 +75,6 @@ def _network(problem: DataflowProblem, solution: DataflowSolution) -> dict[int, 
     times = dict.fromkeys(where, 0)
     for p, option in zip(where, options, strict=True):
         times[p] += option.collective
-    for u, v in _wires(problem, len(where)):
+    for u, v in wires(problem, len(where) // problem.n):
         times[where[v]] += problem.converts(u % problem.n, v % problem.n, number[u], number[v])
     return times

@@ -1,0 +1,68 @@
+"""Features of the problem side by side: every method = brute force on tiny instances, and corner cases."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+
+from chipmap.heuristics.dataflow.program import Program
+from chipmap.instances.dataflow import DataflowInstance
+from chipmap.instances.dataflow.costs import dataflow_problem
+from chipmap.instances.dataflow.instance import allowed_degrees
+from chipmap.methods.dataflow import auto, bounds
+from chipmap.methods.dataflow_models import cpsat, mip
+from chipmap.methods.dataflow_relaxation import relaxation
+from chipmap.run import Run, SolveOptions
+from chipmap.validation.brute_force import brute_force
+from chipmap.validation.dataflow import check
+from chipmap.validation.dataflow_candidates import count
+from tests.dataflow.random_instances import BACK, HEAVY, made, mixed_instance
+
+NOTHING = {"flop": 0, "output_bytes": 60_000, "weight_bytes": 0}
+
+
+def state_of(instance: DataflowInstance, seconds: float = 60.0) -> Run:
+    return Run(instance, SolveOptions(time_limit=seconds, threads=1), check)
+
+
+@pytest.mark.parametrize("block", range(4))
+def test_every_method_is_brute_force(block: int) -> None:
+    tried = {"optimal": 0, "infeasible": 0}
+    for seed in range(20 * block, 20 * block + 20):
+        instance = mixed_instance(Random(seed))
+        if count(instance) > 300:
+            continue
+        optimum = brute_force(instance, check)[0]
+        for method in (auto, mip, cpsat):
+            state = state_of(instance)
+            reason = method(instance, state).reason
+            assert (reason, state.upper) == ("infeasible" if optimum is None else "optimal", optimum), (seed, method)
+            assert not state.rejected, (seed, method)
+            if method is auto and state.best is not None:
+                assert state.best.claimed == optimum, seed
+        for method in (bounds, relaxation):
+            state = state_of(instance)
+            method(instance, state)
+            assert optimum is None or (state.lower is not None and state.lower.value <= optimum), (seed, method)
+        tried[reason] += 1
+    assert min(tried.values()) >= 1
+
+
+def test_backward_kernels_carry_to_the_layer_before() -> None:
+    """With a partition per kernel, the tensor that b hands on costs two transfers of the layer before's a."""
+    instance = made(
+        {"a": BACK, "b": {**HEAVY, "phase": "backward"}}, "ab", layers=2, carries="ba", across_layers=True, fused=False
+    )
+    problem = dataflow_problem(instance, allowed_degrees(instance)[0])
+    program = Program(problem, 2)
+    assert [program.order[v] for v in range(4)] == [2, 3, 0, 1]
+    chain = program.best(None, fused=False)
+    assert chain is not None and chain.partitions == (2, 3, 0, 1)
+
+
+def test_a_layer_of_nothing_to_do() -> None:
+    """No kernel takes any time, only the tensor between them: written and read, 60,000 bytes at 100 per ns."""
+    instance = made({"a": NOTHING, "b": NOTHING}, "ab", mode="dfmodel", sram_bytes=200_000, fused=False, batch=1)
+    state = state_of(instance)
+    assert auto(instance, state).reason == "optimal" and state.upper == 600_000
