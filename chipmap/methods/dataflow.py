@@ -130,8 +130,8 @@ def _words(problem: DataflowProblem) -> str:
 def solve_degrees(problem: DataflowProblem, run: Run) -> int | None:
     """Report the best mapping at these degrees if it is better than all before; a lower bound on the ticks of the
     whole batch at these degrees, None where no mapping is known and none fits."""
+    from chipmap.heuristics.dataflow.labels import NO_LIMIT
     from chipmap.heuristics.dataflow.program import Program
-    from chipmap.heuristics.dataflow.program_kernel import NO_LIMIT
 
     instance, task = problem.instance, problem.instance.task
     fused = task.fused and instance.system.chip.fused

@@ -6,8 +6,9 @@ from random import Random
 
 import pytest
 
+from chipmap.heuristics.dataflow.labels import NO_LIMIT
 from chipmap.heuristics.dataflow.lattice import TooWideError, ideals, members
-from chipmap.heuristics.dataflow.program import NO_LIMIT, Program
+from chipmap.heuristics.dataflow.program import Program
 from chipmap.instances.dataflow import DataflowInstance, DataflowSolution, Degrees
 from chipmap.instances.dataflow.costs import dataflow_problem, resident, total_ticks
 from chipmap.instances.dataflow.instance import allowed_degrees

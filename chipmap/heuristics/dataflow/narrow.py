@@ -14,10 +14,10 @@ from itertools import islice, product
 from typing import NamedTuple
 
 from chipmap.heuristics.dataflow.classes import Classes
+from chipmap.heuristics.dataflow.labels import NO_LIMIT
 from chipmap.heuristics.dataflow.lattice import TooWideError
 from chipmap.heuristics.dataflow.program import Program
 from chipmap.heuristics.dataflow.program_graph import topological
-from chipmap.heuristics.dataflow.program_kernel import NO_LIMIT
 from chipmap.instances.dataflow.costs import DataflowProblem
 
 #: Combinations of schemes of classes that are all tried; ideals of a restricted program.

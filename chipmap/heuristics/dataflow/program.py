@@ -21,20 +21,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from chipmap.heuristics.dataflow.labels import NO_LIMIT, Graph, Labels, Rules, chosen, empty_labels, extend, finish
 from chipmap.heuristics.dataflow.lattice import TooWideError, members
 from chipmap.heuristics.dataflow.program_graph import OUTSIDE, IdealGraph
-from chipmap.heuristics.dataflow.program_kernel import (
-    NO_LIMIT,
-    Graph,
-    Labels,
-    Rules,
-    Table,
-    chosen,
-    empty_labels,
-    extend,
-    finish,
-    solve,
-)
+from chipmap.heuristics.dataflow.program_kernel import Table, solve
 from chipmap.instances.dataflow.batch import forward_runs
 from chipmap.instances.dataflow.costs import IntArray, batch_ticks, first_layer, outside, total_ticks
 from chipmap.instances.dataflow.tiles import sharing

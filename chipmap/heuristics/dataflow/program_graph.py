@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from chipmap.heuristics.dataflow.labels import BITS, MASK, Graph
 from chipmap.heuristics.dataflow.lattice import Lattice, TooWideError, as_words, ideals, members
-from chipmap.heuristics.dataflow.program_kernel import BITS, MASK, Graph
 from chipmap.heuristics.dataflow.sharing import tiles
 from chipmap.instances.dataflow.batch import forward_runs
 from chipmap.instances.dataflow.costs import DataflowProblem, IntArray, Option, wires

@@ -15,9 +15,10 @@ from itertools import pairwise
 import numpy as np
 
 from chipmap.heuristics.dataflow.branches import Group, interchangeable
+from chipmap.heuristics.dataflow.labels import NO_LIMIT, Labels, Rules, empty_labels
 from chipmap.heuristics.dataflow.lattice import Lattice, TooWideError, as_words, members
 from chipmap.heuristics.dataflow.program import ENTRIES, WIDTH, Chain, Program
-from chipmap.heuristics.dataflow.program_kernel import NO_LIMIT, Labels, Rules, Table, empty_labels
+from chipmap.heuristics.dataflow.program_kernel import Table
 from chipmap.heuristics.dataflow.symmetric_kernel import Branches, Hit, close, fill, grow, solve_some
 from chipmap.instances.dataflow.costs import DataflowProblem, IntArray
 

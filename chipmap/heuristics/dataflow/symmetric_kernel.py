@@ -7,21 +7,19 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from chipmap.heuristics.dataflow.lattice import Words
-from chipmap.heuristics.dataflow.program_kernel import (
+from chipmap.heuristics.dataflow.labels import (
     BITS,
     MASK,
     Graph,
     Labels,
     Rules,
-    Table,
     extend,
     has,
-    most_left,
     option_of,
-    pass_gate,
     together,
 )
+from chipmap.heuristics.dataflow.lattice import Words
+from chipmap.heuristics.dataflow.program_kernel import Table, most_left, pass_gate
 from chipmap.instances.dataflow.costs import IntArray
 
 
