@@ -87,7 +87,7 @@ def _network_bound(
     workload: str, nvlink: Sequence[float], dragonfly: Sequence[float], tpu: Sequence[float], wse: Sequence[float]
 ) -> list[Ratio]:
     """What the paper says of DLRM and FFT alike."""
-    others = {"chip": ("H100", "SN30", "WSE-2")}
+    others: Where = {"chip": ("H100", "SN30", "WSE-2")}
     return [
         Ratio(workload, "NVLink / PCIe", {"technology": NVLINK}, {"technology": PCIE}, _three(*nvlink)),
         Ratio(workload, "dragonfly / simple networks", {"network": ("dragonfly",)}, {"network": SIMPLE},
