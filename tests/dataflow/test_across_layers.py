@@ -19,6 +19,7 @@ from chipmap.run import SolveOptions
 from chipmap.solve import solve
 from chipmap.validation import dataflow as checker
 from chipmap.validation import dataflow_facts as facts
+from chipmap.validation.dataflow_mapping import mapping_of
 
 LAYERS = 16
 Set = frozenset[int]
@@ -47,7 +48,7 @@ class Plain:
         assert all(len(schemes) == 1 for schemes in choices)
         schemes = tuple(min(one) for one in choices) * LAYERS
         alone = DataflowSolution(degrees=degrees, schemes=schemes, partitions=tuple(range(len(schemes))))
-        mapping = checker._mapping(instance, alone)
+        mapping = mapping_of(instance, alone)
         self.compute, self.network = checker.t1_compute(mapping), checker.t3_network(mapping)
         self.limit, self.count = instance.system.chip.sram_bytes, len(schemes)
         self.before, self.after = defaultdict[int, list[int]](list), defaultdict[int, list[int]](list)

@@ -149,7 +149,7 @@ def test_stale_files_of_a_killed_run_do_not_reach_the_next_archive(
     target = write(tmp_path / "run", unsolved, instance)
     assert not (target / "solution.json").exists()
     assert archive.load(target).result.status == "unknown"
-    with pytest.raises(InputError, match=r"solution.json: can't be read"):
+    with pytest.raises(InputError, match=r"result.json: this result holds no solution"):
         chipmap.check(target, target)
 
 
