@@ -9,6 +9,7 @@ from itertools import groupby
 from operator import itemgetter
 
 from chipmap.cli.common import add_set, say, write_file
+from chipmap.family import FAMILY_NAMES
 from chipmap.records import InputError, Record
 
 
@@ -23,7 +24,11 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "they add. With --solution, a solution of the instance is written instead. FILE's ending names the format.",
     )
     parser.add_argument("graph", metavar="SOURCE", help="a graph file, an instance, or - for standard input")
-    parser.add_argument("--family", metavar="NAME", help="the family of the instance that a graph becomes: ring, wafer")
+    parser.add_argument(
+        "--family",
+        metavar="NAME",
+        help=f"the family of the instance that a graph becomes: {', '.join(FAMILY_NAMES)}",
+    )
     parser.add_argument("--solution", metavar="SOLUTION", help="convert this solution of the instance SOURCE instead")
     add_set(parser, "change the instance: --set package.chips=36")
     parser.add_argument(
