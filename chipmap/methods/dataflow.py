@@ -17,6 +17,7 @@ from chipmap.instances.dataflow.costs import (
     total_ticks,
 )
 from chipmap.instances.dataflow.instance import DataflowInstance, DataflowSolution, allowed_degrees
+from chipmap.methods.dataflow_budget import FIRST
 from chipmap.methods.dataflow_reasons import no_degrees, reasons
 from chipmap.result import BoundKind, Termination
 from chipmap.run import Run
@@ -83,15 +84,13 @@ def _solve_wide(cases: list[tuple[Case, str]], proved: list[int], run: Run) -> l
     ``proved`` are the bounds of the other degrees. Each choice gets its share of the time that is left.
     """
     from chipmap.methods.dataflow_models import by_cpsat
-    from chipmap.methods.dataflow_wide import Wide, hopeless, taken
+    from chipmap.methods.dataflow_wide import Wide, covers, hopeless
 
-    across = [case for case, _ in cases if not taken(case.problem)]
-    left = [case for case, _ in cases if case in across or not hopeless(case.problem, run)]
-    for case, why in cases:
-        what = "dataflow/mip and dataflow/cpsat take it" if case in across else "mappings and bound for wide graphs"
-        run.notes.append(f"{_words(case.problem)}: {why}; {what}")
-    found = [case.bound for case in across]
-    todo = [case for case in left if case not in across]
+    run.notes.extend(
+        f"{_words(case.problem)}: {why}; {'mappings and bound' if covers(case.problem) else 'mappings'} for wide graphs"
+        for case, why in cases
+    )
+    todo, found = [case for case, _ in cases if not hopeless(case.problem, run)], list[int]()
     for number, case in enumerate(todo):
         run.checkpoint()
         others = [*proved, *found, *(later.bound for later in todo[number + 1 :])]
@@ -119,7 +118,9 @@ def _solve_wide(cases: list[tuple[Case, str]], proved: list[int], run: Run) -> l
 
 def _pairs(problem: DataflowProblem) -> int:
     """Pairs of a kernel and a partition that a model has."""
-    return problem.n * min(problem.n, problem.instance.task.partitions or problem.n)
+    task = problem.instance.task
+    kernels = problem.n * (problem.instance.workload.layers if task.across_layers else 1)
+    return kernels * min(kernels, task.partitions or kernels)
 
 
 def _words(problem: DataflowProblem) -> str:
@@ -129,18 +130,21 @@ def _words(problem: DataflowProblem) -> str:
 
 def solve_degrees(problem: DataflowProblem, run: Run) -> int | None:
     """Report the best mapping at these degrees if it is better than all before; a lower bound on the ticks of the
-    whole batch at these degrees, None where no mapping is known and none fits."""
+    whole batch at these degrees, None where no mapping is known and none fits.
+
+    Raises :class:`TooWideError` where that takes more than a first try.
+    """
     from chipmap.heuristics.dataflow.labels import NO_LIMIT
     from chipmap.heuristics.dataflow.program import Program
 
     instance, task = problem.instance, problem.instance.task
     fused = task.fused and instance.system.chip.fused
     layers = instance.workload.layers if task.across_layers else 1
-    program = Program(problem, layers)
+    program = Program(problem, layers, labels=FIRST)
     below = NO_LIMIT if run.upper is None else first_layer(problem, run.upper)
     found = [program.best(task.partitions if fused else None, task.exactly and fused, fused, below=below)]
     if resident(problem) and not (task.exactly and fused and task.partitions != 1):
-        found.append(Program(problem, layers, resident=True).best(1, True, fused, below=below))
+        found.append(Program(problem, layers, resident=True, labels=FIRST).best(1, True, fused, below=below))
     chains = [chain for chain in found if chain is not None]
     if not chains:
         return run.upper

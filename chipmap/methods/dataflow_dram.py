@@ -40,7 +40,7 @@ def short_of_dram(
         limit=float(limit),
         unit="bytes",
         message=f"every mapping has more than the {limit:,} bytes of a chip's DRAM in it; {need:,} would do "
-        f"({_words(degrees)}){_largest(problem, limit)}{fit}",
+        f"({_words(degrees)}){largest(problem, limit)}{fit}",
         remedies=tuple(remedies),
     )
 
@@ -80,7 +80,7 @@ def _others(problem: DataflowProblem, asked: Asked, limit: int, checkpoint: Chec
     return fit
 
 
-def _largest(problem: DataflowProblem, limit: int) -> str:
+def largest(problem: DataflowProblem, limit: int) -> str:
     """What takes most: a kernel's parameters and kept outputs, or a tensor while it waits."""
     workload = problem.instance.workload
     names = [kernel.name for kernel in workload.kernels]

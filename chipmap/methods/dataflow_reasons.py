@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from chipmap.instances.dataflow.costs import DataflowProblem, dataflow_problem
 from chipmap.instances.dataflow.instance import DataflowInstance, held_degrees
+from chipmap.methods.dataflow_budget import FIRST
 from chipmap.methods.dataflow_dram import ROOMY, Checkpoint, short_of_dram
 from chipmap.result import Infeasibility
 
@@ -101,7 +102,7 @@ def _programs(instance: DataflowInstance, problems: Sequence[DataflowProblem]) -
     from chipmap.heuristics.dataflow.program import Program
 
     layers = instance.workload.layers if instance.task.across_layers else 1
-    return [Program(dataflow_problem(instance, problem.degrees), layers) for problem in problems]
+    return [Program(dataflow_problem(instance, problem.degrees), layers, labels=FIRST) for problem in problems]
 
 
 def _fits(

@@ -14,6 +14,7 @@ from chipmap.heuristics.dataflow.single import partitions_of
 from chipmap.heuristics.dataflow.symmetric import SymmetricProgram
 from chipmap.instances.dataflow.costs import DataflowProblem, resident, total_ticks
 from chipmap.instances.dataflow.instance import DataflowSolution
+from chipmap.methods.dataflow_budget import labels
 from chipmap.methods.dataflow_cover import LONGEST, Cover, PartitionBound, one_partition
 from chipmap.methods.dataflow_wide_reasons import need
 from chipmap.result import BoundKind
@@ -24,17 +25,22 @@ SOURCE = "program over some ideals"
 WINDOWS, ROUNDS = (2, 3, 4, 6, 8, 12), 300
 
 
-def taken(problem: DataflowProblem) -> bool:
-    """Whether the problem is one of those that the methods for wide graphs state: one layer whose partitions run once
-    per micro-batch and take the most of compute that adds up, memory and network, without a limit on DRAM."""
+def covers(problem: DataflowProblem) -> bool:
+    """Whether covers bound the problem: partitions lie within a layer. They drop C6 and C7, and share tiles at will."""
+    return not problem.instance.task.across_layers
+
+
+def plain(problem: DataflowProblem) -> bool:
+    """Whether the program up to symmetry states the problem: one layer whose partitions run once per micro-batch and
+    take the most of compute that adds up, memory and network, without a limit on DRAM."""
     instance, task = problem.instance, problem.instance.task
-    plain = task.overlap and task.utilisation is not None and not task.recompute and not task.across_layers
-    return plain and instance.system.memory.capacity_bytes is None
+    once = task.overlap and task.utilisation is not None and not task.recompute and not task.across_layers
+    return once and instance.system.memory.capacity_bytes is None
 
 
 def hopeless(problem: DataflowProblem, run: Run) -> bool:
     """Whether some kernel, group of pins or phase is proved not to fit."""
-    return need(classes(problem), min(LONGEST, run.remaining)) is not None
+    return covers(problem) and need(classes(problem), min(LONGEST, run.remaining)) is not None
 
 
 class Wide:
@@ -52,9 +58,11 @@ class Wide:
         instance, task = problem.instance, problem.instance.task
         self.fused = task.fused and instance.system.chip.fused
         self.most = task.partitions if self.fused else None
+        self.layers = instance.workload.layers if task.across_layers else 1
         self.classes = classes(problem)
-        self.narrow = Narrow(self.classes, self.most, task.exactly and self.fused, self.fused)
-        self.cover = PartitionBound(self.classes, self.most)
+        self.narrow = Narrow(self.classes, self.most, task.exactly and self.fused, self.fused, self.layers)
+        self.narrow.labels = labels(run, 0.1 * share)
+        self.cover = PartitionBound(self.classes, self.most) if covers(problem) else None
         self.best: Found | None = None
         self.bound = 0
         self.alone: int | None = None
@@ -64,15 +72,17 @@ class Wide:
         schemes = self.narrow.first(self.run.keep_going, self._found)
         self._one_partition(schemes)
         self._widen(schemes)
+        if self._exact(None) or self.cover is None:
+            return self.bound
         for share in (0.5, 1.0):
-            self._run_cover(share)
+            self._run_cover(self.cover, share)
             if self.cover.infeasible:
                 return None if self.alone is None else total_ticks(self.problem, self.alone)
             if share < 1.0 and self.run.keep_going():
-                self._exact()
+                self._exact(self.cover)
         return self.bound
 
-    def _run_cover(self, share: float) -> None:
+    def _run_cover(self, cover: PartitionBound, share: float) -> None:
         """Better the bound for this share of the time that is left, at most ``ROUNDS`` rounds."""
         until = self.run.seconds + share * (self.until - self.run.seconds)
         rounds = count()
@@ -80,62 +90,73 @@ class Wide:
         def more() -> bool:
             return next(rounds) < ROUNDS and self.run.seconds < until and self.run.keep_going()
 
-        self.cover.run(more, lambda: until - self.run.seconds, self._covered)
+        cover.run(more, lambda: until - self.run.seconds, self._covered)
 
-    def _exact(self) -> None:
-        """The program over ideals (up to symmetry where there is any), without the schemes that can't be in a better
-        mapping: the optimum, unless there are still too many ideals or schemes open at once."""
-        if self.best is None:
-            return
+    def _exact(self, cover: PartitionBound | None) -> bool:
+        """The program over ideals below the best mapping: whether it ended, so that the optimum is known.
+
+        With a ``cover`` up to symmetry where there is any, and without the schemes that can't be in a better mapping.
+        """
+        symmetric = bool(self.classes.groups) and plain(self.problem)
+        if self.best is None or (cover is None and symmetric):
+            return False
         upper, run = self.best.ticks, self.run
-        allowed = self.cover.allowed(upper, run.keep_going, lambda: run.remaining)
+        allowed = [list(range(len(self.classes.options(c)))) for c in range(len(self.classes.kernels))]
+        if cover is not None:
+            allowed = cover.allowed(upper, run.keep_going, lambda: run.remaining)
         run.checkpoint()
         chain: Chain | None = None
         if all(allowed):
             try:
-                chain = self._program(allowed, upper)
+                chain = self._program(allowed, upper, cover)
             except TooWideError:
-                return
+                return False
         if chain is not None:
             of = self.classes.of()
-            chosen = tuple(allowed[of[v]][o] for v, o in enumerate(chain.chosen))
+            chosen = tuple(allowed[of[v % len(of)]][o] for v, o in enumerate(chain.chosen))
             self._found(Found(chain.ticks, chain.partitions, chosen))
         self._bounded(upper if chain is None else chain.ticks, "program over ideals", "combinatorial")
+        return True
 
-    def _program(self, allowed: list[list[int]], upper: int) -> Chain | None:
+    def _program(self, allowed: list[list[int]], upper: int, cover: PartitionBound | None) -> Chain | None:
         of, task = self.classes.of(), self.problem.instance.task
         options = [tuple(choice[o] for o in allowed[of[v]]) for v, choice in enumerate(self.problem.options)]
         problem, exactly = replace(self.problem, options=tuple(options)), task.exactly and self.fused
-        if not self.classes.groups:
-            program = Program(problem)
-            program.bound_rest(self.cover.floor(allowed))
+        if cover is None or not (self.classes.groups and plain(self.problem)):
+            program = Program(problem, self.layers, labels=labels(self.run, 0.25 if cover is None else 0.3))
+            if cover is not None:
+                program.bound_rest(cover.floor(allowed))
             return program.best(self.most, exactly, self.fused, below=upper)
         symmetric = SymmetricProgram(problem)
-        symmetric.bound_rest(self.cover.floor(allowed))
+        symmetric.bound_rest(cover.floor(allowed))
         return symmetric.best_up_to_symmetry(
             self.most, exactly, self.fused, upper=upper, checkpoint=self.run.checkpoint
         )
 
     def _one_partition(self, schemes: Schemes | None) -> None:
-        """The mapping of one partition whose weights stay in SRAM, and a bound on it (the cover has them read)."""
+        """The mapping of one partition whose weights stay in SRAM, and a bound on it (others have them read)."""
         task = self.problem.instance.task
         several = task.exactly and self.fused and task.partitions != 1
         if not resident(self.problem) or several or not self.run.keep_going():
             return
-        self.alone = one_partition(self.classes, min(LONGEST, self.run.remaining))
+        if self.cover is None:
+            self.alone = 0  # none is known
+        else:
+            self.alone = one_partition(self.classes, min(LONGEST, self.run.remaining))
         if self.alone is not None and schemes is not None:
             found = self.narrow.solve(schemes, 1, resident=True)
             if found is not None:
                 self._found(found, stays=True)
 
     def _found(self, found: Found, stays: bool = False) -> None:
+        options = self.problem.options * self.layers
         solution = DataflowSolution(
             instance=self.problem.instance.name,
             degrees=self.problem.degrees,
-            schemes=tuple(choice[o].scheme for choice, o in zip(self.problem.options, found.chosen, strict=True)),
+            schemes=tuple(choice[o].scheme for choice, o in zip(options, found.chosen, strict=True)),
             partitions=found.partitions,
         )
-        if not stays:
+        if self.cover is not None and not stays:
             self.cover.add(partitions_of(self.classes, self.cover.unit, found.partitions, found.chosen))
         if self.best is None or found.ticks < self.best.ticks:
             self.best = found

@@ -10,7 +10,8 @@ import numpy as np
 from chipmap.heuristics.dataflow.classes import Classes, classes
 from chipmap.heuristics.dataflow.narrow import Narrow
 from chipmap.heuristics.dataflow.single import Single
-from chipmap.instances.dataflow.costs import DataflowProblem
+from chipmap.instances.dataflow.costs import DataflowProblem, outside
+from chipmap.methods.dataflow_dram import largest
 from chipmap.result import Infeasibility
 from chipmap.solvers.repeated import Repeated
 
@@ -27,7 +28,7 @@ class Need(NamedTuple):
 
 def need(of: Classes, seconds: float) -> Need | None:
     """A proof that ``of``'s degrees have no mapping, or None where these bounds show none."""
-    return _kernel(of.problem) or _partitions(of) or _group(of, seconds)
+    return _kernel(of.problem) or _dram(of.problem) or _partitions(of) or _group(of, seconds)
 
 
 def alone(problem: DataflowProblem, v: int) -> int:
@@ -48,6 +49,12 @@ def _kernel(problem: DataflowProblem) -> Need | None:
     worst = max(range(problem.n), key=sizes.__getitem__)
     name = problem.instance.workload.kernels[worst].name
     return Need("C2", sizes[worst], problem.sram, "bytes", name) if sizes[worst] > problem.sram else None
+
+
+def _dram(problem: DataflowProblem) -> Need | None:
+    """C6: what rests in a chip's DRAM all the time takes more than there is."""
+    limit, rests = problem.instance.system.memory.capacity_bytes, outside(problem, "kept")
+    return Need("C6", rests, limit, "bytes", largest(problem, limit)) if limit is not None and rests > limit else None
 
 
 def _partitions(of: Classes) -> Need | None:
@@ -99,7 +106,7 @@ def wide_reasons(problems: Sequence[DataflowProblem], checkpoint: Callable[[], N
     return [
         Infeasibility(
             label=short.label,
-            resource={"C2": "SRAM", "C4": "partitions", "C5": "pins"}[short.label],
+            resource={"C2": "SRAM", "C4": "partitions", "C5": "pins", "C6": "DRAM"}[short.label],
             demand=float(short.demand),
             limit=float(short.limit),
             unit=short.unit,
@@ -125,6 +132,15 @@ def _words(short: Need, of: Classes) -> tuple[str, tuple[str, ...]]:
             f"{short.where} are pinned together but don't fit one partition of {short.limit:,} bytes of SRAM "
             f"(tensor parallelism {tensor}; their weights and buffers take more than that)",
             ("Change task.together.", "Use more SRAM or more tensor parallelism."),
+        )
+    if short.label == "C6":
+        return (
+            f"{short.demand:,} bytes rest in a chip's DRAM at least (tensor parallelism {tensor}); there are "
+            f"{short.limit:,}{short.where}",
+            (
+                f"Set system.memory.capacity_bytes to more than {short.demand}.",
+                "Use more tensor or pipeline parallelism.",
+            ),
         )
     found = _enough(of)
     would = f"; {found} would do" if found else ""

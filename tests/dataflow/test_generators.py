@@ -155,6 +155,18 @@ def test_an_operation_graph_becomes_opaque_kernels() -> None:
     assert result.status == "optimal"
 
 
+def test_measured_times_stand_for_flop_where_a_graph_has_none() -> None:
+    graph = networks.bert_encoder(layers=1)
+    times = tuple(float(i) for i in range(len(graph.operations)))
+    assert "measured times are not used" in from_graph(ImportedGraph(graph, times, "traced", ()), "both").notes
+    bare = graph.replace(operations=tuple(one.replace(flop=0) for one in graph.operations))
+    instance = from_graph(ImportedGraph(bare, times, "profile", ()), "mine").replace(mode="dfmodel")
+    chip, layer = instance.system.chip, [i for i, one in enumerate(graph.operations) if one.role == "compute"]
+    flop = [kernel.flop for kernel in instance.workload.kernels]
+    assert flop == [round(i * chip.flop_per_ns * 0.9) for i in layer]
+    assert "measured times stand as what one SN10 computes in them" in instance.notes
+
+
 def _section() -> str:
     return PAGE.split("## Layers on many chips\n", 1)[1].split("\n## ", 1)[0]
 

@@ -86,7 +86,7 @@ def test_the_wide_method_is_brute_force(block: int) -> None:
     tried = {"optimal": 0, "open": 0, "infeasible": 0}
     for seed in range(3000 + 10 * block, 3010 + 10 * block):
         instance = tiny_instance(Random(seed))
-        if instance.task.across_layers or not allowed_degrees(instance) or count(instance) > 3**6:
+        if not allowed_degrees(instance) or count(instance) > 3**6:
             continue
         instance = instance.replace(task=instance.task.replace(degrees=allowed_degrees(instance)[0]))
         optimum, _ = brute_force(instance, check)
@@ -215,6 +215,39 @@ def test_covers_bound_every_variant() -> None:
             problem = problem_of(instance)
             optimum, cover = exact(problem), covered(problem)
             assert optimum is not None and cover is not None and 0 < cover.bound <= optimum, name
+
+
+@pytest.mark.parametrize(
+    "task", [{"overlap": False}, {"utilisation": None}, {"across_layers": True}], ids=["summed", "tiles", "across"]
+)
+def test_wide_graphs_in_every_mode_have_a_mapping(task: dict[str, Any]) -> None:
+    _, parameters = SHIPPED["dataflow/moe-8-experts"]
+    instance = moe(**{**parameters, "layers": 2})
+    instance = instance.replace(task=instance.task.replace(**task))
+    result = solve(instance, None, SolveOptions.make(**{**STEADY, "time_limit": 60.0, "gap": 0.97}))
+    assert result.status in ("feasible", "optimal") and result.certificate is not None and result.certificate.feasible
+    assert result.bounds[-1].value > 0
+
+
+def test_what_rests_in_dram_is_too_much_for_a_wide_graph() -> None:
+    _, parameters = SHIPPED["dataflow/moe-64-experts"]
+    instance = moe(**parameters)
+    memory = instance.system.memory.replace(capacity_bytes=64 * 10**9)
+    instance = instance.replace(system=instance.system.replace(memory=memory))
+    result = solve(instance, None, SolveOptions.make(warm_start="none", threads=1, time_limit=60.0))
+    (reason,) = result.infeasibility
+    assert reason.label == "C6" and "kernel 'Expert0_Up' take" in reason.message
+    assert f"{int(reason.demand)}" in reason.remedies[0] and reason.demand > 64e9
+
+
+def test_a_program_that_takes_too_long_is_given_up() -> None:
+    """Its ideals are few, its labels many: the method for wide graphs finds a mapping and a bound all the same."""
+    problem = shipped("moe-3-experts")
+    with pytest.raises(TooWideError, match="takes more than 1,000 labels"):
+        Program(problem, labels=1000).best(None)
+    full = Program(problem)
+    full.best(None)
+    assert full.work[0] > 1000
 
 
 def test_experts_are_interchangeable() -> None:

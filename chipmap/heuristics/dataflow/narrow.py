@@ -18,7 +18,7 @@ from chipmap.heuristics.dataflow.labels import NO_LIMIT
 from chipmap.heuristics.dataflow.lattice import TooWideError
 from chipmap.heuristics.dataflow.program import Program
 from chipmap.heuristics.dataflow.program_graph import topological
-from chipmap.instances.dataflow.costs import DataflowProblem
+from chipmap.instances.dataflow.costs import DataflowProblem, wires
 
 #: Combinations of schemes of classes that are all tried; ideals of a restricted program.
 COMBINATIONS, IDEALS = 100, 4000
@@ -35,13 +35,14 @@ class Found(NamedTuple):
 
 
 class Narrow:
-    """Restricted programs of one problem. ``most``, ``exactly``, ``fused``: as in the program."""
+    """Restricted programs of one problem. ``most``, ``exactly``, ``fused``, ``layers``: as in the program; ``labels``:
+    the most that a program may make."""
 
-    def __init__(self, classes: Classes, most: int | None, exactly: bool, fused: bool) -> None:
-        self.classes, self.most, self.exactly, self.fused = classes, most, exactly, fused
-        problem = classes.problem
+    def __init__(self, classes: Classes, most: int | None, exactly: bool, fused: bool, layers: int = 1) -> None:
+        self.classes, self.most, self.exactly, self.fused, self.layers = classes, most, exactly, fused, layers
+        problem, self.labels = classes.problem, 2**62
         later = [kernel.phase == "backward" for kernel in problem.instance.workload.kernels]
-        self.order = topological(problem.n, [(int(u), int(v)) for u, v in problem.edges], later)
+        self.order = topological(problem.n * layers, wires(problem, layers), later * layers)
         self.of = classes.of()
 
     def solve(
@@ -53,14 +54,15 @@ class Narrow:
         """
         pinned = self._pinned(schemes)
         after = [(self.order[i], self.order[i + window]) for i in range(len(self.order) - window)]
-        program = Program(pinned, resident=resident, limit=limit, after=after)
+        layers, labels = self.layers, self.labels
+        program = Program(pinned, layers, resident=resident, limit=limit, after=after, labels=labels)
         if resident:
             chain = program.best(1, True, self.fused, below=upper)
         else:
             chain = program.best(self.most, self.exactly, self.fused, below=upper)
         if chain is None:
             return None
-        chosen = tuple(schemes.get(self.of[v], option) for v, option in enumerate(chain.chosen))
+        chosen = tuple(schemes.get(self.of[v % len(self.of)], option) for v, option in enumerate(chain.chosen))
         return Found(chain.ticks, chain.partitions, chosen)
 
     def _pinned(self, schemes: Schemes) -> DataflowProblem:

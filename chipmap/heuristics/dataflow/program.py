@@ -189,9 +189,12 @@ class Program(IdealGraph):
             value=np.full((count, width, most + 1), -1, np.int64),
             origin=np.zeros((count, width, most + 1, 2), np.int32),
             outside=np.zeros((count, width + 1, columns), np.int64),
+            work=self.work,
         )
         gate = np.zeros(width, np.int64)
         if not solve(g, rules, table, empty_labels(columns), exactly, gate, below):
+            if self.work[0] > self.work[1]:
+                raise TooWideError(f"the program over {count:,} order ideals takes more than {self.work[1]:,} labels")
             raise TooWideError("too many combinations of sharding schemes are open at once")
         last = count - 1
         ends = [

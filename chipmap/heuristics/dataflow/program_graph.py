@@ -34,7 +34,8 @@ class IdealGraph:
 
     ``resident``: weights are never read from DRAM. ``after``: pairs of kernels of which the second may not be in an
     earlier partition than the first, beside the tensors; they make the program a restriction. Raises
-    :class:`TooWideError` where there are more than ``limit`` ideals.
+    :class:`TooWideError` where there are more than ``limit`` ideals. ``labels``: the most that all searches together
+    may make.
     """
 
     def __init__(
@@ -45,8 +46,10 @@ class IdealGraph:
         resident: bool = False,
         limit: int = 200_000,
         after: Sequence[tuple[int, int]] = (),
+        labels: int = 2**62,
     ) -> None:
         self.problem, self.layers, self.resident = problem, layers, resident
+        self.work = np.array([0, labels], dtype=np.int64)
         kernels = problem.instance.workload.kernels
         n, m = problem.n, len(problem.edges)
         wired = [(u, v, i % m if i < layers * m else -1) for i, (u, v) in enumerate(wires(problem, layers))]

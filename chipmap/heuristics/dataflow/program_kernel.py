@@ -25,13 +25,15 @@ class Table(NamedTuple):
     """Best values: for each ideal its signatures [ideals, width], how many are used [ideals], and for each the fewest
     picoseconds by number of partitions [ideals, width, most + 1] (-1: none) with where they come from (ideal,
     signature, partitions). ``outside`` [ideals, width, K]: the sums of the graph's, with the most that waits in DRAM in
-    its second column; signatures with different ones are different."""
+    its second column; signatures with different ones are different. ``work`` [2]: labels made so far, and the most that
+    may be made."""
 
     signature: IntArray
     used: IntArray
     value: IntArray
     origin: IntArray
     outside: IntArray
+    work: IntArray
 
 
 @njit(cache=True, nogil=True)
@@ -78,6 +80,36 @@ def most_left(g: Graph, j: int) -> int:
 
 
 @njit(cache=True, nogil=True)
+def close(
+    g: Graph,
+    rules: Rules,
+    table: Table,
+    pool: Labels,
+    arc: tuple[int, int, int, int],
+    room: int,
+    before: int,
+    upper: int,
+) -> bool:
+    """End a partition: ``arc`` is (root, number of its signature, ideal j, label); False where the table is full.
+
+    Of ``room`` picoseconds the rest has what it takes at least; ``before`` bytes wait in DRAM at the root.
+    """
+    root, s, j, i = arc
+    left, runs, columns = most_left(g, j), rules.runs if j <= g.gate else 1, table.outside.shape[2]
+    once = finish(g, rules, pool, i, j, g.sets[root], -((left - room) // runs))
+    if once < 0 or runs * once >= room - left:
+        return True
+    dram = before + waiting(g, rules, pool.signature[i], j, g.sets[root]) if rules.room < NO_LIMIT else 0
+    new = table.used[j]
+    for c in range(columns):
+        table.outside[j, new, c] = table.outside[root, s, c] + pool.outside[i, c]
+    if columns > 0:
+        table.outside[j, new, 1] = max(table.outside[root, s, 1], dram)
+        dram = table.outside[j, new, 0] + table.outside[j, new, 1]
+    return dram > rules.room or relax(table, root, s, j, pool.signature[i], runs * once, rules.most, upper - left)
+
+
+@njit(cache=True, nogil=True)
 def explore(g: Graph, rules: Rules, table: Table, pool: Labels, root: int, s: int, upper: int) -> bool:
     """Every partition that may follow ideal ``root`` with its signature number ``s``; False where room ran out.
 
@@ -96,9 +128,7 @@ def explore(g: Graph, rules: Rules, table: Table, pool: Labels, root: int, s: in
     node[0], higher[0], step[0] = root, 1, g.grow[root]
     pool.compute[0] = pool.memory[0] = pool.network[0] = pool.held[0] = 0
     pool.signature[0], pool.parent[0], pool.outside[0] = table.signature[root, s], -1, 0
-    before = waiting(g, rules, table.signature[root, s], root, g.sets[0])
-    limited, columns = rules.room < NO_LIMIT, table.outside.shape[2]
-    depth = 0
+    before, depth = waiting(g, rules, table.signature[root, s], root, g.sets[0]), 0
     while depth >= 0:
         if step[depth] >= g.grow[node[depth] + 1] or (depth == 1 and not rules.fused):
             depth -= 1
@@ -113,26 +143,14 @@ def explore(g: Graph, rules: Rules, table: Table, pool: Labels, root: int, s: in
         limits = (-((g.rest[j, 0] - room) // runs), -((g.rest[j, 1] - room) // runs), -((g.rest[j, 2] - room) // runs))
         labels, options = (lower[depth], higher[depth], higher[depth]), (g.first[v], g.first[v + 1])
         end = extend(g, rules, pool, labels, v, options, g.sets[j], g.sets[root], limits)
-        if end < 0:
+        table.work[0] += (higher[depth] - lower[depth]) * (g.first[v + 1] - g.first[v])
+        if end < 0 or table.work[0] > table.work[1]:
             return False
         if end == higher[depth]:
             continue
         if together(g, root, j):
             for i in range(higher[depth], end):
-                left = most_left(g, j)
-                once = finish(g, rules, pool, i, j, g.sets[root], -((left - room) // runs))
-                if once < 0 or runs * once >= room - left:
-                    continue
-                dram = before + waiting(g, rules, pool.signature[i], j, g.sets[root]) if limited else 0
-                new = table.used[j]
-                for c in range(columns):
-                    table.outside[j, new, c] = table.outside[root, s, c] + pool.outside[i, c]
-                if columns > 0:
-                    table.outside[j, new, 1] = max(table.outside[root, s, 1], dram)
-                    dram = table.outside[j, new, 0] + table.outside[j, new, 1]
-                if dram > rules.room:
-                    continue
-                if not relax(table, root, s, j, pool.signature[i], runs * once, rules.most, upper - left):
+                if not close(g, rules, table, pool, (root, s, j, i), room, before, upper):
                     return False
         lower[depth + 1], higher[depth + 1] = higher[depth], end
         depth += 1

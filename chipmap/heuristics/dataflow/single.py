@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from chipmap.heuristics.dataflow.classes import Classes, Link
+from chipmap.instances.dataflow.batch import forward_runs
 
 Floats = NDArray[np.float64]
 #: A column's name: ("x", class, option), ("in"/"both", link, made, taken), ("write"/"read", class, stored), ("time",).
@@ -141,8 +142,9 @@ class Single:
                     self._row([*parts, (shared[key], -each)], -np.inf, 0.0)
 
     def _resources(self, resident: bool) -> None:
-        """C2, and compute, memory and network each at most the time."""
-        time = (self.names["time",], -1.0)
+        """C2, and compute, memory and network, each or in sum, at most the time."""
+        instance = self.classes.problem.instance
+        time = (self.names["time",], -1.0 / (1 if self.backward else forward_runs(instance)))
         each = [(c, o, option) for c in self.inside for o, option in enumerate(self.classes.options(c))]
         x = [self.names["x", c, o] for c, o, _ in each]
         memory = [(j, (o.fetch if resident else o.stream) / self.unit) for j, (_, _, o) in zip(x, each, strict=True)]
@@ -159,7 +161,7 @@ class Single:
                     both = [*self._parts("in", e, g, h), *self._parts("both", e, g, h)]
                     network += [(j, link.converts[g][h] / self.unit) for j, _ in both]
         compute = [(j, o.compute / self.unit) for j, (_, _, o) in zip(x, each, strict=True)]
-        for terms in (compute, memory, network):
+        for terms in (compute, memory, network) if instance.task.overlap else ([*compute, *memory, *network],):
             self._row([*terms, time], -np.inf, 0.0)
         self._row(held, -np.inf, 1.0 + 1e-9)
 
@@ -250,8 +252,11 @@ def partitions_of(
                 crosses[p][e, g] += sign
     for (u, p), edges in moved.items():
         memory[p] += option[u].dram * (1 if problem.instance.mode == "physical" else edges)
-    phase = {p: classes.backward[of[v]] for v, p in enumerate(partitions)}
-    return [
-        (phase[p], Partition(max(compute[p], memory[p], network[p]) / unit, dict(kernels[p]), dict(crosses[p])))
-        for p in range(count)
-    ]
+    phase, instance = {p: classes.backward[of[v]] for v, p in enumerate(partitions)}, problem.instance
+    whole = max if instance.task.overlap else lambda *parts: sum(parts)
+    found = []
+    for p in range(count):
+        once = whole(compute[p], memory[p], network[p]) / unit
+        runs = 1 if phase[p] else forward_runs(instance)
+        found.append((phase[p], Partition(runs * once, dict(kernels[p]), dict(crosses[p]))))
+    return found

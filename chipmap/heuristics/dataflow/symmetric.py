@@ -123,6 +123,7 @@ class SymmetricProgram(Program):
             value=np.full((count, width, top + 1), -1, np.int64),
             origin=np.zeros((count, width, top + 1, 2), np.int32),
             outside=np.zeros((count, 1, 0), np.int64),
+            work=self.work,
         )
         table.used[0], table.value[0, 0, 0] = 1, 0
         gate, pool = np.zeros(width, np.int64), empty_labels(0)
