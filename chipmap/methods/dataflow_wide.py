@@ -1,4 +1,7 @@
-"""Degrees whose graph is too wide for the exact program: restricted programs for mappings, covers for a bound."""
+"""Degrees whose graph is too wide for the exact program: restricted programs for mappings, covers for a bound.
+
+Covers leave out changes of layout between layers; programs run for every way in which what a layer hands on may lie.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from itertools import count
 
+from chipmap.heuristics.dataflow.branches import interchangeable
 from chipmap.heuristics.dataflow.classes import classes
 from chipmap.heuristics.dataflow.lattice import TooWideError
 from chipmap.heuristics.dataflow.narrow import Found, Narrow, Schemes
@@ -13,6 +17,7 @@ from chipmap.heuristics.dataflow.program import Chain, Program
 from chipmap.heuristics.dataflow.single import partitions_of
 from chipmap.heuristics.dataflow.symmetric import SymmetricProgram
 from chipmap.instances.dataflow.costs import DataflowProblem, resident, total_ticks
+from chipmap.instances.dataflow.handed import ways
 from chipmap.instances.dataflow.instance import DataflowSolution
 from chipmap.methods.dataflow_cover import LONGEST, Cover, PartitionBound, one_partition
 from chipmap.methods.dataflow_wide_reasons import need
@@ -53,7 +58,8 @@ class Wide:
         self.fused = task.fused and instance.system.chip.fused
         self.most = task.partitions if self.fused else None
         self.classes = classes(problem)
-        self.narrow = Narrow(self.classes, self.most, task.exactly and self.fused, self.fused)
+        self.exactly = task.exactly and self.fused
+        self.narrow = [Narrow(classes(way), self.most, self.exactly, self.fused) for way in ways(problem)]
         self.cover = PartitionBound(self.classes, self.most)
         self.best: Found | None = None
         self.bound = 0
@@ -61,9 +67,10 @@ class Wide:
 
     def solve(self) -> int | None:
         """A bound in ticks of the batch for these degrees; None where nothing fits."""
-        schemes = self.narrow.first(self.run.keep_going, self._found)
-        self._one_partition(schemes)
-        self._widen(schemes)
+        starts = [(narrow, schemes) for narrow in self.narrow if (schemes := self._first(narrow)) is not None]
+        self._one_partition(starts)
+        for narrow, schemes in starts:
+            self._widen(narrow, schemes)
         for share in (0.5, 1.0):
             self._run_cover(share)
             if self.cover.infeasible:
@@ -87,73 +94,86 @@ class Wide:
         mapping: the optimum, unless there are still too many ideals or schemes open at once."""
         if self.best is None:
             return
-        upper, run = self.best.ticks, self.run
-        allowed = self.cover.allowed(upper, run.keep_going, lambda: run.remaining)
-        run.checkpoint()
-        chain: Chain | None = None
-        if all(allowed):
+        run = self.run
+        allowed = self.cover.allowed(self.best.ticks, run.keep_going, lambda: run.remaining)
+        for narrow in self.narrow:
+            run.checkpoint()
+            problem = self._without(narrow.classes.problem, allowed)
             try:
-                chain = self._program(allowed, upper)
+                chain = self._program(problem, allowed) if all(problem.options) else None
             except TooWideError:
                 return
-        if chain is not None:
-            of = self.classes.of()
-            chosen = tuple(allowed[of[v]][o] for v, o in enumerate(chain.chosen))
-            self._found(Found(chain.ticks, chain.partitions, chosen))
-        self._bounded(upper if chain is None else chain.ticks, "program over ideals", "combinatorial")
+            if chain is not None:
+                self._found(problem, Found(chain.ticks, chain.partitions, chain.chosen))
+        self._bounded(self.best.ticks, "program over ideals", "combinatorial")
 
-    def _program(self, allowed: list[list[int]], upper: int) -> Chain | None:
-        of, task = self.classes.of(), self.problem.instance.task
-        options = [tuple(choice[o] for o in allowed[of[v]]) for v, choice in enumerate(self.problem.options)]
-        problem, exactly = replace(self.problem, options=tuple(options)), task.exactly and self.fused
-        if not self.classes.groups:
+    def _without(self, way: DataflowProblem, allowed: list[list[int]]) -> DataflowProblem:
+        """``way`` with those of its options whose schemes are ``allowed`` (by class, as numbers of all options)."""
+        of, options = self.classes.of(), []
+        for v, choice in enumerate(way.options):
+            schemes = {self.problem.options[v][o].scheme for o in allowed[of[v]]}
+            options.append(tuple(option for option in choice if option.scheme in schemes))
+        return replace(way, options=tuple(options))
+
+    def _program(self, problem: DataflowProblem, allowed: list[list[int]]) -> Chain | None:
+        """The best mapping of ``problem`` that is better than the best so far."""
+        assert self.best is not None
+        upper = self.best.ticks
+        if not interchangeable(problem):
             program = Program(problem)
             program.bound_rest(self.cover.floor(allowed))
-            return program.best(self.most, exactly, self.fused, below=upper)
+            return program.best(self.most, self.exactly, self.fused, below=upper)
         symmetric = SymmetricProgram(problem)
         symmetric.bound_rest(self.cover.floor(allowed))
         return symmetric.best_up_to_symmetry(
-            self.most, exactly, self.fused, upper=upper, checkpoint=self.run.checkpoint
+            self.most, self.exactly, self.fused, upper=upper, checkpoint=self.run.checkpoint
         )
 
-    def _one_partition(self, schemes: Schemes | None) -> None:
+    def _first(self, narrow: Narrow) -> Schemes | None:
+        return narrow.first(self.run.keep_going, lambda found: self._found(narrow.classes.problem, found))
+
+    def _one_partition(self, starts: list[tuple[Narrow, Schemes]]) -> None:
         """The mapping of one partition whose weights stay in SRAM, and a bound on it (the cover has them read)."""
         task = self.problem.instance.task
         several = task.exactly and self.fused and task.partitions != 1
         if not resident(self.problem) or several or not self.run.keep_going():
             return
         self.alone = one_partition(self.classes, min(LONGEST, self.run.remaining))
-        if self.alone is not None and schemes is not None:
-            found = self.narrow.solve(schemes, 1, resident=True)
+        for narrow, schemes in starts if self.alone is not None else ():
+            found = narrow.solve(schemes, 1, resident=True)
             if found is not None:
-                self._found(found, stays=True)
+                self._found(narrow.classes.problem, found, stays=True)
 
-    def _found(self, found: Found, stays: bool = False) -> None:
-        solution = DataflowSolution(
-            instance=self.problem.instance.name,
-            degrees=self.problem.degrees,
-            schemes=tuple(choice[o].scheme for choice, o in zip(self.problem.options, found.chosen, strict=True)),
-            partitions=found.partitions,
-        )
+    def _found(self, problem: DataflowProblem, found: Found, stays: bool = False) -> None:
+        """A mapping of ``problem``, this one with fewer options."""
+        schemes = tuple(choice[o].scheme for choice, o in zip(problem.options, found.chosen, strict=True))
         if not stays:
-            self.cover.add(partitions_of(self.classes, self.cover.unit, found.partitions, found.chosen))
+            pairs = zip(self.problem.options, schemes, strict=True)
+            chosen = tuple([option.scheme for option in choice].index(scheme) for choice, scheme in pairs)
+            self.cover.add(partitions_of(self.classes, self.cover.unit, found.partitions, chosen))
         if self.best is None or found.ticks < self.best.ticks:
             self.best = found
-            self.run.solution(solution, SOURCE, claimed=total_ticks(self.problem, found.ticks, found.chosen))
+            solution = DataflowSolution(
+                instance=self.problem.instance.name,
+                degrees=self.problem.degrees,
+                schemes=schemes,
+                partitions=found.partitions,
+            )
+            self.run.solution(solution, SOURCE, claimed=total_ticks(problem, found.ticks, found.chosen))
 
-    def _widen(self, schemes: Schemes | None) -> None:
-        if schemes is None or self.best is None:
+    def _widen(self, narrow: Narrow, schemes: Schemes) -> None:
+        if self.best is None:
             return
         steady = self.run.options.deterministic  # no clock: the first few
         for window in WINDOWS[: 3 if steady else None]:
             self.run.checkpoint()
             before = self.run.seconds
             try:
-                found = self.narrow.solve(schemes, window, upper=self.best.ticks)
+                found = narrow.solve(schemes, window, upper=self.best.ticks)
             except TooWideError:
                 break
             if found is not None:
-                self._found(found)
+                self._found(narrow.classes.problem, found)
             if not steady and self.run.seconds - before > 0.02 * min(self.run.remaining, 100.0):
                 break
 
