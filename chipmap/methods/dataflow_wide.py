@@ -1,22 +1,20 @@
 """Degrees whose graph is too wide for the exact program: restricted programs for mappings, covers for a bound.
 
-Covers leave out changes of layout between layers; programs run for every way in which what a layer hands on may lie.
+All that for every way in which what a layer hands on may lie (:mod:`chipmap.instances.dataflow.handed`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from itertools import count
 
-from chipmap.heuristics.dataflow.branches import interchangeable
 from chipmap.heuristics.dataflow.classes import classes
 from chipmap.heuristics.dataflow.lattice import TooWideError
 from chipmap.heuristics.dataflow.narrow import Found, Narrow, Schemes
 from chipmap.heuristics.dataflow.program import Chain, Program
 from chipmap.heuristics.dataflow.single import partitions_of
 from chipmap.heuristics.dataflow.symmetric import SymmetricProgram
-from chipmap.instances.dataflow.costs import DataflowProblem, resident, total_ticks
+from chipmap.instances.dataflow.costs import DataflowProblem, first_layer, resident, total_ticks
 from chipmap.instances.dataflow.handed import ways
 from chipmap.instances.dataflow.instance import DataflowSolution
 from chipmap.methods.dataflow_cover import LONGEST, Cover, PartitionBound, one_partition
@@ -25,8 +23,8 @@ from chipmap.result import BoundKind
 from chipmap.run import Run
 
 SOURCE = "program over some ideals"
-#: Places that a kernel may be ahead of another, in turn, and rounds of the bound.
-WINDOWS, ROUNDS = (2, 3, 4, 6, 8, 12), 300
+#: Places that a kernel may be ahead of another, in turn; rounds of the bound, and those of a way before the next one's.
+WINDOWS, ROUNDS, TURN = (2, 3, 4, 6, 8, 12), 300, 10
 
 
 def taken(problem: DataflowProblem) -> bool:
@@ -52,128 +50,156 @@ class Wide:
         bounded: Callable[[int, str, BoundKind], None],
         share: float = 1.0,
     ) -> None:
-        self.problem, self.run, self.bounded = problem, run, bounded
+        self.run, self.bounded = run, bounded
         self.until = run.seconds + share * run.remaining
+        self.ways = [_Way(way, run, self._better) for way in ways(problem)]
+        self.bound = 0
+
+    def solve(self) -> int | None:
+        """A bound in ticks of the batch for these degrees; None where nothing fits."""
+        for way in self.ways:
+            way.find()
+        for share in (0.5, 1.0):
+            self._run_covers(share)
+            for way in self._open() if share < 1.0 else ():
+                if self.run.keep_going():
+                    way.exact()
+        return min((way.bound for way in self.ways if way.bound is not None), default=None)
+
+    def _open(self) -> list[_Way]:
+        """The ways that may hold a better mapping, the least bound first."""
+        upper = self.run.upper
+        left = [(way.bound, i) for i, way in enumerate(self.ways) if way.bound is not None]
+        return [self.ways[i] for bound, i in sorted(left) if upper is None or bound < upper]
+
+    def _run_covers(self, share: float) -> None:
+        """Better the bounds for this share of the time that is left, at most ``ROUNDS`` rounds each: ``TURN`` rounds of
+        the way with the least bound at a time."""
+        until = self.run.seconds + share * (self.until - self.run.seconds)
+        rounds = dict.fromkeys(self.ways, ROUNDS)
+        while self.run.seconds < until and self.run.keep_going():
+            way = next((one for one in self._open() if rounds[one] > 0 and not one.cover.done), None)
+            if way is None:
+                return
+            turn = TURN if len(self.ways) > 1 else ROUNDS
+            rounds[way] -= turn
+            way.better(turn, until)
+
+    def _better(self, source: str, kind: BoundKind) -> None:
+        """A way has a better bound."""
+        bound = min((way.bound for way in self.ways if way.bound is not None), default=0)
+        if bound > self.bound:
+            self.bound = bound
+            self.bounded(bound, source, kind)
+
+
+class _Way:
+    """A choice of degrees whose layers hand on what they do in one way; ``bound`` is None once nothing fits."""
+
+    def __init__(self, problem: DataflowProblem, run: Run, better: Callable[[str, BoundKind], None]) -> None:
+        self.problem, self.run, self.told = problem, run, better
         instance, task = problem.instance, problem.instance.task
         self.fused = task.fused and instance.system.chip.fused
         self.most = task.partitions if self.fused else None
         self.classes = classes(problem)
-        self.exactly = task.exactly and self.fused
-        self.narrow = [Narrow(classes(way), self.most, self.exactly, self.fused) for way in ways(problem)]
+        self.narrow = Narrow(self.classes, self.most, task.exactly and self.fused, self.fused)
         self.cover = PartitionBound(self.classes, self.most)
         self.best: Found | None = None
-        self.bound = 0
+        self.bound: int | None = 0
         self.alone: int | None = None
 
-    def solve(self) -> int | None:
-        """A bound in ticks of the batch for these degrees; None where nothing fits."""
-        starts = [(narrow, schemes) for narrow in self.narrow if (schemes := self._first(narrow)) is not None]
-        self._one_partition(starts)
-        for narrow, schemes in starts:
-            self._widen(narrow, schemes)
-        for share in (0.5, 1.0):
-            self._run_cover(share)
-            if self.cover.infeasible:
-                return None if self.alone is None else total_ticks(self.problem, self.alone)
-            if share < 1.0 and self.run.keep_going():
-                self._exact()
-        return self.bound
+    def find(self) -> None:
+        """Mappings by restricted programs."""
+        schemes = self.narrow.first(self.run.keep_going, self._found)
+        self._one_partition(schemes)
+        self._widen(schemes)
 
-    def _run_cover(self, share: float) -> None:
-        """Better the bound for this share of the time that is left, at most ``ROUNDS`` rounds."""
-        until = self.run.seconds + share * (self.until - self.run.seconds)
-        rounds = count()
+    def better(self, rounds: int, until: float) -> None:
+        """So many rounds of the bound, or until that second."""
+        numbers = iter(range(rounds))
 
         def more() -> bool:
-            return next(rounds) < ROUNDS and self.run.seconds < until and self.run.keep_going()
+            return next(numbers, None) is not None and self.run.seconds < until and self.run.keep_going()
 
         self.cover.run(more, lambda: until - self.run.seconds, self._covered)
+        if self.cover.infeasible:
+            self.bound = None if self.alone is None else total_ticks(self.problem, self.alone)
 
-    def _exact(self) -> None:
+    def exact(self) -> None:
         """The program over ideals (up to symmetry where there is any), without the schemes that can't be in a better
         mapping: the optimum, unless there are still too many ideals or schemes open at once."""
-        if self.best is None:
-            return
         run = self.run
-        allowed = self.cover.allowed(self.best.ticks, run.keep_going, lambda: run.remaining)
-        for narrow in self.narrow:
-            run.checkpoint()
-            problem = self._without(narrow.classes.problem, allowed)
+        if run.upper is None:
+            return
+        upper = first_layer(self.problem, run.upper)
+        if self.best is not None:
+            upper = min(upper, self.best.ticks)
+        allowed = self.cover.allowed(upper, run.keep_going, lambda: run.remaining)
+        run.checkpoint()
+        chain: Chain | None = None
+        if all(allowed):
             try:
-                chain = self._program(problem, allowed) if all(problem.options) else None
+                chain = self._program(allowed, upper)
             except TooWideError:
                 return
-            if chain is not None:
-                self._found(problem, Found(chain.ticks, chain.partitions, chain.chosen))
-        self._bounded(self.best.ticks, "program over ideals", "combinatorial")
+        if chain is not None:
+            of = self.classes.of()
+            chosen = tuple(allowed[of[v]][o] for v, o in enumerate(chain.chosen))
+            self._found(Found(chain.ticks, chain.partitions, chosen))
+        self._bounded(upper if chain is None else chain.ticks, "program over ideals", "combinatorial")
 
-    def _without(self, way: DataflowProblem, allowed: list[list[int]]) -> DataflowProblem:
-        """``way`` with those of its options whose schemes are ``allowed`` (by class, as numbers of all options)."""
-        of, options = self.classes.of(), []
-        for v, choice in enumerate(way.options):
-            schemes = {self.problem.options[v][o].scheme for o in allowed[of[v]]}
-            options.append(tuple(option for option in choice if option.scheme in schemes))
-        return replace(way, options=tuple(options))
-
-    def _program(self, problem: DataflowProblem, allowed: list[list[int]]) -> Chain | None:
-        """The best mapping of ``problem`` that is better than the best so far."""
-        assert self.best is not None
-        upper = self.best.ticks
-        if not interchangeable(problem):
+    def _program(self, allowed: list[list[int]], upper: int) -> Chain | None:
+        of, task = self.classes.of(), self.problem.instance.task
+        options = [tuple(choice[o] for o in allowed[of[v]]) for v, choice in enumerate(self.problem.options)]
+        problem, exactly = replace(self.problem, options=tuple(options)), task.exactly and self.fused
+        if not self.classes.groups:
             program = Program(problem)
             program.bound_rest(self.cover.floor(allowed))
-            return program.best(self.most, self.exactly, self.fused, below=upper)
+            return program.best(self.most, exactly, self.fused, below=upper)
         symmetric = SymmetricProgram(problem)
         symmetric.bound_rest(self.cover.floor(allowed))
         return symmetric.best_up_to_symmetry(
-            self.most, self.exactly, self.fused, upper=upper, checkpoint=self.run.checkpoint
+            self.most, exactly, self.fused, upper=upper, checkpoint=self.run.checkpoint
         )
 
-    def _first(self, narrow: Narrow) -> Schemes | None:
-        return narrow.first(self.run.keep_going, lambda found: self._found(narrow.classes.problem, found))
-
-    def _one_partition(self, starts: list[tuple[Narrow, Schemes]]) -> None:
+    def _one_partition(self, schemes: Schemes | None) -> None:
         """The mapping of one partition whose weights stay in SRAM, and a bound on it (the cover has them read)."""
         task = self.problem.instance.task
         several = task.exactly and self.fused and task.partitions != 1
         if not resident(self.problem) or several or not self.run.keep_going():
             return
         self.alone = one_partition(self.classes, min(LONGEST, self.run.remaining))
-        for narrow, schemes in starts if self.alone is not None else ():
-            found = narrow.solve(schemes, 1, resident=True)
+        if self.alone is not None and schemes is not None:
+            found = self.narrow.solve(schemes, 1, resident=True)
             if found is not None:
-                self._found(narrow.classes.problem, found, stays=True)
+                self._found(found, stays=True)
 
-    def _found(self, problem: DataflowProblem, found: Found, stays: bool = False) -> None:
-        """A mapping of ``problem``, this one with fewer options."""
-        schemes = tuple(choice[o].scheme for choice, o in zip(problem.options, found.chosen, strict=True))
+    def _found(self, found: Found, stays: bool = False) -> None:
+        solution = DataflowSolution(
+            instance=self.problem.instance.name,
+            degrees=self.problem.degrees,
+            schemes=tuple(choice[o].scheme for choice, o in zip(self.problem.options, found.chosen, strict=True)),
+            partitions=found.partitions,
+        )
         if not stays:
-            pairs = zip(self.problem.options, schemes, strict=True)
-            chosen = tuple([option.scheme for option in choice].index(scheme) for choice, scheme in pairs)
-            self.cover.add(partitions_of(self.classes, self.cover.unit, found.partitions, chosen))
+            self.cover.add(partitions_of(self.classes, self.cover.unit, found.partitions, found.chosen))
         if self.best is None or found.ticks < self.best.ticks:
             self.best = found
-            solution = DataflowSolution(
-                instance=self.problem.instance.name,
-                degrees=self.problem.degrees,
-                schemes=schemes,
-                partitions=found.partitions,
-            )
-            self.run.solution(solution, SOURCE, claimed=total_ticks(problem, found.ticks, found.chosen))
+            self.run.solution(solution, SOURCE, claimed=total_ticks(self.problem, found.ticks, found.chosen))
 
-    def _widen(self, narrow: Narrow, schemes: Schemes) -> None:
-        if self.best is None:
+    def _widen(self, schemes: Schemes | None) -> None:
+        if schemes is None or self.best is None:
             return
         steady = self.run.options.deterministic  # no clock: the first few
         for window in WINDOWS[: 3 if steady else None]:
             self.run.checkpoint()
             before = self.run.seconds
             try:
-                found = narrow.solve(schemes, window, upper=self.best.ticks)
+                found = self.narrow.solve(schemes, window, upper=self.best.ticks)
             except TooWideError:
                 break
             if found is not None:
-                self._found(narrow.classes.problem, found)
+                self._found(found)
             if not steady and self.run.seconds - before > 0.02 * min(self.run.remaining, 100.0):
                 break
 
@@ -183,6 +209,6 @@ class Wide:
     def _bounded(self, layer: int, source: str, kind: BoundKind) -> None:
         """A bound on the picoseconds of a layer unless it is one partition whose weights stay."""
         bound = total_ticks(self.problem, layer if self.alone is None else min(layer, self.alone))
-        if bound > self.bound:
+        if self.bound is not None and bound > self.bound:
             self.bound = bound
-            self.bounded(bound, source, kind)
+            self.told(source, kind)
