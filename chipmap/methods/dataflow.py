@@ -16,7 +16,8 @@ from chipmap.instances.dataflow.costs import (
     resident,
     total_ticks,
 )
-from chipmap.instances.dataflow.instance import DataflowInstance, DataflowSolution, allowed_degrees
+from chipmap.instances.dataflow.handed import ways
+from chipmap.instances.dataflow.instance import DataflowInstance, DataflowSolution, Degrees, allowed_degrees
 from chipmap.methods.dataflow_budget import FIRST
 from chipmap.methods.dataflow_reasons import no_degrees, reasons
 from chipmap.result import BoundKind, Termination
@@ -29,7 +30,7 @@ SMALL, LARGEST = 1000, 20_000
 
 @dataclass(frozen=True)
 class Case:
-    """A choice of degrees with its bound in ticks."""
+    """A choice of degrees, perhaps with a way in which what a layer hands on lies, and its bound in ticks."""
 
     problem: DataflowProblem
     bound: int
@@ -38,7 +39,16 @@ class Case:
 def cases(instance: DataflowInstance) -> list[Case]:
     """Every choice of degrees with the bound that compute alone gives, the least first."""
     problems = [dataflow_problem(instance, degrees) for degrees in allowed_degrees(instance)]
-    return sorted((Case(problem, compute_ticks(problem)) for problem in problems), key=lambda case: case.bound)
+    return sorted(map(_case, problems), key=lambda case: case.bound)
+
+
+def open_cases(instance: DataflowInstance) -> list[Case]:
+    """The same for every way in which what a layer hands on may lie (:mod:`chipmap.instances.dataflow.handed`)."""
+    return sorted((_case(way) for case in cases(instance) for way in ways(case.problem)), key=lambda case: case.bound)
+
+
+def _case(problem: DataflowProblem) -> Case:
+    return Case(problem, compute_ticks(problem))
 
 
 def auto(instance: DataflowInstance, run: Run) -> Termination:
@@ -50,21 +60,25 @@ def auto(instance: DataflowInstance, run: Run) -> Termination:
     from chipmap.heuristics.dataflow.lattice import TooWideError
 
     def work() -> None:
-        todo = cases(instance)
+        todo = open_cases(instance)
         if not todo:
             run.infeasible(no_degrees(instance))
             return
         run.bound(todo[0].bound, "compute")
         proved, wide = list[int](), list[tuple[Case, str]]()
+        too_wide: set[Degrees] = set()
         for number, case in enumerate(todo):
             run.checkpoint()
             if run.upper is not None and case.bound >= run.upper:
                 proved.append(case.bound)
                 continue
+            if case.problem.degrees in too_wide:
+                continue
             try:
                 ticks = solve_degrees(case.problem, run)
             except TooWideError as error:
-                wide.append((case, str(error)))
+                too_wide.add(case.problem.degrees)
+                wide.append((_case(dataflow_problem(instance, case.problem.degrees)), str(error)))
                 continue
             if ticks is not None:
                 proved.append(ticks)
@@ -73,7 +87,7 @@ def auto(instance: DataflowInstance, run: Run) -> Termination:
                 run.bound(min(rest), "program over ideals")
         proved += _solve_wide(wide, proved, run)
         if not proved:
-            run.infeasible(*reasons(instance, [case.problem for case in todo], run.checkpoint))
+            run.infeasible(*reasons(instance, [case.problem for case in cases(instance)], run.checkpoint))
 
     return run.attempt(work, TooWideError)
 

@@ -63,7 +63,8 @@ class PartitionBound:
         }
         self.matches = [(e, g) for e, k in enumerate(classes.links) for g in range(len(k.made)) if len(k.made) > 1]
         self.columns: list[tuple[bool, Partition]] = []
-        self.infeasible = False
+        self.infeasible = self.done = False
+        self.smooth = SMOOTH
         self.sizes = [classes.size(c) for c in range(len(classes.kernels))]
         self.best, self.bound, self.slack = self._start(), sum(self.first) / self.unit, 0.0
 
@@ -113,23 +114,24 @@ class PartitionBound:
     def run(self, keep_going: Callable[[], bool], seconds: Callable[[], float], found: Callable[[Cover], None]) -> None:
         """Add partitions until the bound meets the cover or ``keep_going`` says no; ``found`` hears of every round.
 
-        Sets ``infeasible`` where some phase has no partition at all.
+        Sets ``infeasible`` where some phase has no partition at all, and ``done`` then or when the bound has met it.
         """
-        smooth = SMOOTH
         found(Cover(self._ticks(self.bound), float("inf"), {}))
         while keep_going():
             value, prices, weights = self.master()
-            asked = _between(self.best, prices, smooth)
+            asked = _between(self.best, prices, self.smooth)
             lower, added = self._ask(asked, prices, seconds)
             if self.infeasible:
+                self.done = True
                 return
             if lower > self.bound:
                 self.bound, self.best = lower, asked
                 self.slack = lower - float(np.dot(asked.covers, self.sizes))
             found(Cover(self._ticks(self.bound), value, self._options(weights)))
             if value - self.bound <= NEAR * value and value < MISSING:
+                self.done = True
                 return
-            smooth = SMOOTH if added else smooth / 2  # nothing cheaper: ask nearer to the cover's own prices
+            self.smooth = SMOOTH if added else self.smooth / 2  # nothing cheaper: ask nearer to the cover's own prices
 
     def floor(self, allowed: Sequence[Sequence[int]]) -> Floor:
         """What kernels still to come cost at least by the best prices, classes having the options ``allowed``."""

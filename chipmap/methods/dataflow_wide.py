@@ -1,10 +1,12 @@
-"""Degrees whose graph is too wide for the exact program: restricted programs for mappings, covers for a bound."""
+"""Degrees whose graph is too wide for the exact program: restricted programs for mappings, covers for a bound.
+
+All that for every way in which what a layer hands on may lie (:mod:`chipmap.instances.dataflow.handed`).
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from itertools import count
 
 from chipmap.heuristics.dataflow.classes import classes
 from chipmap.heuristics.dataflow.lattice import TooWideError
@@ -12,7 +14,8 @@ from chipmap.heuristics.dataflow.narrow import Found, Narrow, Schemes
 from chipmap.heuristics.dataflow.program import Chain, Program
 from chipmap.heuristics.dataflow.single import partitions_of
 from chipmap.heuristics.dataflow.symmetric import SymmetricProgram
-from chipmap.instances.dataflow.costs import DataflowProblem, resident, total_ticks
+from chipmap.instances.dataflow.costs import DataflowProblem, first_layer, resident, total_ticks
+from chipmap.instances.dataflow.handed import ways
 from chipmap.instances.dataflow.instance import DataflowSolution
 from chipmap.methods.dataflow_budget import labels
 from chipmap.methods.dataflow_cover import LONGEST, Cover, PartitionBound, one_partition
@@ -21,8 +24,8 @@ from chipmap.result import BoundKind
 from chipmap.run import Run
 
 SOURCE = "program over some ideals"
-#: Places that a kernel may be ahead of another, in turn, and rounds of the bound.
-WINDOWS, ROUNDS = (2, 3, 4, 6, 8, 12), 300
+#: Places that a kernel may be ahead of another, in turn; rounds of the bound, and those of a way before the next one's.
+WINDOWS, ROUNDS, TURN = (2, 3, 4, 6, 8, 12), 300, 10
 
 
 def covers(problem: DataflowProblem) -> bool:
@@ -53,54 +56,112 @@ class Wide:
         bounded: Callable[[int, str, BoundKind], None],
         share: float = 1.0,
     ) -> None:
-        self.problem, self.run, self.bounded = problem, run, bounded
+        self.run, self.bounded = run, bounded
         self.until = run.seconds + share * run.remaining
-        instance, task = problem.instance, problem.instance.task
-        self.fused = task.fused and instance.system.chip.fused
-        self.most = task.partitions if self.fused else None
-        self.layers = instance.workload.layers if task.across_layers else 1
-        self.classes = classes(problem)
-        self.narrow = Narrow(self.classes, self.most, task.exactly and self.fused, self.fused, self.layers)
-        self.narrow.labels = labels(run, 0.1 * share)
-        self.cover = PartitionBound(self.classes, self.most) if covers(problem) else None
-        self.best: Found | None = None
+        self.ways = [_Way(way, run, self._better, share) for way in ways(problem)]
         self.bound = 0
-        self.alone: int | None = None
 
     def solve(self) -> int | None:
         """A bound in ticks of the batch for these degrees; None where nothing fits."""
+        for way in self.ways:
+            way.find()
+        for way in self._open():
+            way.program()
+        for share in (0.5, 1.0):
+            self._run_covers(share)
+            for way in self._open() if share < 1.0 else ():
+                if self.run.keep_going():
+                    way.exact()
+        return min((way.bound for way in self.ways if way.bound is not None), default=None)
+
+    def _open(self) -> list[_Way]:
+        """The ways that may hold a better mapping, the least bound first."""
+        upper = self.run.upper
+        left = [(way.bound, i) for i, way in enumerate(self.ways) if way.bound is not None]
+        return [self.ways[i] for bound, i in sorted(left) if upper is None or bound < upper]
+
+    def _run_covers(self, share: float) -> None:
+        """Better the bounds for this share of the time that is left, at most ``ROUNDS`` rounds each: ``TURN`` rounds of
+        the way with the least bound at a time."""
+        until = self.run.seconds + share * (self.until - self.run.seconds)
+        rounds = dict.fromkeys(self.ways, ROUNDS)
+        while self.run.seconds < until and self.run.keep_going():
+            way = next((one for one in self._open() if rounds[one] > 0 and one.lively), None)
+            if way is None:
+                return
+            turn = TURN if len(self.ways) > 1 else ROUNDS
+            rounds[way] -= turn
+            way.better(turn, until)
+
+    def _better(self, source: str, kind: BoundKind) -> None:
+        """A way has a better bound."""
+        bound = min((way.bound for way in self.ways if way.bound is not None), default=0)
+        if bound > self.bound:
+            self.bound = bound
+            self.bounded(bound, source, kind)
+
+
+class _Way:
+    """A choice of degrees whose layers hand on what they do in one way; ``bound`` is None once nothing fits."""
+
+    def __init__(
+        self, problem: DataflowProblem, run: Run, better: Callable[[str, BoundKind], None], share: float
+    ) -> None:
+        self.problem, self.run, self.told = problem, run, better
+        instance, task = problem.instance, problem.instance.task
+        self.fused = task.fused and instance.system.chip.fused
+        self.most = task.partitions if self.fused else None
+        self.classes = classes(problem)
+        self.layers = instance.workload.layers if task.across_layers else 1
+        self.narrow = Narrow(self.classes, self.most, task.exactly and self.fused, self.fused, self.layers)
+        self.narrow.labels = labels(run, 0.1 * share)
+        self.cover = PartitionBound(self.classes, self.most) if covers(problem) else None
+        self.symmetric = bool(self.classes.groups) and plain(problem)
+        self.best: Found | None = None
+        self.bound: int | None = 0
+        self.alone: int | None = None
+
+    def find(self) -> None:
+        """Mappings by restricted programs."""
         schemes = self.narrow.first(self.run.keep_going, self._found)
         self._one_partition(schemes)
         self._widen(schemes)
-        if self._exact(None) or self.cover is None:
-            return self.bound
-        for share in (0.5, 1.0):
-            self._run_cover(self.cover, share)
-            if self.cover.infeasible:
-                return None if self.alone is None else total_ticks(self.problem, self.alone)
-            if share < 1.0 and self.run.keep_going():
-                self._exact(self.cover)
-        return self.bound
 
-    def _run_cover(self, cover: PartitionBound, share: float) -> None:
-        """Better the bound for this share of the time that is left, at most ``ROUNDS`` rounds."""
-        until = self.run.seconds + share * (self.until - self.run.seconds)
-        rounds = count()
+    @property
+    def lively(self) -> bool:
+        """Whether more rounds may better the bound."""
+        return self.cover is not None and not self.cover.done
+
+    def better(self, rounds: int, until: float) -> None:
+        """So many rounds of the bound, or until that second."""
+        assert self.cover is not None
+        numbers = iter(range(rounds))
 
         def more() -> bool:
-            return next(rounds) < ROUNDS and self.run.seconds < until and self.run.keep_going()
+            return next(numbers, None) is not None and self.run.seconds < until and self.run.keep_going()
 
-        cover.run(more, lambda: until - self.run.seconds, self._covered)
+        self.cover.run(more, lambda: until - self.run.seconds, self._covered)
+        if self.cover.infeasible:
+            self.bound = None if self.alone is None else total_ticks(self.problem, self.alone)
 
-    def _exact(self, cover: PartitionBound | None) -> bool:
-        """The program over ideals below the best mapping: whether it ended, so that the optimum is known.
+    def program(self) -> None:
+        """The program over all ideals below the best mapping: the optimum, unless it is given up."""
+        if not self.symmetric:
+            self._exact(None)
 
-        With a ``cover`` up to symmetry where there is any, and without the schemes that can't be in a better mapping.
-        """
-        symmetric = bool(self.classes.groups) and plain(self.problem)
-        if self.best is None or (cover is None and symmetric):
-            return False
-        upper, run = self.best.ticks, self.run
+    def exact(self) -> None:
+        """The program without the schemes that, by the bound, can't be in a better mapping, and up to symmetry where
+        there is any: the optimum, unless there are still too many ideals, or it is given up."""
+        if self.cover is not None:
+            self._exact(self.cover)
+
+    def _exact(self, cover: PartitionBound | None) -> None:
+        run = self.run
+        if run.upper is None or not run.keep_going():
+            return
+        upper = first_layer(self.problem, run.upper)
+        if self.best is not None:
+            upper = min(upper, self.best.ticks)
         allowed = [list(range(len(self.classes.options(c)))) for c in range(len(self.classes.kernels))]
         if cover is not None:
             allowed = cover.allowed(upper, run.keep_going, lambda: run.remaining)
@@ -110,20 +171,19 @@ class Wide:
             try:
                 chain = self._program(allowed, upper, cover)
             except TooWideError:
-                return False
+                return
         if chain is not None:
             of = self.classes.of()
             chosen = tuple(allowed[of[v % len(of)]][o] for v, o in enumerate(chain.chosen))
             self._found(Found(chain.ticks, chain.partitions, chosen))
         self._bounded(upper if chain is None else chain.ticks, "program over ideals", "combinatorial")
-        return True
 
     def _program(self, allowed: list[list[int]], upper: int, cover: PartitionBound | None) -> Chain | None:
         of, task = self.classes.of(), self.problem.instance.task
         options = [tuple(choice[o] for o in allowed[of[v]]) for v, choice in enumerate(self.problem.options)]
         problem, exactly = replace(self.problem, options=tuple(options)), task.exactly and self.fused
-        if cover is None or not (self.classes.groups and plain(self.problem)):
-            program = Program(problem, self.layers, labels=labels(self.run, 0.25 if cover is None else 0.3))
+        if cover is None or not self.symmetric:
+            program = Program(problem, self.layers, labels=labels(self.run, 0.25))
             if cover is not None:
                 program.bound_rest(cover.floor(allowed))
             return program.best(self.most, exactly, self.fused, below=upper)
@@ -134,14 +194,13 @@ class Wide:
         )
 
     def _one_partition(self, schemes: Schemes | None) -> None:
-        """The mapping of one partition whose weights stay in SRAM, and a bound on it (others have them read)."""
+        """The mapping of one partition whose weights stay in SRAM, and a bound on it (the cover has them read)."""
         task = self.problem.instance.task
         several = task.exactly and self.fused and task.partitions != 1
         if not resident(self.problem) or several or not self.run.keep_going():
             return
-        if self.cover is None:
-            self.alone = 0  # none is known
-        else:
+        self.alone = 0  # none is known
+        if self.cover is not None:
             self.alone = one_partition(self.classes, min(LONGEST, self.run.remaining))
         if self.alone is not None and schemes is not None:
             found = self.narrow.solve(schemes, 1, resident=True)
@@ -184,6 +243,6 @@ class Wide:
     def _bounded(self, layer: int, source: str, kind: BoundKind) -> None:
         """A bound on the picoseconds of a layer unless it is one partition whose weights stay."""
         bound = total_ticks(self.problem, layer if self.alone is None else min(layer, self.alone))
-        if bound > self.bound:
+        if self.bound is not None and bound > self.bound:
             self.bound = bound
-            self.bounded(bound, source, kind)
+            self.told(source, kind)

@@ -294,7 +294,8 @@ def _resident(mapping: Mapping) -> bool:
 
 
 def t3_network(mapping: Mapping) -> dict[int, int]:
-    """Picoseconds of collectives per partition: all-reduces where they are made, layout changes where they are read."""
+    """Picoseconds of collectives per partition: all-reduces where they are made, layout changes where they are read
+    (of what the layer before hands on too, in mode ``physical``)."""
     instance, solution = mapping.instance, mapping.solution
     times = {copy.partition: 0 for copy in mapping.copies}
     dimensions = facts.uses(instance, solution.degrees, "tensor")
@@ -306,7 +307,7 @@ def t3_network(mapping: Mapping) -> dict[int, int]:
         if copy.scheme == "K_RS":
             times[copy.partition] += facts.up(sum((facts.reduce_scatter(size, d) for d in dimensions), Fraction(0)))
         times[copy.partition] += facts.up(_exchange(mapping, instance.workload.kernels[copy.kernel]))
-    for u, v in mapping.edges:
+    for u, v in (*mapping.edges, *mapping.handed):
         a, b = mapping.copies[u], mapping.copies[v]
         producer, consumer = instance.workload.kernels[a.kernel], instance.workload.kernels[b.kernel]
         before = facts.made(a.scheme)

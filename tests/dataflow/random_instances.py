@@ -115,10 +115,13 @@ def variants() -> dict[str, DataflowInstance]:
         "transfers longer than a stage": made(chain, "ab bc", carries="ca", link_gbps=1.0, **staged),
         "gradients": made({"a": LIGHT, "x": {**BACK, "update": True}}, "ax", sizes=[2, 2], batch=4),
         "recomputed": made(
-            {"a": ELEMENT, "b": GEMM, "x": {**BACK, "output_bytes": 90_000, "weight_bytes": 60_000}, "y": BACK},
+            {
+                **{"a": ELEMENT, "b": {**GEMM, "schemes": ["M", "K"]}},
+                **{"x": {**BACK, "output_bytes": 90_000, "weight_bytes": 60_000}, "y": BACK},
+            },
             "ab bx xy ay",
-            **{**staged, "sram_bytes": 200_000, "memory_gbps": 1000.0, "link_gbps": 100.0, "dram_bytes": 1_212_415},
-            carries="ba",
+            **{**staged, "sram_bytes": 200_000, "memory_gbps": 1000.0, "link_gbps": 25.0, "dram_bytes": 1_212_415},
+            carries="bb",
             recompute=True,
         ),
         "weights stay": made({"a": LIGHT, "b": LIGHT}, "ab", memory_gbps=1.0),

@@ -91,7 +91,7 @@ def test_expected_tokens_by_trial() -> None:
 def test_a_target_checks_several_tokens_at_little_cost() -> None:
     settings: dict[str, Any] = {"sizes": [16], "memory_gbps": 1638.4, "link_gbps": 50.0, "overlap": False}
     one, nine = (serving.serve(serving.verification("llama3-405b", tokens, **settings)) for tokens in (1, 9))
-    assert one.latency_us < nine.latency_us < 1.1 * one.latency_us
+    assert one.latency_us < nine.latency_us < 1.12 * one.latency_us
     assert nine.tokens_per_s > 8 * one.tokens_per_s
 
 

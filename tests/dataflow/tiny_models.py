@@ -20,6 +20,7 @@ from chipmap.instances.dataflow import (
 )
 from chipmap.instances.dataflow.costs import dataflow_problem, resident, total_ticks
 from chipmap.instances.dataflow.gpt import gpt_layer
+from chipmap.instances.dataflow.handed import ways
 from chipmap.instances.dataflow.systems import system
 from chipmap.solvers import solve_model
 from chipmap.solvers.outcome import Outcome, SolveRequest
@@ -99,12 +100,14 @@ def random_instance(seed: int, mode: Any) -> DataflowInstance:
 def by_program(instance: DataflowInstance) -> int | None:
     """The batch's optimum by the exact program; None: no mapping fits."""
     assert instance.task.degrees is not None
-    problem, task = dataflow_problem(instance, instance.task.degrees), instance.task
-    found = [Program(problem).best(task.partitions if task.fused else None, task.exactly and task.fused, task.fused)]
-    if resident(problem) and (task.fused or problem.n == 1) and not (task.exactly and task.partitions != 1):
-        found.append(Program(problem, resident=True).best(1, True, task.fused))
-    ticks = [total_ticks(problem, chain.ticks, chain.chosen) for chain in found if chain is not None]
-    return min(ticks) if ticks else None
+    task, ticks = instance.task, list[int]()
+    for problem in ways(dataflow_problem(instance, instance.task.degrees)):
+        most, exactly = (task.partitions, task.exactly) if task.fused else (None, False)
+        found = [Program(problem).best(most, exactly, task.fused)]
+        if resident(problem) and (task.fused or problem.n == 1) and not (task.exactly and task.partitions != 1):
+            found.append(Program(problem, resident=True).best(1, True, task.fused))
+        ticks += [total_ticks(problem, chain.ticks, chain.chosen) for chain in found if chain is not None]
+    return min(ticks, default=None)
 
 
 def solved(model: Model, **request: Any) -> Outcome:

@@ -21,8 +21,9 @@ class Tensors:
         self.pair: dict[tuple[int, int, int, int], Literal] = {}
         self.inside: dict[tuple[int, int, int], Literal] = {}
         self.moves: dict[tuple[str, int, int, int], Parts] = {}
-        for e in range(len(self.tables.tensors)):
+        for e in range(len(self.tables.linked)):
             self.def_pair(e)
+        for e in range(len(self.tables.tensors)):
             self.def_inside(e)
         for i in self.tables.copies:
             for m, options in enumerate(self.tables.stored(i)):
@@ -31,7 +32,7 @@ class Tensors:
 
     def def_pair(self, e: int) -> None:
         """Exactly one pair[e, g, h, c], which implies both its ends' schemes and v's partition."""
-        b, t = self.builder, self.tables.tensors[e]
+        b, t = self.builder, self.tables.linked[e]
         if len(t.made) == 1:
             return
         for g, made in enumerate(t.made):
@@ -44,7 +45,7 @@ class Tensors:
 
     def paired(self, e: int, g: int, h: int, c: int) -> list[Literal]:
         """pair[e, g, h, c], or the literals of which one holds then."""
-        t = self.tables.tensors[e]
+        t = self.tables.linked[e]
         return [self.pair[e, g, h, c]] if len(t.made) > 1 else self.builder.lies(t.v, t.taken[h], c)
 
     def read(self, e: int, options: Alike, c: int) -> list[Literal]:

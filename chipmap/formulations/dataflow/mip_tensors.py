@@ -18,7 +18,7 @@ def def_pair(block: pyo.Block, tables: Tables) -> None:
     """
     cells = [
         (e, g, h, c)
-        for e, t in enumerate(tables.tensors)
+        for e, t in enumerate(tables.linked)
         if len(t.made) > 1
         for g in range(len(t.made))
         for h in range(len(t.taken))
@@ -26,7 +26,7 @@ def def_pair(block: pyo.Block, tables: Tables) -> None:
     ]
     pair = block.pair = pyo.Var(cells, bounds=(0, 1))
     rows = block.def_pair = pyo.Constraint(pyo.Any)
-    for e, t in enumerate(tables.tensors):
+    for e, t in enumerate(tables.linked):
         if len(t.made) == 1:
             continue
         for h, options in enumerate(t.taken):
@@ -40,7 +40,7 @@ def def_pair(block: pyo.Block, tables: Tables) -> None:
 
 def paired(block: pyo.Block, tables: Tables, e: int, g: int, h: int, c: int) -> Any:
     """pair[e, g, h, c], or what it is without a choice."""
-    t = tables.tensors[e]
+    t = tables.linked[e]
     return placed(block, tables, t.v, t.taken[h], c) if len(t.made) == 1 else block.pair[e, g, h, c]
 
 

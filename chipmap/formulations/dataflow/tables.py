@@ -11,6 +11,7 @@ import numpy as np
 
 from chipmap.instances.dataflow.batch import forward_runs, layers_per_stage
 from chipmap.instances.dataflow.costs import DataflowProblem, Option, batch_factor, levels, outside, wires
+from chipmap.instances.dataflow.handed import handed
 from chipmap.instances.dataflow.instance import DataflowInstance, DataflowSolution
 from chipmap.instances.dataflow.tiles import sharing
 from chipmap.records import InputError
@@ -23,10 +24,10 @@ Alike = tuple[int, ...]
 
 @dataclass(frozen=True)
 class Tensor:
-    """A tensor from copy ``u`` to copy ``v``; on chip it takes ``waits`` buffers.
+    """A tensor from copy ``u`` to copy ``v``; on chip it takes ``waits`` buffers (0: never, it is handed on).
 
     ``made`` and ``taken`` part the options of u and v by what a change of layout costs, ``made`` also as ``stored`` of
-    u does; ``converts`` [made][taken] are the picoseconds of the change.
+    u does (unless it is handed on); ``converts`` [made][taken] are the picoseconds of the change.
     """
 
     u: int
@@ -43,7 +44,7 @@ class Tables:
 
     ``slots`` [copies] are the partitions that each may lie in: those of its phase, forward first. ``place`` [copies]:
     the slot of each where kernels can't be fused and DRAM isn't limited (a topological order, since then it changes
-    nothing), else empty.
+    nothing), else empty. ``handed`` are tensors from a layer to the next that count by their changes of layout alone.
     """
 
     problem: DataflowProblem
@@ -51,6 +52,12 @@ class Tables:
     tensors: tuple[Tensor, ...]
     slots: tuple[range, ...]
     place: tuple[int, ...]
+    handed: tuple[Tensor, ...] = ()
+
+    @cached_property
+    def linked(self) -> tuple[Tensor, ...]:
+        """All that may change its layout: the tensors, and after them what is handed on."""
+        return (*self.tensors, *self.handed)
 
     @cached_property
     def phases(self) -> tuple[range, ...]:
@@ -137,7 +144,7 @@ class Tables:
 
     def changes(self, c: int) -> Iterator[tuple[int, int, int, int]]:
         """(e, g, h, picoseconds) of every change of layout that copies in slot c may have to pay."""
-        for e, t in enumerate(self.tensors):
+        for e, t in enumerate(self.linked):
             for g, row in enumerate(t.converts) if c in self.slots[t.v] else ():
                 yield from ((e, g, h, change) for h, change in enumerate(row) if change)
 
@@ -165,8 +172,9 @@ class Tables:
         """No mapping's layer takes more picoseconds."""
         own = sum(max(o.compute + o.collective + o.stream for o in self.options(i)) for i in self.copies)
         own += sum(map(self.slowest, self.copies))
-        moved = [2 * max(o.dram for o in self.options(t.u)) + max(map(max, t.converts)) for t in self.tensors]
-        return forward_runs(self.problem.instance) * (own + sum(moved))
+        moved = [2 * max(o.dram for o in self.options(t.u)) for t in self.tensors]
+        changed = [max(map(max, t.converts)) for t in self.linked]
+        return forward_runs(self.problem.instance) * (own + sum(moved) + sum(changed))
 
     @cached_property
     def shortest(self) -> int:
@@ -295,6 +303,7 @@ def tables(problem: DataflowProblem, *, roomy: bool = False) -> Tables:
         tensors=tuple(_tensor(problem, u, v, level[v] - level[u] + 1) for u, v in wired),
         slots=slots,
         place=place,
+        handed=tuple(_tensor(problem, u, v, 0) for u, v in handed(problem)),
     )
 
 
@@ -333,7 +342,7 @@ def _tensor(problem: DataflowProblem, u: int, v: int, waits: int) -> Tensor:
     a, b = u % problem.n, v % problem.n
     producers, consumers = problem.options[a], problem.options[b]
     change = [[problem.converts(a, b, s, t) for t in range(len(consumers))] for s in range(len(producers))]
-    made = alike([(*_output(o), *row) for o, row in zip(producers, change, strict=True)])
+    made = alike([(*(_output(o) if waits else ()), *row) for o, row in zip(producers, change, strict=True)])
     taken = alike(list(zip(*change, strict=True)))
     converts = tuple(tuple(change[g[0]][h[0]] for h in taken) for g in made)
     return Tensor(u, v, waits, made, taken, converts)

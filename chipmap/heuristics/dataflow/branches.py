@@ -48,8 +48,8 @@ def _first_colours(problem: DataflowProblem) -> list[int]:
     task = problem.instance.task
     pinned = {name for group in task.together for name in group}
     keys = [
-        (kernel.replace(name=kernel.name if kernel.name in pinned else ""), task.schemes.get(kernel.name))
-        for kernel in problem.instance.workload.kernels
+        (kernel.replace(name=kernel.name if kernel.name in pinned else ""), options)
+        for kernel, options in zip(problem.instance.workload.kernels, problem.options, strict=True)
     ]
     return _numbered(keys)
 

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from chipmap.instances.dataflow.batch import forward_runs
 from chipmap.instances.dataflow.costs import DataflowProblem, Option, batch_factor, dataflow_problem, wires
+from chipmap.instances.dataflow.handed import handed
 from chipmap.instances.dataflow.instance import DataflowInstance, DataflowSolution
 
 
@@ -75,6 +76,6 @@ def _network(problem: DataflowProblem, solution: DataflowSolution) -> dict[int, 
     times = dict.fromkeys(where, 0)
     for p, option in zip(where, options, strict=True):
         times[p] += option.collective
-    for u, v in wires(problem, len(where) // problem.n):
+    for u, v in [*wires(problem, len(where) // problem.n), *handed(problem)]:
         times[where[v]] += problem.converts(u % problem.n, v % problem.n, number[u], number[v])
     return times
