@@ -7,6 +7,7 @@ from typing import Any
 
 from chipmap.instances.dataflow.gpt import GPT
 from chipmap.instances.dataflow.sweeps_published import TILED, WORKLOADS, published
+from chipmap.instances.dataflow.sweeps_serving import SERVING
 from chipmap.instances.dataflow.systems import LINKS
 
 _CHIPS: list[dict[str, Any]] = [
@@ -152,5 +153,6 @@ SWEEPS: dict[str, dict[str, Any]] = {
             {"name": "technology", "choices": _TECHNOLOGIES},
         ],
     },
+    **SERVING,
     **{f"dataflow/dse-{workload}-published": published(workload) for workload in WORKLOADS},
 }
