@@ -1,17 +1,22 @@
 """Serving Llama3 on 16 SN40L: DFModel's figures 20 and 21, with the published figures beside ours.
 
-    python benchmarks/dataflow_serving.py [--markdown] [--acceptance 0.5 0.7 0.9] [--windows 1 2 4 8]
+    python benchmarks/dataflow_serving.py [--markdown] [--out FOLDER] [--acceptance 0.5 0.7 0.9] [--windows 1 2 4 8]
 
-Without ``--markdown`` only deviations are told. Exit code 1 where a published figure is missed by more than
-``TOLERANCE`` or a mapping isn't proved optimal.
+Without ``--markdown`` only deviations are told; ``--out`` writes figure 21 as ``speculation.csv`` and
+``speculation.png`` (figure 20: ``chipmap bench dataflow/serving --plots FOLDER``). Exit code 1 where a published figure
+is missed by more than ``TOLERANCE`` or a mapping isn't proved optimal.
 """
 
 from __future__ import annotations
 
 import argparse
+import csv
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from chipmap.report.plots_serving import Speculation
 
 ROOT = Path(__file__).resolve().parents[1]
 SPLITS = ((16, 1), (8, 2), (4, 4), (2, 8), (1, 16))
@@ -85,9 +90,11 @@ def figure_20() -> tuple[list[str], int]:
     return lines, bad
 
 
-def figure_21(acceptances: list[float], windows: list[int]) -> tuple[list[str], int]:
-    """Tokens per second of the 405B model with each draft model, by window and acceptance; mappings not proved."""
+def figure_21(acceptances: list[float], windows: list[int]) -> tuple[list[Speculation], dict[str, float], int]:
+    """Tokens per second of the 405B model with each draft model, by window and acceptance; microseconds of a token of
+    each model alone; mappings not proved."""
     from chipmap import serving
+    from chipmap.report.plots_serving import Speculation
 
     settings: dict[str, Any] = {"mode": "dfmodel", "all_reduce_factor": 2, "overlap": False}
     passes: dict[tuple[str, int], float] = {}
@@ -102,37 +109,62 @@ def figure_21(acceptances: list[float], windows: list[int]) -> tuple[list[str], 
         return passes[model, tokens]
 
     alone = time(TARGET, 1)
-    lines = ["", f"Alone the target takes {alone:,.1f} us per token: {1e6 / alone:.1f} tokens/s.", ""]
-    lines += [row("draft", "t_draft us", "K", "a", "sequence: published", "expected", "tree: published", "expected")]
-    lines += ["|---|--:|--:|--:|--:|--:|--:|--:|"]
+    rates = []
     for draft in DRAFTS:
         for window in windows:
             levels = [time(draft, 2**level) for level in range(window)]
             checked, tree = time(TARGET, window + 1), time(TARGET, 2 ** (window + 1) - 1)
             for a in acceptances:
                 step = time(draft, 1)
-                rates = (
+                found = (
                     serving.published_rate(window, a, step, alone),
                     serving.sequence_rate(window, a, step, checked),
                     serving.published_rate(window, a, step, alone, tree=True),
                     serving.tree_rate(a, levels, tree),
                 )
-                lines.append(row(draft, f"{step:,.1f}", window, a, *(f"{rate:.1f}" for rate in rates)))
-    return lines, bad
+                rates.append(Speculation(draft, window, a, *found))
+    return rates, {model: time(model, 1) for model in (*DRAFTS, TARGET)}, bad
+
+
+def print_figure_21(rates: list[Speculation], steps: dict[str, float]) -> None:
+    """Figure 21 as a Markdown table."""
+    alone = steps[TARGET]
+    print(f"\nAlone the target takes {alone:,.1f} us per token: {1e6 / alone:.1f} tokens/s.\n")
+    print(row("draft", "t_draft us", "K", "a", "sequence: published", "expected", "tree: published", "expected"))
+    print("|---|--:|--:|--:|--:|--:|--:|--:|")
+    for one in rates:
+        cells = (f"{rate:.1f}" for rate in one[3:])
+        print(row(one.draft, f"{steps[one.draft]:,.1f}", one.window, one.acceptance, *cells))
+
+
+def write_figure_21(rates: list[Speculation], steps: dict[str, float], folder: Path) -> None:
+    """Figure 21 as CSV and PNG in ``folder``."""
+    from chipmap.report.plots_serving import speculation
+
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / "speculation.csv").open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow([*rates[0]._fields, "draft_us", "target_us"])
+        writer.writerows([*one, steps[one.draft], steps[TARGET]] for one in rates)
+    speculation(rates, 1e6 / steps[TARGET], folder / "speculation.png")
 
 
 def main() -> int:
     """Print the tables, or what deviates; 1 if something does."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--markdown", action="store_true")
+    parser.add_argument("--out", type=Path, help="folder for figure 21 as CSV and PNG")
     parser.add_argument("--acceptance", type=float, nargs="+", default=[0.5, 0.7, 0.9])
     parser.add_argument("--windows", type=int, nargs="+", default=[1, 2, 4, 8])
     args = parser.parse_args()
     sys.path.insert(0, str(ROOT))
     latencies, missed = figure_20()
-    rates, unproved = figure_21(args.acceptance, args.windows)
+    rates, steps, unproved = figure_21(args.acceptance, args.windows)
     if args.markdown:
-        print("\n".join(["## Figure 20: Llama3 8B", *latencies, "", f"## Figure 21: a draft for {TARGET}", *rates]))
+        print("\n".join(["## Figure 20: Llama3 8B", *latencies, "", f"## Figure 21: a draft for {TARGET}"]))
+        print_figure_21(rates, steps)
+    if args.out is not None:
+        write_figure_21(rates, steps, args.out)
     print(f"\n{missed} figures missed or unproved in figure 20, {unproved} mappings unproved in figure 21.")
     return int(missed + unproved > 0)
 

@@ -31,7 +31,9 @@ def measures(instance: DataflowInstance, solution: DataflowSolution | None) -> d
         "link_gbps": min(one.bytes_per_ns for one in system.network),
     }
     if solution is not None:
-        figures |= _mapping(instance, solution, price.total, power.total)
+        known = system.chip.price_usd, system.chip.watts
+        usd, watts = (bill.total if one else 0.0 for bill, one in zip((price, power), known, strict=True))
+        figures |= _mapping(instance, solution, usd, watts)
     return figures
 
 
@@ -60,7 +62,8 @@ def _mapping(instance: DataflowInstance, solution: DataflowSolution, usd: float,
 
 
 def _intensities(instance: DataflowInstance, solution: DataflowSolution, terms: dict[str, int]) -> dict[str, float]:
-    """FLOP of a chip per byte of DRAM and of a link, as the terms of a layer count them (0: no bytes)."""
+    """FLOP of a chip per byte of DRAM and of a link, as the terms of a layer count them (0: no bytes); that link's
+    rate."""
     tensor = Fraction(instance.task.micro_batch, solution.degrees.tensor)
     layers = instance.workload.layers if instance.task.across_layers else 1
     chip = float(sum(map(flop, instance.workload.kernels)) * tensor * layers)
@@ -71,8 +74,10 @@ def _intensities(instance: DataflowInstance, solution: DataflowSolution, terms: 
     ]
     fetched = terms["T2"] / 1000 * instance.system.memory.bytes_per_ns
     slowest = min(dimension.bytes_per_ns for dimension in instance.system.network)
-    sent = terms["T3"] / 1000 * (links[0] if links else slowest)
+    link = links[0] if links else slowest
+    sent = terms["T3"] / 1000 * link
     return {
+        "tensor_link_gbps": link,
         "flop_per_dram_byte": chip / fetched if fetched else 0.0,
         "flop_per_link_byte": chip / sent if sent else 0.0,
     }

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from chipmap.bench.point import Row
 from chipmap.records import InputError
+from chipmap.report.plots_serving import LATENCIES, passes
 from chipmap.sweep import Sweep
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 INK, RULE = "#1f2933", "#d9dee3"
 #: Okabe and Ito's colours, readable by colour-blind people.
 COLOURS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#f0e442", "#000000")
-_STYLE: Any = {
+STYLE: Any = {
     "font.family": "DejaVu Sans",
     "font.size": 8,
     "axes.titlesize": 9,
@@ -55,7 +56,7 @@ def plots(sweep: Sweep, rows: Sequence[Row], folder: Path) -> list[Path]:
         )
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        with matplotlib.rc_context(_STYLE):
+        with matplotlib.rc_context(STYLE):
             return [_save(figure, folder / f"{name}.png") for name, figure in _figures(sweep, drawn)]
     except OSError as error:
         raise InputError(f"can't be written: {error.strerror or error}", str(folder), "Check the folder.") from None
@@ -81,6 +82,8 @@ def _figures(sweep: Sweep, rows: Sequence[Row]) -> Iterator[tuple[str, Figure]]:
             yield f"{prefix}curves", curves(solved, left, label or sweep.name)
             yield f"{prefix}latency", latencies(solved, left, label or sweep.name)
             yield f"{prefix}roofline", roofline(solved, left[0], label or sweep.name)
+        if solved and all(any(name in row.figures for name in LATENCIES) for row in solved):
+            yield f"{prefix}serving", passes(solved, left, label or sweep.name, COLOURS)
 
 
 def _labels(rows: Sequence[Row], axis: str) -> list[str]:
@@ -92,16 +95,17 @@ def _file(label: str) -> str:
 
 
 def heat_maps(rows: Sequence[Row], axes: Sequence[str], title: str) -> Figure:
-    """Utilisation, cost efficiency and power efficiency, a panel for every label of the first axis where there are
-    three (DFModel, figures 10, 12, 14, 16)."""
+    """Utilisation and, where chips have prices and powers, cost and power efficiency; a panel for every label of the
+    first axis where there are three (DFModel, figures 10, 12, 14, 16)."""
     from matplotlib.figure import Figure
 
     panels = _labels(rows, axes[0]) if len(axes) > 2 else [""]
     down, across = axes[-2:]
-    size = (2.2 + 2.0 * len(panels), 6.4)
+    maps = [one for one in MAPS if any(row.figures.get(one[0]) for row in rows)] or MAPS[:1]
+    size = (2.2 + 2.0 * len(panels), 1.0 + 1.8 * len(maps))
     figure = Figure(figsize=size, layout="constrained")
-    grid = figure.subplots(len(MAPS), len(panels), squeeze=False)
-    for i, (name, words, factor) in enumerate(MAPS):
+    grid = figure.subplots(len(maps), len(panels), squeeze=False)
+    for i, (name, words, factor) in enumerate(maps):
         most = max((row.figures.get(name, 0.0) for row in rows), default=0.0) * factor
         for k, panel in enumerate(panels):
             own = [row for row in rows if not panel or row.labels[axes[0]] == panel]
@@ -110,13 +114,18 @@ def heat_maps(rows: Sequence[Row], axes: Sequence[str], title: str) -> Figure:
                 [_cell(spot.get((y, x)), name, factor) for x in _labels(rows, across)] for y in _labels(rows, down)
             ]
             _heat(grid[i][k], cells, (_labels(rows, down), _labels(rows, across)), most)
-            grid[i][k].set_title(f"{panel}\n{words}" if panel and k == 0 else panel or words)
-    for line in grid:
-        line[0].set_ylabel(down, fontsize=7)
+            if panel and i == 0:
+                grid[i][k].set_title(_named(axes[0], panel))
+        grid[i][0].set_ylabel(f"{words}\n\n{down}", fontsize=7)
     for panel_axes in grid[-1]:
         panel_axes.set_xlabel(across, fontsize=7)
     figure.suptitle(f"{title}, by {axes[0]}" if len(axes) > 2 else title)
     return figure
+
+
+def _named(axis: str, label: str) -> str:
+    """A label that stands alone: with its axis, where it is a number or a share."""
+    return f"{axis} {label}" if label[:1].isdigit() else label
 
 
 def _cell(row: Row | None, name: str, factor: float) -> float:
@@ -129,30 +138,49 @@ def _heat(axes: Axes, cells: list[list[float]], names: tuple[list[str], list[str
     axes.set_xticks(range(len(names[1])), names[1], fontsize=6, rotation=45, ha="right")
     for y, line in enumerate(cells):
         for x, value in enumerate(line):
-            text = "none" if math.isnan(value) else f"{value:.0f}" if value >= 10 else f"{value:.2g}"
-            axes.text(x, y, text, ha="center", va="center", fontsize=6, color=INK if value > most / 2 else "white")
+            missing = math.isnan(value)
+            text = "none" if missing else f"{value:,.0f}" if value >= 10 else f"{value:.2g}"
+            colour = INK if missing or value > most / 2 else "white"
+            axes.text(x, y, text, ha="center", va="center", fontsize=6, color=colour)
 
 
 def latencies(rows: Sequence[Row], axes: Sequence[str], title: str) -> Figure:
     """Seconds of compute, memory and network of every point side by side, with its time as a line: what overlaps
-    reaches above it (DFModel, figures 11, 13, 15, 17)."""
+    reaches above it; a panel for every label of the first axis where there are three (DFModel, figures 11, 13, 15,
+    17)."""
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(max(5.0, 0.16 * len(rows) + 2.5), 3.6), layout="constrained")
-    axis = figure.subplots()
+    panels = _labels(rows, axes[0]) if len(axes) > 2 else [""]
+    groups = [[row for row in rows if not panel or row.labels[axes[0]] == panel] for panel in panels]
+    widest = max(map(len, groups))
+    height = 1.4 + 1.5 * len(panels) if len(panels) > 1 else 3.6
+    figure = Figure(figsize=(max(5.0, 0.25 * widest + 2.5), height), layout="constrained")
+    planes = figure.subplots(len(panels), 1, squeeze=False, sharey=True)[:, 0]
+    for plane, panel, own in zip(planes, panels, groups, strict=True):
+        _bars(plane, own)
+        names = [" ".join(row.labels[a] for a in axes if a != axes[0] or not panel) for row in own]
+        plane.set_xticks(range(len(own)), names, rotation=90, fontsize=6)
+        plane.set_ylabel("seconds for the batch", fontsize=7)
+        plane.set_xlim(-0.8, widest - 0.2)
+        if panel:
+            plane.set_title(_named(axes[0], panel), loc="left", fontsize=8)
+    for plane, own in zip(planes[:-1], groups, strict=False):
+        if len(own) == len(groups[-1]):
+            plane.set_xticklabels([])
+    handles, words = planes[0].get_legend_handles_labels()
+    figure.legend(handles, words, frameon=False, ncols=4, loc="outside upper right", fontsize=7)
+    figure.suptitle(title, x=0.01, ha="left")
+    return figure
+
+
+def _bars(plane: Axes, rows: Sequence[Row]) -> None:
     places = range(len(rows))
     for k, part in enumerate(_PARTS):
         heights = [row.figures[f"{part}_s"] for row in rows]
-        axis.bar([x + 0.27 * (k - 1) for x in places], heights, width=0.27, color=COLOURS[k], label=part)
+        plane.bar([x + 0.27 * (k - 1) for x in places], heights, width=0.27, color=COLOURS[k], label=part)
     times = [(row.objective or 0) * 1e-12 for row in rows]
-    axis.hlines(times, [x - 0.45 for x in places], [x + 0.45 for x in places], color=INK, linewidth=1.4, label="time")
-    axis.set_yscale("log")
-    axis.margins(x=0.01)
-    axis.set_xticks(list(places), [" ".join(row.labels[a] for a in axes) for row in rows], rotation=90, fontsize=5)
-    axis.set_ylabel("seconds for the batch")
-    axis.legend(frameon=False, ncols=4, loc="upper left", bbox_to_anchor=(0.0, 1.12))
-    axis.set_title(title, loc="right")
-    return figure
+    plane.hlines(times, [x - 0.45 for x in places], [x + 0.45 for x in places], color=INK, linewidth=1.4, label="time")
+    plane.set_yscale("log")
 
 
 def roofline(rows: Sequence[Row], axis: str, title: str) -> Figure:
@@ -163,36 +191,45 @@ def roofline(rows: Sequence[Row], axis: str, title: str) -> Figure:
     figure = Figure(figsize=(6.4, 4.4), layout="constrained")
     plane = figure.subplots()
     labels = _labels(rows, axis)
-    spots = [0.0]
+    spots, rates = [0.0], [0.0]
     for row in rows:
         colour = COLOURS[labels.index(row.labels[axis]) % len(COLOURS)]
-        rate = row.figures["pflops"] / row.figures["chips"] * 1000
+        rates.append(row.figures["pflops"] / row.figures["chips"] * 1000)
         for name, mark in (("flop_per_dram_byte", "o"), ("flop_per_link_byte", "x")):
             if row.figures[name] > 0:
-                plane.plot(row.figures[name], rate, mark, color=colour, markersize=4)
+                plane.plot(row.figures[name], rates[-1], mark, color=colour, markersize=4)
                 spots.append(row.figures[name])
     low, high = min(filter(None, spots), default=1.0) / 3, max(spots) * 3 or 10.0
+    peaks = {}
     for k, label in enumerate(labels):
         own = next(row for row in rows if row.labels[axis] == label)
-        peak = own.figures["peak_pflops"] / own.figures["chips"] * 1000
-        plane.hlines(peak, low, high, color=COLOURS[k % len(COLOURS)], linewidth=1, label=f"{label} peak")
-    for name, dashes in (("dram_gbps", "--"), ("link_gbps", ":")):
-        for rate in sorted({row.figures[name] for row in rows}):
-            words = f"{'DRAM' if name == 'dram_gbps' else 'link'} {rate:g} GB/s"
-            plane.plot(
-                [low, high], [low * rate / 1000, high * rate / 1000], dashes, color=INK, linewidth=0.9, label=words
-            )
+        peaks[label] = own.figures["peak_pflops"] / own.figures["chips"] * 1000
+        plane.hlines(peaks[label], low, high, color=COLOURS[k % len(COLOURS)], linewidth=1)
+        plane.plot(
+            [], [], "s", color=COLOURS[k % len(COLOURS)], markersize=4, label=f"{label}, peak {peaks[label]:,.0f}"
+        )
+    top, floor = max(peaks.values()), min(filter(None, rates)) / 3
+    for kind, name, dashes in (("DRAM", "dram_gbps", "--"), ("link", "tensor_link_gbps", ":")):
+        for rate in sorted({row.figures.get(name, row.figures["link_gbps"]) for row in rows}):
+            left, right = max(low, floor * 1000 / rate), min(high, top * 1000 / rate)
+            if left < right:
+                plane.plot([left, right], [left * rate / 1000, right * rate / 1000], dashes, color=INK, linewidth=0.9)
+                plane.annotate(
+                    f"{kind} {rate:g} GB/s", (right, right * rate / 1000), fontsize=6, ha="right", va="bottom"
+                )
     plane.set_xscale("log")
     plane.set_yscale("log")
+    plane.set_ylim(floor, top * 3)
     plane.set_xlabel("FLOP per byte: of DRAM (dots), of a link (crosses)")
     plane.set_ylabel("TFLOP/s of a chip")
-    plane.legend(frameon=False, fontsize=6, loc="upper left", bbox_to_anchor=(1.0, 1.0))
+    plane.legend(frameon=False, fontsize=6, loc="upper left", bbox_to_anchor=(1.0, 1.0), title=axis, title_fontsize=7)
     figure.suptitle(title)
     return figure
 
 
 def curves(rows: Sequence[Row], axes: Sequence[str], title: str) -> Figure:
-    """Throughput over the last axis, a curve for every combination of the others (DFModel, figures 19 and 22)."""
+    """Throughput over the last axis, a curve for every combination of the others (DFModel, figures 19 and 22). Equal
+    curves stay visible, as later ones are thinner; the scale is logarithmic where they are far apart."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(6.4, 4.0), layout="constrained")
@@ -202,18 +239,31 @@ def curves(rows: Sequence[Row], axes: Sequence[str], title: str) -> Figure:
     groups = list(dict.fromkeys(tuple(row.labels[a] for a in others) for row in rows))
     for k, group in enumerate(groups):
         own = [row for row in rows if tuple(row.labels[a] for a in others) == group]
-        values = [row.figures["pflops"] for row in own]
-        style = ("-", "--", ":", "-.")[k // len(COLOURS) % 4]
-        spots = [places.index(row.labels[across]) for row in own]
+        thick = 1.0 + 3.0 * (1 - (k + 1) / len(groups))
         plane.plot(
-            spots, values, style, marker="o", markersize=3, color=COLOURS[k % len(COLOURS)], label=" ".join(group)
+            [places.index(row.labels[across]) for row in own],
+            [row.figures["pflops"] for row in own],
+            ("-", "--", ":", "-.")[k // len(COLOURS) % 4],
+            marker="o",
+            linewidth=thick,
+            markersize=2 * thick + 1,
+            color=COLOURS[k % len(COLOURS)],
+            label=" ".join(group),
         )
     plane.set_xticks(range(len(places)), places)
     plane.set_xlabel(across)
-    plane.set_ylabel("PFLOP/s")
-    plane.set_ylim(bottom=0.0)
+    plane.set_ylabel("PFLOP/s of all chips")
+    rates = [row.figures["pflops"] for row in rows]
+    if max(rates) > 20 * min(rates) > 0:
+        plane.set_yscale("log")
+    else:
+        plane.set_ylim(bottom=0.0)
     count = math.prod(len(_labels(rows, a)) for a in others)
     if others:
-        plane.legend(frameon=False, fontsize=6 if count <= 24 else 4, loc="upper left", bbox_to_anchor=(1.0, 1.0))
+        legend = plane.legend(
+            frameon=False, fontsize=6 if count <= 24 else 4, loc="upper left", bbox_to_anchor=(1.0, 1.0)
+        )
+        legend.set_title(", ".join(others))
+        legend.get_title().set_fontsize(7)
     figure.suptitle(title)
     return figure

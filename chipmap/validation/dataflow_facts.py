@@ -136,8 +136,8 @@ def exchange(kind: str, held: Fraction, dimension: Dimension) -> Fraction:
 def published_exchange(held: Fraction, dimensions: list[Dimension]) -> Fraction:
     """Mode ``dfmodel``: nanoseconds until each chip has sent a part of ``held`` bytes to all, by the fullest cut.
 
-    In a torus half of all messages, a chip's own part among them, cross every cut; else those between the chips that
-    a dimension and those before it hold, over one link per box.
+    In a torus half of all messages, a chip's own part among them, cross every cut; else those from one half of the
+    chips that a dimension and those before it hold to the other half, over one link per box.
     """
     chips = math.prod(one.size for one in dimensions)
     message = held / max(1, chips)
@@ -147,9 +147,9 @@ def published_exchange(held: Fraction, dimensions: list[Dimension]) -> Fraction:
         links = Fraction(2) if one.topology == "ring" else Fraction(one.size)
         if one.topology == "full":
             links *= Fraction(one.size, 4)
-        messages = inside * (inside - 1)
+        messages = Fraction(inside, 2) * inside
         if {other.topology for other in dimensions} == {"ring"}:
-            messages, links = chips**2, links * chips / one.size
+            messages, links = Fraction(chips**2), links * chips / one.size
         waits = Fraction(one.latency_ns) * (1 if one.topology == "full" else one.size - 1)
         times.append(message * messages / (2 * links * Fraction(one.bytes_per_ns)) + waits)
     return max(times)

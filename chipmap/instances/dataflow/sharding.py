@@ -101,8 +101,9 @@ def published_exchange_ns(chip_bytes: Fraction, dimensions: Sequence[Dimension])
 
     A pair of the P chips sends chip_bytes / P. Where all dimensions are rings, P²/2 messages cross the 2P/s links that
     cut a ring of s in two (its published runs count a chip's own part too). Else what the dimensions before hold is a
-    box with one uplink: all Q(Q-1)/2 pairs of the Q chips that a dimension of s joins cross its 2 (ring), s (switch) or
-    s²/4 (fully connected) links. The slowest dimension counts. Source: DFModel's published code and logs.
+    box with one uplink: of the Q chips that a dimension of s joins, each in one half sends to each in the other, Q²/4
+    messages over 2 (ring), s (switch) or s²/4 (fully connected) links. The slowest dimension counts. Source: the logs
+    of DFModel's published runs of section VI-C.
     """
     sides = [one for one in dimensions if one.size > 1]
     chips, joined, slowest = prod(one.size for one in sides), 1, Fraction(0)
@@ -111,7 +112,7 @@ def published_exchange_ns(chip_bytes: Fraction, dimensions: Sequence[Dimension])
         n, joined = one.size, joined * one.size
         cut = {"ring": Fraction(2), "switch": Fraction(n), "full": Fraction(n * n, 4)}[one.topology]
         links = Fraction(2 * chips, n) if torus else cut
-        sent = Fraction(chips * chips if torus else joined * (joined - 1), 2) * chip_bytes / chips
+        sent = (Fraction(chips * chips, 2) if torus else Fraction(joined * joined, 4)) * chip_bytes / chips
         steps = 1 if one.topology == "full" else n - 1
         slowest = max(slowest, sent / (links * Fraction(one.bytes_per_ns)) + steps * Fraction(one.latency_ns))
     return slowest

@@ -21,6 +21,7 @@ _BACKWARD = {
     **dict.fromkeys(("Loss_b", "Dropout3_b", "LN2_b", "Dropout2_b"), "NONE"),
     **{"GeLU_b": "M", "FFN1_b": "M", "FFN0_b": "K", "Proj_b": "M", "V_b": "K"},
 }
+PUBLISHED_SCHEMES = {**_FORWARD, **_BACKWARD}
 _RING = {"tensor": 8, "dimensions": ["tensor"]}
 _TORUS = {"tensor": 4, "data": 2, "dimensions": ["tensor", "data"]}
 _RUNS = {"mode": "dfmodel", "all_reduce_factor": 2, "link_gbps": 50.0}
@@ -53,7 +54,7 @@ _PUBLISHED: dict[str, Entry] = {
             **{"hidden": 25_600, "heads": 160, "layers": 128, "backward": True, "batch": 3072, "partitions": 3},
             **{"chip": "sn30", "sizes": [8, 128], "memory_gbps": 300.0},
             "degrees": {"tensor": 8, "pipeline": 128, "dimensions": ["tensor", "pipeline"]},
-            "schemes": {**_FORWARD, **_BACKWARD},
+            "schemes": PUBLISHED_SCHEMES,
             "notes": "DFModel, section VII: at most three partitions forward and three backward",
         },
     ),

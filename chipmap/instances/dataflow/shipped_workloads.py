@@ -19,8 +19,8 @@ PUBLISHED: dict[str, Any] = {
     **{"model": "llama3-8b", "kv_heads": 32, "gated": False, "dropout": True, "schemes": _SHARDED},
     **{"mode": "dfmodel", "all_reduce_factor": 2, "partitions": 1, "overlap": False},
 }
-_DECODE = {"purpose": "decode", "step": "decode", "tokens": 1, "context": 4096}
-_PREFILL = {"purpose": "prefill", "step": "prefill", "tokens": 4096}
+DECODE = {"purpose": "decode", "step": "decode", "tokens": 1, "context": 4096}
+PREFILL = {"purpose": "prefill", "step": "prefill", "tokens": 4096}
 _TORUS = {"chip": "sn30", "sizes": [32, 32], "degrees": {"tensor": 32, "data": 32, "dimensions": ["tensor", "data"]}}
 
 
@@ -34,13 +34,13 @@ def _llama(model: str, **parameters: Any) -> Entry:
 
 WORKLOAD_ENTRIES: dict[str, Entry] = {
     "llama3-8b-decode-sn40l-16": _llama(
-        **PUBLISHED | _DECODE, cache_kernels=True, notes="DFModel, section VIII-A: 1,188 tokens/s"
+        **PUBLISHED | DECODE, cache_kernels=True, notes="DFModel, section VIII-A: 1,188 tokens/s"
     ),
-    "llama3-8b-prefill-sn40l-16": _llama(**PUBLISHED | _PREFILL, notes="DFModel, section VIII-A: prefill"),
-    "llama3-8b-decode-sn40l-16-physical": _llama("llama3-8b", **_DECODE, **RESIDUAL, notes="as it is"),
-    "llama3-70b-decode-sn40l-16": _llama("llama3-70b", **_DECODE, **RESIDUAL),
-    "llama3-405b-decode-sn40l-16": _llama("llama3-405b", **_DECODE, **RESIDUAL),
-    "llama-68m-decode-sn40l-16": _llama("llama-68m", **_DECODE, **RESIDUAL),
+    "llama3-8b-prefill-sn40l-16": _llama(**PUBLISHED | PREFILL, notes="DFModel, section VIII-A: prefill"),
+    "llama3-8b-decode-sn40l-16-physical": _llama("llama3-8b", **DECODE, **RESIDUAL, notes="as it is"),
+    "llama3-70b-decode-sn40l-16": _llama("llama3-70b", **DECODE, **RESIDUAL),
+    "llama3-405b-decode-sn40l-16": _llama("llama3-405b", **DECODE, **RESIDUAL),
+    "llama-68m-decode-sn40l-16": _llama("llama-68m", **DECODE, **RESIDUAL),
     "gpt3-100t-sn40l-1024": (
         "dataflow-gpt",
         {

@@ -1,17 +1,18 @@
-"""The shipped sweeps: DFModel's design-space exploration, its memory sweep and its 3D-memory sweep."""
+"""The shipped sweeps: DFModel's design-space exploration, by its text and as published, its memory sweep and its
+3D-memory sweep."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from chipmap.instances.dataflow.gpt import GPT
+from chipmap.instances.dataflow.sweeps_published import TILED, WORKLOADS, published
+from chipmap.instances.dataflow.sweeps_serving import SERVING
 from chipmap.instances.dataflow.systems import LINKS
 
-#: No tensor or weight is too large for chips that run kernel by kernel: they read operands tile by tile as they go.
-_TILED = 10**15
 _CHIPS: list[dict[str, Any]] = [
-    {"label": "H100", "parameters": {"chip": "h100", "sram_bytes": _TILED}},
-    {"label": "TPU v4", "parameters": {"chip": "tpu-v4", "sram_bytes": _TILED}},
+    {"label": "H100", "parameters": {"chip": "h100", "sram_bytes": TILED}},
+    {"label": "TPU v4", "parameters": {"chip": "tpu-v4", "sram_bytes": TILED}},
     {"label": "SN30", "parameters": {"chip": "sn30"}},
     {"label": "WSE-2", "parameters": {"chip": "wse-2"}},
 ]
@@ -76,7 +77,7 @@ _WORKLOADS = [
 _MIB = 2**20
 _MAPPINGS = [
     {"label": "dataflow", "parameters": {"fused": True}},
-    {"label": "kernel by kernel", "parameters": {"fused": False, "sram_bytes": _TILED}},
+    {"label": "kernel by kernel", "parameters": {"fused": False, "sram_bytes": TILED}},
 ]
 #: An SN40L has room for 2,080 units: tiles that compute, or 512 KiB of SRAM.
 _UNITS = 2080
@@ -152,4 +153,6 @@ SWEEPS: dict[str, dict[str, Any]] = {
             {"name": "technology", "choices": _TECHNOLOGIES},
         ],
     },
+    **SERVING,
+    **{f"dataflow/dse-{workload}-published": published(workload) for workload in WORKLOADS},
 }

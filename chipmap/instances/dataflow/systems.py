@@ -59,13 +59,21 @@ CHIPS: dict[str, Chip] = {
     ),
 }
 
+#: Rates of section VI-C's text, and (with a number) of the published runs.
 MEMORIES: dict[str, Memory] = {
     "ddr": Memory(name="DDR", bytes_per_ns=200.0, usd_per_gbps=1.0, watts_per_gbps=0.16248),
     "hbm": Memory(name="HBM", bytes_per_ns=3000.0, usd_per_gbps=1.0, watts_per_gbps=0.05624),
+    "ddr-300": Memory(name="DDR", bytes_per_ns=300.0, usd_per_gbps=1.0, watts_per_gbps=0.16248),
+    "hbm-3072": Memory(name="HBM", bytes_per_ns=3072.0, usd_per_gbps=1.0, watts_per_gbps=0.05624),
 }
 
 #: Gigabytes per second of a link, and dollars and watts per GB/s of it.
-LINKS: dict[str, tuple[float, float, float]] = {"pcie": (25.0, 2.0, 0.052), "nvlink": (900.0, 2.0, 0.0104)}
+LINKS: dict[str, tuple[float, float, float]] = {
+    "pcie": (25.0, 2.0, 0.052),
+    "nvlink": (900.0, 2.0, 0.0104),
+    "pcie-50": (50.0, 2.0, 0.052),
+    "nvlink-450": (450.0, 2.0, 0.0104),
+}
 
 
 def system(
