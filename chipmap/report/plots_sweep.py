@@ -214,12 +214,12 @@ def roofline(rows: Sequence[Row], axis: str, title: str) -> Figure:
             left, right = max(low, floor * 1000 / rate), min(high, top * 1000 / rate)
             if left < right:
                 plane.plot([left, right], [left * rate / 1000, right * rate / 1000], dashes, color=INK, linewidth=0.9)
-                plane.annotate(
-                    f"{kind} {rate:g} GB/s", (right, right * rate / 1000), fontsize=6, ha="right", va="bottom"
-                )
+                # along the top two may end side by side
+                slant: Any = {"rotation": 45, "ha": "left"} if right < high else {"ha": "right"}
+                plane.annotate(f"{kind} {rate:g} GB/s", (right, right * rate / 1000), fontsize=6, va="bottom", **slant)
     plane.set_xscale("log")
     plane.set_yscale("log")
-    plane.set_ylim(floor, top * 3)
+    plane.set_ylim(floor, top * 6)
     plane.set_xlabel("FLOP per byte: of DRAM (dots), of a link (crosses)")
     plane.set_ylabel("TFLOP/s of a chip")
     plane.legend(frameon=False, fontsize=6, loc="upper left", bbox_to_anchor=(1.0, 1.0), title=axis, title_fontsize=7)
