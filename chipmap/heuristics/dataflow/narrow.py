@@ -45,7 +45,14 @@ class Narrow:
         self.of = classes.of()
 
     def solve(
-        self, schemes: Schemes, window: int, *, upper: int = NO_LIMIT, resident: bool = False, limit: int = IDEALS
+        self,
+        schemes: Schemes,
+        window: int,
+        *,
+        upper: int = NO_LIMIT,
+        resident: bool = False,
+        cached: bool = False,
+        limit: int = IDEALS,
     ) -> Found | None:
         """The best mapping below ``upper`` with these schemes of classes (all of those that it doesn't name).
 
@@ -53,7 +60,7 @@ class Narrow:
         """
         pinned = self._pinned(schemes)
         after = [(self.order[i], self.order[i + window]) for i in range(len(self.order) - window)]
-        program = Program(pinned, resident=resident, limit=limit, after=after)
+        program = Program(pinned, resident=resident, cached=cached, limit=limit, after=after)
         if resident:
             chain = program.best(1, True, self.fused, below=upper)
         else:
