@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from chipmap.instances.dataflow.costs import (
     DataflowProblem,
+    caching,
     compute_ticks,
     dataflow_problem,
     first_layer,
@@ -158,7 +159,9 @@ def solve_degrees(problem: DataflowProblem, run: Run) -> int | None:
     below = NO_LIMIT if run.upper is None else first_layer(problem, run.upper)
     found = [program.best(task.partitions if fused else None, task.exactly and fused, fused, below=below)]
     if resident(problem) and not (task.exactly and fused and task.partitions != 1):
-        found.append(Program(problem, layers, resident=True, labels=FIRST).best(1, True, fused, below=below))
+        for cached in (False, True) if caching(problem) else (False,):
+            stays = Program(problem, layers, resident=True, cached=cached, labels=FIRST)
+            found.append(stays.best(1, True, fused, below=below))
     chains = [chain for chain in found if chain is not None]
     if not chains:
         return run.upper

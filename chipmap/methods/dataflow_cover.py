@@ -209,15 +209,17 @@ class PartitionBound:
         return found
 
 
-def one_partition(classes: Classes, seconds: float) -> int | None:
-    """A bound on the picoseconds of a layer that is all one partition, its weights never read; None if none fits."""
+def one_partition(classes: Classes, seconds: float, *, cached: bool = False) -> int | None:
+    """A bound on the picoseconds of a layer that is all one partition, its weights never read (with ``cached`` nor its
+    KV cache, which then lies in SRAM); None if none fits."""
     inside = [
         link.tensors * link.waits * min(option.buffer for option in classes.options(link.u)) for link in classes.links
     ]
-    if sum(inside) + sum(_first(classes, "weights")) > classes.problem.sram:
+    caches = sum(_first(classes, "cache")) if cached else 0
+    if sum(inside) + sum(_first(classes, "weights")) + caches > classes.problem.sram:
         return None
     unit = max(1.0, sum(_first(classes, "compute")) / 1000)
-    single, rows = Single(classes, classes.backward[0], unit, resident=True), []
+    single, rows = Single(classes, classes.backward[0], unit, resident=True, cached=cached), []
     for c in range(len(classes.kernels)):
         row = {single.names["x", c, o]: 1.0 for o in range(len(classes.options(c)))}
         rows.append((row, float(classes.size(c)), float(classes.size(c))))

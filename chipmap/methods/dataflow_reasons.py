@@ -193,8 +193,16 @@ def _short_of_sram(instance: DataflowInstance, programs: Sequence[Program], chec
         message=f"every mapping has a partition that holds more than the {limit:,} bytes of a chip's SRAM; {enough:,} "
         f"would do (the weights of kernel {kernels[largest].name!r} alone take {weights[largest]:,} on each chip; "
         f"tensor parallelism up to {tensor})",
-        remedies=(f"Set system.chip.sram_bytes to {enough} or more.", "Use more tensor parallelism, or split kernels."),
+        remedies=(f"Set system.chip.sram_bytes to {enough} or more.", smaller_weights(weights[largest], limit, tensor)),
     )
+
+
+def smaller_weights(weights: int, limit: int, tensor: int) -> str:
+    """What to do about a kernel of so many bytes of weights on each of ``tensor`` chips."""
+    if weights <= limit:
+        return "Use more tensor parallelism, or split kernels."
+    least = -(-weights * tensor // limit)
+    return f"Use tensor parallelism of {least} at least, or split kernels: weights are held whole, never in parts."
 
 
 def _groups_too_large(instance: DataflowInstance) -> Infeasibility:

@@ -14,7 +14,7 @@ from chipmap.heuristics.dataflow.narrow import Found, Narrow, Schemes
 from chipmap.heuristics.dataflow.program import Chain, Program
 from chipmap.heuristics.dataflow.single import partitions_of
 from chipmap.heuristics.dataflow.symmetric import SymmetricProgram
-from chipmap.instances.dataflow.costs import DataflowProblem, first_layer, resident, total_ticks
+from chipmap.instances.dataflow.costs import DataflowProblem, caching, first_layer, resident, total_ticks
 from chipmap.instances.dataflow.handed import ways
 from chipmap.instances.dataflow.instance import DataflowSolution
 from chipmap.methods.dataflow_budget import labels
@@ -199,11 +199,14 @@ class _Way:
         several = task.exactly and self.fused and task.partitions != 1
         if not resident(self.problem) or several or not self.run.keep_going():
             return
-        self.alone = 0  # none is known
-        if self.cover is not None:
-            self.alone = one_partition(self.classes, min(LONGEST, self.run.remaining))
-        if self.alone is not None and schemes is not None:
-            found = self.narrow.solve(schemes, 1, resident=True)
+        for cached in (False, True) if caching(self.problem) else (False,):
+            alone: int | None = 0  # none is known
+            if self.cover is not None:
+                alone = one_partition(self.classes, min(LONGEST, self.run.remaining), cached=cached)
+            if alone is None:
+                continue
+            self.alone = alone if self.alone is None else min(alone, self.alone)
+            found = None if schemes is None else self.narrow.solve(schemes, 1, resident=True, cached=cached)
             if found is not None:
                 self._found(found, stays=True)
 

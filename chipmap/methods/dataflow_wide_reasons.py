@@ -12,6 +12,7 @@ from chipmap.heuristics.dataflow.narrow import Narrow
 from chipmap.heuristics.dataflow.single import Single
 from chipmap.instances.dataflow.costs import DataflowProblem, outside
 from chipmap.methods.dataflow_dram import largest
+from chipmap.methods.dataflow_reasons import smaller_weights
 from chipmap.result import Infeasibility
 from chipmap.solvers.repeated import Repeated
 
@@ -119,12 +120,14 @@ def wide_reasons(problems: Sequence[DataflowProblem], checkpoint: Callable[[], N
 def _words(short: Need, of: Classes) -> tuple[str, tuple[str, ...]]:
     tensor = of.problem.degrees.tensor
     if short.label == "C2":
+        names = [kernel.name for kernel in of.problem.instance.workload.kernels]
+        weights = min(option.weights for option in of.problem.options[names.index(short.where)])
         return (
             f"kernel {short.where!r} alone takes {short.demand:,} bytes of a chip's SRAM with its weights and the "
             f"buffers of what it reads and writes (tensor parallelism {tensor}); there are {short.limit:,}",
             (
                 f"Set system.chip.sram_bytes to {short.demand} or more.",
-                "Use more tensor parallelism, or split kernels.",
+                smaller_weights(weights, short.limit, tensor),
             ),
         )
     if short.label == "C5":

@@ -116,7 +116,16 @@ def c1_order(mapping: Mapping) -> Iterator[Violation]:
 
 
 def c2_sram(mapping: Mapping) -> Iterator[Violation]:
-    """What a partition holds fits a chip's SRAM: weights, and a tile's buffers of every tensor that it touches.
+    """What a partition holds fits a chip's SRAM."""
+    limit = mapping.instance.system.chip.sram_bytes
+    for partition, size in sorted(_held(mapping).items()):
+        if size > limit:
+            message = f"partition {partition} holds {size:,} bytes; a chip's SRAM has {limit:,}"
+            yield _violation("C2", f"partition {partition}", size - limit, "bytes", message)
+
+
+def _held(mapping: Mapping) -> dict[int, int]:
+    """Bytes of SRAM by partition: weights, and a tile's buffers of every tensor that it touches.
 
     A tensor inside takes (levels it waits + 1) buffers, one that crosses a border two on each side.
     """
@@ -140,11 +149,7 @@ def c2_sram(mapping: Mapping) -> Iterator[Violation]:
             crossing[u, b.partition].append(buffer)
     for (_, partition), buffers in crossing.items():
         held[partition] += 2 * (buffers[0] if instance.mode == "physical" else sum(buffers))
-    limit = instance.system.chip.sram_bytes
-    for partition, size in sorted(held.items()):
-        if size > limit:
-            message = f"partition {partition} holds {size:,} bytes; a chip's SRAM has {limit:,}"
-            yield _violation("C2", f"partition {partition}", size - limit, "bytes", message)
+    return held
 
 
 def c3_phases(mapping: Mapping) -> Iterator[Violation]:
@@ -259,7 +264,7 @@ def t2_memory(mapping: Mapping) -> dict[int, int]:
     """Picoseconds of DRAM per partition: every tensor that crosses a border, written there and read here.
 
     In mode ``dfmodel`` once per edge; in mode ``physical`` a tensor is written once and read once per partition, and
-    weights are read unless they stay in SRAM.
+    weights are read unless they stay in SRAM; then the KV cache of decode steps stays too, if it fits.
     """
     instance = mapping.instance
     rate = Fraction(instance.system.memory.bytes_per_ns)
@@ -277,12 +282,14 @@ def t2_memory(mapping: Mapping) -> dict[int, int]:
         times[partition] += time * (1 if instance.mode == "physical" else edges)
     physical, decode = instance.mode == "physical", instance.task.purpose == "decode"
     streamed = not _resident(mapping) if physical else decode
+    fetched = not (_resident(mapping) and physical and decode and _cached(mapping))
     for copy in mapping.copies:
         kernel, parts = instance.workload.kernels[copy.kernel], facts.split(copy.scheme, mapping.chips)
         if streamed:
             whole = Fraction(facts.whole_weights(kernel, instance.workload.word_bytes))
             times[copy.partition] += facts.up(whole / parts / rate)
-        times[copy.partition] += facts.up(Fraction(kernel.fetch_bytes * instance.task.micro_batch) / parts / rate)
+        if fetched:
+            times[copy.partition] += facts.up(Fraction(kernel.fetch_bytes * instance.task.micro_batch) / parts / rate)
     return times
 
 
@@ -291,6 +298,14 @@ def _resident(mapping: Mapping) -> bool:
     instance = mapping.instance
     layers = 1 if instance.task.across_layers else instance.workload.layers // mapping.solution.degrees.pipeline
     return layers == 1 and len({copy.partition for copy in mapping.copies}) == 1
+
+
+def _cached(mapping: Mapping) -> bool:
+    """Whether the KV cache of a chip's one partition, of all samples of its replica, fits SRAM beside what it holds."""
+    instance, degrees = mapping.instance, mapping.solution.degrees
+    kernels = instance.workload.kernels
+    caches = sum(facts.cache(kernels[copy.kernel], copy.scheme, instance, degrees) for copy in mapping.copies)
+    return caches + max(_held(mapping).values()) <= instance.system.chip.sram_bytes
 
 
 def t3_network(mapping: Mapping) -> dict[int, int]:

@@ -221,6 +221,12 @@ def resting(kernel: Kernel, scheme: Scheme, instance: DataflowInstance, degrees:
     return math.ceil(total * stage_layers(instance, degrees))
 
 
+def cache(kernel: Kernel, scheme: Scheme, instance: DataflowInstance, degrees: Degrees) -> int:
+    """Bytes of a kernel's KV cache on a chip, of one layer and all samples that its replica serves."""
+    each = Fraction(kernel.fetch_bytes, split(scheme, degrees.tensor))
+    return math.ceil(each * instance.task.batch / degrees.data)
+
+
 def sent(kernel: Kernel, scheme: Scheme, instance: DataflowInstance, degrees: Degrees) -> int:
     """T5: picoseconds per micro-batch of what a kernel sends to the next stage, and of what comes back."""
     carried = [edge for edge in instance.workload.carries if edge[0] == kernel.name]

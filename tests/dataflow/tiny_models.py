@@ -18,7 +18,7 @@ from chipmap.instances.dataflow import (
     Task,
     Workload,
 )
-from chipmap.instances.dataflow.costs import dataflow_problem, resident, total_ticks
+from chipmap.instances.dataflow.costs import caching, dataflow_problem, resident, total_ticks
 from chipmap.instances.dataflow.gpt import gpt_layer
 from chipmap.instances.dataflow.handed import ways
 from chipmap.instances.dataflow.systems import system
@@ -105,7 +105,8 @@ def by_program(instance: DataflowInstance) -> int | None:
         most, exactly = (task.partitions, task.exactly) if task.fused else (None, False)
         found = [Program(problem).best(most, exactly, task.fused)]
         if resident(problem) and (task.fused or problem.n == 1) and not (task.exactly and task.partitions != 1):
-            found.append(Program(problem, resident=True).best(1, True, task.fused))
+            for cached in (False, True) if caching(problem) else (False,):
+                found.append(Program(problem, resident=True, cached=cached).best(1, True, task.fused))
         ticks += [total_ticks(problem, chain.ticks, chain.chosen) for chain in found if chain is not None]
     return min(ticks, default=None)
 

@@ -191,7 +191,7 @@ def add_dataflow(
     sram = c2_sram(tensors)
     time = [model.new_int_var(0, made.longest, f"{prefix}time[{c}]") for c in range(made.count)]
     layer = t4_layer(builder, time, made.most(choices.upper))
-    terms = {"T1": t1_compute(builder, time), "T2": t2_memory(tensors, time), "T3": t3_network(tensors, time)}
+    terms = {"T1": t1_compute(builder, time), "T2": t2_memory(tensors, time, sram), "T3": t3_network(tensors, time)}
     shares = Shares(builder)
     if made.problem.shares:
         c7_tiles(shares)

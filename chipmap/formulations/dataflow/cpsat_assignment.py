@@ -139,7 +139,7 @@ def c4_partitions(builder: Builder, order: str) -> None:
             builder.enforce("c4_partitions", builder.model.add(sum(inside[c]) <= 1))
     if tables.place or (task.exactly and not builder.assume):
         return
-    if order == "prefix" or tables.spares:
+    if order == "prefix" or tables.spares or tables.caching:
         _sym_prefix(builder, inside)
 
 

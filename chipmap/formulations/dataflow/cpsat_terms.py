@@ -107,16 +107,32 @@ def t4_no_overlap(builder: Builder, time: list[Any], *terms: list[Any]) -> None:
             builder.model.add(sum(term[c] for term in terms) <= one)
 
 
-def t2_memory(tensors: Tensors, time: list[Any]) -> list[Any]:
+def _unread(builder: Builder, held: Any) -> Any:
+    """Picoseconds of KV caches that stay in SRAM: where one partition is all that a chip runs and they fit beside what
+    it ``held``."""
+    tables, fetch = builder.tables, weighted(builder, "fetch", 0)
+    most = sum(max(option.fetch for option in tables.options(i)) for i in tables.copies)
+    cached, unread = builder.literal("cached"), builder.model.new_int_var(0, most, f"{builder.prefix}unread")
+    builder.model.add(unread <= total(fetch))
+    builder.model.add(unread == 0).only_enforce_if(~cached)
+    builder.model.add(held + total(weighted(builder, "cache", 0)) <= tables.problem.sram).only_enforce_if(cached)
+    if tables.count > 1:
+        builder.clause("def_cached", [~cached, ~builder.used[1]] if 1 in builder.used else [~cached])
+    return unread
+
+
+def t2_memory(tensors: Tensors, time: list[Any], sram: list[Any]) -> list[Any]:
     """T2: what crosses its border, its weights and what it fetches, through DRAM <= the time of a partition.
 
-    ``spared``: the weights' time, where one partition is all that a chip runs.
+    ``spared``: the weights' time, where one partition is all that a chip runs. ``sram``: the left sides of C2.
     """
     builder, tables = tensors.builder, tensors.tables
     sums = []
     for c in range(len(time)):
         streams = weighted(builder, "stream", c)
         memory = total(moved(tensors, "dram", c) + streams)
+        if c == 0 and tables.caching:
+            memory = memory - _unread(builder, sram[0])
         if c == 0 and tables.spares:
             spared = builder.model.new_int_var(0, tables.spares, f"{builder.prefix}spared")
             builder.model.add(spared <= total(weighted(builder, "spared", c)))

@@ -117,7 +117,7 @@ def c4_partitions(block: pyo.Block, tables: Tables, order: str) -> None:
     if task.exactly:
         for c, kernels in count.items():
             rows[c] = kernels >= 1
-    elif order == "prefix" or tables.spares:
+    elif order == "prefix" or tables.spares or tables.caching:
         used = block.used = pyo.Var([c for phase in tables.phases for c in phase[1:]], bounds=(0, 1))
         for phase in tables.phases:
             for c in phase[1:]:

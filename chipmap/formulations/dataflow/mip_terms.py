@@ -37,8 +37,22 @@ def c2_sram(block: pyo.Block, tables: Tables, unit: int) -> None:
         return pyo.quicksum(parts)
 
     slots = range(tables.count)
+    if tables.caching:
+        def_cached(block, tables, held(0, unit), unit)
     block.sram = pyo.Expression(slots, rule=lambda _, c: held(c, 1))
     block.c2_sram = pyo.Constraint(slots, rule=lambda _, c: held(c, unit) <= tables.problem.sram / unit)
+
+
+def def_cached(block: pyo.Block, tables: Tables, held: Any, unit: int) -> None:
+    """Binary ``cached`` = [KV caches stay in SRAM]: where one partition is all that a chip runs, and ``held`` (in
+    units) leaves room for ``stored``, the caches' bytes then."""
+    most = sum(max(option.cache for option in tables.options(i)) for i in tables.copies) / unit
+    block.cached, block.stored = pyo.Var(domain=pyo.Binary), pyo.Var(bounds=(0, most))
+    block.def_cached = pyo.Constraint(expr=block.cached <= 1 - several(block, tables))
+    block.def_stored = pyo.Constraint(
+        expr=block.stored >= weighted(block, tables, "cache", 0, unit) - most * (1 - block.cached)
+    )
+    block.def_room = pyo.Constraint(expr=held + block.stored <= tables.problem.sram / unit)
 
 
 def outside(block: pyo.Block, tables: Tables, field: str, unit: int = 1) -> Any:
@@ -104,7 +118,7 @@ def t1_compute(block: pyo.Block, tables: Tables, unit: int) -> None:
 def t2_memory(block: pyo.Block, tables: Tables, unit: int) -> None:
     """T2: what crosses its border, its weights and what it fetches, through DRAM <= the time of a partition.
 
-    ``spared``: the weights' time, where one partition is all that a chip runs.
+    ``spared``: the weights' time, where one partition is all that a chip runs; ``unread``: that of KV caches in SRAM.
     """
     slots = range(tables.count)
     streams = {c: weighted(block, tables, "stream", c, unit) for c in slots}
@@ -113,6 +127,12 @@ def t2_memory(block: pyo.Block, tables: Tables, unit: int) -> None:
         block.def_spared = pyo.Constraint(expr=block.spared <= weighted(block, tables, "spared", 0, unit))
         block.def_resident = pyo.Constraint(expr=block.spared <= tables.spares / unit * (1 - several(block, tables)))
         streams[0] -= block.spared
+    if tables.caching:
+        most = sum(max(option.fetch for option in tables.options(i)) for i in tables.copies) / unit
+        block.unread = pyo.Var(bounds=(0, most))
+        block.def_unread = pyo.Constraint(expr=block.unread <= weighted(block, tables, "fetch", 0, unit))
+        block.def_unread_cached = pyo.Constraint(expr=block.unread <= most * block.cached)
+        streams[0] -= block.unread
     block.memory = pyo.Expression(slots, rule=lambda _, c: moved(block, tables, "dram", c, unit) + streams[c])
     block.t2_memory = pyo.Constraint(slots, rule=lambda b, c: b.time[c] >= b.memory[c])
 

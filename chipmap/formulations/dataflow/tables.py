@@ -10,7 +10,7 @@ from math import floor
 import numpy as np
 
 from chipmap.instances.dataflow.batch import forward_runs, layers_per_stage
-from chipmap.instances.dataflow.costs import DataflowProblem, Option, batch_factor, levels, outside, wires
+from chipmap.instances.dataflow.costs import DataflowProblem, Option, batch_factor, caching, levels, outside, wires
 from chipmap.instances.dataflow.handed import handed
 from chipmap.instances.dataflow.instance import DataflowInstance, DataflowSolution
 from chipmap.instances.dataflow.tiles import sharing
@@ -161,6 +161,11 @@ class Tables:
         if instance.mode != "physical" or layers > 1 or len(self.phases) > 1:
             return 0
         return sum(max(o.spared for o in self.options(i)) for i in self.copies)
+
+    @cached_property
+    def caching(self) -> bool:
+        """Whether a KV cache may stay in SRAM."""
+        return caching(self.problem)
 
     @property
     def overlap(self) -> bool:

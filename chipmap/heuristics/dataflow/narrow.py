@@ -46,7 +46,14 @@ class Narrow:
         self.of = classes.of()
 
     def solve(
-        self, schemes: Schemes, window: int, *, upper: int = NO_LIMIT, resident: bool = False, limit: int = IDEALS
+        self,
+        schemes: Schemes,
+        window: int,
+        *,
+        upper: int = NO_LIMIT,
+        resident: bool = False,
+        cached: bool = False,
+        limit: int = IDEALS,
     ) -> Found | None:
         """The best mapping below ``upper`` with these schemes of classes (all of those that it doesn't name).
 
@@ -55,7 +62,7 @@ class Narrow:
         pinned = self._pinned(schemes)
         after = [(self.order[i], self.order[i + window]) for i in range(len(self.order) - window)]
         layers, labels = self.layers, self.labels
-        program = Program(pinned, layers, resident=resident, limit=limit, after=after, labels=labels)
+        program = Program(pinned, layers, resident=resident, cached=cached, limit=limit, after=after, labels=labels)
         if resident:
             chain = program.best(1, True, self.fused, below=upper)
         else:

@@ -32,10 +32,10 @@ class Floor(NamedTuple):
 class IdealGraph:
     """A problem's layer (or ``layers`` layers in a row), its ideals listed once.
 
-    ``resident``: weights are never read from DRAM. ``after``: pairs of kernels of which the second may not be in an
-    earlier partition than the first, beside the tensors; they make the program a restriction. Raises
-    :class:`TooWideError` where there are more than ``limit`` ideals. ``labels``: the most that all searches together
-    may make.
+    ``resident``: weights are never read from DRAM; ``cached``: nor is what kernels fetch, KV caches that lie in SRAM.
+    ``after``: pairs of kernels of which the second may not be in an earlier partition than the first, beside the
+    tensors; they make the program a restriction. Raises :class:`TooWideError` where there are more than ``limit``
+    ideals. ``labels``: the most that all searches together may make.
     """
 
     def __init__(
@@ -44,11 +44,12 @@ class IdealGraph:
         layers: int = 1,
         *,
         resident: bool = False,
+        cached: bool = False,
         limit: int = 200_000,
         after: Sequence[tuple[int, int]] = (),
         labels: int = 2**62,
     ) -> None:
-        self.problem, self.layers, self.resident = problem, layers, resident
+        self.problem, self.layers, self.resident, self.cached = problem, layers, resident, cached
         self.work = np.array([0, labels], dtype=np.int64)
         kernels = problem.instance.workload.kernels
         n, m = problem.n, len(problem.edges)
@@ -86,8 +87,8 @@ class IdealGraph:
             first=np.cumsum([0, *map(len, options)]).astype(np.int64),
             compute=columns["compute"],
             network=columns["collective"],
-            memory=np.array([o.fetch if self.resident else o.stream for o in flat], dtype=np.int64),
-            held=np.array([o.weights for o in flat], dtype=np.int64),
+            memory=np.array([self._read(o) for o in flat], dtype=np.int64),
+            held=np.array([o.weights + (o.cache if self.cached else 0) for o in flat], dtype=np.int64),
             dram=columns["dram"],
             buffer=columns["buffer"],
             enter=enter,
@@ -121,10 +122,16 @@ class IdealGraph:
 
     def _least(self, options: Sequence[Option]) -> tuple[int, int, int]:
         """Compute, memory and network that a kernel takes at least; where nothing overlaps, their sum and nothing."""
-        memory = [o.fetch if self.resident else o.stream for o in options]
+        memory = [self._read(o) for o in options]
         if not self.problem.instance.task.overlap:
             return min(o.compute + m + o.collective for o, m in zip(options, memory, strict=True)), 0, 0
         return min(o.compute for o in options), min(memory), min(o.collective for o in options)
+
+    def _read(self, option: Option) -> int:
+        """Picoseconds of DRAM that a kernel takes for weights and what it fetches."""
+        if self.cached:
+            return 0
+        return option.fetch if self.resident else option.stream
 
     def _open_together(self, open_sets: list[list[int]]) -> list[list[int]]:
         """Sets of kernels whose outputs are open at the same time."""

@@ -39,7 +39,9 @@ class Partition(NamedTuple):
 class Single:
     """The program for partitions of one phase. ``unit``: picoseconds per unit of time."""
 
-    def __init__(self, classes: Classes, backward: bool, unit: float, *, resident: bool = False) -> None:
+    def __init__(
+        self, classes: Classes, backward: bool, unit: float, *, resident: bool = False, cached: bool = False
+    ) -> None:
         self.classes, self.backward, self.unit = classes, backward, unit
         self.physical = classes.problem.instance.mode == "physical"
         self.names: dict[Name, int] = {}
@@ -51,7 +53,7 @@ class Single:
         self._declare()
         self._tensors()
         self._moves()
-        self._resources(resident)
+        self._resources(resident, cached)
         self._fusion()
 
     def _near(self, link: Link) -> bool:
@@ -141,17 +143,18 @@ class Single:
                     each = link.tensors / self.classes.size(link.u)
                     self._row([*parts, (shared[key], -each)], -np.inf, 0.0)
 
-    def _resources(self, resident: bool) -> None:
-        """C2, and compute, memory and network, each or in sum, at most the time."""
+    def _resources(self, resident: bool, cached: bool) -> None:
+        """C2 (with KV caches where these stay), and compute, memory and network, each or in sum, at most the time."""
         instance = self.classes.problem.instance
         time = (self.names["time",], -1.0 / (1 if self.backward else forward_runs(instance)))
         each = [(c, o, option) for c in self.inside for o, option in enumerate(self.classes.options(c))]
         x = [self.names["x", c, o] for c, o, _ in each]
-        memory = [(j, (o.fetch if resident else o.stream) / self.unit) for j, (_, _, o) in zip(x, each, strict=True)]
+        read = [0 if cached else o.fetch if resident else o.stream for _, _, o in each]
+        memory = [(j, time_read / self.unit) for j, time_read in zip(x, read, strict=True)]
         memory += [(j, a * dram / self.unit) for parts, dram, _ in self.moved for j, a in parts]
         network = [(j, o.collective / self.unit) for j, (_, _, o) in zip(x, each, strict=True)]
         scale = float(self.classes.problem.sram)
-        held = [(j, o.weights / scale) for j, (_, _, o) in zip(x, each, strict=True)]
+        held = [(j, (o.weights + (o.cache if cached else 0)) / scale) for j, (_, _, o) in zip(x, each, strict=True)]
         held += [(j, 2 * a * buffer / scale) for parts, _, buffer in self.moved for j, a in parts]
         for e, link in self.links:
             for g, made in enumerate(link.made):

@@ -64,11 +64,18 @@ def kept_bytes(
     micro-batches in flight. In decode steps what is fetched is the KV cache, of every sample of the replica.
     """
     bytes_per_layer = weights * state_words(instance) if kernel.phase == "forward" else Fraction(0)
-    if instance.mode == "physical" and instance.task.purpose == "decode":
-        bytes_per_layer += Fraction(kernel.fetch_bytes * instance.task.batch, degrees.data * shards)
+    bytes_per_layer += cache_bytes(instance, degrees, kernel, shards)
     if kernel.name in kept_for_backward(instance):
         bytes_per_layer += output * min(micro_batches(instance, degrees), Fraction(degrees.pipeline))
     return bytes_per_layer * layers_per_stage(instance, degrees)
+
+
+def cache_bytes(instance: DataflowInstance, degrees: Degrees, kernel: Kernel, shards: int) -> Fraction:
+    """Bytes of a layer's KV cache on a chip: in decode steps (mode ``physical``) what a kernel fetches for every sample
+    of the replica."""
+    if instance.mode == "dfmodel" or instance.task.purpose != "decode":
+        return Fraction(0)
+    return Fraction(kernel.fetch_bytes * instance.task.batch, degrees.data * shards)
 
 
 def waits_in_dram(instance: DataflowInstance, kernel: Kernel) -> bool:

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from chipmap.instances.dataflow.batch import (
+    cache_bytes,
     forward_runs,
     gradient_ns,
     hop_ns,
@@ -57,7 +58,7 @@ class Option(NamedTuple):
     does: tiles · time at best, over all tiles. ``stream`` reads its weights and what it fetches from DRAM, ``fetch`` (a
     part of it) the latter alone; ``dram`` moves its output once. ``kept`` bytes stay in DRAM, ``waits`` are those of
     the output while it waits there (both 0 without a capacity); ``hop`` is sent to the next stage per micro-batch,
-    ``gradient`` summed over replicas per batch.
+    ``gradient`` summed over replicas per batch. ``cache``: bytes of its KV cache, which may stay in SRAM.
     """
 
     scheme: Scheme
@@ -73,6 +74,7 @@ class Option(NamedTuple):
     hop: int
     gradient: int
     fetch: int = 0
+    cache: int = 0
 
     @property
     def spared(self) -> int:
@@ -260,6 +262,7 @@ def _option(instance: DataflowInstance, degrees: Degrees, kernel: Kernel, scheme
         hop=_ticks(hop_ns(instance, degrees, kernel, output)),
         gradient=_ticks(gradient_ns(instance, degrees, kernel, output)),
         fetch=fetch,
+        cache=math.ceil(cache_bytes(instance, degrees, kernel, shards)),
     )
 
 
@@ -363,6 +366,14 @@ def resident(problem: DataflowProblem) -> bool:
     layers = 1 if instance.task.across_layers else instance.workload.layers // problem.degrees.pipeline
     phases = {kernel.phase for kernel in instance.workload.kernels}
     return instance.mode == "physical" and layers == 1 and len(phases) == 1
+
+
+def caching(problem: DataflowProblem) -> bool:
+    """Whether a KV cache might stay in SRAM besides: where it could fit with the weights."""
+    layers = problem.instance.workload.layers if problem.instance.task.across_layers else 1
+    least = layers * sum(min(option.weights + option.cache for option in options) for options in problem.options)
+    caches = any(option.cache for options in problem.options for option in options)
+    return caches and least <= problem.sram and resident(problem)
 
 
 def batch_factor(problem: DataflowProblem) -> Fraction:

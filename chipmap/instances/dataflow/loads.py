@@ -4,8 +4,18 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import numpy as np
+
 from chipmap.instances.dataflow.batch import forward_runs
-from chipmap.instances.dataflow.costs import DataflowProblem, Option, batch_factor, dataflow_problem, wires
+from chipmap.instances.dataflow.costs import (
+    DataflowProblem,
+    Option,
+    batch_factor,
+    caching,
+    dataflow_problem,
+    levels,
+    wires,
+)
 from chipmap.instances.dataflow.handed import handed
 from chipmap.instances.dataflow.instance import DataflowInstance, DataflowSolution
 
@@ -65,9 +75,20 @@ def _memory(problem: DataflowProblem, solution: DataflowSolution) -> dict[int, i
             seen.add((u, p))
     layers = 1 if problem.instance.task.across_layers else problem.instance.workload.layers // problem.degrees.pipeline
     resident = physical and layers == 1 and len(times) == 1
+    fetched = not resident or not _caches_fit(problem, options)
     for p, option in zip(where, options, strict=True):
-        times[p] += option.fetch if resident else option.stream
+        times[p] += (option.fetch if fetched else 0) if resident else option.stream
     return times
+
+
+def _caches_fit(problem: DataflowProblem, options: list[Option]) -> bool:
+    """Whether one partition of all kernels has room for its KV cache beside weights and buffers."""
+    if not caching(problem):
+        return False
+    tensors = wires(problem, len(options) // problem.n)
+    level = levels(len(options), np.array(tensors, dtype=np.int64).reshape(-1, 2)).tolist()
+    buffers = sum(options[u].buffer * (level[v] - level[u] + 1) for u, v in tensors)
+    return buffers + sum(option.weights + option.cache for option in options) <= problem.sram
 
 
 def _network(problem: DataflowProblem, solution: DataflowSolution) -> dict[int, int]:

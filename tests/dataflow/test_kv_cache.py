@@ -1,0 +1,128 @@
+"""KV caches that stay in SRAM: decode steps in mode ``physical`` on chips that run nothing but one partition."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Any
+
+import pytest
+
+from chipmap.instances.dataflow import DataflowInstance, DataflowSolution
+from chipmap.instances.dataflow.costs import caching, dataflow_problem
+from chipmap.instances.dataflow.instance import allowed_degrees
+from chipmap.instances.dataflow.loads import loads
+from chipmap.methods.dataflow import auto, bounds
+from chipmap.methods.dataflow_models import cpsat, mip
+from chipmap.methods.dataflow_relaxation import relaxation
+from chipmap.run import Run, SolveOptions
+from chipmap.validation.brute_force import brute_force
+from chipmap.validation.dataflow import breakdown, check
+from chipmap.validation.dataflow_candidates import count
+from tests.dataflow.random_instances import CACHED, GEMM, LIGHT, TENSOR, made, mixed_instance
+from tests.dataflow.test_wide import solved_as_wide
+
+GRAPH: dict[str, Any] = {"a": LIGHT, "b": CACHED}
+#: On one of two chips: half of 90,000 of weights each; 60,000 bytes of a's output are a buffer of 30,000 / 64, twice;
+#: half of the cache of 300,000 for each of two samples.
+NEED = 2 * 45_000 + 2 * 469 + 2 * 150_000
+
+
+def memory(instance: DataflowInstance, partitions: tuple[int, ...], layers: int = 1) -> list[int]:
+    """Picoseconds of DRAM by partition: the checker's, which are those of the fast evaluation."""
+    (degrees,) = allowed_degrees(instance)
+    solution = DataflowSolution(degrees=degrees, schemes=("M",) * (2 * layers), partitions=partitions)
+    found = [times[1] for times in breakdown(instance, solution).values()]
+    assert [one.memory for one in loads(instance, solution)] == found
+    return found
+
+
+def decode(sram: int, **fields: Any) -> DataflowInstance:
+    given = {"purpose": "decode", "batch": 2, "memory_gbps": 1.0, "degrees": TENSOR, **fields}
+    return made(GRAPH, "ab", sram_bytes=sram, **given)
+
+
+def test_a_cache_that_just_fits() -> None:
+    """It is read unless there is room for all of it; weights stay either way, if there is one partition."""
+    assert memory(decode(NEED), (0, 0)) == [0]
+    assert memory(decode(NEED - 1), (0, 0)) == [150_000_000]
+    assert memory(decode(NEED + 300_000, batch=4), (0, 0)) == [0]
+    assert memory(decode(NEED + 299_999, batch=4), (0, 0)) == [150_000_000]
+    assert memory(decode(10**7), (0, 1)) == [75_000_000, 225_000_000]
+
+
+@pytest.mark.parametrize("fields", [{"purpose": "prefill"}, {"mode": "dfmodel"}])
+def test_what_is_fetched_is_no_cache(fields: dict[str, Any]) -> None:
+    """It is read for every micro-batch, whatever room there is (mode ``dfmodel``: and weights in decode steps)."""
+    assert memory(decode(10**7, **fields), (0, 0)) == [150_000_000 + 90_000_000 * ("mode" in fields)]
+
+
+def test_layers_and_their_caches() -> None:
+    """With two layers on a chip none stays, unless one partition reaches across both and has room for two caches."""
+    assert memory(decode(10**7, layers=2), (0, 0)) == [240_000_000]
+    room = {"layers": 2, "across_layers": True}
+    assert memory(decode(2 * NEED, **room), (0,) * 4, 2) == [0]
+    assert memory(decode(2 * NEED - 1, **room), (0,) * 4, 2) == [300_000_000]
+
+
+def cached_instance(random: Random) -> DataflowInstance:
+    """A random decode step that could keep its caches in SRAM."""
+    while True:
+        instance = mixed_instance(random)
+        if any(kernel.phase == "backward" for kernel in instance.workload.kernels):
+            continue
+        instance = instance.replace(mode="physical", task=instance.task.replace(purpose="decode", recompute=False))
+        chip = instance.system.chip.replace(sram_bytes=random.choice((300_000, 600_000, 10**6, 2 * 10**6)))
+        memory = instance.system.memory.replace(bytes_per_ns=random.choice((1.0, 5.0)), capacity_bytes=None)
+        instance = instance.replace(system=instance.system.replace(chip=chip, memory=memory))
+        problems = [dataflow_problem(instance, degrees) for degrees in allowed_degrees(instance)]
+        if count(instance) <= 300 and any(map(caching, problems)):
+            return instance
+
+
+@pytest.mark.parametrize("block", range(2))
+def test_every_method_is_brute_force(block: int) -> None:
+    stays = 0
+    for seed in range(8 * block, 8 * block + 8):
+        instance = cached_instance(Random(seed))
+        optimum, best = brute_force(instance, check)
+        for method in (auto, mip, cpsat):
+            state = Run(instance, SolveOptions(time_limit=60.0, threads=1), check)
+            reason = method(instance, state).reason
+            assert (reason, state.upper) == ("infeasible" if optimum is None else "optimal", optimum), (seed, method)
+            assert not state.rejected, (seed, method)
+            if method is auto and state.best is not None:
+                assert state.best.claimed == optimum, seed
+        for method in (bounds, relaxation):
+            state = Run(instance, SolveOptions(time_limit=60.0, threads=1), check)
+            method(instance, state)
+            assert optimum is None or (state.lower is not None and state.lower.value <= optimum), (seed, method)
+        if best is not None and len(set(best.partitions)) == 1:
+            (load,) = loads(instance, best)
+            stays += load.memory == 0
+    assert stays >= 2
+
+
+def test_so_is_the_method_for_wide_graphs() -> None:
+    tried = 0
+    for seed in range(100, 160):
+        instance = cached_instance(Random(seed))
+        degrees = next(d for d in allowed_degrees(instance) if caching(dataflow_problem(instance, d)))
+        instance = instance.replace(task=instance.task.replace(degrees=degrees, overlap=True))
+        optimum = brute_force(instance, check)[0]
+        if optimum is None or instance.task.utilisation is None or instance.task.across_layers or tried == 2:
+            continue
+        run, bound = solved_as_wide(instance)
+        assert run.upper is not None and bound is not None and bound <= optimum <= run.upper, seed
+        tried += 1
+    assert tried == 2
+
+
+def test_a_gemm_whose_schemes_decide_what_fits() -> None:
+    """NONE keeps all of the cache on each chip: with room for half of it alone, it is read under NONE."""
+    fields = {"purpose": "decode", "batch": 2, "memory_gbps": 1.0, "degrees": TENSOR}
+    chain = {"a": GEMM, "b": {**CACHED, "schemes": ["M", "NONE"]}}
+    instance = made(chain, "ab", sram_bytes=700_000, **fields)
+    (degrees,) = allowed_degrees(instance)
+    for scheme, read in (("M", 0), ("NONE", 300_000_000)):
+        solution = DataflowSolution(degrees=degrees, schemes=("M", scheme), partitions=(0, 0))  # type: ignore[arg-type]
+        assert check(instance, solution).terms["T2"] == read
