@@ -28,6 +28,7 @@ def full_memory(programs: Programs) -> Screen:
     )
 
     def screen(ideals: IdealFamily, source: NDArray[np.int64], target: NDArray[np.int32]) -> NDArray[np.bool_]:
+        """Which blocks fit."""
         bytes_ = block_bytes(
             ideals.words,
             source,
