@@ -209,11 +209,12 @@ def _keep(pairs: _Pairs, number: int, count: int, blocks: _Blocks) -> _Pairs:
     room = len(pairs.target)
     if number + count > room:
         longer = _pairs(max(number + count, 2 * room))
-        longer.target[:number], longer.cost[:number] = pairs.target[:number], pairs.cost[:number]
-        longer.chips[:number] = pairs.chips[:number]
+        for p in range(number):
+            longer.target[p], longer.cost[p], longer.chips[p] = pairs.target[p], pairs.cost[p], pairs.chips[p]
         pairs = longer
-    pairs.target[number : number + count], pairs.cost[number : number + count] = blocks.end[:count], blocks.work[:count]
-    pairs.chips[number : number + count] = blocks.chips[:count]
+    for b in range(count):
+        p = number + b
+        pairs.target[p], pairs.cost[p], pairs.chips[p] = blocks.end[b], blocks.work[b], blocks.chips[b]
     return pairs
 
 
