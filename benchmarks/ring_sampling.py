@@ -21,7 +21,7 @@ import numpy as np
 
 from chipmap.heuristics.ring.propagate import SampleRule
 from chipmap.heuristics.ring.sample_fix import Sampler, Samples
-from chipmap.instances.ring import RingSolution
+from chipmap.instances.ring import RingInstance, RingSolution
 from chipmap.instances.ring.contraction import Contraction, contract
 from chipmap.instances.ring.costs import IntArray, ring_problem
 from chipmap.instances.ring.lifting import BatchLift
@@ -107,7 +107,9 @@ def main() -> None:
     parser.add_argument("--cpsat", type=int, default=5, metavar="SOLVES")
     parser.add_argument("--markdown", type=Path, metavar="FILE")
     arguments = parser.parse_args()
-    contraction = contract(read(NAME).replace(constraints=("C1", "C2", "C3")))
+    instance = read(NAME)
+    assert isinstance(instance, RingInstance)
+    contraction = contract(instance.replace(constraints=("C1", "C2", "C3")))
     head = "what|valid partitions/s, wall|per CPU second|valid|fell back on `path`|accepted by the checker|distinct"
     columns = [*head.split("|"), "chips used: min, 10%, median, 90%, max"]
     lines = ["| " + " | ".join(columns) + " |", "| --- |" + " --: |" * (len(columns) - 1)]

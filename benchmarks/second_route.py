@@ -110,7 +110,8 @@ def _union(sets: list[int], mask: int) -> int:
 
 
 def _order(into: list[int], outof: list[int]) -> list[int]:
-    done, order = 0, []
+    done = 0
+    order: list[int] = []
     while len(order) < len(into):
         ready = [v for v in range(len(into)) if not done >> v & 1 and not into[v] & ~done]
         for v in ready:

@@ -177,6 +177,8 @@ def _fingerprint(path: Path) -> tuple[int, str]:
 
 def _manifest(directory: Path) -> dict[str, tuple[int, str]]:
     class Environment(msgspec.Struct):
+        """What is read of the file: size and SHA-256 by name."""
+
         files: dict[str, tuple[int, str]]
 
     path = directory / ENVIRONMENT

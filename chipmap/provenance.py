@@ -10,19 +10,11 @@ import msgspec
 
 from chipmap.run import Run
 
-#: Packages whose version can change a result, by the name of their module.
-_PACKAGES = {
-    "highspy": "highspy",
-    "gurobipy": "gurobipy",
-    "ortools": "ortools",
-    "pyomo": "pyomo",
-    "cvxpy": "cvxpy",
-    "numba": "numba",
-    "numpy": "numpy",
-    "scipy": "scipy",
-    "networkx": "networkx",
-    "msgspec": "msgspec",
-}
+#: Packages whose version can change a result; their modules have the same names.
+_PACKAGES = (
+    *("highspy", "gurobipy", "ortools", "pyomo", "cvxpy"),
+    *("numba", "numpy", "scipy", "networkx", "msgspec"),
+)
 
 
 def used_versions() -> dict[str, str]:
@@ -30,12 +22,12 @@ def used_versions() -> dict[str, str]:
     from importlib import metadata
 
     found: dict[str, str] = {}
-    for module, package in _PACKAGES.items():
-        if module in sys.modules:
+    for package in _PACKAGES:
+        if package in sys.modules:
             try:
                 found[package] = metadata.version(package)
             except metadata.PackageNotFoundError:
-                found[package] = str(getattr(sys.modules[module], "__version__", "unknown"))
+                found[package] = str(getattr(sys.modules[package], "__version__", "unknown"))
     return found
 
 

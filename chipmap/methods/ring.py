@@ -202,6 +202,7 @@ def bounds(instance: RingInstance, run: Run) -> Termination:
     """Every lower bound of the page that applies, each under its own name; no solution is looked for."""
 
     def work() -> None:
+        """Each bound in turn; a graph with too many ideals has none of the programs'."""
         state = Work(instance, run)
         _simple_bounds(state)
         _window_bound(state)

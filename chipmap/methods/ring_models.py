@@ -168,6 +168,7 @@ def _mip(instance: RingInstance, run: Run, family: Literal["full", "path"], sour
     from chipmap.formulations.ring.mip import RingMipChoices, build
 
     def work() -> None:
+        """Build the model of the contraction with the run's windows and incumbent, and solve it."""
         contraction = contract(instance)
         problem = ring_problem(contraction.instance)
         upper = run.upper

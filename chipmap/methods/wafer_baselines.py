@@ -45,6 +45,7 @@ def annealing(instance: WaferInstance, run: Run) -> Termination:
     """Annealing on twin binary sequences (:mod:`chipmap.heuristics.wafer.twin_binary`)."""
 
     def work() -> None:
+        """Size every kernel alone, then anneal until the run ends."""
         from chipmap.heuristics.wafer.twin_binary import twin_binary
 
         problem = wafer_problem(instance)

@@ -35,6 +35,7 @@ def auto(instance: WaferInstance, run: Run) -> Termination:
     """
 
     def work() -> None:
+        """One task after the other, in one lane or two."""
         problem = wafer_problem(instance)
         found = sized(problem, run)
         run.checkpoint()

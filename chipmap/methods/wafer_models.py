@@ -33,6 +33,7 @@ def cpsat(instance: WaferInstance, run: Run) -> Termination:
     """CP-SAT: the exact model of a small fabric; target times, then windows of the best floorplan, of a large one."""
 
     def work() -> None:
+        """The floorplan as a whole or by target times, by the size of the fabric."""
         problem = wafer_problem(instance)
         _area(problem, run)
         if _small(problem):

@@ -57,6 +57,7 @@ def windows(instance: WaferInstance, run: Run) -> Termination:
     from chipmap.instances.wafer.costs import wafer_problem
 
     def work() -> None:
+        """Improve the run's best floorplan, if there is one."""
         if run.best is None:
             return
         assert isinstance(run.best.solution, WaferSolution)

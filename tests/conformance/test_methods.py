@@ -68,6 +68,7 @@ def test_solutions_bounds_and_status_are_true(family: Family, method: Method, so
         result = run(case, method, solver=solver)
         assert result.status != "error", f"{case}: {result.termination}"
         if result.solution is not None:
+            assert case.best[1] is not None
             solution = type(case.best[1]).make(**result.solution)
             certificate = case.check(solution)
             assert certificate.feasible and certificate.objective == result.objective, str(case)

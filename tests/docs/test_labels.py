@@ -59,7 +59,8 @@ def listed(tree: ast.Module, names: tuple[str, ...]) -> set[str]:
     for node in tree.body:
         targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
         if any(isinstance(target, ast.Name) and target.id in names for target in targets):
-            value = ast.literal_eval(node.value)  # type: ignore[union-attr]
+            assert isinstance(node, (ast.Assign, ast.AnnAssign)) and node.value is not None
+            value = ast.literal_eval(node.value)
             assert isinstance(value, tuple), f"{names} must be literal tuples"
             found.update(value)
     return found

@@ -117,7 +117,7 @@ def test_a_small_model() -> None:
 
 def test_products_and_recurrent_cells() -> None:
     node = helper.make_node
-    cases = [
+    cases: list[tuple[Any, list[tuple[int, ...]], int]] = [
         (node("MatMul", ["a", "b"], ["y"]), [(2, 5, 3), (2, 3, 4)], 2 * 2 * 5 * 3 * 4),
         (node("Gemm", ["a", "b"], ["y"], transA=1), [(3, 5), (3, 4)], 2 * 3 * 5 * 4),
         (node("Einsum", ["a", "b"], ["y"], equation="bij,bjk->bik"), [(2, 5, 3), (2, 3, 4)], 2 * 2 * 5 * 3 * 4),

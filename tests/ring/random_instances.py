@@ -103,7 +103,7 @@ def random_instance(
             Forbidden(operation=random.choice(names), chips=(random.randrange(count),))
             for _ in range(random.randrange(2))
         )
-    made = {
+    made: dict[str, Any] = {
         "name": "random",
         "graph": graph,
         "package": package,
@@ -204,9 +204,9 @@ def infeasible() -> dict[str, tuple[tuple[str, ...], RingInstance]]:
         "pins that skip": (("C0", "C2"), {"pins": (Pin(operation="a", chip=2),)}),
         "pins that make a triangle": (("C0", "C3"), {"graph": _triangle(), "pins": tuple(_spread("abc"))}),
     }
+    made: dict[str, Any] = {"graph": pair, "package": three}
     return {
-        name: (labels, RingInstance(**({"name": name, "graph": pair, "package": three} | fields)))
-        for name, (labels, fields) in limits.items()
+        name: (labels, RingInstance(**({"name": name} | made | fields))) for name, (labels, fields) in limits.items()
     }
 
 

@@ -28,7 +28,7 @@ def in_order(problem: RingProblem, random: Random) -> RingSolution:
 @pytest.mark.parametrize("kind", ["traced", "dnn-partitioning", "piper", "pipedream"])
 def test_agreement_on_published_graphs(kind: str, mode: str) -> None:
     for path in all_published(kind)[::7]:
-        read = from_graph(import_graph(path, path.read_bytes()), path.stem)
+        read = from_graph(import_graph(str(path), path.read_bytes()), path.stem)
         instance = read.replace(package=read.package.replace(chips=CHIPS), cost_mode=mode)
         random, problem = Random(path.stem), ring_problem(instance)
         contraction = contract(instance)

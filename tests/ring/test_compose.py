@@ -75,7 +75,7 @@ def test_two_rings_side_by_side_keep_their_own_optima(seed: int) -> None:
 
     native = cp_model.CpModel()
     rings = [cpsat.add_ring(native, instance, prefix=f"{k} ") for k, instance in enumerate(pair)]
-    native.minimize(sum(ring.cost for ring in rings))
+    native.minimize(sum(ring.cost for ring in rings if ring.cost is not None))
     names = [variable.name for variable in native.proto.variables]
     assert len(set(names)) == len(names)
     cp = cp_model.CpSolver()
@@ -104,6 +104,7 @@ def test_a_side_constraint_of_the_user_holds() -> None:
         native = cp_model.CpModel()
         ring = cpsat.add_ring(native, instance)
         native.add(ring.terms["T1"][0] <= limit)
+        assert ring.cost is not None
         native.minimize(ring.cost)
         cp = cp_model.CpSolver()
         cp.parameters.num_workers, cp.parameters.max_time_in_seconds = 1, 30

@@ -123,8 +123,8 @@ def network(name: str, chips: int, **fields: Any) -> RingInstance:
     path = published(f"{name}.json")
     graph = traced.read(path.read_bytes(), str(path))
     package = Package(chips=chips, link_bytes_per_ns=None)
-    kept = {"traffic": "twice_out", "constraints": ("C1", "C2", "C3")}
-    return RingInstance(**({"name": path.stem, "graph": graph, "package": package} | kept | fields))
+    made: dict[str, Any] = {"name": path.stem, "graph": graph, "package": package, "traffic": "twice_out"}
+    return RingInstance(**(made | {"constraints": ("C1", "C2", "C3")} | fields))
 
 
 @pytest.mark.parametrize(("chips", "over_average"), [(12, None), (36, 1.4862)])

@@ -32,9 +32,8 @@ def chain(times: tuple[int, ...], chips: int, skip: bool = False, **fields: Any)
         ),
     )
     package = Package(chips=chips, link_bytes_per_ns=None)
-    return RingInstance(
-        **{"name": "chain", "graph": graph, "package": package, "time_ns": tuple(t / 100 for t in times)} | fields
-    )
+    made: dict[str, Any] = {"name": "chain", "graph": graph, "package": package}
+    return RingInstance(**(made | {"time_ns": tuple(t / 100 for t in times)} | fields))
 
 
 @settings(max_examples=150, deadline=None)

@@ -77,7 +77,12 @@ def test_random_instances_of_every_mode(seed: int, monkeypatch: pytest.MonkeyPat
     instance = tiny_instance(random.Random(seed))
     tried: list[Tried | None] = []
     attempt = ring_explain.attempt
-    monkeypatch.setattr(ring_explain, "attempt", lambda *some: tried.append(attempt(*some)) or tried[-1])
+
+    def listening(*some: Any) -> Tried | None:
+        tried.append(attempt(*some))
+        return tried[-1]
+
+    monkeypatch.setattr(ring_explain, "attempt", listening)
     found = chipmap.explain(instance, options=OPTIONS)
     assert found.objective == brute_force(instance, check)[0]
     for one in tried:

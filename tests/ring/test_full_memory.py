@@ -35,8 +35,8 @@ def skip_chain(**fields: Any) -> RingInstance:
         ),
     )
     package = Package(chips=3, sram_bytes=10**6, flop_per_ns=1.0)
-    made = {"name": "skip", "graph": graph, "package": package, "memory_grade": "full", "constraints": ("C1", "C2")}
-    return RingInstance(**(made | fields))
+    made: dict[str, Any] = {"name": "skip", "graph": graph, "package": package, "memory_grade": "full"}
+    return RingInstance(**(made | {"constraints": ("C1", "C2")} | fields))
 
 
 @pytest.mark.parametrize(

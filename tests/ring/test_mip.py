@@ -37,9 +37,8 @@ def skip_network(chips: int = 3, **fields: Any) -> RingInstance:
         tensors=tuple(Tensor(producer=u, readers=to, bytes=sizes[u]) for u, to in ends),
     )
     package = Package(chips=chips, sram_bytes=80, link_bytes_per_ns=1.0)
-    return RingInstance(
-        **{"name": "skip", "graph": graph, "package": package, "time_ns": tuple(map(float, times))} | fields
-    )
+    made: dict[str, Any] = {"name": "skip", "graph": graph, "package": package}
+    return RingInstance(**(made | {"time_ns": tuple(map(float, times))} | fields))
 
 
 def solved(model: Any, solver: str | None = None, **request: Any) -> Outcome:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from itertools import pairwise
 from random import Random
 from typing import Any
@@ -58,7 +59,7 @@ class Threshold:
         return len(operations) <= 2
 
 
-ORACLES = {
+ORACLES: dict[str, Any] = {
     "monotone": no_more_than_two,
     "chip": odd_only,
     "mapping": not_twice,
@@ -93,7 +94,8 @@ def chain(operations: int = 6, **fields: Any) -> RingInstance:
         tensors=tuple(Tensor(producer=v, readers=(v + 1,), bytes=8) for v in range(operations - 1)),
     )
     package = Package(chips=3, flop_per_ns=1.0, sram_bytes=1000)
-    return RingInstance(**({"name": "chain", "graph": graph, "package": package} | fields))
+    made: dict[str, Any] = {"name": "chain", "graph": graph, "package": package}
+    return RingInstance(**(made | fields))
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -105,7 +107,7 @@ def test_every_method_respects_the_oracle(method: str, name: str) -> None:
     result = chipmap.solve(instance, method, options, oracle=ORACLES[name])
     assert best is not None
     if result.objective is not None:
-        assert result.objective >= best
+        assert result.objective >= best and result.solution is not None
         assert check(instance, RingSolution.make(**result.solution), load_oracle(ORACLES[name])).feasible
     if result.bound is not None:
         assert result.bound <= best
@@ -162,7 +164,7 @@ def test_monotone_cuts_are_strengthened() -> None:
     instance = chain()
     for function in (no_more_than_two, Threshold()):
         oracle = load_oracle(function)
-        run = Run(instance, SolveOptions(), lambda i, s, o=oracle: check(i, s, o), oracle=oracle)
+        run = Run(instance, SolveOptions(), partial(check, oracle=oracle), oracle=oracle)
         run.solution(RingSolution(chips=(0, 1, 1, 1, 1, 2)), "test")
         cuts = Cuts(run, instance)
         assert cuts.update() and not cuts.update()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from random import Random
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -49,10 +50,11 @@ def obeys(problem: RingProblem, chips: tuple[int, ...], rule: Rule) -> bool:
     return True
 
 
-def small(seed: int, **fields: object) -> RingInstance:
+def small(seed: int, **fields: Any) -> RingInstance:
     """A contracted random instance with C1."""
     constraints = tuple(label for label in LABELS if label == "C1" or Random(seed).random() < 0.7)
-    made = random_instance(Random(seed), operations=8, chips=4, **{"constraints": constraints} | fields)
+    changed: dict[str, Any] = {"constraints": constraints} | fields
+    made = random_instance(Random(seed), operations=8, chips=4, **changed)
     return contract(made).instance
 
 
@@ -74,7 +76,7 @@ def test_each_program_is_brute_force_of_its_own_rule(seed: int) -> None:
     ideals = all_ideals(programs.graph)
     found: dict[Rule, int | None] = {}
     for rule in ("free", "n1", "path"):
-        wanted = rule if problem.has("C3") else "free"
+        wanted: Rule = rule if problem.has("C3") else "free"
         truth = best([value for chips, value in valid if obeys(problem, chips, wanted)])
         result = programs.solve(rule, ideals)
         assert result.value == truth, (rule, instance.constraints, instance.cost_mode)

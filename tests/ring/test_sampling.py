@@ -18,11 +18,11 @@ from chipmap.instances.ring import Forbidden, Package, RingInstance, RingSolutio
 from chipmap.instances.ring.contraction import Contraction, contract
 from chipmap.instances.ring.costs import ring_problem
 from chipmap.instances.ring.lifting import BatchLift
-from chipmap.reading import read
 from chipmap.records import InputError
 from chipmap.validation.ring import check
 from chipmap.validation.ring_candidates import candidates
 from tests.ring.random_instances import random_graph, random_instance, seeds
+from tests.ring.shipped import shipped
 
 RULES: tuple[SampleRule, ...] = ("path", "full")
 SUBSETS = (("C1",), ("C1", "C2"), ("C1", "C3"), ("C1", "C2", "C3"), ("C1", "C4"), ("C1", "C2", "C3", "C4"))
@@ -119,9 +119,9 @@ def test_propagation_loses_no_valid_value_and_path_keeps_no_other(seed: int) -> 
 
 
 @pytest.mark.parametrize("rule", RULES)
-@pytest.mark.parametrize("name", ["ring/tiny-chain", "ring/tiny-diamond", "ring/tiny-skip", "ring/tiny-pinned"])
+@pytest.mark.parametrize("name", ["tiny-chain", "tiny-diamond", "tiny-skip", "tiny-pinned"])
 def test_uniform_samples_are_all_valid_mappings(name: str, rule: SampleRule) -> None:
-    contraction = contract(read(name).replace(constraints=("C1", "C2", "C3")))
+    contraction = contract(shipped(name).replace(constraints=("C1", "C2", "C3")))
     samples = Sampler(ring_problem(contraction.instance), rule).sample(2000, 5)
     assert {tuple(row) for row in samples.chips.tolist()} == valid(contraction, rule)
 
@@ -145,7 +145,7 @@ def test_parts_that_must_fill_each_others_gaps(rule: SampleRule) -> None:
 
 
 def test_no_mapping_is_said_so() -> None:
-    instance = read("ring/tiny-chain")
+    instance = shipped("tiny-chain")
     names = [operation.name for operation in instance.graph.operations]
     forbidden = tuple(Forbidden(operation=name, chips=(0,)) for name in names)
     problem = ring_problem(contract(instance.replace(forbidden=forbidden)).instance)
@@ -170,7 +170,7 @@ def test_distribution_is_followed_where_the_domain_allows() -> None:
 
 
 def test_same_seed_same_samples_however_batches_are_cut() -> None:
-    problem = ring_problem(contract(read("ring/random-12")).instance)
+    problem = ring_problem(contract(shipped("random-12")).instance)
     for rule in RULES:
         sampler = Sampler(problem, rule)
         whole = sampler.sample(12, 7).chips
@@ -182,7 +182,7 @@ def test_same_seed_same_samples_however_batches_are_cut() -> None:
 
 
 def test_fix_in_a_given_order_keeps_what_comes_first() -> None:
-    problem = ring_problem(contract(read("ring/tiny-chain").replace(constraints=("C1", "C2", "C3"))).instance)
+    problem = ring_problem(contract(shipped("tiny-chain").replace(constraints=("C1", "C2", "C3"))).instance)
     n = problem.n
     for chips in product(range(problem.chips), repeat=n):
         fixed = fix(problem, chips, order=tuple(range(n)), seed=1)
@@ -204,7 +204,7 @@ def test_batch_lift_is_lift(seed: int) -> None:
 
 
 def test_what_is_refused() -> None:
-    instance = read("ring/tiny-chain")
+    instance = shipped("tiny-chain")
     problem = ring_problem(contract(instance).instance)
     sampler = Sampler(problem)
     with pytest.raises(InputError, match="C1"):

@@ -15,12 +15,12 @@ from chipmap.heuristics.ring.search import Annealing, Proposal, Uniform, search
 from chipmap.instances.ring import RingSolution
 from chipmap.instances.ring.contraction import contract
 from chipmap.instances.ring.costs import IntArray, ring_problem
-from chipmap.reading import read
 from chipmap.records import InputError
 from chipmap.run import SolveOptions
 from chipmap.solve import solve
 from chipmap.validation.ring import check
 from tests.ring.random_instances import random_instance, seeds
+from tests.ring.shipped import shipped
 
 
 @settings(max_examples=200, derandomize=True, deadline=None)
@@ -43,17 +43,17 @@ def test_values_are_the_checkers(seed: int) -> None:
 
 @pytest.mark.parametrize("method", ["ring/random", "ring/annealing"])
 def test_methods_find_the_optimum_of_what_is_tiny_and_repeat(method: str) -> None:
-    for name in ("ring/tiny-chain", "ring/tiny-skip", "ring/tiny-memory", "ring/tiny-pinned"):
-        best = solve(read(name), "ring/auto", SolveOptions(time_limit=30.0)).objective
+    for name in ("tiny-chain", "tiny-skip", "tiny-memory", "tiny-pinned"):
+        best = solve(shipped(name), "ring/auto", SolveOptions(time_limit=30.0)).objective
         options = SolveOptions(warm_start="none", deterministic=True, seed=2, native={"samples": 500})
-        one, other = solve(read(name), method, options), solve(read(name), method, options)
+        one, other = solve(shipped(name), method, options), solve(shipped(name), method, options)
         assert one.objective == best and one.solution == other.solution
         assert one.bounds == () and one.status == "feasible"
 
 
 def test_number_of_samples_is_checked() -> None:
     with pytest.raises(InputError, match="samples"):
-        solve(read("ring/tiny-chain"), "ring/random", SolveOptions(native={"samples": 0}))
+        solve(shipped("tiny-chain"), "ring/random", SolveOptions(native={"samples": 0}))
 
 
 def test_annealing_starts_uniform_and_keeps_what_is_better() -> None:
@@ -85,7 +85,7 @@ def test_a_policy_of_ones_own_joins_in_fix_mode() -> None:
         def observe(self, chips: IntArray | None, value: int) -> None:
             self.heard.append(value)
 
-    problem = ring_problem(contract(read("ring/tiny-chain")).instance)
+    problem = ring_problem(contract(shipped("tiny-chain")).instance)
     policy = Last()
     found = list(search(Sampler(problem), policy, 1, 3))
     assert [chips.tolist() for chips, _ in found if chips is not None] == [[0, 0, 1, 1, 2]] * 3
@@ -93,7 +93,7 @@ def test_a_policy_of_ones_own_joins_in_fix_mode() -> None:
 
 
 def test_random_search_is_the_batch() -> None:
-    problem = ring_problem(contract(read("ring/random-12")).instance)
+    problem = ring_problem(contract(shipped("random-12")).instance)
     sampler = Sampler(problem)
     one_by_one = [chips.tolist() for chips, _ in search(sampler, Uniform(), 4, 10) if chips is not None]
     assert one_by_one == sampler.sample(10, 4).chips.tolist()

@@ -30,7 +30,8 @@ class SmallModel:
     def encode(self, solution: tuple[int, ...]) -> list[tuple[Any, float]]:
         return list(zip(self.decisions, solution, strict=True))
 
-    def decode(self, value: Callable[[Any], float]) -> tuple[int, ...]:
+    def decode(self, value: Callable[[Any], float] | None) -> tuple[int, ...]:
+        assert value is not None
         return tuple(round(value(variable)) for variable in self.decisions)
 
 

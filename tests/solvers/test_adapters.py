@@ -5,7 +5,9 @@ from __future__ import annotations
 import _thread
 import signal
 import threading
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pyomo.environ as pyo
 import pytest
@@ -161,14 +163,17 @@ def test_time_limit_keeps_solution_and_bound(solver: str) -> None:
 def test_gap_limit_is_not_called_optimal(solver: str) -> None:
     outcome = solve_model(HARD.model(solver), SolveRequest(time_limit=GUARD, gap=0.5), solver)
     assert (outcome.termination.reason, outcome.termination.limit) == ("feasible", "gap")
+    assert outcome.objective is not None and outcome.bound is not None
     assert outcome.objective - outcome.bound <= 0.5 * abs(outcome.objective)
 
 
 @pytest.mark.parametrize("solver", SOLVERS)
 def test_hooks_hear_improving_solutions_and_bounds(solver: str) -> None:
-    model, objectives, bounds = HARD.model(solver), [], []
+    model = HARD.model(solver)
+    objectives: list[float] = []
+    bounds: list[float] = []
 
-    def on_solution(value_of: object, objective: float) -> None:
+    def on_solution(value_of: Callable[[Any], float], objective: float) -> None:
         x = model.decode(value_of)
         assert HARD.feasible(x) and HARD.objective(x) == pytest.approx(objective)
         objectives.append(objective)
@@ -225,7 +230,7 @@ WORK = {"highs": 30, "gurobi": 0.2, "cpsat": 0.3}
 
 @pytest.mark.parametrize("solver", SOLVERS)
 def test_deterministic_twice(solver: str) -> None:
-    def answer() -> tuple[object, ...]:
+    def answer() -> tuple[Any, ...]:
         model = HARD.model(solver)
         request = SolveRequest(time_limit=GUARD, seed=5, deterministic=True, work_limit=WORK[solver])
         outcome = solve_model(model, request, solver)
@@ -254,7 +259,7 @@ def test_native_options_are_checked(solver: str) -> None:
             solve_model(model, SolveRequest(time_limit=GUARD, native=native), solver)
 
 
-NATIVE = {
+NATIVE: dict[str, dict[str, Any]] = {
     "highs": {"mip_max_nodes": 1, "presolve": "off"},
     "gurobi": {"SolutionLimit": 1},
     "cpsat": {"stop_after_first_solution": True, "search_branching": "FIXED_SEARCH", "ignore_subsolvers": ["no_lp"]},

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from pathlib import Path
 
 import gurobipy
@@ -40,7 +41,7 @@ def gurobi_value(path: Path) -> float:
 
 @pytest.mark.parametrize("suffix", [".lp", ".mps"])
 @pytest.mark.parametrize("value", [highs_value, gurobi_value])
-def test_mip_files_resolve_to_the_same_value(suffix: str, value: object, tmp_path: Path) -> None:
+def test_mip_files_resolve_to_the_same_value(suffix: str, value: Callable[[Path], float], tmp_path: Path) -> None:
     knapsack, makespan = Knapsack.make(items=9, rows=3, seed=1, offset=12345), Makespan.make(5, 3, seed=1)
     small = ranged()
     for model, optimum in (

@@ -30,8 +30,8 @@ def tiny(
     n = 1 + max(max(edge) for edge in edges)
     kernels = []
     for i in range(n):
-        size = [draw.choice((1, 2, 3, 4)) for _ in range(4)]
-        kernels.append(conv(f"k{i}", *size, r=draw.choice((1, 1, 2))))
+        height, width, channels, features = (draw.choice((1, 2, 3, 4)) for _ in range(4))
+        kernels.append(conv(f"k{i}", height, width, channels, features, r=draw.choice((1, 1, 2))))
     if blocks:
         kernels[draw.randrange(n)] = Kernel(name="block", kind="dblock", arguments={"H": 1, "W": 2, "F": 4})
     names = [kernel.name for kernel in kernels]

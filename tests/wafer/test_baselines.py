@@ -12,9 +12,9 @@ from chipmap.heuristics.wafer.twin_binary import Annealer, least_area_time, room
 from chipmap.heuristics.wafer.twin_binary_kernel import turn
 from chipmap.instances.wafer import WaferSolution
 from chipmap.instances.wafer.costs import wafer_problem
-from chipmap.reading import read
 from chipmap.validation.wafer import check
 from tests.wafer.random_instances import variants
+from tests.wafer.shipped import shipped
 
 
 def all_twins(n: int) -> dict[tuple[tuple[int, int, int, int], ...], np.ndarray]:
@@ -74,7 +74,7 @@ def test_floorplans_are_legal(name: str) -> None:
 
 def test_annealing_is_deterministic_and_packs_case_k() -> None:
     """Same seed, same floorplan; the checker accepts it."""
-    instance = read("wafer/ispd2020-K")
+    instance = shipped("ispd2020-K")
     problem = wafer_problem(instance)
     least = least_area_time(problem)
     assert least is not None
@@ -85,7 +85,7 @@ def test_annealing_is_deterministic_and_packs_case_k() -> None:
 
 def test_parts_are_balanced_and_complete() -> None:
     """Each kernel is in one leaf of the slicing tree, and both halves of the root weigh alike."""
-    problem = wafer_problem(read("wafer/ispd2020-A"))
+    problem = wafer_problem(shipped("ispd2020-A"))
     least = least_area_time(problem)
     assert least is not None
     divider = Divider(problem, least)

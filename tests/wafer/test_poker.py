@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 from chipmap.heuristics.wafer import poker
-from chipmap.heuristics.wafer.poker import Placer, TimeSearch, depth_first, least_time
+from chipmap.heuristics.wafer.poker import Found, Placer, TimeSearch, depth_first, least_time
 from chipmap.heuristics.wafer.poker_refine import refine
 from chipmap.instances.wafer import WaferInstance, WaferSolution
 from chipmap.instances.wafer.costs import evaluate, wafer_problem
-from chipmap.reading import read
 from chipmap.validation.wafer import check
 from tests.wafer.random_instances import tiny_instance, variants
+from tests.wafer.shipped import shipped
 
 
 def nothing() -> None:
@@ -33,9 +33,9 @@ def valid(instance: WaferInstance, placements: list) -> int:
     ("case", "slowest", "wire", "adapters"),
     [("E", 39312, 562, 11), ("O", 52136, 617.5, 13), ("N", 1482, 480.5, 10), ("T", 4102, 208.5, 4)],
 )
-def test_published_layouts_are_reproduced(case: str, slowest: float, wire: float, adapters: int) -> None:
+def test_published_layouts_are_reproduced(case: str, slowest: int, wire: float, adapters: int) -> None:
     """At the published time the rows have the published wire and, before refinement, the published adapters."""
-    problem = wafer_problem(read(f"wafer/ispd2020-{case}"))
+    problem = wafer_problem(shipped(f"ispd2020-{case}"))
     placer = Placer(problem)
     sized = placer.size(4 * slowest)
     assert sized is not None
@@ -50,10 +50,10 @@ def test_published_layouts_are_reproduced(case: str, slowest: float, wire: float
     [("K", 441, 9, 432, 240, 3), ("L", 882, 140, 864, 279, 18), ("R", 8970.25, 68, 8064, 259, 20)],
 )
 def test_published_layouts_are_reproduced_after_refinement(
-    case: str, target: float, before: int, slowest: float, wire: float, adapters: int
+    case: str, target: float, before: int, slowest: int, wire: float, adapters: int
 ) -> None:
     """At one target time: the published adapters without the refinement, all published figures with it."""
-    problem = wafer_problem(read(f"wafer/ispd2020-{case}"))
+    problem = wafer_problem(shipped(f"ispd2020-{case}"))
     placer = Placer(problem, within=True)
     sized = placer.size(int(4 * target))
     assert sized is not None and placer.cost(sized) is not None
@@ -65,7 +65,7 @@ def test_published_layouts_are_reproduced_after_refinement(
 
 def test_the_published_layout_of_q_is_reproduced_before_refinement() -> None:
     """Case Q: at target time 882 the placement has all published figures; c above a convolution's C changes them."""
-    problem = wafer_problem(read("wafer/ispd2020-Q"))
+    problem = wafer_problem(shipped("ispd2020-Q"))
     found = []
     for within in (True, False):
         placer = Placer(problem, within=within)
@@ -79,12 +79,12 @@ def test_the_published_layout_of_q_is_reproduced_before_refinement() -> None:
 @pytest.mark.parametrize(("case", "slowest"), [("A", 34496), ("B", 63504), ("M", 2211840)])
 def test_the_published_time_is_the_least(case: str, slowest: int) -> None:
     """Where time dominates, the published time is the least at which the rows fit."""
-    assert least_time(Placer(wafer_problem(read(f"wafer/ispd2020-{case}"))), nothing) == 4 * slowest
+    assert least_time(Placer(wafer_problem(shipped(f"ispd2020-{case}"))), nothing) == 4 * slowest
 
 
 def test_refinement_finds_the_published_layout_of_l() -> None:
     """Case L: wire 279 with 18 adapters at most, in slots of the same rows."""
-    instance = read("wafer/ispd2020-L")
+    instance = shipped("ispd2020-L")
     placer = Placer(wafer_problem(instance))
     sized = placer.size(4 * 864)
     assert sized is not None and placer.cost(sized) is not None
@@ -136,7 +136,8 @@ def test_layouts_are_legal(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever the search reports, the checker accepts, at the score that is claimed."""
     monkeypatch.setattr(poker, "MOST_STEPS", 20)
     instance = variants()[name]
-    problem, reported = wafer_problem(instance), []
+    problem = wafer_problem(instance)
+    reported: list[Found] = []
     found = TimeSearch(Placer(problem), report=reported.append, each=True).run()
     assert (found is None) == (not reported)
     for one in reported:
@@ -146,7 +147,7 @@ def test_layouts_are_legal(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_the_search_is_deterministic() -> None:
     """Two runs on case K find the same."""
-    problem = wafer_problem(read("wafer/ispd2020-K"))
+    problem = wafer_problem(shipped("ispd2020-K"))
     results = []
     for _ in range(2):
         search = TimeSearch(Placer(problem), seed=3, each=True)
@@ -159,6 +160,6 @@ def test_the_search_is_deterministic() -> None:
 
 def test_the_order_is_topological() -> None:
     """Depth-first order: every kernel after all its producers."""
-    problem = wafer_problem(read("wafer/ispd2020-C"))
+    problem = wafer_problem(shipped("ispd2020-C"))
     position = np.argsort(depth_first(problem))
     assert all(position[u] < position[v] for u, v in problem.edges.tolist())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from itertools import product
 from random import Random
+from typing import Any
 
 import numpy as np
 import pytest
@@ -57,7 +58,12 @@ def test_the_program_equals_enumeration(problem: WaferProblem) -> None:
 
 @pytest.mark.parametrize("tau", [60, 200, 999])
 def test_curves_are_the_exact_shapes(tau: int) -> None:
-    kernels = {"a": A, "b": STRIDED, "c": THREE_BY_THREE, "d": {"kind": "cblock", "H": 4, "W": 4, "F": 8}}
+    kernels: dict[str, dict[str, Any]] = {
+        "a": A,
+        "b": STRIDED,
+        "c": THREE_BY_THREE,
+        "d": {"kind": "cblock", "H": 4, "W": 4, "F": 8},
+    }
     problem = wafer_problem(made(60, 60, "ab", kernels, memory_words=300))
     curves = Sizing(problem).curves(tau)
     for front, curve in zip(shapes(problem, tau), curves, strict=True):

@@ -7,6 +7,7 @@ from random import Random
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from chipmap.heuristics.wafer.adapters import boxes_of
 from chipmap.heuristics.wafer.guillotine import guillotine
@@ -19,7 +20,7 @@ from chipmap.reading import read
 from chipmap.validation.wafer import check
 
 
-def by_hand(leaves: IntArray, weights: IntArray, cuts: IntArray, width: int, height: int) -> tuple[int, int]:
+def by_hand(leaves: NDArray[np.int32], weights: IntArray, cuts: IntArray, width: int, height: int) -> tuple[int, int]:
     """(least wire, least height) over all ways to end rows and all heights of them."""
     n, wire, low = len(leaves), INFINITE, height + 1
     for ends in product((False, True), repeat=n - 1):

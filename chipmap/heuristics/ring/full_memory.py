@@ -8,7 +8,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from chipmap.heuristics.ring.kernel import ONE
+from chipmap.heuristics.ring.kernel import has
 from chipmap.heuristics.ring.screens import Screen
 
 if TYPE_CHECKING:
@@ -22,20 +22,21 @@ def full_memory(programs: Programs) -> Screen:
     Weights + 2 · bytes made in I and read outside I (received or relayed) + 2 · bytes made in the block and read
     outside J (sent) + the peak of the bytes made in the block and read inside it only.
     """
-    tables, sram = programs._tables, programs.problem.sram_bytes
+    storages, sram = programs.storages, programs.problem.sram_bytes
     last = np.array(
-        [max(x for x in range(programs.graph.n) if _bit(row, x)) for row in tables.storage_readers], dtype=np.int64
+        [max(x for x in range(programs.graph.n) if _bit(row, x)) for row in storages.readers], dtype=np.int64
     )
 
     def screen(ideals: IdealFamily, source: NDArray[np.int64], target: NDArray[np.int32]) -> NDArray[np.bool_]:
+        """Which blocks fit."""
         bytes_ = block_bytes(
             ideals.words,
             source,
             target,
-            tables.weights,
-            tables.storage_producer,
-            tables.storage_readers,
-            tables.storage_bytes,
+            programs.operations.weights,
+            storages.producer,
+            storages.readers,
+            storages.bytes,
             last,
         )
         return np.asarray(bytes_ <= sram)
@@ -45,11 +46,6 @@ def full_memory(programs: Programs) -> Screen:
 
 def _bit(row: NDArray[np.uint64], x: int) -> bool:
     return bool((int(row[x >> 6]) >> (x & 63)) & 1)
-
-
-@njit(cache=True)
-def _in(words: Any, v: int) -> bool:
-    return (words[v >> 6] >> np.uint64(v & 63)) & ONE != 0
 
 
 @njit(cache=True)
@@ -72,14 +68,14 @@ def block_bytes(
         inside, end = words[source[p]], words[target[p]]
         total = 0
         for v in range(n):
-            if _in(end, v) and not _in(inside, v):
+            if has(end, v) and not has(inside, v):
                 total += weights[v]
         steps[:] = 0
         for s in range(len(producer)):
-            if _in(inside, producer[s]):
+            if has(inside, producer[s]):
                 if _read_outside(readers[s], inside):
                     total += 2 * size[s]
-            elif _in(end, producer[s]):
+            elif has(end, producer[s]):
                 if _read_outside(readers[s], end):
                     total += 2 * size[s]
                 else:

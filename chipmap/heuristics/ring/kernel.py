@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
@@ -12,8 +12,84 @@ INFINITE = np.int64(1) << np.int64(62)
 ONE = np.uint64(1)
 
 
+class Operations(NamedTuple):
+    """Per operation of the flow graph [n]: ``ticks``, ``weights`` in bytes, ``allowed`` chips as bits; as bit sets
+    [n, w] its ``producers``, ``ancestors`` and ``descendants``.
+    """
+
+    ticks: Any
+    weights: Any
+    allowed: Any
+    producers: Any
+    ancestors: Any
+    descendants: Any
+
+
+class Storages(NamedTuple):
+    """Per storage [s] its ``producer``, ``readers`` as a bit set [s, w], ``ticks`` on a link and ``bytes``; operation v
+    reads the storages reads[read_first[v]:read_first[v + 1]] and makes made[made_first[v]:made_first[v + 1]].
+    """
+
+    producer: Any
+    readers: Any
+    ticks: Any
+    bytes: Any
+    read_first: Any
+    reads: Any
+    made_first: Any
+    made: Any
+
+
+class Terms(NamedTuple):
+    """What a block must keep to: the ``rule`` and the cost ``mode`` by number, ``sram`` bytes (-1: no C4), a cost of at
+    most ``upper``; the number of ``chips``, and whether some ``may_skip`` (stay empty).
+    """
+
+    rule: int
+    mode: int
+    sram: int
+    upper: int
+    chips: int
+    may_skip: bool
+
+
+class Lattice(NamedTuple):
+    """The ideals as bit sets ``words`` [m, w], the steps between them (see ``ideals.IdealFamily``), and ``cut`` [m]
+    (:func:`cut_ticks`).
+    """
+
+    words: Any
+    first: Any
+    added: Any
+    target: Any
+    cut: Any
+
+
+class _Blocks(NamedTuple):
+    """The blocks from one ideal on, in the order of their search: the ideal j where each ends, ``work`` (later the
+    cost), ``weight``, ``totals`` (ticks in, ticks out, boundary bytes), ``chips`` allowed; ``seen`` [m]: from where
+    ideal j was met.
+    """
+
+    seen: Any
+    end: Any
+    work: Any
+    weight: Any
+    totals: Any
+    chips: Any
+
+
+class _Pairs(NamedTuple):
+    """Collected pairs: ``target``, ``cost`` and ``chips`` allowed, [room]."""
+
+    target: Any
+    cost: Any
+    chips: Any
+
+
 @njit(cache=True, inline="always")
-def _has(words: Any, v: int) -> bool:
+def has(words: Any, v: int) -> bool:
+    """Whether v is in the bit set."""
     return (words[v >> 6] >> np.uint64(v & 63)) & ONE != 0
 
 
@@ -23,7 +99,7 @@ def cut_ticks(words: Any, producer: Any, readers: Any, ticks: Any) -> Any:
     cut = np.zeros(len(words), dtype=np.int64)
     for i in range(len(words)):
         for s in range(len(producer)):
-            if _has(words[i], producer[s]):
+            if has(words[i], producer[s]):
                 for w in range(words.shape[1]):
                     if readers[s, w] & ~words[i, w] != 0:
                         cut[i] += ticks[s]
@@ -36,7 +112,7 @@ def _crossing(inside: Any, producers: Any, out: Any) -> int:
     """The operations outside the ideal with a producer inside, into ``out``; returns how many."""
     count = 0
     for v in range(len(producers)):
-        if not _has(inside, v):
+        if not has(inside, v):
             for w in range(len(inside)):
                 if producers[v, w] & inside[w] != 0:
                     out[count] = v
@@ -64,7 +140,7 @@ def _between(inside: Any, v: int, producers: Any, ancestors: Any, descendants: A
 def _obeys(rule: int, target: Any, crossing: Any, count: int, between: Any) -> bool:
     """Whether the block that ends at ``target`` obeys the rule (see the table of the module ``program``)."""
     for c in range(count):
-        if not _has(target, crossing[c]):
+        if not has(target, crossing[c]):
             if rule == 2:
                 return False
             for w in range(len(target)):
@@ -74,206 +150,214 @@ def _obeys(rule: int, target: Any, crossing: Any, count: int, between: Any) -> b
 
 
 @njit(cache=True)
-def _extend(
-    v: int,
-    inside: Any,
-    block_end: Any,
-    storage_producer: Any,
-    storage_readers: Any,
-    storage_ticks: Any,
-    storage_bytes: Any,
-    read_first: Any,
-    reads: Any,
-    made_first: Any,
-    made: Any,
-    totals: Any,
-) -> None:
+def _extend(v: int, inside: Any, block_end: Any, storages: Storages, totals: Any) -> None:
     """Add operation v to the block block_end \\ inside: update ``totals`` = (ticks in, ticks out, boundary bytes).
 
     A storage that v is the first of the block to read enters; one made in the block leaves until all its readers are
     in the block too.
     """
     width = len(inside)
-    for r in range(read_first[v], read_first[v + 1]):
-        s = reads[r]
-        if _has(inside, storage_producer[s]):
+    for r in range(storages.read_first[v], storages.read_first[v + 1]):
+        s = storages.reads[r]
+        if has(inside, storages.producer[s]):
             fresh = True
             for w in range(width):
-                if storage_readers[s, w] & block_end[w] & ~inside[w] != 0:
+                if storages.readers[s, w] & block_end[w] & ~inside[w] != 0:
                     fresh = False
                     break
             if fresh:
-                totals[0] += storage_ticks[s]
-                totals[2] += storage_bytes[s]
+                totals[0] += storages.ticks[s]
+                totals[2] += storages.bytes[s]
         else:
             last = True
             for w in range(width):
-                rest = storage_readers[s, w] & ~block_end[w]
+                rest = storages.readers[s, w] & ~block_end[w]
                 if w == v >> 6:
                     rest &= ~(ONE << np.uint64(v & 63))
                 if rest != 0:
                     last = False
                     break
             if last:
-                totals[1] -= storage_ticks[s]
-                totals[2] -= storage_bytes[s]
-    for m in range(made_first[v], made_first[v + 1]):
-        totals[1] += storage_ticks[made[m]]
-        totals[2] += storage_bytes[made[m]]
+                totals[1] -= storages.ticks[s]
+                totals[2] -= storages.bytes[s]
+    for m in range(storages.made_first[v], storages.made_first[v + 1]):
+        totals[1] += storages.ticks[storages.made[m]]
+        totals[2] += storages.bytes[storages.made[m]]
 
 
 @njit(cache=True)
-def _longer(array: Any, room: int) -> Any:
-    longer = np.empty(room, dtype=array.dtype)
-    longer[: len(array)] = array
-    return longer
+def _blocks(m: int) -> _Blocks:
+    """Room for the blocks from one of ``m`` ideals on."""
+    return _Blocks(
+        np.full(m, -1, dtype=np.int32),
+        np.empty(m, dtype=np.int32),
+        np.empty(m, dtype=np.int64),
+        np.empty(m, dtype=np.int64),
+        np.zeros((m, 3), dtype=np.int64),
+        np.empty(m, dtype=np.uint64),
+    )
+
+
+@njit(cache=True)
+def _pairs(room: int) -> _Pairs:
+    return _Pairs(np.empty(room, dtype=np.int32), np.empty(room, dtype=np.int64), np.empty(room, dtype=np.uint64))
+
+
+@njit(cache=True)
+def _keep(pairs: _Pairs, number: int, count: int, blocks: _Blocks) -> _Pairs:
+    """Enter the first ``count`` blocks after ``number`` pairs; the pairs, in new arrays where there was no room."""
+    room = len(pairs.target)
+    if number + count > room:
+        longer = _pairs(max(number + count, 2 * room))
+        for p in range(number):
+            longer.target[p], longer.cost[p], longer.chips[p] = pairs.target[p], pairs.cost[p], pairs.chips[p]
+        pairs = longer
+    for b in range(count):
+        p = number + b
+        pairs.target[p], pairs.cost[p], pairs.chips[p] = blocks.end[b], blocks.work[b], blocks.chips[b]
+    return pairs
+
+
+@njit(cache=True)
+def _stay(i: int, cut: int, terms: Terms, best: Any, parent: Any) -> None:
+    """Leave a chip empty after the chains to ideal i: what passes it by is all that it costs."""
+    idle = 2 * cut if terms.mode == 2 else cut if terms.mode == 0 else 0
+    for k in range(terms.chips):
+        value = max(best[i, k], idle)
+        if value <= terms.upper and value < best[i, k + 1]:
+            best[i, k + 1] = value
+            parent[i, k + 1] = i
+
+
+@njit(cache=True)
+def _fewest(values: Any, chips: int) -> int:
+    """The least number of blocks with a chain, or ``chips``."""
+    for k in range(chips):
+        if values[k] < INFINITE:
+            return k
+    return chips
+
+
+@njit(cache=True)
+def _crossings(rule: int, inside: Any, operations: Operations, crossing: Any, between: Any) -> int:
+    """What :func:`_obeys` needs to know of the ideal, into ``crossing`` and ``between``; returns how many cross."""
+    if rule == 0:
+        return 0
+    count = _crossing(inside, operations.producers, crossing)
+    if rule == 1:
+        for c in range(count):
+            v = crossing[c]
+            _between(inside, v, operations.producers, operations.ancestors, operations.descendants, between[c])
+    return count
+
+
+@njit(cache=True)
+def _search(i: int, lattice: Lattice, operations: Operations, storages: Storages, terms: Terms, blocks: _Blocks) -> int:
+    """All blocks from ideal i on with work, weights and chips as the terms say, into ``blocks`` after an empty one.
+
+    Breadth first. Returns how many there are, with the empty one.
+    """
+    seen, end, work, weight, totals, chips = blocks
+    upper, sram = terms.upper, terms.sram
+    end[0], work[0], weight[0], chips[0] = i, 0, 0, ~np.uint64(0)
+    totals[0] = 0
+    head, tail = 0, 1
+    while head < tail:
+        at = end[head]
+        for s in range(lattice.first[at], lattice.first[at + 1]):
+            j, v = lattice.target[s], lattice.added[s]
+            if seen[j] == i:
+                continue
+            if work[head] + operations.ticks[v] > upper or (sram >= 0 and weight[head] + operations.weights[v] > sram):
+                continue
+            chip_set = chips[head] & operations.allowed[v]
+            if chip_set == 0:
+                continue
+            seen[j] = i
+            end[tail], chips[tail] = j, chip_set
+            work[tail], weight[tail] = work[head] + operations.ticks[v], weight[head] + operations.weights[v]
+            if terms.mode == 1 or sram >= 0:
+                totals[tail] = totals[head]
+                _extend(v, lattice.words[i], lattice.words[at], storages, totals[tail])
+            tail += 1
+        head += 1
+    return tail
+
+
+@njit(cache=True)
+def _admit(
+    i: int, count: int, lattice: Lattice, terms: Terms, crossing: Any, crossings: int, between: Any, blocks: _Blocks
+) -> int:
+    """Keep the blocks within the terms, from the front, with their cost in place of the work; returns how many."""
+    cut, sram = lattice.cut, terms.sram
+    kept = 0
+    for b in range(1, count):
+        j, cost = blocks.end[b], blocks.work[b]
+        if terms.mode == 0:
+            cost = max(cost, cut[j])
+        elif terms.mode == 1:
+            cost += blocks.totals[b, 0] + blocks.totals[b, 1]
+        else:
+            cost += cut[i] + cut[j]
+        if cost > terms.upper or (sram >= 0 and blocks.weight[b] + 2 * blocks.totals[b, 2] > sram):
+            continue
+        if terms.rule == 0 or _obeys(terms.rule, lattice.words[j], crossing, crossings, between):
+            blocks.end[kept], blocks.work[kept], blocks.chips[kept] = j, cost, blocks.chips[b]
+            kept += 1
+    return kept
+
+
+@njit(cache=True)
+def _offer(i: int, low: int, count: int, blocks: _Blocks, best: Any, parent: Any) -> None:
+    """Prolong the chains of at least ``low`` blocks to ideal i by each of the first ``count`` blocks."""
+    for b in range(count):
+        j, cost, chips = blocks.end[b], blocks.work[b], blocks.chips[b]
+        for k in range(low, best.shape[1] - 1):
+            value = max(best[i, k], cost)
+            if value < best[j, k + 1] and (chips >> np.uint64(k & 63)) & ONE != 0:
+                best[j, k + 1] = value
+                parent[j, k + 1] = i
 
 
 @njit(cache=True)
 def sweep(
-    words: Any,
-    first: Any,
-    added: Any,
-    target: Any,
-    cut: Any,
-    ticks: Any,
-    weights: Any,
-    producers: Any,
-    ancestors: Any,
-    descendants: Any,
-    allowed: Any,
-    storage_producer: Any,
-    storage_readers: Any,
-    storage_ticks: Any,
-    storage_bytes: Any,
-    read_first: Any,
-    reads: Any,
-    made_first: Any,
-    made: Any,
-    rule: int,
-    mode: int,
-    sram: int,
-    upper: int,
-    chips: int,
-    may_skip: bool,
-    collect: int,
+    lattice: Lattice,
+    operations: Operations,
+    storages: Storages,
+    terms: Terms,
+    collect: bool,
     start: int,
     stop: int,
     best: Any,
     parent: Any,
 ) -> Any:
-    """From each ideal I of [start, stop), visit the ideals J above it while the block stays within the limits.
+    """From each ideal I of [start, stop), visit the ideals J above it while the block keeps to the terms.
 
-    With ``collect`` 0, each admissible pair relaxes best[J, k + 1] (value of the best chain of exactly k blocks to J,
-    [m, chips + 1]) by max(best[I, k], cost(I, J)), and parent [m, chips + 1] remembers I. Otherwise the pairs are
-    kept, at most ``collect`` of them. Returns the number of pairs (-1: more than ``collect``), and for collected
-    pairs how many there are per ideal [stop - start], their target, cost and chips allowed.
+    ``best`` [m, chips + 1]: the value of the best chain to an ideal, by its number of blocks. Each pair (I, J) relaxes
+    best[J, k + 1] by max(best[I, k], cost(I, J)), and ``parent`` [m, chips + 1] remembers I; with ``collect`` the pairs
+    are kept instead and ``best`` is not read.
+    Returns the number of pairs, and for those kept how many there are per ideal [stop - start], their target, cost
+    and chips allowed.
     """
-    m, width = words.shape
-    n = len(ticks)
-    seen = np.full(m, -1, dtype=np.int32)
-    queue = np.empty(m, dtype=np.int32)
-    work = np.empty(m, dtype=np.int64)
-    weight = np.empty(m, dtype=np.int64)
-    totals = np.zeros((m, 3), dtype=np.int64)
-    domain = np.empty(m, dtype=np.uint64)
-    crossing = np.empty(n, dtype=np.int64)
-    between = np.zeros((n, width), dtype=np.uint64)
-    track = mode == 1 or sram >= 0
+    n = len(operations.ticks)
+    blocks = _blocks(len(lattice.words))
+    crossing, between = np.empty(n, dtype=np.int64), np.zeros((n, lattice.words.shape[1]), dtype=np.uint64)
+    kept = _pairs(1 << 16 if collect else 0)
+    counts = np.zeros(stop - start, dtype=np.int64)
     pairs = 0
-    pair_count = np.zeros(stop - start, dtype=np.int64)
-    room = min(collect, 1 << 16)
-    pair_target = np.empty(room, dtype=np.int32)
-    pair_cost = np.empty(room, dtype=np.int64)
-    pair_chips = np.empty(room, dtype=np.uint64)
     for i in range(start, stop):
-        if may_skip and not collect:
-            idle = 2 * cut[i] if mode == 2 else cut[i] if mode == 0 else 0
-            for k in range(chips):
-                value = max(best[i, k], idle)
-                if value <= upper and value < best[i, k + 1]:
-                    best[i, k + 1] = value
-                    parent[i, k + 1] = i
-        low = chips
-        for k in range(chips):
-            if best[i, k] < INFINITE:
-                low = k
-                break
-        if low == chips and not collect:
+        if terms.may_skip and not collect:
+            _stay(i, lattice.cut[i], terms, best, parent)
+        low = _fewest(best[i], terms.chips) if not collect else 0
+        if low == terms.chips:
             continue
-        inside = words[i]
-        count = 0
-        if rule != 0:
-            count = _crossing(inside, producers, crossing)
-            if rule == 1:
-                for c in range(count):
-                    _between(inside, crossing[c], producers, ancestors, descendants, between[c])
-        head, tail = 0, 1
-        queue[0], work[0], weight[0], domain[0] = i, 0, 0, ~np.uint64(0)
-        totals[0] = 0
-        while head < tail:
-            at = queue[head]
-            for s in range(first[at], first[at + 1]):
-                j, v = target[s], added[s]
-                if seen[j] == i:
-                    continue
-                if work[head] + ticks[v] > upper or (sram >= 0 and weight[head] + weights[v] > sram):
-                    continue
-                chip_set = domain[head] & allowed[v]
-                if chip_set == 0:
-                    continue
-                seen[j] = i
-                queue[tail] = j
-                work[tail] = work[head] + ticks[v]
-                weight[tail] = weight[head] + weights[v]
-                domain[tail] = chip_set
-                if track:
-                    totals[tail] = totals[head]
-                    _extend(
-                        v,
-                        inside,
-                        words[at],
-                        storage_producer,
-                        storage_readers,
-                        storage_ticks,
-                        storage_bytes,
-                        read_first,
-                        reads,
-                        made_first,
-                        made,
-                        totals[tail],
-                    )
-                here = tail
-                tail += 1
-                if mode == 0:
-                    cost = max(work[here], cut[j])
-                elif mode == 1:
-                    cost = work[here] + totals[here, 0] + totals[here, 1]
-                else:
-                    cost = work[here] + cut[i] + cut[j]
-                if cost > upper:
-                    continue
-                if sram >= 0 and weight[here] + 2 * totals[here, 2] > sram:
-                    continue
-                if rule != 0 and not _obeys(rule, words[j], crossing, count, between):
-                    continue
-                if collect:
-                    if pairs == collect:
-                        return -1, pair_count, pair_target, pair_cost, pair_chips
-                    if pairs == room:
-                        room = min(collect, 2 * room)
-                        pair_target = _longer(pair_target, room)
-                        pair_cost = _longer(pair_cost, room)
-                        pair_chips = _longer(pair_chips, room)
-                    pair_target[pairs], pair_cost[pairs], pair_chips[pairs] = j, cost, chip_set
-                    pairs += 1
-                    pair_count[i - start] += 1
-                    continue
-                pairs += 1
-                for k in range(low, chips):
-                    value = max(best[i, k], cost)
-                    if value < best[j, k + 1] and (chip_set >> np.uint64(k & 63)) & ONE != 0:
-                        best[j, k + 1] = value
-                        parent[j, k + 1] = i
-            head += 1
-    return pairs, pair_count, pair_target[:pairs], pair_cost[:pairs], pair_chips[:pairs]
+        crossings = _crossings(terms.rule, lattice.words[i], operations, crossing, between)
+        count = _search(i, lattice, operations, storages, terms, blocks)
+        count = _admit(i, count, lattice, terms, crossing, crossings, between, blocks)
+        if collect:
+            kept = _keep(kept, pairs, count, blocks)
+            counts[i - start] = count
+        else:
+            _offer(i, low, count, blocks, best, parent)
+        pairs += count
+    return pairs, counts, kept.target[:pairs], kept.cost[:pairs], kept.chips[:pairs]

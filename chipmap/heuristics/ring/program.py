@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 
 from chipmap.heuristics.ring.full_memory import full_memory
 from chipmap.heuristics.ring.ideals import FlowGraph, IdealFamily, bits, flow_graph, to_words
-from chipmap.heuristics.ring.kernel import INFINITE, cut_ticks, sweep
+from chipmap.heuristics.ring.kernel import INFINITE, Lattice, Operations, Storages, Terms, cut_ticks, sweep
 from chipmap.heuristics.ring.screens import Screen, relax_pairs, screened
 from chipmap.instances.ring.costs import RingProblem
 
@@ -60,26 +60,6 @@ class ProgramResult:
     pairs: int
 
 
-@dataclass(frozen=True, eq=False)
-class _Tables:
-    """What the compiled sweep reads: arrays over operations and storages of the flow graph."""
-
-    ticks: NDArray[np.int64]
-    weights: NDArray[np.int64]
-    producers: NDArray[np.uint64]
-    ancestors: NDArray[np.uint64]
-    descendants: NDArray[np.uint64]
-    allowed: NDArray[np.uint64]
-    storage_producer: NDArray[np.int32]
-    storage_readers: NDArray[np.uint64]
-    storage_ticks: NDArray[np.int64]
-    storage_bytes: NDArray[np.int64]
-    read_first: NDArray[np.int64]
-    reads: NDArray[np.int32]
-    made_first: NDArray[np.int64]
-    made: NDArray[np.int32]
-
-
 class Programs:
     """The programs of one problem (arrays are made once). Raises ValueError without C1, or for pins on > 64 chips."""
 
@@ -95,7 +75,7 @@ class Programs:
             raise ValueError("C4 in grade full with pins needs C2 here")
         self.problem = problem
         self.graph = graph or flow_graph(problem)
-        self._tables = _tables(problem, self.graph)
+        self.operations, self.storages = _operations(problem, self.graph), _storages(problem, self.graph)
         #: Further conditions on the pairs (:mod:`chipmap.heuristics.ring.screens`); need C2.
         self.screens: list[Screen] = [full_memory(self)] if problem.full_memory else []
 
@@ -114,7 +94,7 @@ class Programs:
                 pairs += len(target)
                 checkpoint()
         else:
-            for _, part in self._sweeps(rule, ideals, upper, 0, best, parent):
+            for _, part in self._sweeps(rule, ideals, upper, False, best, parent):
                 pairs += part[0]
                 checkpoint()
         row = best[-1]
@@ -135,7 +115,7 @@ class Programs:
         ideals to the first with ``backwards``.
         """
         nothing = np.full((1, self.blocks + 1), INFINITE, dtype=np.int64)
-        for start, part in self._sweeps(rule, ideals, upper, 1 << 40, nothing, nothing.astype(np.int32), backwards):
+        for start, part in self._sweeps(rule, ideals, upper, True, nothing, nothing.astype(np.int32), backwards):
             yield start, *(screened(self.screens, ideals, start, part[1:]) if self.screens else part[1:])
 
     def mapping(self, ideals: IdealFamily, chain: list[int]) -> tuple[int, ...]:
@@ -156,77 +136,56 @@ class Programs:
         rule: Rule,
         ideals: IdealFamily,
         upper: int | None,
-        collect: int,
+        collect: bool,
         best: Any,
         parent: Any,
         backwards: bool = False,
     ) -> Iterator[tuple[int, Any]]:
         """Compiled sweeps over the ideals, some hundred at a time, so that a deadline is noticed in between."""
-        problem, tables = self.problem, self._tables
-        cut = cut_ticks(ideals.words, tables.storage_producer, tables.storage_readers, tables.storage_ticks)
+        problem, storages = self.problem, self.storages
+        cut = cut_ticks(ideals.words, storages.producer, storages.readers, storages.ticks)
+        lattice = Lattice(ideals.words, ideals.first, ideals.added, ideals.target, cut)
+        terms = Terms(
+            rule=RULES[rule if problem.has("C3") else "free"],
+            mode=MODES[problem.cost_mode],
+            sram=problem.sram_bytes if problem.has("C4") else -1,
+            upper=int(INFINITE) - 1 if upper is None else int(upper),
+            chips=self.blocks,
+            may_skip=not problem.has("C2"),
+        )
         starts = range(0, len(ideals), CHUNK)
         for start in reversed(starts) if backwards else starts:
-            yield (
-                start,
-                sweep(
-                    ideals.words,
-                    ideals.first,
-                    ideals.added,
-                    ideals.target,
-                    cut,
-                    tables.ticks,
-                    tables.weights,
-                    tables.producers,
-                    tables.ancestors,
-                    tables.descendants,
-                    tables.allowed,
-                    tables.storage_producer,
-                    tables.storage_readers,
-                    tables.storage_ticks,
-                    tables.storage_bytes,
-                    tables.read_first,
-                    tables.reads,
-                    tables.made_first,
-                    tables.made,
-                    RULES[rule if problem.has("C3") else "free"],
-                    MODES[problem.cost_mode],
-                    problem.sram_bytes if problem.has("C4") else -1,
-                    int(INFINITE) - 1 if upper is None else int(upper),
-                    self.blocks,
-                    not problem.has("C2"),
-                    collect,
-                    start,
-                    min(len(ideals), start + CHUNK),
-                    best,
-                    parent,
-                ),
-            )
+            stop = min(len(ideals), start + CHUNK)
+            yield start, sweep(lattice, self.operations, storages, terms, collect, start, stop, best, parent)
 
 
-def _tables(problem: RingProblem, graph: FlowGraph) -> _Tables:
+def _operations(problem: RingProblem, graph: FlowGraph) -> Operations:
+    positions, n = list(graph.operation), graph.n
+    allowed = [problem.allowed[v] for v in positions]
+    masks = [(1 << 64) - 1 if chips is None else sum(1 << c for c in chips) for chips in allowed]
+    return Operations(
+        ticks=problem.ticks[positions],
+        weights=problem.weight_bytes[positions],
+        allowed=np.array(masks, dtype=np.uint64),
+        producers=to_words(graph.producers, n),
+        ancestors=to_words(graph.ancestors, n),
+        descendants=to_words(graph.descendants, n),
+    )
+
+
+def _storages(problem: RingProblem, graph: FlowGraph) -> Storages:
     index = {v: i for i, v in enumerate(graph.operation)}
-    n = graph.n
-    every = (1 << 64) - 1
-    reads: list[list[int]] = [[] for _ in range(n)]
-    made: list[list[int]] = [[] for _ in range(n)]
+    reads: list[list[int]] = [[] for _ in range(graph.n)]
+    made: list[list[int]] = [[] for _ in range(graph.n)]
     for s, storage in enumerate(problem.storages):
         made[index[storage.producer]].append(s)
         for v in storage.readers:
             reads[index[v]].append(s)
-    allowed = [problem.allowed[v] for v in graph.operation]
-    masks = [every if chips is None else sum(1 << c for c in chips) for chips in allowed]
-    positions = list(graph.operation)
-    return _Tables(
-        ticks=problem.ticks[positions],
-        weights=problem.weight_bytes[positions],
-        producers=to_words(graph.producers, n),
-        ancestors=to_words(graph.ancestors, n),
-        descendants=to_words(graph.descendants, n),
-        allowed=np.array(masks, dtype=np.uint64),
-        storage_producer=np.array([index[s.producer] for s in problem.storages], dtype=np.int32),
-        storage_readers=to_words([sum(1 << index[v] for v in s.readers) for s in problem.storages], n),
-        storage_ticks=np.array([s.ticks for s in problem.storages], dtype=np.int64),
-        storage_bytes=np.array([s.bytes for s in problem.storages], dtype=np.int64),
+    return Storages(
+        producer=np.array([index[s.producer] for s in problem.storages], dtype=np.int32),
+        readers=to_words([sum(1 << index[v] for v in s.readers) for s in problem.storages], graph.n),
+        ticks=np.array([s.ticks for s in problem.storages], dtype=np.int64),
+        bytes=np.array([s.bytes for s in problem.storages], dtype=np.int64),
         read_first=np.cumsum([0, *map(len, reads)]).astype(np.int64),
         reads=np.array([s for row in reads for s in row], dtype=np.int32),
         made_first=np.cumsum([0, *map(len, made)]).astype(np.int64),

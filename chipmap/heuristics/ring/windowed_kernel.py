@@ -12,17 +12,12 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from chipmap.heuristics.ring.kernel import ONE
+from chipmap.heuristics.ring.kernel import ONE, has
 from chipmap.heuristics.ring.triangle_kernel import MAX_GROUPS, ZERO, _extend, _senders
 from chipmap.heuristics.ring.windowed_rules_kernel import close, dead, together
 
 #: What :func:`expand` reports in ``flags``: some block was left out; no room for another state.
 CUT_SHORT, FULL = 0, 1
-
-
-@njit(cache=True, inline="always")
-def _has(words: Any, v: int) -> bool:
-    return (words[v >> 6] >> np.uint64(v & 63)) & ONE != 0
 
 
 @njit(cache=True)
@@ -110,7 +105,7 @@ def _cut(ideal: Any, storage_producer: Any, storage_readers: Any, storage_ticks:
     """Ticks of the storages made inside the ideal and read outside it."""
     cut = 0
     for s in range(len(storage_producer)):
-        if _has(ideal, storage_producer[s]):
+        if has(ideal, storage_producer[s]):
             for w in range(len(ideal)):
                 if storage_readers[s, w] & ~ideal[w] != 0:
                     cut += storage_ticks[s]
@@ -194,7 +189,7 @@ def expand(
             if (pool[reach_at + h] >> np.uint64(g)) & ONE:
                 conflict |= ONE << np.uint64(h)
         for v in range(n):
-            if _has(senders[g], v):
+            if has(senders[g], v):
                 sends[v] |= ONE << np.uint64(g)
                 against[v] |= conflict
     missing = np.zeros(n, dtype=np.int64)
@@ -235,7 +230,7 @@ def expand(
     for s in range(len(storage_ticks)):
         linked = linked or storage_ticks[s] > 0
     for v in range(n):
-        if not _has(inside, v):
+        if not has(inside, v):
             for w in range(width):
                 word = producers[v, w] & ~inside[w]
                 while word != 0:
@@ -255,13 +250,13 @@ def expand(
             if depth >= 0:
                 v = chosen[depth]
                 _release(v, block_end, readers, missing)
-                position[depth] = position[depth] + 1 if not _has(block[depth], v) else count[depth]
+                position[depth] = position[depth] + 1 if not has(block[depth], v) else count[depth]
             continue
         v = waiting[depth, position[depth]]
         deeper = depth + 1
         block[deeper], below[deeper] = block[depth], below[depth]
         total[deeper], sending[deeper] = total[depth], sending[depth]
-        if not _has(block[depth], v):
+        if not has(block[depth], v):
             pending[:] = 0
             pending[v >> 6] = ONE << np.uint64(v & 63)
             total[deeper], sending[deeper] = close(

@@ -165,6 +165,7 @@ def best_folded(program: RowProgram, keep_going: KeepGoing, improved: Improved, 
     best = INF if cutoff is None else cutoff
 
     def attempt(tau: int) -> Trial[Placements]:
+        """The best folded row at target time ``tau``, if it can beat those before it, and what is left."""
         nonlocal best
         found, rest = None, INF
         solve = None

@@ -55,6 +55,7 @@ def search_times(
     settled = infinite
 
     def at(tau: int) -> Trial[T]:
+        """Attempt ``tau``; what it finds is reported and remembered."""
         nonlocal best, found, tried, settled
         tried += 1
         trial = attempt(tau)

@@ -119,6 +119,7 @@ class OrderProgram:
         fresh = iter(range(len(self.order), 2 * len(self.order)))
 
         def grow(curves: SideArray, i: int, j: int, width: int, height: int, part: Part) -> int:
+            """The node of the subtree for kernels i to j - 1 of the order in a rectangle."""
             if j - i == 1:
                 return part(i, width, height)
             node = next(fresh)

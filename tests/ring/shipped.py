@@ -1,0 +1,13 @@
+"""The family's shipped instances."""
+
+from __future__ import annotations
+
+from chipmap.instances.ring import RingInstance
+from chipmap.reading import read
+
+
+def shipped(name: str) -> RingInstance:
+    """The instance of this name (without the family's)."""
+    instance = read(f"ring/{name}")
+    assert isinstance(instance, RingInstance)
+    return instance
