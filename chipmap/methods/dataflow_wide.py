@@ -53,13 +53,14 @@ class Wide:
         self.run, self.bounded = run, bounded
         self.until = run.seconds + share * run.remaining
         self.ways = [_Way(way, run, self._better) for way in ways(problem)]
+        self.seen: dict[tuple[_Way, _Way], int] = {}
         self.bound = 0
 
     def solve(self) -> int | None:
         """A bound in ticks of the batch for these degrees; None where nothing fits."""
         for way in self.ways:
             way.find()
-        for share in (0.5, 1.0):
+        for share in (0.5 if len(self.ways) == 1 else 0.7, 1.0):
             self._run_covers(share)
             for way in self._open() if share < 1.0 else ():
                 if self.run.keep_going():
@@ -83,6 +84,9 @@ class Wide:
                 return
             turn = TURN if len(self.ways) > 1 else ROUNDS
             rounds[way] -= turn
+            for other in self.ways:
+                if other is not way:
+                    self.seen[way, other] = way.cover.learn(other.cover, self.seen.get((way, other), 0))
             way.better(turn, until)
 
     def _better(self, source: str, kind: BoundKind) -> None:

@@ -135,7 +135,7 @@ def circular(random: Random) -> DataflowInstance:
             return instance
 
 
-@pytest.mark.parametrize("block", range(3))
+@pytest.mark.parametrize("block", range(2))
 def test_every_method_is_brute_force(block: int) -> None:
     tried, costs = {"optimal": 0, "infeasible": 0}, 0
     for seed in range(8 * block, 8 * block + 8):
@@ -169,12 +169,12 @@ def test_so_is_the_method_for_wide_graphs() -> None:
         if task.utilisation is None or not handed(dataflow_problem(instance, allowed_degrees(instance)[0])):
             continue
         optimum = brute_force(instance, check)[0]
-        if optimum is None or tried == 4:
+        if optimum is None or tried == 2:
             continue
         run, bound = solved_as_wide(instance)
         assert run.upper is not None and bound is not None and bound <= optimum <= run.upper, seed
         tried += 1
-    assert tried == 4
+    assert tried == 2
 
 
 def test_layers_by_the_batch_and_back() -> None:

@@ -82,7 +82,7 @@ def cached_instance(random: Random) -> DataflowInstance:
 @pytest.mark.parametrize("block", range(2))
 def test_every_method_is_brute_force(block: int) -> None:
     stays = 0
-    for seed in range(8 * block, 8 * block + 8):
+    for seed in range(6 * block, 6 * block + 6):
         instance = cached_instance(Random(seed))
         optimum, best = brute_force(instance, check)
         for method in (auto, mip, cpsat):
@@ -109,12 +109,12 @@ def test_so_is_the_method_for_wide_graphs() -> None:
         degrees = next(d for d in allowed_degrees(instance) if caching(dataflow_problem(instance, d)))
         instance = instance.replace(task=instance.task.replace(degrees=degrees, overlap=True))
         optimum = brute_force(instance, check)[0]
-        if optimum is None or instance.task.utilisation is None or instance.task.across_layers or tried == 2:
+        if optimum is None or instance.task.utilisation is None or instance.task.across_layers or tried == 1:
             continue
         run, bound = solved_as_wide(instance)
         assert run.upper is not None and bound is not None and bound <= optimum <= run.upper, seed
         tried += 1
-    assert tried == 2
+    assert tried == 1
 
 
 def test_a_gemm_whose_schemes_decide_what_fits() -> None:
