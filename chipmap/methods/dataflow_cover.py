@@ -63,6 +63,7 @@ class PartitionBound:
         }
         self.matches = [(e, g) for e, k in enumerate(classes.links) for g in range(len(k.made)) if len(k.made) > 1]
         self.columns: list[tuple[bool, Partition]] = []
+        self.found: list[tuple[bool, Partition]] = []
         self.infeasible = self.done = False
         self.smooth = SMOOTH
         self.sizes = [classes.size(c) for c in range(len(classes.kernels))]
@@ -71,6 +72,20 @@ class PartitionBound:
     def add(self, partitions: Iterable[tuple[bool, Partition]]) -> None:
         """Partitions known beforehand, with their phases."""
         self.columns += partitions
+
+    def learn(self, other: PartitionBound, seen: int) -> int:
+        """Add what the bound of another problem, which differs in options alone, found after its first ``seen``
+        partitions, as far as no kernel in a partition or next to one differs; how many are seen then."""
+        if self.classes.kernels != other.classes.kernels:
+            return len(other.found)
+        pairs = [(link.u, link.v) for link in self.classes.links]
+        other_than = {c for c in range(len(self.sizes)) if self.classes.options(c) != other.classes.options(c)}
+        near = other_than.union(*(pair for pair in pairs if other_than & {*pair}))
+        scale = other.unit / self.unit
+        for phase, part in other.found[seen:]:
+            if not near & {c for c, _ in part.kernels}:
+                self.columns.append((phase, part._replace(time=part.time * scale)))
+        return len(other.found)
 
     def master(self) -> tuple[float, Prices, Floats]:
         """Value, prices and weights of the best cover by the partitions known so far."""
@@ -195,6 +210,7 @@ class PartitionBound:
             part = single.partition(answer.values)
             if _reduced(part, prices) - prices.each[phase] < -1e-7 * max(1.0, part.time):
                 self.columns.append((phase, part))
+                self.found.append((phase, part))
                 added += 1
         return lower, added
 

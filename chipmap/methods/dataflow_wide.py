@@ -58,7 +58,8 @@ class Wide:
     ) -> None:
         self.run, self.bounded = run, bounded
         self.until = run.seconds + share * run.remaining
-        self.ways = [_Way(way, run, self._better, share) for way in ways(problem)]
+        found = list(ways(problem))
+        self.ways = [_Way(way, run, self._better, share / len(found)) for way in found]
         self.bound = 0
 
     def solve(self) -> int | None:
@@ -67,7 +68,7 @@ class Wide:
             way.find()
         for way in self._open():
             way.program()
-        for share in (0.5, 1.0):
+        for share in (0.5 if len(self.ways) == 1 else 0.7, 1.0):
             self._run_covers(share)
             for way in self._open() if share < 1.0 else ():
                 if self.run.keep_going():
@@ -91,6 +92,8 @@ class Wide:
                 return
             turn = TURN if len(self.ways) > 1 else ROUNDS
             rounds[way] -= turn
+            for other in self.ways:
+                way.learn(other)
             way.better(turn, until)
 
     def _better(self, source: str, kind: BoundKind) -> None:
@@ -114,9 +117,10 @@ class _Way:
         self.classes = classes(problem)
         self.layers = instance.workload.layers if task.across_layers else 1
         self.narrow = Narrow(self.classes, self.most, task.exactly and self.fused, self.fused, self.layers)
-        self.narrow.labels = labels(run, 0.1 * share)
+        self.narrow.labels, self.labels = labels(run, 0.1 * share), labels(run, 0.25 * share)
         self.cover = PartitionBound(self.classes, self.most) if covers(problem) else None
         self.symmetric = bool(self.classes.groups) and plain(problem)
+        self.learned: dict[_Way, int] = {}
         self.best: Found | None = None
         self.bound: int | None = 0
         self.alone: int | None = None
@@ -131,6 +135,11 @@ class _Way:
     def lively(self) -> bool:
         """Whether more rounds may better the bound."""
         return self.cover is not None and not self.cover.done
+
+    def learn(self, other: _Way) -> None:
+        """The partitions that the cover of another way has found since the last time."""
+        if other is not self and self.cover is not None and other.cover is not None:
+            self.learned[other] = self.cover.learn(other.cover, self.learned.get(other, 0))
 
     def better(self, rounds: int, until: float) -> None:
         """So many rounds of the bound, or until that second."""
@@ -183,7 +192,7 @@ class _Way:
         options = [tuple(choice[o] for o in allowed[of[v]]) for v, choice in enumerate(self.problem.options)]
         problem, exactly = replace(self.problem, options=tuple(options)), task.exactly and self.fused
         if cover is None or not self.symmetric:
-            program = Program(problem, self.layers, labels=labels(self.run, 0.25))
+            program = Program(problem, self.layers, labels=self.labels)
             if cover is not None:
                 program.bound_rest(cover.floor(allowed))
             return program.best(self.most, exactly, self.fused, below=upper)
