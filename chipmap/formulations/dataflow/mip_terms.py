@@ -6,7 +6,7 @@ from typing import Any
 
 import pyomo.environ as pyo
 
-from chipmap.formulations.dataflow.mip_assignment import placed, several, upto, weighted
+from chipmap.formulations.dataflow.mip_assignment import def_several, placed, several, upto, weighted
 from chipmap.formulations.dataflow.mip_tensors import paired, read
 from chipmap.formulations.dataflow.tables import Tables
 from chipmap.instances.dataflow.batch import layers_per_stage, micro_batches
@@ -104,15 +104,17 @@ def t1_compute(block: pyo.Block, tables: Tables, unit: int) -> None:
 def t2_memory(block: pyo.Block, tables: Tables, unit: int) -> None:
     """T2: what crosses its border, its weights and what it fetches, through DRAM <= the time of a partition.
 
-    ``spared``: the weights' time, where one partition is all that a chip runs.
+    ``spared[c]``: the weights' time, where one partition is all that a chip runs.
     """
     slots = range(tables.count)
     streams = {c: weighted(block, tables, "stream", c, unit) for c in slots}
-    if tables.spares:
-        block.spared = pyo.Var(bounds=(0, tables.spares / unit))
-        block.def_spared = pyo.Constraint(expr=block.spared <= weighted(block, tables, "spared", 0, unit))
-        block.def_resident = pyo.Constraint(expr=block.spared <= tables.spares / unit * (1 - several(block, tables)))
-        streams[0] -= block.spared
+    def_several(block, tables)
+    spared = block.spared = pyo.Var(list(tables.alone), bounds=(0, tables.spares / unit))
+    rows = block.def_spared = pyo.Constraint(pyo.Any)
+    for c, b in tables.alone.items():
+        rows["weights", c] = spared[c] <= weighted(block, tables, "spared", c, unit)
+        rows["alone", c] = spared[c] <= tables.spares / unit * (1 - several(block, tables, b))
+        streams[c] -= spared[c]
     block.memory = pyo.Expression(slots, rule=lambda _, c: moved(block, tables, "dram", c, unit) + streams[c])
     block.t2_memory = pyo.Constraint(slots, rule=lambda b, c: b.time[c] >= b.memory[c])
 

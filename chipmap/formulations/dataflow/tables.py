@@ -9,8 +9,19 @@ from math import floor
 
 import numpy as np
 
+from chipmap.formulations.dataflow.tables_stages import slots_in_stages, stage_slots
 from chipmap.instances.dataflow.batch import forward_runs, layers_per_stage
-from chipmap.instances.dataflow.costs import DataflowProblem, Option, batch_factor, levels, outside, wires
+from chipmap.instances.dataflow.costs import (
+    DataflowProblem,
+    Option,
+    batch_factor,
+    compute_ticks,
+    levels,
+    outside,
+    resident,
+    steps,
+    wires,
+)
 from chipmap.instances.dataflow.instance import DataflowInstance, DataflowSolution
 from chipmap.instances.dataflow.tiles import sharing
 from chipmap.records import InputError
@@ -43,7 +54,8 @@ class Tables:
 
     ``slots`` [copies] are the partitions that each may lie in: those of its phase, forward first. ``place`` [copies]:
     the slot of each where kernels can't be fused and DRAM isn't limited (a topological order, since then it changes
-    nothing), else empty.
+    nothing), else empty. ``stages`` are the slots of each stage, in a row, where stages share out kernels (else none);
+    ``place`` then counts from the stage's first.
     """
 
     problem: DataflowProblem
@@ -51,11 +63,26 @@ class Tables:
     tensors: tuple[Tensor, ...]
     slots: tuple[range, ...]
     place: tuple[int, ...]
+    stages: tuple[range, ...] = ()
+
+    @cached_property
+    def blocks(self) -> tuple[range, ...]:
+        """Slots that are numbered by themselves: of a stage of kernels, or of a phase."""
+        return self.stages or self.phases
 
     @cached_property
     def phases(self) -> tuple[range, ...]:
         """The slots of each phase that has kernels."""
         return tuple(sorted(set(self.slots), key=lambda one: one.start))
+
+    def shut(self, i: int, c: int) -> bool:
+        """Whether copy i never lies in slot c, as its place among those of a stage (or of all) is another."""
+        return bool(self.place) and c % len(self.blocks[0] if self.stages else range(self.count)) != self.place[i]
+
+    @property
+    def fixed_places(self) -> bool:
+        """Whether every copy has one slot that it may lie in."""
+        return bool(self.place) and len(self.stages) <= 1
 
     @property
     def count(self) -> int:
@@ -132,7 +159,8 @@ class Tables:
         return max((points[0][1] for _, points in self.shares(i)), default=0)
 
     def stored(self, i: int) -> tuple[Alike, ...]:
-        """The options of copy i, parted by the DRAM time, the buffer, and the bytes in DRAM of its output."""
+        """The options of copy i, parted by the DRAM time, the buffer, the bytes in DRAM, and the transfer to the next
+        stage of its output."""
         return alike([_output(o) for o in self.options(i)])
 
     def changes(self, c: int) -> Iterator[tuple[int, int, int, int]]:
@@ -140,6 +168,11 @@ class Tables:
         for e, t in enumerate(self.tensors):
             for g, row in enumerate(t.converts) if c in self.slots[t.v] else ():
                 yield from ((e, g, h, change) for h, change in enumerate(row) if change)
+
+    def crossings(self, field: str) -> Iterator[tuple[int, int, int]]:
+        """(i, e, m) of every tensor e and class m of its producer i whose column of options isn't 0."""
+        for e, t in enumerate(self.tensors):
+            yield from ((t.u, e, m) for m in range(len(self.stored(t.u))) if self.amount(t.u, m, field))
 
     @cached_property
     def multicast(self) -> bool:
@@ -149,11 +182,15 @@ class Tables:
     @cached_property
     def spares(self) -> int:
         """Picoseconds of weights that a chip need not read if it runs nothing but one partition; 0 if it can't."""
-        instance = self.problem.instance
-        layers = 1 if instance.task.across_layers else instance.workload.layers // self.problem.degrees.pipeline
-        if instance.mode != "physical" or layers > 1 or len(self.phases) > 1:
-            return 0
-        return sum(max(o.spared for o in self.options(i)) for i in self.copies)
+        return sum(max(o.spared for o in self.options(i)) for i in self.copies) if resident(self.problem) else 0
+
+    @cached_property
+    def alone(self) -> dict[int, int]:
+        """The block of each slot that may hold the one partition of a chip: its first, or any where places are set."""
+        if not self.spares:
+            return {}
+        every = bool(self.place) and not self.fixed_places
+        return {c: b for b, block in enumerate(self.blocks) for c in (block if every else block[:1])}
 
     @property
     def overlap(self) -> bool:
@@ -178,8 +215,21 @@ class Tables:
         """How often slot c runs per micro-batch: forward ones twice where they are recomputed."""
         return forward_runs(self.problem.instance) if c in self.phases[0] else 1
 
+    @cached_property
+    def longest_link(self) -> int:
+        """No link between two stages of kernels takes more picoseconds."""
+        each = (max(o.link for o in self.options(t.u)) for t in self.tensors)
+        return sum(each) if len(self.stages) > 1 else 0
+
+    @cached_property
+    def shortest_step(self) -> int:
+        """No step of a pipeline whose stages share out kernels takes fewer picoseconds."""
+        return compute_ticks(self.problem) // max(1, steps(self.problem))
+
     def most(self, upper: int | None) -> int | None:
-        """The longest layer of a batch within ``upper`` ticks."""
+        """The longest layer (where stages share out kernels: step) of a batch within ``upper`` ticks."""
+        if self.stages:
+            return None if upper is None else upper // max(1, steps(self.problem))
         factor = batch_factor(self.problem)  # 0 for degrees that don't fit
         if upper is None or not factor:
             return None
@@ -205,6 +255,8 @@ class Tables:
     @cached_property
     def fixed(self) -> int | None:
         """Picoseconds that any mapping's batch takes beside its layers (T5 and T6); None where mappings differ."""
+        if self.stages:
+            return 0
         hop, gradient = (self.outside(field) for field in ("hop", "gradient"))
         if hop[1] or gradient[1] or self.slower:
             return None
@@ -225,6 +277,10 @@ class Tables:
         hidden = bool(self.place) or any(self.slots[t.u] != self.slots[t.v] for t in back)
         if None in picked or mixed or (back and hidden):
             return None
+        if self.stages:
+            alone = len(set(partitions)) == len(partitions) if self.place else True
+            where = slots_in_stages(partitions, solution.stages, self.stages, self.place) if alone else None
+            return (where, picked) if where is not None else None  # type: ignore[return-value]
         if self.place:
             return (list(self.place), picked) if len(set(partitions)) == len(partitions) else None  # type: ignore[return-value]
         where = [0] * len(partitions)
@@ -253,11 +309,13 @@ class Tables:
     def solution(self, where: Sequence[int], picked: Sequence[int]) -> DataflowSolution:
         """The mapping with copies in these slots and under these options."""
         numbers = {c: number for number, c in enumerate(sorted(set(where)))}
+        stages = tuple(next(s for s, slots in enumerate(self.stages) if c in slots) for c in numbers if self.stages)
         return DataflowSolution(
             instance=self.problem.instance.name,
             degrees=self.problem.degrees,
             schemes=tuple(self.options(i)[o].scheme for i, o in enumerate(picked)),
             partitions=tuple(numbers[c] for c in where),
+            stages=stages,
         )
 
 
@@ -282,7 +340,8 @@ def tables(problem: DataflowProblem, *, roomy: bool = False) -> Tables:
     layers = instance.workload.layers if instance.task.across_layers else 1
     wired = wires(problem, layers)
     level = levels(n * layers, np.array(wired, dtype=np.int64).reshape(-1, 2)).tolist()
-    slots = _slots(problem, layers, roomy)
+    stages = stage_slots(problem, n * layers, fused(instance), roomy) if instance.task.stages == "kernels" else ()
+    slots = (range(stages[-1].stop),) * (n * layers) if stages else _slots(problem, layers, roomy)
     _refuse_too_large(slots)
     place: tuple[int, ...] = ()
     if not fused(instance) and not roomy and instance.system.memory.capacity_bytes is None:
@@ -295,6 +354,7 @@ def tables(problem: DataflowProblem, *, roomy: bool = False) -> Tables:
         tensors=tuple(_tensor(problem, u, v, level[v] - level[u] + 1) for u, v in wired),
         slots=slots,
         place=place,
+        stages=stages,
     )
 
 
@@ -325,8 +385,8 @@ def _slots(problem: DataflowProblem, layers: int, roomy: bool) -> tuple[range, .
     return tuple(each[kernel.phase] for kernel in kernels) * layers
 
 
-def _output(option: Option) -> tuple[int, int, int]:
-    return option.dram, option.buffer, option.waits
+def _output(option: Option) -> tuple[int, ...]:
+    return option.dram, option.buffer, option.waits, option.link
 
 
 def _tensor(problem: DataflowProblem, u: int, v: int, waits: int) -> Tensor:
