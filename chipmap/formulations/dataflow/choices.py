@@ -41,6 +41,8 @@ def settle(instance: DataflowInstance, wanted: Degrees | None) -> Settled:
     Without allowed degrees the model is stated for some that the network holds. Raises :class:`InputError` for
     ``wanted`` ones that aren't allowed.
     """
+    if instance.task.stages == "kernels":
+        raise InputError("no model states stages of kernels yet", "task.stages", "Use the method dataflow/auto.")
     allowed = allowed_degrees(instance)
     if wanted is not None and wanted not in allowed:
         raise InputError("these degrees are not among those that the task allows", "degrees", "Use allowed_degrees.")

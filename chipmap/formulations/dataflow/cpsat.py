@@ -43,8 +43,8 @@ from chipmap.instances.dataflow.batch import micro_batches
 from chipmap.instances.dataflow.costs import batch_factor, dataflow_problem
 from chipmap.records import InputError
 
-#: Labels that live in variable domains alone: none.
-BY_DOMAIN: tuple[str, ...] = ()
+#: Labels that live in variable domains alone: those of stages of kernels, which aren't stated yet.
+BY_DOMAIN: tuple[str, ...] = ("C8", "T7")
 #: Labels that are separated on demand: none.
 LAZY: tuple[str, ...] = ()
 #: Sums that CP-SAT is given stay below this.

@@ -44,8 +44,8 @@ from chipmap.instances.dataflow import DataflowInstance, DataflowSolution
 from chipmap.instances.dataflow.costs import batch_factor, dataflow_problem
 from chipmap.records import InputError
 
-#: Labels that live in variable domains alone: none.
-BY_DOMAIN: tuple[str, ...] = ()
+#: Labels that live in variable domains alone: those of stages of kernels, which aren't stated yet.
+BY_DOMAIN: tuple[str, ...] = ("C8", "T7")
 #: Labels that are separated on demand: none.
 LAZY: tuple[str, ...] = ()
 #: Rows are stated in units of a power of two of ticks or bytes, such that right sides lie below this.
