@@ -25,6 +25,7 @@ FAMILY = Family(
         "C5": "kernels pinned together",
         "C6": "DRAM",
         "C7": "tiles",
+        "C8": "stages of a pipeline",
     },
     terms={
         "T1": "compute",
@@ -33,6 +34,7 @@ FAMILY = Family(
         "T4": "layer",
         "T5": "transfers between stages",
         "T6": "gradients over replicas",
+        "T7": "slowest stage",
     },
     methods=(
         Method("dataflow/auto", "chipmap.methods.dataflow:auto", "the exact program for every choice of degrees"),

@@ -23,6 +23,7 @@ from chipmap.instances.dataflow.batch import (
     hop_ns,
     kept_bytes,
     layers_per_stage,
+    link_ns,
     micro_batches,
     waits_in_dram,
 )
@@ -57,7 +58,8 @@ class Option(NamedTuple):
     does: tiles · time at best, over all tiles. ``stream`` reads its weights and what it fetches from DRAM, ``fetch`` (a
     part of it) the latter alone; ``dram`` moves its output once. ``kept`` bytes stay in DRAM, ``waits`` are those of
     the output while it waits there (both 0 without a capacity); ``hop`` is sent to the next stage per micro-batch,
-    ``gradient`` summed over replicas per batch.
+    ``gradient`` summed over replicas per batch; ``link`` sends the output from a stage to the next where stages share
+    out kernels.
     """
 
     scheme: Scheme
@@ -73,6 +75,7 @@ class Option(NamedTuple):
     hop: int
     gradient: int
     fetch: int = 0
+    link: int = 0
 
     @property
     def spared(self) -> int:
@@ -260,6 +263,7 @@ def _option(instance: DataflowInstance, degrees: Degrees, kernel: Kernel, scheme
         hop=_ticks(hop_ns(instance, degrees, kernel, output)),
         gradient=_ticks(gradient_ns(instance, degrees, kernel, output)),
         fetch=fetch,
+        link=_ticks(link_ns(instance, degrees, output)),
     )
 
 
@@ -348,9 +352,15 @@ def first_layer(problem: DataflowProblem, ticks: int) -> int:
 
 
 def compute_ticks(problem: DataflowProblem) -> int:
-    """A lower bound in ticks: every kernel's least compute, one after the other, and what no choice avoids."""
+    """A lower bound in ticks: every kernel's least compute, one after the other, and what no choice avoids.
+
+    Where stages share out kernels: the longest kernel, or an equal share of all, for each step.
+    """
     instance = problem.instance
     layers = instance.workload.layers if instance.task.across_layers else 1
+    if instance.task.stages == "kernels":
+        each = [min(option.compute for option in options) for options in problem.options]
+        return steps(problem) * max(*each, -(-layers * sum(each) // problem.degrees.pipeline), 0)
     again = {"forward": forward_runs(instance), "backward": 1}
     pairs = zip(instance.workload.kernels, problem.options, strict=True)
     least = sum(again[kernel.phase] * min(option.compute for option in options) for kernel, options in pairs)
@@ -360,9 +370,8 @@ def compute_ticks(problem: DataflowProblem) -> int:
 def resident(problem: DataflowProblem) -> bool:
     """Whether a chip could run nothing but one partition, so that weights might stay in SRAM (mode ``physical``)."""
     instance = problem.instance
-    layers = 1 if instance.task.across_layers else instance.workload.layers // problem.degrees.pipeline
     phases = {kernel.phase for kernel in instance.workload.kernels}
-    return instance.mode == "physical" and layers == 1 and len(phases) == 1
+    return instance.mode == "physical" and layers_per_stage(instance, problem.degrees) == 1 and len(phases) == 1
 
 
 def batch_factor(problem: DataflowProblem) -> Fraction:
@@ -376,3 +385,9 @@ def batch_factor(problem: DataflowProblem) -> Fraction:
     spread = max(instance.workload.layers // degrees.pipeline - 1, 1) if instance.mode == "dfmodel" else 1
     bubble = 1 + Fraction(degrees.pipeline - 1) / (rounds * spread)
     return layers_per_stage(instance, degrees) * bubble * rounds
+
+
+def steps(problem: DataflowProblem) -> int:
+    """Steps of a batch where stages share out kernels: one for each micro-batch, and PP - 1 until the last stage has
+    the first one."""
+    return int(micro_batches(problem.instance, problem.degrees)) + problem.degrees.pipeline - 1
