@@ -134,14 +134,14 @@ def c4_partitions(builder: Builder, order: str) -> None:
     together = fused(tables.problem.instance)
     for phase in tables.blocks:
         allowed = phase if task.partitions is None or not together else phase[: task.partitions]
-        for c in allowed if task.exactly and together else ():
+        for c in allowed if tables.exactly else ():
             builder.clause("c4_partitions", inside[c])
         if builder.assume:
             for i in tables.inside(phase.start) if len(allowed) < len(phase) else ():
                 builder.clause("c4_partitions", [~builder.y[i, phase[-1]], builder.y[i, allowed[-1]]])
         for c in phase if not together and not tables.place else ():
             builder.enforce("c4_partitions", builder.model.add(sum(inside[c]) <= 1))
-    if tables.place or (task.exactly and not builder.assume):
+    if tables.place or (tables.exactly and not builder.assume):
         return
     if order == "prefix" or tables.spares:
         (_sym_stages if tables.stages else _sym_prefix)(builder, inside)

@@ -109,7 +109,6 @@ def c4_partitions(block: pyo.Block, tables: Tables, order: str) -> None:
     used[c] <= Σ_i A[i, c] and y[i, c - 1] + used[c] >= 1 (only for copies that nobody of their phase reads). Stages of
     kernels: within each of them, and A[i, c] <= used[c]; empty stages come last.
     """
-    task = tables.problem.instance.task
     rows = block.c4_partitions = pyo.Constraint(pyo.Any)
     if tables.fixed_places:
         return
@@ -121,7 +120,7 @@ def c4_partitions(block: pyo.Block, tables: Tables, order: str) -> None:
     if not fused(tables.problem.instance):
         for c, kernels in count.items():
             rows["alone", c] = kernels <= 1
-    if task.exactly:
+    if tables.exactly:
         for c, kernels in count.items():
             rows[c] = kernels >= 1
     elif order == "prefix" or tables.spares:
@@ -170,7 +169,7 @@ def several(block: pyo.Block, tables: Tables, b: int) -> Any:
         return 0
     if b in block.several:
         return block.several[b]
-    return 1 if tables.place or tables.problem.instance.task.exactly else block.used[slots.start + 1]
+    return 1 if tables.place or tables.exactly else block.used[slots.start + 1]
 
 
 def c5_together(block: pyo.Block, tables: Tables) -> None:

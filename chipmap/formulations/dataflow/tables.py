@@ -85,6 +85,11 @@ class Tables:
         return bool(self.place) and len(self.stages) <= 1
 
     @property
+    def exactly(self) -> bool:
+        """Whether no slot is empty."""
+        return self.problem.instance.task.exactly and fused(self.problem.instance)
+
+    @property
     def count(self) -> int:
         """Number of slots."""
         return self.phases[-1].stop
