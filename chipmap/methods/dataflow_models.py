@@ -10,7 +10,7 @@ from math import ceil
 from typing import Any, Literal
 
 from chipmap.family import Model
-from chipmap.instances.dataflow.costs import batch_ticks, layer_ticks, pairs_outside
+from chipmap.instances.dataflow.costs import batch_ticks, layer_ticks, pairs_outside, steps
 from chipmap.instances.dataflow.instance import DataflowInstance
 from chipmap.methods.dataflow import Case, cases
 from chipmap.methods.dataflow_reasons import no_degrees, reasons
@@ -120,10 +120,14 @@ class _Task:
     def _lower(self, bound: float) -> int:
         """A solver's bound in whole ticks of the batch.
 
-        For each T5 and T6 that a mapping may have, a layer takes whole picoseconds: so many at least.
+        For each T5 and T6 that a mapping may have, a layer takes whole picoseconds: so many at least. Where stages
+        share out kernels, a step does.
         """
         problem, layers = self.case.problem, list[int]()
         absolute, share = NOISE[self.kind]
+        if problem.instance.task.stages == "kernels":
+            step = bound / steps(problem)
+            return max(self.case.bound, steps(problem) * ceil(step - absolute - share * abs(step)))
         pairs = pairs_outside(problem)
         if pairs is None:
             return max(self.case.bound, integer_bound(bound))

@@ -164,6 +164,7 @@ def _sym_prefix(builder: Builder, inside: dict[int, list[Literal]]) -> None:
 def _sym_stages(builder: Builder, inside: dict[int, list[Literal]]) -> None:
     """A copy in partition c finds it in use, and those before it in its stage; empty stages come last."""
     tables, starts = builder.tables, [slots.start for slots in builder.tables.stages]
+    builder.clause("def_used", inside[0])
     for c in range(1, tables.count):
         used = builder.used[c] = builder.literal(f"used[{c}]")
         builder.clause("def_used", [~used, *inside[c]])

@@ -142,6 +142,7 @@ def _sym_stages(block: pyo.Block, tables: Tables, count: dict[int, Any]) -> None
     rows = block.c4_partitions
     used = block.used = pyo.Var(range(1, tables.count), bounds=(0, 1))
     starts = [slots.start for slots in tables.stages]
+    rows["kernels", 0] = count[0] >= 1
     for c in used:
         before = c - 1 if c not in starts else starts[starts.index(c) - 1]
         rows["kernels", c] = used[c] <= count[c]
