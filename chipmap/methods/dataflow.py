@@ -18,6 +18,7 @@ from chipmap.instances.dataflow.costs import (
 )
 from chipmap.instances.dataflow.instance import DataflowInstance, DataflowSolution, allowed_degrees
 from chipmap.methods.dataflow_reasons import no_degrees, reasons
+from chipmap.methods.dataflow_stages import solve_stages
 from chipmap.result import BoundKind, Termination
 from chipmap.run import Run
 
@@ -134,6 +135,8 @@ def solve_degrees(problem: DataflowProblem, run: Run) -> int | None:
     from chipmap.heuristics.dataflow.program import Program
 
     instance, task = problem.instance, problem.instance.task
+    if task.stages == "kernels":
+        return solve_stages(problem, run)
     fused = task.fused and instance.system.chip.fused
     layers = instance.workload.layers if task.across_layers else 1
     program = Program(problem, layers)

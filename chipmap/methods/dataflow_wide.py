@@ -29,7 +29,7 @@ def taken(problem: DataflowProblem) -> bool:
     per micro-batch and take the most of compute that adds up, memory and network, without a limit on DRAM."""
     instance, task = problem.instance, problem.instance.task
     plain = task.overlap and task.utilisation is not None and not task.recompute and not task.across_layers
-    return plain and instance.system.memory.capacity_bytes is None
+    return plain and task.stages == "layers" and instance.system.memory.capacity_bytes is None
 
 
 def hopeless(problem: DataflowProblem, run: Run) -> bool:
