@@ -47,6 +47,11 @@ FAMILY = Family(
             "dataflow/cpsat", "chipmap.methods.dataflow_models:cpsat", "the CP-SAT model for every choice of degrees"
         ),
         Method(
+            "dataflow/two-pass",
+            "chipmap.methods.dataflow_two_pass:two_pass",
+            "the paper's procedure as a baseline: the inter-chip pass, then the intra-chip pass",
+        ),
+        Method(
             "dataflow/relaxation",
             "chipmap.methods.dataflow_relaxation:relaxation",
             "the bound of the convex relaxation, no mapping",

@@ -22,6 +22,7 @@ from chipmap.formulations.dataflow.cpsat_assignment import (
     c3_phases,
     c4_partitions,
     c5_together,
+    def_given,
     def_upto,
 )
 from chipmap.formulations.dataflow.cpsat_stages import c6_stages, t5_links, t7_stages
@@ -179,7 +180,7 @@ def add_dataflow(
     prefix: str = "",
 ) -> DataflowCpVariables:
     """Add ``instance`` to ``model``, with ``prefix`` before its variables' names and without an objective."""
-    settled = settle(instance, choices.degrees)
+    settled = settle(instance, choices)
     assume = choices.labels == "assume"
     made = tables(dataflow_problem(instance, settled.degrees), roomy=assume)
     builder = Builder(model, made, prefix, assume)
@@ -190,6 +191,8 @@ def add_dataflow(
     c3_phases(builder)
     c4_partitions(builder, choices.order)
     c5_together(builder)
+    if choices.given is not None:
+        def_given(builder, choices.given)
     tensors = Tensors(builder)
     sram = c2_sram(tensors)
     time = [model.new_int_var(0, made.longest, f"{prefix}time[{c}]") for c in range(made.count)]

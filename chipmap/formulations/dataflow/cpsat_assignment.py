@@ -6,7 +6,9 @@ from typing import Any
 
 from ortools.sat.python import cp_model
 
-from chipmap.formulations.dataflow.tables import Alike, Tables, fused
+from chipmap.formulations.dataflow.tables import Tables, fused
+from chipmap.formulations.dataflow.tables_tensors import Alike
+from chipmap.instances.dataflow import DataflowSolution
 
 #: A literal of the model.
 Literal = Any
@@ -204,3 +206,13 @@ def c5_together(builder: Builder) -> None:
         leaders = [builder.A[i, c] for i in tables.leaders(c)]
         if len(leaders) > 1:
             builder.enforce("c5_together", builder.model.add(sum(leaders) <= 1))
+
+
+def def_given(builder: Builder, given: DataflowSolution) -> None:
+    """The schemes of a ``given`` mapping, and where stages share out kernels its stages."""
+    tables = builder.tables
+    options, stages = tables.given(given)
+    for i in tables.several:
+        builder.clause("def_given", [builder.s[i, options[i]]])
+    for i, stage in enumerate(stages):
+        builder.clause("def_given", [builder.A[i, c] for c in tables.stages[stage]])

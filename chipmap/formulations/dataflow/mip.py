@@ -24,6 +24,7 @@ from chipmap.formulations.dataflow.mip_assignment import (
     c3_phases,
     c4_partitions,
     c5_together,
+    def_given,
     def_upto,
 )
 from chipmap.formulations.dataflow.mip_stages import c6_stages, t5_links, t7_stages
@@ -130,7 +131,7 @@ def add_dataflow(
         raise InputError(
             f"block {block.name!r} already has components", "add_dataflow", "Give an empty pyo.Block() each time."
         )
-    settled = settle(instance, choices.degrees)
+    settled = settle(instance, choices)
     made = tables(dataflow_problem(instance, settled.degrees))
     with PauseGC():
         _assignment(block, made, choices)
@@ -153,6 +154,8 @@ def _assignment(block: pyo.Block, made: Tables, choices: DataflowMipChoices) -> 
     c3_phases(block, made)
     c4_partitions(block, made, choices.order)
     c5_together(block, made)
+    if choices.given is not None:
+        def_given(block, made, choices.given)
 
 
 def _terms(block: pyo.Block, made: Tables, choices: DataflowMipChoices) -> None:

@@ -6,7 +6,9 @@ from typing import Any
 
 import pyomo.environ as pyo
 
-from chipmap.formulations.dataflow.tables import Alike, Tables, fused
+from chipmap.formulations.dataflow.tables import Tables, fused
+from chipmap.formulations.dataflow.tables_tensors import Alike
+from chipmap.instances.dataflow import DataflowSolution
 
 
 def def_upto(block: pyo.Block, tables: Tables) -> None:
@@ -188,3 +190,14 @@ def c5_together(block: pyo.Block, tables: Tables) -> None:
         leaders = tables.leaders(c)
         if len(leaders) > 1:
             rows["alone", c] = pyo.quicksum(block.A[i, c] for i in leaders) <= 1
+
+
+def def_given(block: pyo.Block, tables: Tables, given: DataflowSolution) -> None:
+    """The schemes of a ``given`` mapping, and where stages share out kernels its stages."""
+    options, stages = tables.given(given)
+    rows = block.def_given = pyo.Constraint(pyo.Any)
+    for i in tables.several:
+        rows["scheme", i] = block.s[i, options[i]] == 1
+    for i, stage in enumerate(stages):
+        slots = tables.stages[stage]
+        rows["stage", i] = upto(block, tables, i, slots.stop - 1) - upto(block, tables, i, slots.start - 1) == 1

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import floor
 
 import numpy as np
 
-from chipmap.formulations.dataflow.tables_stages import slots_in_stages, stage_slots
+from chipmap.formulations.dataflow.tables_stages import slots_in_stages, stage_slots, stages_of
+from chipmap.formulations.dataflow.tables_tensors import Alike, Tensor, alike, stored_as, tensor_of
 from chipmap.instances.dataflow.batch import forward_runs, layers_per_stage
 from chipmap.instances.dataflow.costs import (
     DataflowProblem,
@@ -28,24 +29,6 @@ from chipmap.records import InputError
 
 #: Models of more pairs of a copy and a slot are refused: they take half a minute and gigabytes to state.
 LARGEST_MODEL = 100_000
-#: Numbers of a kernel's options that are alike in what a model asks of them.
-Alike = tuple[int, ...]
-
-
-@dataclass(frozen=True)
-class Tensor:
-    """A tensor from copy ``u`` to copy ``v``; on chip it takes ``waits`` buffers.
-
-    ``made`` and ``taken`` part the options of u and v by what a change of layout costs, ``made`` also as ``stored`` of
-    u does; ``converts`` [made][taken] are the picoseconds of the change.
-    """
-
-    u: int
-    v: int
-    waits: int
-    made: tuple[Alike, ...]
-    taken: tuple[Alike, ...]
-    converts: tuple[tuple[int, ...], ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -166,7 +149,7 @@ class Tables:
     def stored(self, i: int) -> tuple[Alike, ...]:
         """The options of copy i, parted by the DRAM time, the buffer, the bytes in DRAM, and the transfer to the next
         stage of its output."""
-        return alike([_output(o) for o in self.options(i)])
+        return alike([stored_as(o) for o in self.options(i)])
 
     def changes(self, c: int) -> Iterator[tuple[int, int, int, int]]:
         """(e, g, h, picoseconds) of every change of layout that copies in slot c may have to pay."""
@@ -296,6 +279,22 @@ class Tables:
                 where[i] = phase.start + numbers.index(partitions[i])
         return where, picked  # type: ignore[return-value]
 
+    def given(self, solution: DataflowSolution) -> tuple[list[int], list[int]]:
+        """The options of all copies in a mapping, and their stages (none where stages are layers).
+
+        Raises :class:`InputError` for a mapping of other kernels or with schemes that aren't allowed.
+        """
+        schemes = solution.schemes
+        if {len(schemes), len(solution.partitions)} != {len(self.kernel)}:
+            what = f"the given mapping has {len(schemes)} schemes, the model {len(self.kernel)} kernels"
+            raise InputError(what, "given", "Give one of this instance.")
+        picked = [_position(scheme, self.options(i)) for i, scheme in enumerate(schemes)]
+        if None in picked:
+            what = f"the given mapping shards a kernel by {schemes[picked.index(None)]}, which isn't allowed"
+            raise InputError(what, "given", "Give a mapping of this instance.")
+        stages = stages_of(solution.partitions, solution.stages) if self.stages else []
+        return [one for one in picked if one is not None], stages
+
     def places(self, where: Sequence[int], picked: Sequence[int]) -> list[tuple[int, int]] | None:
         """(list, share) of each copy in ``shares`` at the least time of each slot; None: more copies than tiles."""
         listed, total = self.problem.shares, self.problem.instance.system.chip.tiles
@@ -328,14 +327,6 @@ def _position(scheme: str, options: Sequence[Option]) -> int | None:
     return next((number for number, option in enumerate(options) if option.scheme == scheme), None)
 
 
-def alike(keys: Sequence[Hashable]) -> tuple[Alike, ...]:
-    """The positions of equal keys, together."""
-    found: dict[Hashable, list[int]] = {}
-    for number, key in enumerate(keys):
-        found.setdefault(key, []).append(number)
-    return tuple(tuple(one) for one in found.values())
-
-
 def tables(problem: DataflowProblem, *, roomy: bool = False) -> Tables:
     """The copies, slots and tensors of ``problem``; ``roomy``: slots and places say nothing of C4.
 
@@ -356,7 +347,7 @@ def tables(problem: DataflowProblem, *, roomy: bool = False) -> Tables:
     return Tables(
         problem=problem,
         kernel=tuple(i % n for i in range(n * layers)),
-        tensors=tuple(_tensor(problem, u, v, level[v] - level[u] + 1) for u, v in wired),
+        tensors=tuple(tensor_of(problem, u, v, level[v] - level[u] + 1) for u, v in wired),
         slots=slots,
         place=place,
         stages=stages,
@@ -388,17 +379,3 @@ def _slots(problem: DataflowProblem, layers: int, roomy: bool) -> tuple[range, .
         sizes = [(task.partitions if task.exactly else min(task.partitions, size)) if size else 0 for size in sizes]
     each = {"forward": range(sizes[0]), "backward": range(sizes[0], sum(sizes))}
     return tuple(each[kernel.phase] for kernel in kernels) * layers
-
-
-def _output(option: Option) -> tuple[int, ...]:
-    return option.dram, option.buffer, option.waits, option.link
-
-
-def _tensor(problem: DataflowProblem, u: int, v: int, waits: int) -> Tensor:
-    a, b = u % problem.n, v % problem.n
-    producers, consumers = problem.options[a], problem.options[b]
-    change = [[problem.converts(a, b, s, t) for t in range(len(consumers))] for s in range(len(producers))]
-    made = alike([(*_output(o), *row) for o, row in zip(producers, change, strict=True)])
-    taken = alike(list(zip(*change, strict=True)))
-    converts = tuple(tuple(change[g[0]][h[0]] for h in taken) for g in made)
-    return Tensor(u, v, waits, made, taken, converts)

@@ -16,6 +16,13 @@ def stage_slots(problem: DataflowProblem, copies: int, fused: bool, roomy: bool)
     return tuple(range(s * each, (s + 1) * each) for s in range(problem.degrees.pipeline))
 
 
+def stages_of(partitions: Sequence[int], stages: Sequence[int]) -> list[int]:
+    """The stage of each copy from that of each partition (empty: all 0), without empty stages between."""
+    of = [stages[p] if stages else 0 for p in partitions]
+    used = sorted(set(of))
+    return [used.index(s) for s in of]
+
+
 def slots_in_stages(
     partitions: Sequence[int], stages: Sequence[int], slots: Sequence[range], place: Sequence[int]
 ) -> list[int] | None:
@@ -26,12 +33,9 @@ def slots_in_stages(
     """
     if stages and max(partitions) >= len(stages):
         return None
-    of = [stages[p] if stages else 0 for p in partitions]
-    used = sorted(set(of))
-    if len(used) > len(slots):
-        return None
-    numbers = {s: sorted({p for p, at in zip(partitions, of, strict=True) if at == s}) for s in used}
-    if any(len(numbers[s]) > len(slots[0]) for s in used):
+    of = stages_of(partitions, stages)
+    numbers = [sorted({p for p, at in zip(partitions, of, strict=True) if at == s}) for s in range(max(of) + 1)]
+    if len(numbers) > len(slots) or any(len(each) > len(slots[0]) for each in numbers):
         return None
     pairs = enumerate(zip(partitions, of, strict=True))
-    return [slots[used.index(s)].start + (place[i] if place else numbers[s].index(p)) for i, (p, s) in pairs]
+    return [slots[s].start + (place[i] if place else numbers[s].index(p)) for i, (p, s) in pairs]
