@@ -78,6 +78,11 @@ FAMILY = Family(
             "chipmap.instances.dataflow.generators:dlrm",
             "a recommendation model with embedding tables",
         ),
+        Generator(
+            "dataflow-resnet",
+            "chipmap.instances.dataflow.generators:resnets",
+            "ResNet-50 (or 18, 34, 101, 152), forward, its stages any kernels",
+        ),
         Generator("dataflow-hpl", "chipmap.instances.dataflow.generators:hpl", "High Performance LINPACK"),
         Generator("dataflow-fft", "chipmap.instances.dataflow.generators:fft", "a large one-dimensional FFT"),
         Generator("dataflow-moe", "chipmap.instances.dataflow.generators:moe", "layers with a mixture of experts"),

@@ -34,9 +34,9 @@ def check(instance: DataflowInstance, solution: DataflowSolution) -> Certificate
         each = {p: runs[p] * join(*(times[p] for times in parts)) for p in runs}
         terms["T4"] = sum(each.values())
         if instance.task.stages == "kernels":
-            terms["T7"] = t7_slowest(mapping, each)
-            terms["T5"] = stages.steps(mapping) * max(0, stages.longest_transfer(mapping) - terms["T7"])
-            objective = stages.steps(mapping) * terms["T7"] + terms["T5"]
+            slowest, steps = t7_slowest(mapping, each), stages.steps(mapping)
+            terms |= {"T5": steps * max(0, stages.longest_transfer(mapping) - slowest), "T7": slowest}
+            objective = steps * slowest + terms["T5"]
         else:
             terms |= {"T5": t5_transfers(mapping, terms["T4"]), "T6": t6_gradients(mapping)}
             objective = t4_batch(mapping, terms["T4"]) + terms["T5"] + terms["T6"]
