@@ -338,7 +338,7 @@ def tables(problem: DataflowProblem, *, roomy: bool = False) -> Tables:
     level = levels(n * layers, np.array(wired, dtype=np.int64).reshape(-1, 2)).tolist()
     stages = stage_slots(problem, n * layers, fused(instance), roomy) if instance.task.stages == "kernels" else ()
     slots = (range(stages[-1].stop),) * (n * layers) if stages else _slots(problem, layers, roomy)
-    _refuse_too_large(slots)
+    _refuse_too_large(slots, max(1, len(stages)))
     place: tuple[int, ...] = ()
     if not fused(instance) and not roomy and instance.system.memory.capacity_bytes is None:
         order = sorted(range(n * layers), key=lambda i: (slots[i].start, level[i], i))
@@ -354,13 +354,13 @@ def tables(problem: DataflowProblem, *, roomy: bool = False) -> Tables:
     )
 
 
-def _refuse_too_large(slots: Sequence[range]) -> None:
+def _refuse_too_large(slots: Sequence[range], stages: int) -> None:
     pairs = sum(map(len, slots))
     if pairs > LARGEST_MODEL:
         raise InputError(
             f"a model would have {pairs:,} pairs of a kernel and a partition, at most {LARGEST_MODEL:,} are stated",
             "task.partitions",
-            f"Ask for fewer partitions ({max(1, LARGEST_MODEL // len(slots))}, say), or use the method dataflow/auto.",
+            f"Ask for fewer partitions ({max(1, LARGEST_MODEL // len(slots) // stages)}, say), or use the method dataflow/auto.",
         )
 
 
