@@ -18,7 +18,7 @@ from chipmap.instances.dataflow.costs import (
 )
 from chipmap.instances.dataflow.instance import DataflowInstance, DataflowSolution, allowed_degrees
 from chipmap.methods.dataflow_reasons import no_degrees, reasons
-from chipmap.methods.dataflow_stages import solve_stages
+from chipmap.methods.dataflow_stages import UnfitError, solve_stages
 from chipmap.result import BoundKind, Termination
 from chipmap.run import Run
 
@@ -65,6 +65,9 @@ def auto(instance: DataflowInstance, run: Run) -> Termination:
                 ticks = solve_degrees(case.problem, run)
             except TooWideError as error:
                 wide.append((case, str(error)))
+                continue
+            except UnfitError as error:
+                wide.append((Case(case.problem, error.bound), str(error)))
                 continue
             if ticks is not None:
                 proved.append(ticks)

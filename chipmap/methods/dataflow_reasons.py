@@ -75,8 +75,8 @@ def reasons(
         return [clash]
     try:
         return _by_program(instance, problems, checkpoint)
-    except TooWideError:
-        return wide_reasons(problems, checkpoint)
+    except TooWideError:  # what is known of wide graphs is for stages of layers
+        return wide_reasons(problems, checkpoint) if instance.task.stages == "layers" else []
 
 
 def _by_program(

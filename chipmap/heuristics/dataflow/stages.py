@@ -20,8 +20,9 @@ import numpy as np
 from chipmap.heuristics.dataflow.labels import NO_LIMIT, Graph, Labels, Rules, empty_labels, finish, waiting
 from chipmap.heuristics.dataflow.lattice import TooWideError, members
 from chipmap.heuristics.dataflow.program import ENTRIES, WIDTH, Program, open_bits
+from chipmap.heuristics.dataflow.program_graph import topological
 from chipmap.heuristics.dataflow.stages_kernel import GROW, WIDE, Arcs, Nodes, Stages, explore, fill
-from chipmap.instances.dataflow.costs import IntArray, resident
+from chipmap.instances.dataflow.costs import DataflowProblem, IntArray, resident, wires
 
 #: Partitions that are listed at most.
 MOST_ARCS = 3 * 10**7
@@ -55,6 +56,14 @@ class _Listed(NamedTuple):
     links: IntArray
     plain: Arcs
     alone: Arcs
+
+
+def in_order(problem: DataflowProblem, layers: int, window: int) -> list[tuple[int, int]]:
+    """Pairs (first, later) of kernels ``window`` places apart in a linear order of all: a rule that leaves few ideals,
+    with a window of 1 one more than kernels."""
+    count = layers * problem.n
+    order = topological(count, wires(problem, layers), [False] * count)
+    return [(order[i], order[i + window]) for i in range(count - window)]
 
 
 class StageProgram(Program):
