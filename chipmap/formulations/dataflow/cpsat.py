@@ -182,7 +182,7 @@ def add_dataflow(
     """Add ``instance`` to ``model``, with ``prefix`` before its variables' names and without an objective."""
     settled = settle(instance, choices)
     assume = choices.labels == "assume"
-    made = tables(dataflow_problem(instance, settled.degrees), roomy=assume)
+    made = tables(dataflow_problem(instance, settled.degrees), roomy=assume, given=choices.given)
     builder = Builder(model, made, prefix, assume)
     def_upto(builder)
     c0_degrees(builder, settled.fit)

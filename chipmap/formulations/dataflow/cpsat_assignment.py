@@ -49,6 +49,11 @@ class Builder:
         low, high = (0, 1) if value is None else (value, value)
         return self.model.new_int_var(low, high, f"{self.prefix}{name}")
 
+    def upto(self, i: int, c: int) -> Literal:
+        """y[i, c] for any c."""
+        slots = self.tables.slots[i]
+        return self.y[i, c] if c in slots else self.model.new_constant(int(c >= slots.stop))
+
     def clause(self, label: str, literals: list[Literal]) -> None:
         """At least one of ``literals``."""
         self.enforce(label, self.model.add_bool_or(literals))

@@ -17,7 +17,7 @@ def made_upto(tensors: Tensors, i: int, m: int, c: int) -> Parts:
     builder, tables = tensors.builder, tensors.tables
     classes = tables.stored(i)
     if len(classes) == 1:
-        return [(1, builder.y[i, c])]
+        return [(1, builder.upto(i, c))]
     return [(1, one) for at in tables.slots[i] if at <= c for one in builder.lies(i, classes[m], at)]
 
 
@@ -26,8 +26,8 @@ def read_upto(tensors: Tensors, e: int, m: int, c: int) -> Parts:
     builder, t = tensors.builder, tensors.tables.tensors[e]
     classes = tensors.tables.stored(t.u)
     if len(classes) == 1:
-        return [(1, builder.y[t.v, c])]
-    return [(1, one) for at in range(c + 1) for one in tensors.read(e, classes[m], at)]
+        return [(1, builder.upto(t.v, c))]
+    return [(1, one) for at in tensors.tables.slots[t.v] if at <= c for one in tensors.read(e, classes[m], at)]
 
 
 def t5_links(tensors: Tensors, step: Any) -> list[Any]:
@@ -41,8 +41,8 @@ def t5_links(tensors: Tensors, step: Any) -> list[Any]:
     for s, slots in enumerate(tables.stages[:-1]):
         ways: dict[tuple[int, int], list[Parts]] = {}
         for i, e, m in tables.crossings("link"):
-            before = [(-1, literal) for _, literal in read_upto(tensors, e, m, slots[-1])]
-            ways.setdefault((i, m), []).append([*made_upto(tensors, i, m, slots[-1]), *before])
+            before = [(-1, literal) for _, literal in read_upto(tensors, e, m, slots.stop - 1)]
+            ways.setdefault((i, m), []).append([*made_upto(tensors, i, m, slots.stop - 1), *before])
         parts: Parts = []
         for (i, m), crosses in ways.items():
             if tables.multicast and len(crosses) > 1:
@@ -100,8 +100,9 @@ def c6_stages(tensors: Tensors) -> list[Any]:
 
 def _waits(tensors: Tensors, e: int, m: int, c: int, last: int) -> list[Any]:
     builder, t = tensors.builder, tensors.tables.tensors[e]
-    inside = tensors.inside[e, m, c]
-    here = [(1, one) for one in builder.lies(t.u, tensors.tables.stored(t.u)[m], c)]
+    both = [(-1, tensors.inside[e, m, c])] if (e, m, c) in tensors.inside else []
+    options, mine = tensors.tables.stored(t.u)[m], c in tensors.tables.slots[t.u]
+    here = [(1, one) for one in builder.lies(t.u, options, c)] if mine else []
     before = [(-1, one) for _, one in read_upto(tensors, e, m, c - 1)] if c else []
-    still = [*made_upto(tensors, t.u, m, c), *before, (-1, inside), (1, builder.y[t.v, last])]
-    return [total([*here, (-1, inside)]), total(still) - 1]
+    still = [*made_upto(tensors, t.u, m, c), *before, *both, (1, builder.upto(t.v, last))]
+    return [total([*here, *both]), total(still) - 1]

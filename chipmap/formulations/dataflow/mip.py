@@ -132,7 +132,7 @@ def add_dataflow(
             f"block {block.name!r} already has components", "add_dataflow", "Give an empty pyo.Block() each time."
         )
     settled = settle(instance, choices)
-    made = tables(dataflow_problem(instance, settled.degrees))
+    made = tables(dataflow_problem(instance, settled.degrees), given=choices.given)
     with PauseGC():
         _assignment(block, made, choices)
         def_pair(block, made)

@@ -150,7 +150,7 @@ def _sym_stages(block: pyo.Block, tables: Tables, count: dict[int, Any]) -> None
         rows["kernels", c] = used[c] <= count[c]
         if before:
             rows["order", c] = used[c] <= used[before]
-        for i in tables.copies:
+        for i in tables.inside(c):
             rows[i, c] = block.A[i, c] <= used[c]
 
 
@@ -200,4 +200,5 @@ def def_given(block: pyo.Block, tables: Tables, given: DataflowSolution) -> None
         rows["scheme", i] = block.s[i, options[i]] == 1
     for i, stage in enumerate(stages):
         slots = tables.stages[stage]
-        rows["stage", i] = upto(block, tables, i, slots.stop - 1) - upto(block, tables, i, slots.start - 1) == 1
+        if tables.slots[i] != slots:
+            rows["stage", i] = upto(block, tables, i, slots.stop - 1) - upto(block, tables, i, slots.start - 1) == 1

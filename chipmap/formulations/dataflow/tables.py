@@ -9,7 +9,13 @@ from math import floor
 
 import numpy as np
 
-from chipmap.formulations.dataflow.tables_stages import slots_in_stages, stage_slots, stages_of
+from chipmap.formulations.dataflow.tables_stages import (
+    given_slots,
+    refuse_another,
+    slots_in_stages,
+    stage_slots,
+    stages_of,
+)
 from chipmap.formulations.dataflow.tables_tensors import Alike, Tensor, alike, stored_as, tensor_of
 from chipmap.instances.dataflow.batch import forward_runs, layers_per_stage
 from chipmap.instances.dataflow.costs import (
@@ -285,9 +291,7 @@ class Tables:
         Raises :class:`InputError` for a mapping of other kernels or with schemes that aren't allowed.
         """
         schemes = solution.schemes
-        if {len(schemes), len(solution.partitions)} != {len(self.kernel)}:
-            what = f"the given mapping has {len(schemes)} schemes, the model {len(self.kernel)} kernels"
-            raise InputError(what, "given", "Give one of this instance.")
+        refuse_another(solution, len(self.kernel))
         picked = [_position(scheme, self.options(i)) for i, scheme in enumerate(schemes)]
         if None in picked:
             what = f"the given mapping shards a kernel by {schemes[picked.index(None)]}, which isn't allowed"
@@ -327,8 +331,9 @@ def _position(scheme: str, options: Sequence[Option]) -> int | None:
     return next((number for number, option in enumerate(options) if option.scheme == scheme), None)
 
 
-def tables(problem: DataflowProblem, *, roomy: bool = False) -> Tables:
-    """The copies, slots and tensors of ``problem``; ``roomy``: slots and places say nothing of C4.
+def tables(problem: DataflowProblem, *, roomy: bool = False, given: DataflowSolution | None = None) -> Tables:
+    """The copies, slots and tensors of ``problem``; ``roomy``: slots and places say nothing of C4. The stages of a
+    ``given`` mapping leave each copy the slots of its own.
 
     Raises :class:`InputError` for more than ``LARGEST_MODEL`` pairs of a copy and a slot.
     """
@@ -338,6 +343,8 @@ def tables(problem: DataflowProblem, *, roomy: bool = False) -> Tables:
     level = levels(n * layers, np.array(wired, dtype=np.int64).reshape(-1, 2)).tolist()
     stages = stage_slots(problem, n * layers, fused(instance), roomy) if instance.task.stages == "kernels" else ()
     slots = (range(stages[-1].stop),) * (n * layers) if stages else _slots(problem, layers, roomy)
+    if given is not None and stages and fused(instance) and not (roomy or instance.task.exactly):
+        stages, slots = given_slots(problem, n * layers, given)
     _refuse_too_large(slots, max(1, len(stages)))
     place: tuple[int, ...] = ()
     if not fused(instance) and not roomy and instance.system.memory.capacity_bytes is None:
@@ -355,12 +362,12 @@ def tables(problem: DataflowProblem, *, roomy: bool = False) -> Tables:
 
 
 def _refuse_too_large(slots: Sequence[range], stages: int) -> None:
-    pairs = sum(map(len, slots))
+    pairs, most = sum(map(len, slots)), max(1, LARGEST_MODEL // len(slots) // stages)
     if pairs > LARGEST_MODEL:
         raise InputError(
             f"a model would have {pairs:,} pairs of a kernel and a partition, at most {LARGEST_MODEL:,} are stated",
             "task.partitions",
-            f"Ask for fewer partitions ({max(1, LARGEST_MODEL // len(slots) // stages)}, say), or use the method dataflow/auto.",
+            f"Ask for fewer partitions ({most}, say), or use the method dataflow/auto.",
         )
 
 

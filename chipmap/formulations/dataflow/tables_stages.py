@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from chipmap.instances.dataflow.costs import DataflowProblem
+from chipmap.instances.dataflow.instance import DataflowSolution
+from chipmap.records import InputError
 
 
 def stage_slots(problem: DataflowProblem, copies: int, fused: bool, roomy: bool) -> tuple[range, ...]:
@@ -14,6 +16,26 @@ def stage_slots(problem: DataflowProblem, copies: int, fused: bool, roomy: bool)
         few = task.partitions if task.exactly else min(task.partitions, copies)
         each = max(few, copies) if roomy else few
     return tuple(range(s * each, (s + 1) * each) for s in range(problem.degrees.pipeline))
+
+
+def refuse_another(given: DataflowSolution, copies: int) -> None:
+    """Raise :class:`InputError` for a mapping that isn't one of so many copies."""
+    if {len(given.schemes), len(given.partitions)} != {copies}:
+        what = f"the given mapping has {len(given.schemes)} schemes, the model {copies} kernels"
+        raise InputError(what, "given", "Give one of this instance.")
+
+
+def given_slots(
+    problem: DataflowProblem, copies: int, given: DataflowSolution
+) -> tuple[tuple[range, ...], tuple[range, ...]]:
+    """The slots of each stage, no more than it has copies in a ``given`` mapping, and those of each copy."""
+    refuse_another(given, copies)
+    of, most = stages_of(given.partitions, given.stages), problem.instance.task.partitions
+    stages: list[range] = []
+    for s in range(problem.degrees.pipeline):
+        first, kernels = stages[-1].stop if stages else 0, of.count(s)
+        stages.append(range(first, first + (kernels if most is None else min(most, kernels))))
+    return tuple(stages), tuple(stages[s] for s in of)
 
 
 def stages_of(partitions: Sequence[int], stages: Sequence[int]) -> list[int]:
