@@ -12,10 +12,12 @@ import pytest
 from chipmap.family import Standing
 from chipmap.formulations.dataflow import cpsat, mip
 from chipmap.instances.dataflow import DataflowInstance, DataflowSolution, Degrees
+from chipmap.instances.dataflow.costs import dataflow_problem
 from chipmap.instances.dataflow.instance import allowed_degrees
 from chipmap.instances.dataflow.passes import inter_chip
+from chipmap.methods.dataflow_two_pass import second_pass
 from chipmap.records import InputError
-from chipmap.run import SolveOptions
+from chipmap.run import Run, SolveOptions
 from chipmap.solve import solve
 from chipmap.solvers import infeasible_labels
 from chipmap.solvers.outcome import SolveRequest
@@ -182,7 +184,7 @@ def test_an_infeasible_model_names_its_labels() -> None:
 
 @formulations
 def test_given_schemes_and_stages_leave_the_partitions(formulation: Any) -> None:
-    """The best of all mappings with the sharding and the stages of a given one, by brute force."""
+    """The best of all mappings with the sharding and the stages of a given one: brute force, model, intra-chip pass."""
     compared = 0
     for seed in range(2, 60, 2):
         instance = fixed(seed)
@@ -197,6 +199,9 @@ def test_given_schemes_and_stages_leave_the_partitions(formulation: Any) -> None
         model = formulation.build(instance, {"given": given})
         found = optimum(instance, model)
         compared += 1
+        run = Run(instance, OPTIONS, check)
+        second_pass(dataflow_problem(instance, given.degrees), given, run)
+        assert run.upper == best, seed
         assert model.standing is Standing.RESTRICTION
         assert found is not None and found <= best and (found == best or stages_of(given)[0] > 0 or gaps(given)), seed
     assert compared >= 5

@@ -114,7 +114,8 @@ def c6_stages(block: pyo.Block, tables: Tables, unit: int) -> None:
 
 def _waits(block: pyo.Block, tables: Tables, e: int, m: int, c: int, last: int) -> list[Any]:
     t = tables.tensors[e]
-    inside = block.inside.get((e, m, c), 0)
-    here = placed(block, tables, t.u, tables.stored(t.u)[m], c) - inside if c in tables.slots[t.u] else 0
+    mine = c in tables.slots[t.u]
+    inside = block.inside[e, m, c] if mine and c in tables.slots[t.v] else 0
+    here = placed(block, tables, t.u, tables.stored(t.u)[m], c) - inside if mine else 0
     before = read_upto(block, tables, e, m, c - 1) if c else 0
     return [here, made_upto(block, tables, t.u, m, c) - before - inside + upto(block, tables, t.v, last) - 1]
