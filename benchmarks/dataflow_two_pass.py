@@ -52,7 +52,7 @@ def compare(name: str, what: str, mode: str, task: dict[str, Any], limit: float)
     two = f"{passes.objective * 1e-12:.6f}" if passes.objective is not None else "none fits"
     if passes.objective is None and passes.termination.limit == "time":
         two = "none in time"
-    longer = f"{100 * (passes.objective / joint.objective - 1):.2f} %" if passes.objective and joint.objective else ""
+    longer = f"{100 * (passes.objective / joint.objective - 1):.4f} %" if passes.objective and joint.objective else ""
     return f"| `{name}` | {what} | {mode} | {best} | {two} | {longer} | {spent:.2f} | {other:.2f} |", sound
 
 
