@@ -110,7 +110,8 @@ class StageProgram(Program):
         """No step takes more picoseconds."""
         edges = max(1, len(self.wired))
         sent = sum(max(o.link for o in self.problem.options[v % self.problem.n]) for v in self.order)
-        return max(self._all(1), edges * sent)
+        shared = sum(max(int(one[:, 1].max()) for one in choice) for choice in self._shares())
+        return max(self._all(1) + shared, edges * sent)
 
     def _shortest(
         self,
