@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
+from chipmap.bench.dataflow import measures
 from chipmap.instances.dataflow import DataflowInstance, DataflowSolution, Degrees
 from chipmap.instances.dataflow.costs import dataflow_problem
-from chipmap.instances.dataflow.describe import files
+from chipmap.instances.dataflow.describe import describe, files
 from chipmap.instances.dataflow.generators import explicit
 from chipmap.instances.dataflow.instance import Kernel, Scheme
 from chipmap.instances.dataflow.stages import batch_of_steps, stage_costs
@@ -25,6 +26,7 @@ from chipmap.validation.dataflow import breakdown, check
 from chipmap.validation.dataflow_candidates import candidates, count
 from tests.dataflow.random_instances import BACK, LIGHT, made
 from tests.dataflow.staged_instances import staged_instance
+from tests.dataflow.test_mutations import changed
 
 OPTIONS = SolveOptions.make(warm_start="none", threads=1, time_limit=60.0)
 #: FLOP and bytes of DRAM in a microsecond of a chip of the example.
@@ -302,3 +304,30 @@ def _read(name: str) -> DataflowInstance:
     assert isinstance(instance, DataflowInstance)
     assert not any(isinstance(kernel, Kernel) and kernel.phase == "backward" for kernel in instance.workload.kernels)
     return instance
+
+
+def test_changed_values_are_refused_or_solved() -> None:
+    """Instances and mappings with a value changed: words, never a traceback."""
+    random = Random(3)
+    outcomes = {"refused": 0, "solved": 0, "infeasible": 0}
+    for round_ in range(200):
+        original = staged_instance(Random(round_ % 20), dram=round_ % 3 == 0)
+        try:
+            instance = DataflowInstance.from_json(changed(original, random))
+            instance.check()
+            describe(instance)
+            result = solved(instance)
+        except InputError as error:
+            assert error.what
+            outcomes["refused"] += 1
+            continue
+        outcomes["solved" if result.solution else "infeasible"] += 1
+        for mapping in [] if result.solution is None else [DataflowSolution.make(**result.solution)] * 3:
+            try:
+                other = DataflowSolution.from_json(changed(mapping, random))
+            except InputError:
+                continue
+            check(instance, other)
+            files(instance, other)
+            measures(instance, mapping)
+    assert min(outcomes.values()) > 10, outcomes

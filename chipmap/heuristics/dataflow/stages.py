@@ -25,7 +25,7 @@ from chipmap.heuristics.dataflow.stages_kernel import GROW, WIDE, Arcs, Nodes, S
 from chipmap.instances.dataflow.costs import DataflowProblem, IntArray, resident, wires
 
 #: Partitions that are listed at most.
-MOST_ARCS = 3 * 10**7
+MOST_ARCS = 10**7
 
 
 class Division(NamedTuple):
