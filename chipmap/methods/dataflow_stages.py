@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from chipmap.instances.dataflow.costs import DataflowProblem, steps
+from chipmap.instances.dataflow.costs import DataflowProblem, dataflow_problem, steps
 from chipmap.instances.dataflow.instance import DataflowInstance, DataflowSolution
 from chipmap.instances.dataflow.stages import batch_of_steps, stage_costs
+from chipmap.methods.dataflow_dram import ROOMY
 from chipmap.result import Infeasibility
 from chipmap.run import Run
 
@@ -141,24 +142,27 @@ def short_of_dram(instance: DataflowInstance, problems: Sequence[DataflowProblem
         return None
     if not roomy_enough(instance, problems):
         need = min(dram_need(problem) for problem in problems)
-        return _short(
-            limit, need, f"what rests in DRAM, shared out over all stages, takes {need:,} bytes of some chip; it has "
-        )
-    found = [(one, mapping) for one in problems if (mapping := _divided(_program(one))) is not None]
+        what = f"what rests in DRAM, shared out over all stages, takes {need:,} bytes of some chip; it has {limit:,}"
+        return _short(limit, need, what)
+    memory = instance.system.memory.replace(capacity_bytes=ROOMY)
+    roomy = instance.replace(system=instance.system.replace(memory=memory))
+    free = [dataflow_problem(roomy, problem.degrees) for problem in problems]
+    found = [(one, mapping) for one in free if (mapping := _divided(_program(one))) is not None]
     if not found:
         return None
     need = min(_dram(*pair) for pair in found)
-    return _short(limit, need, f"{need:,} bytes of DRAM would do, every mapping has a stage with more in it than ")
+    what = f"every mapping has a stage with more than the {limit:,} bytes of a chip's DRAM in it; {need:,} would do"
+    return _short(limit, need, what)
 
 
-def _short(limit: int, need: int, words: str) -> Infeasibility:
+def _short(limit: int, need: int, what: str) -> Infeasibility:
     return Infeasibility(
         label="C6",
         resource="DRAM",
         demand=float(need),
         limit=float(limit),
         unit="bytes",
-        message=f"{words}{limit:,}",
+        message=what,
         remedies=(
             f"Set system.memory.capacity_bytes to {need} or more.",
             "Use more tensor or pipeline parallelism.",

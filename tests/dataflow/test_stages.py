@@ -44,16 +44,16 @@ def solved(instance: DataflowInstance) -> Result:
 def test_the_program_finds_what_brute_force_finds() -> None:
     """Tiny graphs of all features but DRAM: the optimum, or that there is none."""
     seen = {"optimal": 0, "infeasible": 0}
-    for seed in (*range(100), 10_135, 10_269):  # the last two: tiles, and one partition that is a stage
+    for seed in (*range(80), 10_135, 10_269):  # the last two: tiles, and one partition that is a stage
         instance = staged_instance(Random(seed))
-        if count(instance) > 400:
+        if count(instance) > 300:
             continue
         best, _ = brute_force(instance, check)
         result = solved(instance)
         assert result.objective == best, (seed, result.objective, best, result.notes)
         assert result.status == ("infeasible" if best is None else "optimal"), (seed, result.status)
         seen[result.status] += 1
-    assert seen["optimal"] > 30 and seen["infeasible"] > 5, seen
+    assert seen["optimal"] > 25 and seen["infeasible"] > 5, seen
 
 
 def test_what_the_program_says_of_little_dram_holds() -> None:
@@ -232,12 +232,28 @@ def test_dram_that_is_too_small() -> None:
     hopeless = solved(example(dram_bytes=4 * 10**6))
     assert hopeless.status == "infeasible"
     assert (hopeless.infeasibility[0].label, hopeless.infeasibility[0].demand) == ("C6", 4_800_000.0)
-    instance = example(dram_bytes=5 * 10**6)
+    (reason,) = solved(example(dram_bytes=5 * 10**6)).infeasibility  # two kernels share a stage
+    assert (reason.label, reason.demand) == ("C6", 6_450_000.0)
+    instance = example(dram_bytes=6_420_000)  # b's output waits
     result = solved(instance)
     assert (result.solution, result.bound) == (None, 25 * US) and "6,450,000 bytes of DRAM" in result.notes[0]
-    (reason,) = reasons(instance, [dataflow_problem(instance, TWO)], lambda: None)
-    assert (reason.label, reason.demand) == ("C6", 6_450_000.0)
+    (again,) = reasons(instance, [dataflow_problem(instance, TWO)], lambda: None)
+    assert (again.label, again.demand) == ("C6", 6_450_000.0)
     assert solved(example(dram_bytes=6_450_000)).objective == 25 * US
+
+
+def test_weights_that_must_be_shared_out_otherwise() -> None:
+    """Four kernels in two stages of 6 us each would put three times as many weights on one: c joins a and b."""
+    kernels = {
+        name: {"flop": us * FLOP, "weight_bytes": size * 10**6}
+        for name, us, size in (("a", 4, 1), ("b", 2, 1), ("c", 1, 3), ("d", 5, 3))
+    }
+    given: dict[str, Any] = {"sizes": [2], "degrees": {"pipeline": 2, "dimensions": ["pipeline"]}, "stages": "kernels"}
+    given |= {"utilisation": 1.0, "purpose": "prefill", "memory_gbps": 100.0}
+    for dram, step in ((None, 6), (6 * 10**6, 6), (5 * 10**6, 7), (4 * 10**6, None)):
+        result = solved(explicit(kernels=kernels, edges=[["a", "b"], ["b", "c"], ["c", "d"]], dram_bytes=dram, **given))
+        assert result.objective == (None if step is None else 2 * step * US), dram
+        assert result.status == ("infeasible" if step is None else "optimal")
 
 
 @pytest.mark.parametrize(
