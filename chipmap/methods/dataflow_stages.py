@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from chipmap.instances.dataflow.costs import DataflowProblem, steps
+from chipmap.instances.dataflow.costs import DataflowProblem, dataflow_problem, steps
 from chipmap.instances.dataflow.instance import DataflowInstance, DataflowSolution
 from chipmap.instances.dataflow.stages import batch_of_steps, stage_costs
+from chipmap.methods.dataflow_dram import ROOMY
 from chipmap.result import Infeasibility
 from chipmap.run import Run
 
 if TYPE_CHECKING:
-    from chipmap.heuristics.dataflow.stages import Division
+    from chipmap.heuristics.dataflow.stages import Division, StageProgram
 
 SOURCE, SOURCE_PIECES = "program over ideals", "program over some ideals"
 #: Places that a kernel may be ahead of another, in turn, and ideals of such a program.
 WINDOWS, IDEALS = (1, 2, 4), 4000
+#: Ideals from which on such programs come first, as the whole one may take long.
+MANY = 5000
 
 
 class UnfitError(Exception):
@@ -40,7 +43,10 @@ def solve_stages(problem: DataflowProblem, run: Run) -> int | None:
     if not roomy_enough(problem.instance, [problem]):
         return run.upper
     try:
-        found = divide(problem, _below(problem, run), run.checkpoint)
+        program = _program(problem)
+        if len(program.lattice.sets) > MANY:
+            _in_pieces(problem, run)
+        found = _divided(program, run)
     except TooWideError:
         _in_pieces(problem, run)
         raise
@@ -55,33 +61,29 @@ def solve_stages(problem: DataflowProblem, run: Run) -> int | None:
     return ticks
 
 
-def _below(problem: DataflowProblem, run: Run) -> int | None:
-    """The picoseconds from which on a step is no better than the best mapping so far."""
-    return None if run.upper is None else -(-run.upper // steps(problem))
-
-
-def divide(
-    problem: DataflowProblem,
-    below: int | None = None,
-    checkpoint: Callable[[], None] = lambda: None,
-    window: int | None = None,
-) -> Division | None:
-    """The mapping of the shortest step ``below`` so many picoseconds, whatever DRAM it takes (None: there is none).
-
-    ``window``: a kernel may be less than so many places ahead of another in one linear order (None: no such rule).
-    """
-    from chipmap.heuristics.dataflow.labels import NO_LIMIT
+def _program(problem: DataflowProblem, window: int | None = None) -> StageProgram:
+    """The program on all ideals, or on those where a kernel is less than ``window`` places ahead of another in one
+    linear order."""
     from chipmap.heuristics.dataflow.stages import StageProgram, in_order
 
-    instance, task = problem.instance, problem.instance.task
-    fused = task.fused and instance.system.chip.fused
-    layers = instance.workload.layers if task.across_layers else 1
+    layers = problem.instance.workload.layers if problem.instance.task.across_layers else 1
     if window is None:
-        program = StageProgram(problem, layers)
-    else:
-        program = StageProgram(problem, layers, limit=IDEALS, after=in_order(problem, layers, window))
-    limit = NO_LIMIT if below is None else below
-    return program.divide(task.partitions if fused else None, task.exactly and fused, fused, limit, checkpoint)
+        return StageProgram(problem, layers)
+    return StageProgram(problem, layers, limit=IDEALS, after=in_order(problem, layers, window))
+
+
+def _divided(program: StageProgram, run: Run | None = None) -> Division | None:
+    """The mapping of the shortest step, whatever DRAM it takes, of those better than the best one of ``run`` (None:
+    there is none)."""
+    from chipmap.heuristics.dataflow.labels import NO_LIMIT
+
+    instance, task = program.problem.instance, program.problem.instance.task
+    fused = task.fused and instance.system.chip.fused
+    most, exactly = task.partitions if fused else None, task.exactly and fused
+    if run is None:
+        return program.divide(most, exactly, fused)
+    below = NO_LIMIT if run.upper is None else -(-run.upper // steps(program.problem))
+    return program.divide(most, exactly, fused, below, run.checkpoint)
 
 
 def _in_pieces(problem: DataflowProblem, run: Run) -> None:
@@ -96,7 +98,7 @@ def _in_pieces(problem: DataflowProblem, run: Run) -> None:
     for one in (problem, pinned):
         for window in WINDOWS:
             try:
-                found = divide(one, _below(one, run), run.checkpoint, window)
+                found = _divided(_program(one, window), run)
             except TooWideError:
                 break
             capacity = problem.instance.system.memory.capacity_bytes
@@ -140,24 +142,27 @@ def short_of_dram(instance: DataflowInstance, problems: Sequence[DataflowProblem
         return None
     if not roomy_enough(instance, problems):
         need = min(dram_need(problem) for problem in problems)
-        return _short(
-            limit, need, f"what rests in DRAM, shared out over all stages, takes {need:,} bytes of some chip; it has "
-        )
-    found = [(one, mapping) for one in problems if (mapping := divide(one)) is not None]
+        what = f"what rests in DRAM, shared out over all stages, takes {need:,} bytes of some chip; it has {limit:,}"
+        return _short(limit, need, what)
+    memory = instance.system.memory.replace(capacity_bytes=ROOMY)
+    roomy = instance.replace(system=instance.system.replace(memory=memory))
+    free = [dataflow_problem(roomy, problem.degrees) for problem in problems]
+    found = [(one, mapping) for one in free if (mapping := _divided(_program(one))) is not None]
     if not found:
         return None
     need = min(_dram(*pair) for pair in found)
-    return _short(limit, need, f"{need:,} bytes of DRAM would do, every mapping has a stage with more in it than ")
+    what = f"every mapping has a stage with more than the {limit:,} bytes of a chip's DRAM in it; {need:,} would do"
+    return _short(limit, need, what)
 
 
-def _short(limit: int, need: int, words: str) -> Infeasibility:
+def _short(limit: int, need: int, what: str) -> Infeasibility:
     return Infeasibility(
         label="C6",
         resource="DRAM",
         demand=float(need),
         limit=float(limit),
         unit="bytes",
-        message=f"{words}{limit:,}",
+        message=what,
         remedies=(
             f"Set system.memory.capacity_bytes to {need} or more.",
             "Use more tensor or pipeline parallelism.",

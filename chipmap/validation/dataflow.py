@@ -35,11 +35,12 @@ def check(instance: DataflowInstance, solution: DataflowSolution) -> Certificate
         terms["T4"] = sum(each.values())
         if instance.task.stages == "kernels":
             slowest, steps = t7_slowest(mapping, each), stages.steps(mapping)
-            terms |= {"T5": steps * max(0, stages.longest_transfer(mapping) - slowest), "T7": slowest}
+            terms |= {"T5": steps * max(0, stages.longest_transfer(mapping) - slowest), "T6": 0, "T7": slowest}
             objective = steps * slowest + terms["T5"]
         else:
             terms |= {"T5": t5_transfers(mapping, terms["T4"]), "T6": t6_gradients(mapping)}
             objective = t4_batch(mapping, terms["T4"]) + terms["T5"] + terms["T6"]
+            terms["T7"] = t7_slowest(mapping, each)
         figures = _figures(mapping, objective, len(runs))
         figures |= serving_figures(instance, solution, terms["T4"], objective)
         if instance.task.utilisation is None:
@@ -377,7 +378,7 @@ def t6_gradients(mapping: Mapping) -> int:
 
 
 def t7_slowest(mapping: Mapping, times: dict[int, int]) -> int:
-    """Picoseconds of the slowest stage, where stages share out kernels."""
+    """Picoseconds of the slowest stage: all layers of one, where stages are layers."""
     return stages.slowest_stage(mapping, times)
 
 

@@ -24,8 +24,9 @@ def wrong_stages(instance: DataflowInstance, solution: DataflowSolution) -> str:
 
 
 def slowest_stage(mapping: Mapping, times: Times[int, int]) -> int:
-    """Picoseconds of the stage whose partitions' ``times`` add up to most."""
-    return max(sum(times[p] for p in inside) for inside in mapping.company.values())
+    """Picoseconds of the stage whose partitions' ``times`` add up to most, for all layers of a stage."""
+    layers = facts.stage_layers(mapping.instance, mapping.solution.degrees)
+    return layers * max(sum(times[p] for p in inside) for inside in mapping.company.values())
 
 
 def longest_transfer(mapping: Mapping) -> int:

@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
+from chipmap.bench.dataflow import measures
 from chipmap.instances.dataflow import DataflowInstance, DataflowSolution, Degrees
 from chipmap.instances.dataflow.costs import dataflow_problem
-from chipmap.instances.dataflow.describe import files
+from chipmap.instances.dataflow.describe import describe, files
 from chipmap.instances.dataflow.generators import explicit
 from chipmap.instances.dataflow.instance import Kernel, Scheme
 from chipmap.instances.dataflow.stages import batch_of_steps, stage_costs
@@ -25,6 +26,7 @@ from chipmap.validation.dataflow import breakdown, check
 from chipmap.validation.dataflow_candidates import candidates, count
 from tests.dataflow.random_instances import BACK, LIGHT, made
 from tests.dataflow.staged_instances import staged_instance
+from tests.dataflow.test_mutations import changed
 
 OPTIONS = SolveOptions.make(warm_start="none", threads=1, time_limit=60.0)
 #: FLOP and bytes of DRAM in a microsecond of a chip of the example.
@@ -42,16 +44,16 @@ def solved(instance: DataflowInstance) -> Result:
 def test_the_program_finds_what_brute_force_finds() -> None:
     """Tiny graphs of all features but DRAM: the optimum, or that there is none."""
     seen = {"optimal": 0, "infeasible": 0}
-    for seed in range(100):
+    for seed in (*range(80), 10_135, 10_269):  # the last two: tiles, and one partition that is a stage
         instance = staged_instance(Random(seed))
-        if count(instance) > 400:
+        if count(instance) > 300:
             continue
         best, _ = brute_force(instance, check)
         result = solved(instance)
         assert result.objective == best, (seed, result.objective, best, result.notes)
         assert result.status == ("infeasible" if best is None else "optimal"), (seed, result.status)
         seen[result.status] += 1
-    assert seen["optimal"] > 30 and seen["infeasible"] > 5, seen
+    assert seen["optimal"] > 25 and seen["infeasible"] > 5, seen
 
 
 def test_what_the_program_says_of_little_dram_holds() -> None:
@@ -230,12 +232,28 @@ def test_dram_that_is_too_small() -> None:
     hopeless = solved(example(dram_bytes=4 * 10**6))
     assert hopeless.status == "infeasible"
     assert (hopeless.infeasibility[0].label, hopeless.infeasibility[0].demand) == ("C6", 4_800_000.0)
-    instance = example(dram_bytes=5 * 10**6)
+    (reason,) = solved(example(dram_bytes=5 * 10**6)).infeasibility  # two kernels share a stage
+    assert (reason.label, reason.demand) == ("C6", 6_450_000.0)
+    instance = example(dram_bytes=6_420_000)  # b's output waits
     result = solved(instance)
     assert (result.solution, result.bound) == (None, 25 * US) and "6,450,000 bytes of DRAM" in result.notes[0]
-    (reason,) = reasons(instance, [dataflow_problem(instance, TWO)], lambda: None)
-    assert (reason.label, reason.demand) == ("C6", 6_450_000.0)
+    (again,) = reasons(instance, [dataflow_problem(instance, TWO)], lambda: None)
+    assert (again.label, again.demand) == ("C6", 6_450_000.0)
     assert solved(example(dram_bytes=6_450_000)).objective == 25 * US
+
+
+def test_weights_that_must_be_shared_out_otherwise() -> None:
+    """Four kernels in two stages of 6 us each would put three times as many weights on one: c joins a and b."""
+    kernels = {
+        name: {"flop": us * FLOP, "weight_bytes": size * 10**6}
+        for name, us, size in (("a", 4, 1), ("b", 2, 1), ("c", 1, 3), ("d", 5, 3))
+    }
+    given: dict[str, Any] = {"sizes": [2], "degrees": {"pipeline": 2, "dimensions": ["pipeline"]}, "stages": "kernels"}
+    given |= {"utilisation": 1.0, "purpose": "prefill", "memory_gbps": 100.0}
+    for dram, step in ((None, 6), (6 * 10**6, 6), (5 * 10**6, 7), (4 * 10**6, None)):
+        result = solved(explicit(kernels=kernels, edges=[["a", "b"], ["b", "c"], ["c", "d"]], dram_bytes=dram, **given))
+        assert result.objective == (None if step is None else 2 * step * US), dram
+        assert result.status == ("infeasible" if step is None else "optimal")
 
 
 @pytest.mark.parametrize(
@@ -302,3 +320,30 @@ def _read(name: str) -> DataflowInstance:
     assert isinstance(instance, DataflowInstance)
     assert not any(isinstance(kernel, Kernel) and kernel.phase == "backward" for kernel in instance.workload.kernels)
     return instance
+
+
+def test_changed_values_are_refused_or_solved() -> None:
+    """Instances and mappings with a value changed: words, never a traceback."""
+    random = Random(3)
+    outcomes = {"refused": 0, "solved": 0, "infeasible": 0}
+    for round_ in range(200):
+        original = staged_instance(Random(round_ % 20), dram=round_ % 3 == 0)
+        try:
+            instance = DataflowInstance.from_json(changed(original, random))
+            instance.check()
+            describe(instance)
+            result = solved(instance)
+        except InputError as error:
+            assert error.what
+            outcomes["refused"] += 1
+            continue
+        outcomes["solved" if result.solution else "infeasible"] += 1
+        for mapping in [] if result.solution is None else [DataflowSolution.make(**result.solution)] * 3:
+            try:
+                other = DataflowSolution.from_json(changed(mapping, random))
+            except InputError:
+                continue
+            check(instance, other)
+            files(instance, other)
+            measures(instance, mapping)
+    assert min(outcomes.values()) > 10, outcomes

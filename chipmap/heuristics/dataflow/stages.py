@@ -1,12 +1,14 @@
 """The exact program for pipelines whose stages share out kernels: the shortest step.
 
 What it proves: no choice of schemes, of partitions in sequence, each within its SRAM, and of the stages that run them
-has a shorter slowest stage or transfer (page ``dataflow-stages``; DRAM, C6, is left out). Partitions are arcs between
-nodes, an ideal with the schemes of its open kernels, as in :mod:`chipmap.heuristics.dataflow.program`; all of at most
-some picoseconds are listed once. For a threshold, the least time of the stage under way, by node, stage and number of
-its partitions, says whether stages within the threshold take all kernels: a stage may end at a node if what is open
-there can be sent on within the threshold. Bisection over whole picoseconds finds the least threshold: where there are
-such stages, their slowest is the next upper bound, where there are none, the next picosecond the lower one.
+has a shorter slowest stage or transfer (page ``dataflow-stages``). Of DRAM (C6) it knows what rests there at least:
+where its mapping doesn't fit, it is a bound alone. Partitions are arcs between nodes, an ideal with the schemes of its
+open kernels, as in :mod:`chipmap.heuristics.dataflow.program`; all of at most some picoseconds are listed once. For a
+threshold, the least time of the stage under way, by node, stage and number of its partitions (with a limit on DRAM,
+Pareto labels of time and bytes at rest), says whether stages within the threshold take all kernels: a stage may end at
+a node if what is open there can be sent on within the threshold. Bisection over whole picoseconds finds the least
+threshold: where there are such stages, their slowest is the next upper bound, where there are none, the next picosecond
+the lower one.
 """
 
 from __future__ import annotations
@@ -21,11 +23,13 @@ from chipmap.heuristics.dataflow.labels import NO_LIMIT, Graph, Labels, Rules, e
 from chipmap.heuristics.dataflow.lattice import TooWideError, members
 from chipmap.heuristics.dataflow.program import ENTRIES, WIDTH, Program, open_bits
 from chipmap.heuristics.dataflow.program_graph import topological
-from chipmap.heuristics.dataflow.stages_kernel import GROW, WIDE, Arcs, Nodes, Stages, explore, fill
+from chipmap.heuristics.dataflow.stages_kernel import GROW, WIDE, Arcs, Nodes, Rest, Stages, explore, fill
 from chipmap.instances.dataflow.costs import DataflowProblem, IntArray, resident, wires
 
+#: Labels of a stage at a node where DRAM is limited.
+PLACES = 16
 #: Partitions that are listed at most.
-MOST_ARCS = 3 * 10**7
+MOST_ARCS = 10**7
 
 
 class Division(NamedTuple):
@@ -110,7 +114,8 @@ class StageProgram(Program):
         """No step takes more picoseconds."""
         edges = max(1, len(self.wired))
         sent = sum(max(o.link for o in self.problem.options[v % self.problem.n]) for v in self.order)
-        return max(self._all(1), edges * sent)
+        shared = sum(max(int(one[:, 1].max()) for one in choice) for choice in self._shares())
+        return max(self._all(1) + shared, edges * sent)
 
     def _shortest(
         self,
@@ -189,26 +194,41 @@ class StageProgram(Program):
         """A mapping whose step takes at most ``below`` picoseconds."""
         if listed.ideal[listed.order[-1]] != len(self.lattice.sets) - 1:
             return None
-        counted = most is not None and most < len(self.order)
-        shape = (len(listed.ideal), self.problem.degrees.pipeline + 1, (most if counted and most else 1) + 1)
+        counted, pipeline = most is not None and most < len(self.order), self.problem.degrees.pipeline
+        rest = self._rest(listed)
+        places = 1 if rest.room == NO_LIMIT else min(pipeline * len(self.order), PLACES)
+        shape = (len(listed.ideal), pipeline + 1, (most if counted and most else 1) + 1, places)
         if np.prod(shape, dtype=np.float64) > ENTRIES:
-            raise TooWideError(f"{shape[0]:,} nodes, {shape[1] - 1} stages and {shape[2] - 1} partitions are too many")
-        table = Stages(np.zeros(shape, np.int64), np.zeros(shape, np.int32), np.zeros(shape, np.int32))
-        if not fill(listed.order, listed.links, listed.plain, listed.alone, counted, exactly, below, table):
+            raise TooWideError(f"{shape[0]:,} nodes, {pipeline} stages and {shape[2] - 1} partitions are too many")
+        kinds = (np.int64, np.int64, np.int32, np.int32, np.int32)
+        table = Stages(*(np.zeros(shape, kind) for kind in kinds))
+        found = fill(listed.order, listed.links, listed.plain, listed.alone, rest, counted, exactly, below, table)
+        if found == WIDE:
+            raise TooWideError("too many different bytes at rest in DRAM")
+        if not found:
             return None
         return self._division(listed, list(self._arcs(listed, table, exactly))[::-1], rules)
 
+    def _rest(self, listed: _Listed) -> Rest:
+        """Bytes at rest in DRAM up to each node, each kernel under the scheme that keeps least."""
+        capacity = self.problem.instance.system.memory.capacity_bytes
+        if capacity is None:
+            return Rest(np.zeros(len(listed.ideal), np.int64), NO_LIMIT)
+        kept = [min(option.kept for option in self.problem.options[v % self.problem.n]) for v in self.order]
+        sums = [sum(kept[v] for v in members(self.lattice.sets[j])) for j in listed.ideal]
+        return Rest(np.array(sums, dtype=np.int64), capacity)
+
     def _arcs(self, listed: _Listed, table: Stages, exactly: bool) -> Iterator[_Arc]:
         """The partitions of the mapping that a table holds, the last one first."""
-        y, k, pipeline = int(listed.order[-1]), 0, table.value.shape[1] - 1
-        s = pipeline if exactly else int(np.flatnonzero(table.value[y, :, 0] == 0)[0])
+        y, k, p, pipeline = int(listed.order[-1]), 0, 0, table.value.shape[1] - 1
+        s = pipeline if exactly else int(np.flatnonzero(table.value[y, :, 0, 0] == 0)[0])
         while y != listed.order[0] or s > 0:
-            x, before = int(table.origin[y, s, k]), int(table.before[y, s, k])
+            x, before, place = (int(column[y, s, k, p]) for column in (table.origin, table.before, table.place))
             if k == 0 and before < 0:
                 yield _Arc(x, y, _least(listed.alone, x, y), s - 1, True)
             elif k > 0:
-                yield _Arc(x, y, int(table.value[y, s, k] - table.value[x, s, before]), s, False)
-            s, y, k = s - (k == 0), x, max(before, 0)
+                yield _Arc(x, y, int(table.value[y, s, k, p] - table.value[x, s, before, place]), s, False)
+            s, y, k, p = s - (k == 0), x, max(before, 0), place
 
     def _division(self, listed: _Listed, arcs: list[_Arc], rules: Rules) -> Division:
         plain, alone = self._graphs()

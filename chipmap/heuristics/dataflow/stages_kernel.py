@@ -34,13 +34,26 @@ class Arcs(NamedTuple):
 
 
 class Stages(NamedTuple):
-    """Least picoseconds of the stage under way, by node, stage and number of its partitions (0: none yet; -1: not
-    reached) [nodes, PP + 1, most + 1], and where that comes from: the node, and the number of partitions there (-1: a
-    stage of one partition whose weights stay in SRAM)."""
+    """Labels of the stage under way, by node, stage, number of its partitions (0: none yet) and place [nodes, PP + 1,
+    most + 1, places]: its picoseconds (``value``, -1: no label), the bytes at rest in the stages before (``begun``),
+    and where it comes from: the node, the number of partitions (-1: a stage of one whose weights stay in SRAM), the
+    place.
+
+    Of two labels at the same node the one of no less time that has no more before it goes.
+    """
 
     value: IntArray
+    begun: IntArray
     origin: IntArray
     before: IntArray
+    place: IntArray
+
+
+class Rest(NamedTuple):
+    """What rests in DRAM at least up to each node, and what a stage may have of it, in bytes."""
+
+    bytes: IntArray
+    room: int
 
 
 @njit(cache=True, nogil=True)
@@ -115,45 +128,79 @@ def explore(
 
 @njit(cache=True, nogil=True)
 def fill(
-    order: IntArray, links: IntArray, plain: Arcs, alone: Arcs, counted: bool, exactly: bool, below: int, table: Stages
-) -> bool:
-    """Whether stages of at most ``below`` picoseconds, and as long transfers, take all kernels; fills the table.
+    order: IntArray,
+    links: IntArray,
+    plain: Arcs,
+    alone: Arcs,
+    rest: Rest,
+    counted: bool,
+    exactly: bool,
+    below: int,
+    table: Stages,
+) -> int:
+    """Whether stages of at most ``below`` picoseconds, and as long transfers, take all kernels (1 or 0); ``WIDE`` where
+    there is no place for a label. Fills the table.
 
     ``order`` are the nodes with those of smaller ideals first, ``links`` the picoseconds to send on what is open at
     each; ``plain`` the partitions, ``alone`` those whose weights stay in SRAM. Partitions per stage are ``counted`` up
     to the table's most, else the last number stands for any.
     """
-    pipeline, most = table.value.shape[1] - 1, table.value.shape[2] - 1
+    pipeline, most, places = table.value.shape[1] - 1, table.value.shape[2] - 1, table.value.shape[3]
     full = order[-1]
     table.value[:] = -1
-    table.value[order[0], 0, 0] = 0
+    table.value[order[0], 0, 0, 0] = table.begun[order[0], 0, 0, 0] = 0
     for x in order:
         for s in range(pipeline):
             for k in range(most if exactly else 1, most + 1):
-                if table.value[x, s, k] >= 0:
-                    close(links, table, x, x, s, k, below, full)
-            if table.value[x, s, 0] == 0 and (not exactly or most == 1):
+                for place in range(places):
+                    if table.value[x, s, k, place] >= 0:
+                        close(links, rest, table, x, x, s, k, place, below, full)
+            if table.value[x, s, 0, 0] == 0 and (not exactly or most == 1):
                 for a in range(alone.first[x], alone.first[x + 1]):
-                    if alone.cost[a] <= below:
-                        close(links, table, x, alone.target[a], s, -1, below, full)
+                    y = alone.target[a]
+                    if alone.cost[a] <= below and rest.bytes[y] - rest.bytes[x] <= rest.room:
+                        close(links, rest, table, x, y, s, -1, 0, below, full)
             for k in range(most + (not counted)):
-                before = table.value[x, s, k]
-                if before < 0:
-                    continue
-                for a in range(plain.first[x], plain.first[x + 1]):
-                    time, y, now = before + plain.cost[a], plain.target[a], min(k + 1, most)
-                    if time <= below and (table.value[y, s, now] < 0 or time < table.value[y, s, now]):
-                        table.value[y, s, now] = time
-                        table.origin[y, s, now], table.before[y, s, now] = x, k
-    for s in range(pipeline + 1):  # noqa: SIM110 - numba knows no generators
-        if table.value[full, s, 0] == 0 and (s == pipeline or not exactly):
-            return True
-    return False
+                for place in range(places):
+                    before, begun = table.value[x, s, k, place], table.begun[x, s, k, place]
+                    if before < 0:
+                        continue
+                    for a in range(plain.first[x], plain.first[x + 1]):
+                        time, y = before + plain.cost[a], plain.target[a]
+                        if time > below or rest.bytes[y] - begun > rest.room:
+                            continue
+                        if not offer(table, y, s, min(k + 1, most), time, begun, x, k, place):
+                            return WIDE
+    for s in range(pipeline + 1):
+        if table.value[full, s, 0, 0] == 0 and (s == pipeline or not exactly):
+            return 1
+    return 0
 
 
 @njit(cache=True, nogil=True)
-def close(links: IntArray, table: Stages, x: int, y: int, s: int, k: int, below: int, full: int) -> None:
+def offer(table: Stages, y: int, s: int, now: int, time: int, begun: int, x: int, k: int, place: int) -> bool:
+    """Keep a label at node y that comes from x unless one there is as good; False where there is no place for it."""
+    free = -1
+    for p in range(table.value.shape[3]):
+        value, other = table.value[y, s, now, p], table.begun[y, s, now, p]
+        if 0 <= value <= time and other >= begun:
+            return True
+        if value < 0 or (value >= time and other <= begun):
+            table.value[y, s, now, p] = -1
+            free = p if free < 0 else free
+    if free < 0:
+        return False
+    table.value[y, s, now, free], table.begun[y, s, now, free] = time, begun
+    table.origin[y, s, now, free], table.before[y, s, now, free], table.place[y, s, now, free] = x, k, place
+    return True
+
+
+@njit(cache=True, nogil=True)
+def close(
+    links: IntArray, rest: Rest, table: Stages, x: int, y: int, s: int, k: int, place: int, below: int, full: int
+) -> None:
     """Let the next stage begin at node y, after stage s that came from node x (k partitions there)."""
     pipeline = table.value.shape[1] - 1
-    if table.value[y, s + 1, 0] < 0 and links[y] <= below and (s + 1 < pipeline or y == full):
-        table.value[y, s + 1, 0], table.origin[y, s + 1, 0], table.before[y, s + 1, 0] = 0, x, k
+    if table.value[y, s + 1, 0, 0] < 0 and links[y] <= below and (s + 1 < pipeline or y == full):
+        table.value[y, s + 1, 0, 0], table.begun[y, s + 1, 0, 0] = 0, rest.bytes[y]
+        table.origin[y, s + 1, 0, 0], table.before[y, s + 1, 0, 0], table.place[y, s + 1, 0, 0] = x, k, place
