@@ -21,6 +21,8 @@ SOURCE, SOURCE_PIECES = "program over ideals", "program over some ideals"
 WINDOWS, IDEALS = (1, 2, 4), 4000
 #: Ideals from which on such programs come first, as the whole one may take long.
 MANY = 5000
+#: Mappings that are tried where tensors that wait don't fit the DRAM.
+TRIES = 4
 
 
 class UnfitError(Exception):
@@ -52,13 +54,31 @@ def solve_stages(problem: DataflowProblem, run: Run) -> int | None:
         raise
     if found is None:
         return run.upper
-    ticks = batch_of_steps(problem, found.step)
-    capacity, most = problem.instance.system.memory.capacity_bytes, _dram(problem, found)
-    if capacity is not None and most > capacity:
+    ticks, most = batch_of_steps(problem, found.step), _dram(problem, found)
+    fit = _fitting(program, found, run)
+    if fit is not None:
+        run.solution(_solution(problem, fit), SOURCE, claimed=batch_of_steps(problem, fit.step))
+    if fit is None or fit.step > found.step:
+        capacity = problem.instance.system.memory.capacity_bytes
         what = f"the mapping of the shortest step needs {most:,} bytes of DRAM, a chip has {capacity:,}"
         raise UnfitError(ticks, what)
-    run.solution(_solution(problem, found), SOURCE, claimed=ticks)
     return ticks
+
+
+def _fitting(program: StageProgram, found: Division, run: Run) -> Division | None:
+    """``found`` if it fits the DRAM, else one that leaves as much more to tensors that wait as the last one was short
+    of (None: a few of these don't fit either)."""
+    capacity, one = program.problem.instance.system.memory.capacity_bytes, found
+    for _ in range(TRIES):
+        most = _dram(program.problem, one)
+        if capacity is None or most <= capacity:
+            return one
+        program.spare += most - capacity
+        other = _divided(program, run)
+        if other is None:
+            break
+        one = other
+    return None
 
 
 def _program(problem: DataflowProblem, window: int | None = None) -> StageProgram:

@@ -52,12 +52,14 @@ class _Arc(NamedTuple):
 
 
 class _Listed(NamedTuple):
-    """Nodes by number, in the order of their ideals, with the transfer at each, and the partitions between them."""
+    """Nodes by number, in the order of their ideals, with the transfer and the bytes at rest at each; the partitions
+    between them."""
 
     ideal: IntArray
     signature: IntArray
     order: IntArray
     links: IntArray
+    rest: Rest
     plain: Arcs
     alone: Arcs
 
@@ -71,7 +73,12 @@ def in_order(problem: DataflowProblem, layers: int, window: int) -> list[tuple[i
 
 
 class StageProgram(Program):
-    """The program on the ideals of one pass (:class:`Program` says what the parameters are)."""
+    """The program on the ideals of one pass (:class:`Program` says what the parameters are).
+
+    ``spare`` bytes of DRAM are left to tensors that wait: the program proves what it says where these are 0.
+    """
+
+    spare = 0
 
     def divide(
         self,
@@ -173,6 +180,7 @@ class StageProgram(Program):
             signature=signature,
             order=np.array(order, dtype=np.int64),
             links=np.array(links, dtype=np.int64),
+            rest=self._rest(ideal),
             plain=_rows(chunks[0], size),
             alone=_rows(chunks[1], size),
         )
@@ -188,6 +196,15 @@ class StageProgram(Program):
         options = (o for v in self.order for o in self.problem.options[v % self.problem.n])
         return np.array([getattr(o, field) for o in options], dtype=np.int64)
 
+    def _rest(self, ideal: IntArray) -> Rest:
+        """Bytes at rest in DRAM up to each node, each kernel under the scheme that keeps least."""
+        capacity = self.problem.instance.system.memory.capacity_bytes
+        if capacity is None:
+            return Rest(np.zeros(len(ideal), np.int64), NO_LIMIT)
+        kept = [min(option.kept for option in self.problem.options[v % self.problem.n]) for v in self.order]
+        sums = [sum(kept[v] for v in members(one)) for one in self.lattice.sets]
+        return Rest(np.array(sums, dtype=np.int64)[ideal], capacity - self.spare)
+
     # stages within a threshold
 
     def _within(self, listed: _Listed, most: int | None, exactly: bool, below: int, rules: Rules) -> Division | None:
@@ -195,28 +212,20 @@ class StageProgram(Program):
         if listed.ideal[listed.order[-1]] != len(self.lattice.sets) - 1:
             return None
         counted, pipeline = most is not None and most < len(self.order), self.problem.degrees.pipeline
-        rest = self._rest(listed)
-        places = 1 if rest.room == NO_LIMIT else min(pipeline * len(self.order), PLACES)
+        places = 1 if listed.rest.room == NO_LIMIT else min(pipeline * len(self.order), PLACES)
         shape = (len(listed.ideal), pipeline + 1, (most if counted and most else 1) + 1, places)
         if np.prod(shape, dtype=np.float64) > ENTRIES:
             raise TooWideError(f"{shape[0]:,} nodes, {pipeline} stages and {shape[2] - 1} partitions are too many")
         kinds = (np.int64, np.int64, np.int32, np.int32, np.int32)
         table = Stages(*(np.zeros(shape, kind) for kind in kinds))
-        found = fill(listed.order, listed.links, listed.plain, listed.alone, rest, counted, exactly, below, table)
+        found = fill(
+            listed.order, listed.links, listed.plain, listed.alone, listed.rest, counted, exactly, below, table
+        )
         if found == WIDE:
             raise TooWideError("too many different bytes at rest in DRAM")
         if not found:
             return None
         return self._division(listed, list(self._arcs(listed, table, exactly))[::-1], rules)
-
-    def _rest(self, listed: _Listed) -> Rest:
-        """Bytes at rest in DRAM up to each node, each kernel under the scheme that keeps least."""
-        capacity = self.problem.instance.system.memory.capacity_bytes
-        if capacity is None:
-            return Rest(np.zeros(len(listed.ideal), np.int64), NO_LIMIT)
-        kept = [min(option.kept for option in self.problem.options[v % self.problem.n]) for v in self.order]
-        sums = [sum(kept[v] for v in members(self.lattice.sets[j])) for j in listed.ideal]
-        return Rest(np.array(sums, dtype=np.int64), capacity)
 
     def _arcs(self, listed: _Listed, table: Stages, exactly: bool) -> Iterator[_Arc]:
         """The partitions of the mapping that a table holds, the last one first."""
