@@ -7,7 +7,6 @@ mapping, nor one that fits: ``dataflow/auto`` and the models take both passes at
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from math import ceil
 from typing import NamedTuple
 
@@ -91,13 +90,12 @@ def _solved(case: Case, run: Run, upper: int | None, network: bool = False) -> P
 
     run.checkpoint()
     model = cpsat.build(case.problem.instance, {"degrees": case.problem.degrees, "upper": upper})
-    stop: Callable[[], bool] = lambda: run.interrupted  # noqa: E731
+    until = run.remaining * SHARE if network else 0.0
     if network:
         model.native.clear_objective()
         model.native.minimize(sum(model.variables.terms["T3"]))
-        until = run.remaining * SHARE
-        stop = lambda: run.interrupted or run.remaining < until  # noqa: E731
-    outcome = solve_model(model, request(run, "cpsat", should_stop=stop))
+    ask = request(run, "cpsat", should_stop=lambda: run.interrupted or run.remaining < until)
+    outcome = solve_model(model, ask)
     run.checkpoint()
     if outcome.termination.reason not in ("optimal", "infeasible"):
         if not network:

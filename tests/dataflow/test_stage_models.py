@@ -13,6 +13,7 @@ from chipmap.family import Standing
 from chipmap.formulations.dataflow import cpsat, mip
 from chipmap.instances.dataflow import DataflowInstance, DataflowSolution, Degrees
 from chipmap.instances.dataflow.costs import dataflow_problem
+from chipmap.instances.dataflow.generators import resnets
 from chipmap.instances.dataflow.instance import allowed_degrees
 from chipmap.instances.dataflow.passes import inter_chip
 from chipmap.methods.dataflow_two_pass import second_pass
@@ -153,6 +154,18 @@ def gpt_in_stages(pipeline: int, mode: str) -> DataflowInstance:
 @pytest.mark.parametrize("mode", ["dfmodel", "physical"])
 def test_a_gpt_layer_in_two_stages_by_all_three(mode: str) -> None:
     instance = gpt_in_stages(2, mode)
+    results = [solve(instance, f"dataflow/{method}", OPTIONS) for method in ("auto", "mip", "cpsat")]
+    assert [result.status for result in results] == ["optimal"] * 3
+    assert len({result.objective for result in results}) == 1
+
+
+def test_a_network_of_unlike_layers_by_all_three() -> None:
+    """ResNet-18, 68 kernels on four chips that each keep the weights of one stage."""
+    instance = resnets(
+        **{"depth": 18, "sizes": [4], "batch": 64, "sram_bytes": 24 * 2**20, "memory_gbps": 1000.0, "link_gbps": 450.0},
+        degrees={"pipeline": 4, "dimensions": ["pipeline"]},
+        partitions=1,
+    )
     results = [solve(instance, f"dataflow/{method}", OPTIONS) for method in ("auto", "mip", "cpsat")]
     assert [result.status for result in results] == ["optimal"] * 3
     assert len({result.objective for result in results}) == 1
