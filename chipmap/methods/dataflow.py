@@ -25,6 +25,8 @@ from chipmap.run import Run
 #: Pairs of a kernel and a partition up to which CP-SAT is asked after the methods for wide graphs: if a mapping is
 #: known, and if none is.
 SMALL, LARGEST = 1000, 20_000
+#: Such pairs up to which it is asked where the program doesn't decide about stages of kernels.
+SMALL_STAGES = 5000
 
 
 @dataclass(frozen=True)
@@ -93,9 +95,10 @@ def _solve_wide(cases: list[tuple[Case, str]], proved: list[int], run: Run) -> l
     left = [case for case, _ in cases if case in across or not hopeless(case.problem, run)]
     for case, why in cases:
         what = "dataflow/mip and dataflow/cpsat take it" if case in across else "mappings and bound for wide graphs"
+        what = "CP-SAT takes it" if case in across and _modelled(case.problem) else what
         run.notes.append(f"{_words(case.problem)}: {why}; {what}")
-    found = [case.bound for case in across]
     todo = [case for case in left if case not in across]
+    found = _staged_models(across, [*proved, *(case.bound for case in todo)], run)
     for number, case in enumerate(todo):
         run.checkpoint()
         others = [*proved, *found, *(later.bound for later in todo[number + 1 :])]
@@ -117,13 +120,39 @@ def _solve_wide(cases: list[tuple[Case, str]], proved: list[int], run: Run) -> l
         else:
             found.append(bound)
     if cases and (proved or found):
-        run.bound(min([*proved, *found]), "cover by partitions", "relaxation")
+        run.bound(min([*proved, *found]), "cover by partitions" if todo else "the models", "relaxation")
     return found
+
+
+def _staged_models(cases: list[Case], others: list[int], run: Run) -> list[int]:
+    """Bounds for degrees that the methods for wide graphs don't take: by CP-SAT for small stages of kernels, else those
+    that are known."""
+    from chipmap.methods.dataflow_models import by_cpsat
+
+    found = [case.bound for case in cases if not _modelled(case.problem)]
+    todo = [case for case in cases if _modelled(case.problem)]
+    for number, case in enumerate(todo):
+        run.checkpoint()
+        if run.upper is not None and case.bound >= run.upper:
+            found.append(case.bound)
+            continue
+        rest = [*others, *found, *(later.bound for later in todo[number + 1 :])]
+        found += [max(case.bound, one) for one in by_cpsat(case, run, rest)]
+    return found
+
+
+def _modelled(problem: DataflowProblem) -> bool:
+    """Whether CP-SAT is asked about stages of kernels that the program doesn't decide."""
+    return problem.instance.task.stages == "kernels" and _pairs(problem) <= SMALL_STAGES
 
 
 def _pairs(problem: DataflowProblem) -> int:
     """Pairs of a kernel and a partition that a model has."""
-    return problem.n * min(problem.n, problem.instance.task.partitions or problem.n)
+    task = problem.instance.task
+    layers = problem.instance.workload.layers if task.across_layers and task.stages == "kernels" else 1
+    stages = problem.degrees.pipeline if task.stages == "kernels" else 1
+    kernels = layers * problem.n
+    return kernels * stages * min(kernels, task.partitions or kernels)
 
 
 def _words(problem: DataflowProblem) -> str:
