@@ -124,7 +124,10 @@ def add_dataflow(
     ticks), ``sram[c]`` and with a capacity ``dram[c]`` (bytes), the matrices
     ``A[i, c]`` (kernel i in partition c), ``B[e, c]`` (tensor e inside c), ``D[e, c]`` (crosses its border),
     ``L[e, c]`` (alive in DRAM), ``H[e, c]`` (made in c), and the variables ``y[i, c]``, ``s[i, o]`` and ``time[c]`` (in
-    ``time_unit`` ticks). Times and, in mode ``physical``, SRAM are exact or above: put upper limits or costs on them.
+    ``time_unit`` ticks). Where stages share out kernels, also ``stage[s]`` and ``link[s]``, the time of a stage and of
+    what it sends on, and the variable ``step``, at least each of them (in ``time_unit`` ticks).
+
+    Times and, in mode ``physical``, SRAM are exact or above: put upper limits or costs on them.
     Raises :class:`InputError` for a block in use.
     """
     if next(iter(block.component_map()), None) is not None:
