@@ -114,7 +114,9 @@ class ModelTask:
         self.run.solution(self.model.decode(value_of), self.kind, claimed=objective)
 
     def _proved(self, bound: float) -> None:
-        self.run.bound(min([self._lower(bound), *self.rest]), self.kind, self.bound_kind)
+        ticks = min([self._lower(bound), *self.rest])
+        if self.run.lower is None or ticks > self.run.lower.value:  # how often a solver repeats itself depends on time
+            self.run.bound(ticks, self.kind, self.bound_kind)
 
     def _lower(self, bound: float) -> int:
         """A solver's bound in whole ticks of the batch.
