@@ -4,18 +4,29 @@ from __future__ import annotations
 
 from chipmap.instances.dataflow.instance import DataflowInstance
 from chipmap.instances.dataflow.systems import system
-from chipmap.instances.dataflow.workload import Kernel, Scheme, Workload
+from chipmap.instances.dataflow.workload import Kernel, Workload
 from chipmap.instances.graph import OperationGraph
 from chipmap.instances.importers import ImportedGraph
 from chipmap.records import InputError
 
 
 def from_graph(imported: ImportedGraph, name: str) -> DataflowInstance:
-    """The instance of ``imported`` on eight SN10 in a ring: :func:`workload_of` it, schemes M and NONE.
+    """The instance of ``imported`` on eight SN10 in a ring, one layer, schemes M and NONE.
 
-    Raises :class:`InputError` for a graph without computing operations.
+    Computing operations are kernels with their FLOP, the bytes of all that they write, and their weights; an edge leads
+    from each to those that read it, directly or through views. Raises :class:`InputError` for a graph without any.
     """
-    workload = workload_of(imported.graph, name)
+    graph = imported.graph
+    written = [0] * len(graph.operations)
+    for tensor in graph.tensors:
+        written[tensor.producer] += tensor.bytes
+    kernels = tuple(
+        Kernel(name=o.name, kind="opaque", flop=o.flop, output_bytes=written[v], weight_bytes=o.weight_bytes)
+        for v, o in enumerate(graph.operations)
+        if o.role == "compute"
+    )
+    if not kernels:
+        raise InputError("has no computing operation", name, "Give a graph that computes something.")
     remarks = (
         "tensors are held whole in SRAM (no token dimension is known)",
         "measured times are not used" if imported.time_ns else "",
@@ -23,39 +34,12 @@ def from_graph(imported: ImportedGraph, name: str) -> DataflowInstance:
     )
     instance = DataflowInstance.make(
         name=name,
-        workload=workload,
+        workload=Workload(name=graph.name, kernels=kernels, edges=_edges(graph)),
         system=system("sn10", (8,)),
         notes="; ".join([*imported.notes, *filter(None, remarks)]),
     )
     instance.check()
     return instance
-
-
-def workload_of(graph: OperationGraph, where: str = "graph", schemes: tuple[Scheme, ...] = ()) -> Workload:
-    """The computing operations of ``graph`` as one layer of opaque kernels.
-
-    With their FLOP, the bytes of all that they write, and their weights; an edge leads from each to those that read it,
-    directly or through views. ``schemes`` are those that each may have (empty: those of its kind). Raises
-    :class:`InputError` for a graph without any, naming ``where``.
-    """
-    written = [0] * len(graph.operations)
-    for tensor in graph.tensors:
-        written[tensor.producer] += tensor.bytes
-    kernels = tuple(
-        Kernel(
-            name=o.name,
-            kind="opaque",
-            flop=o.flop,
-            output_bytes=written[v],
-            weight_bytes=o.weight_bytes,
-            schemes=schemes,
-        )
-        for v, o in enumerate(graph.operations)
-        if o.role == "compute"
-    )
-    if not kernels:
-        raise InputError("has no computing operation", where, "Give a graph that computes something.")
-    return Workload(name=graph.name, kernels=kernels, edges=_edges(graph))
 
 
 def _edges(graph: OperationGraph) -> tuple[tuple[str, str], ...]:

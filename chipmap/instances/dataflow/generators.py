@@ -9,7 +9,7 @@ from msgspec import Meta
 
 from chipmap.instances.dataflow.dlrm import dlrm_network
 from chipmap.instances.dataflow.fft import fft_network
-from chipmap.instances.dataflow.from_graph import workload_of
+from chipmap.instances.dataflow.from_graph import from_graph
 from chipmap.instances.dataflow.gpt import gpt_layer
 from chipmap.instances.dataflow.hpl import hpl_network
 from chipmap.instances.dataflow.instance import CostMode, DataflowInstance, Task
@@ -19,6 +19,7 @@ from chipmap.instances.dataflow.system import Topology
 from chipmap.instances.dataflow.systems import system
 from chipmap.instances.dataflow.workload import Kernel, Workload
 from chipmap.instances.generator import NamedGenerator
+from chipmap.instances.importers import ImportedGraph
 from chipmap.instances.networks.resnet import resnet
 from chipmap.records import InputError
 
@@ -169,7 +170,8 @@ def resnet_network(
     """ResNet, forward (:func:`chipmap.instances.networks.resnet.resnet`): its operations are opaque kernels of one
     layer, each whole on every chip of a group (no halos are counted, so that none is split)."""
     graph = resnet(depth=depth, image=image, classes=classes, word_bytes=word_bytes)
-    return workload_of(graph, schemes=("NONE",))
+    workload = from_graph(ImportedGraph(graph, None, "network"), graph.name).workload
+    return workload.replace(kernels=[kernel.replace(schemes=("NONE",)) for kernel in workload.kernels])
 
 
 gpt = DataflowGenerator("dataflow-gpt", gpt_network)
