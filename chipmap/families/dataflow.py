@@ -25,6 +25,7 @@ FAMILY = Family(
         "C5": "kernels pinned together",
         "C6": "DRAM",
         "C7": "tiles",
+        "C8": "stages of a pipeline",
     },
     terms={
         "T1": "compute",
@@ -33,6 +34,7 @@ FAMILY = Family(
         "T4": "layer",
         "T5": "transfers between stages",
         "T6": "gradients over replicas",
+        "T7": "slowest stage",
     },
     methods=(
         Method("dataflow/auto", "chipmap.methods.dataflow:auto", "the exact program for every choice of degrees"),
@@ -43,6 +45,11 @@ FAMILY = Family(
         ),
         Method(
             "dataflow/cpsat", "chipmap.methods.dataflow_models:cpsat", "the CP-SAT model for every choice of degrees"
+        ),
+        Method(
+            "dataflow/two-pass",
+            "chipmap.methods.dataflow_two_pass:two_pass",
+            "the paper's procedure as a baseline: the inter-chip pass, then the intra-chip pass",
         ),
         Method(
             "dataflow/relaxation",
@@ -70,6 +77,11 @@ FAMILY = Family(
             "dataflow-dlrm",
             "chipmap.instances.dataflow.generators:dlrm",
             "a recommendation model with embedding tables",
+        ),
+        Generator(
+            "dataflow-resnet",
+            "chipmap.instances.dataflow.generators:resnets",
+            "ResNet-50 (or 18, 34, 101, 152), forward, its stages any kernels",
         ),
         Generator("dataflow-hpl", "chipmap.instances.dataflow.generators:hpl", "High Performance LINPACK"),
         Generator("dataflow-fft", "chipmap.instances.dataflow.generators:fft", "a large one-dimensional FFT"),

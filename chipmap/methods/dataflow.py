@@ -21,12 +21,15 @@ from chipmap.instances.dataflow.handed import ways
 from chipmap.instances.dataflow.instance import DataflowInstance, DataflowSolution, Degrees, allowed_degrees
 from chipmap.methods.dataflow_budget import FIRST
 from chipmap.methods.dataflow_reasons import no_degrees, reasons
+from chipmap.methods.dataflow_stages import UnfitError, solve_stages
 from chipmap.result import BoundKind, Termination
 from chipmap.run import Run
 
 #: Pairs of a kernel and a partition up to which CP-SAT is asked after the methods for wide graphs: if a mapping is
 #: known, and if none is.
 SMALL, LARGEST = 1000, 20_000
+#: Such pairs up to which it is asked where the program doesn't decide about stages of kernels.
+SMALL_STAGES = 5000
 
 
 @dataclass(frozen=True)
@@ -81,12 +84,16 @@ def auto(instance: DataflowInstance, run: Run) -> Termination:
                 too_wide.add(case.problem.degrees)
                 wide.append((_case(dataflow_problem(instance, case.problem.degrees)), str(error)))
                 continue
+            except UnfitError as error:
+                wide.append((Case(case.problem, error.bound), str(error)))
+                continue
             if ticks is not None:
                 proved.append(ticks)
             rest = [*proved, *(one.bound for one, _ in wide), *(later.bound for later in todo[number + 1 :])]
             if rest:
                 run.bound(min(rest), "program over ideals")
-        proved += _solve_wide(wide, proved, run)
+        if wide:
+            proved += (_staged_models if instance.task.stages == "kernels" else _solve_wide)(wide, proved, run)
         if not proved:
             run.infeasible(*reasons(instance, [case.problem for case in cases(instance)], run.checkpoint))
 
@@ -127,7 +134,29 @@ def _solve_wide(cases: list[tuple[Case, str]], proved: list[int], run: Run) -> l
         else:
             found.append(bound)
     if cases and (proved or found):
-        run.bound(min([*proved, *found]), "cover by partitions", "relaxation")
+        run.bound(min([*proved, *found]), "cover by partitions" if todo else "the models", "relaxation")
+    return found
+
+
+def _staged_models(cases: list[tuple[Case, str]], proved: list[int], run: Run) -> list[int]:
+    """Bounds for degrees with stages of kernels that the program doesn't decide: by CP-SAT where these are small."""
+    from chipmap.methods.dataflow_models import by_cpsat
+
+    small = [(case, why, _pairs(case.problem) <= SMALL_STAGES) for case, why in cases]
+    for case, why, modelled in small:
+        what = "CP-SAT takes it" if modelled else "dataflow/mip and dataflow/cpsat take it"
+        run.notes.append(f"{_words(case.problem)}: {why}; {what}")
+    found = [case.bound for case, _, modelled in small if not modelled]
+    todo = [case for case, _, modelled in small if modelled]
+    for number, case in enumerate(todo):
+        run.checkpoint()
+        if run.upper is not None and case.bound >= run.upper:
+            found.append(case.bound)
+            continue
+        rest = [*proved, *found, *(later.bound for later in todo[number + 1 :])]
+        found += [max(case.bound, one) for one in by_cpsat(case, run, rest)]
+    if proved or found:
+        run.bound(min([*proved, *found]), "the models", "relaxation")
     return found
 
 
@@ -135,7 +164,8 @@ def _pairs(problem: DataflowProblem) -> int:
     """Pairs of a kernel and a partition that a model has."""
     task = problem.instance.task
     kernels = problem.n * (problem.instance.workload.layers if task.across_layers else 1)
-    return kernels * min(kernels, task.partitions or kernels)
+    stages = problem.degrees.pipeline if task.stages == "kernels" else 1
+    return kernels * stages * min(kernels, task.partitions or kernels)
 
 
 def _words(problem: DataflowProblem) -> str:
@@ -153,6 +183,8 @@ def solve_degrees(problem: DataflowProblem, run: Run) -> int | None:
     from chipmap.heuristics.dataflow.program import Program
 
     instance, task = problem.instance, problem.instance.task
+    if task.stages == "kernels":
+        return solve_stages(problem, run)
     fused = task.fused and instance.system.chip.fused
     layers = instance.workload.layers if task.across_layers else 1
     program = Program(problem, layers, labels=FIRST)

@@ -10,8 +10,8 @@ from math import ceil
 from typing import Any, Literal
 
 from chipmap.family import Model
-from chipmap.instances.dataflow.costs import batch_ticks, layer_ticks, pairs_outside
-from chipmap.instances.dataflow.instance import DataflowInstance
+from chipmap.instances.dataflow.costs import batch_ticks, layer_ticks, pairs_outside, steps
+from chipmap.instances.dataflow.instance import DataflowInstance, DataflowSolution, Degrees
 from chipmap.methods.dataflow import Case, cases
 from chipmap.methods.dataflow_reasons import no_degrees, reasons
 from chipmap.result import BoundKind, Infeasibility, Limit, Termination, integer_bound
@@ -52,7 +52,7 @@ def _all(instance: DataflowInstance, run: Run, kind: Kind) -> Termination:
                 proved.append(case.bound)
                 continue
             rest = [*proved, *(later.bound for later in todo[number + 1 :])]
-            task = _Task(instance, run, kind, case, rest, bound_kind(todo))
+            task = ModelTask(instance, run, kind, case, rest, bound_kind(todo))
             proved += task.solve()
             certain = certain and task.model.standing.bounds
         if run.best is not None:
@@ -70,7 +70,7 @@ def _all(instance: DataflowInstance, run: Run, kind: Kind) -> Termination:
 def by_cpsat(case: Case, run: Run, others: list[int]) -> list[int]:
     """The bound that CP-SAT proves for one choice of degrees, the incumbent as start and cutoff; none where nothing
     fits. ``others`` are the bounds of the other choices."""
-    return _Task(case.problem.instance, run, "cpsat", case, others, "combinatorial").solve()
+    return ModelTask(case.problem.instance, run, "cpsat", case, others, "combinatorial").solve()
 
 
 def bound_kind(todo: list[Case]) -> BoundKind:
@@ -78,52 +78,57 @@ def bound_kind(todo: list[Case]) -> BoundKind:
     return "solver" if len(todo) == 1 else "combinatorial"
 
 
-class _Task:
+class ModelTask:
     """One choice of degrees; ``rest`` are the bounds of the others."""
 
     def __init__(
-        self, instance: DataflowInstance, run: Run, kind: Kind, case: Case, rest: list[int], bounds: BoundKind
+        self,
+        instance: DataflowInstance,
+        run: Run,
+        kind: Kind,
+        case: Case,
+        rest: list[int],
+        bounds: BoundKind,
+        given: DataflowSolution | None = None,
     ) -> None:
         self.run, self.kind, self.case, self.rest, self.bound_kind = run, kind, case, rest, bounds
         self.upper = run.upper
-        pinned = instance.replace(task=instance.task.replace(degrees=case.problem.degrees))
-        self.model = _build(pinned, kind, self.upper)
+        self.model = _build(instance, case.problem.degrees, kind, upper=self.upper, given=given)
 
     def solve(self) -> list[int]:
         """The bound that is proved for these degrees; none where nothing fits."""
-        run, options = self.run, self.run.options
+        run = self.run
         run.checkpoint()
         encoded = self.model.encode(run.best.solution) if run.best is not None else None
-        left = float("inf") if options.deterministic else run.remaining
-        request = SolveRequest(
-            time_limit=None if left == float("inf") else left,
-            work_limit=self._work() if options.deterministic else None,
-            gap=options.gap,
-            threads=options.threads,
-            seed=options.seed,
-            deterministic=options.deterministic,
+        ask = request(
+            run,
+            self.kind,
             start=tuple(encoded) if encoded is not None else None,
             on_solution=self._found,
             on_bound=self._proved if self.model.standing.bounds else None,
             should_stop=lambda: not run.keep_going(),
-            native=options.native,
-            log_file=run.log_file,
         )
-        return self._conclude(solve_model(self.model, request, options.solver))
+        return self._conclude(solve_model(self.model, ask, run.options.solver))
 
     def _found(self, value_of: ValueOf, objective: float) -> None:
         self.run.solution(self.model.decode(value_of), self.kind, claimed=objective)
 
     def _proved(self, bound: float) -> None:
-        self.run.bound(min([self._lower(bound), *self.rest]), self.kind, self.bound_kind)
+        ticks = min([self._lower(bound), *self.rest])
+        if self.run.lower is None or ticks > self.run.lower.value:  # how often a solver repeats itself depends on time
+            self.run.bound(ticks, self.kind, self.bound_kind)
 
     def _lower(self, bound: float) -> int:
         """A solver's bound in whole ticks of the batch.
 
-        For each T5 and T6 that a mapping may have, a layer takes whole picoseconds: so many at least.
+        For each T5 and T6 that a mapping may have, a layer takes whole picoseconds: so many at least. Where stages
+        share out kernels, a step does.
         """
         problem, layers = self.case.problem, list[int]()
         absolute, share = NOISE[self.kind]
+        if problem.instance.task.stages == "kernels":
+            step = bound / steps(problem)
+            return max(self.case.bound, steps(problem) * ceil(step - absolute - share * abs(step)))
         pairs = pairs_outside(problem)
         if pairs is None:
             return max(self.case.bound, integer_bound(bound))
@@ -146,19 +151,38 @@ class _Task:
         usable = self.model.standing.bounds and outcome.bound is not None
         return [self._lower(outcome.bound) if usable and outcome.bound is not None else self.case.bound]
 
-    def _work(self) -> float | None:
-        """The deterministic work limit in the solver's unit; None without any limit."""
-        options = self.run.options
-        name = options.solver or ("cpsat" if self.kind == "cpsat" else "highs")
-        return None if options.time_limit is None else max(1.0, WORK_PER_SECOND[name] * options.time_limit)
+
+def request(run: Run, kind: Kind, **hooks: Any) -> SolveRequest:
+    """What the solver of a model of this kind is asked, with the limits and options of a run."""
+    options = run.options
+    left = float("inf") if options.deterministic else run.remaining
+    return SolveRequest(
+        time_limit=None if left == float("inf") else left,
+        work_limit=_work(run, kind) if options.deterministic else None,
+        gap=options.gap,
+        threads=options.threads,
+        seed=options.seed,
+        deterministic=options.deterministic,
+        native=options.native,
+        log_file=run.log_file,
+        **hooks,
+    )
 
 
-def _build(instance: DataflowInstance, kind: Kind, upper: int | None) -> Model:
+def _work(run: Run, kind: Kind) -> float | None:
+    """The deterministic work limit in the solver's unit; None without any limit."""
+    options = run.options
+    name = options.solver or ("cpsat" if kind == "cpsat" else "highs")
+    return None if options.time_limit is None else max(1.0, WORK_PER_SECOND[name] * options.time_limit)
+
+
+def _build(instance: DataflowInstance, degrees: Degrees, kind: Kind, **choices: Any) -> Model:
+    """The model of ``instance`` where no other degrees are allowed."""
+    instance = instance.replace(task=instance.task.replace(degrees=degrees))
     if kind == "cpsat":
         from chipmap.formulations.dataflow import cpsat as formulation
     else:
         from chipmap.formulations.dataflow import mip as formulation  # type: ignore[no-redef]
-    choices: dict[str, Any] = {"upper": upper}
     model: Model = formulation.build(instance, choices)
     return model
 

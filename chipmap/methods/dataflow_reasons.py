@@ -15,6 +15,8 @@ from chipmap.instances.dataflow.costs import DataflowProblem, dataflow_problem
 from chipmap.instances.dataflow.instance import DataflowInstance, held_degrees
 from chipmap.methods.dataflow_budget import FIRST
 from chipmap.methods.dataflow_dram import ROOMY, Checkpoint, short_of_dram
+from chipmap.methods.dataflow_stages import roomy_enough
+from chipmap.methods.dataflow_stages import short_of_dram as stages_short_of_dram
 from chipmap.result import Infeasibility
 
 if TYPE_CHECKING:
@@ -24,18 +26,24 @@ if TYPE_CHECKING:
 def no_degrees(instance: DataflowInstance) -> Infeasibility:
     """No assignment of the network's dimensions divides layers and batch (C0)."""
     layers, task = instance.workload.layers, instance.task
+    pairs = f"{layers} layers into stages and " if task.stages == "layers" else ""
     network = " x ".join(str(dimension.size) for dimension in instance.system.network)
-    across = "; partitions reach across layers, which excludes pipelines" if task.across_layers else ""
+    across = "; partitions reach across layers, which excludes pipelines" if _no_pipeline(instance) else ""
     return Infeasibility(
         label="C0",
         resource="network",
         demand=1.0,
         limit=0.0,
         unit="assignments",
-        message=f"no assignment of the network {network} to tensor, pipeline and data parallelism divides {layers} "
-        f"layers into stages and a batch of {task.batch} into replicas of {task.micro_batch} samples at a time{across}",
+        message=f"no assignment of the network {network} to tensor, pipeline and data parallelism divides {pairs}"
+        f"a batch of {task.batch} into replicas of {task.micro_batch} samples at a time{across}",
         remedies=(_divisible(instance), "Or change task.micro_batch or the network's sizes."),
     )
+
+
+def _no_pipeline(instance: DataflowInstance) -> bool:
+    """Whether there are no pipelines: a stage of layers has whole ones."""
+    return instance.task.across_layers and instance.task.stages == "layers"
 
 
 def _divisible(instance: DataflowInstance) -> str:
@@ -44,9 +52,9 @@ def _divisible(instance: DataflowInstance) -> str:
     layers, task = instance.workload.layers, instance.task
     found = []
     for degrees in held_degrees(instance):
-        if not (task.across_layers and degrees.pipeline > 1):
-            samples = degrees.data * task.micro_batch
-            found.append((-(-layers // degrees.pipeline) * degrees.pipeline, -(-task.batch // samples) * samples))
+        if not (_no_pipeline(instance) and degrees.pipeline > 1):
+            samples, stages = degrees.data * task.micro_batch, degrees.pipeline if task.stages == "layers" else 1
+            found.append((-(-layers // stages) * stages, -(-task.batch // samples) * samples))
     ways = {
         "workload.layers": min((count for count, batch in found if batch == task.batch), default=None),
         "task.batch": min((batch for count, batch in found if count == layers), default=None),
@@ -68,13 +76,20 @@ def reasons(
         return [clash]
     try:
         return _by_program(instance, problems, checkpoint)
-    except TooWideError:
-        return wide_reasons(problems, checkpoint)
+    except TooWideError:  # what is known of wide graphs is for stages of layers
+        return wide_reasons(problems, checkpoint) if instance.task.stages == "layers" else []
 
 
 def _by_program(
     instance: DataflowInstance, problems: Sequence[DataflowProblem], checkpoint: Checkpoint
 ) -> list[Infeasibility]:
+    if instance.task.stages == "kernels":
+        short = stages_short_of_dram(instance, problems)
+        if short is not None:
+            return [short]
+        problems = roomy_enough(instance, problems)
+        memory = instance.system.memory.replace(capacity_bytes=None)
+        instance = instance.replace(system=instance.system.replace(memory=memory))
     if instance.system.memory.capacity_bytes is not None:
         system = instance.system.replace(memory=instance.system.memory.replace(capacity_bytes=ROOMY))
         roomy = instance.replace(system=system)
@@ -112,12 +127,13 @@ def _fits(
     most: int | None = None,
     exactly: bool = False,
 ) -> bool:
-    """Whether one of ``programs`` has a mapping."""
+    """Whether one of ``programs`` has a mapping, with ``most`` partitions per phase, or in each stage of kernels."""
     for program in programs:
         checkpoint()
         instance = program.problem.instance
         fused = instance.task.fused and instance.system.chip.fused
-        if program.best(most, exactly, fused, sram) is not None:
+        stages = program.problem.degrees.pipeline if instance.task.stages == "kernels" else 1
+        if program.best(most and most * stages, exactly, fused, sram) is not None:
             return True
     return False
 
@@ -222,6 +238,7 @@ def _partitions(instance: DataflowInstance, programs: Sequence[Program], checkpo
     near = sorted(counts, key=lambda count: abs(count - asked))
     found = next((count for count in near if _fits(programs, checkpoint, None, count, task.exactly)), None)
     tiles = " and the tiles" if task.utilisation is None else ""
+    each = "stage" if task.stages == "kernels" else "phase"
     word = "exactly" if task.exactly else "at most"
     would = f"; {word} {found} would do" if found else ""
     return Infeasibility(
@@ -230,6 +247,6 @@ def _partitions(instance: DataflowInstance, programs: Sequence[Program], checkpo
         demand=float(max(asked, found or 0)),
         limit=float(min(asked, found or 0)),
         unit="partitions",
-        message=f"no mapping has {word} {asked} partitions per phase that fit the SRAM{tiles}{would}",
+        message=f"no mapping has {word} {asked} partitions per {each} that fit the SRAM{tiles}{would}",
         remedies=(f"Set task.partitions to {found}." if found else "Set task.exactly to false.", "Use more SRAM."),
     )

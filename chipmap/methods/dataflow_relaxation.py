@@ -7,12 +7,18 @@ from chipmap.instances.dataflow.costs import total_ticks
 from chipmap.instances.dataflow.instance import DataflowInstance
 from chipmap.methods.dataflow import cases
 from chipmap.methods.dataflow_reasons import no_degrees
+from chipmap.records import InputError
 from chipmap.result import Termination
 from chipmap.run import Run
 
 
 def relaxation(instance: DataflowInstance, run: Run) -> Termination:
     """The least bound over all choices of degrees, each at least that of compute alone."""
+
+    if instance.task.stages == "kernels":
+        raise InputError(
+            "the relaxation knows stages of layers alone", "task.stages", "Use the method dataflow/bounds."
+        )
 
     def work() -> None:
         todo = cases(instance)

@@ -2,7 +2,8 @@
 
 A line across each bar is the partition's time, whose sum is the layer's: the longest of the three, which overlap, or
 all of them where the task says that they don't.
-Forward and backward partitions are told apart by their place on the axis; what the checker refuses is drawn as it is.
+Forward and backward partitions are told apart by their place on the axis, stages of kernels by lines; what the checker
+refuses is drawn as it is.
 """
 
 from __future__ import annotations
@@ -83,10 +84,15 @@ def _draw(axes: Axes, instance: DataflowInstance, solution: DataflowSolution) ->
         linewidth=1.8,
         label=f"time: {'the longest' if overlap else 'the sum'} of the three",
     )
+    if solution.stages:
+        at = [solution.stages[p] for p in parts]
+        for x in [x for x in places[1:] if at[x] > at[x - 1]]:
+            axes.axvline(x - 0.5, color=RULE, linewidth=1.2, zorder=0)
     if len(parts) <= NAMED:
         axes.set_xticks(list(places), _names(instance, solution), fontsize=7)
-    axes.set_ylabel(f"{unit} per layer and micro-batch" if not instance.task.across_layers else f"{unit} per pass")
-    axes.set_xlabel("partitions in the order in which they run")
+    whole = instance.task.across_layers or instance.task.stages == "kernels"
+    axes.set_ylabel(f"{unit} per pass" if whole else f"{unit} per layer and micro-batch")
+    axes.set_xlabel(f"partitions in the order in which they run{', lines between stages' if solution.stages else ''}")
     axes.legend(frameon=False, loc="upper left", bbox_to_anchor=(1.0, 1.0))
     for side in ("top", "right"):
         axes.spines[side].set_visible(False)

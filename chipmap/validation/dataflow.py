@@ -9,10 +9,11 @@ import math
 from collections import defaultdict
 from collections.abc import Iterator
 from fractions import Fraction
-from itertools import cycle
+from itertools import cycle, pairwise
 
 from chipmap.instances.dataflow.instance import DataflowInstance, DataflowSolution, Kernel, Scheme
 from chipmap.validation import dataflow_facts as facts
+from chipmap.validation import dataflow_stages as stages
 from chipmap.validation import dataflow_tiles as tiles
 from chipmap.validation.certificate import Certificate, Violation
 from chipmap.validation.dataflow_mapping import Mapping, in_dram, mapping_of
@@ -25,14 +26,21 @@ def check(instance: DataflowInstance, solution: DataflowSolution) -> Certificate
     terms, figures, objective = dict[str, int](), dict[str, float](), None
     if not violations:
         mapping = mapping_of(instance, solution)
-        for constraint in (c1_order, c2_sram, c3_phases, c4_partitions, c5_together, c6_dram, c7_tiles):
+        for constraint in (c1_order, c2_sram, c3_phases, c4_partitions, c5_together, c6_dram, c7_tiles, c8_stages):
             violations += constraint(mapping)
         runs, parts = _runs(mapping), (t1_compute(mapping), t2_memory(mapping), t3_network(mapping))
         join = max if instance.task.overlap else _together
         terms = {f"T{k}": sum(runs[p] * times[p] for p in runs) for k, times in enumerate(parts, 1)}
-        terms["T4"] = sum(runs[p] * join(*(times[p] for times in parts)) for p in runs)
-        terms |= {"T5": t5_transfers(mapping, terms["T4"]), "T6": t6_gradients(mapping)}
-        objective = t4_batch(mapping, terms["T4"]) + terms["T5"] + terms["T6"]
+        each = {p: runs[p] * join(*(times[p] for times in parts)) for p in runs}
+        terms["T4"] = sum(each.values())
+        if instance.task.stages == "kernels":
+            slowest, steps = t7_slowest(mapping, each), stages.steps(mapping)
+            terms |= {"T5": steps * max(0, stages.longest_transfer(mapping) - slowest), "T6": 0, "T7": slowest}
+            objective = steps * slowest + terms["T5"]
+        else:
+            terms |= {"T5": t5_transfers(mapping, terms["T4"]), "T6": t6_gradients(mapping)}
+            objective = t4_batch(mapping, terms["T4"]) + terms["T5"] + terms["T6"]
+            terms["T7"] = t7_slowest(mapping, each)
         figures = _figures(mapping, objective, len(runs))
         figures |= serving_figures(instance, solution, terms["T4"], objective)
         if instance.task.utilisation is None:
@@ -82,10 +90,11 @@ def c0_domains(instance: DataflowInstance, solution: DataflowSolution) -> Iterat
             if held != getattr(degrees, field):
                 message = f"{field} parallelism is {getattr(degrees, field)}, its network dimensions hold {held} chips"
                 yield _violation("C0", field, abs(held - getattr(degrees, field)), "chips", message)
-    if degrees.pipeline < 1 or workload.layers % max(1, degrees.pipeline):
+    layered = task.stages == "layers"
+    if degrees.pipeline < 1 or (layered and workload.layers % max(1, degrees.pipeline)):
         message = f"{degrees.pipeline} stages don't divide {workload.layers} layers"
         yield _violation("C0", "pipeline", 1, "stages", message)
-    if task.across_layers and degrees.pipeline > 1:
+    if layered and task.across_layers and degrees.pipeline > 1:
         message = "a pipeline's stages are layers, but partitions reach across them"
         yield _violation("C0", "pipeline", degrees.pipeline - 1, "stages", message)
     if degrees.data < 1 or task.batch % (max(1, degrees.data) * task.micro_batch):
@@ -102,6 +111,8 @@ def c0_domains(instance: DataflowInstance, solution: DataflowSolution) -> Iterat
         yield _violation("C0", "partitions", 1, "kernels", message)
     if any(p < 0 for p in solution.partitions):
         yield _violation("C0", "partitions", 1, "kernels", "partitions are numbered from 0")
+    if wrong := stages.wrong_stages(instance, solution):
+        yield _violation("C0", "stages", 1, "stages", wrong)
 
 
 def c1_order(mapping: Mapping) -> Iterator[Violation]:
@@ -164,11 +175,14 @@ def c3_phases(mapping: Mapping) -> Iterator[Violation]:
 
 
 def c4_partitions(mapping: Mapping) -> Iterator[Violation]:
-    """At most (or exactly) so many partitions per phase; every kernel its own where kernels can't be fused."""
+    """At most (or exactly) so many partitions per phase (per stage where these share out kernels); every kernel its own
+    where kernels can't be fused."""
     task, kernels = mapping.instance.task, mapping.instance.workload.kernels
     used: dict[str, set[int]] = defaultdict(set)
     for copy in mapping.copies:
         used[kernels[copy.kernel].phase].add(copy.partition)
+    if task.stages == "kernels":
+        used = {f"stage {s}": mapping.company.get(s, set()) for s in range(mapping.solution.degrees.pipeline)}
     if not (task.fused and mapping.instance.system.chip.fused):
         shared = len(mapping.copies) - len({copy.partition for copy in mapping.copies})
         if shared:
@@ -207,8 +221,7 @@ def c5_together(mapping: Mapping) -> Iterator[Violation]:
 def c6_dram(mapping: Mapping) -> Iterator[Violation]:
     """While each partition runs, a chip's DRAM holds what always rests there and the tensors that wait."""
     limit = mapping.instance.system.memory.capacity_bytes
-    resting, waiting = in_dram(mapping)
-    for partition, size in sorted(waiting.items()):
+    for partition, (resting, size) in sorted(in_dram(mapping).items()):
         if limit is not None and resting + size > limit:
             message = (
                 f"while partition {partition} runs, DRAM holds {resting + size:,} bytes ({resting:,} of parameters and "
@@ -234,6 +247,15 @@ def c7_tiles(mapping: Mapping) -> Iterator[Violation]:
         if size > limit:
             message = f"partition {partition} has {size} kernels; a chip has {limit} tiles"
             yield _violation("C7", f"partition {partition}", size - limit, "tiles", message)
+
+
+def c8_stages(mapping: Mapping) -> Iterator[Violation]:
+    """Stages rise with the numbers of partitions: none runs on a stage before that of an earlier one."""
+    order = mapping.solution.stages
+    for p, (here, after) in enumerate(pairwise(order)):
+        if after < here:
+            message = f"partition {p + 1} runs on stage {after}, partition {p} before it on stage {here}"
+            yield _violation("C8", f"partition {p + 1}", here - after, "stages", message)
 
 
 def t1_compute(mapping: Mapping) -> dict[int, int]:
@@ -281,11 +303,12 @@ def t2_memory(mapping: Mapping) -> dict[int, int]:
         time = facts.up(facts.local_output(kernel, scheme, instance, mapping.chips) / rate)
         times[partition] += time * (1 if instance.mode == "physical" else edges)
     physical, decode = instance.mode == "physical", instance.task.purpose == "decode"
-    streamed = not _resident(mapping) if physical else decode
-    fetched = not (_resident(mapping) and physical and decode and _cached(mapping))
+    layered = instance.task.stages == "layers"
+    stays = physical and decode and layered and all(_resident(mapping, copy.partition) for copy in mapping.copies)
+    fetched = not (stays and _cached(mapping))
     for copy in mapping.copies:
         kernel, parts = instance.workload.kernels[copy.kernel], facts.split(copy.scheme, mapping.chips)
-        if streamed:
+        if not _resident(mapping, copy.partition) if physical else decode:
             whole = Fraction(facts.whole_weights(kernel, instance.workload.word_bytes))
             times[copy.partition] += facts.up(whole / parts / rate)
         if fetched:
@@ -293,11 +316,10 @@ def t2_memory(mapping: Mapping) -> dict[int, int]:
     return times
 
 
-def _resident(mapping: Mapping) -> bool:
-    """Whether a chip runs nothing but one partition, whose weights then stay in its SRAM."""
-    instance = mapping.instance
-    layers = 1 if instance.task.across_layers else instance.workload.layers // mapping.solution.degrees.pipeline
-    return layers == 1 and len({copy.partition for copy in mapping.copies}) == 1
+def _resident(mapping: Mapping, partition: int) -> bool:
+    """Whether a chip runs nothing but this partition, whose weights then stay in its SRAM."""
+    alone = len(mapping.company[mapping.stage(partition)]) == 1
+    return alone and facts.stage_layers(mapping.instance, mapping.solution.degrees) == 1
 
 
 def _cached(mapping: Mapping) -> bool:
@@ -373,14 +395,18 @@ def t6_gradients(mapping: Mapping) -> int:
     return sum(facts.summed(kernels[copy.kernel], copy.scheme, instance, degrees) for copy in mapping.copies)
 
 
+def t7_slowest(mapping: Mapping, times: dict[int, int]) -> int:
+    """Picoseconds of the slowest stage: all layers of one, where stages are layers."""
+    return stages.slowest_stage(mapping, times)
+
+
 def _figures(mapping: Mapping, objective: int, partitions: int) -> dict[str, float]:
     instance, chips = mapping.instance, mapping.instance.system.chips
     flop = sum(facts.whole_flop(kernel) for kernel in instance.workload.kernels)
     whole = flop * instance.workload.layers * instance.task.batch
     peak = instance.system.chip.flop_per_ns * chips
-    resting, waiting = in_dram(mapping)
     return {
-        "dram_bytes": float(resting + max(waiting.values())),
+        "dram_bytes": float(max(map(sum, in_dram(mapping).values()))),
         "partitions": float(partitions),
         "utilisation": whole / (peak * objective / facts.PS) if objective else 0.0,
         "samples_per_s": instance.task.batch / (objective / (facts.PS * 1e9)) if objective else 0.0,

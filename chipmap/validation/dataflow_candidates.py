@@ -2,14 +2,14 @@
 
 Every choice of degrees that the network holds, of a scheme for every kernel, and of partitions. Two things are left
 out. Partitions that send a tensor back break C1, whatever else they do. And the numbers of partitions mean nothing but
-their order, so that 0, 1, … are all in use. Without a DRAM capacity mappings with the same kernels side by side cost
-the same, so that of each such set one order is tried.
+their order, so that 0, 1, … are all in use. Without a DRAM capacity, or stages of kernels, mappings with the same
+kernels side by side cost the same, so that of each such set one order is tried.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import product
+from itertools import combinations_with_replacement, product
 from math import prod
 
 from chipmap.instances.dataflow.instance import DataflowInstance, DataflowSolution, Degrees, Parallelism, Scheme
@@ -25,8 +25,9 @@ def count(instance: DataflowInstance) -> int:
     """The number of candidates."""
     if _copies(instance) > MOST_KERNELS:
         return TOO_MANY
-    sharded = prod(len(options) for options in _schemes(instance))
-    return sum(1 for _ in _degrees(instance)) * sharded * len(_partitions(instance))
+    sharded, partitions = prod(len(options) for options in _schemes(instance)), _partitions(instance)
+    staged = sum(1 for degrees in _degrees(instance) for one in partitions for _ in _stages(instance, degrees, one))
+    return sharded * staged
 
 
 def candidates(instance: DataflowInstance) -> Iterator[DataflowSolution]:
@@ -35,7 +36,17 @@ def candidates(instance: DataflowInstance) -> Iterator[DataflowSolution]:
     for degrees in _degrees(instance):
         for schemes in product(*_schemes(instance)):
             for numbers in partitions:
-                yield DataflowSolution(instance=instance.name, degrees=degrees, schemes=schemes, partitions=numbers)
+                for stages in _stages(instance, degrees, numbers):
+                    yield DataflowSolution(
+                        instance=instance.name, degrees=degrees, schemes=schemes, partitions=numbers, stages=stages
+                    )
+
+
+def _stages(instance: DataflowInstance, degrees: Degrees, numbers: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
+    """Every way to share out partitions over stages in their order; one without any where stages are layers."""
+    if instance.task.stages == "layers":
+        return iter([()])
+    return combinations_with_replacement(range(degrees.pipeline), max(numbers) + 1)
 
 
 def _copies(instance: DataflowInstance) -> int:
@@ -56,7 +67,7 @@ def _degrees(instance: DataflowInstance) -> Iterator[Degrees]:
         if task.degrees is not None and degrees != task.degrees:
             continue
         stages = instance.workload.layers % degrees.pipeline == 0 and not (task.across_layers and degrees.pipeline > 1)
-        if stages and task.batch % (degrees.data * task.micro_batch) == 0:
+        if (stages or task.stages == "kernels") and task.batch % (degrees.data * task.micro_batch) == 0:
             yield degrees
 
 
@@ -83,7 +94,7 @@ def _partitions(instance: DataflowInstance) -> list[tuple[int, ...]]:
     for numbers in _orders(copies, edges, ()):
         if len(set(numbers)) == max(numbers) + 1:
             first = {p: numbers.index(p) for p in set(numbers)}
-            limited = instance.system.memory.capacity_bytes is not None
+            limited = instance.system.memory.capacity_bytes is not None or instance.task.stages == "kernels"
             found.setdefault(numbers if limited else tuple(first[p] for p in numbers), numbers)
     return list(found.values())
 

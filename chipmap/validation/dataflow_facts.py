@@ -181,8 +181,10 @@ def uses(instance: DataflowInstance, degrees: Degrees, parallelism: str) -> list
 
 
 def stage_layers(instance: DataflowInstance, degrees: Degrees) -> int:
-    """Layers that a chip runs (one where each layer of ``across_layers`` is looked at by itself)."""
-    return 1 if instance.task.across_layers else instance.workload.layers // degrees.pipeline
+    """Layers that a chip runs (one where each layer of ``across_layers``, or each kernel of a stage, is looked at by
+    itself)."""
+    alone = instance.task.across_layers or instance.task.stages == "kernels"
+    return 1 if alone else instance.workload.layers // degrees.pipeline
 
 
 def saved(instance: DataflowInstance) -> set[str]:
@@ -230,15 +232,25 @@ def cache(kernel: Kernel, scheme: Scheme, instance: DataflowInstance, degrees: D
 def sent(kernel: Kernel, scheme: Scheme, instance: DataflowInstance, degrees: Degrees) -> int:
     """T5: picoseconds per micro-batch of what a kernel sends to the next stage, and of what comes back."""
     carried = [edge for edge in instance.workload.carries if edge[0] == kernel.name]
-    if not carried or degrees.pipeline == 1:
+    if not carried or degrees.pipeline == 1 or instance.task.stages == "kernels":
         return 0
     backward = {one.name for one in instance.workload.kernels if one.phase == "backward"}
     times = len(carried) if instance.mode == "dfmodel" else 1
     if backward and not any(u in backward for u, _ in instance.workload.carries):
         times *= 2
+    return up(times * _sending(kernel, scheme, instance, degrees))
+
+
+def passed_on(kernel: Kernel, scheme: Scheme, instance: DataflowInstance, degrees: Degrees) -> int:
+    """Picoseconds to send a micro-batch of a kernel's output to the next stage, where stages share out kernels."""
+    return up(_sending(kernel, scheme, instance, degrees))
+
+
+def _sending(kernel: Kernel, scheme: Scheme, instance: DataflowInstance, degrees: Degrees) -> Fraction:
+    """Nanoseconds that an output takes on a chip's link to the next stage, with the latency of a step."""
     (link,) = uses(instance, degrees, "pipeline")
     size = local_output(kernel, scheme, instance, degrees.tensor)
-    return up(times * (size / Fraction(link.bytes_per_ns) + Fraction(link.latency_ns)))
+    return size / Fraction(link.bytes_per_ns) + Fraction(link.latency_ns)
 
 
 def summed(kernel: Kernel, scheme: Scheme, instance: DataflowInstance, degrees: Degrees) -> int:

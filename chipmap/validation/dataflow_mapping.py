@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from dataclasses import dataclass
+from functools import cached_property
 
 from chipmap.instances.dataflow.instance import DataflowInstance, DataflowSolution, Scheme
 from chipmap.validation import dataflow_facts as facts
@@ -38,6 +39,18 @@ class Mapping:
         """Chips of a tensor-parallel group."""
         return self.solution.degrees.tensor
 
+    def stage(self, partition: int) -> int:
+        """The stage of a partition where stages share out kernels, else 0: all stages are alike."""
+        return self.solution.stages[partition] if self.solution.stages else 0
+
+    @cached_property
+    def company(self) -> dict[int, set[int]]:
+        """The partitions in use of each stage that has any."""
+        found: dict[int, set[int]] = defaultdict(set)
+        for copy in self.copies:
+            found[self.stage(copy.partition)].add(copy.partition)
+        return found
+
 
 def mapping_of(instance: DataflowInstance, solution: DataflowSolution) -> Mapping:
     """The mapping that a ``solution`` which obeys C0 states."""
@@ -57,15 +70,20 @@ def mapping_of(instance: DataflowInstance, solution: DataflowSolution) -> Mappin
     return Mapping(instance, solution, tuple(copies), tuple(edges), tuple(handed))
 
 
-def in_dram(mapping: Mapping) -> tuple[int, dict[int, int]]:
-    """Bytes that always rest in DRAM, and those of tensors made by partition p or before that p or later ones read.
+def in_dram(mapping: Mapping) -> dict[int, tuple[int, int]]:
+    """For each partition the bytes that always rest in DRAM, and those of tensors made by it or before that it or later
+    ones read.
 
     Per edge in mode ``dfmodel``, per tensor in mode ``physical``; what is saved for the backward phase rests already.
-    All forward partitions run before the backward ones, whatever their numbers.
+    All forward partitions run before the backward ones, whatever their numbers. Where stages share out kernels, a
+    partition's stage has its own kernels' bytes alone, and a tensor of an earlier or for a later stage is there only
+    until the one reads it, or while the other makes it.
     """
     instance, degrees = mapping.instance, mapping.solution.degrees
     kernels, saved = instance.workload.kernels, facts.saved(instance)
-    resting = sum(facts.resting(kernels[copy.kernel], copy.scheme, instance, degrees) for copy in mapping.copies)
+    resting: dict[int, int] = defaultdict(int)
+    for copy in mapping.copies:
+        resting[mapping.stage(copy.partition)] += facts.resting(kernels[copy.kernel], copy.scheme, instance, degrees)
     backward = {copy.partition for copy in mapping.copies if kernels[copy.kernel].phase == "backward"}
     order = sorted({copy.partition for copy in mapping.copies}, key=lambda p: (p in backward, p))
     rank = {p: place for place, p in enumerate(order)}
@@ -75,9 +93,10 @@ def in_dram(mapping: Mapping) -> tuple[int, dict[int, int]]:
         made, read = mapping.copies[u].partition, mapping.copies[v].partition
         if made != read and (instance.task.recompute or kernels[mapping.copies[u].kernel].name not in saved):
             for p in waiting:
-                alive[u, p] += rank[made] <= rank[p] <= rank[read]
+                here = p == made or mapping.stage(p) == mapping.stage(read)
+                alive[u, p] += here and rank[made] <= rank[p] <= rank[read]
     for (u, p), edges in alive.items():
         copy = mapping.copies[u]
         size = math.ceil(facts.local_output(kernels[copy.kernel], copy.scheme, instance, degrees.tensor))
         waiting[p] += size * (edges if instance.mode == "dfmodel" else min(edges, 1))
-    return resting, waiting
+    return {p: (resting[mapping.stage(p)], size) for p, size in waiting.items()}

@@ -21,13 +21,17 @@ def serving_figures(
     """``tokens_per_s`` of the whole batch, and ``ttft_us`` (prefill) or ``tpot_us`` (decode): the microseconds that a
     micro-batch takes through all layers and from stage to stage. Empty in training.
 
-    ``layer``: T4 in picoseconds (of all layers where partitions reach across them).
+    ``layer``: T4 in picoseconds (of all layers where partitions reach across them). Where stages share out kernels, a
+    micro-batch takes a step in each stage, and a batch m + PP - 1 of them.
     """
     task, degrees = instance.task, solution.degrees
     if task.purpose == "training" or not objective:
         return {}
     layers = 1 if task.across_layers else instance.workload.layers
     latency = layer * layers + (degrees.pipeline - 1) * hop(instance, solution)
+    if task.stages == "kernels":
+        rounds = task.batch // (degrees.data * task.micro_batch)
+        latency = objective // (rounds + degrees.pipeline - 1) * degrees.pipeline
     name = "ttft_us" if task.purpose == "prefill" else "tpot_us"
     tokens = task.batch * instance.workload.tokens
     return {name: latency / 1e6, "tokens_per_s": tokens / (objective / (facts.PS * 1e9))}

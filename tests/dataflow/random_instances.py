@@ -14,6 +14,7 @@ from chipmap.validation.dataflow_candidates import candidates
 from chipmap.validation.dataflow_facts import allowed
 
 TENSOR = {"tensor": 2, "dimensions": ["tensor"]}
+ROW = {"pipeline": 2, "dimensions": ["pipeline"]}
 OUTSIDE = (
     None,
     {"tensor": 2, "pipeline": 2, "dimensions": ["tensor", "pipeline"]},
@@ -129,6 +130,26 @@ def variants() -> dict[str, DataflowInstance]:
         "decode in dfmodel": made({"a": CACHED, "b": GEMM}, "ab", mode="dfmodel", purpose="decode", layers=2),
         "no overlap": made({**chain, "b": CACHED}, "ab bc", overlap=False, purpose="decode", sram_bytes=250_000),
         "no overlap, schemes": made(layer, "ab bc ac", overlap=False, degrees=TENSOR, **narrow),
+        "stages of kernels": made(
+            layer, "ab bc ac", stages="kernels", sizes=[2, 2], degrees=OUTSIDE[1], mode="dfmodel", **narrow
+        ),
+        "stages of kernels that keep their weights": made(
+            {**chain, "d": HEAVY},
+            "ab bc ad",
+            stages="kernels",
+            sizes=[2],
+            degrees=ROW,
+            memory_gbps=5.0,
+        ),
+        "stages of kernels, a long transfer": made(
+            chain, "ab ac", stages="kernels", sizes=[2], degrees=ROW, link_gbps=100.0
+        ),
+        "stages of kernels, little DRAM": made(
+            {"a": LIGHT, "b": HEAVY},
+            "ab",
+            **{"stages": "kernels", "layers": 2, "across_layers": True, "carries": "ba"},
+            **{"sizes": [2], "degrees": ROW, "memory_gbps": 1000.0, "dram_bytes": 2_410_000, "sram_bytes": 250_000},
+        ),
         "an all-to-all": made({"a": LIGHT, "b": SENT}, "ab", sizes=[2, 3], batch=12, topology="switch"),
         "a broadcast": made({"a": {**SENT, "exchange": "broadcast"}}, "", sizes=[2, 2], layers=2, latency_ns=50.0),
     }

@@ -48,6 +48,8 @@ HASHES: dict[str, str] = {
     "dataflow/fft-2e40-sn30-32x32": "a8615f4283a75467c81fb9d418fadb7462a0c19eeeee8d60df462051b685ccbc",
     "dataflow/gpt3-175b-tiles-8x1": "ad5101e2aaa33dc48f50572cb0c51420636224426daf2e12e518611accdbd294",
     "dataflow/gpt3-1t-tiles-sn30-1024": "3e4d26ccda2970f8b94006e6c1dc1074dea4db0d7d0cc5865f61da7b7f8a1cac",
+    "dataflow/gpt3-175b-12-layers-8x5": "c40f952e25ea12f330887eb036eee567d23f7bd2bed6e8027f5f6157f21b09f0",
+    "dataflow/resnet50-8": "612e21f6014b35e3b3915aa558dfb3f4449122dfaef2096cf40d981e5e991030",
     "dataflow/tiny-tiles": "9cecb7af360416a37038a04f6b7d24ec6c52a297c70500b7206902e5ead3cdc4",
     "dataflow/moe-3-experts": "07180da9285248d89f5db60c4e7d49c05914a7f507ce0c96b336890f569a3e06",
     "dataflow/moe-8-experts": "1856c42df296f053024dfd0f334555fb74fd0fe347e7ea77b8e70bece7b98108",

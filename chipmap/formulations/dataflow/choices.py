@@ -8,7 +8,13 @@ from typing import Any, Literal, NamedTuple
 
 from chipmap.family import Standing
 from chipmap.instances.dataflow.costs import compute_ticks, dataflow_problem
-from chipmap.instances.dataflow.instance import DataflowInstance, Degrees, allowed_degrees, held_degrees
+from chipmap.instances.dataflow.instance import (
+    DataflowInstance,
+    DataflowSolution,
+    Degrees,
+    allowed_degrees,
+    held_degrees,
+)
 from chipmap.records import InputError
 
 
@@ -18,12 +24,14 @@ class DataflowChoices:
 
     ``degrees``: those that the model is for (None: the task's, or of all that the network holds those with the least
     compute). ``order``: ``prefix`` numbers the partitions that are in use without a gap, ``free`` lets any be empty.
-    ``upper``: cutoff, only mappings whose batch takes <= upper ticks.
+    ``upper``: cutoff, only mappings whose batch takes <= upper ticks. ``given``: only mappings with the degrees and
+    schemes of this one, and where stages share out kernels with its stages: what the intra-chip pass leaves to choose.
     """
 
     degrees: Degrees | None = None
     order: Literal["prefix", "free"] = "prefix"
     upper: int | None = None
+    given: DataflowSolution | None = None
 
 
 class Settled(NamedTuple):
@@ -34,14 +42,18 @@ class Settled(NamedTuple):
     fit: bool
 
 
-def settle(instance: DataflowInstance, wanted: Degrees | None) -> Settled:
+def settle(instance: DataflowInstance, choices: DataflowChoices) -> Settled:
     """The degrees of a model, and its standing: a restriction where the task allows others as well.
 
     It is one, too, where a tensor goes from a backward kernel to a forward one: the models run forward kernels first.
-    Without allowed degrees the model is stated for some that the network holds. Raises :class:`InputError` for
-    ``wanted`` ones that aren't allowed.
+    Nor are ``given`` choices all. Without allowed degrees the model is stated for some that the network holds. Raises
+    :class:`InputError` for wanted ones that aren't allowed.
     """
-    allowed = allowed_degrees(instance)
+    allowed, wanted = allowed_degrees(instance), choices.degrees
+    if choices.given is not None:
+        if wanted not in (None, choices.given.degrees):
+            raise InputError("the given mapping has other degrees", "given", "Leave out degrees, or use its own.")
+        wanted = choices.given.degrees
     if wanted is not None and wanted not in allowed:
         raise InputError("these degrees are not among those that the task allows", "degrees", "Use allowed_degrees.")
     if not allowed:
@@ -50,7 +62,8 @@ def settle(instance: DataflowInstance, wanted: Degrees | None) -> Settled:
     phase = {kernel.name: kernel.phase for kernel in instance.workload.kernels}
     wires = [*instance.workload.edges, *(instance.workload.carries if instance.task.across_layers else ())]
     returns = any(phase[u] == "backward" and phase[v] == "forward" for u, v in wires)
-    return Settled(degrees, Standing.RESTRICTION if len(allowed) > 1 or returns else Standing.EXACT, fit=True)
+    exact = len(allowed) == 1 and not returns and choices.given is None
+    return Settled(degrees, Standing.EXACT if exact else Standing.RESTRICTION, fit=True)
 
 
 def chosen(kind: type[Any], choices: Any) -> Any:

@@ -22,8 +22,10 @@ from chipmap.formulations.dataflow.cpsat_assignment import (
     c3_phases,
     c4_partitions,
     c5_together,
+    def_given,
     def_upto,
 )
+from chipmap.formulations.dataflow.cpsat_stages import c6_stages, t5_links, t7_stages
 from chipmap.formulations.dataflow.cpsat_tensors import Tensors
 from chipmap.formulations.dataflow.cpsat_terms import (
     c2_sram,
@@ -40,11 +42,11 @@ from chipmap.formulations.dataflow.cpsat_tiles import Shares, c7_tiles, t1_share
 from chipmap.formulations.dataflow.tables import Tables, tables
 from chipmap.instances.dataflow import DataflowInstance, DataflowSolution
 from chipmap.instances.dataflow.batch import micro_batches
-from chipmap.instances.dataflow.costs import batch_factor, dataflow_problem
+from chipmap.instances.dataflow.costs import batch_factor, dataflow_problem, steps
 from chipmap.records import InputError
 
-#: Labels that live in variable domains alone: none.
-BY_DOMAIN: tuple[str, ...] = ()
+#: Labels that live in variable domains alone.
+BY_DOMAIN: tuple[str, ...] = ("C8",)
 #: Labels that are separated on demand: none.
 LAZY: tuple[str, ...] = ()
 #: Sums that CP-SAT is given stay below this.
@@ -67,7 +69,8 @@ class DataflowCpVariables:
     option o, where it has a choice), ``inside[e, m, c]`` (tensor e inside c, its producer sharded as in its class m),
     ``shares[i, g, p, c]`` (copy i in c, on share p of its list g of tiles; none where a utilisation is given).
     ``time[c]`` and ``layer`` (>= their sum) in picoseconds; the batch takes ``factor`` times as long, and the linear
-    expressions ``transfers`` and ``gradients`` (T5, T6). Linear expressions for side constraints, exact or above:
+    expressions ``transfers`` and ``gradients`` (T5, T6). Where stages share out kernels, ``factor`` is of ``step``, the
+    longest stage or transfer (T7, T5), and ``layer`` a sum. Linear expressions for side constraints, exact or above:
     ``terms["T1"]`` … ``terms["T3"]`` (by partition, picoseconds), ``sram`` and with a capacity ``dram`` (bytes).
     """
 
@@ -87,6 +90,7 @@ class DataflowCpVariables:
     shares: dict[tuple[int, int, int, int], Any]
     dram: list[Any]
     assumptions: dict[str, Any]
+    step: Any = None
 
 
 @dataclass(eq=False)
@@ -144,7 +148,7 @@ def build(
     variables = add_dataflow(model, instance, stated)
     factor, fixed = variables.factor, variables.tables.fixed
     if fixed is not None or not factor:
-        model.minimize(variables.layer)
+        model.minimize(variables.layer if variables.step is None else variables.step)
         model.proto.objective.scaling_factor = float(factor)
         model.proto.objective.offset = float((fixed or 0) / factor) if factor else 0.0
     else:
@@ -176,9 +180,9 @@ def add_dataflow(
     prefix: str = "",
 ) -> DataflowCpVariables:
     """Add ``instance`` to ``model``, with ``prefix`` before its variables' names and without an objective."""
-    settled = settle(instance, choices.degrees)
+    settled = settle(instance, choices)
     assume = choices.labels == "assume"
-    made = tables(dataflow_problem(instance, settled.degrees), roomy=assume)
+    made = tables(dataflow_problem(instance, settled.degrees), roomy=assume, given=choices.given)
     builder = Builder(model, made, prefix, assume)
     def_upto(builder)
     c0_degrees(builder, settled.fit)
@@ -187,10 +191,15 @@ def add_dataflow(
     c3_phases(builder)
     c4_partitions(builder, choices.order)
     c5_together(builder)
+    if choices.given is not None:
+        def_given(builder, choices.given)
     tensors = Tensors(builder)
     sram = c2_sram(tensors)
     time = [model.new_int_var(0, made.longest, f"{prefix}time[{c}]") for c in range(made.count)]
-    layer = t4_layer(builder, time, made.most(choices.upper))
+    layer = t4_layer(builder, time, None if made.stages else made.most(choices.upper))
+    step = t7_stages(builder, time, made.most(choices.upper)) if made.stages else None
+    if step is not None:
+        t5_links(tensors, step)
     terms = {"T1": t1_compute(builder, time), "T2": t2_memory(tensors, time, sram), "T3": t3_network(tensors, time)}
     shares = Shares(builder)
     if made.problem.shares:
@@ -206,12 +215,13 @@ def add_dataflow(
         inside=tensors.inside,
         time=time,
         layer=layer,
-        factor=batch_factor(made.problem),
+        factor=Fraction(steps(made.problem)) if made.stages else batch_factor(made.problem),
         transfers=t5_transfers(builder, layer),
         gradients=t6_gradients(builder),
         terms=terms,
         sram=sram,
         shares=shares.share,
-        dram=c6_dram(tensors),
+        dram=(c6_stages if made.stages else c6_dram)(tensors),
+        step=step,
         assumptions=builder.assumptions,
     )

@@ -6,7 +6,9 @@ from typing import Any
 
 from ortools.sat.python import cp_model
 
-from chipmap.formulations.dataflow.tables import Alike, Tables, fused
+from chipmap.formulations.dataflow.tables import Tables, fused
+from chipmap.formulations.dataflow.tables_tensors import Alike
+from chipmap.instances.dataflow import DataflowSolution
 
 #: A literal of the model.
 Literal = Any
@@ -28,8 +30,8 @@ class Builder:
         self.used: dict[int, Literal] = {}
         self.own: dict[int, Literal] = {}
         cells = [(i, c) for i in tables.copies for c in tables.slots[i]]
-        place = tables.place
-        self.A = {(i, c): self.literal(f"A[{i},{c}]", int(place[i] == c) if place else None) for i, c in cells}
+        place = tables.place if tables.fixed_places else ()
+        self.A = {(i, c): self.literal(f"A[{i},{c}]", self._known(i, c)) for i, c in cells}
         last = {i: slots.stop - 1 for i, slots in enumerate(tables.slots)}
         self.y = {
             (i, c): self.literal(f"y[{i},{c}]", int(place[i] <= c) if place else 1 if c == last[i] else None)
@@ -38,10 +40,19 @@ class Builder:
         self.s = {(i, o): self.literal(f"s[{i},{o}]") for i in tables.several for o in range(len(tables.options(i)))}
         self.placed = {(i, o, c): self.literal(f"placed[{i},{o},{c}]") for i, o in self.s for c in tables.slots[i]}
 
+    def _known(self, i: int, c: int) -> int | None:
+        """The value of A[i, c] where the places of copies say it."""
+        return 0 if self.tables.shut(i, c) else 1 if self.tables.fixed_places else None
+
     def literal(self, name: str, value: int | None = None) -> Literal:
         """A new Boolean variable, perhaps fixed."""
         low, high = (0, 1) if value is None else (value, value)
         return self.model.new_int_var(low, high, f"{self.prefix}{name}")
+
+    def upto(self, i: int, c: int) -> Literal:
+        """y[i, c] for any c."""
+        slots = self.tables.slots[i]
+        return self.y[i, c] if c in slots else self.model.new_constant(int(c >= slots.stop))
 
     def clause(self, label: str, literals: list[Literal]) -> None:
         """At least one of ``literals``."""
@@ -128,19 +139,19 @@ def c4_partitions(builder: Builder, order: str) -> None:
     tables, task = builder.tables, builder.tables.problem.instance.task
     inside = {c: [builder.A[i, c] for i in tables.inside(c)] for c in range(tables.count)}
     together = fused(tables.problem.instance)
-    for phase in tables.phases:
+    for phase in tables.blocks:
         allowed = phase if task.partitions is None or not together else phase[: task.partitions]
-        for c in allowed if task.exactly and together else ():
+        for c in allowed if tables.exactly else ():
             builder.clause("c4_partitions", inside[c])
         if builder.assume:
             for i in tables.inside(phase.start) if len(allowed) < len(phase) else ():
-                builder.clause("c4_partitions", [builder.y[i, allowed[-1]]])
+                builder.clause("c4_partitions", [~builder.y[i, phase[-1]], builder.y[i, allowed[-1]]])
         for c in phase if not together and not tables.place else ():
             builder.enforce("c4_partitions", builder.model.add(sum(inside[c]) <= 1))
-    if tables.place or (task.exactly and not builder.assume):
+    if tables.place or (tables.exactly and not builder.assume):
         return
     if order == "prefix" or tables.spares or tables.caching:
-        _sym_prefix(builder, inside)
+        (_sym_stages if tables.stages else _sym_prefix)(builder, inside)
 
 
 def _sym_prefix(builder: Builder, inside: dict[int, list[Literal]]) -> None:
@@ -155,6 +166,34 @@ def _sym_prefix(builder: Builder, inside: dict[int, list[Literal]]) -> None:
             for i in tables.copies if builder.assume else tables.last:
                 if c in tables.slots[i]:
                     builder.clause("def_used", [builder.y[i, c - 1], used])
+
+
+def _sym_stages(builder: Builder, inside: dict[int, list[Literal]]) -> None:
+    """A copy in partition c finds it in use, and those before it in its stage; empty stages come last."""
+    tables, starts = builder.tables, [slots.start for slots in builder.tables.stages]
+    builder.clause("def_used", inside[0])
+    for c in range(1, tables.count):
+        used = builder.used[c] = builder.literal(f"used[{c}]")
+        builder.clause("def_used", [~used, *inside[c]])
+        before = starts[starts.index(c) - 1] if c in starts else c - 1
+        if before:
+            builder.clause("def_used", [~used, builder.used[before]])
+        for literal in inside[c]:
+            builder.clause("def_used", [~literal, used])
+
+
+def def_several(builder: Builder, b: int) -> Literal | None:
+    """[block b of slots has more than one partition]; None: never."""
+    tables, slots = builder.tables, builder.tables.blocks[b]
+    if len(slots) == 1:
+        return None
+    if slots[1] in builder.used:
+        return builder.used[slots[1]]
+    several = builder.literal(f"several[{b}]", None if tables.place and not tables.fixed_places else 1)
+    if not tables.fixed_places and tables.place:
+        kernels = [builder.A[i, c] for c in slots for i in tables.inside(c)]
+        builder.model.add(sum(kernels) <= 1).only_enforce_if(~several)
+    return several
 
 
 def c5_together(builder: Builder) -> None:
@@ -172,3 +211,13 @@ def c5_together(builder: Builder) -> None:
         leaders = [builder.A[i, c] for i in tables.leaders(c)]
         if len(leaders) > 1:
             builder.enforce("c5_together", builder.model.add(sum(leaders) <= 1))
+
+
+def def_given(builder: Builder, given: DataflowSolution) -> None:
+    """The schemes of a ``given`` mapping, and where stages share out kernels its stages."""
+    tables = builder.tables
+    options, stages = tables.given(given)
+    for i in tables.several:
+        builder.clause("def_given", [builder.s[i, options[i]]])
+    for i, stage in enumerate(stages):
+        builder.clause("def_given", [builder.A[i, c] for c in tables.stages[stage]])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from chipmap.formulations.dataflow.cpsat_assignment import Builder, Literal, Parts
-from chipmap.formulations.dataflow.tables import Alike
+from chipmap.formulations.dataflow.tables_tensors import Alike
 
 
 class Tensors:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from chipmap.formulations.dataflow.cpsat_assignment import Builder, Parts, total
+from chipmap.formulations.dataflow.cpsat_assignment import Builder, Parts, def_several, total
 from chipmap.formulations.dataflow.cpsat_tensors import Tensors
 from chipmap.instances.dataflow.batch import layers_per_stage, micro_batches
 
@@ -124,22 +124,20 @@ def _unread(builder: Builder, held: Any) -> Any:
 def t2_memory(tensors: Tensors, time: list[Any], sram: list[Any]) -> list[Any]:
     """T2: what crosses its border, its weights and what it fetches, through DRAM <= the time of a partition.
 
-    ``spared``: the weights' time, where one partition is all that a chip runs. ``sram``: the left sides of C2.
+    ``spared[c]``: the weights' time, where one partition is all that a chip runs. ``sram``: the left sides of C2.
     """
     builder, tables = tensors.builder, tensors.tables
-    sums = []
+    sums, several = [], {b: def_several(builder, b) for b in sorted(set(tables.alone.values()))}
     for c in range(len(time)):
         streams = weighted(builder, "stream", c)
         memory = total(moved(tensors, "dram", c) + streams)
         if c == 0 and tables.caching:
             memory = memory - _unread(builder, sram[0])
-        if c == 0 and tables.spares:
-            spared = builder.model.new_int_var(0, tables.spares, f"{builder.prefix}spared")
+        if c in tables.alone:
+            spared = builder.model.new_int_var(0, tables.spares, f"{builder.prefix}spared[{c}]")
             builder.model.add(spared <= total(weighted(builder, "spared", c)))
-            if tables.count > 1:
-                several = builder.model.add(spared == 0)
-                if 1 in builder.used:  # else there are always several
-                    several.only_enforce_if(builder.used[1])
+            if (others := several[tables.alone[c]]) is not None:
+                builder.model.add(spared == 0).only_enforce_if(others)
             memory = memory - spared
         builder.model.add(memory <= time[c])
         sums.append(memory)

@@ -24,8 +24,10 @@ from chipmap.formulations.dataflow.mip_assignment import (
     c3_phases,
     c4_partitions,
     c5_together,
+    def_given,
     def_upto,
 )
+from chipmap.formulations.dataflow.mip_stages import c6_stages, t5_links, t7_stages
 from chipmap.formulations.dataflow.mip_tensors import def_inside, def_moves, def_pair
 from chipmap.formulations.dataflow.mip_terms import (
     c2_sram,
@@ -41,11 +43,11 @@ from chipmap.formulations.dataflow.mip_terms import (
 from chipmap.formulations.dataflow.mip_tiles import c7_tiles, encode_shares, t1_shared
 from chipmap.formulations.dataflow.tables import Tables, tables
 from chipmap.instances.dataflow import DataflowInstance, DataflowSolution
-from chipmap.instances.dataflow.costs import batch_factor, dataflow_problem
+from chipmap.instances.dataflow.costs import batch_factor, dataflow_problem, steps
 from chipmap.records import InputError
 
-#: Labels that live in variable domains alone: none.
-BY_DOMAIN: tuple[str, ...] = ()
+#: Labels that live in variable domains alone.
+BY_DOMAIN: tuple[str, ...] = ("C8",)
 #: Labels that are separated on demand: none.
 LAZY: tuple[str, ...] = ()
 #: Rows are stated in units of a power of two of ticks or bytes, such that right sides lie below this.
@@ -122,22 +124,25 @@ def add_dataflow(
     ticks), ``sram[c]`` and with a capacity ``dram[c]`` (bytes), the matrices
     ``A[i, c]`` (kernel i in partition c), ``B[e, c]`` (tensor e inside c), ``D[e, c]`` (crosses its border),
     ``L[e, c]`` (alive in DRAM), ``H[e, c]`` (made in c), and the variables ``y[i, c]``, ``s[i, o]`` and ``time[c]`` (in
-    ``time_unit`` ticks). Times and, in mode ``physical``, SRAM are exact or above: put upper limits or costs on them.
+    ``time_unit`` ticks). Where stages share out kernels, also ``stage[s]`` and ``link[s]``, the time of a stage and of
+    what it sends on, and the variable ``step``, at least each of them (in ``time_unit`` ticks).
+
+    Times and, in mode ``physical``, SRAM are exact or above: put upper limits or costs on them.
     Raises :class:`InputError` for a block in use.
     """
     if next(iter(block.component_map()), None) is not None:
         raise InputError(
             f"block {block.name!r} already has components", "add_dataflow", "Give an empty pyo.Block() each time."
         )
-    settled = settle(instance, choices.degrees)
-    made = tables(dataflow_problem(instance, settled.degrees))
+    settled = settle(instance, choices)
+    made = tables(dataflow_problem(instance, settled.degrees), given=choices.given)
     with PauseGC():
         _assignment(block, made, choices)
         def_pair(block, made)
         def_inside(block, made)
         def_moves(block, made)
         c2_sram(block, made, unit(made.problem.sram))
-        c6_dram(block, made, unit(instance.system.memory.capacity_bytes or 1))
+        (c6_stages if made.stages else c6_dram)(block, made, unit(instance.system.memory.capacity_bytes or 1))
         if made.problem.shares:
             c7_tiles(block, made)
         _terms(block, made, choices)
@@ -152,6 +157,8 @@ def _assignment(block: pyo.Block, made: Tables, choices: DataflowMipChoices) -> 
     c3_phases(block, made)
     c4_partitions(block, made, choices.order)
     c5_together(block, made)
+    if choices.given is not None:
+        def_given(block, made, choices.given)
 
 
 def _terms(block: pyo.Block, made: Tables, choices: DataflowMipChoices) -> None:
@@ -163,7 +170,10 @@ def _terms(block: pyo.Block, made: Tables, choices: DataflowMipChoices) -> None:
     t2_memory(block, made, scale)
     t3_network(block, made, scale)
     t4_no_overlap(block, made)
-    t4_layer(block, made, scale, made.most(choices.upper))
+    t4_layer(block, made, scale, None if made.stages else made.most(choices.upper))
+    if made.stages:
+        t7_stages(block, made, scale, made.most(choices.upper))
+        t5_links(block, made, scale)
     t5_transfers(block, made, scale)
     t6_gradients(block, made)
     each = {"T1": block.slowest if made.problem.shares else block.compute, "T2": block.memory, "T3": block.network}
@@ -171,9 +181,10 @@ def _terms(block: pyo.Block, made: Tables, choices: DataflowMipChoices) -> None:
         each, rule=lambda _, term: scale * pyo.quicksum(made.runs(c) * each[term][c] for c in range(made.count))
     )
     block.time_unit = pyo.Param(initialize=scale)
-    block.cost = pyo.Expression(
-        expr=float(batch_factor(made.problem)) * block.layer + block.transfers + block.gradients
+    rounds = (
+        steps(made.problem) * scale * block.step if made.stages else float(batch_factor(made.problem)) * block.layer
     )
+    block.cost = pyo.Expression(expr=rounds + block.transfers + block.gradients)
     if made.fixed is None and choices.upper is not None:
         whole = unit(choices.upper)
         block.cut_upper = pyo.Constraint(expr=block.cost / whole <= choices.upper / whole)

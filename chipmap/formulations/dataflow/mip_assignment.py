@@ -6,21 +6,27 @@ from typing import Any
 
 import pyomo.environ as pyo
 
-from chipmap.formulations.dataflow.tables import Alike, Tables, fused
+from chipmap.formulations.dataflow.tables import Tables, fused
+from chipmap.formulations.dataflow.tables_tensors import Alike
+from chipmap.instances.dataflow import DataflowSolution
 
 
 def def_upto(block: pyo.Block, tables: Tables) -> None:
-    """Binary ``y[i, c]`` = [copy i lies in a partition <= c], for the slots of its phase (C3 by domain).
+    """Binary ``y[i, c]`` = [copy i lies in a partition <= c], for the slots of its phase (C3 by domain), of all
+    stages (C8 by domain).
 
-    Kernels that can't be fused have a partition each, in a topological order: all fixed.
+    Kernels that can't be fused have a partition each, in a topological order: all fixed, but for the stage.
     """
     cells = [(i, c) for i in tables.copies for c in tables.slots[i]]
     y = block.y = pyo.Var(cells, domain=pyo.Binary)
     rows = block.def_upto = pyo.Constraint(pyo.Any)
     for i, c in cells:
-        if tables.place:
+        if tables.fixed_places:
             y[i, c].fix(int(tables.place[i] <= c))
-        elif c + 1 < tables.slots[i].stop:
+            continue
+        if tables.shut(i, c):
+            rows[i, "shut", c] = y[i, c] == (y[i, c - 1] if c > tables.slots[i].start else 0)
+        if c + 1 < tables.slots[i].stop:
             rows[i, c] = y[i, c] <= y[i, c + 1]
     block.A = pyo.Expression(cells, rule=lambda b, i, c: upto(b, tables, i, c) - upto(b, tables, i, c - 1))
 
@@ -102,22 +108,27 @@ def c4_partitions(block: pyo.Block, tables: Tables, order: str) -> None:
     """C4: y[i, last] = 1, so that every kernel is in one of the slots; ``exactly``: none of them is empty.
 
     ``used[c]``: partition c has kernels; they are numbered without a gap, which loses nothing: used[c] <= used[c - 1],
-    used[c] <= Σ_i A[i, c] and y[i, c - 1] + used[c] >= 1 (only for copies that nobody of their phase reads).
+    used[c] <= Σ_i A[i, c] and y[i, c - 1] + used[c] >= 1 (only for copies that nobody of their phase reads). Stages of
+    kernels: within each of them, and A[i, c] <= used[c]; empty stages come last.
     """
-    task = tables.problem.instance.task
     rows = block.c4_partitions = pyo.Constraint(pyo.Any)
-    if tables.place:
+    if tables.fixed_places:
         return
     for i in sorted(set(tables.copies) - tables.strays):
         rows["last", i] = block.y[i, tables.slots[i].stop - 1] >= 1
+    if tables.place:
+        return
     count = {c: pyo.quicksum(block.A[i, c] for i in tables.inside(c)) for c in range(tables.count)}
     if not fused(tables.problem.instance):
         for c, kernels in count.items():
             rows["alone", c] = kernels <= 1
-    if task.exactly:
+    if tables.exactly:
         for c, kernels in count.items():
             rows[c] = kernels >= 1
     elif order == "prefix" or tables.spares or tables.caching:
+        if tables.stages:
+            _sym_stages(block, tables, count)
+            return
         used = block.used = pyo.Var([c for phase in tables.phases for c in phase[1:]], bounds=(0, 1))
         for phase in tables.phases:
             for c in phase[1:]:
@@ -129,11 +140,39 @@ def c4_partitions(block: pyo.Block, tables: Tables, order: str) -> None:
                         rows[i, c] = block.y[i, c - 1] + used[c] >= 1
 
 
-def several(block: pyo.Block, tables: Tables) -> Any:
-    """[there is more than one partition], where weights could stay in SRAM with one."""
-    if tables.count == 1:
+def _sym_stages(block: pyo.Block, tables: Tables, count: dict[int, Any]) -> None:
+    rows = block.c4_partitions
+    used = block.used = pyo.Var(range(1, tables.count), bounds=(0, 1))
+    starts = [slots.start for slots in tables.stages]
+    rows["kernels", 0] = count[0] >= 1
+    for c in used:
+        before = c - 1 if c not in starts else starts[starts.index(c) - 1]
+        rows["kernels", c] = used[c] <= count[c]
+        if before:
+            rows["order", c] = used[c] <= used[before]
+        for i in tables.inside(c):
+            rows[i, c] = block.A[i, c] <= used[c]
+
+
+def def_several(block: pyo.Block, tables: Tables) -> None:
+    """``several[b]`` = [block b of slots has more than one partition], where weights could stay in SRAM with one."""
+    open_places = sorted(set(tables.alone.values())) if tables.place and not tables.fixed_places else []
+    block.several = pyo.Var(open_places, domain=pyo.Binary)
+    rows = block.def_several = pyo.Constraint(pyo.Any)
+    most = len(tables.copies) - 1
+    for b in open_places:
+        kernels = pyo.quicksum(block.A[i, c] for c in tables.blocks[b] for i in tables.inside(c))
+        rows[b] = most * block.several[b] >= kernels - 1
+
+
+def several(block: pyo.Block, tables: Tables, b: int) -> Any:
+    """[block b of slots has more than one partition]; with ``def_several`` in force."""
+    slots = tables.blocks[b]
+    if len(slots) == 1:
         return 0
-    return 1 if tables.place or tables.problem.instance.task.exactly else block.used[1]
+    if b in block.several:
+        return block.several[b]
+    return 1 if tables.place or tables.exactly else block.used[slots.start + 1]
 
 
 def c5_together(block: pyo.Block, tables: Tables) -> None:
@@ -151,3 +190,15 @@ def c5_together(block: pyo.Block, tables: Tables) -> None:
         leaders = tables.leaders(c)
         if len(leaders) > 1:
             rows["alone", c] = pyo.quicksum(block.A[i, c] for i in leaders) <= 1
+
+
+def def_given(block: pyo.Block, tables: Tables, given: DataflowSolution) -> None:
+    """The schemes of a ``given`` mapping, and where stages share out kernels its stages."""
+    options, stages = tables.given(given)
+    rows = block.def_given = pyo.Constraint(pyo.Any)
+    for i in tables.several:
+        rows["scheme", i] = block.s[i, options[i]] == 1
+    for i, stage in enumerate(stages):
+        slots = tables.stages[stage]
+        if tables.slots[i] != slots:
+            rows["stage", i] = upto(block, tables, i, slots.stop - 1) - upto(block, tables, i, slots.start - 1) == 1

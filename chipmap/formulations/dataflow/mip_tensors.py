@@ -7,7 +7,8 @@ from typing import Any
 import pyomo.environ as pyo
 
 from chipmap.formulations.dataflow.mip_assignment import picked, placed, upto
-from chipmap.formulations.dataflow.tables import Alike, Tables
+from chipmap.formulations.dataflow.tables import Tables
+from chipmap.formulations.dataflow.tables_tensors import Alike
 
 
 def def_pair(block: pyo.Block, tables: Tables) -> None:

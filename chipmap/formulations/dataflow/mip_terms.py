@@ -6,7 +6,7 @@ from typing import Any
 
 import pyomo.environ as pyo
 
-from chipmap.formulations.dataflow.mip_assignment import placed, several, upto, weighted
+from chipmap.formulations.dataflow.mip_assignment import def_several, placed, several, upto, weighted
 from chipmap.formulations.dataflow.mip_tensors import paired, read
 from chipmap.formulations.dataflow.tables import Tables
 from chipmap.instances.dataflow.batch import layers_per_stage, micro_batches
@@ -37,6 +37,7 @@ def c2_sram(block: pyo.Block, tables: Tables, unit: int) -> None:
         return pyo.quicksum(parts)
 
     slots = range(tables.count)
+    def_several(block, tables)
     if tables.caching:
         def_cached(block, tables, held(0, unit), unit)
     block.sram = pyo.Expression(slots, rule=lambda _, c: held(c, 1))
@@ -48,7 +49,7 @@ def def_cached(block: pyo.Block, tables: Tables, held: Any, unit: int) -> None:
     units) leaves room for ``stored``, the caches' bytes then."""
     most = sum(max(option.cache for option in tables.options(i)) for i in tables.copies) / unit
     block.cached, block.stored = pyo.Var(domain=pyo.Binary), pyo.Var(bounds=(0, most))
-    block.def_cached = pyo.Constraint(expr=block.cached <= 1 - several(block, tables))
+    block.def_cached = pyo.Constraint(expr=block.cached <= 1 - several(block, tables, 0))
     block.def_stored = pyo.Constraint(
         expr=block.stored >= weighted(block, tables, "cache", 0, unit) - most * (1 - block.cached)
     )
@@ -118,15 +119,16 @@ def t1_compute(block: pyo.Block, tables: Tables, unit: int) -> None:
 def t2_memory(block: pyo.Block, tables: Tables, unit: int) -> None:
     """T2: what crosses its border, its weights and what it fetches, through DRAM <= the time of a partition.
 
-    ``spared``: the weights' time, where one partition is all that a chip runs; ``unread``: that of KV caches in SRAM.
+    ``spared[c]``: the weights' time, where one partition is all that a chip runs; ``unread``: that of KV caches there.
     """
     slots = range(tables.count)
     streams = {c: weighted(block, tables, "stream", c, unit) for c in slots}
-    if tables.spares:
-        block.spared = pyo.Var(bounds=(0, tables.spares / unit))
-        block.def_spared = pyo.Constraint(expr=block.spared <= weighted(block, tables, "spared", 0, unit))
-        block.def_resident = pyo.Constraint(expr=block.spared <= tables.spares / unit * (1 - several(block, tables)))
-        streams[0] -= block.spared
+    spared = block.spared = pyo.Var(list(tables.alone), bounds=(0, tables.spares / unit))
+    rows = block.def_spared = pyo.Constraint(pyo.Any)
+    for c, b in tables.alone.items():
+        rows["weights", c] = spared[c] <= weighted(block, tables, "spared", c, unit)
+        rows["alone", c] = spared[c] <= tables.spares / unit * (1 - several(block, tables, b))
+        streams[c] -= spared[c]
     if tables.caching:
         most = sum(max(option.fetch for option in tables.options(i)) for i in tables.copies) / unit
         block.unread = pyo.Var(bounds=(0, most))

@@ -2,15 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import floor
 
 import numpy as np
 
+from chipmap.formulations.dataflow.tables_stages import (
+    given_slots,
+    refuse_another,
+    slots_in_stages,
+    stage_slots,
+    stages_of,
+)
+from chipmap.formulations.dataflow.tables_tensors import Alike, Tensor, alike, stored_as, tensor_of
 from chipmap.instances.dataflow.batch import forward_runs, layers_per_stage
-from chipmap.instances.dataflow.costs import DataflowProblem, Option, batch_factor, caching, levels, outside, wires
+from chipmap.instances.dataflow.costs import (
+    DataflowProblem,
+    Option,
+    batch_factor,
+    caching,
+    compute_ticks,
+    levels,
+    outside,
+    resident,
+    steps,
+    wires,
+)
 from chipmap.instances.dataflow.handed import handed
 from chipmap.instances.dataflow.instance import DataflowInstance, DataflowSolution
 from chipmap.instances.dataflow.tiles import sharing
@@ -18,24 +37,6 @@ from chipmap.records import InputError
 
 #: Models of more pairs of a copy and a slot are refused: they take half a minute and gigabytes to state.
 LARGEST_MODEL = 100_000
-#: Numbers of a kernel's options that are alike in what a model asks of them.
-Alike = tuple[int, ...]
-
-
-@dataclass(frozen=True)
-class Tensor:
-    """A tensor from copy ``u`` to copy ``v``; on chip it takes ``waits`` buffers (0: never, it is handed on).
-
-    ``made`` and ``taken`` part the options of u and v by what a change of layout costs, ``made`` also as ``stored`` of
-    u does (unless it is handed on); ``converts`` [made][taken] are the picoseconds of the change.
-    """
-
-    u: int
-    v: int
-    waits: int
-    made: tuple[Alike, ...]
-    taken: tuple[Alike, ...]
-    converts: tuple[tuple[int, ...], ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,7 +45,9 @@ class Tables:
 
     ``slots`` [copies] are the partitions that each may lie in: those of its phase, forward first. ``place`` [copies]:
     the slot of each where kernels can't be fused and DRAM isn't limited (a topological order, since then it changes
-    nothing), else empty. ``handed`` are tensors from a layer to the next that count by their changes of layout alone.
+    nothing), else empty. ``stages`` are the slots of each stage, in a row, where stages share out kernels (else none);
+    ``place`` then counts from the stage's first. ``handed`` are tensors from a layer to the next that count by their
+    changes of layout alone.
     """
 
     problem: DataflowProblem
@@ -52,6 +55,7 @@ class Tables:
     tensors: tuple[Tensor, ...]
     slots: tuple[range, ...]
     place: tuple[int, ...]
+    stages: tuple[range, ...] = ()
     handed: tuple[Tensor, ...] = ()
 
     @cached_property
@@ -60,9 +64,28 @@ class Tables:
         return (*self.tensors, *self.handed)
 
     @cached_property
+    def blocks(self) -> tuple[range, ...]:
+        """Slots that are numbered by themselves: of a stage of kernels, or of a phase."""
+        return self.stages or self.phases
+
+    @cached_property
     def phases(self) -> tuple[range, ...]:
         """The slots of each phase that has kernels."""
         return tuple(sorted(set(self.slots), key=lambda one: one.start))
+
+    def shut(self, i: int, c: int) -> bool:
+        """Whether copy i never lies in slot c, as its place among those of a stage (or of all) is another."""
+        return bool(self.place) and c % len(self.blocks[0] if self.stages else range(self.count)) != self.place[i]
+
+    @property
+    def fixed_places(self) -> bool:
+        """Whether every copy has one slot that it may lie in."""
+        return bool(self.place) and len(self.stages) <= 1
+
+    @property
+    def exactly(self) -> bool:
+        """Whether no slot is empty."""
+        return self.problem.instance.task.exactly and fused(self.problem.instance)
 
     @property
     def count(self) -> int:
@@ -139,14 +162,20 @@ class Tables:
         return max((points[0][1] for _, points in self.shares(i)), default=0)
 
     def stored(self, i: int) -> tuple[Alike, ...]:
-        """The options of copy i, parted by the DRAM time, the buffer, and the bytes in DRAM of its output."""
-        return alike([_output(o) for o in self.options(i)])
+        """The options of copy i, parted by the DRAM time, the buffer, the bytes in DRAM, and the transfer to the next
+        stage of its output."""
+        return alike([stored_as(o) for o in self.options(i)])
 
     def changes(self, c: int) -> Iterator[tuple[int, int, int, int]]:
         """(e, g, h, picoseconds) of every change of layout that copies in slot c may have to pay."""
         for e, t in enumerate(self.linked):
             for g, row in enumerate(t.converts) if c in self.slots[t.v] else ():
                 yield from ((e, g, h, change) for h, change in enumerate(row) if change)
+
+    def crossings(self, field: str) -> Iterator[tuple[int, int, int]]:
+        """(i, e, m) of every tensor e and class m of its producer i whose column of options isn't 0."""
+        for e, t in enumerate(self.tensors):
+            yield from ((t.u, e, m) for m in range(len(self.stored(t.u))) if self.amount(t.u, m, field))
 
     @cached_property
     def multicast(self) -> bool:
@@ -156,11 +185,15 @@ class Tables:
     @cached_property
     def spares(self) -> int:
         """Picoseconds of weights that a chip need not read if it runs nothing but one partition; 0 if it can't."""
-        instance = self.problem.instance
-        layers = 1 if instance.task.across_layers else instance.workload.layers // self.problem.degrees.pipeline
-        if instance.mode != "physical" or layers > 1 or len(self.phases) > 1:
-            return 0
-        return sum(max(o.spared for o in self.options(i)) for i in self.copies)
+        return sum(max(o.spared for o in self.options(i)) for i in self.copies) if resident(self.problem) else 0
+
+    @cached_property
+    def alone(self) -> dict[int, int]:
+        """The block of each slot that may hold the one partition of a chip: its first, or any where places are set."""
+        if not self.spares:
+            return {}
+        every = bool(self.place) and not self.fixed_places
+        return {c: b for b, block in enumerate(self.blocks) for c in (block if every else block[:1])}
 
     @cached_property
     def caching(self) -> bool:
@@ -191,8 +224,21 @@ class Tables:
         """How often slot c runs per micro-batch: forward ones twice where they are recomputed."""
         return forward_runs(self.problem.instance) if c in self.phases[0] else 1
 
+    @cached_property
+    def longest_link(self) -> int:
+        """No link between two stages of kernels takes more picoseconds."""
+        each = (max(o.link for o in self.options(t.u)) for t in self.tensors)
+        return sum(each) if len(self.stages) > 1 else 0
+
+    @cached_property
+    def shortest_step(self) -> int:
+        """No step of a pipeline whose stages share out kernels takes fewer picoseconds."""
+        return compute_ticks(self.problem) // max(1, steps(self.problem))
+
     def most(self, upper: int | None) -> int | None:
-        """The longest layer of a batch within ``upper`` ticks."""
+        """The longest layer (where stages share out kernels: step) of a batch within ``upper`` ticks."""
+        if self.stages:
+            return None if upper is None else upper // max(1, steps(self.problem))
         factor = batch_factor(self.problem)  # 0 for degrees that don't fit
         if upper is None or not factor:
             return None
@@ -218,6 +264,8 @@ class Tables:
     @cached_property
     def fixed(self) -> int | None:
         """Picoseconds that any mapping's batch takes beside its layers (T5 and T6); None where mappings differ."""
+        if self.stages:
+            return 0
         hop, gradient = (self.outside(field) for field in ("hop", "gradient"))
         if hop[1] or gradient[1] or self.slower:
             return None
@@ -238,6 +286,10 @@ class Tables:
         hidden = bool(self.place) or any(self.slots[t.u] != self.slots[t.v] for t in back)
         if None in picked or mixed or (back and hidden):
             return None
+        if self.stages:
+            alone = len(set(partitions)) == len(partitions) if self.place else True
+            where = slots_in_stages(partitions, solution.stages, self.stages, self.place) if alone else None
+            return (where, picked) if where is not None else None  # type: ignore[return-value]
         if self.place:
             return (list(self.place), picked) if len(set(partitions)) == len(partitions) else None  # type: ignore[return-value]
         where = [0] * len(partitions)
@@ -247,6 +299,20 @@ class Tables:
             for i in self.inside(phase.start):
                 where[i] = phase.start + numbers.index(partitions[i])
         return where, picked  # type: ignore[return-value]
+
+    def given(self, solution: DataflowSolution) -> tuple[list[int], list[int]]:
+        """The options of all copies in a mapping, and their stages (none where stages are layers).
+
+        Raises :class:`InputError` for a mapping of other kernels or with schemes that aren't allowed.
+        """
+        schemes = solution.schemes
+        refuse_another(solution, len(self.kernel))
+        picked = [_position(scheme, self.options(i)) for i, scheme in enumerate(schemes)]
+        if None in picked:
+            what = f"the given mapping shards a kernel by {schemes[picked.index(None)]}, which isn't allowed"
+            raise InputError(what, "given", "Give a mapping of this instance.")
+        stages = stages_of(solution.partitions, solution.stages) if self.stages else []
+        return [one for one in picked if one is not None], stages
 
     def places(self, where: Sequence[int], picked: Sequence[int]) -> list[tuple[int, int]] | None:
         """(list, share) of each copy in ``shares`` at the least time of each slot; None: more copies than tiles."""
@@ -266,11 +332,13 @@ class Tables:
     def solution(self, where: Sequence[int], picked: Sequence[int]) -> DataflowSolution:
         """The mapping with copies in these slots and under these options."""
         numbers = {c: number for number, c in enumerate(sorted(set(where)))}
+        stages = tuple(next(s for s, slots in enumerate(self.stages) if c in slots) for c in numbers if self.stages)
         return DataflowSolution(
             instance=self.problem.instance.name,
             degrees=self.problem.degrees,
             schemes=tuple(self.options(i)[o].scheme for i, o in enumerate(picked)),
             partitions=tuple(numbers[c] for c in where),
+            stages=stages,
         )
 
 
@@ -278,16 +346,9 @@ def _position(scheme: str, options: Sequence[Option]) -> int | None:
     return next((number for number, option in enumerate(options) if option.scheme == scheme), None)
 
 
-def alike(keys: Sequence[Hashable]) -> tuple[Alike, ...]:
-    """The positions of equal keys, together."""
-    found: dict[Hashable, list[int]] = {}
-    for number, key in enumerate(keys):
-        found.setdefault(key, []).append(number)
-    return tuple(tuple(one) for one in found.values())
-
-
-def tables(problem: DataflowProblem, *, roomy: bool = False) -> Tables:
-    """The copies, slots and tensors of ``problem``; ``roomy``: slots and places say nothing of C4.
+def tables(problem: DataflowProblem, *, roomy: bool = False, given: DataflowSolution | None = None) -> Tables:
+    """The copies, slots and tensors of ``problem``; ``roomy``: slots and places say nothing of C4. The stages of a
+    ``given`` mapping leave each copy the slots of its own.
 
     Raises :class:`InputError` for more than ``LARGEST_MODEL`` pairs of a copy and a slot.
     """
@@ -295,8 +356,11 @@ def tables(problem: DataflowProblem, *, roomy: bool = False) -> Tables:
     layers = instance.workload.layers if instance.task.across_layers else 1
     wired = wires(problem, layers)
     level = levels(n * layers, np.array(wired, dtype=np.int64).reshape(-1, 2)).tolist()
-    slots = _slots(problem, layers, roomy)
-    _refuse_too_large(slots)
+    stages = stage_slots(problem, n * layers, fused(instance), roomy) if instance.task.stages == "kernels" else ()
+    slots = (range(stages[-1].stop),) * (n * layers) if stages else _slots(problem, layers, roomy)
+    if given is not None and stages and fused(instance) and not (roomy or instance.task.exactly):
+        stages, slots = given_slots(problem, n * layers, given)
+    _refuse_too_large(slots, max(1, len(stages)))
     place: tuple[int, ...] = ()
     if not fused(instance) and not roomy and instance.system.memory.capacity_bytes is None:
         order = sorted(range(n * layers), key=lambda i: (slots[i].start, level[i], i))
@@ -305,20 +369,21 @@ def tables(problem: DataflowProblem, *, roomy: bool = False) -> Tables:
     return Tables(
         problem=problem,
         kernel=tuple(i % n for i in range(n * layers)),
-        tensors=tuple(_tensor(problem, u, v, level[v] - level[u] + 1) for u, v in wired),
+        tensors=tuple(tensor_of(problem, u, v, level[v] - level[u] + 1) for u, v in wired),
         slots=slots,
         place=place,
-        handed=tuple(_tensor(problem, u, v, 0) for u, v in handed(problem)),
+        stages=stages,
+        handed=tuple(tensor_of(problem, u, v, 0) for u, v in handed(problem)),
     )
 
 
-def _refuse_too_large(slots: Sequence[range]) -> None:
-    pairs = sum(map(len, slots))
+def _refuse_too_large(slots: Sequence[range], stages: int) -> None:
+    pairs, most = sum(map(len, slots)), max(1, LARGEST_MODEL // len(slots) // stages)
     if pairs > LARGEST_MODEL:
         raise InputError(
             f"a model would have {pairs:,} pairs of a kernel and a partition, at most {LARGEST_MODEL:,} are stated",
             "task.partitions",
-            f"Ask for fewer partitions ({max(1, LARGEST_MODEL // len(slots))}, say), or use the method dataflow/auto.",
+            f"Ask for fewer partitions ({most}, say), or use the method dataflow/auto.",
         )
 
 
@@ -337,17 +402,3 @@ def _slots(problem: DataflowProblem, layers: int, roomy: bool) -> tuple[range, .
         sizes = [(task.partitions if task.exactly else min(task.partitions, size)) if size else 0 for size in sizes]
     each = {"forward": range(sizes[0]), "backward": range(sizes[0], sum(sizes))}
     return tuple(each[kernel.phase] for kernel in kernels) * layers
-
-
-def _output(option: Option) -> tuple[int, int, int]:
-    return option.dram, option.buffer, option.waits
-
-
-def _tensor(problem: DataflowProblem, u: int, v: int, waits: int) -> Tensor:
-    a, b = u % problem.n, v % problem.n
-    producers, consumers = problem.options[a], problem.options[b]
-    change = [[problem.converts(a, b, s, t) for t in range(len(consumers))] for s in range(len(producers))]
-    made = alike([(*(_output(o) if waits else ()), *row) for o, row in zip(producers, change, strict=True)])
-    taken = alike(list(zip(*change, strict=True)))
-    converts = tuple(tuple(change[g[0]][h[0]] for h in taken) for g in made)
-    return Tensor(u, v, waits, made, taken, converts)

@@ -177,7 +177,7 @@ class Program(IdealGraph):
     def _best(self, g: Graph, rules: Rules, exactly: bool, below: int) -> Chain | None:
         """The mapping of least batch time, of those whose layer takes less than ``below`` picoseconds."""
         count, most, columns = len(self.lattice.sets), rules.most, g.outside.shape[1]
-        combinations = int(max(1, *(2 ** _open_bits(g, j) for j in range(count))))
+        combinations = int(max(1, *(2 ** open_bits(g, j) for j in range(count))))
         width = min(WIDTH, combinations)
         if columns:
             width = max(width, min(WIDE, ENTRIES // (5 * count * (most + 1))))
@@ -278,7 +278,7 @@ class Program(IdealGraph):
         return [int(option - g.first[v]) for option, v in zip(chosen(pool, found)[::-1], inside, strict=True)]
 
 
-def _open_bits(g: Graph, j: int) -> int:
+def open_bits(g: Graph, j: int) -> int:
     """An upper bound on the bits that the open kernels of ideal j have a choice of."""
     bits = 0
     for u in g.open[g.open_first[j] : g.open_first[j + 1]].tolist():

@@ -17,8 +17,10 @@ ADAM_BYTES = 12
 
 
 def layers_per_stage(instance: DataflowInstance, degrees: Degrees) -> int:
-    """Layers of a pipeline stage; 1 where partitions reach across layers, as every layer then counts for itself."""
-    return 1 if instance.task.across_layers else instance.workload.layers // degrees.pipeline
+    """Layers of a pipeline stage; 1 where partitions reach across layers, as every layer then counts for itself, and
+    where stages share out kernels."""
+    task = instance.task
+    return 1 if task.across_layers or task.stages == "kernels" else instance.workload.layers // degrees.pipeline
 
 
 def forward_runs(instance: DataflowInstance) -> int:
@@ -87,19 +89,30 @@ def hop_ns(instance: DataflowInstance, degrees: Degrees, kernel: Kernel, output:
     """Nanoseconds per micro-batch to send what the kernel carries to the next stage: S/B and the latency of a step.
 
     S = ``output``, the bytes on one chip; once per carried edge in mode ``dfmodel``, once in mode ``physical``. Where
-    the backward kernels carry nothing themselves, the gradient of what a forward one carries comes back alike.
+    the backward kernels carry nothing themselves, the gradient of what a forward one carries comes back alike. Nothing
+    where stages share out kernels: :func:`link_ns`.
     """
+    if instance.task.stages == "kernels":
+        return Fraction(0)
     carries, phase = instance.workload.carries, {one.name: one.phase for one in instance.workload.kernels}
     edges = sum(u == kernel.name for u, _ in carries)
     if instance.mode == "physical":
         edges = min(edges, 1)
     both = "backward" in phase.values() and not any(phase[u] == "backward" for u, _ in carries)
+    return _step_ns(instance, degrees, output) * edges * (2 if both else 1)
+
+
+def link_ns(instance: DataflowInstance, degrees: Degrees, output: Fraction) -> Fraction:
+    """Nanoseconds per micro-batch to send a kernel's ``output`` from a stage to the next, where stages share out
+    kernels."""
+    return _step_ns(instance, degrees, output) if instance.task.stages == "kernels" else Fraction(0)
+
+
+def _step_ns(instance: DataflowInstance, degrees: Degrees, output: Fraction) -> Fraction:
+    """S/B and the latency of a step for S = ``output`` bytes on a chip in the pipeline's dimension; 0 without one."""
     pairs = zip(instance.system.network, degrees.dimensions, strict=True)
-    once = sum(
-        (output / Fraction(d.bytes_per_ns) + Fraction(d.latency_ns) for d, use in pairs if use == "pipeline"),
-        Fraction(0),
-    )
-    return once * edges * (2 if both else 1) if degrees.pipeline > 1 else Fraction(0)
+    steps = (output / Fraction(d.bytes_per_ns) + Fraction(d.latency_ns) for d, use in pairs if use == "pipeline")
+    return sum(steps, Fraction(0)) if degrees.pipeline > 1 else Fraction(0)
 
 
 def gradient_ns(instance: DataflowInstance, degrees: Degrees, kernel: Kernel, output: Fraction) -> Fraction:

@@ -24,6 +24,7 @@ from chipmap.instances.dataflow.batch import (
     hop_ns,
     kept_bytes,
     layers_per_stage,
+    link_ns,
     micro_batches,
     waits_in_dram,
 )
@@ -58,7 +59,8 @@ class Option(NamedTuple):
     does: tiles · time at best, over all tiles. ``stream`` reads its weights and what it fetches from DRAM, ``fetch`` (a
     part of it) the latter alone; ``dram`` moves its output once. ``kept`` bytes stay in DRAM, ``waits`` are those of
     the output while it waits there (both 0 without a capacity); ``hop`` is sent to the next stage per micro-batch,
-    ``gradient`` summed over replicas per batch. ``cache``: bytes of its KV cache, which may stay in SRAM.
+    ``gradient`` summed over replicas per batch; ``link`` sends the output from a stage to the next where stages share
+    out kernels. ``cache``: bytes of its KV cache, which may stay in SRAM.
     """
 
     scheme: Scheme
@@ -75,6 +77,7 @@ class Option(NamedTuple):
     gradient: int
     fetch: int = 0
     cache: int = 0
+    link: int = 0
 
     @property
     def spared(self) -> int:
@@ -263,6 +266,7 @@ def _option(instance: DataflowInstance, degrees: Degrees, kernel: Kernel, scheme
         gradient=_ticks(gradient_ns(instance, degrees, kernel, output)),
         fetch=fetch,
         cache=math.ceil(cache_bytes(instance, degrees, kernel, shards)),
+        link=_ticks(link_ns(instance, degrees, output)),
     )
 
 
@@ -351,9 +355,15 @@ def first_layer(problem: DataflowProblem, ticks: int) -> int:
 
 
 def compute_ticks(problem: DataflowProblem) -> int:
-    """A lower bound in ticks: every kernel's least compute, one after the other, and what no choice avoids."""
+    """A lower bound in ticks: every kernel's least compute, one after the other, and what no choice avoids.
+
+    Where stages share out kernels: the longest kernel, or an equal share of all, for each step.
+    """
     instance = problem.instance
     layers = instance.workload.layers if instance.task.across_layers else 1
+    if instance.task.stages == "kernels":
+        each = [min(option.compute for option in options) for options in problem.options]
+        return steps(problem) * max(*each, -(-layers * sum(each) // problem.degrees.pipeline), 0)
     again = {"forward": forward_runs(instance), "backward": 1}
     pairs = zip(instance.workload.kernels, problem.options, strict=True)
     least = sum(again[kernel.phase] * min(option.compute for option in options) for kernel, options in pairs)
@@ -363,13 +373,14 @@ def compute_ticks(problem: DataflowProblem) -> int:
 def resident(problem: DataflowProblem) -> bool:
     """Whether a chip could run nothing but one partition, so that weights might stay in SRAM (mode ``physical``)."""
     instance = problem.instance
-    layers = 1 if instance.task.across_layers else instance.workload.layers // problem.degrees.pipeline
     phases = {kernel.phase for kernel in instance.workload.kernels}
-    return instance.mode == "physical" and layers == 1 and len(phases) == 1
+    return instance.mode == "physical" and layers_per_stage(instance, problem.degrees) == 1 and len(phases) == 1
 
 
 def caching(problem: DataflowProblem) -> bool:
-    """Whether a KV cache might stay in SRAM besides: where it could fit with the weights."""
+    """Whether a KV cache might stay in SRAM besides: where it could fit with the weights; not in stages of kernels."""
+    if problem.instance.task.stages == "kernels":
+        return False
     layers = problem.instance.workload.layers if problem.instance.task.across_layers else 1
     least = layers * sum(min(option.weights + option.cache for option in options) for options in problem.options)
     caches = any(option.cache for options in problem.options for option in options)
@@ -387,3 +398,9 @@ def batch_factor(problem: DataflowProblem) -> Fraction:
     spread = max(instance.workload.layers // degrees.pipeline - 1, 1) if instance.mode == "dfmodel" else 1
     bubble = 1 + Fraction(degrees.pipeline - 1) / (rounds * spread)
     return layers_per_stage(instance, degrees) * bubble * rounds
+
+
+def steps(problem: DataflowProblem) -> int:
+    """Steps of a batch where stages share out kernels: one for each micro-batch, and PP - 1 until the last stage has
+    the first one."""
+    return int(micro_batches(problem.instance, problem.degrees)) + problem.degrees.pipeline - 1

@@ -54,7 +54,7 @@ def describe(instance: DataflowInstance) -> dict[str, Any]:
 def files(instance: DataflowInstance, solution: DataflowSolution) -> dict[str, bytes]:
     """The files written beside a solution: ``mapping.csv``, a line per kernel (per layer and kernel where partitions
     reach across layers), with its compute time and its bytes on one chip; where kernels share tiles, its time on its
-    tiles and their number.
+    tiles and their number, and where stages share out kernels its stage.
 
     Empty where the solution isn't one of ``instance``.
     """
@@ -67,18 +67,21 @@ def files(instance: DataflowInstance, solution: DataflowSolution) -> dict[str, b
         ]
     except (InputError, StopIteration):
         return {}
-    if len(options) != len(solution.partitions):
+    numbers = range(len(solution.stages))
+    if len(options) != len(solution.partitions) or (numbers and not set(solution.partitions) <= set(numbers)):
         return {}
     text = io.StringIO()
     table = csv.writer(text, lineterminator="\n")
     shared = _shared(problem, solution)
-    table.writerow((*_COLUMNS, "tiles") if shared else _COLUMNS)
+    more = [*(["tiles"] if shared else []), *(["stage"] if solution.stages else [])]
+    table.writerow((*_COLUMNS, *more))
     for i, partition in enumerate(solution.partitions):
         layer, v = divmod(i, problem.n)
         kernel, option = instance.workload.kernels[v], options[i]
         row = (layer, kernel.name, kernel.kind, kernel.phase, option.scheme, partition)
         tiles, ticks = shared.get(i, (0, option.compute))
-        table.writerow((*row, ticks, option.weights, option.output, *([tiles] if shared else [])))
+        stage = [solution.stages[partition]] if solution.stages else []
+        table.writerow((*row, ticks, option.weights, option.output, *([tiles] if shared else []), *stage))
     return {"mapping.csv": text.getvalue().encode()}
 
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from msgspec import Meta
 
 from chipmap.instances.dataflow.dlrm import dlrm_network
 from chipmap.instances.dataflow.fft import fft_network
+from chipmap.instances.dataflow.from_graph import from_graph
 from chipmap.instances.dataflow.gpt import gpt_layer
 from chipmap.instances.dataflow.hpl import hpl_network
 from chipmap.instances.dataflow.instance import CostMode, DataflowInstance, Task
@@ -18,6 +19,8 @@ from chipmap.instances.dataflow.system import Topology
 from chipmap.instances.dataflow.systems import system
 from chipmap.instances.dataflow.workload import Kernel, Workload
 from chipmap.instances.generator import NamedGenerator
+from chipmap.instances.importers import ImportedGraph
+from chipmap.instances.networks.resnet import resnet
 from chipmap.records import InputError
 
 Count = Annotated[int, Meta(ge=1, le=1_000_000)]
@@ -158,10 +161,24 @@ def explicit_network(
     )
 
 
+def resnet_network(
+    depth: Literal[18, 34, 50, 101, 152] = 50,
+    image: Count = 224,
+    classes: Count = 1000,
+    word_bytes: Annotated[int, Meta(ge=1, le=64)] = 2,
+) -> Workload:
+    """ResNet, forward (:func:`chipmap.instances.networks.resnet.resnet`): its operations are opaque kernels of one
+    layer, each whole on every chip of a group (no halos are counted, so that none is split)."""
+    graph = resnet(depth=depth, image=image, classes=classes, word_bytes=word_bytes)
+    workload = from_graph(ImportedGraph(graph, None, "network"), graph.name).workload
+    return workload.replace(kernels=[kernel.replace(schemes=("NONE",)) for kernel in workload.kernels])
+
+
 gpt = DataflowGenerator("dataflow-gpt", gpt_network)
 llama = DataflowGenerator("dataflow-llama", llama_network, chip="sn40l", purpose="decode")
 dlrm = DataflowGenerator("dataflow-dlrm", dlrm_network, micro_batch=512, batch=16_384)
 hpl = DataflowGenerator("dataflow-hpl", hpl_network, batch=1024)
 fft = DataflowGenerator("dataflow-fft", fft_network, batch=1024)
 moe = DataflowGenerator("dataflow-moe", moe_network)
+resnets = DataflowGenerator("dataflow-resnet", resnet_network, purpose="prefill", stages="kernels")
 explicit = DataflowGenerator("dataflow-explicit", explicit_network)

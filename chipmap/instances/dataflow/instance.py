@@ -24,6 +24,7 @@ __all__ = [
     "Parallelism",
     "Purpose",
     "Scheme",
+    "Stages",
     "System",
     "Task",
     "Workload",
@@ -35,6 +36,7 @@ __all__ = [
 CostMode = Literal["physical", "dfmodel"]
 Purpose = Literal["training", "prefill", "decode"]
 Parallelism = Literal["tensor", "pipeline", "data"]
+Stages = Literal["layers", "kernels"]
 
 
 class Degrees(Record, frozen=True, kw_only=True):
@@ -63,10 +65,11 @@ class Task(Record, frozen=True, kw_only=True):
     partitions per phase (null: any number), all of which must be used where ``exactly`` says so. ``across_layers`` lets
     a partition reach over the end of a layer. ``tile_tokens`` tokens stream through a chip at a time. Each group of
     ``together`` lies in one partition that holds no kernel of another group. ``schemes`` pins the sharding of the
-    kernels that it names.
+    kernels that it names. ``stages`` says what the stages of a pipeline share out: equal numbers of whole layers, or
+    the kernels of all layers, as the mapping likes (page, "Stages of kernels").
     """
 
-    LATER_FIELDS: ClassVar[tuple[str, ...]] = ("overlap", "recompute", "optimizer_bytes")
+    LATER_FIELDS: ClassVar[tuple[str, ...]] = ("overlap", "recompute", "optimizer_bytes", "stages")
 
     purpose: Purpose = "training"
     batch: int = 1
@@ -84,6 +87,7 @@ class Task(Record, frozen=True, kw_only=True):
     overlap: bool = True
     recompute: bool = False
     optimizer_bytes: int | None = None
+    stages: Stages = "layers"
 
 
 class DataflowInstance(Record, frozen=True, kw_only=True):
@@ -125,8 +129,29 @@ class DataflowInstance(Record, frozen=True, kw_only=True):
                     raise InputError(f"no kernel is called {name!r}", f"task.{where}", "Use a name from the workload.")
         if len(set(grouped)) != len(grouped):
             raise InputError("a kernel is in two groups", "task.together", "Put each kernel in at most one.")
+        if task.stages == "kernels":
+            _check_stages(self)
         if task.degrees is not None:
             check_degrees(self, task.degrees)
+
+
+def _check_stages(instance: DataflowInstance) -> None:
+    """Raise :class:`InputError` where the stages of a pipeline can't be any kernels."""
+    task, workload = instance.task, instance.workload
+    if not (task.across_layers or workload.layers == 1):
+        raise InputError(
+            f"is kernels, but partitions end with each of {workload.layers} layers",
+            "task.stages",
+            "Set task.across_layers to true, or task.stages to layers.",
+        )
+    for kernel in workload.kernels:
+        if kernel.phase == "backward" or kernel.update:
+            what = "a weight update" if kernel.update else "a backward kernel"
+            raise InputError(
+                f"is kernels, but {kernel.name!r} is {what}, which belongs on the chips that hold its weights",
+                "task.stages",
+                "Set task.stages to layers, or leave out backward kernels and updates.",
+            )
 
 
 def check_degrees(instance: DataflowInstance, degrees: Degrees, where: str = "task.degrees") -> None:
@@ -154,18 +179,18 @@ def check_degrees(instance: DataflowInstance, degrees: Degrees, where: str = "ta
                 f"{' x '.join(str(dimension.size) for dimension in network)}.",
             )
     layers, task = instance.workload.layers, instance.task
-    if layers % degrees.pipeline:
+    if task.stages == "layers" and layers % degrees.pipeline:
         divisors = [d for d in range(1, layers + 1) if layers % d == 0]
         raise InputError(
             f"{degrees.pipeline} stages don't divide {layers} layers",
             f"{where}.pipeline",
-            f"Divisors: {', '.join(map(str, divisors))}.",
+            f"Divisors: {', '.join(map(str, divisors))}. Or set task.stages to kernels.",
         )
-    if task.across_layers and degrees.pipeline > 1:
+    if task.stages == "layers" and task.across_layers and degrees.pipeline > 1:
         raise InputError(
             f"is {degrees.pipeline}, but partitions reach across layers",
             f"{where}.pipeline",
-            "Set task.across_layers to false, or use no pipeline.",
+            "Set task.stages to kernels, or task.across_layers to false, or use no pipeline.",
         )
     samples = degrees.data * task.micro_batch
     if task.batch % samples:
@@ -178,7 +203,7 @@ def check_degrees(instance: DataflowInstance, degrees: Degrees, where: str = "ta
 
 def allowed_degrees(instance: DataflowInstance) -> list[Degrees]:
     """The task's degrees, or all that the network holds: tensor and pipeline on one network dimension at most, data on
-    the others; stages divide the layers, replicas the batch."""
+    the others; stages divide the layers (unless they share out kernels), replicas the batch."""
     if instance.task.degrees is not None:
         return [instance.task.degrees]
     found = []
@@ -206,11 +231,14 @@ class DataflowSolution(Record, frozen=True, kw_only=True):
 
     ``schemes`` and ``partitions`` have an entry per kernel of the layer (the same in every layer), or, where partitions
     reach across layers, one per layer and kernel (layer by layer). Partitions are numbered in the order in which they
-    run.
+    run. Where stages share out kernels, ``stages`` has the stage of each partition number, from 0 on (empty: all 0).
     """
+
+    LATER_FIELDS: ClassVar[tuple[str, ...]] = ("stages",)
 
     schema: Literal["dataflow-solution/1"] = "dataflow-solution/1"
     instance: str = ""
     degrees: Degrees
     schemes: tuple[Scheme, ...]
     partitions: tuple[int, ...]
+    stages: tuple[int, ...] = ()

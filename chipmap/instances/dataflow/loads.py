@@ -18,6 +18,7 @@ from chipmap.instances.dataflow.costs import (
 )
 from chipmap.instances.dataflow.handed import handed
 from chipmap.instances.dataflow.instance import DataflowInstance, DataflowSolution
+from chipmap.records import InputError
 
 
 class Load(NamedTuple):
@@ -33,7 +34,12 @@ class Load(NamedTuple):
 
 
 def loads(instance: DataflowInstance, solution: DataflowSolution) -> tuple[Load, ...]:
-    """The partitions of ``solution``, which obeys C0, in their order; of all layers where partitions reach across."""
+    """The partitions of ``solution``, which obeys C0, in their order; of all layers where partitions reach across.
+
+    Raises :class:`InputError` where stages share out kernels: a batch isn't so many times the sum of these then.
+    """
+    if instance.task.stages == "kernels":
+        raise InputError("chips are balanced for stages of layers alone", "task.stages", "Set it to layers.")
     problem = dataflow_problem(instance, solution.degrees)
     fast = tuple(one.replace(bytes_per_ns=1e12) for one in instance.system.network)
     silent = instance.replace(system=instance.system.replace(network=fast))

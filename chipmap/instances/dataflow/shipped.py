@@ -74,6 +74,20 @@ _TILES: dict[str, Entry] = {
     ),
 }
 
+_STAGES: dict[str, Entry] = {
+    # five stages don't divide twelve layers
+    "gpt3-175b-12-layers-8x5": _published(
+        **{"layers": 12, "across_layers": True, "stages": "kernels", "sizes": [8, 5]},
+        degrees={"tensor": 8, "pipeline": 5, "dimensions": ["tensor", "pipeline"]},
+        notes="the first 12 layers of GPT3 175B in five stages of kernels",
+    ),
+    # a stage that keeps its weights in SRAM, or chips that read all of them for each sample
+    "resnet50-8": (
+        "dataflow-resnet",
+        {"batch": 1024, "sram_bytes": 48 * 2**20, "memory_gbps": 1000.0, "link_gbps": 450.0},
+    ),
+}
+
 _EXPERTS: dict[str, Entry] = {
     # not all of the layer fits the SRAM at a time
     "moe-3-experts": (
@@ -144,5 +158,5 @@ _TINY: dict[str, Entry] = {
 #: Name of the instance -> (name of its generator in the family's list, its parameters).
 SHIPPED: dict[str, Entry] = {
     f"dataflow/{name}": (generator, {"name": f"dataflow/{name}", **parameters})
-    for name, (generator, parameters) in (_PUBLISHED | WORKLOAD_ENTRIES | _TILES | _EXPERTS | _TINY).items()
+    for name, (generator, parameters) in (_PUBLISHED | WORKLOAD_ENTRIES | _TILES | _STAGES | _EXPERTS | _TINY).items()
 }

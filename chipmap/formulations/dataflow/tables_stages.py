@@ -1,0 +1,63 @@
+"""Slots of both models where the stages of a pipeline share out kernels (``task.stages`` ``kernels``)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from chipmap.instances.dataflow.costs import DataflowProblem
+from chipmap.instances.dataflow.instance import DataflowSolution
+from chipmap.records import InputError
+
+
+def stage_slots(problem: DataflowProblem, copies: int, fused: bool, roomy: bool) -> tuple[range, ...]:
+    """The slots of each stage, as many as it may have partitions; ``roomy``: as it may have without C4."""
+    task, each = problem.instance.task, copies
+    if task.partitions is not None and fused:
+        few = task.partitions if task.exactly else min(task.partitions, copies)
+        each = max(few, copies) if roomy else few
+    return tuple(range(s * each, (s + 1) * each) for s in range(problem.degrees.pipeline))
+
+
+def refuse_another(given: DataflowSolution, copies: int) -> None:
+    """Raise :class:`InputError` for a mapping that isn't one of so many copies."""
+    if {len(given.schemes), len(given.partitions)} != {copies}:
+        what = f"the given mapping has {len(given.schemes)} schemes, the model {copies} kernels"
+        raise InputError(what, "given", "Give one of this instance.")
+
+
+def given_slots(
+    problem: DataflowProblem, copies: int, given: DataflowSolution
+) -> tuple[tuple[range, ...], tuple[range, ...]]:
+    """The slots of each stage, no more than it has copies in a ``given`` mapping, and those of each copy."""
+    refuse_another(given, copies)
+    of, most = stages_of(given.partitions, given.stages), problem.instance.task.partitions
+    stages: list[range] = []
+    for s in range(problem.degrees.pipeline):
+        first, kernels = stages[-1].stop if stages else 0, of.count(s)
+        stages.append(range(first, first + (kernels if most is None else min(most, kernels))))
+    return tuple(stages), tuple(stages[s] for s in of)
+
+
+def stages_of(partitions: Sequence[int], stages: Sequence[int]) -> list[int]:
+    """The stage of each copy from that of each partition (empty: all 0), without empty stages between."""
+    of = [stages[p] if stages else 0 for p in partitions]
+    used = sorted(set(of))
+    return [used.index(s) for s in of]
+
+
+def slots_in_stages(
+    partitions: Sequence[int], stages: Sequence[int], slots: Sequence[range], place: Sequence[int]
+) -> list[int] | None:
+    """The slot of each copy: partitions numbered afresh within each stage, or a copy's ``place`` there.
+
+    Empty stages come last: then no link carries more, so that the mapping is as good. None where a stage has too many
+    partitions, or there are too many stages.
+    """
+    if stages and max(partitions) >= len(stages):
+        return None
+    of = stages_of(partitions, stages)
+    numbers = [sorted({p for p, at in zip(partitions, of, strict=True) if at == s}) for s in range(max(of) + 1)]
+    if len(numbers) > len(slots) or any(len(each) > len(slots[0]) for each in numbers):
+        return None
+    pairs = enumerate(zip(partitions, of, strict=True))
+    return [slots[s].start + (place[i] if place else numbers[s].index(p)) for i, (p, s) in pairs]
