@@ -30,7 +30,7 @@ NEED = 2 * 45_000 + 2 * 469 + 2 * 150_000
 def memory(instance: DataflowInstance, partitions: tuple[int, ...], layers: int = 1) -> list[int]:
     """Picoseconds of DRAM by partition: the checker's, which are those of the fast evaluation."""
     (degrees,) = allowed_degrees(instance)
-    solution = DataflowSolution(degrees=degrees, schemes=("M",) * (2 * layers), partitions=partitions)
+    solution = DataflowSolution(degrees=degrees, schemes=("M",) * (2 * layers), partitions=partitions)  # type: ignore[arg-type]
     found = [times[1] for times in breakdown(instance, solution).values()]
     assert [one.memory for one in loads(instance, solution)] == found
     return found
