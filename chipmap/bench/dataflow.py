@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from chipmap.instances.dataflow.costs import flop
 from chipmap.instances.dataflow.instance import DataflowInstance, DataflowSolution
 from chipmap.instances.dataflow.prices import bills
+from chipmap.instances.dataflow.sizes import flop
 from chipmap.validation.dataflow import breakdown, check
 
 #: Picoseconds per second.

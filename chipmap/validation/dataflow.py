@@ -34,13 +34,13 @@ def check(instance: DataflowInstance, solution: DataflowSolution) -> Certificate
         each = {p: runs[p] * join(*(times[p] for times in parts)) for p in runs}
         terms["T4"] = sum(each.values())
         if instance.task.stages == "kernels":
-            slowest, steps = t7_slowest(mapping, each), stages.steps(mapping)
+            slowest, steps = stages.t7_slowest(mapping, each), stages.steps(mapping)
             terms |= {"T5": steps * max(0, stages.longest_transfer(mapping) - slowest), "T6": 0, "T7": slowest}
             objective = steps * slowest + terms["T5"]
         else:
             terms |= {"T5": t5_transfers(mapping, terms["T4"]), "T6": t6_gradients(mapping)}
             objective = t4_batch(mapping, terms["T4"]) + terms["T5"] + terms["T6"]
-            terms["T7"] = t7_slowest(mapping, each)
+            terms["T7"] = stages.t7_slowest(mapping, each)
         figures = _figures(mapping, objective, len(runs))
         figures |= serving_figures(instance, solution, terms["T4"], objective)
         if instance.task.utilisation is None:
@@ -337,13 +337,16 @@ def t3_network(mapping: Mapping) -> dict[int, int]:
     times = {copy.partition: 0 for copy in mapping.copies}
     dimensions = facts.uses(instance, solution.degrees, "tensor")
     for copy in mapping.copies:
-        size = Fraction(facts.batched_output(instance.workload.kernels[copy.kernel], instance))
+        kernel = instance.workload.kernels[copy.kernel]
+        size = Fraction(facts.batched_output(kernel, instance))
         if copy.scheme == "K":
             factor = 2 if instance.mode == "physical" else instance.task.all_reduce_factor
             times[copy.partition] += facts.up(sum((facts.all_reduce(size, d, factor) for d in dimensions), Fraction(0)))
         if copy.scheme == "K_RS":
             times[copy.partition] += facts.up(sum((facts.reduce_scatter(size, d) for d in dimensions), Fraction(0)))
-        times[copy.partition] += facts.up(_exchange(mapping, instance.workload.kernels[copy.kernel]))
+        times[copy.partition] += facts.up(
+            facts.own_exchange(instance.workload.kernels[copy.kernel], instance, solution.degrees)
+        )
     for u, v in (*mapping.edges, *mapping.handed):
         a, b = mapping.copies[u], mapping.copies[v]
         producer, consumer = instance.workload.kernels[a.kernel], instance.workload.kernels[b.kernel]
@@ -353,17 +356,6 @@ def t3_network(mapping: Mapping) -> dict[int, int]:
         change = sum((facts.change(before, after, size, d) for d in dimensions[:1]), Fraction(0))
         times[b.partition] += facts.up(change)
     return times
-
-
-def _exchange(mapping: Mapping, kernel: Kernel) -> Fraction:
-    """Nanoseconds of a kernel's exchange with all chips of its stage: the slowest dimension but the pipeline's."""
-    instance, degrees = mapping.instance, mapping.solution.degrees
-    held = Fraction(kernel.exchange_bytes * instance.task.micro_batch, degrees.tensor)
-    pairs = zip(instance.system.network, degrees.dimensions, strict=True)
-    dimensions = [one for one, use in pairs if use != "pipeline" and one.size > 1]
-    if instance.mode == "dfmodel" and kernel.exchange == "all_to_all":
-        return facts.published_exchange(held, dimensions)
-    return max((facts.exchange(kernel.exchange, held, one) for one in dimensions), default=Fraction(0))
 
 
 def t4_batch(mapping: Mapping, layer: int) -> int:
@@ -393,11 +385,6 @@ def t6_gradients(mapping: Mapping) -> int:
     instance, degrees = mapping.instance, mapping.solution.degrees
     kernels = instance.workload.kernels
     return sum(facts.summed(kernels[copy.kernel], copy.scheme, instance, degrees) for copy in mapping.copies)
-
-
-def t7_slowest(mapping: Mapping, times: dict[int, int]) -> int:
-    """Picoseconds of the slowest stage: all layers of one, where stages are layers."""
-    return stages.slowest_stage(mapping, times)
 
 
 def _figures(mapping: Mapping, objective: int, partitions: int) -> dict[str, float]:

@@ -260,3 +260,13 @@ def summed(kernel: Kernel, scheme: Scheme, instance: DataflowInstance, degrees: 
     size = local_output(kernel, scheme, instance, degrees.tensor) * stage_layers(instance, degrees)
     factor = 2 if instance.mode == "physical" else instance.task.all_reduce_factor
     return up(sum((all_reduce(size, link, factor) for link in uses(instance, degrees, "data")), Fraction(0)))
+
+
+def own_exchange(kernel: Kernel, instance: DataflowInstance, degrees: Degrees) -> Fraction:
+    """Nanoseconds of a kernel's exchange with all chips of its stage: the slowest dimension but the pipeline's."""
+    held = Fraction(kernel.exchange_bytes * instance.task.micro_batch, degrees.tensor)
+    pairs = zip(instance.system.network, degrees.dimensions, strict=True)
+    dimensions = [one for one, use in pairs if use != "pipeline" and one.size > 1]
+    if instance.mode == "dfmodel" and kernel.exchange == "all_to_all":
+        return published_exchange(held, dimensions)
+    return max((exchange(kernel.exchange, held, one) for one in dimensions), default=Fraction(0))

@@ -23,7 +23,7 @@ def wrong_stages(instance: DataflowInstance, solution: DataflowSolution) -> str:
     return f"there is no stage {outside[0]} of {pipeline}" if outside else ""
 
 
-def slowest_stage(mapping: Mapping, times: Times[int, int]) -> int:
+def t7_slowest(mapping: Mapping, times: Times[int, int]) -> int:
     """Picoseconds of the stage whose partitions' ``times`` add up to most, for all layers of a stage."""
     layers = facts.stage_layers(mapping.instance, mapping.solution.degrees)
     return layers * max(sum(times[p] for p in inside) for inside in mapping.company.values())

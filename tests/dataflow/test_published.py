@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from chipmap.instances.dataflow import DataflowInstance
-from chipmap.instances.dataflow.costs import flop
+from chipmap.instances.dataflow.sizes import flop
 from chipmap.reading import read
 from chipmap.result import Result
 from chipmap.run import SolveOptions

@@ -6,7 +6,8 @@ from typing import Any
 
 from ortools.sat.python import cp_model
 
-from chipmap.formulations.dataflow.tables import Tables, fused
+from chipmap.formulations.dataflow.tables import Tables
+from chipmap.formulations.dataflow.tables_slots import fused
 from chipmap.formulations.dataflow.tables_tensors import Alike
 from chipmap.instances.dataflow import DataflowSolution
 

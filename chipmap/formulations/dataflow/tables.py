@@ -9,9 +9,12 @@ from math import floor
 
 import numpy as np
 
-from chipmap.formulations.dataflow.tables_stages import (
+from chipmap.formulations.dataflow.tables_slots import (
+    fused,
     given_slots,
+    phase_slots,
     refuse_another,
+    refuse_too_large,
     slots_in_stages,
     stage_slots,
     stages_of,
@@ -31,12 +34,9 @@ from chipmap.instances.dataflow.costs import (
     wires,
 )
 from chipmap.instances.dataflow.handed import handed
-from chipmap.instances.dataflow.instance import DataflowInstance, DataflowSolution
+from chipmap.instances.dataflow.instance import DataflowSolution
 from chipmap.instances.dataflow.tiles import sharing
 from chipmap.records import InputError
-
-#: Models of more pairs of a copy and a slot are refused: they take half a minute and gigabytes to state.
-LARGEST_MODEL = 100_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -357,10 +357,10 @@ def tables(problem: DataflowProblem, *, roomy: bool = False, given: DataflowSolu
     wired = wires(problem, layers)
     level = levels(n * layers, np.array(wired, dtype=np.int64).reshape(-1, 2)).tolist()
     stages = stage_slots(problem, n * layers, fused(instance), roomy) if instance.task.stages == "kernels" else ()
-    slots = (range(stages[-1].stop),) * (n * layers) if stages else _slots(problem, layers, roomy)
+    slots = (range(stages[-1].stop),) * (n * layers) if stages else phase_slots(problem, layers, roomy)
     if given is not None and stages and fused(instance) and not (roomy or instance.task.exactly):
         stages, slots = given_slots(problem, n * layers, given)
-    _refuse_too_large(slots, max(1, len(stages)))
+    refuse_too_large(slots, max(1, len(stages)))
     place: tuple[int, ...] = ()
     if not fused(instance) and not roomy and instance.system.memory.capacity_bytes is None:
         order = sorted(range(n * layers), key=lambda i: (slots[i].start, level[i], i))
@@ -375,30 +375,3 @@ def tables(problem: DataflowProblem, *, roomy: bool = False, given: DataflowSolu
         stages=stages,
         handed=tuple(tensor_of(problem, u, v, 0) for u, v in handed(problem)),
     )
-
-
-def _refuse_too_large(slots: Sequence[range], stages: int) -> None:
-    pairs, most = sum(map(len, slots)), max(1, LARGEST_MODEL // len(slots) // stages)
-    if pairs > LARGEST_MODEL:
-        raise InputError(
-            f"a model would have {pairs:,} pairs of a kernel and a partition, at most {LARGEST_MODEL:,} are stated",
-            "task.partitions",
-            f"Ask for fewer partitions ({most}, say), or use the method dataflow/auto.",
-        )
-
-
-def fused(instance: DataflowInstance) -> bool:
-    """Whether kernels may share a partition."""
-    return instance.task.fused and instance.system.chip.fused
-
-
-def _slots(problem: DataflowProblem, layers: int, roomy: bool) -> tuple[range, ...]:
-    task, kernels = problem.instance.task, problem.instance.workload.kernels
-    forward = layers * sum(kernel.phase == "forward" for kernel in kernels)
-    sizes = [forward, layers * len(kernels) - forward]
-    if roomy and task.exactly and task.partitions is not None:
-        sizes = [max(task.partitions, size) if size else 0 for size in sizes]
-    elif not roomy and fused(problem.instance) and task.partitions is not None:
-        sizes = [(task.partitions if task.exactly else min(task.partitions, size)) if size else 0 for size in sizes]
-    each = {"forward": range(sizes[0]), "backward": range(sizes[0], sum(sizes))}
-    return tuple(each[kernel.phase] for kernel in kernels) * layers

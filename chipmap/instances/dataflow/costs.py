@@ -40,6 +40,7 @@ from chipmap.instances.dataflow.sharding import (
     schemes,
     taken_layout,
 )
+from chipmap.instances.dataflow.sizes import flop, output_bytes, weight_bytes
 from chipmap.instances.dataflow.system import Dimension
 from chipmap.instances.dataflow.tiles import Shares, least_area, shares, thinned
 from chipmap.instances.dataflow.workload import Kernel, Scheme
@@ -145,30 +146,6 @@ class DataflowProblem:
 
 def _ticks(nanoseconds: Fraction) -> int:
     return math.ceil(nanoseconds * TICKS_PER_NS)
-
-
-def flop(kernel: Kernel) -> int:
-    """FLOP of the whole kernel: 2 · outer · M · K · N, or so many per element."""
-    if kernel.flop is not None:
-        return kernel.flop
-    if kernel.kind == "gemm":
-        return 2 * kernel.outer * kernel.M * kernel.K * kernel.N
-    return kernel.outer * kernel.M * kernel.N * kernel.flop_per_element
-
-
-def output_bytes(kernel: Kernel, instance: DataflowInstance) -> Fraction:
-    """Bytes of a micro-batch's whole output: outer · M · N words per sample (weight updates: once)."""
-    samples = 1 if kernel.update else instance.task.micro_batch
-    if kernel.output_bytes is not None:
-        return Fraction(kernel.output_bytes * samples)
-    return Fraction(kernel.outer * kernel.M * kernel.N * instance.workload.word_bytes * samples)
-
-
-def weight_bytes(kernel: Kernel, instance: DataflowInstance) -> Fraction:
-    """Bytes of the kernel's parameters, outer · M · K words of a gemm with weights."""
-    if kernel.weight_bytes is not None:
-        return Fraction(kernel.weight_bytes)
-    return Fraction(kernel.outer * kernel.M * kernel.K * instance.workload.word_bytes if kernel.weights else 0)
 
 
 def dataflow_problem(instance: DataflowInstance, degrees: Degrees) -> DataflowProblem:

@@ -1,12 +1,33 @@
-"""Slots of both models where the stages of a pipeline share out kernels (``task.stages`` ``kernels``)."""
+"""The slots for partitions of both models: of each phase, or of each stage where stages share out kernels."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from chipmap.instances.dataflow.costs import DataflowProblem
-from chipmap.instances.dataflow.instance import DataflowSolution
+from chipmap.instances.dataflow.instance import DataflowInstance, DataflowSolution
 from chipmap.records import InputError
+
+#: Models of more pairs of a copy and a slot are refused: they take half a minute and gigabytes to state.
+LARGEST_MODEL = 100_000
+
+
+def fused(instance: DataflowInstance) -> bool:
+    """Whether kernels may share a partition."""
+    return instance.task.fused and instance.system.chip.fused
+
+
+def phase_slots(problem: DataflowProblem, layers: int, roomy: bool) -> tuple[range, ...]:
+    """The slots of each copy: those of its phase, forward first; ``roomy``: as many as there may be without C4."""
+    task, kernels = problem.instance.task, problem.instance.workload.kernels
+    forward = layers * sum(kernel.phase == "forward" for kernel in kernels)
+    sizes = [forward, layers * len(kernels) - forward]
+    if roomy and task.exactly and task.partitions is not None:
+        sizes = [max(task.partitions, size) if size else 0 for size in sizes]
+    elif not roomy and fused(problem.instance) and task.partitions is not None:
+        sizes = [(task.partitions if task.exactly else min(task.partitions, size)) if size else 0 for size in sizes]
+    each = {"forward": range(sizes[0]), "backward": range(sizes[0], sum(sizes))}
+    return tuple(each[kernel.phase] for kernel in kernels) * layers
 
 
 def stage_slots(problem: DataflowProblem, copies: int, fused: bool, roomy: bool) -> tuple[range, ...]:
@@ -61,3 +82,14 @@ def slots_in_stages(
         return None
     pairs = enumerate(zip(partitions, of, strict=True))
     return [slots[s].start + (place[i] if place else numbers[s].index(p)) for i, (p, s) in pairs]
+
+
+def refuse_too_large(slots: Sequence[range], stages: int) -> None:
+    """Raise :class:`InputError` for more than ``LARGEST_MODEL`` pairs of a copy and one of its ``slots``."""
+    pairs, most = sum(map(len, slots)), max(1, LARGEST_MODEL // len(slots) // stages)
+    if pairs > LARGEST_MODEL:
+        raise InputError(
+            f"a model would have {pairs:,} pairs of a kernel and a partition, at most {LARGEST_MODEL:,} are stated",
+            "task.partitions",
+            f"Ask for fewer partitions ({most}, say), or use the method dataflow/auto.",
+        )

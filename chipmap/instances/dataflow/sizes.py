@@ -1,0 +1,32 @@
+"""What a whole kernel computes, makes and holds, before it is sharded."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from chipmap.instances.dataflow.instance import DataflowInstance
+from chipmap.instances.dataflow.workload import Kernel
+
+
+def flop(kernel: Kernel) -> int:
+    """FLOP of the whole kernel: 2 · outer · M · K · N, or so many per element."""
+    if kernel.flop is not None:
+        return kernel.flop
+    if kernel.kind == "gemm":
+        return 2 * kernel.outer * kernel.M * kernel.K * kernel.N
+    return kernel.outer * kernel.M * kernel.N * kernel.flop_per_element
+
+
+def output_bytes(kernel: Kernel, instance: DataflowInstance) -> Fraction:
+    """Bytes of a micro-batch's whole output: outer · M · N words per sample (weight updates: once)."""
+    samples = 1 if kernel.update else instance.task.micro_batch
+    if kernel.output_bytes is not None:
+        return Fraction(kernel.output_bytes * samples)
+    return Fraction(kernel.outer * kernel.M * kernel.N * instance.workload.word_bytes * samples)
+
+
+def weight_bytes(kernel: Kernel, instance: DataflowInstance) -> Fraction:
+    """Bytes of the kernel's parameters, outer · M · K words of a gemm with weights."""
+    if kernel.weight_bytes is not None:
+        return Fraction(kernel.weight_bytes)
+    return Fraction(kernel.outer * kernel.M * kernel.K * instance.workload.word_bytes if kernel.weights else 0)
