@@ -29,18 +29,18 @@ def check(instance: DataflowInstance, solution: DataflowSolution) -> Certificate
         for constraint in (c1_order, c2_sram, c3_phases, c4_partitions, c5_together, c6_dram, c7_tiles, c8_stages):
             violations += constraint(mapping)
         runs, parts = _runs(mapping), (t1_compute(mapping), t2_memory(mapping), t3_network(mapping))
-        join = max if instance.task.overlap else _together
         terms = {f"T{k}": sum(runs[p] * times[p] for p in runs) for k, times in enumerate(parts, 1)}
-        each = {p: runs[p] * join(*(times[p] for times in parts)) for p in runs}
+        join = max if instance.task.overlap else sum
+        each = {p: runs[p] * join([times[p] for times in parts]) for p in runs}
         terms["T4"] = sum(each.values())
         if instance.task.stages == "kernels":
-            slowest, steps = stages.t7_slowest(mapping, each), stages.steps(mapping)
+            slowest, steps = t7_slowest(mapping, each), stages.steps(mapping)
             terms |= {"T5": steps * max(0, stages.longest_transfer(mapping) - slowest), "T6": 0, "T7": slowest}
             objective = steps * slowest + terms["T5"]
         else:
             terms |= {"T5": t5_transfers(mapping, terms["T4"]), "T6": t6_gradients(mapping)}
             objective = t4_batch(mapping, terms["T4"]) + terms["T5"] + terms["T6"]
-            terms["T7"] = stages.t7_slowest(mapping, each)
+            terms["T7"] = t7_slowest(mapping, each)
         figures = _figures(mapping, objective, len(runs))
         figures |= serving_figures(instance, solution, terms["T4"], objective)
         if instance.task.utilisation is None:
@@ -56,10 +56,6 @@ def check(instance: DataflowInstance, solution: DataflowSolution) -> Certificate
         grade=instance.mode,
         figures=figures,
     )
-
-
-def _together(*times: int) -> int:
-    return sum(times)
 
 
 def breakdown(instance: DataflowInstance, solution: DataflowSolution) -> dict[int, tuple[int, int, int]]:
@@ -385,6 +381,12 @@ def t6_gradients(mapping: Mapping) -> int:
     instance, degrees = mapping.instance, mapping.solution.degrees
     kernels = instance.workload.kernels
     return sum(facts.summed(kernels[copy.kernel], copy.scheme, instance, degrees) for copy in mapping.copies)
+
+
+def t7_slowest(mapping: Mapping, times: dict[int, int]) -> int:
+    """Picoseconds of the stage whose partitions' ``times`` add up to most, for all layers of a stage."""
+    layers = facts.stage_layers(mapping.instance, mapping.solution.degrees)
+    return layers * max(sum(times[p] for p in inside) for inside in mapping.company.values())
 
 
 def _figures(mapping: Mapping, objective: int, partitions: int) -> dict[str, float]:

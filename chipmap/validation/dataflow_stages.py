@@ -4,7 +4,6 @@ a step takes."""
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping as Times
 
 from chipmap.instances.dataflow.instance import DataflowInstance, DataflowSolution
 from chipmap.validation import dataflow_facts as facts
@@ -21,12 +20,6 @@ def wrong_stages(instance: DataflowInstance, solution: DataflowSolution) -> str:
         return f"{len(stages)} stages for {numbers} numbers of partitions"
     outside = [s for s in stages if not 0 <= s < pipeline]
     return f"there is no stage {outside[0]} of {pipeline}" if outside else ""
-
-
-def t7_slowest(mapping: Mapping, times: Times[int, int]) -> int:
-    """Picoseconds of the stage whose partitions' ``times`` add up to most, for all layers of a stage."""
-    layers = facts.stage_layers(mapping.instance, mapping.solution.degrees)
-    return layers * max(sum(times[p] for p in inside) for inside in mapping.company.values())
 
 
 def longest_transfer(mapping: Mapping) -> int:
