@@ -35,12 +35,12 @@ def check(instance: DataflowInstance, solution: DataflowSolution) -> Certificate
         terms["T4"] = sum(each.values())
         if instance.task.stages == "kernels":
             slowest, steps = t7_slowest(mapping, each), stages.steps(mapping)
-            terms |= {"T5": steps * max(0, stages.longest_transfer(mapping) - slowest), "T6": 0, "T7": slowest}
+            terms |= {"T5": steps * max(0, stages.longest_transfer(mapping) - slowest), "T6": 0}
             objective = steps * slowest + terms["T5"]
         else:
             terms |= {"T5": t5_transfers(mapping, terms["T4"]), "T6": t6_gradients(mapping)}
             objective = t4_batch(mapping, terms["T4"]) + terms["T5"] + terms["T6"]
-            terms["T7"] = t7_slowest(mapping, each)
+        terms["T7"] = t7_slowest(mapping, each)
         figures = _figures(mapping, objective, len(runs))
         figures |= serving_figures(instance, solution, terms["T4"], objective)
         if instance.task.utilisation is None:
@@ -357,10 +357,8 @@ def t3_network(mapping: Mapping) -> dict[int, int]:
 def t4_batch(mapping: Mapping, layer: int) -> int:
     """Picoseconds of the batch's layers: their time, the layers of a stage, the pipeline's bubble, the samples."""
     instance, degrees = mapping.instance, mapping.solution.degrees
-    task = instance.task
     stage = facts.stage_layers(instance, degrees)
-    rounds = Fraction(task.batch, degrees.data * task.micro_batch)
-    filled = rounds
+    filled = rounds = Fraction(instance.task.batch, degrees.data * instance.task.micro_batch)
     if instance.mode == "dfmodel":
         filled *= max(instance.workload.layers // degrees.pipeline - 1, 1)
     return math.ceil(layer * stage * (1 + Fraction(degrees.pipeline - 1) / filled) * rounds)
@@ -390,10 +388,10 @@ def t7_slowest(mapping: Mapping, times: dict[int, int]) -> int:
 
 
 def _figures(mapping: Mapping, objective: int, partitions: int) -> dict[str, float]:
-    instance, chips = mapping.instance, mapping.instance.system.chips
+    instance = mapping.instance
     flop = sum(facts.whole_flop(kernel) for kernel in instance.workload.kernels)
     whole = flop * instance.workload.layers * instance.task.batch
-    peak = instance.system.chip.flop_per_ns * chips
+    peak = instance.system.chip.flop_per_ns * instance.system.chips
     return {
         "dram_bytes": float(max(map(sum, in_dram(mapping).values()))),
         "partitions": float(partitions),
