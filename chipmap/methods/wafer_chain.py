@@ -21,6 +21,8 @@ from chipmap.run import Run
 UNLIMITED_RUNS = 3
 #: From so many kernels on, exchanges of equal kernels take the place of the annealing of slicing trees.
 LARGE = 200
+#: Kernels from which on a search is worth repeating with other seeds.
+AGAIN = 40
 #: Seconds before the end at which no solver runs any more (a process must not end while one does).
 MARGIN = 0.5
 #: Seconds of solver neighbourhoods between two looks at the clock.
@@ -103,6 +105,7 @@ class Crew:
             lambda member: self.search(member.share(self.SEARCH), seed, self.start()),
             lambda member: self.polish(member.share(0.4), seed),
             lambda member: self.bounds(member),
+            lambda member: self.again(member, seed),
         ]
 
     def two_lanes(self, seed: int) -> list[list[Task]]:
@@ -117,10 +120,12 @@ class Crew:
                 lambda member: self.rows(member.share(self.row_share)),
                 lambda member: self.search(member.share(self._share()), seed, self.start()),
                 lambda member: self.polish(member, seed),
+                lambda member: self.again(member, seed),
             ],
             [
                 lambda member: self.bounds(member.share(self.BOUNDS)),
                 lambda member: self.search(member, seed + 1),
+                lambda member: self.again(member, seed + 1),
             ],
         ]
 
@@ -190,6 +195,15 @@ class Crew:
             exchange(self.problem, seed, member.keep_going, member.solution("exchanges"), runs)
         else:
             search(self.problem, seed, member.keep_going, member.solution("slicing search"), runs, start)
+
+    def again(self, member: Member, seed: int) -> None:
+        """Searches from other seeds, every second one, for the rest of the time (not where kernels are few)."""
+        options = member.run.options
+        if options.time_limit is None or options.deterministic or self.problem.n < AGAIN:
+            return
+        while member.keep_going():
+            seed += 2
+            self.search(member, seed, self.start())
 
     def polish(self, member: Member, seed: int) -> None:
         """The fewest adapters within the best floorplan's boxes, then CP-SAT neighbourhoods (not if large)."""
