@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from random import Random
+from typing import Any
 
 import pytest
 
+from chipmap.heuristics.dataflow import labels
 from chipmap.heuristics.dataflow.labels import NO_LIMIT
 from chipmap.heuristics.dataflow.lattice import TooWideError, ideals, members
 from chipmap.heuristics.dataflow.program import Program
 from chipmap.instances.dataflow import DataflowInstance, DataflowSolution, Degrees
 from chipmap.instances.dataflow.costs import dataflow_problem, resident, total_ticks
+from chipmap.instances.dataflow.generators import explicit
 from chipmap.instances.dataflow.instance import allowed_degrees
 from chipmap.run import SolveOptions
 from chipmap.solve import solve
@@ -116,3 +120,24 @@ def test_a_limit_leaves_out_nothing_better() -> None:
             left = program.graph.rest[0].tolist()
             largest[list(largest)[left.index(max(left))]] += 1
     assert sum(largest.values()) > 40 and largest["compute"] and largest["memory"], largest
+
+
+@pytest.mark.parametrize("room", [30, 60, 120])
+def test_labels_that_the_search_had_room_for_are_found_again(monkeypatch: pytest.MonkeyPatch, room: int) -> None:
+    """Little room for labels: the search gives up, or the mapping behind its value is the one that it always is."""
+    random, names = Random(6), [f"k{i}" for i in range(30)]
+    kernels: dict[str, dict[str, Any]] = {
+        name: {"flop": random.randint(10**5, 10**7), "output_bytes": random.randint(10**3, 10**6), "weight_bytes": 0}
+        for name in names
+    }
+    rates = {"link_gbps": random.choice((1.0, 25.0, 200.0)), "memory_gbps": random.choice((20.0, 200.0))}
+    edges = [[u, v] for u, v in pairwise(names)] + [[names[i], names[i + 2]] for i in range(0, 28, 3)]
+    degrees = {"tensor": 2, "dimensions": ["tensor"]}
+    instance = explicit(kernels=kernels, edges=edges, sizes=[2], chip="sn10", degrees=degrees, **rates)
+    problem = dataflow_problem(instance, allowed_degrees(instance)[0])
+    wanted = Program(problem).best(None)
+    monkeypatch.setattr(labels, "POOL", room)
+    try:
+        assert Program(problem).best(None) == wanted
+    except TooWideError:
+        assert room < 60

@@ -268,14 +268,23 @@ class Program(IdealGraph):
         pool = empty_labels(g.outside.shape[1])
         pool.signature[0], pool.parent[0] = begins[0], -1
         ranges, grown = [(0, 1)], g.sets[root]
-        for v in inside:
+        limits = begins[1] - sum(_least_of(g, rules, v) for v in inside)
+        for v in inside:  # what kernels still to come take at least is kept free, as it was in the search
+            limits = limits + _least_of(g, rules, v)
             grown = grown.copy()
             grown[v >> 6] |= np.uint64(1 << (v & 63))
             a, b = ranges[-1]
-            options = (int(g.first[v]), int(g.first[v + 1]))
-            ranges.append((b, extend(g, rules, pool, (a, b, b), v, options, grown, g.sets[root], (begins[1],) * 3)))
+            options, bounds = (int(g.first[v]), int(g.first[v + 1])), (int(limits[0]), int(limits[1]), int(limits[2]))
+            ranges.append((b, extend(g, rules, pool, (a, b, b), v, options, grown, g.sets[root], bounds)))
         found = next(i for i in range(*ranges[-1]) if wanted(pool, i))
         return [int(option - g.first[v]) for option, v in zip(chosen(pool, found)[::-1], inside, strict=True)]
+
+
+def _least_of(g: Graph, rules: Rules, v: int) -> IntArray:
+    """Compute, memory and network [3] that kernel v takes at least; without overlap their sum and nothing."""
+    options = slice(int(g.first[v]), int(g.first[v + 1]))
+    each = np.array([g.compute[options], g.memory[options], g.network[options]])
+    return each.min(axis=1) if rules.overlap else np.array([each.sum(axis=0).min(), 0, 0])
 
 
 def open_bits(g: Graph, j: int) -> int:
