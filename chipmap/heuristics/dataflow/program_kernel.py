@@ -80,36 +80,6 @@ def most_left(g: Graph, j: int) -> int:
 
 
 @njit(cache=True, nogil=True)
-def close(
-    g: Graph,
-    rules: Rules,
-    table: Table,
-    pool: Labels,
-    arc: tuple[int, int, int, int],
-    room: int,
-    before: int,
-    upper: int,
-) -> bool:
-    """End a partition: ``arc`` is (root, number of its signature, ideal j, label); False where the table is full.
-
-    Of ``room`` picoseconds the rest has what it takes at least; ``before`` bytes wait in DRAM at the root.
-    """
-    root, s, j, i = arc
-    left, runs, columns = most_left(g, j), rules.runs if j <= g.gate else 1, table.outside.shape[2]
-    once = finish(g, rules, pool, i, j, g.sets[root], -((left - room) // runs))
-    if once < 0 or runs * once >= room - left:
-        return True
-    dram = before + waiting(g, rules, pool.signature[i], j, g.sets[root]) if rules.room < NO_LIMIT else 0
-    new = table.used[j]
-    for c in range(columns):
-        table.outside[j, new, c] = table.outside[root, s, c] + pool.outside[i, c]
-    if columns > 0:
-        table.outside[j, new, 1] = max(table.outside[root, s, 1], dram)
-        dram = table.outside[j, new, 0] + table.outside[j, new, 1]
-    return dram > rules.room or relax(table, root, s, j, pool.signature[i], runs * once, rules.most, upper - left)
-
-
-@njit(cache=True, nogil=True)
 def explore(g: Graph, rules: Rules, table: Table, pool: Labels, root: int, s: int, upper: int) -> bool:
     """Every partition that may follow ideal ``root`` with its signature number ``s``; False where room ran out.
 
@@ -128,7 +98,9 @@ def explore(g: Graph, rules: Rules, table: Table, pool: Labels, root: int, s: in
     node[0], higher[0], step[0] = root, 1, g.grow[root]
     pool.compute[0] = pool.memory[0] = pool.network[0] = pool.held[0] = 0
     pool.signature[0], pool.parent[0], pool.outside[0] = table.signature[root, s], -1, 0
-    before, depth = waiting(g, rules, table.signature[root, s], root, g.sets[0]), 0
+    before = waiting(g, rules, table.signature[root, s], root, g.sets[0])
+    limited, columns = rules.room < NO_LIMIT, table.outside.shape[2]
+    depth, made, room_for = 0, 0, table.work[1] - table.work[0]
     while depth >= 0:
         if step[depth] >= g.grow[node[depth] + 1] or (depth == 1 and not rules.fused):
             depth -= 1
@@ -143,18 +115,33 @@ def explore(g: Graph, rules: Rules, table: Table, pool: Labels, root: int, s: in
         limits = (-((g.rest[j, 0] - room) // runs), -((g.rest[j, 1] - room) // runs), -((g.rest[j, 2] - room) // runs))
         labels, options = (lower[depth], higher[depth], higher[depth]), (g.first[v], g.first[v + 1])
         end = extend(g, rules, pool, labels, v, options, g.sets[j], g.sets[root], limits)
-        table.work[0] += (higher[depth] - lower[depth]) * (g.first[v + 1] - g.first[v])
-        if end < 0 or table.work[0] > table.work[1]:
+        made += higher[depth] - lower[depth]
+        if end < 0 or made > room_for:
+            table.work[0] += made
             return False
         if end == higher[depth]:
             continue
         if together(g, root, j):
             for i in range(higher[depth], end):
-                if not close(g, rules, table, pool, (root, s, j, i), room, before, upper):
+                left = most_left(g, j)
+                once = finish(g, rules, pool, i, j, g.sets[root], -((left - room) // runs))
+                if once < 0 or runs * once >= room - left:
+                    continue
+                dram = before + waiting(g, rules, pool.signature[i], j, g.sets[root]) if limited else 0
+                new = table.used[j]
+                for c in range(columns):
+                    table.outside[j, new, c] = table.outside[root, s, c] + pool.outside[i, c]
+                if columns > 0:
+                    table.outside[j, new, 1] = max(table.outside[root, s, 1], dram)
+                    dram = table.outside[j, new, 0] + table.outside[j, new, 1]
+                if dram > rules.room:
+                    continue
+                if not relax(table, root, s, j, pool.signature[i], runs * once, rules.most, upper - left):
                     return False
         lower[depth + 1], higher[depth + 1] = higher[depth], end
         depth += 1
         node[depth], last[depth], step[depth] = j, v, g.grow[j]
+    table.work[0] += made
     return True
 
 
