@@ -152,7 +152,6 @@ def _fits(
         instance = program.problem.instance
         fused = instance.task.fused and instance.system.chip.fused
         stages = program.problem.degrees.pipeline if instance.task.stages == "kernels" else 1
-        program.work[0] = 0  # labels are counted anew
         if program.best(most and most * stages, exactly, fused, sram) is not None:
             return True
     return False
