@@ -36,7 +36,7 @@ def serve(instance: DataflowInstance, time_limit: float = 60.0) -> Pass:
         raise InputError("is training", "task.purpose", "Give prefill or decode.")
     result = solve(instance, "dataflow/auto", SolveOptions.make(warm_start="none", time_limit=time_limit))
     if result.certificate is None or not result.certificate.feasible:
-        raise InputError(f"{instance.name} has no mapping ({result.status})", "serve", "See `chipmap explain`.")
+        raise InputError(f"{instance.name} has no mapping ({result.status})", "serve", "`chipmap solve` says why.")
     figures = result.certificate.figures
     latency = figures["ttft_us" if instance.task.purpose == "prefill" else "tpot_us"]
     return Pass(latency, figures["tokens_per_s"], result.status == "optimal")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 
+from chipmap.instances.dataflow.batch import forward_runs
 from chipmap.instances.dataflow.instance import DataflowInstance, DataflowSolution
 from chipmap.instances.dataflow.prices import bills
 from chipmap.instances.dataflow.sizes import flop
@@ -54,11 +55,20 @@ def _mapping(instance: DataflowInstance, solution: DataflowSolution, usd: float,
     # a layer's times, for the whole batch with its bubble
     scale = certificate.objective / max(1, terms["T4"]) / _PS
     figures |= {f"{name}_s": terms[t] * scale for name, t in (("compute", "T1"), ("memory", "T2"), ("network", "T3"))}
-    held = {"compute": 0, "memory": 0, "network": 0}
-    for times in breakdown(instance, solution).values():
-        held[max(held, key=lambda name: times[list(held).index(name)])] += max(times)
-    figures |= {f"{name}_bound_s": ticks * scale for name, ticks in held.items()}
+    figures |= {f"{name}_bound_s": ticks * scale for name, ticks in _held_up(instance, solution).items()}
     return figures | _intensities(instance, solution, terms)
+
+
+def _held_up(instance: DataflowInstance, solution: DataflowSolution) -> dict[str, int]:
+    """Picoseconds of T4 by what partitions wait for: the longest of the three (each, where nothing overlaps)."""
+    held, kernels = {"compute": 0, "memory": 0, "network": 0}, instance.workload.kernels
+    forward = {p for i, p in enumerate(solution.partitions) if kernels[i % len(kernels)].phase == "forward"}
+    for p, times in breakdown(instance, solution).items():
+        parts = dict(zip(held, times, strict=True))
+        waits = [max(parts, key=parts.__getitem__)] if instance.task.overlap else list(parts)
+        for name in waits:
+            held[name] += (forward_runs(instance) if p in forward else 1) * parts[name]
+    return held
 
 
 def _intensities(instance: DataflowInstance, solution: DataflowSolution, terms: dict[str, int]) -> dict[str, float]:

@@ -77,7 +77,8 @@ def exit_code(result: Result) -> int:
 
 
 def remarks(result: Result) -> list[str]:
-    """What a user should read beside the row: infeasibility, an abnormal end, an unused start, what C5 did."""
+    """What a user should read beside the row: infeasibility, an abnormal end, an unused start, what C5 did; every note
+    where there is neither a solution nor a reason."""
     lines = []
     for reason in result.infeasibility:
         lines.append(f"infeasible ({reason.label}): {reason.message}")
@@ -85,8 +86,10 @@ def remarks(result: Result) -> list[str]:
     end = result.termination
     if end.limit in ("memory", "other") or end.reason in ("other_error", "numerical_error", "imprecise"):
         lines.append(f"stopped ({end.reason if end.limit == 'none' else end.limit}): {end.detail}")
-    lines.extend(note for note in result.notes if any(word in note for word in ("not used", "not reproducible")))
-    lines.extend(note for note in result.notes if note.startswith("oracle "))
+    unexplained = result.status in ("unknown", "infeasible") and not result.infeasibility
+    words = ("not used", "not reproducible")
+    lines.extend(note for note in result.notes if unexplained or any(word in note for word in words))
+    lines.extend(note for note in result.notes if note.startswith("oracle ") and not unexplained)
     return lines
 
 

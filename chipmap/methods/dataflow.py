@@ -20,7 +20,7 @@ from chipmap.instances.dataflow.costs import (
 from chipmap.instances.dataflow.handed import ways
 from chipmap.instances.dataflow.instance import DataflowInstance, DataflowSolution, Degrees, allowed_degrees
 from chipmap.methods.dataflow_budget import FIRST
-from chipmap.methods.dataflow_reasons import no_degrees, reasons
+from chipmap.methods.dataflow_reasons import no_degrees, no_mapping
 from chipmap.methods.dataflow_stages import UnfitError, solve_stages
 from chipmap.result import BoundKind, Termination
 from chipmap.run import Run
@@ -95,7 +95,7 @@ def auto(instance: DataflowInstance, run: Run) -> Termination:
         if wide:
             proved += (_staged_models if instance.task.stages == "kernels" else _solve_wide)(wide, proved, run)
         if not proved:
-            run.infeasible(*reasons(instance, [case.problem for case in cases(instance)], run.checkpoint))
+            no_mapping(instance, [case.problem for case in cases(instance)], run)
 
     return run.attempt(work, TooWideError)
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from chipmap.instances.dataflow.costs import DataflowProblem, dataflow_problem
 from chipmap.instances.dataflow.instance import DataflowInstance, Degrees, allowed_degrees
+from chipmap.methods.dataflow_budget import FIRST
 from chipmap.result import Infeasibility
 
 if TYPE_CHECKING:
@@ -66,6 +68,7 @@ def _least(program: Program, asked: Asked, limit: int, checkpoint: Checkpoint) -
 
 def _others(problem: DataflowProblem, asked: Asked, limit: int, checkpoint: Checkpoint) -> list[Degrees]:
     """The degrees that the network holds, without those that the task asks for, with which a mapping would fit."""
+    from chipmap.heuristics.dataflow.lattice import TooWideError
     from chipmap.heuristics.dataflow.program import Program
 
     free = problem.instance.replace(task=problem.instance.task.replace(degrees=None))
@@ -74,9 +77,10 @@ def _others(problem: DataflowProblem, asked: Asked, limit: int, checkpoint: Chec
     fit = []
     for degrees in allowed_degrees(free):
         checkpoint()
-        program = Program(dataflow_problem(free, degrees), layers)
-        if degrees != problem.degrees and program.best(*asked, fused, dram=limit) is not None:
-            fit.append(degrees)
+        program = Program(dataflow_problem(free, degrees), layers, labels=FIRST)
+        with suppress(TooWideError):
+            if degrees != problem.degrees and program.best(*asked, fused, dram=limit) is not None:
+                fit.append(degrees)
     return fit
 
 

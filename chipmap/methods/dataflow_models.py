@@ -13,8 +13,8 @@ from chipmap.family import Model
 from chipmap.instances.dataflow.costs import batch_ticks, layer_ticks, pairs_outside, steps
 from chipmap.instances.dataflow.instance import DataflowInstance, DataflowSolution, Degrees
 from chipmap.methods.dataflow import Case, cases
-from chipmap.methods.dataflow_reasons import no_degrees, reasons
-from chipmap.result import BoundKind, Infeasibility, Limit, Termination, integer_bound
+from chipmap.methods.dataflow_reasons import no_degrees, no_mapping
+from chipmap.result import BoundKind, Limit, Termination, integer_bound
 from chipmap.run import Run, Stop
 from chipmap.solvers import solve_model
 from chipmap.solvers.outcome import Outcome, SolveRequest, ValueOf
@@ -58,11 +58,7 @@ def _all(instance: DataflowInstance, run: Run, kind: Kind) -> Termination:
         if run.best is not None:
             run.bound(min(proved), kind, bound_kind(todo))
         elif certain:
-            found: list[Infeasibility] = []
-            try:  # the proof stands whether or not there is time, or room, for its reasons
-                found = reasons(instance, [case.problem for case in todo], lambda: _time_left(run))
-            finally:
-                run.infeasible(*found)
+            no_mapping(instance, [case.problem for case in todo], run)
 
     return run.attempt(work, TooWideError)
 
@@ -185,12 +181,6 @@ def _build(instance: DataflowInstance, degrees: Degrees, kind: Kind, **choices: 
         from chipmap.formulations.dataflow import mip as formulation  # type: ignore[no-redef]
     model: Model = formulation.build(instance, choices)
     return model
-
-
-def _time_left(run: Run) -> None:
-    """As ``run.checkpoint``, for what follows a proof."""
-    if run.interrupted or run.remaining <= 0.0:
-        raise Stop("interrupted" if run.interrupted else "time")
 
 
 def _stop(limit: Limit) -> Any:

@@ -18,6 +18,7 @@ from chipmap.methods.dataflow_dram import ROOMY, Checkpoint, short_of_dram
 from chipmap.methods.dataflow_stages import roomy_enough
 from chipmap.methods.dataflow_stages import short_of_dram as stages_short_of_dram
 from chipmap.result import Infeasibility
+from chipmap.run import Run, Stop
 
 if TYPE_CHECKING:
     from chipmap.heuristics.dataflow.program import Program
@@ -64,6 +65,24 @@ def _divisible(instance: DataflowInstance) -> str:
     return f"Set {' or '.join(known) or f'workload.layers to {least[0]} and task.batch to {least[1]}'}."
 
 
+def no_mapping(instance: DataflowInstance, problems: Sequence[DataflowProblem], run: Run) -> None:
+    """Record the proof that none of ``problems`` has a mapping, with its reasons as far as there is time, or room, for
+    them: the proof stands without."""
+    found: list[Infeasibility] = []
+    try:
+        found = reasons(instance, problems, lambda: _time_left(run))
+    finally:
+        if not found:
+            run.notes.append("no mapping fits; what is short wasn't found")
+        run.infeasible(*found)
+
+
+def _time_left(run: Run) -> None:
+    """As ``run.checkpoint``, for what follows a proof."""
+    if run.interrupted or run.remaining <= 0.0:
+        raise Stop("interrupted" if run.interrupted else "time")
+
+
 def reasons(
     instance: DataflowInstance, problems: Sequence[DataflowProblem], checkpoint: Checkpoint
 ) -> list[Infeasibility]:
@@ -84,7 +103,7 @@ def _by_program(
     instance: DataflowInstance, problems: Sequence[DataflowProblem], checkpoint: Checkpoint
 ) -> list[Infeasibility]:
     if instance.task.stages == "kernels":
-        short = stages_short_of_dram(instance, problems)
+        short = stages_short_of_dram(instance, problems, checkpoint)
         if short is not None:
             return [short]
         problems = roomy_enough(instance, problems)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from chipmap.instances.dataflow.costs import DataflowProblem, dataflow_problem, steps
 from chipmap.instances.dataflow.instance import DataflowInstance, DataflowSolution
 from chipmap.instances.dataflow.stages import batch_of_steps, stage_costs
-from chipmap.methods.dataflow_dram import ROOMY
+from chipmap.methods.dataflow_dram import ROOMY, Checkpoint
 from chipmap.result import Infeasibility
 from chipmap.run import Run
 
@@ -92,7 +92,7 @@ def _program(problem: DataflowProblem, window: int | None = None) -> StageProgra
     return StageProgram(problem, layers, limit=IDEALS, after=in_order(problem, layers, window))
 
 
-def _divided(program: StageProgram, run: Run | None = None) -> Division | None:
+def _divided(program: StageProgram, run: Run | None = None, checkpoint: Checkpoint | None = None) -> Division | None:
     """The mapping of the shortest step, whatever DRAM it takes, of those better than the best one of ``run`` (None:
     there is none)."""
     from chipmap.heuristics.dataflow.labels import NO_LIMIT
@@ -101,7 +101,7 @@ def _divided(program: StageProgram, run: Run | None = None) -> Division | None:
     fused = task.fused and instance.system.chip.fused
     most, exactly = task.partitions if fused else None, task.exactly and fused
     if run is None:
-        return program.divide(most, exactly, fused)
+        return program.divide(most, exactly, fused, NO_LIMIT, checkpoint or (lambda: None))
     below = NO_LIMIT if run.upper is None else -(-run.upper // steps(program.problem))
     return program.divide(most, exactly, fused, below, run.checkpoint)
 
@@ -154,7 +154,9 @@ def roomy_enough(instance: DataflowInstance, problems: Sequence[DataflowProblem]
     return [problem for problem in problems if limit is None or dram_need(problem) <= limit]
 
 
-def short_of_dram(instance: DataflowInstance, problems: Sequence[DataflowProblem]) -> Infeasibility | None:
+def short_of_dram(
+    instance: DataflowInstance, problems: Sequence[DataflowProblem], checkpoint: Checkpoint
+) -> Infeasibility | None:
     """C6 where at all degrees some stage has more at rest than a chip's DRAM, or where there are mappings but none is
     said to fit (None: neither)."""
     limit = instance.system.memory.capacity_bytes
@@ -167,7 +169,7 @@ def short_of_dram(instance: DataflowInstance, problems: Sequence[DataflowProblem
     memory = instance.system.memory.replace(capacity_bytes=ROOMY)
     roomy = instance.replace(system=instance.system.replace(memory=memory))
     free = [dataflow_problem(roomy, problem.degrees) for problem in problems]
-    found = [(one, mapping) for one in free if (mapping := _divided(_program(one))) is not None]
+    found = [(one, mapping) for one in free if (mapping := _divided(_program(one), None, checkpoint)) is not None]
     if not found:
         return None
     need = min(_dram(*pair) for pair in found)

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from chipmap.heuristics.dataflow.lattice import TooWideError
 from chipmap.instances.dataflow.costs import DataflowProblem, dataflow_problem
+from chipmap.instances.dataflow.handed import ways
 from chipmap.instances.dataflow.instance import DataflowInstance, DataflowSolution
 from chipmap.instances.dataflow.passes import inter_chip
 from chipmap.methods.dataflow import Case, auto, cases, solve_degrees
@@ -116,7 +117,8 @@ def second_pass(problem: DataflowProblem, given: DataflowSolution, run: Run) -> 
     if task.stages == "layers" and not task.across_layers:
         pins = dict(zip(names, given.schemes, strict=True))
         pinned = instance.replace(task=task.replace(schemes=pins, degrees=problem.degrees))
-        solve_degrees(dataflow_problem(pinned, problem.degrees), run)
+        (way,) = ways(dataflow_problem(pinned, problem.degrees))
+        solve_degrees(way, run)
         return
     mapping = _by_stage(problem, given, run)
     if mapping is not None:

@@ -209,15 +209,25 @@ class _Way:
         if not resident(self.problem) or several or not self.run.keep_going():
             return
         for cached in (False, True) if caching(self.problem) else (False,):
-            alone: int | None = 0  # none is known
-            if self.cover is not None:
+            if self.cover is None:
+                alone = self._all_compute()
+            else:
                 alone = one_partition(self.classes, min(LONGEST, self.run.remaining), cached=cached)
             if alone is None:
                 continue
             self.alone = alone if self.alone is None else min(alone, self.alone)
-            found = None if schemes is None else self.narrow.solve(schemes, 1, resident=True, cached=cached)
+            try:
+                found = None if schemes is None else self.narrow.solve(schemes, 1, resident=True, cached=cached)
+            except TooWideError:
+                continue
             if found is not None:
                 self._found(found, stays=True)
+
+    def _all_compute(self) -> int | None:
+        """Picoseconds that one partition of all kernels computes at least; None if their weights don't fit."""
+        if self.layers * sum(min(o.weights for o in choice) for choice in self.problem.options) > self.problem.sram:
+            return None
+        return self.layers * sum(min(o.compute for o in choice) for choice in self.problem.options)
 
     def _found(self, found: Found, stays: bool = False) -> None:
         options = self.problem.options * self.layers

@@ -25,12 +25,13 @@ def passes(rows: Sequence[Row], axes: Sequence[str], title: str, colours: Sequen
     figure = Figure(figsize=(1.0 + 3.6 * len(panels), 3.4), layout="constrained")
     for plane, panel in zip(figure.subplots(1, len(panels), squeeze=False)[0], panels, strict=True):
         own = [row for row in rows if tuple(row.labels[a] for a in others) == panel]
-        name = next(one for one in LATENCIES if one in own[0].figures)
+        names = [one for one in LATENCIES if any(one in row.figures for row in own)]
+        heights = [next(row.figures[one] for one in names if one in row.figures) / 1000 for row in own]
         places = range(len(own))
-        plane.bar(places, [row.figures[name] / 1000 for row in own], width=0.6, color=colours[0])
+        plane.bar(places, heights, width=0.6, color=colours[0])
         plane.set_xticks(places, [row.labels[across] for row in own])
         plane.set_xlabel(across)
-        plane.set_ylabel(f"{LATENCIES[name]}, ms", color=colours[0])
+        plane.set_ylabel(f"{' or '.join(LATENCIES[one] for one in names)}, ms", color=colours[0])
         plane.set_title(" ".join(panel) or title)
         rate = plane.twinx()
         rate.plot(places, [row.figures["tokens_per_s"] for row in own], marker="o", markersize=4, color=colours[5])

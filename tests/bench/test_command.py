@@ -20,6 +20,7 @@ from chipmap.report.sweep_tables import summary
 from chipmap.solve import solve
 from chipmap.sweep import points
 from tests.bench.samples import PLAIN, tiny
+from tests.dataflow.random_instances import variants
 
 
 def sweep_file(folder: Path, **changes: Any) -> str:
@@ -119,6 +120,17 @@ def test_measures_by_hand() -> None:
     # a chip never does more than its DRAM and its links let it
     rate = figures["pflops"] * 1e6 / 8
     assert rate <= figures["flop_per_dram_byte"] * 100 and rate <= figures["flop_per_link_byte"] * 50
+
+
+@pytest.mark.parametrize(
+    "name", ["recomputed", "no overlap", "stages of kernels that keep their weights", "two phases"]
+)
+def test_what_partitions_wait_for_is_all_of_the_batch(name: str) -> None:
+    instance = variants()[name]
+    result = solve(instance)
+    figures = measures(instance, read_solution_of(result.solution))
+    bound = sum(figures[f"{part}_bound_s"] for part in ("compute", "memory", "network"))
+    assert result.objective is not None and bound == pytest.approx(result.objective * 1e-12, rel=1e-9)
 
 
 def read_solution_of(plain: dict[str, Any] | None) -> Any:

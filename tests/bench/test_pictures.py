@@ -6,10 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from matplotlib.patches import Rectangle
 
 from chipmap.bench.point import Row, solve_point
-from chipmap.report.plots_serving import Speculation, speculation
-from chipmap.report.plots_sweep import curves, heat_maps, latencies, plots, roofline
+from chipmap.report.plots_serving import Speculation, passes, speculation
+from chipmap.report.plots_sweep import COLOURS, curves, heat_maps, latencies, plots, roofline
 from chipmap.sweep import points, read_sweep
 from tests.bench.samples import tiny
 
@@ -40,6 +41,14 @@ def test_heat_maps_name_what_is_missing() -> None:
     assert figure.axes[0].texts[3].get_color() != "white"
     priced = heat_maps([one.replace(figures={**one.figures, "gflops_per_usd": 2.0}) for one in rows], AXES, "t")
     assert len(priced.axes) == 2
+
+
+def test_a_panel_of_prefills_and_decode_steps() -> None:
+    rows = [row("A", "1", "prefill", ttft_us=2000.0, tokens_per_s=1.0)]
+    rows.append(row("A", "1", "decode", tpot_us=1000.0, tokens_per_s=1.0))
+    plane = passes(rows, AXES, "t", COLOURS).axes[0]
+    assert plane.get_ylabel() == "TTFT or TPOT, ms"
+    assert [bar.get_height() for bar in plane.patches if isinstance(bar, Rectangle)] == [2.0, 1.0]
 
 
 def test_latencies_have_a_panel_each() -> None:

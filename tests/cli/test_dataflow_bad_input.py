@@ -81,3 +81,10 @@ def test_a_tensor_larger_than_dram(chipmap: Command) -> None:
     enough = next(word for word in said.split("capacity_bytes to ")[1].split() if word.isdigit())
     done = chipmap("solve", CHAIN, "--set", f"system.memory.capacity_bytes={enough}", "--set", "mode=dfmodel")
     assert done.code == 0
+
+
+def test_what_is_left_open_is_said(chipmap: Command) -> None:
+    little = "system.memory.capacity_bytes=20000000"
+    done = chipmap("solve", "dataflow/resnet50-8", "--set", little, "--quiet", "--time-limit", "60")
+    assert done.code == 3
+    assert "of DRAM, a chip has 20,000,000; dataflow/mip and dataflow/cpsat take it" in done.err

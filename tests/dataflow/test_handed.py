@@ -16,6 +16,7 @@ from chipmap.instances.dataflow.loads import loads
 from chipmap.methods.dataflow import auto, bounds
 from chipmap.methods.dataflow_models import cpsat, mip
 from chipmap.methods.dataflow_relaxation import relaxation
+from chipmap.methods.dataflow_two_pass import two_pass
 from chipmap.records import InputError
 from chipmap.run import Run, SolveOptions
 from chipmap.validation.brute_force import brute_force
@@ -71,6 +72,16 @@ def test_across_layers_the_first_layer_reads_its_input_for_free() -> None:
     free = network(chain("", layers=2, across_layers=True), schemes, (0, 1, 2, 3, 4, 5))
     assert network(across, schemes, (0, 1, 2, 3, 4, 5)) == [*free[:3], free[3] + gather, *free[4:]]
     assert network(chain(layers=2), schemes[:3])[0] == free[0] + gather
+
+
+def test_the_intra_chip_pass_counts_them() -> None:
+    """a wants all of what c leaves split: the best partitions at the checker's price."""
+    instance = chain(link_gbps=0.01)
+    pins: dict[str, Any] = {"a": "NONE", "b": "M", "c": "M"}
+    instance = instance.replace(task=instance.task.replace(schemes=pins))
+    state = Run(instance, SolveOptions(time_limit=60.0, threads=1), check)
+    two_pass(instance, state)
+    assert state.best is not None and state.best.claimed == state.upper == brute_force(instance, check)[0]
 
 
 def test_recomputed_layers_read_twice() -> None:

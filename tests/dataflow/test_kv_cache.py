@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from chipmap.heuristics.dataflow.intra import Stage
 from chipmap.instances.dataflow import DataflowInstance, DataflowSolution
 from chipmap.instances.dataflow.costs import caching, dataflow_problem
 from chipmap.instances.dataflow.instance import Scheme, allowed_degrees
@@ -63,6 +64,18 @@ def test_layers_and_their_caches() -> None:
     room = {"layers": 2, "across_layers": True}
     assert memory(decode(2 * NEED, **room), (0,) * 4, 2) == [0]
     assert memory(decode(2 * NEED - 1, **room), (0,) * 4, 2) == [300_000_000]
+
+
+def test_the_intra_chip_pass_knows_of_caches() -> None:
+    """One partition across two layers takes what the checker says, whether its caches stay or not."""
+    for sram in (2 * NEED, 2 * NEED - 1):
+        instance = decode(sram, layers=2, across_layers=True)
+        (degrees,) = allowed_degrees(instance)
+        schemes: tuple[Scheme, ...] = ("M",) * 4
+        solution = DataflowSolution(degrees=degrees, schemes=schemes, partitions=(0,) * 4)
+        stage = Stage(dataflow_problem(instance, degrees), (0,) * 4, range(4))
+        assert stage.problem.options[0][0].scheme == "M"
+        assert stage.ticks(frozenset(range(4)), True) == check(instance, solution).terms["T4"]
 
 
 def cached_instance(random: Random) -> DataflowInstance:

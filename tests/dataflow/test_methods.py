@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
 import pytest
 
 from chipmap.instances.dataflow import DataflowInstance
+from chipmap.instances.dataflow.costs import dataflow_problem
 from chipmap.instances.dataflow.instance import allowed_degrees
+from chipmap.methods import dataflow_reasons
 from chipmap.methods.dataflow import cases
+from chipmap.methods.dataflow_reasons import no_mapping
 from chipmap.reading import read
 from chipmap.records import InputError
 from chipmap.result import Result
-from chipmap.run import SolveOptions
+from chipmap.run import Run, SolveOptions
 from chipmap.solve import solve
 from chipmap.validation.brute_force import brute_force
 from chipmap.validation.dataflow import check
 from tests.dataflow.random_instances import HEAVY, LIGHT, infeasible, made, variants
+from tests.dataflow.tiny_models import table6
 
 CHAIN = {"a": LIGHT, "b": HEAVY, "c": LIGHT}
 
@@ -47,6 +52,25 @@ def test_the_sram_that_would_do_does_and_a_byte_less_does_not() -> None:
     assert reason.label == "C2" and f"{round(reason.demand):,} would do" in reason.message
     assert run(with_sram(instance, round(reason.demand))).status == "optimal"
     assert run(with_sram(instance, round(reason.demand) - 1)).status == "infeasible"
+
+
+def test_labels_are_counted_for_each_question(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The least SRAM takes many searches, each within the labels of one."""
+    monkeypatch.setattr(dataflow_reasons, "FIRST", 30_000)
+    whole = table6("physical", schemes={})
+    (reason,) = run(with_sram(whole, whole.system.chip.sram_bytes // 20)).infeasibility
+    assert reason.label == "C2" and "would do" in reason.message
+
+
+def test_a_proof_stands_without_time_for_its_reasons() -> None:
+    instance = read("dataflow/tiny-sram")
+    assert isinstance(instance, DataflowInstance)
+    problems = [dataflow_problem(instance, degrees) for degrees in allowed_degrees(instance)]
+    for left in (False, True):
+        state = Run(instance, SolveOptions.make(time_limit=60.0, threads=1), check)
+        state.started -= 0.0 if left else 100.0
+        assert state.attempt(partial(no_mapping, instance, problems, state)).reason == "infeasible"
+        assert (len(state.infeasibility), len(state.notes)) == (left, not left)
 
 
 def test_the_partitions_that_would_do_do() -> None:

@@ -229,6 +229,17 @@ def test_wide_graphs_in_every_mode_have_a_mapping(task: dict[str, Any]) -> None:
     assert result.bounds[-1].value > 0
 
 
+def test_across_layers_the_program_proves_what_it_finds() -> None:
+    """Weights of two layers don't fit one partition, so that none is left out; nor is one that fits the better one."""
+    for sram, stays in ((400_000, False), (10**6, True)):
+        instance = made({"a": LIGHT, "b": HEAVY}, "ab", layers=2, carries="ba", across_layers=True, sram_bytes=sram)
+        instance = instance.replace(task=instance.task.replace(degrees=allowed_degrees(instance)[0]))
+        run, bound = solved_as_wide(instance)
+        optimum = brute_force(instance, check)[0]
+        assert run.upper == optimum and bound is not None and optimum is not None and bound <= optimum
+        assert stays or bound == optimum
+
+
 def test_what_rests_in_dram_is_too_much_for_a_wide_graph() -> None:
     _, parameters = SHIPPED["dataflow/moe-64-experts"]
     instance = moe(**parameters)

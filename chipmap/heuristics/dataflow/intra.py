@@ -14,7 +14,7 @@ from functools import cached_property
 import numpy as np
 
 from chipmap.heuristics.dataflow.lattice import TooWideError
-from chipmap.instances.dataflow.costs import DataflowProblem, Option, levels, resident, wires
+from chipmap.instances.dataflow.costs import DataflowProblem, Option, caching, levels, resident, wires
 from chipmap.instances.dataflow.tiles import sharing
 
 #: Order ideals of a stage that are listed at most.
@@ -97,11 +97,14 @@ class Stage:
             return False
         if task.utilisation is None and len(part) > system.chip.tiles:
             return False
+        return self._held(part) <= self.problem.sram and self._in_dram(before, part)
+
+    def _held(self, part: frozenset[int]) -> int:
+        """Bytes of SRAM: weights and buffers."""
         held = sum(self.option(i).weights for i in part)
         held += sum(2 * times * self.option(u).buffer for u, times in self.crossing(part))
         waits = ((u, self.level[v] - self.level[u] + 1) for u, v in self.tensors if u in part and v in part)
-        held += sum(self.option(u).buffer * levels for u, levels in waits)
-        return held <= self.problem.sram and self._in_dram(before, part)
+        return held + sum(self.option(u).buffer * levels for u, levels in waits)
 
     def _in_dram(self, before: frozenset[int], part: frozenset[int]) -> bool:
         capacity, later = self.problem.instance.system.memory.capacity_bytes, set(self.inside) - before
@@ -115,14 +118,22 @@ class Stage:
         )
         return self.kept + sum(times * self.option(u).waits for u, times in alive.items()) <= capacity
 
+    def caches(self, part: frozenset[int]) -> bool:
+        """Whether the KV cache of the one partition of a chip fits SRAM beside what it holds."""
+        if not caching(self.problem):
+            return False
+        return self._held(part) + sum(self.option(i).cache for i in part) <= self.problem.sram
+
     def ticks(self, part: frozenset[int], stays: bool) -> int:
-        """Picoseconds of a partition, its weights in SRAM if they stay there."""
+        """Picoseconds of a partition, its weights in SRAM if they stay there, and then its KV cache if it fits."""
         problem, n = self.problem, self.problem.n
         compute = sum(self.option(i).compute for i in part)
         if problem.shares:
             shared = sharing([problem.shares[i % n][self.chosen[i]] for i in part], problem.instance.system.chip.tiles)
             compute = compute if shared is None else shared.ticks
         memory = sum(self.option(i).fetch if stays else self.option(i).stream for i in part)
+        if stays and self.caches(part):
+            memory = 0
         memory += sum(times * self.option(u).dram for u, times in self.crossing(part))
         network = sum(self.option(i).collective for i in part)
         changes = (problem.converts(u % n, v % n, self.chosen[u], self.chosen[v]) for u, v in self.tensors if v in part)

@@ -62,8 +62,9 @@ class Program(IdealGraph):
         whose layer takes less than ``below`` picoseconds.
 
         ``sram`` and ``dram`` (bytes, where the instance limits DRAM) stand in for the chip's own. Raises
-        :class:`TooWideError` where an ideal has too many combinations of open schemes.
+        :class:`TooWideError` where an ideal has too many combinations of open schemes, and after so many labels.
         """
+        self.work[0] = 0
         if exactly and most is not None and most > len(self.order):
             return None
         rules = self.rules(most, fused, sram, dram)

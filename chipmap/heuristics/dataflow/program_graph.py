@@ -35,7 +35,7 @@ class IdealGraph:
     ``resident``: weights are never read from DRAM; ``cached``: nor is what kernels fetch, KV caches that lie in SRAM.
     ``after``: pairs of kernels of which the second may not be in an earlier partition than the first, beside the
     tensors; they make the program a restriction. Raises :class:`TooWideError` where there are more than ``limit``
-    ideals. ``labels``: the most that all searches together may make.
+    ideals. ``labels``: the most that a search may make.
     """
 
     def __init__(
