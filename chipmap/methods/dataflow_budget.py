@@ -5,7 +5,7 @@ from __future__ import annotations
 from chipmap.run import Run
 
 #: Labels of a first try, before any mapping is known.
-FIRST = 5_000_000
+FIRST = 12_000_000
 #: Labels that the program makes in a second or so, and seconds given to it where there is no time limit.
 LABELS, SECONDS = 1_500_000, 3600.0
 
