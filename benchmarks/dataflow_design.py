@@ -32,7 +32,7 @@ def solved(instance: Any) -> Any:
 
 def tiles_table() -> None:
     """Print how long the batch takes by the tokens that stream at a time."""
-    from chipmap.reading import read
+    from chipmap.inputs.reading import read
 
     print("| tokens at a time | batch | share of the peak while computing | of the whole time | partitions |")
     print("|--:|--:|--:|--:|--:|")
@@ -60,9 +60,9 @@ def on_chip(instance: Any, tiles: int, memory: float, link: float) -> Any:
 def design_table() -> None:
     """Print the real chip and balanced ones of its price and power."""
     from chipmap.formulations.dataflow.relaxation import Design, Rates, balanced, spent, tensor_links
+    from chipmap.inputs.reading import read
     from chipmap.instances.dataflow import DataflowSolution
     from chipmap.instances.dataflow.systems import CHIPS, LINKS, MEMORIES
-    from chipmap.reading import read
 
     chip, ddr, (_, link_usd, link_watts) = CHIPS["sn30"], MEMORIES["ddr"], LINKS["pcie"]
     dollars = Rates(tile=chip.price_usd / chip.tiles, memory=ddr.usd_per_gbps, link=link_usd)

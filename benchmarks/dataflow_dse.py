@@ -84,7 +84,7 @@ def solved(name: str, out: Path, workers: int, *settings: str) -> list[Row]:
     """The rows of a shipped sweep."""
     from chipmap.bench.pool import LocalPool
     from chipmap.bench.run import bench
-    from chipmap.sweep import points, read_sweep
+    from chipmap.bench.sweep import points, read_sweep
 
     return bench(points(read_sweep(name, settings)), out / "matrix.sqlite", partial(LocalPool, workers))
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from chipmap.report.plots_serving import Speculation
+    from chipmap.report.dataflow.serving_plots import Speculation
 
 ROOT = Path(__file__).resolve().parents[1]
 SPLITS = ((16, 1), (8, 2), (4, 4), (2, 8), (1, 16))
@@ -37,7 +37,7 @@ TARGET = "llama3-405b"
 
 def published_instance(step: str) -> Any:
     """The published run's instance, but that Add2 leaves its rows split, so that chips hand on a share each."""
-    from chipmap.reading import read
+    from chipmap.inputs.reading import read
 
     instance: Any = read(f"dataflow/llama3-8b-{step}-sn40l-16")
     return instance.replace(task=instance.task.replace(schemes={**instance.task.schemes, "Add2": "M"}))
@@ -45,8 +45,8 @@ def published_instance(step: str) -> Any:
 
 def real(model: str, step: str = "decode", tokens: int = 1, **task: Any) -> Any:
     """A Llama as it is, on 16 SN40L in a ring."""
+    from chipmap.bench.dataflow.serving import verification
     from chipmap.instances.dataflow.shipped_workloads import RESIDUAL
-    from chipmap.serving import verification
 
     system = {"chip": "sn40l", "sizes": [16], "memory_gbps": 1638.4, "link_gbps": 50.0, "latency_ns": 150.0}
     ring = {"degrees": {"tensor": 16, "dimensions": ["tensor"]}}
@@ -60,7 +60,7 @@ def row(*cells: Any) -> str:
 
 def figure_20() -> tuple[list[str], int]:
     """Latencies and throughput by tensor x pipeline, for the published run and for the model as it is; misses."""
-    from chipmap.serving import serve, staged
+    from chipmap.bench.dataflow.serving import serve, staged
 
     kinds = {
         "published input, mode dfmodel": (published_instance("prefill"), published_instance("decode")),
@@ -93,8 +93,8 @@ def figure_20() -> tuple[list[str], int]:
 def figure_21(acceptances: list[float], windows: list[int]) -> tuple[list[Speculation], dict[str, float], int]:
     """Tokens per second of the 405B model with each draft model, by window and acceptance; microseconds of a token of
     each model alone; mappings not proved."""
-    from chipmap import serving
-    from chipmap.report.plots_serving import Speculation
+    from chipmap.bench.dataflow import serving
+    from chipmap.report.dataflow.serving_plots import Speculation
 
     settings: dict[str, Any] = {"mode": "dfmodel", "all_reduce_factor": 2, "overlap": False}
     passes: dict[tuple[str, int], float] = {}
@@ -139,7 +139,7 @@ def print_figure_21(rates: list[Speculation], steps: dict[str, float]) -> None:
 
 def write_figure_21(rates: list[Speculation], steps: dict[str, float], folder: Path) -> None:
     """Figure 21 as CSV and PNG in ``folder``."""
-    from chipmap.report.plots_serving import speculation
+    from chipmap.report.dataflow.serving_plots import speculation
 
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / "speculation.csv").open("w", newline="") as file:

@@ -36,7 +36,7 @@ TOLERANCE = 1e-5
 
 def measure(name: str, repeat: int) -> tuple[float, float, float, str]:
     """Our figure of ``name``, the median seconds and CPU seconds of a solve, and the status."""
-    from chipmap.reading import read
+    from chipmap.inputs.reading import read
     from chipmap.run import SolveOptions
     from chipmap.solve import solve
 

@@ -32,7 +32,7 @@ MODES = ("dfmodel", "physical")
 
 def solved(name: str, mode: str, task: dict[str, Any], method: str, limit: float) -> tuple[Any, float]:
     """The result of a method and its CPU seconds."""
-    from chipmap.reading import read
+    from chipmap.inputs.reading import read
     from chipmap.run import SolveOptions
     from chipmap.solve import solve
 

@@ -62,7 +62,7 @@ def side_by_side(count: int) -> Any:
 
 def instances() -> Iterator[tuple[str, Callable[[], Any]]]:
     """The names of the rows and what makes their instances."""
-    from chipmap.reading import read
+    from chipmap.inputs.reading import read
 
     for name in ("moe-3-experts", "moe-8-experts", "moe-64-experts"):
         yield f"`{name}`", partial(read, f"dataflow/{name}")
@@ -84,14 +84,14 @@ def _imported(name: str) -> Any:
 
 
 def _published_mode(name: str) -> Any:
-    from chipmap.reading import read
+    from chipmap.inputs.reading import read
 
     instance: Any = read(name)
     return instance.replace(mode="dfmodel")
 
 
 def _changed(name: str, change: dict[str, Any]) -> Any:
-    from chipmap.reading import read
+    from chipmap.inputs.reading import read
 
     instance: Any = read(name)
     return instance.replace(task=instance.task.replace(**change))

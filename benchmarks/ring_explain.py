@@ -17,7 +17,7 @@ from pathlib import Path
 
 import chipmap
 from chipmap.explanation import Change, Explanation
-from chipmap.reading import shipped_names
+from chipmap.inputs.reading import shipped_names
 
 #: Changes that give up a constraint are no remedies.
 GIVEN_UP = ("without", "balance")

@@ -17,12 +17,12 @@ from pathlib import Path
 from typing import Any
 
 import chipmap
-from chipmap.heuristics.ring.ideals import FlowGraph, bits, order_ideals
-from chipmap.heuristics.ring.program import Programs
+from chipmap.heuristics.ring.programs.ideals import FlowGraph, bits, order_ideals
+from chipmap.heuristics.ring.programs.program import Programs
 from chipmap.instances.ring import RingInstance, RingSolution
 from chipmap.instances.ring.contraction import contract
-from chipmap.instances.ring.costs import ring_problem
-from chipmap.validation.oracles import liveness
+from chipmap.instances.ring.problem import ring_problem
+from chipmap.validation.ring.oracles import liveness
 
 NAME = "ring/bert-large-36"
 MIB = 2**20

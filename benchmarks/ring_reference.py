@@ -19,7 +19,7 @@ from typing import Any
 from benchmarks.second_route import confirm
 from chipmap.instances.importers import traced
 from chipmap.instances.ring import Package, RingInstance
-from chipmap.instances.ring.costs import ring_problem
+from chipmap.instances.ring.problem import ring_problem
 from chipmap.result import Result
 from chipmap.run import SolveOptions
 from chipmap.solve import solve

@@ -19,14 +19,14 @@ from pathlib import Path
 
 import numpy as np
 
-from chipmap.heuristics.ring.propagate import SampleRule
-from chipmap.heuristics.ring.sample_fix import Sampler, Samples
+from chipmap.heuristics.ring.sampling.propagate import SampleRule
+from chipmap.heuristics.ring.sampling.sample_fix import Sampler, Samples
+from chipmap.inputs.reading import read
 from chipmap.instances.ring import RingInstance, RingSolution
 from chipmap.instances.ring.contraction import Contraction, contract
-from chipmap.instances.ring.costs import IntArray, ring_problem
 from chipmap.instances.ring.lifting import BatchLift
-from chipmap.reading import read
-from chipmap.validation.ring import check
+from chipmap.instances.ring.problem import IntArray, ring_problem
+from chipmap.validation.ring.checker import check
 
 NAME = "ring/bert-large-36"
 ROUNDS = 5

@@ -29,15 +29,15 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from chipmap.heuristics.ring.curves import best_so_far, geomean, improvement, sparse, threshold_table
-from chipmap.heuristics.ring.evaluate import INVALID, Evaluator
 from chipmap.heuristics.ring.greedy import greedy
-from chipmap.heuristics.ring.sample_fix import Sampler
-from chipmap.heuristics.ring.search import Annealing, Policy, Uniform, search
+from chipmap.heuristics.ring.sampling.curves import best_so_far, geomean, improvement, sparse, threshold_table
+from chipmap.heuristics.ring.sampling.evaluate import INVALID, Evaluator
+from chipmap.heuristics.ring.sampling.sample_fix import Sampler
+from chipmap.heuristics.ring.sampling.search import Annealing, Policy, Uniform, search
+from chipmap.inputs.reading import read
 from chipmap.instances.ring import RingInstance
 from chipmap.instances.ring.contraction import contract
-from chipmap.instances.ring.costs import RingProblem, ring_problem
-from chipmap.reading import read
+from chipmap.instances.ring.problem import RingProblem, ring_problem
 from chipmap.run import SolveOptions
 from chipmap.solve import solve
 
@@ -216,7 +216,7 @@ def tables(runs: Runs) -> list[str]:
 
 def draw(runs: Runs, path: Path) -> None:
     """Figures 5 and 6: best of N over greedy."""
-    from chipmap.report.plots_curves import draw_curves
+    from chipmap.report.ring.curves import draw_curves
 
     have = {(key.instance, key.constraints) for key in runs}
     panels = {f"BERT-large, {c}": gains(runs, [(BERT, c)]) for c in (ALL, STATIC) if (BERT, c) in have}

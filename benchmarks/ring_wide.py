@@ -18,8 +18,8 @@ from pathlib import Path
 from benchmarks.ring_reference import CHIPS, DATA, instance_of
 from chipmap.instances.importers import import_graph
 from chipmap.instances.ring import RingInstance
-from chipmap.instances.ring.costs import ring_problem
 from chipmap.instances.ring.from_graph import from_graph
+from chipmap.instances.ring.problem import ring_problem
 from chipmap.run import SolveOptions
 from chipmap.solve import solve
 

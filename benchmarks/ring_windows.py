@@ -18,9 +18,9 @@ from pathlib import Path
 
 from benchmarks.ring_reference import DATA, instance_of
 from benchmarks.ring_wide import LINK, profile
+from chipmap.inputs.reading import shipped_entry
 from chipmap.instances.ring import RingInstance
-from chipmap.methods.ring_windows import SOURCE
-from chipmap.reading import shipped_entry
+from chipmap.methods.ring.neighbourhoods import SOURCE
 from chipmap.result import Result
 from chipmap.run import SolveOptions
 from chipmap.solve import solve

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from chipmap.instances.ring.contraction import contract
 from chipmap.instances.ring.instance import RingInstance
-from chipmap.methods.ring_models import refute
-from chipmap.validation.ring_facts import Facts, facts
+from chipmap.methods.ring.models import refute
+from chipmap.validation.ring.facts import Facts, facts
 
 #: Pairs of ideals that plain Python may look at.
 PAIR_LIMIT = 12_000_000

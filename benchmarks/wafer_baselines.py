@@ -20,13 +20,13 @@ from pathlib import Path
 from statistics import geometric_mean
 from typing import Any
 
-from chipmap.heuristics.wafer.divide import divide
-from chipmap.heuristics.wafer.poker import Found, Placer, TimeSearch
-from chipmap.heuristics.wafer.twin_binary import twin_binary
+from chipmap.heuristics.wafer.baselines.cu_poker import Found, Placer, TimeSearch
+from chipmap.heuristics.wafer.baselines.divide import divide
+from chipmap.heuristics.wafer.baselines.twin_binary import twin_binary
+from chipmap.inputs.reading import read
 from chipmap.instances.wafer import WaferInstance, WaferSolution
-from chipmap.instances.wafer.costs import WaferProblem, wafer_problem
-from chipmap.reading import read
-from chipmap.validation.wafer import check
+from chipmap.instances.wafer.problem import WaferProblem, wafer_problem
+from chipmap.validation.wafer.checker import check
 
 CASES = "ABCDEFGHIJKLMNOPQRST"
 #: CU.POKer's max time, wire length and adapters.

@@ -18,14 +18,14 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from chipmap.inputs.reading import read
 from chipmap.instances.wafer import WaferInstance, WaferSolution
-from chipmap.instances.wafer.costs import TICKS, WaferProblem, evaluate, wafer_problem
+from chipmap.instances.wafer.problem import TICKS, WaferProblem, evaluate, wafer_problem
 from chipmap.instances.wafer.shapes import shapes
-from chipmap.reading import read
 from chipmap.result import Result
 from chipmap.run import SolveOptions
 from chipmap.solve import solve
-from chipmap.validation.wafer import check
+from chipmap.validation.wafer.checker import check
 
 NAMES = ("wafer/gpt-1000",)
 HEAD = (

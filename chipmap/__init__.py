@@ -7,22 +7,21 @@
 ('optimal', 0.0)
 """
 
-__version__ = "0.1.0"
-
 from chipmap.archive import Archive, load
+from chipmap.certificate import Certificate, Violation
 from chipmap.explain import explain
 from chipmap.explanation import Change, Difference, Explanation, Statement
 from chipmap.family import FAMILY_NAMES, Family, Formulation, Generator, Method, Model, Standing, family_of, get_family
-from chipmap.generate import generate
+from chipmap.inputs.generate import generate
+from chipmap.inputs.reading import read, read_solution
 from chipmap.oracle import Verdict
-from chipmap.reading import read, read_solution
+from chipmap.provenance import __version__
 from chipmap.records import ChipmapError, ContradictionError, InputError, Record, SolverUnavailableError
 from chipmap.result import Bound, Infeasibility, Result, Termination, TraceEvent
 from chipmap.run import Run, SolveOptions, Stop
 
 # `chipmap.solve` is the function; the module of that name stays importable as `from chipmap.solve import …`
 from chipmap.solve import bound, check, solve
-from chipmap.validation.certificate import Certificate, Violation
 
 __all__ = [
     "FAMILY_NAMES",
@@ -53,6 +52,7 @@ __all__ = [
     "TraceEvent",
     "Verdict",
     "Violation",
+    "__version__",
     "bound",
     "check",
     "explain",

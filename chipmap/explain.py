@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import math
-import queue
 import time
 from collections.abc import Callable
 from pathlib import Path
 
-import msgspec
-
-from chipmap.explanation import Explanation, Statement
-from chipmap.family import Family, family_of, resolve
-from chipmap.reading import checked, read, read_solution
-from chipmap.records import ChipmapError, InputError, Record
+from chipmap.explanation import Explanation
+from chipmap.family import family_of, resolve
+from chipmap.inputs.reading import checked, read, read_solution
+from chipmap.records import InputError, Record
 from chipmap.run import SolveOptions
 
 Progress = Callable[[str], None]
@@ -51,67 +47,8 @@ def explain(
     options = options or SolveOptions()
     options.check()
     if isolate:
-        return _isolated(instance, family, one, other, options, progress or (lambda _: None), started)
+        from chipmap.process.explaining import isolated
+
+        return isolated(instance, family, one, other, options, progress or (lambda _: None), started)
     found: Explanation = resolve(family.explain)(instance, one, options, other, progress)
     return found
-
-
-def _isolated(
-    instance: Record,
-    family: Family,
-    solution: Record | None,
-    against: Record | None,
-    options: SolveOptions,
-    progress: Progress,
-    started: float,
-) -> Explanation:
-    """The last explanation that a child tells before it ends or must be killed."""
-    from chipmap.supervisor import GRACE, TICK, Child
-    from chipmap.worker import Failed, Looking, Question, Told, ToParent
-
-    until = math.inf if options.time_limit is None else started + options.time_limit + GRACE
-    raw = [msgspec.Raw(msgspec.json.encode(record)) for record in (instance, solution, against)]
-    told = _nothing_yet(instance, family)
-    child = Child(None)
-    try:
-        child.send(Question(family.name, options, started, *raw))
-        while True:
-            late = time.monotonic() >= until
-            try:
-                line = child.lines.get_nowait() if late else child.lines.get(timeout=TICK)
-            except queue.Empty:
-                if late:
-                    words = f"stopped at the time limit of {options.time_limit:g} s; more was to be tried"
-                    return _ended(told, words, started)
-                continue
-            if line is None:
-                return _ended(told, "the process that explains ended before its time", started)
-            message = msgspec.json.decode(line, type=ToParent)
-            if isinstance(message, Looking):
-                progress(message.what)
-            elif isinstance(message, Failed):
-                if message.kind == "InputError":
-                    raise InputError(message.what, message.where, message.remedy)
-                raise ChipmapError(f"the explanation failed: {message.message}")
-            elif isinstance(message, Told):
-                told = msgspec.json.decode(message.explanation, type=Explanation)
-                if message.last:
-                    return told
-    finally:
-        child.kill()
-
-
-def _nothing_yet(instance: Record, family: Family) -> Explanation:
-    """What is known before the child has told anything."""
-    words = "Nothing is known: the time was too short to solve the instance once."
-    return Explanation(
-        instance=str(getattr(instance, "name", "")),
-        instance_hash=instance.content_hash,
-        family=family.name,
-        status="unknown",
-        statements=(Statement(topic="verdict", message=words),),
-    )
-
-
-def _ended(told: Explanation, note: str, started: float) -> Explanation:
-    return told.replace(notes=(*told.notes, note), seconds=round(time.monotonic() - started, 3))

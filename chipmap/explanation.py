@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
+from chipmap.certificate import Violation
 from chipmap.records import Record
 from chipmap.result import Infeasibility, Status
-from chipmap.validation.certificate import Violation
 
 #: What a change's objective is worth. ``proved``: the optimum of the changed instance. ``best found``: a checked
 #: mapping of it, while ``bound`` says what is still possible. ``infeasible``: proved to have no mapping. ``unknown``:

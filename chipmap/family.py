@@ -128,8 +128,8 @@ class Family:
     explicit changes of an instance's graph: (instance, names of operations) -> record with ``instance`` and ``report``.
     ``plot_both`` (instance, solution, other solution, path) draws two side by side (empty: none); ``formats`` are the
     files that it reads and writes beside JSON. ``sweeps`` is a mapping of names to fields of a
-    :class:`chipmap.sweep.Sweep`, ``measures`` (instance, solution or None) -> dict of figures for the rows of sweeps
-    (empty: none).
+    :class:`chipmap.bench.sweep.Sweep`, ``measures`` (instance, solution or None) -> dict of figures for the rows of
+    sweeps (empty: none).
     """
 
     name: str

@@ -10,6 +10,8 @@ import msgspec
 
 from chipmap.run import Run
 
+__version__ = "0.1.0"
+
 #: Packages whose version can change a result; their modules have the same names.
 _PACKAGES = (
     *("highspy", "gurobipy", "ortools", "pyomo", "cvxpy"),
@@ -33,8 +35,6 @@ def used_versions() -> dict[str, str]:
 
 def environment(versions: dict[str, str]) -> dict[str, Any]:
     """Versions of chipmap, Python, the platform and the ``versions`` that the solve used."""
-    from chipmap import __version__
-
     return {
         "chipmap": __version__,
         "python": platform.python_version(),

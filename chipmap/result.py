@@ -7,8 +7,8 @@ from typing import Any, Literal
 
 import msgspec
 
+from chipmap.certificate import Certificate
 from chipmap.records import Record
-from chipmap.validation.certificate import Certificate
 
 Reason = Literal[
     "optimal",

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
+from chipmap.certificate import Certificate
 from chipmap.oracle import Oracle
 from chipmap.records import ContradictionError, InputError, Record
 from chipmap.result import (
@@ -20,7 +21,6 @@ from chipmap.result import (
     best_bound,
     gap,
 )
-from chipmap.validation.certificate import Certificate
 
 SolverName = Literal["highs", "gurobi", "cpsat"]
 

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import msgspec
 
-from chipmap.family import Family, Method, family_of, resolve
-from chipmap.oracle import Oracle, OracleError, load_oracle
+from chipmap.certificate import Certificate
+from chipmap.family import Family, Method, family_of
+from chipmap.inputs.reading import checked, read, read_solution
+from chipmap.oracle import load_oracle
+from chipmap.process.conduct import checker, guarded, in_process, notes_of
 from chipmap.provenance import provenance, used_versions
-from chipmap.reading import checked, read, read_solution
-from chipmap.records import ContradictionError, InputError, Record
-from chipmap.result import Limit, Result, Status, Termination, TraceEvent, gap, solution_json
-from chipmap.run import Run, SolveOptions, Stop, contradict
-from chipmap.validation.certificate import Certificate
+from chipmap.records import InputError, Record
+from chipmap.result import Result, Status, Termination, TraceEvent, gap, solution_json
+from chipmap.run import Run, SolveOptions, contradict
 
 #: Hears every improvement of a run: the event, and the run as it stands then.
 Listener = Callable[[TraceEvent, Run], None]
@@ -56,24 +56,13 @@ def solve(
     run = Run(instance, options, checker(family, asked), started, listener, oracle=asked)
     run.timings["read"] = round(run.seconds, 6)
     if isolate:
-        from chipmap.supervisor import supervise
+        from chipmap.process.supervisor import supervise
 
         termination, versions = supervise(run, family, chosen, log)
     else:
-        termination = guarded(run, lambda: _in_process(run, family, chosen))
+        termination = guarded(run, lambda: in_process(run, family, chosen))
         versions = used_versions()
     return result_of(run, family, chosen, termination, versions)
-
-
-def checker(family: Family, oracle: Oracle | None) -> Callable[[Any, Any], Certificate]:
-    """The family's independent checker, which asks ``oracle`` for C5 if there is one.
-
-    Raises :class:`InputError` for an oracle where the family has no C5.
-    """
-    if oracle is not None and "C5" not in family.constraints:
-        raise InputError(f"family {family.name!r} has no constraint C5", "oracle", "Leave the oracle out.")
-    function: Callable[..., Certificate] = resolve(family.check)
-    return function if oracle is None else partial(function, oracle=oracle)
 
 
 def check(
@@ -110,64 +99,6 @@ def bound(
         method = f"{family.name}/bounds"
     cold = (options or SolveOptions()).replace(warm_start="none")
     return solve(instance, method, cold, isolate, listener, started)
-
-
-def guarded(run: Run, work: Callable[[], Termination]) -> Termination:
-    """What ``work`` ends with; a stop, an interrupt, lack of memory or a contradiction ends it but loses nothing."""
-    try:
-        return work()
-    except Stop as stop:
-        return run.terminate(stop.limit)
-    except KeyboardInterrupt:
-        run.interrupted = True
-        return run.terminate("interrupted")
-    except MemoryError as error:
-        return ended(run, "memory", str(error) or "out of memory")
-    except OracleError as error:
-        return ended(run, "other", str(error))
-    except ContradictionError as error:
-        return Termination(reason="other_error", detail=str(error))
-
-
-def ended(run: Run, limit: Limit, detail: str) -> Termination:
-    """The termination of a run that something outside its method ended."""
-    state = run.terminate()
-    return Termination(reason=state.reason, limit=limit, detail=detail) if state.reason != "optimal" else state
-
-
-def start_method(family: Family, chosen: Method, wanted: str | None) -> str | None:
-    """The function of the warm start to run before ``chosen``: ``wanted``, or the family's light greedy start.
-
-    None for ``none``, for a file, and when the method is that start itself.
-    """
-    name = "greedy" if wanted is None else wanted
-    spec = family.warm_starts.get(name)
-    return None if spec == chosen.function else spec
-
-
-def start_from_file(run: Run, family: Family) -> None:
-    """Have the solution file that ``--warm-start`` names judged; it starts the run only if the checker accepts it."""
-    wanted = run.options.warm_start
-    if wanted is None or wanted == "none" or wanted in family.warm_starts:
-        return
-    if not Path(wanted).exists():
-        names = ", ".join([*family.warm_starts, "none"])
-        raise InputError(f"no warm start and no file is called {wanted!r}", "--warm-start", f"Choose from: {names}.")
-    certificate = run.solution(read_solution(wanted, family, run.instance), "warm start")
-    if not certificate.feasible:
-        run.notes.append(f"the warm start {Path(wanted).name} is not used: {_refusal(certificate)}")
-        run.rejected.pop()
-
-
-def notes_of(run: Run) -> tuple[str, ...]:
-    """The run's notes, and a word about each source whose solutions the checker refused."""
-    refused: dict[str, list[Certificate]] = {}
-    for source, certificate in run.rejected:
-        refused.setdefault(source, []).append(certificate)
-    words = [f"{len(all_)} of {source} refused by the checker: {_refusal(all_[0])}" for source, all_ in refused.items()]
-    if run.oracle is not None and not any(note.startswith("oracle ") for note in run.notes):
-        words.insert(0, run.oracle.note())
-    return (*run.notes, *words)
 
 
 def result_of(run: Run, family: Family, chosen: Method, termination: Termination, versions: dict[str, str]) -> Result:
@@ -223,23 +154,3 @@ def _agreeing(termination: Termination, status: Status) -> Termination:
     if status == "feasible" and termination.reason in ("optimal", "infeasible", "no_solution_found"):
         return msgspec.structs.replace(termination, reason="feasible")
     return termination
-
-
-def _in_process(run: Run, family: Family, chosen: Method) -> Termination:
-    start_from_file(run, family)
-    before = start_method(family, chosen, run.options.warm_start)
-    if before is not None:
-        resolve(before)(run.instance, run)
-    began = run.seconds
-    run.timings["start"] = round(began - run.timings.get("read", 0.0), 6)
-    run.checkpoint()
-    termination: Termination = resolve(chosen.function)(run.instance, run)
-    run.timings["method"] = round(run.seconds - began, 6)
-    return termination
-
-
-def _refusal(certificate: Certificate) -> str:
-    if not certificate.violations:
-        return "no objective"
-    first, more = certificate.violations[0], len(certificate.violations) - 1
-    return f"{first.label} {first.message}" + (f" (and {more} more)" if more else "")

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
+from chipmap.certificate import Certificate
 from chipmap.records import ContradictionError, InputError, Record
 from chipmap.result import Infeasibility, gap, integer_bound
 from chipmap.run import Run, SolveOptions, Stop
-from chipmap.validation.certificate import Certificate
 
 
 class Answer(Record, frozen=True, kw_only=True):

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 from chipmap.bench.pool import solve_isolated
+from chipmap.bench.sweep import Point
 from chipmap.records import InputError
-from chipmap.sweep import Point
 
 #: Seconds to wait for a scheduler.
 PATIENCE = 20

@@ -6,11 +6,11 @@ import time
 from typing import Any
 
 import chipmap
+from chipmap.bench.sweep import Point
 from chipmap.family import family_of, resolve
 from chipmap.records import ChipmapError, InputError, Record
 from chipmap.run import SolveOptions
 from chipmap.solve import check, solve
-from chipmap.sweep import Point
 
 #: Statuses that more time can't change.
 FINAL = frozenset({"optimal", "infeasible", "bad input"})

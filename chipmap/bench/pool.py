@@ -14,8 +14,8 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 
 from chipmap.bench.point import Row, failed
-from chipmap.supervisor import environment
-from chipmap.sweep import Point
+from chipmap.bench.sweep import Point
+from chipmap.process.supervisor import environment
 
 #: Seconds past its limit that a point has before its child is killed; a child may have to compile its kernels first.
 GRACE = 60.0

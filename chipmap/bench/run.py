@@ -9,7 +9,7 @@ from typing import Protocol
 
 from chipmap.bench.matrix import Matrix
 from chipmap.bench.point import Row, audited, failed
-from chipmap.sweep import Point
+from chipmap.bench.sweep import Point
 
 #: Hears every new row, with how many points are done and how many there are.
 Listener = Callable[[Row, int, int], None]

@@ -22,7 +22,7 @@ def main() -> int:
     _limit(int(sys.argv[1]))
 
     from chipmap.bench.point import failed, solve_point
-    from chipmap.sweep import Point
+    from chipmap.bench.sweep import Point
 
     while True:
         point = Point.from_json(waiting.get(), "worker")

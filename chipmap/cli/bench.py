@@ -44,8 +44,8 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 def run(args: argparse.Namespace) -> int:
     """Solve what is missing, write and draw what is asked for, and say how it went."""
     from chipmap.bench.run import bench
-    from chipmap.report.sweep_tables import summary, table
-    from chipmap.sweep import points, read_sweep
+    from chipmap.bench.sweep import points, read_sweep
+    from chipmap.report.sweeps.tables import summary, table
 
     workers = args.workers if args.workers is not None else len(os.sched_getaffinity(0))
     if not 1 <= workers <= 1024:
@@ -56,7 +56,7 @@ def run(args: argparse.Namespace) -> int:
     if args.csv:
         write_file(args.csv, table(sweep, rows).encode())
     if args.plots:
-        from chipmap.report.plots_sweep import plots
+        from chipmap.report.sweeps.plots import plots
 
         for path in plots(sweep, rows, Path(args.plots)):
             say(f"wrote {path}")

@@ -19,8 +19,8 @@ from chipmap.cli.common import (
     say,
     solve_options,
 )
+from chipmap.process.signals import Interrupts
 from chipmap.result import Result
-from chipmap.signals import Interrupts
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -41,7 +41,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 def run(args: argparse.Namespace) -> int:
     """Print the bounds; 0 if there is one, 2 if the instance is proved infeasible, 3 if nothing is proved."""
-    from chipmap.reading import read
+    from chipmap.inputs.reading import read
     from chipmap.report.rows import row
     from chipmap.solve import bound
 

@@ -6,9 +6,9 @@ import argparse
 import json
 from typing import Any
 
+from chipmap.certificate import Certificate
 from chipmap.cli.common import INSTANCE_HELP, add_family, add_oracle, add_set, columns
 from chipmap.family import Family
-from chipmap.validation.certificate import Certificate
 
 #: Violations printed in a table; JSON holds all.
 SHOWN = 20
@@ -33,7 +33,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 def run(args: argparse.Namespace) -> int:
     """Print the certificate; 0 if the solution is valid, 4 if not."""
     from chipmap.family import family_of
-    from chipmap.reading import read, read_solution
+    from chipmap.inputs.reading import read, read_solution
     from chipmap.solve import check
 
     instance = read(args.instance, args.set, args.family)

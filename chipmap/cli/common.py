@@ -49,7 +49,7 @@ def add_solve_options(parser: argparse.ArgumentParser) -> None:
 
 def solve_options(args: argparse.Namespace, warm_start: str | None = None) -> SolveOptions:
     """The options, checked."""
-    from chipmap.settings import parse
+    from chipmap.inputs.settings import parse
 
     if args.solver not in (None, "highs", "gurobi", "cpsat"):
         raise InputError(f"no solver is called {args.solver!r}", "--solver", "Choose from: highs, gurobi, cpsat.")

@@ -58,7 +58,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 def run(args: argparse.Namespace) -> int:
     """Read, change, write; notes of the reader and what changes add go to standard error."""
     from chipmap.family import family_of
-    from chipmap.reading import encode, read, read_solution
+    from chipmap.inputs.reading import encode, read, read_solution
 
     instance = read(args.graph, args.set, args.family, args.dim)
     if args.solution is not None and args.changes:

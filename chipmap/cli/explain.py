@@ -47,7 +47,7 @@ def run(args: argparse.Namespace) -> int:
     """Print the explanation; 0, 2 if the instance is infeasible, 3 if nothing is known, 4 if SOLUTION is refused."""
     from chipmap.explain import explain
     from chipmap.family import family_of
-    from chipmap.reading import read, read_solution
+    from chipmap.inputs.reading import read, read_solution
     from chipmap.run import SolveOptions
 
     if not (math.isfinite(args.time_limit) and args.time_limit > 0):

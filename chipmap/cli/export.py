@@ -26,7 +26,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 def run(args: argparse.Namespace) -> int:
     """Build and write."""
     from chipmap.family import family_of, resolve
-    from chipmap.reading import read
+    from chipmap.inputs.reading import read
     from chipmap.solvers.export import export
 
     instance = read(args.instance, args.set, args.family)

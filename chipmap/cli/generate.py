@@ -23,9 +23,9 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 def run(args: argparse.Namespace) -> int:
     """Make and write."""
-    from chipmap.generate import generate
-    from chipmap.reading import encode, generators, read, shipped_names
-    from chipmap.settings import parse
+    from chipmap.inputs.generate import generate
+    from chipmap.inputs.reading import encode, generators, read, shipped_names
+    from chipmap.inputs.settings import parse
 
     if args.name in shipped_names() and args.name not in generators():
         instance = read(args.name, args.set)

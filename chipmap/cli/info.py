@@ -50,7 +50,7 @@ def run(args: argparse.Namespace) -> int:
 def catalogue() -> dict[str, Any]:
     """By family: title, schema, constraints, terms, shipped instances, generators, methods, sweeps, formulations."""
     from chipmap.family import FAMILY_NAMES, get_family
-    from chipmap.reading import shipped_names
+    from chipmap.inputs.reading import shipped_names
 
     shown: dict[str, Any] = {}
     for name in FAMILY_NAMES:
@@ -80,7 +80,7 @@ def _sweeps(family: Family) -> dict[str, dict[str, Any]]:
 def figures(source: str, settings: list[str], family_name: str | None) -> dict[str, Any]:
     """Name, schema and hash of an instance, and the family's own figures of it."""
     from chipmap.family import family_of, resolve
-    from chipmap.reading import read
+    from chipmap.inputs.reading import read
 
     instance = read(source, settings, family_name)
     family = family_of(instance)
@@ -89,9 +89,9 @@ def figures(source: str, settings: list[str], family_name: str | None) -> dict[s
 
 
 def _record(name: str) -> type[Record]:
+    from chipmap.bench.sweep import Sweep
     from chipmap.family import FAMILY_NAMES, get_family, resolve
     from chipmap.result import Result
-    from chipmap.sweep import Sweep
 
     records: dict[str, Any] = {"result": Result, "sweep": Sweep}
     for family_name in FAMILY_NAMES:

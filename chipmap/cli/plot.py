@@ -26,7 +26,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 def run(args: argparse.Namespace) -> int:
     """Draw and say where."""
     from chipmap.family import family_of, resolve
-    from chipmap.reading import read, read_solution
+    from chipmap.inputs.reading import read, read_solution
 
     instance = read(args.instance, args.set)
     family = family_of(instance)

@@ -23,11 +23,11 @@ from chipmap.cli.common import (
 )
 from chipmap.cli.progress import Progress
 from chipmap.family import family_of, resolve
-from chipmap.reading import read
+from chipmap.inputs.reading import read
+from chipmap.process.signals import Interrupts
 from chipmap.records import ChipmapError, InputError, Record
 from chipmap.result import Result, TraceEvent
 from chipmap.run import Run, SolveOptions
-from chipmap.signals import Interrupts
 from chipmap.solve import solve
 
 Row = dict[str, Any]

@@ -12,7 +12,7 @@ FAMILY = Family(
     schema="dataflow/1",
     instance="chipmap.instances.dataflow:DataflowInstance",
     solution="chipmap.instances.dataflow:DataflowSolution",
-    check="chipmap.validation.dataflow:check",
+    check="chipmap.validation.dataflow.checker:check",
     tick="1 ps",
     unit="s",
     unit_per_tick=1e-12,
@@ -37,26 +37,28 @@ FAMILY = Family(
         "T7": "slowest stage",
     },
     methods=(
-        Method("dataflow/auto", "chipmap.methods.dataflow:auto", "the exact program for every choice of degrees"),
+        Method("dataflow/auto", "chipmap.methods.dataflow.chain:auto", "the exact program for every choice of degrees"),
         Method(
             "dataflow/mip",
-            "chipmap.methods.dataflow_models:mip",
+            "chipmap.methods.dataflow.models:mip",
             "the MIP for every choice of degrees, by HiGHS or Gurobi",
         ),
         Method(
-            "dataflow/cpsat", "chipmap.methods.dataflow_models:cpsat", "the CP-SAT model for every choice of degrees"
+            "dataflow/cpsat", "chipmap.methods.dataflow.models:cpsat", "the CP-SAT model for every choice of degrees"
         ),
         Method(
             "dataflow/two-pass",
-            "chipmap.methods.dataflow_two_pass:two_pass",
+            "chipmap.methods.dataflow.two_pass:two_pass",
             "the paper's procedure as a baseline: the inter-chip pass, then the intra-chip pass",
         ),
         Method(
             "dataflow/relaxation",
-            "chipmap.methods.dataflow_relaxation:relaxation",
+            "chipmap.methods.dataflow.relaxation:relaxation",
             "the bound of the convex relaxation, no mapping",
         ),
-        Method("dataflow/bounds", "chipmap.methods.dataflow:bounds", "the bound that compute alone gives, no mapping"),
+        Method(
+            "dataflow/bounds", "chipmap.methods.dataflow.chain:bounds", "the bound that compute alone gives, no mapping"
+        ),
     ),
     default_method="dataflow/auto",
     warm_starts={},
@@ -90,9 +92,9 @@ FAMILY = Family(
     ),
     shipped="chipmap.instances.dataflow.shipped:SHIPPED",
     from_graph="chipmap.instances.dataflow.from_graph:from_graph",
-    plot="chipmap.report.plots_dataflow:plot",
+    plot="chipmap.report.dataflow.plots:plot",
     describe="chipmap.instances.dataflow.describe:describe",
     files="chipmap.instances.dataflow.describe:files",
-    sweeps="chipmap.instances.dataflow.sweeps:SWEEPS",
-    measures="chipmap.bench.dataflow:measures",
+    sweeps="chipmap.instances.dataflow.sweeps.shipped:SWEEPS",
+    measures="chipmap.bench.dataflow.measures:measures",
 )

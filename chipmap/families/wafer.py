@@ -12,7 +12,7 @@ FAMILY = Family(
     schema="wafer/1",
     instance="chipmap.instances.wafer:WaferInstance",
     solution="chipmap.instances.wafer:WaferSolution",
-    check="chipmap.validation.wafer:check",
+    check="chipmap.validation.wafer.checker:check",
     tick="a quarter of a point",
     unit="points",
     unit_per_tick=0.25,
@@ -24,27 +24,29 @@ FAMILY = Family(
     },
     terms={"T1": "slowest kernel", "T2": "wire length", "T3": "adapters"},
     methods=(
-        Method("wafer/auto", "chipmap.methods.wafer_chain:auto", "the best chain"),
-        Method("wafer/greedy", "chipmap.methods.wafer:greedy", "the greedy row packer"),
+        Method("wafer/auto", "chipmap.methods.wafer.chain:auto", "the best chain"),
+        Method("wafer/greedy", "chipmap.methods.wafer.greedy:greedy", "the greedy row packer"),
         Method(
-            "wafer/exact", "chipmap.methods.wafer:exact", "branch and bound over all placements, for tiny instances"
+            "wafer/exact",
+            "chipmap.methods.wafer.greedy:exact",
+            "branch and bound over all placements, for tiny instances",
         ),
         Method(
-            "wafer/rows", "chipmap.methods.wafer_chain:rows", "the best row, single or folded, over all target times"
+            "wafer/rows", "chipmap.methods.wafer.chain:rows", "the best row, single or folded, over all target times"
         ),
-        Method("wafer/search", "chipmap.methods.wafer_chain:search", "annealing of slicing trees with the target time"),
-        Method("wafer/poker", "chipmap.methods.wafer_baselines:poker", "CU.POKer: exact sizing, row by row"),
-        Method("wafer/poker-each", "chipmap.methods.wafer_baselines:poker_each", "CU.POKer, refined at every time"),
+        Method("wafer/search", "chipmap.methods.wafer.chain:search", "annealing of slicing trees with the target time"),
+        Method("wafer/poker", "chipmap.methods.wafer.baselines:poker", "CU.POKer: exact sizing, row by row"),
+        Method("wafer/poker-each", "chipmap.methods.wafer.baselines:poker_each", "CU.POKer, refined at every time"),
         Method(
-            "wafer/annealing-tbs", "chipmap.methods.wafer_baselines:annealing", "annealing on twin binary sequences"
+            "wafer/annealing-tbs", "chipmap.methods.wafer.baselines:annealing", "annealing on twin binary sequences"
         ),
-        Method("wafer/divide", "chipmap.methods.wafer_baselines:divide", "divide-and-conquer slicing placer"),
-        Method("wafer/mip", "chipmap.methods.wafer_models:mip", "the MIP, by HiGHS or Gurobi"),
-        Method("wafer/cpsat", "chipmap.methods.wafer_models:cpsat", "the CP-SAT model, then windows on large fabrics"),
-        Method("wafer/bounds", "chipmap.methods.wafer_chain:bounds", "every lower bound that applies, no solution"),
+        Method("wafer/divide", "chipmap.methods.wafer.baselines:divide", "divide-and-conquer slicing placer"),
+        Method("wafer/mip", "chipmap.methods.wafer.models:mip", "the MIP, by HiGHS or Gurobi"),
+        Method("wafer/cpsat", "chipmap.methods.wafer.models:cpsat", "the CP-SAT model, then windows on large fabrics"),
+        Method("wafer/bounds", "chipmap.methods.wafer.chain:bounds", "every lower bound that applies, no solution"),
     ),
     default_method="wafer/auto",
-    warm_starts={"greedy": "chipmap.methods.wafer:greedy"},
+    warm_starts={"greedy": "chipmap.methods.wafer.greedy:greedy"},
     formulations=(
         Formulation("wafer/mip", "mip", "chipmap.formulations.wafer.mip:build", PAPER),
         Formulation("wafer/cpsat", "cpsat", "chipmap.formulations.wafer.cpsat:build", PAPER),
@@ -59,8 +61,8 @@ FAMILY = Family(
     ),
     shipped="chipmap.instances.wafer.shipped:SHIPPED",
     from_graph="chipmap.instances.wafer.from_graph:from_graph",
-    plot="chipmap.report.plots_wafer:plot",
-    plot_both="chipmap.report.plots_wafer:plot_both",
+    plot="chipmap.report.wafer.plots:plot",
+    plot_both="chipmap.report.wafer.plots:plot_both",
     describe="chipmap.instances.wafer.describe:describe",
     files="chipmap.instances.wafer.describe:files",
     formats=(

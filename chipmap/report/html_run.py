@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from chipmap.certificate import Certificate
 from chipmap.family import Family, get_family
 from chipmap.report.collect import Entry
 from chipmap.report.markup import Markup, join, table, tag
@@ -15,7 +16,6 @@ from chipmap.report.rows import natural, row
 from chipmap.report.tables import number, percent
 from chipmap.report.trace_svg import trace_chart
 from chipmap.result import Result, best_bound, gap
-from chipmap.validation.certificate import Certificate
 
 #: A plot above this size is named, not embedded.
 LARGEST_PLOT = 8 * 1024 * 1024

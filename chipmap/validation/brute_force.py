@@ -10,8 +10,8 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
+from chipmap.certificate import Certificate
 from chipmap.records import InputError
-from chipmap.validation.certificate import Certificate
 
 #: More candidates than this are refused.
 LIMIT = 2_000_000
@@ -23,7 +23,7 @@ def brute_force(instance: Any, check: Callable[[Any, Any], Certificate]) -> tupl
     Raises :class:`InputError` when there are more than :data:`LIMIT` candidates.
     """
     family = str(instance.schema).partition("/")[0]
-    module = import_module(f"chipmap.validation.{family}_candidates")
+    module = import_module(f"chipmap.validation.{family}.candidates")
     total = module.count(instance)
     if total > LIMIT:
         raise InputError(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from chipmap.sweep import Point, Sweep, points
+from chipmap.bench.sweep import Point, Sweep, points
 
 PLAIN: dict[str, Any] = {
     "schema": "sweep/1",

@@ -18,11 +18,11 @@ import pytest
 from chipmap.bench.point import Row, audited, solve_point
 from chipmap.bench.pool import LocalPool
 from chipmap.bench.run import bench
+from chipmap.bench.sweep import Point, read_sweep
+from chipmap.bench.sweep import points as all_points
+from chipmap.process.supervisor import environment
 from chipmap.records import InputError
-from chipmap.report.sweep_tables import summary, table
-from chipmap.supervisor import environment
-from chipmap.sweep import Point, read_sweep
-from chipmap.sweep import points as all_points
+from chipmap.report.sweeps.tables import summary, table
 from tests.bench.samples import tiny, tiny_points
 
 

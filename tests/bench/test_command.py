@@ -10,15 +10,15 @@ from typing import Any
 
 import pytest
 
-from chipmap.bench.dataflow import measures
+from chipmap.bench.dataflow.measures import measures
 from chipmap.bench.point import solve_point
+from chipmap.bench.sweep import points
 from chipmap.cli import main
-from chipmap.reading import read
+from chipmap.inputs.reading import read
 from chipmap.records import InputError
-from chipmap.report.plots_sweep import plots
-from chipmap.report.sweep_tables import summary
+from chipmap.report.sweeps.plots import plots
+from chipmap.report.sweeps.tables import summary
 from chipmap.solve import solve
-from chipmap.sweep import points
 from tests.bench.samples import PLAIN, tiny
 from tests.dataflow.random_instances import variants
 

@@ -9,9 +9,9 @@ import pytest
 from matplotlib.patches import Rectangle
 
 from chipmap.bench.point import Row, solve_point
-from chipmap.report.plots_serving import Speculation, passes, speculation
-from chipmap.report.plots_sweep import COLOURS, curves, heat_maps, latencies, plots, roofline
-from chipmap.sweep import points, read_sweep
+from chipmap.bench.sweep import points, read_sweep
+from chipmap.report.dataflow.serving_plots import Speculation, passes, speculation
+from chipmap.report.sweeps.plots import COLOURS, curves, heat_maps, latencies, plots, roofline
 from tests.bench.samples import tiny
 
 AXES = ("chip", "sram", "memory")

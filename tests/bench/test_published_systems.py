@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from chipmap.bench.point import audited, solve_point
-from chipmap.sweep import points, read_sweep
+from chipmap.bench.sweep import points, read_sweep
 
 #: Workload, chip, network, technology; utilisation, US dollars, watts; how far the utilisation may be off. The runs
 #: have DLRM's weight updates apart, and sum GPT3's gradients once per micro-batch.

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from chipmap.bench.sweep import Sweep, points, read_sweep, shipped_sweeps
 from chipmap.records import InputError
-from chipmap.sweep import Sweep, points, read_sweep, shipped_sweeps
 from tests.bench.samples import PLAIN, tiny
 
 

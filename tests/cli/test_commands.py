@@ -17,8 +17,8 @@ import pytest
 import chipmap as package
 from chipmap.cli import COMMANDS
 from chipmap.family import get_family
+from chipmap.inputs.reading import shipped_names
 from chipmap.instances.ring import RingInstance, RingSolution
-from chipmap.reading import shipped_names
 from tests.cli.conftest import CHAIN, Command
 
 Put = Callable[..., Path]

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 import chipmap
-from chipmap import reading
+from chipmap.inputs import reading
+from chipmap.inputs.settings import apply
 from chipmap.instances.ring import RingInstance
-from chipmap.settings import apply
 from tests.cli.conftest import CHAIN
 
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from chipmap.inputs.reading import read
 from chipmap.instances.wafer import WaferInstance, WaferSolution
-from chipmap.reading import read
 from tests.cli.conftest import Command
 
 TINY = "wafer/tiny-skip"

@@ -145,7 +145,7 @@ def _worse(case: Case) -> object | None:
     """The first candidate that the checker refuses although it is within its domains."""
     from importlib import import_module
 
-    module = import_module(f"chipmap.validation.{case.family.name}_candidates")
+    module = import_module(f"chipmap.validation.{case.family.name}.candidates")
     for solution in module.candidates(case.instance):
         violations = case.check(solution).violations
         if violations and all(violation.label != "C0" for violation in violations):

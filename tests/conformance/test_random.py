@@ -20,7 +20,7 @@ from tests.conformance.cases import FAMILIES, LIMIT_S, Case, formulations, hooks
 @given(seed=st.integers(0, 2**32 - 1))
 def test_everything_exact_agrees(family: Family, seed: int) -> None:
     instance = hooks(family).tiny_instance(Random(seed))
-    if import_module(f"chipmap.validation.{family.name}_candidates").count(instance) > 3**6:
+    if import_module(f"chipmap.validation.{family.name}.candidates").count(instance) > 3**6:
         return
     case = Case(family, f"random {seed}", instance)
     optimum, _ = case.best

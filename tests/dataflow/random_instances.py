@@ -9,9 +9,9 @@ from typing import Any
 from chipmap.instances.dataflow import DataflowInstance
 from chipmap.instances.dataflow.generators import explicit
 from chipmap.instances.dataflow.instance import allowed_degrees
-from chipmap.validation.dataflow import check
-from chipmap.validation.dataflow_candidates import candidates
-from chipmap.validation.dataflow_facts import allowed
+from chipmap.validation.dataflow.candidates import candidates
+from chipmap.validation.dataflow.checker import check
+from chipmap.validation.dataflow.facts import allowed
 
 TENSOR = {"tensor": 2, "dimensions": ["tensor"]}
 ROW = {"pipeline": 2, "dimensions": ["pipeline"]}

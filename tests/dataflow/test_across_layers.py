@@ -12,14 +12,13 @@ from math import ceil
 
 import pytest
 
+from chipmap.inputs.reading import read
 from chipmap.instances.dataflow import DataflowInstance, DataflowSolution
-from chipmap.reading import read
 from chipmap.result import Result
 from chipmap.run import SolveOptions
 from chipmap.solve import solve
-from chipmap.validation import dataflow as checker
-from chipmap.validation import dataflow_facts as facts
-from chipmap.validation.dataflow_mapping import mapping_of
+from chipmap.validation.dataflow import checker, facts
+from chipmap.validation.dataflow.mapping import mapping_of
 
 LAYERS = 16
 Set = frozenset[int]

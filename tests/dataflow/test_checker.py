@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
+from chipmap.certificate import Certificate
 from chipmap.instances.dataflow import DataflowInstance, DataflowSolution, Degrees
-from chipmap.instances.dataflow.costs import dataflow_problem
 from chipmap.instances.dataflow.instance import allowed_degrees, check_degrees
+from chipmap.instances.dataflow.problem import dataflow_problem
 from chipmap.records import InputError
-from chipmap.validation.certificate import Certificate
-from chipmap.validation.dataflow import breakdown, check
+from chipmap.validation.dataflow.checker import breakdown, check
 from tests.dataflow.random_instances import BACK, HEAVY, LIGHT, made
 
 RING = Degrees(tensor=2, dimensions=("tensor",))

@@ -10,11 +10,11 @@ from ortools.sat.python import cp_model
 from chipmap.formulations.dataflow import cpsat, mip
 from chipmap.formulations.dataflow.tables import tables
 from chipmap.instances.dataflow import DataflowInstance
-from chipmap.instances.dataflow.costs import dataflow_problem
+from chipmap.instances.dataflow.problem import dataflow_problem
 from chipmap.solvers import infeasible_labels
 from chipmap.solvers.outcome import SolveRequest
 from chipmap.validation.brute_force import brute_force
-from chipmap.validation.dataflow import check
+from chipmap.validation.dataflow.checker import check
 from tests.dataflow.tiny_models import by_program, gpt3_1t, optimum, random_instance, solved, table6
 
 SEEDS = range(12)

@@ -10,6 +10,7 @@ import pytest
 
 from chipmap.families.dataflow import FAMILY
 from chipmap.family import resolve
+from chipmap.inputs.reading import read
 from chipmap.instances import networks
 from chipmap.instances.dataflow import DataflowInstance, DataflowSolution, generators
 from chipmap.instances.dataflow.describe import describe, files
@@ -17,12 +18,11 @@ from chipmap.instances.dataflow.from_graph import from_graph
 from chipmap.instances.dataflow.generators import DataflowGenerator, Setting, explicit, gpt
 from chipmap.instances.dataflow.shipped import SHIPPED
 from chipmap.instances.importers import ImportedGraph
-from chipmap.reading import read
 from chipmap.records import InputError
 from chipmap.run import SolveOptions
 from chipmap.solve import solve
 from chipmap.validation.brute_force import brute_force
-from chipmap.validation.dataflow import check
+from chipmap.validation.dataflow.checker import check
 
 PAGE = (Path(__file__).parents[2] / "docs" / "instances.md").read_text(encoding="utf-8")
 GENERATORS: dict[str, DataflowGenerator] = {g.name: resolve(g.function) for g in FAMILY.generators}

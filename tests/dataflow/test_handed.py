@@ -8,20 +8,20 @@ from typing import Any
 import pytest
 
 from chipmap.instances.dataflow import DataflowInstance, DataflowSolution
-from chipmap.instances.dataflow import handed as handed_module
-from chipmap.instances.dataflow.costs import dataflow_problem, layer_ticks
-from chipmap.instances.dataflow.handed import handed, ways
+from chipmap.instances.dataflow import layer_handover as handed_module
 from chipmap.instances.dataflow.instance import allowed_degrees
+from chipmap.instances.dataflow.layer_handover import handed, ways
 from chipmap.instances.dataflow.loads import loads
-from chipmap.methods.dataflow import auto, bounds
-from chipmap.methods.dataflow_models import cpsat, mip
-from chipmap.methods.dataflow_relaxation import relaxation
-from chipmap.methods.dataflow_two_pass import two_pass
+from chipmap.instances.dataflow.problem import dataflow_problem, layer_ticks
+from chipmap.methods.dataflow.chain import auto, bounds
+from chipmap.methods.dataflow.models import cpsat, mip
+from chipmap.methods.dataflow.relaxation import relaxation
+from chipmap.methods.dataflow.two_pass import two_pass
 from chipmap.records import InputError
 from chipmap.run import Run, SolveOptions
 from chipmap.validation.brute_force import brute_force
-from chipmap.validation.dataflow import breakdown, check
-from chipmap.validation.dataflow_candidates import candidates, count
+from chipmap.validation.dataflow.candidates import candidates, count
+from chipmap.validation.dataflow.checker import breakdown, check
 from tests.dataflow.random_instances import ELEMENT, GEMM, TENSOR, made, mixed_instance
 from tests.dataflow.test_wide import solved_as_wide
 

@@ -7,18 +7,18 @@ from typing import Any
 
 import pytest
 
-from chipmap.heuristics.dataflow.intra import Stage
+from chipmap.heuristics.dataflow.program.intra_chip import Stage
 from chipmap.instances.dataflow import DataflowInstance, DataflowSolution
-from chipmap.instances.dataflow.costs import caching, dataflow_problem
 from chipmap.instances.dataflow.instance import Scheme, allowed_degrees
 from chipmap.instances.dataflow.loads import loads
-from chipmap.methods.dataflow import auto, bounds
-from chipmap.methods.dataflow_models import cpsat, mip
-from chipmap.methods.dataflow_relaxation import relaxation
+from chipmap.instances.dataflow.problem import caching, dataflow_problem
+from chipmap.methods.dataflow.chain import auto, bounds
+from chipmap.methods.dataflow.models import cpsat, mip
+from chipmap.methods.dataflow.relaxation import relaxation
 from chipmap.run import Run, SolveOptions
 from chipmap.validation.brute_force import brute_force
-from chipmap.validation.dataflow import breakdown, check
-from chipmap.validation.dataflow_candidates import count
+from chipmap.validation.dataflow.candidates import count
+from chipmap.validation.dataflow.checker import breakdown, check
 from tests.dataflow.random_instances import CACHED, GEMM, LIGHT, TENSOR, made, mixed_instance
 from tests.dataflow.test_wide import solved_as_wide
 

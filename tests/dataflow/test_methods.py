@@ -8,19 +8,19 @@ from typing import Any
 
 import pytest
 
+from chipmap.inputs.reading import read
 from chipmap.instances.dataflow import DataflowInstance
-from chipmap.instances.dataflow.costs import dataflow_problem
 from chipmap.instances.dataflow.instance import allowed_degrees
-from chipmap.methods import dataflow_reasons
-from chipmap.methods.dataflow import cases
-from chipmap.methods.dataflow_reasons import no_mapping
-from chipmap.reading import read
+from chipmap.instances.dataflow.problem import dataflow_problem
+from chipmap.methods.dataflow import infeasibility as dataflow_reasons
+from chipmap.methods.dataflow.chain import cases
+from chipmap.methods.dataflow.infeasibility import no_mapping
 from chipmap.records import InputError
 from chipmap.result import Result
 from chipmap.run import Run, SolveOptions
 from chipmap.solve import solve
 from chipmap.validation.brute_force import brute_force
-from chipmap.validation.dataflow import check
+from chipmap.validation.dataflow.checker import check
 from tests.dataflow.random_instances import HEAVY, LIGHT, infeasible, made, variants
 from tests.dataflow.tiny_models import table6
 

@@ -10,13 +10,13 @@ import pytest
 from chipmap.family import Standing
 from chipmap.formulations.dataflow import mip
 from chipmap.instances.dataflow import DataflowInstance, Degrees
-from chipmap.instances.dataflow.costs import dataflow_problem, total_ticks
 from chipmap.instances.dataflow.instance import allowed_degrees
+from chipmap.instances.dataflow.problem import dataflow_problem, total_ticks
 from chipmap.records import InputError
 from chipmap.solvers import infeasible_labels
 from chipmap.solvers.lowering import lower
 from chipmap.solvers.outcome import SolveRequest
-from chipmap.validation.dataflow import check
+from chipmap.validation.dataflow.checker import check
 from tests.dataflow.test_cpsat import fixed
 from tests.dataflow.tiny_models import by_program, optimum, random_instance, solved, table6
 

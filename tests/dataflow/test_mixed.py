@@ -6,17 +6,17 @@ from random import Random
 
 import pytest
 
-from chipmap.heuristics.dataflow.program import Program
+from chipmap.heuristics.dataflow.program.program import Program
 from chipmap.instances.dataflow import DataflowInstance
-from chipmap.instances.dataflow.costs import dataflow_problem
 from chipmap.instances.dataflow.instance import allowed_degrees
-from chipmap.methods.dataflow import auto, bounds
-from chipmap.methods.dataflow_models import cpsat, mip
-from chipmap.methods.dataflow_relaxation import relaxation
+from chipmap.instances.dataflow.problem import dataflow_problem
+from chipmap.methods.dataflow.chain import auto, bounds
+from chipmap.methods.dataflow.models import cpsat, mip
+from chipmap.methods.dataflow.relaxation import relaxation
 from chipmap.run import Run, SolveOptions
 from chipmap.validation.brute_force import brute_force
-from chipmap.validation.dataflow import check
-from chipmap.validation.dataflow_candidates import count
+from chipmap.validation.dataflow.candidates import count
+from chipmap.validation.dataflow.checker import check
 from tests.dataflow.random_instances import BACK, HEAVY, made, mixed_instance
 
 NOTHING = {"flop": 0, "output_bytes": 60_000, "weight_bytes": 0}

@@ -7,16 +7,16 @@ from typing import Any
 
 import pytest
 
+from chipmap.inputs.reading import read
 from chipmap.instances.dataflow import DataflowInstance, DataflowSolution
 from chipmap.instances.dataflow.generators import explicit
 from chipmap.instances.dataflow.instance import allowed_degrees
-from chipmap.methods.dataflow import auto
-from chipmap.methods.dataflow_models import cpsat, mip
-from chipmap.reading import read
+from chipmap.methods.dataflow.chain import auto
+from chipmap.methods.dataflow.models import cpsat, mip
 from chipmap.records import InputError
 from chipmap.result import Termination
 from chipmap.run import Run, SolveOptions
-from chipmap.validation.dataflow import check
+from chipmap.validation.dataflow.checker import check
 from tests.dataflow.tiny_models import random_instance, table6
 
 Method = Callable[[DataflowInstance, Run], Termination]

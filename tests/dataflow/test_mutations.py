@@ -11,7 +11,7 @@ from chipmap.instances.dataflow.describe import describe, files
 from chipmap.records import InputError
 from chipmap.run import SolveOptions
 from chipmap.solve import solve
-from chipmap.validation.dataflow import check
+from chipmap.validation.dataflow.checker import check
 from tests.dataflow.random_instances import variants
 
 VALUES: tuple[Any, ...] = (

@@ -8,21 +8,21 @@ from typing import Any
 
 import pytest
 
+from chipmap.certificate import Certificate
+from chipmap.inputs.reading import read
 from chipmap.instances.dataflow import DataflowInstance, DataflowSolution, Degrees
-from chipmap.instances.dataflow.costs import batch_ticks, dataflow_problem, layer_ticks
 from chipmap.instances.dataflow.generators import gpt
 from chipmap.instances.dataflow.instance import allowed_degrees
-from chipmap.methods.dataflow import auto
-from chipmap.methods.dataflow_models import cpsat, mip
-from chipmap.reading import read
+from chipmap.instances.dataflow.problem import batch_ticks, dataflow_problem, layer_ticks
+from chipmap.methods.dataflow.chain import auto
+from chipmap.methods.dataflow.models import cpsat, mip
 from chipmap.records import InputError
 from chipmap.result import Result
 from chipmap.run import Run, SolveOptions
 from chipmap.solve import solve
 from chipmap.validation.brute_force import brute_force
-from chipmap.validation.certificate import Certificate
-from chipmap.validation.dataflow import check
-from chipmap.validation.dataflow_candidates import count
+from chipmap.validation.dataflow.candidates import count
+from chipmap.validation.dataflow.checker import check
 from tests.dataflow.random_instances import BACK, CACHED, HEAVY, LIGHT, made, outside_instance, variants
 
 TENSOR = Degrees(tensor=2, dimensions=("tensor",))

@@ -8,19 +8,19 @@ from typing import Any
 
 import pytest
 
-from chipmap.heuristics.dataflow import labels
-from chipmap.heuristics.dataflow.labels import NO_LIMIT
-from chipmap.heuristics.dataflow.lattice import TooWideError, ideals, members
-from chipmap.heuristics.dataflow.program import Program
+from chipmap.heuristics.dataflow.program import label_setting as labels
+from chipmap.heuristics.dataflow.program.label_setting import NO_LIMIT
+from chipmap.heuristics.dataflow.program.lattice import TooWideError, ideals, members
+from chipmap.heuristics.dataflow.program.program import Program
 from chipmap.instances.dataflow import DataflowInstance, DataflowSolution, Degrees
-from chipmap.instances.dataflow.costs import dataflow_problem, resident, total_ticks
 from chipmap.instances.dataflow.generators import explicit
 from chipmap.instances.dataflow.instance import allowed_degrees
+from chipmap.instances.dataflow.problem import dataflow_problem, resident, total_ticks
 from chipmap.run import SolveOptions
 from chipmap.solve import solve
 from chipmap.validation.brute_force import brute_force
-from chipmap.validation.dataflow import check
-from chipmap.validation.dataflow_candidates import candidates, count
+from chipmap.validation.dataflow.candidates import candidates, count
+from chipmap.validation.dataflow.checker import check
 from tests.dataflow.random_instances import made, tiny_instance
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from chipmap.inputs.reading import read
 from chipmap.instances.dataflow import DataflowInstance
 from chipmap.instances.dataflow.sizes import flop
-from chipmap.reading import read
 from chipmap.result import Result
 from chipmap.run import SolveOptions
 from chipmap.solve import solve

@@ -8,14 +8,14 @@ from typing import cast
 import pytest
 
 from chipmap.formulations.dataflow.relaxation import Rates, balanced, spent, spread, tensor_links
+from chipmap.inputs.reading import read
 from chipmap.instances.dataflow import DataflowInstance, DataflowSolution
 from chipmap.instances.dataflow.loads import Load, layer_share, loads
-from chipmap.methods.dataflow import auto, cases
-from chipmap.methods.dataflow_relaxation import relaxation
-from chipmap.reading import read
+from chipmap.methods.dataflow.chain import auto, cases
+from chipmap.methods.dataflow.relaxation import relaxation
 from chipmap.records import InputError
 from chipmap.run import Run, SolveOptions
-from chipmap.validation.dataflow import breakdown, check
+from chipmap.validation.dataflow.checker import breakdown, check
 from tests.dataflow.random_instances import infeasible, on_tiles, tiny_instance, variants
 
 DOLLARS = Rates(tile=16_522 / 1280, memory=1.0, link=2.0)

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from chipmap import serving
+from chipmap.bench.dataflow import serving
+from chipmap.inputs.reading import read
 from chipmap.instances.dataflow import DataflowInstance
-from chipmap.reading import read
 from chipmap.records import InputError
 
 

@@ -12,19 +12,19 @@ import pytest
 from chipmap.family import Standing
 from chipmap.formulations.dataflow import cpsat, mip
 from chipmap.instances.dataflow import DataflowInstance, DataflowSolution, Degrees
-from chipmap.instances.dataflow.costs import dataflow_problem
 from chipmap.instances.dataflow.generators import resnets
 from chipmap.instances.dataflow.instance import allowed_degrees
 from chipmap.instances.dataflow.passes import inter_chip
-from chipmap.methods.dataflow_two_pass import second_pass
+from chipmap.instances.dataflow.problem import dataflow_problem
+from chipmap.methods.dataflow.two_pass import second_pass
 from chipmap.records import InputError
 from chipmap.run import Run, SolveOptions
 from chipmap.solve import solve
 from chipmap.solvers import infeasible_labels
 from chipmap.solvers.outcome import SolveRequest
 from chipmap.validation.brute_force import brute_force
-from chipmap.validation.dataflow import check
-from chipmap.validation.dataflow_candidates import candidates, count
+from chipmap.validation.dataflow.candidates import candidates, count
+from chipmap.validation.dataflow.checker import check
 from tests.dataflow.random_instances import made
 from tests.dataflow.staged_instances import staged_instance
 from tests.dataflow.tiny_models import optimum, solved, table6

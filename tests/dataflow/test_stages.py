@@ -7,22 +7,22 @@ from typing import Any
 
 import pytest
 
-from chipmap.bench.dataflow import measures
+from chipmap.bench.dataflow.measures import measures
+from chipmap.certificate import Certificate
+from chipmap.inputs.reading import read
 from chipmap.instances.dataflow import DataflowInstance, DataflowSolution, Degrees
-from chipmap.instances.dataflow.costs import dataflow_problem
 from chipmap.instances.dataflow.describe import describe, files
 from chipmap.instances.dataflow.generators import explicit
 from chipmap.instances.dataflow.instance import Kernel, Scheme
+from chipmap.instances.dataflow.problem import dataflow_problem
 from chipmap.instances.dataflow.stages import batch_of_steps, stage_costs
-from chipmap.reading import read
 from chipmap.records import InputError
 from chipmap.result import Result
 from chipmap.run import SolveOptions
 from chipmap.solve import solve
 from chipmap.validation.brute_force import brute_force
-from chipmap.validation.certificate import Certificate
-from chipmap.validation.dataflow import breakdown, check
-from chipmap.validation.dataflow_candidates import candidates, count
+from chipmap.validation.dataflow.candidates import candidates, count
+from chipmap.validation.dataflow.checker import breakdown, check
 from tests.dataflow.random_instances import BACK, LIGHT, made
 from tests.dataflow.staged_instances import staged_instance
 from tests.dataflow.test_mutations import changed

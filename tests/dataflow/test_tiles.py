@@ -9,24 +9,24 @@ import numpy as np
 import pytest
 
 from chipmap.formulations.dataflow import cpsat, mip
-from chipmap.heuristics.dataflow import sharing as compiled
-from chipmap.heuristics.dataflow.program import Program
+from chipmap.heuristics.dataflow.program import tile_sharing as compiled
+from chipmap.heuristics.dataflow.program.program import Program
+from chipmap.inputs.reading import read
 from chipmap.instances.dataflow import DataflowInstance, DataflowSolution, Degrees, Kernel
-from chipmap.instances.dataflow.costs import dataflow_problem
 from chipmap.instances.dataflow.describe import files
 from chipmap.instances.dataflow.instance import allowed_degrees
+from chipmap.instances.dataflow.problem import dataflow_problem
 from chipmap.instances.dataflow.tiles import Shape, least_area, shape, shares, sharing, thinned
-from chipmap.methods.dataflow import auto
-from chipmap.methods.dataflow_models import cpsat as by_cpsat
-from chipmap.methods.dataflow_models import mip as by_mip
-from chipmap.reading import read
+from chipmap.methods.dataflow.chain import auto
+from chipmap.methods.dataflow.models import cpsat as by_cpsat
+from chipmap.methods.dataflow.models import mip as by_mip
 from chipmap.records import InputError
 from chipmap.run import Run, SolveOptions
 from chipmap.solve import solve
 from chipmap.validation.brute_force import brute_force
-from chipmap.validation.dataflow import check
-from chipmap.validation.dataflow_candidates import candidates, count
-from chipmap.validation.dataflow_tiles import blocks, least_cycles
+from chipmap.validation.dataflow.candidates import candidates, count
+from chipmap.validation.dataflow.checker import check
+from chipmap.validation.dataflow.tiles import blocks, least_cycles
 from tests.dataflow.random_instances import LIGHT, made, on_tiles, tiny_instance
 from tests.dataflow.tiny_models import by_program, optimum, random_instance, table6
 

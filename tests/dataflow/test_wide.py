@@ -9,27 +9,27 @@ from typing import Any
 
 import pytest
 
-from chipmap.heuristics.dataflow.branches import interchangeable
-from chipmap.heuristics.dataflow.classes import classes
-from chipmap.heuristics.dataflow.lattice import TooWideError
-from chipmap.heuristics.dataflow.narrow import Found, Narrow
-from chipmap.heuristics.dataflow.program import Program
-from chipmap.heuristics.dataflow.single import partitions_of
-from chipmap.heuristics.dataflow.symmetric import SymmetricProgram
+from chipmap.heuristics.dataflow.cover.column_generation import Cover, PartitionBound
+from chipmap.heuristics.dataflow.cover.pricing import partitions_of
+from chipmap.heuristics.dataflow.program.lattice import TooWideError
+from chipmap.heuristics.dataflow.program.program import Program
+from chipmap.heuristics.dataflow.program.restricted_program import Found, Narrow
+from chipmap.heuristics.dataflow.symmetric.branches import interchangeable
+from chipmap.heuristics.dataflow.symmetric.classes import classes
+from chipmap.heuristics.dataflow.symmetric.program import SymmetricProgram
+from chipmap.inputs.reading import read
 from chipmap.instances.dataflow import DataflowInstance, DataflowSolution
-from chipmap.instances.dataflow.costs import DataflowProblem, dataflow_problem, resident
 from chipmap.instances.dataflow.generators import moe
 from chipmap.instances.dataflow.instance import allowed_degrees
+from chipmap.instances.dataflow.problem import DataflowProblem, dataflow_problem, resident
 from chipmap.instances.dataflow.shipped import SHIPPED
-from chipmap.methods.dataflow_cover import Cover, PartitionBound
-from chipmap.methods.dataflow_wide import Wide, hopeless
-from chipmap.reading import read
+from chipmap.methods.dataflow.wide_graphs import Wide, hopeless
 from chipmap.result import BoundKind
 from chipmap.run import Run, SolveOptions, Stop
 from chipmap.solve import solve
 from chipmap.validation.brute_force import brute_force
-from chipmap.validation.dataflow import check
-from chipmap.validation.dataflow_candidates import count
+from chipmap.validation.dataflow.candidates import count
+from chipmap.validation.dataflow.checker import check
 from tests.dataflow.random_instances import GEMM, HEAVY, LIGHT, _kernel, made, tiny_instance, variants
 
 STEADY: dict[str, Any] = {"warm_start": "none", "threads": 1, "deterministic": True, "gap": 0.2}

@@ -9,9 +9,9 @@ import pytest
 
 from chipmap.instances.dataflow import DataflowInstance
 from chipmap.instances.dataflow.generators import DataflowGenerator, dlrm, fft, hpl, llama
-from chipmap.instances.dataflow.llama import LLAMA
 from chipmap.instances.dataflow.presets import WORKLOADS, preset
 from chipmap.instances.dataflow.sizes import flop, output_bytes, weight_bytes
+from chipmap.instances.dataflow.workloads.llama import LLAMA
 from chipmap.records import InputError
 from chipmap.run import SolveOptions
 from chipmap.solve import solve

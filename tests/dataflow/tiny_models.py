@@ -6,7 +6,7 @@ from random import Random
 from typing import Any
 
 from chipmap.family import Model
-from chipmap.heuristics.dataflow.program import Program
+from chipmap.heuristics.dataflow.program.program import Program
 from chipmap.instances.dataflow import (
     Chip,
     DataflowInstance,
@@ -18,13 +18,13 @@ from chipmap.instances.dataflow import (
     Task,
     Workload,
 )
-from chipmap.instances.dataflow.costs import caching, dataflow_problem, resident, total_ticks
-from chipmap.instances.dataflow.gpt import gpt_layer
-from chipmap.instances.dataflow.handed import ways
+from chipmap.instances.dataflow.layer_handover import ways
+from chipmap.instances.dataflow.problem import caching, dataflow_problem, resident, total_ticks
 from chipmap.instances.dataflow.systems import system
+from chipmap.instances.dataflow.workloads.gpt import gpt_layer
 from chipmap.solvers import solve_model
 from chipmap.solvers.outcome import Outcome, SolveRequest
-from chipmap.validation.dataflow import check
+from chipmap.validation.dataflow.checker import check
 
 
 def random_kernel(random: Random, name: str, **fields: Any) -> Kernel:

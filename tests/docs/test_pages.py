@@ -10,7 +10,7 @@ import pytest
 
 from chipmap import cli
 from chipmap.family import FAMILY_NAMES, get_family
-from chipmap.reading import generators, shipped_names
+from chipmap.inputs.reading import generators, shipped_names
 from tests.docs.pages import PAGES, ROOT, Block, blocks, command_lines, links, relative
 
 COMMAND_LINES = [(page, line) for page in PAGES for line in command_lines(page, "chipmap")]

@@ -11,9 +11,9 @@ import pytest
 from chipmap.instances.graph import Operation, OperationGraph, Tensor
 from chipmap.instances.ring import Package, RingInstance, RingSolution
 from chipmap.instances.ring.contraction import lift
-from chipmap.instances.ring.costs import loads, ring_problem
 from chipmap.instances.ring.describe import describe, files
 from chipmap.instances.ring.generators import bert_large, chain
+from chipmap.instances.ring.problem import loads, ring_problem
 
 ODD = 'odd, "quoted"\nname é'
 

@@ -8,8 +8,8 @@ import pytest
 
 from chipmap.families.ring import FAMILY
 from chipmap.family import resolve
-from chipmap.instances.ring.costs import loads, ring_problem
 from chipmap.instances.ring.generators import InstanceGenerator, bert_large, chain, explicit, random, resnet50
+from chipmap.instances.ring.problem import loads, ring_problem
 from chipmap.records import InputError
 
 GENERATORS: dict[str, InstanceGenerator] = {g.name: resolve(g.function) for g in FAMILY.generators}

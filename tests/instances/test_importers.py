@@ -10,8 +10,8 @@ import pytest
 
 from chipmap.instances.importers import FORMATS, ImportedGraph, import_graph
 from chipmap.instances.ring.contraction import contract
-from chipmap.instances.ring.costs import ring_problem
 from chipmap.instances.ring.from_graph import from_graph
+from chipmap.instances.ring.problem import ring_problem
 from chipmap.records import InputError
 from tests.instances import samples
 from tests.instances.mutations import mutated_bytes, mutated_structure

@@ -22,7 +22,7 @@ from chipmap.instances.networks import (
 )
 from chipmap.instances.ring import RingInstance
 from chipmap.instances.ring.contraction import contract
-from chipmap.instances.ring.costs import RingProblem, ring_problem
+from chipmap.instances.ring.problem import RingProblem, ring_problem
 from chipmap.records import InputError
 from tests.instances.published import published
 

@@ -7,10 +7,10 @@ import pytest
 from chipmap.families.ring import FAMILY
 from chipmap.family import resolve
 from chipmap.instances.ring import RingInstance
-from chipmap.instances.ring.costs import ring_problem
+from chipmap.instances.ring.problem import ring_problem
 from chipmap.instances.ring.shipped import SHIPPED
 from chipmap.validation.brute_force import brute_force
-from chipmap.validation.ring import check
+from chipmap.validation.ring.checker import check
 
 #: Content hashes. A change here changes what published results refer to: give the new instance a new name instead.
 HASHES: dict[str, str] = {

@@ -9,7 +9,7 @@ from chipmap.instances.graph import Operation, OperationGraph, Tensor
 from chipmap.instances.ring import Package, RingInstance, RingSolution
 from chipmap.result import Result, Status, solution_json
 from chipmap.run import Run, SolveOptions
-from chipmap.validation.ring import check
+from chipmap.validation.ring.checker import check
 
 
 def chain(count: int = 8, chips: int = 4, name: str = "ring/chain", **fields: object) -> RingInstance:

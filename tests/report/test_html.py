@@ -14,7 +14,7 @@ from chipmap.report.collect import collect
 from chipmap.report.html import best_known, page
 from chipmap.report.html_run import flatten
 from chipmap.report.markup import join, tag
-from chipmap.report.plots_ring import plot
+from chipmap.report.ring.plots import plot
 from chipmap.report.trace_svg import WIDTH, trace_chart
 from tests.report.samples import archived, chain, result
 

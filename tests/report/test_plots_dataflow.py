@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from chipmap.inputs.reading import read
 from chipmap.instances.dataflow import DataflowInstance, DataflowSolution, Degrees
-from chipmap.reading import read
 from chipmap.records import InputError
-from chipmap.report.plots_dataflow import plot
+from chipmap.report.dataflow.plots import plot
 
 RING = Degrees(tensor=2, dimensions=("tensor",))
 

@@ -8,7 +8,7 @@ import pytest
 
 from chipmap.instances.ring import Package, RingSolution
 from chipmap.records import InputError
-from chipmap.report.plots_ring import _arcs, _beside_a_longer_way, _view, plot
+from chipmap.report.ring.plots import _arcs, _beside_a_longer_way, _view, plot
 from tests.report.samples import chain
 
 BALANCED = RingSolution(chips=(0, 0, 1, 1, 2, 2, 3, 3))

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from chipmap.inputs.reading import read
 from chipmap.instances.wafer import Placement, WaferInstance, WaferSolution
-from chipmap.instances.wafer.costs import wafer_problem
-from chipmap.reading import read
+from chipmap.instances.wafer.problem import wafer_problem
 from chipmap.records import InputError
-from chipmap.report.plots_wafer import boxes, ordered, plot, plot_both
+from chipmap.report.wafer.plots import boxes, ordered, plot, plot_both
 
 
 def at(kernel: str, x: int, y: int, k: int = 1, rotated: bool = False) -> Placement:

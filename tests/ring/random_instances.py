@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from chipmap.instances.graph import Operation, OperationGraph, Tensor
 from chipmap.instances.ring import Forbidden, Package, Pin, RingInstance, RingSolution
-from chipmap.validation.ring_facts import facts
+from chipmap.validation.ring.facts import facts
 
 LABELS = ("C1", "C2", "C3", "C4")
 MODES = ("period", "sum", "sum_forward")

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
+from chipmap.certificate import Certificate
 from chipmap.instances.graph import Operation, OperationGraph, Tensor
 from chipmap.instances.ring import Forbidden, Package, Pin, RingInstance, RingSolution
-from chipmap.validation.certificate import Certificate
-from chipmap.validation.ring import check
-from chipmap.validation.ring_facts import facts
+from chipmap.validation.ring.checker import check
+from chipmap.validation.ring.facts import facts
 
 X, W, A, B, C, V, D = range(7)
 

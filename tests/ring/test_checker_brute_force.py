@@ -10,9 +10,9 @@ from chipmap.instances.graph import Operation, OperationGraph
 from chipmap.instances.ring import Package, RingInstance
 from chipmap.records import InputError
 from chipmap.validation.brute_force import LIMIT, brute_force
-from chipmap.validation.ring import check
-from chipmap.validation.ring_candidates import candidates, count
-from chipmap.validation.ring_facts import facts
+from chipmap.validation.ring.candidates import candidates, count
+from chipmap.validation.ring.checker import check
+from chipmap.validation.ring.facts import facts
 from tests.ring.random_instances import random_instance
 
 

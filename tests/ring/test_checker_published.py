@@ -9,9 +9,9 @@ import pytest
 from chipmap.instances.importers import import_graph
 from chipmap.instances.ring import RingSolution
 from chipmap.instances.ring.contraction import contract, lift
-from chipmap.instances.ring.costs import RingProblem, ring_problem, terms
 from chipmap.instances.ring.from_graph import from_graph
-from chipmap.validation.ring import check
+from chipmap.instances.ring.problem import RingProblem, ring_problem, terms
+from chipmap.validation.ring.checker import check
 from tests.instances.published import all_published
 
 CHIPS = 12

@@ -12,10 +12,10 @@ from ortools.sat.python import cp_model
 
 from chipmap.formulations.ring import cpsat, mip
 from chipmap.instances.ring import RingInstance, RingSolution
-from chipmap.instances.ring.costs import loads, ring_problem
+from chipmap.instances.ring.problem import loads, ring_problem
 from chipmap.records import InputError
-from chipmap.validation.ring import check
-from chipmap.validation.ring_candidates import candidates
+from chipmap.validation.ring.candidates import candidates
+from chipmap.validation.ring.checker import check
 from tests.docs.pages import ROOT, blocks
 from tests.ring.random_instances import random_instance
 

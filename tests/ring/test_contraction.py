@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from chipmap.instances.graph import Operation, OperationGraph, Tensor
 from chipmap.instances.ring import Package, RingInstance, RingSolution
 from chipmap.instances.ring.contraction import contract, lift
-from chipmap.instances.ring.costs import ring_problem
+from chipmap.instances.ring.problem import ring_problem
 from chipmap.records import InputError
 from chipmap.validation.brute_force import brute_force
-from chipmap.validation.ring import check
+from chipmap.validation.ring.checker import check
 from tests.ring.random_instances import random_instance, seeds
 
 

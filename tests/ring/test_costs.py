@@ -6,9 +6,9 @@ from random import Random
 
 from hypothesis import given, settings
 
-from chipmap.instances.ring.costs import loads, ring_problem, terms
-from chipmap.validation import ring as checker
-from chipmap.validation.ring_facts import facts
+from chipmap.instances.ring.problem import loads, ring_problem, terms
+from chipmap.validation.ring import checker
+from chipmap.validation.ring.facts import facts
 from tests.ring.random_instances import random_instance, random_solution, seeds
 
 

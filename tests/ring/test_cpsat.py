@@ -12,13 +12,13 @@ from chipmap.family import Standing
 from chipmap.formulations.ring import cpsat_sram
 from chipmap.formulations.ring.cpsat import RingCpChoices, build
 from chipmap.instances.ring import Forbidden, Package, Pin, RingInstance, RingSolution
-from chipmap.instances.ring.costs import loads, ring_problem
-from chipmap.instances.ring.windows import windows
+from chipmap.instances.ring.problem import loads, ring_problem
+from chipmap.instances.ring.station_windows import windows
 from chipmap.solvers import infeasible_labels
 from chipmap.solvers.outcome import SolveRequest
 from chipmap.validation.brute_force import brute_force
-from chipmap.validation.ring import check
-from chipmap.validation.ring_candidates import candidates
+from chipmap.validation.ring.candidates import candidates
+from chipmap.validation.ring.checker import check
 from tests.ring.random_instances import MODES, random_instance, seeds
 from tests.ring.test_mip import SUBSETS, agrees, skip_network, solved
 

@@ -12,13 +12,14 @@ from hypothesis import example, given, settings
 from chipmap.instances.importers import traced
 from chipmap.instances.ring import Forbidden, Package, Pin, RingInstance
 from chipmap.instances.ring.contraction import contract
-from chipmap.instances.ring.costs import ring_problem
-from chipmap.methods import ring, ring_models
-from chipmap.methods.ring_clash import reasons
-from chipmap.methods.ring_models import refute
+from chipmap.instances.ring.problem import ring_problem
+from chipmap.methods.ring import chain as ring
+from chipmap.methods.ring import models as ring_models
+from chipmap.methods.ring.infeasibility import reasons
+from chipmap.methods.ring.models import refute
 from chipmap.run import Run, SolveOptions
 from chipmap.validation.brute_force import brute_force
-from chipmap.validation.ring import check
+from chipmap.validation.ring.checker import check
 from tests.instances.published import published
 from tests.ring.random_instances import random_instance, seeds
 from tests.ring.test_mip import skip_network

@@ -11,13 +11,13 @@ from hypothesis import given, settings
 
 from chipmap.instances.graph import Operation, OperationGraph, Tensor
 from chipmap.instances.ring import Package, RingInstance
-from chipmap.instances.ring.costs import RingProblem, ring_problem
 from chipmap.instances.ring.precedence import flow_reachable, last_readers, reachable
-from chipmap.instances.ring.windows import least_target, windows
-from chipmap.methods.ring_models import refute
+from chipmap.instances.ring.problem import RingProblem, ring_problem
+from chipmap.instances.ring.station_windows import least_target, windows
+from chipmap.methods.ring.models import refute
 from chipmap.validation.brute_force import brute_force
-from chipmap.validation.ring import check
-from chipmap.validation.ring_candidates import candidates
+from chipmap.validation.ring.candidates import candidates
+from chipmap.validation.ring.checker import check
 from tests.ring.random_instances import random_instance, seeds
 
 

@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from chipmap.heuristics.ring.contracted import contracted_bound, refutes, traces
-from chipmap.heuristics.ring.cut_bounds import (
+from chipmap.heuristics.ring.bounds.cuts import (
     block_crossing,
     blocks_refute,
     bottleneck_bound,
@@ -17,17 +16,18 @@ from chipmap.heuristics.ring.cut_bounds import (
     link_bound,
     links_refute,
 )
-from chipmap.heuristics.ring.ideals import all_ideals, bits, flow_graph
-from chipmap.heuristics.ring.program import Programs
+from chipmap.heuristics.ring.bounds.lattice_bound import contracted_bound, refutes, traces
+from chipmap.heuristics.ring.programs.ideals import all_ideals, bits, flow_graph
+from chipmap.heuristics.ring.programs.program import Programs
 from chipmap.instances.graph import Operation, OperationGraph, Tensor
 from chipmap.instances.ring import Package, RingInstance
 from chipmap.instances.ring.contraction import contract
-from chipmap.instances.ring.costs import RingProblem, ring_problem
-from chipmap.instances.ring.windows import windows
+from chipmap.instances.ring.problem import RingProblem, ring_problem
+from chipmap.instances.ring.station_windows import windows
 from chipmap.run import SolveOptions
 from chipmap.solve import solve
 from chipmap.validation.brute_force import brute_force
-from chipmap.validation.ring import check
+from chipmap.validation.ring.checker import check
 from tests.ring.random_instances import MODES, random_instance
 
 SEEDS = range(6)

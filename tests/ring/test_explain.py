@@ -13,14 +13,14 @@ import chipmap
 from chipmap.explanation import Change, Explanation, Statement
 from chipmap.instances.graph import Operation, OperationGraph, Tensor
 from chipmap.instances.ring import RingInstance, RingSolution
-from chipmap.methods import ring_explain
-from chipmap.methods.ring_study import Tried
+from chipmap.methods.ring.explain import explain as ring_explain
+from chipmap.methods.ring.explain.study import Tried
 from chipmap.records import InputError
 from chipmap.run import SolveOptions
 from chipmap.validation.brute_force import brute_force
-from chipmap.validation.ring import check
-from chipmap.validation.ring_candidates import count
-from chipmap.validation.ring_facts import facts
+from chipmap.validation.ring.candidates import count
+from chipmap.validation.ring.checker import check
+from chipmap.validation.ring.facts import facts
 from tests.ring.random_instances import tiny_instance
 
 OPTIONS = SolveOptions(time_limit=120.0)

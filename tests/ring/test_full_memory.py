@@ -13,11 +13,11 @@ import chipmap
 from chipmap.instances.graph import Operation, OperationGraph, Tensor
 from chipmap.instances.ring import Package, RingInstance, RingSolution
 from chipmap.instances.ring.contraction import contract
-from chipmap.instances.ring.costs import loads, ring_problem
+from chipmap.instances.ring.problem import loads, ring_problem
 from chipmap.records import InputError
 from chipmap.validation.brute_force import brute_force
-from chipmap.validation.ring import check
-from chipmap.validation.ring_facts import facts
+from chipmap.validation.ring.checker import check
+from chipmap.validation.ring.facts import facts
 from tests.ring.random_instances import random_instance, random_solution, seeds
 
 ALL = ("C1", "C2", "C3", "C4")

@@ -14,14 +14,14 @@ from chipmap.family import Standing
 from chipmap.formulations.ring.mip import RingMipChoices, RingMipModel, build
 from chipmap.instances.graph import Operation, OperationGraph, Tensor
 from chipmap.instances.ring import Forbidden, Package, Pin, RingInstance, RingSolution
-from chipmap.instances.ring.costs import ring_problem
 from chipmap.instances.ring.precedence import skips
-from chipmap.instances.ring.windows import windows
+from chipmap.instances.ring.problem import ring_problem
+from chipmap.instances.ring.station_windows import windows
 from chipmap.solvers import solve_model
 from chipmap.solvers.outcome import Outcome, SolveRequest
 from chipmap.validation.brute_force import brute_force
-from chipmap.validation.ring import check
-from chipmap.validation.ring_candidates import candidates
+from chipmap.validation.ring.candidates import candidates
+from chipmap.validation.ring.checker import check
 from tests.ring.random_instances import LABELS, MODES, random_instance, seeds
 
 SUBSETS = [labels for size in range(5) for labels in combinations(LABELS, size)]

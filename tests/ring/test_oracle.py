@@ -16,9 +16,9 @@ from chipmap.instances.ring import Package, RingInstance, RingSolution
 from chipmap.oracle import Oracle, OracleError, Scope, Verdict, load_oracle
 from chipmap.records import InputError
 from chipmap.validation.brute_force import brute_force
-from chipmap.validation.oracles import first_fit, liveness, peak
-from chipmap.validation.ring import check
-from chipmap.validation.ring_facts import facts
+from chipmap.validation.ring.checker import check
+from chipmap.validation.ring.facts import facts
+from chipmap.validation.ring.oracles import first_fit, liveness, peak
 from tests.ring.random_instances import random_instance, seeds
 
 
@@ -131,7 +131,7 @@ def test_a_rejected_empty_chip_cuts_the_mapping_only() -> None:
         unused = set(range(instance.package.chips)) - set(solution.chips)
         return [Verdict(False, "chip-monotone", c, (), "idle") for c in unused]
 
-    from chipmap.methods.ring_oracle import Cuts
+    from chipmap.methods.ring.oracle_cuts import Cuts
     from chipmap.run import Run, SolveOptions
 
     oracle = load_oracle(all_three)
@@ -158,7 +158,7 @@ def test_isolated_by_name() -> None:
 
 def test_monotone_cuts_are_strengthened() -> None:
     """Deletion tests leave three operations of a chip that holds more."""
-    from chipmap.methods.ring_oracle import Cuts
+    from chipmap.methods.ring.oracle_cuts import Cuts
     from chipmap.run import Run, SolveOptions
 
     instance = chain()

@@ -9,20 +9,20 @@ import pytest
 from hypothesis import given, settings
 
 import chipmap
-from chipmap.heuristics.ring.ideals import all_ideals, order_ideals
-from chipmap.heuristics.ring.program import Programs, Rule
-from chipmap.heuristics.ring.slicing import slice_orders, topological_orders
-from chipmap.heuristics.ring.triangle import solve_exact
+from chipmap.heuristics.ring.programs.ideals import all_ideals, order_ideals
+from chipmap.heuristics.ring.programs.program import Programs, Rule
+from chipmap.heuristics.ring.programs.slicing import slice_orders, topological_orders
+from chipmap.heuristics.ring.programs.triangle import solve_exact
 from chipmap.instances.graph import Operation, OperationGraph, Tensor
 from chipmap.instances.ring import Package, Pin, RingInstance, RingSolution
 from chipmap.instances.ring.contraction import contract
-from chipmap.instances.ring.costs import RingProblem, ring_problem
 from chipmap.instances.ring.precedence import between
-from chipmap.methods.ring import exact
+from chipmap.instances.ring.problem import RingProblem, ring_problem
+from chipmap.methods.ring.chain import exact
 from chipmap.run import Run, SolveOptions
 from chipmap.validation.brute_force import brute_force
-from chipmap.validation.ring import check
-from chipmap.validation.ring_candidates import candidates
+from chipmap.validation.ring.candidates import candidates
+from chipmap.validation.ring.checker import check
 from tests.ring.random_instances import LABELS, random_instance, seeds
 
 

@@ -8,15 +8,15 @@ from random import Random
 
 from hypothesis import given, settings
 
-from chipmap.heuristics.ring.propagate import Propagator, propagator
-from chipmap.heuristics.ring.propagate_kernel import place
-from chipmap.heuristics.ring.propagate_state import State, undo
+from chipmap.heuristics.ring.sampling.propagate import Propagator, propagator
+from chipmap.heuristics.ring.sampling.propagate_kernel import place
+from chipmap.heuristics.ring.sampling.propagate_state import State, undo
 from chipmap.instances.graph import Operation, OperationGraph, Tensor
 from chipmap.instances.ring import Package, RingInstance
 from chipmap.instances.ring.contraction import contract
-from chipmap.instances.ring.costs import RingProblem, ring_problem
 from chipmap.instances.ring.instance import Label
 from chipmap.instances.ring.precedence import skips
+from chipmap.instances.ring.problem import RingProblem, ring_problem
 from tests.ring.random_instances import random_instance, seeds
 
 STATIC: tuple[Label, ...] = ("C1", "C2", "C3")

@@ -9,18 +9,18 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from chipmap.heuristics.ring.propagate import SampleRule, propagator
-from chipmap.heuristics.ring.propagate_kernel import place
-from chipmap.heuristics.ring.propagate_state import undo
-from chipmap.heuristics.ring.sample_fix import Sampler, fix, sample
+from chipmap.heuristics.ring.sampling.propagate import SampleRule, propagator
+from chipmap.heuristics.ring.sampling.propagate_kernel import place
+from chipmap.heuristics.ring.sampling.propagate_state import undo
+from chipmap.heuristics.ring.sampling.sample_fix import Sampler, fix, sample
 from chipmap.instances.graph import Operation, OperationGraph, Tensor
 from chipmap.instances.ring import Forbidden, Package, RingInstance, RingSolution
 from chipmap.instances.ring.contraction import Contraction, contract
-from chipmap.instances.ring.costs import ring_problem
 from chipmap.instances.ring.lifting import BatchLift
+from chipmap.instances.ring.problem import ring_problem
 from chipmap.records import InputError
-from chipmap.validation.ring import check
-from chipmap.validation.ring_candidates import candidates
+from chipmap.validation.ring.candidates import candidates
+from chipmap.validation.ring.checker import check
 from tests.ring.random_instances import random_graph, random_instance, seeds
 from tests.ring.shipped import shipped
 

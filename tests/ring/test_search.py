@@ -8,17 +8,24 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from chipmap.heuristics.ring.curves import best_so_far, geomean, improvement, samples_to, sparse, threshold_table
-from chipmap.heuristics.ring.evaluate import INVALID, Evaluator
-from chipmap.heuristics.ring.sample_fix import Sampler
-from chipmap.heuristics.ring.search import Annealing, Proposal, Uniform, search
+from chipmap.heuristics.ring.sampling.curves import (
+    best_so_far,
+    geomean,
+    improvement,
+    samples_to,
+    sparse,
+    threshold_table,
+)
+from chipmap.heuristics.ring.sampling.evaluate import INVALID, Evaluator
+from chipmap.heuristics.ring.sampling.sample_fix import Sampler
+from chipmap.heuristics.ring.sampling.search import Annealing, Proposal, Uniform, search
 from chipmap.instances.ring import RingSolution
 from chipmap.instances.ring.contraction import contract
-from chipmap.instances.ring.costs import IntArray, ring_problem
+from chipmap.instances.ring.problem import IntArray, ring_problem
 from chipmap.records import InputError
 from chipmap.run import SolveOptions
 from chipmap.solve import solve
-from chipmap.validation.ring import check
+from chipmap.validation.ring.checker import check
 from tests.ring.random_instances import random_instance, seeds
 from tests.ring.shipped import shipped
 

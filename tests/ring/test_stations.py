@@ -7,18 +7,18 @@ from typing import Any
 
 import pytest
 
-from chipmap.heuristics.ring.ideals import all_ideals
-from chipmap.heuristics.ring.program import Programs
-from chipmap.heuristics.ring.triangle import solve_exact
-from chipmap.heuristics.ring.windowed import StationSearch
+from chipmap.heuristics.ring.programs.ideals import all_ideals
+from chipmap.heuristics.ring.programs.program import Programs
+from chipmap.heuristics.ring.programs.triangle import solve_exact
+from chipmap.heuristics.ring.station_search.search import StationSearch
 from chipmap.instances.graph import Operation, OperationGraph, Tensor
 from chipmap.instances.ring import Package, RingInstance, RingSolution
 from chipmap.instances.ring.contraction import contract
-from chipmap.instances.ring.costs import ring_problem
+from chipmap.instances.ring.problem import ring_problem
 from chipmap.run import SolveOptions
 from chipmap.solve import solve
 from chipmap.validation.brute_force import brute_force
-from chipmap.validation.ring import check
+from chipmap.validation.ring.checker import check
 from tests.ring.random_instances import random_instance
 
 C123: Any = ("C1", "C2", "C3")
@@ -138,7 +138,7 @@ def test_several_orders_find_more_and_claim_no_more() -> None:
 
 def test_the_chain_searches_before_it_lists_all_ideals(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where there are many; the optimum stays the same."""
-    from chipmap.methods import ring
+    from chipmap.methods.ring import chain as ring
 
     instance = skips(3)
     reference = solve(instance, method="ring/auto", options=SolveOptions(threads=1))

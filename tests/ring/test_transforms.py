@@ -13,7 +13,7 @@ from chipmap.instances.graph import Operation, OperationGraph, Tensor
 from chipmap.instances.ring import Package, Pin, RingInstance
 from chipmap.instances.ring.transforms import bound_names, clone, relay
 from chipmap.records import InputError
-from chipmap.validation.ring_facts import facts
+from chipmap.validation.ring.facts import facts
 from tests.ring.random_instances import random_instance, seeds, tiny_instance
 
 

@@ -10,7 +10,7 @@ from chipmap.instances.graph import Operation, OperationGraph, Tensor
 from chipmap.instances.ring import Package, Pin, RingInstance
 from chipmap.instances.ring.variants import packaged, split, without
 from chipmap.records import InputError
-from chipmap.validation.ring_facts import facts
+from chipmap.validation.ring.facts import facts
 from tests.ring.random_instances import tiny_instance
 
 

@@ -17,7 +17,7 @@ from chipmap.instances.ring import RingInstance, RingSolution
 from chipmap.records import InputError
 from chipmap.result import Result
 from chipmap.run import SolveOptions
-from chipmap.validation.ring import check
+from chipmap.validation.ring.checker import check
 
 ENVIRONMENT = {"chipmap": "0", "versions": {}}
 

@@ -19,7 +19,7 @@ import pytest
 from chipmap import archive
 from chipmap.cli import main
 from chipmap.instances.ring import RingInstance, RingSolution
-from chipmap.validation.ring import check
+from chipmap.validation.ring.checker import check
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="signals and limits of POSIX systems")
 

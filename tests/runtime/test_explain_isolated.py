@@ -9,12 +9,12 @@ import msgspec
 import pytest
 
 import chipmap
-from chipmap import supervisor
 from chipmap.explanation import Explanation, Statement
 from chipmap.instances.ring import RingSolution
+from chipmap.process import supervisor
+from chipmap.process.worker import Failed, Looking, Told, ToParent
 from chipmap.records import ChipmapError, InputError
 from chipmap.run import SolveOptions
-from chipmap.worker import Failed, Looking, Told, ToParent
 
 
 class FakeChild:

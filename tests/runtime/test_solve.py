@@ -14,7 +14,7 @@ from chipmap.records import InputError
 from chipmap.result import Infeasibility, Limit, Reason, Result, Termination
 from chipmap.run import Run, SolveOptions, Stop
 from chipmap.solve import guarded, result_of
-from chipmap.validation.ring import check
+from chipmap.validation.ring.checker import check
 
 #: The objective of one_chip: 60 operations of 1 us, in ticks.
 WORST = 6_000_000

@@ -14,12 +14,12 @@ from typing import Any, BinaryIO
 import pytest
 
 import chipmap
-from chipmap import supervisor
 from chipmap.instances.ring import RingInstance, RingSolution
+from chipmap.process import supervisor
 from chipmap.records import InputError, SolverUnavailableError
 from chipmap.result import Result, TraceEvent
 from chipmap.run import Run, SolveOptions
-from chipmap.validation.ring import check
+from chipmap.validation.ring.checker import check
 
 #: The period of the chain of conftest on k chips, in ticks.
 MICROSECOND = 100_000
@@ -200,7 +200,7 @@ def test_a_solution_that_only_the_child_accepts_is_refused(
     def strict(judged: Any, solution: Any) -> Any:
         return check(judged, RingSolution(chips=()))
 
-    monkeypatch.setattr("chipmap.validation.ring.check", strict)
+    monkeypatch.setattr("chipmap.validation.ring.checker.check", strict)
     result = isolated(instance, "improve")
     assert result.solution is None
     assert any("refused by the checker" in note for note in result.notes)

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from chipmap.instances.wafer.costs import WaferProblem, conv_time, memory_k, size, wafer_problem
 from chipmap.instances.wafer.instance import Fabric, Kernel, Placement, WaferInstance, Weights
+from chipmap.instances.wafer.problem import WaferProblem, conv_time, memory_k, size, wafer_problem
 
 #: Wires (producer, consumer) of small graphs.
 PATH = ((0, 1), (1, 2))

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from chipmap.inputs.reading import read
 from chipmap.instances.wafer import WaferInstance
-from chipmap.reading import read
 
 
 def shipped(name: str) -> WaferInstance:

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from chipmap.heuristics.wafer.adapters import boxes_of, fewest_adapters, fit_boxes, grown
-from chipmap.heuristics.wafer.rows import RowProgram, flow_order, slowest
-from chipmap.instances.wafer.costs import WaferProblem, evaluate, size
+from chipmap.heuristics.wafer.rows.single_row import RowProgram, flow_order, slowest
 from chipmap.instances.wafer.instance import Placement, WaferSolution, Weights
+from chipmap.instances.wafer.problem import WaferProblem, evaluate, size
 from tests.wafer.rows_by_hand import DIAMOND, PATH, TRIANGLE, legal, options, table, tiny
 
 WEIGHTS = Weights(time=1, wire=0, adapter=3)

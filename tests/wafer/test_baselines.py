@@ -7,12 +7,19 @@ from itertools import product
 import numpy as np
 import pytest
 
-from chipmap.heuristics.wafer.divide import Divider, divide, halves, nodes
-from chipmap.heuristics.wafer.twin_binary import Annealer, least_area_time, rooms, sequences, twin_binary, twins
-from chipmap.heuristics.wafer.twin_binary_kernel import turn
+from chipmap.heuristics.wafer.baselines.divide import Divider, divide, halves, nodes
+from chipmap.heuristics.wafer.baselines.twin_binary import (
+    Annealer,
+    least_area_time,
+    rooms,
+    sequences,
+    twin_binary,
+    twins,
+)
+from chipmap.heuristics.wafer.baselines.twin_binary_kernel import turn
 from chipmap.instances.wafer import WaferSolution
-from chipmap.instances.wafer.costs import wafer_problem
-from chipmap.validation.wafer import check
+from chipmap.instances.wafer.problem import wafer_problem
+from chipmap.validation.wafer.checker import check
 from tests.wafer.random_instances import variants
 from tests.wafer.shipped import shipped
 

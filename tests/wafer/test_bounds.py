@@ -11,14 +11,14 @@ import pytest
 from msgspec.structs import replace
 from numba import njit
 
-from chipmap.heuristics.wafer.bounds import bounds
-from chipmap.heuristics.wafer.bounds_clusters import SHAPES, plan
-from chipmap.heuristics.wafer.bounds_cycles import Cycles, covered, least_window
-from chipmap.heuristics.wafer.bounds_elimination import Elimination, Strip
-from chipmap.heuristics.wafer.bounds_packing import COUNT, functions
-from chipmap.heuristics.wafer.bounds_states import States, Tables
+from chipmap.heuristics.wafer.bounds.clusters import SHAPES, plan
+from chipmap.heuristics.wafer.bounds.cycles import Cycles, covered, least_window
+from chipmap.heuristics.wafer.bounds.elimination import Elimination, Strip
+from chipmap.heuristics.wafer.bounds.packing import COUNT, functions
+from chipmap.heuristics.wafer.bounds.score import bounds
+from chipmap.heuristics.wafer.bounds.states import States, Tables
 from chipmap.instances.wafer import Fabric, Kernel, Placement, WaferInstance, Weights
-from chipmap.instances.wafer.costs import WaferProblem, conv_time, evaluate, least_ks, memory_k, wafer_problem
+from chipmap.instances.wafer.problem import WaferProblem, conv_time, evaluate, least_ks, memory_k, wafer_problem
 
 #: Edge lists of the graphs that the tests use, by number of kernels.
 GRAPHS: dict[int, list[list[tuple[int, int]]]] = {

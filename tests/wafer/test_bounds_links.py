@@ -8,12 +8,12 @@ from random import Random
 import numpy as np
 from msgspec.structs import replace
 
-from chipmap.heuristics.wafer.bounds_clusters import SHAPES, Cluster, Plan
-from chipmap.heuristics.wafer.bounds_elimination import Elimination, Strip
-from chipmap.heuristics.wafer.bounds_packing import COUNT
-from chipmap.heuristics.wafer.bounds_states import States, Tables
+from chipmap.heuristics.wafer.bounds.clusters import SHAPES, Cluster, Plan
+from chipmap.heuristics.wafer.bounds.elimination import Elimination, Strip
+from chipmap.heuristics.wafer.bounds.packing import COUNT
+from chipmap.heuristics.wafer.bounds.states import States, Tables
 from chipmap.instances.wafer import Weights
-from chipmap.instances.wafer.costs import WaferProblem, wafer_problem
+from chipmap.instances.wafer.problem import WaferProblem, wafer_problem
 from tests.wafer.test_bounds import cut, make
 
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from chipmap.instances.wafer.costs import wafer_problem
 from chipmap.instances.wafer.generators import bert
-from chipmap.methods.crew import Member, work_together
-from chipmap.methods.wafer_chain import AGAIN, Crew
+from chipmap.instances.wafer.problem import wafer_problem
+from chipmap.methods.lanes import Member, work_together
+from chipmap.methods.wafer.chain import AGAIN, Crew
 from chipmap.run import Run, SolveOptions
-from chipmap.validation.wafer import check
+from chipmap.validation.wafer.checker import check
 
 
 @pytest.mark.parametrize(

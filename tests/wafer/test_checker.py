@@ -7,14 +7,14 @@ from random import Random
 
 import pytest
 
+from chipmap.inputs.reading import read
 from chipmap.instances.wafer import Placement, WaferInstance, WaferSolution
-from chipmap.instances.wafer.costs import evaluate, memory_k, size, wafer_problem
-from chipmap.reading import read
+from chipmap.instances.wafer.problem import evaluate, memory_k, size, wafer_problem
 from chipmap.records import InputError
 from chipmap.solve import check as check_by_name
-from chipmap.validation import wafer
-from chipmap.validation.wafer import check
-from chipmap.validation.wafer_facts import Conv
+from chipmap.validation.wafer import checker as wafer
+from chipmap.validation.wafer.checker import check
+from chipmap.validation.wafer.facts import Conv
 from tests.wafer.random_instances import A, B, made, tiny_instance
 
 PAIR = made(20, 12, "xa ab ab", {"x": {"kind": "input"}, "a": A, "b": B}, wire_weight=3, adapter_weight=7)

@@ -10,7 +10,7 @@ from chipmap.formulations.wafer.cpsat import build
 from chipmap.instances.wafer import WaferInstance
 from chipmap.solvers import solve_model
 from chipmap.solvers.outcome import SolveRequest
-from chipmap.validation.wafer import check
+from chipmap.validation.wafer.checker import check
 from tests.docs.pages import ROOT, blocks
 
 PAGE = ROOT / "docs" / "tutorials" / "compose-two-wafers.md"

@@ -11,7 +11,7 @@ from chipmap.family import Standing
 from chipmap.formulations.wafer.cpsat import WaferCpChoices, WaferCpModel, add_wafer, build
 from chipmap.formulations.wafer.options import Limits, least_time, options
 from chipmap.instances.wafer import Fabric, Kernel, WaferInstance, Weights
-from chipmap.instances.wafer.costs import evaluate, wafer_problem
+from chipmap.instances.wafer.problem import evaluate, wafer_problem
 from chipmap.records import InputError
 from chipmap.solvers import infeasible_labels, solve_model
 from chipmap.solvers.outcome import Outcome, SolveRequest

@@ -5,16 +5,16 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from chipmap.heuristics.wafer import exchange_kernel as kernel
-from chipmap.heuristics.wafer.exchange import Exchange, exchange, graph_of, parts_of
-from chipmap.heuristics.wafer.slicing import Tree, slicing_layout
+from chipmap.heuristics.wafer.slicing import exchange_kernel as kernel
+from chipmap.heuristics.wafer.slicing.exchange import Exchange, exchange, graph_of, parts_of
+from chipmap.heuristics.wafer.slicing.program import Tree, slicing_layout
 from chipmap.instances.wafer import WaferInstance, WaferSolution
-from chipmap.instances.wafer.costs import TICKS, evaluate, size, wafer_problem
 from chipmap.instances.wafer.generators import bert, explicit
-from chipmap.methods import wafer_chain
-from chipmap.methods.crew import work_together
+from chipmap.instances.wafer.problem import TICKS, evaluate, size, wafer_problem
+from chipmap.methods.lanes import work_together
+from chipmap.methods.wafer import chain as wafer_chain
 from chipmap.run import Run, SolveOptions
-from chipmap.validation.wafer import check
+from chipmap.validation.wafer.checker import check
 
 
 def small(**weights: int) -> WaferInstance:

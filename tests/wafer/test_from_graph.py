@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
+from chipmap.inputs.reading import read
 from chipmap.instances import networks
 from chipmap.instances.graph import OperationGraph
 from chipmap.instances.importers import ImportedGraph, import_graph
 from chipmap.instances.wafer.from_graph import convolution, from_graph, product
-from chipmap.reading import read
 from chipmap.records import InputError
 from tests.instances.samples import SAMPLES
 

@@ -10,13 +10,13 @@ import pytest
 
 from chipmap.families.wafer import FAMILY
 from chipmap.family import resolve
+from chipmap.inputs.reading import read
 from chipmap.instances.wafer import WaferInstance, generators
 from chipmap.instances.wafer.generators import Setting, WaferGenerator, bert, explicit, fully_connected, resnet, unet
 from chipmap.instances.wafer.shipped import SHIPPED
-from chipmap.reading import read
 from chipmap.records import InputError
 from chipmap.validation.brute_force import brute_force
-from chipmap.validation.wafer import check
+from chipmap.validation.wafer.checker import check
 
 PAGE = (Path(__file__).parents[2] / "docs" / "instances.md").read_text(encoding="utf-8")
 GENERATORS: dict[str, WaferGenerator] = {g.name: resolve(g.function) for g in FAMILY.generators}
@@ -112,7 +112,7 @@ def test_what_the_tiny_instances_are_about_matters() -> None:
 
 
 def _all(instance: WaferInstance) -> Any:
-    from chipmap.validation.wafer_candidates import candidates
+    from chipmap.validation.wafer.candidates import candidates
 
     return candidates(instance)
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from chipmap.inputs.reading import read, shipped_names
 from chipmap.instances.wafer import WaferInstance
 from chipmap.instances.wafer.kgraph import read_kgraph, write_kgraph
-from chipmap.reading import read, shipped_names
 from chipmap.records import InputError
 from tests.wafer.samples import BODY, HEADER, SMALL
 

@@ -6,19 +6,19 @@ from random import Random
 
 import pytest
 
-from chipmap.heuristics.wafer.alone import alone
+from chipmap.heuristics.wafer.bounds.single_kernel import alone
 from chipmap.heuristics.wafer.exhaustive import TooLargeError
 from chipmap.heuristics.wafer.exhaustive import solve as exhaust
-from chipmap.heuristics.wafer.greedy import depth_first, greedy
+from chipmap.heuristics.wafer.rows.greedy import depth_first, greedy
+from chipmap.inputs.reading import read
 from chipmap.instances.wafer import WaferInstance, WaferSolution
-from chipmap.instances.wafer.costs import evaluate, wafer_problem
-from chipmap.reading import read
+from chipmap.instances.wafer.problem import evaluate, wafer_problem
 from chipmap.records import InputError
 from chipmap.run import SolveOptions
 from chipmap.solve import solve
 from chipmap.validation.brute_force import brute_force
-from chipmap.validation.wafer import check
-from chipmap.validation.wafer_candidates import candidates, count
+from chipmap.validation.wafer.candidates import candidates, count
+from chipmap.validation.wafer.checker import check
 from tests.wafer.random_instances import A, B, made, tiny_instance, variants
 
 

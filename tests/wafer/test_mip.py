@@ -10,7 +10,7 @@ import pytest
 from chipmap.family import Standing
 from chipmap.formulations.wafer.mip import WaferMipChoices, WaferMipModel, add_wafer, build, decode
 from chipmap.instances.wafer import Fabric, Weights
-from chipmap.instances.wafer.costs import wafer_problem
+from chipmap.instances.wafer.problem import wafer_problem
 from chipmap.records import InputError
 from chipmap.solvers import infeasible_labels, solve_model
 from chipmap.solvers.outcome import Outcome, SolveRequest

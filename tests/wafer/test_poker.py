@@ -7,12 +7,12 @@ from random import Random
 import numpy as np
 import pytest
 
-from chipmap.heuristics.wafer import poker
-from chipmap.heuristics.wafer.poker import Found, Placer, TimeSearch, depth_first, least_time
-from chipmap.heuristics.wafer.poker_refine import refine
+from chipmap.heuristics.wafer.baselines import cu_poker as poker
+from chipmap.heuristics.wafer.baselines.cu_poker import Found, Placer, TimeSearch, depth_first, least_time
+from chipmap.heuristics.wafer.baselines.cu_poker_refine import refine
 from chipmap.instances.wafer import WaferInstance, WaferSolution
-from chipmap.instances.wafer.costs import evaluate, wafer_problem
-from chipmap.validation.wafer import check
+from chipmap.instances.wafer.problem import evaluate, wafer_problem
+from chipmap.validation.wafer.checker import check
 from tests.wafer.random_instances import tiny_instance, variants
 from tests.wafer.shipped import shipped
 

@@ -7,7 +7,7 @@ import pytest
 from chipmap.formulations.wafer.options import least_time
 from chipmap.formulations.wafer.relaxation import bound
 from chipmap.instances.wafer import Fabric, Kernel, WaferInstance, Weights
-from chipmap.instances.wafer.costs import wafer_problem
+from chipmap.instances.wafer.problem import wafer_problem
 from tests.wafer.cases import SEEDS, best, instance
 
 

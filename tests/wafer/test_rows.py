@@ -10,14 +10,14 @@ import numpy as np
 import pytest
 from msgspec import structs
 
-from chipmap.heuristics.wafer.folded import cuts, fit_runs, folded_row, foldings, lay_runs
-from chipmap.heuristics.wafer.rows import RowProgram, best_row, flow_order, path_bound, rows, slowest
-from chipmap.heuristics.wafer.rows_chain import lay, row
-from chipmap.heuristics.wafer.rows_kernel import INF
-from chipmap.heuristics.wafer.rows_order_kernel import anneal_order, row_wires
-from chipmap.heuristics.wafer.rows_times import Trial, search_times
-from chipmap.instances.wafer.costs import TICKS, WaferProblem, evaluate, size, wafer_problem
+from chipmap.heuristics.wafer.rows.chain import lay, row
+from chipmap.heuristics.wafer.rows.folded import cuts, fit_runs, folded_row, foldings, lay_runs
+from chipmap.heuristics.wafer.rows.kernel import INF
+from chipmap.heuristics.wafer.rows.order_kernel import anneal_order, row_wires
+from chipmap.heuristics.wafer.rows.single_row import RowProgram, best_row, flow_order, path_bound, rows, slowest
+from chipmap.heuristics.wafer.rows.times import Trial, search_times
 from chipmap.instances.wafer.instance import Fabric, Placement, WaferInstance, Weights
+from chipmap.instances.wafer.problem import TICKS, WaferProblem, evaluate, size, wafer_problem
 from tests.wafer.rows_by_hand import DIAMOND, PATH, TRIANGLE, conv, legal, options, table, tiny
 
 

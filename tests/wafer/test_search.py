@@ -5,20 +5,20 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from chipmap.heuristics.wafer import search_kernel as kernel
-from chipmap.heuristics.wafer import search_moves_kernel as moves_kernel
 from chipmap.heuristics.wafer.adapters import boxes_of as boxes_between
-from chipmap.heuristics.wafer.guillotine import guillotine
-from chipmap.heuristics.wafer.poker import Found, Placer, TimeSearch
-from chipmap.heuristics.wafer.search import Search, boxes_of, floor_of, search, state_of
-from chipmap.heuristics.wafer.slicing import OrderProgram, depth_first_order
-from chipmap.heuristics.wafer.slicing_orders import order_search
-from chipmap.heuristics.wafer.slicing_sizing import Sizing
+from chipmap.heuristics.wafer.baselines.cu_poker import Found, Placer, TimeSearch
+from chipmap.heuristics.wafer.slicing import annealing_kernel as kernel
+from chipmap.heuristics.wafer.slicing import moves_kernel
+from chipmap.heuristics.wafer.slicing.annealing import Search, boxes_of, floor_of, search, state_of
+from chipmap.heuristics.wafer.slicing.guillotine import guillotine
+from chipmap.heuristics.wafer.slicing.orders import order_search
+from chipmap.heuristics.wafer.slicing.program import OrderProgram, depth_first_order
+from chipmap.heuristics.wafer.slicing.sizing import Sizing
+from chipmap.inputs.reading import read
 from chipmap.instances.wafer import WaferInstance, WaferSolution
-from chipmap.instances.wafer.costs import evaluate, wafer_problem
-from chipmap.reading import read
+from chipmap.instances.wafer.problem import evaluate, wafer_problem
 from chipmap.validation.brute_force import brute_force
-from chipmap.validation.wafer import check
+from chipmap.validation.wafer.checker import check
 from tests.wafer.random_instances import made, variants
 
 

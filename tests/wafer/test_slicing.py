@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from chipmap.heuristics.wafer.slicing import OrderProgram, depth_first_order, slicing_layout
-from chipmap.heuristics.wafer.slicing_kernel import NONE
-from chipmap.heuristics.wafer.slicing_sizing import Sizing
-from chipmap.instances.wafer.costs import WaferProblem, evaluate, wafer_problem
+from chipmap.heuristics.wafer.slicing.kernel import NONE
+from chipmap.heuristics.wafer.slicing.program import OrderProgram, depth_first_order, slicing_layout
+from chipmap.heuristics.wafer.slicing.sizing import Sizing
+from chipmap.instances.wafer.problem import WaferProblem, evaluate, wafer_problem
 from chipmap.instances.wafer.shapes import shapes
-from chipmap.validation.wafer import check
+from chipmap.validation.wafer.checker import check
 from tests.wafer.random_instances import STRIDED, THREE_BY_THREE, A, B, made, tiny_instance
 
 Boxes = frozenset[tuple[int, int]]

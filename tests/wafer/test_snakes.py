@@ -10,14 +10,14 @@ import pytest
 from numpy.typing import NDArray
 
 from chipmap.heuristics.wafer.adapters import boxes_of
-from chipmap.heuristics.wafer.guillotine import guillotine
-from chipmap.heuristics.wafer.slicing_kernel import NONE
-from chipmap.heuristics.wafer.snakes import snakes
-from chipmap.heuristics.wafer.snakes_kernel import INFINITE, lowest, snake
+from chipmap.heuristics.wafer.rows.snakes import snakes
+from chipmap.heuristics.wafer.rows.snakes_kernel import INFINITE, lowest, snake
+from chipmap.heuristics.wafer.slicing.guillotine import guillotine
+from chipmap.heuristics.wafer.slicing.kernel import NONE
+from chipmap.inputs.reading import read
 from chipmap.instances.wafer import WaferInstance, WaferSolution
-from chipmap.instances.wafer.costs import IntArray, wafer_problem
-from chipmap.reading import read
-from chipmap.validation.wafer import check
+from chipmap.instances.wafer.problem import IntArray, wafer_problem
+from chipmap.validation.wafer.checker import check
 
 
 def by_hand(leaves: NDArray[np.int32], weights: IntArray, cuts: IntArray, width: int, height: int) -> tuple[int, int]:

@@ -11,11 +11,11 @@ from chipmap.formulations.wafer.cpsat import WaferCpModel, build
 from chipmap.formulations.wafer.cpsat_window import arranged, same_order, time_of, window, with_labels
 from chipmap.formulations.wafer.options import Limits, options
 from chipmap.instances.wafer import Placement, WaferSolution
-from chipmap.instances.wafer.costs import WaferProblem, evaluate, wafer_problem
-from chipmap.methods.wafer_windows import improve
+from chipmap.instances.wafer.problem import WaferProblem, evaluate, wafer_problem
+from chipmap.methods.wafer.neighbourhoods import improve
 from chipmap.solvers import solve_model
 from chipmap.solvers.outcome import SolveRequest
-from chipmap.validation.wafer import check
+from chipmap.validation.wafer.checker import check
 from tests.wafer import tiny
 
 #: Instances with several kernels joined by wires, on fabrics with some room.

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from chipmap.instances.wafer import Fabric, Kernel, Placement, WaferInstance, WaferSolution, Weights
-from chipmap.instances.wafer.costs import WaferProblem, evaluate, size, wafer_problem
+from chipmap.instances.wafer.problem import WaferProblem, evaluate, size, wafer_problem
 
 
 def kernel(random: Random, name: str, blocks: bool = True) -> Kernel:

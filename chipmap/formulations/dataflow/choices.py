@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 from chipmap.family import Standing
-from chipmap.instances.dataflow.costs import compute_ticks, dataflow_problem
 from chipmap.instances.dataflow.instance import (
     DataflowInstance,
     DataflowSolution,
@@ -15,6 +14,7 @@ from chipmap.instances.dataflow.instance import (
     allowed_degrees,
     held_degrees,
 )
+from chipmap.instances.dataflow.problem import compute_ticks, dataflow_problem
 from chipmap.records import InputError
 
 

@@ -42,7 +42,7 @@ from chipmap.formulations.dataflow.cpsat_tiles import Shares, c7_tiles, t1_share
 from chipmap.formulations.dataflow.tables import Tables, tables
 from chipmap.instances.dataflow import DataflowInstance, DataflowSolution
 from chipmap.instances.dataflow.batch import micro_batches
-from chipmap.instances.dataflow.costs import batch_factor, dataflow_problem, steps
+from chipmap.instances.dataflow.problem import batch_factor, dataflow_problem, steps
 from chipmap.records import InputError
 
 #: Labels that live in variable domains alone.

@@ -43,7 +43,7 @@ from chipmap.formulations.dataflow.mip_terms import (
 from chipmap.formulations.dataflow.mip_tiles import c7_tiles, encode_shares, t1_shared
 from chipmap.formulations.dataflow.tables import Tables, tables
 from chipmap.instances.dataflow import DataflowInstance, DataflowSolution
-from chipmap.instances.dataflow.costs import batch_factor, dataflow_problem, steps
+from chipmap.instances.dataflow.problem import batch_factor, dataflow_problem, steps
 from chipmap.records import InputError
 
 #: Labels that live in variable domains alone.

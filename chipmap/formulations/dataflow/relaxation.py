@@ -21,10 +21,10 @@ from typing import Any
 import cvxpy as cp
 import numpy as np
 
-from chipmap.instances.dataflow.costs import DataflowProblem
-from chipmap.instances.dataflow.handed import handed
 from chipmap.instances.dataflow.instance import DataflowInstance, DataflowSolution
+from chipmap.instances.dataflow.layer_handover import handed
 from chipmap.instances.dataflow.loads import Load, layer_share, loads
+from chipmap.instances.dataflow.problem import DataflowProblem
 from chipmap.records import InputError
 
 #: What is taken off the dual value, relative to it, for the tolerance of the conic solver (1e-8 by default).

@@ -21,7 +21,9 @@ from chipmap.formulations.dataflow.tables_slots import (
 )
 from chipmap.formulations.dataflow.tables_tensors import Alike, Tensor, alike, stored_as, tensor_of
 from chipmap.instances.dataflow.batch import forward_runs, layers_per_stage
-from chipmap.instances.dataflow.costs import (
+from chipmap.instances.dataflow.instance import DataflowSolution
+from chipmap.instances.dataflow.layer_handover import handed
+from chipmap.instances.dataflow.problem import (
     DataflowProblem,
     Option,
     batch_factor,
@@ -33,8 +35,6 @@ from chipmap.instances.dataflow.costs import (
     steps,
     wires,
 )
-from chipmap.instances.dataflow.handed import handed
-from chipmap.instances.dataflow.instance import DataflowSolution
 from chipmap.instances.dataflow.tiles import sharing
 from chipmap.records import InputError
 

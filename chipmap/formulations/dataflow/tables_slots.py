@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from chipmap.instances.dataflow.costs import DataflowProblem
 from chipmap.instances.dataflow.instance import DataflowInstance, DataflowSolution
+from chipmap.instances.dataflow.problem import DataflowProblem
 from chipmap.records import InputError
 
 #: Models of more pairs of a copy and a slot are refused: they take half a minute and gigabytes to state.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
-from chipmap.instances.dataflow.costs import DataflowProblem, Option
+from chipmap.instances.dataflow.problem import DataflowProblem, Option
 
 #: Numbers of a kernel's options that are alike in what a model asks of them.
 Alike = tuple[int, ...]

@@ -24,7 +24,7 @@ from chipmap.formulations.ring.cpsat_assignment import (
 from chipmap.formulations.ring.cpsat_loads import Moves, c4_memory, t1_chip, t2_link
 from chipmap.formulations.ring.cpsat_triangle import c3_edge, c3_reach, c3_triangle, cut_n1
 from chipmap.instances.ring import RingInstance, RingSolution
-from chipmap.instances.ring.costs import ring_problem
+from chipmap.instances.ring.problem import ring_problem
 
 #: Labels that live in variable domains: the chips 0 … C - 1, windows, pins and forbidden chips.
 BY_DOMAIN: tuple[str, ...] = ("C0",)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from ortools.sat.python import cp_model
 
-from chipmap.instances.ring.costs import RingProblem
+from chipmap.instances.ring.problem import RingProblem
 
 #: A literal, or a Boolean known when the model is built.
 Literal = Any

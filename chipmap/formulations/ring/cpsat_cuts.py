@@ -9,7 +9,7 @@ import numpy as np
 
 from chipmap.formulations.ring.cpsat import RingCpModel
 from chipmap.formulations.ring.cpsat_assignment import no
-from chipmap.instances.ring.costs import ring_problem
+from chipmap.instances.ring.problem import ring_problem
 
 
 def cut_rejected(

@@ -6,8 +6,8 @@ from ortools.sat.python import cp_model
 
 from chipmap.family import Standing
 from chipmap.formulations.ring.cpsat import RingCpChoices, RingCpModel, add_ring
-from chipmap.instances.ring.costs import ring_problem
 from chipmap.instances.ring.instance import RingInstance
+from chipmap.instances.ring.problem import ring_problem
 
 
 def build(instance: RingInstance) -> RingCpModel:

@@ -28,7 +28,7 @@ from chipmap.formulations.ring.mip_links import def_cross, def_link, def_work, t
 from chipmap.formulations.ring.mip_memory import c4_memory
 from chipmap.formulations.ring.mip_triangle import c3_edge, c3_path, c3_reach, c3_triangle, cut_average, cut_n1
 from chipmap.instances.ring import RingInstance, RingSolution
-from chipmap.instances.ring.costs import RingProblem, ring_problem
+from chipmap.instances.ring.problem import RingProblem, ring_problem
 from chipmap.records import InputError
 
 #: Labels that live in variable domains: none (pins, groups and forbidden chips are rows c0_…).
@@ -45,8 +45,8 @@ class RingMipChoices:
 
     ``family``: ``full`` states C3 with edge and reach variables; ``path`` restricts every flow to f(v) <= f(u) + 1,
     which with C1 is sufficient for C3 (a restriction). ``cuts``: ``n1``, the necessary part of C3 as redundant rows.
-    ``windows``: (lo, hi) by operation, fixed (:func:`chipmap.instances.ring.windows.windows`). ``upper``: cutoff, only
-    solutions with cost <= upper ticks.
+    ``windows``: (lo, hi) by operation, fixed (:func:`chipmap.instances.ring.station_windows.windows`). ``upper``:
+    cutoff, only solutions with cost <= upper ticks.
     """
 
     family: Literal["full", "path"] = "full"

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 import pyomo.environ as pyo
 
-from chipmap.instances.ring.costs import RingProblem
+from chipmap.instances.ring.problem import RingProblem
 
 
 def def_step(block: pyo.Block, problem: RingProblem) -> None:

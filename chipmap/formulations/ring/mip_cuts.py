@@ -8,7 +8,7 @@ import numpy as np
 import pyomo.environ as pyo
 
 from chipmap.formulations.ring.mip import RingMipModel
-from chipmap.instances.ring.costs import ring_problem
+from chipmap.instances.ring.problem import ring_problem
 
 
 def cut_rejected(

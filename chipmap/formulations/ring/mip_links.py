@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pyomo.environ as pyo
 
-from chipmap.instances.ring.costs import RingProblem
 from chipmap.instances.ring.precedence import last_readers
+from chipmap.instances.ring.problem import RingProblem
 
 
 def def_link(block: pyo.Block, problem: RingProblem) -> None:

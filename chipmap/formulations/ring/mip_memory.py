@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pyomo.environ as pyo
 
-from chipmap.instances.ring.costs import RingProblem
 from chipmap.instances.ring.precedence import last_readers, steps_alive
+from chipmap.instances.ring.problem import RingProblem
 
 
 def c4_memory(block: pyo.Block, problem: RingProblem, scale: int) -> None:

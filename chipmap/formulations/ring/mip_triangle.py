@@ -6,8 +6,8 @@ from itertools import combinations, permutations
 
 import pyomo.environ as pyo
 
-from chipmap.instances.ring.costs import RingProblem
 from chipmap.instances.ring.precedence import skips
+from chipmap.instances.ring.problem import RingProblem
 
 
 def c3_edge(block: pyo.Block, problem: RingProblem) -> None:

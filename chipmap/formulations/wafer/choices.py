@@ -8,8 +8,8 @@ from typing import Literal
 
 from chipmap.family import Standing
 from chipmap.formulations.wafer.options import Kept, Limits, Option, exact, least_time, options
-from chipmap.instances.wafer.costs import WaferProblem, conv_time, memory_k, size
 from chipmap.instances.wafer.instance import Placement, WaferSolution
+from chipmap.instances.wafer.problem import WaferProblem, conv_time, memory_k, size
 from chipmap.records import InputError
 
 Cut = Literal["area", "pairwise", "triangle"]

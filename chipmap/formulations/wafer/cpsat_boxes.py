@@ -7,7 +7,7 @@ from typing import Any, Literal
 from ortools.sat.python import cp_model
 
 from chipmap.formulations.wafer.choices import Sizing
-from chipmap.instances.wafer.costs import WaferProblem
+from chipmap.instances.wafer.problem import WaferProblem
 
 
 class Builder:

@@ -19,8 +19,8 @@ from chipmap.formulations.wafer.cpsat import WaferCpChoices, WaferCpModel, Wafer
 from chipmap.formulations.wafer.cpsat_boxes import Builder, c0_one_option, c1_inside, c2_no_overlap, def_box
 from chipmap.formulations.wafer.cpsat_terms import cut_pairwise, t1_time, t2_wire, t3_adapters
 from chipmap.formulations.wafer.options import Option
-from chipmap.instances.wafer.costs import IntArray, WaferProblem, conv_time, least_ks, size
 from chipmap.instances.wafer.instance import Placement, WaferSolution
+from chipmap.instances.wafer.problem import IntArray, WaferProblem, conv_time, least_ks, size
 
 #: Options of a free kernel by its number, at the target time.
 Menu = dict[int, list[Option]]

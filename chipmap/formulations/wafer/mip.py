@@ -34,7 +34,7 @@ from chipmap.formulations.wafer.mip_terms import (
     t3_adapters,
 )
 from chipmap.instances.wafer import WaferInstance, WaferSolution
-from chipmap.instances.wafer.costs import wafer_problem
+from chipmap.instances.wafer.problem import wafer_problem
 from chipmap.records import InputError
 
 

@@ -19,8 +19,8 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from chipmap.instances.wafer.costs import IntArray, WaferProblem, conv_time, least_k, least_ks, least_widths, memory_k
 from chipmap.instances.wafer.instance import Placement
+from chipmap.instances.wafer.problem import IntArray, WaferProblem, conv_time, least_k, least_ks, least_widths, memory_k
 from chipmap.instances.wafer.shapes import Shape, place, shapes
 from chipmap.records import InputError
 

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 import cvxpy as cp
 import numpy as np
 
-from chipmap.instances.wafer.costs import TICKS, WaferProblem
+from chipmap.instances.wafer.problem import TICKS, WaferProblem
 
 #: What is taken off the dual value, relative to it, for the tolerance of the conic solver (1e-8 by default).
 MARGIN = 1e-6

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from chipmap.instances.ring.costs import RingProblem, loads, terms
+from chipmap.instances.ring.problem import RingProblem, loads, terms
 
 #: Shares of the SRAM that weights may take before a chip is closed; the rest is for buffers.
 WEIGHT_SHARES = (1.0, 0.95, 0.85, 0.7, 0.5)

@@ -12,11 +12,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from chipmap.heuristics.wafer.rows import RowProgram, flow_order
-from chipmap.heuristics.wafer.rows_chain import Row
-from chipmap.heuristics.wafer.rows_kernel import Wire
-from chipmap.instances.wafer.costs import TICKS, IntArray, WaferProblem, evaluate, size
+from chipmap.heuristics.wafer.rows.chain import Row
+from chipmap.heuristics.wafer.rows.kernel import Wire
+from chipmap.heuristics.wafer.rows.single_row import RowProgram, flow_order
 from chipmap.instances.wafer.instance import Placement, WaferSolution
+from chipmap.instances.wafer.problem import TICKS, IntArray, WaferProblem, evaluate, size
 
 
 def fewest_adapters(problem: WaferProblem, solution: WaferSolution, tau: int) -> WaferSolution:

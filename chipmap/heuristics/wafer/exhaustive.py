@@ -12,8 +12,8 @@ from itertools import product
 
 import numpy as np
 
-from chipmap.instances.wafer.costs import TICKS, IntArray, WaferProblem, conv_time, memory_k
 from chipmap.instances.wafer.instance import Placement
+from chipmap.instances.wafer.problem import TICKS, IntArray, WaferProblem, conv_time, memory_k
 
 #: More placements than this of one kernel, or combinations of all but the last, are refused.
 PLACEMENTS, COMBINATIONS = 20_000, 5_000_000

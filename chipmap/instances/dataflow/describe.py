@@ -10,8 +10,8 @@ from typing import Any
 
 import msgspec
 
-from chipmap.instances.dataflow.costs import DataflowProblem, dataflow_problem
 from chipmap.instances.dataflow.instance import DataflowInstance, DataflowSolution, check_degrees
+from chipmap.instances.dataflow.problem import DataflowProblem, dataflow_problem
 from chipmap.instances.dataflow.sizes import flop, output_bytes, weight_bytes
 from chipmap.instances.dataflow.tiles import sharing
 from chipmap.records import InputError

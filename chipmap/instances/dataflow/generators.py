@@ -7,17 +7,17 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta
 
-from chipmap.instances.dataflow.dlrm import dlrm_network
-from chipmap.instances.dataflow.fft import fft_network
 from chipmap.instances.dataflow.from_graph import from_graph
-from chipmap.instances.dataflow.gpt import gpt_layer
-from chipmap.instances.dataflow.hpl import hpl_network
 from chipmap.instances.dataflow.instance import CostMode, DataflowInstance, Task
-from chipmap.instances.dataflow.llama import llama_network
-from chipmap.instances.dataflow.moe import moe_layer
 from chipmap.instances.dataflow.system import Topology
 from chipmap.instances.dataflow.systems import system
 from chipmap.instances.dataflow.workload import Kernel, Workload
+from chipmap.instances.dataflow.workloads.dlrm import dlrm_network
+from chipmap.instances.dataflow.workloads.fft import fft_network
+from chipmap.instances.dataflow.workloads.gpt import gpt_layer
+from chipmap.instances.dataflow.workloads.hpl import hpl_network
+from chipmap.instances.dataflow.workloads.llama import llama_network
+from chipmap.instances.dataflow.workloads.moe import moe_layer
 from chipmap.instances.generator import NamedGenerator
 from chipmap.instances.importers import ImportedGraph
 from chipmap.instances.networks.resnet import resnet
@@ -92,7 +92,7 @@ def gpt_network(
     residuals: bool = False,
     word_bytes: Annotated[int, Meta(ge=1, le=64)] = 2,
 ) -> Workload:
-    """GPT layers (:func:`chipmap.instances.dataflow.gpt.gpt_layer`)."""
+    """GPT layers (:func:`chipmap.instances.dataflow.workloads.gpt.gpt_layer`)."""
     if hidden % heads:
         raise InputError(f"is {hidden}, not a multiple of heads = {heads}", "hidden", "Give a multiple.")
     return gpt_layer(
@@ -118,7 +118,7 @@ def moe_network(
     layers: Annotated[int, Meta(ge=1, le=10_000)] = 32,
     word_bytes: Annotated[int, Meta(ge=1, le=64)] = 2,
 ) -> Workload:
-    """Layers with a mixture of experts (:func:`chipmap.instances.dataflow.moe.moe_layer`)."""
+    """Layers with a mixture of experts (:func:`chipmap.instances.dataflow.workloads.moe.moe_layer`)."""
     if hidden % heads:
         raise InputError(f"is {hidden}, not a multiple of heads = {heads}", "hidden", "Give a multiple.")
     if active > experts:

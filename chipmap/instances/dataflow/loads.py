@@ -7,7 +7,9 @@ from typing import NamedTuple
 import numpy as np
 
 from chipmap.instances.dataflow.batch import forward_runs
-from chipmap.instances.dataflow.costs import (
+from chipmap.instances.dataflow.instance import DataflowInstance, DataflowSolution
+from chipmap.instances.dataflow.layer_handover import handed
+from chipmap.instances.dataflow.problem import (
     DataflowProblem,
     Option,
     batch_factor,
@@ -16,8 +18,6 @@ from chipmap.instances.dataflow.costs import (
     levels,
     wires,
 )
-from chipmap.instances.dataflow.handed import handed
-from chipmap.instances.dataflow.instance import DataflowInstance, DataflowSolution
 from chipmap.records import InputError
 
 

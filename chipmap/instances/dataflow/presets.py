@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from chipmap.instances.dataflow import generators
-from chipmap.instances.dataflow.dlrm import DLRM
-from chipmap.instances.dataflow.fft import FFT
 from chipmap.instances.dataflow.generators import DataflowGenerator
-from chipmap.instances.dataflow.gpt import GPT
-from chipmap.instances.dataflow.hpl import HPL
 from chipmap.instances.dataflow.instance import DataflowInstance
-from chipmap.instances.dataflow.llama import LLAMA
+from chipmap.instances.dataflow.workloads.dlrm import DLRM
+from chipmap.instances.dataflow.workloads.fft import FFT
+from chipmap.instances.dataflow.workloads.gpt import GPT
+from chipmap.instances.dataflow.workloads.hpl import HPL
+from chipmap.instances.dataflow.workloads.llama import LLAMA
 from chipmap.records import InputError
 
 #: Name of a workload -> (its generator, what that takes for it).

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from chipmap.instances.dataflow.costs import DataflowProblem, levels, resident, steps, wires
+from chipmap.instances.dataflow.problem import DataflowProblem, levels, resident, steps, wires
 from chipmap.instances.dataflow.tiles import sharing
 
 

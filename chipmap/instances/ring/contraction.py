@@ -14,8 +14,8 @@ from fractions import Fraction
 import numpy as np
 
 from chipmap.instances.graph import Operation, OperationGraph, Tensor
-from chipmap.instances.ring.costs import TICKS_PER_NS, RingProblem, Storage, ring_problem
 from chipmap.instances.ring.instance import Forbidden, RingInstance, RingSolution
+from chipmap.instances.ring.problem import TICKS_PER_NS, RingProblem, Storage, ring_problem
 
 #: From here on a measured time has to allow for the margin with which such times are rounded up (1e-12 of them).
 MARGIN_TICKS = 10**11

@@ -10,8 +10,8 @@ from typing import Any
 import msgspec
 
 from chipmap.instances.ring.contraction import contract
-from chipmap.instances.ring.costs import TICKS_PER_NS, RingProblem, ring_problem
 from chipmap.instances.ring.instance import RingInstance, RingSolution
+from chipmap.instances.ring.problem import TICKS_PER_NS, RingProblem, ring_problem
 
 _TICKS_PER_US = 1000 * TICKS_PER_NS
 _MIB = 1024 * 1024

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from chipmap.instances.ring.contraction import Contraction
-from chipmap.instances.ring.costs import IntArray, ring_problem
+from chipmap.instances.ring.problem import IntArray, ring_problem
 
 
 class BatchLift:

@@ -7,7 +7,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from chipmap.instances.ring.costs import IntArray, RingProblem
+from chipmap.instances.ring.problem import IntArray, RingProblem
 
 BoolMatrix = NDArray[np.bool_]
 

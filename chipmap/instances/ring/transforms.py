@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from chipmap.instances.graph import Operation, OperationGraph, Tensor
-from chipmap.instances.ring.costs import ring_problem
 from chipmap.instances.ring.instance import RingInstance
+from chipmap.instances.ring.problem import ring_problem
 from chipmap.records import InputError
 
 

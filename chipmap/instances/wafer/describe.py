@@ -7,9 +7,9 @@ from typing import Any
 
 import msgspec
 
-from chipmap.instances.wafer.costs import TICKS, conv_time, wafer_problem
 from chipmap.instances.wafer.instance import WaferInstance, WaferSolution
 from chipmap.instances.wafer.paint import write_paint
+from chipmap.instances.wafer.problem import TICKS, conv_time, wafer_problem
 from chipmap.records import InputError
 
 

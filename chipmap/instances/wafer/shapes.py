@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from chipmap.instances.wafer.costs import IntArray, WaferProblem, least_ks, least_widths
 from chipmap.instances.wafer.instance import Placement
+from chipmap.instances.wafer.problem import IntArray, WaferProblem, least_ks, least_widths
 
 
 class Shape(NamedTuple):

@@ -1,0 +1,260 @@
+"""A sweep: instances times methods times seeds, as axes over a generator's parameters or an instance's fields."""
+
+from __future__ import annotations
+
+import difflib
+import hashlib
+import os
+from collections.abc import Iterable, Iterator
+from itertools import product
+from typing import Any, Literal
+
+import msgspec
+
+from chipmap.family import FAMILY_NAMES, get_family, resolve
+from chipmap.inputs import settings as changes
+from chipmap.inputs.generate import generate
+from chipmap.inputs.reading import decode, generators, load, read
+from chipmap.records import InputError, Record
+
+#: Points that a sweep may have.
+MOST_POINTS = 1_000_000
+
+
+class Choice(Record, frozen=True, kw_only=True):
+    """One value of an axis: its name in tables, and what it changes.
+
+    ``generator`` (with ``parameters``) or ``instance`` replaces where the instance comes from; ``parameters`` are added
+    to the generator's; ``set`` holds changes of the finished instance (dotted path -> value).
+    """
+
+    label: str
+    generator: str | None = None
+    instance: str | None = None
+    parameters: dict[str, Any] = {}
+    set: dict[str, Any] = {}
+
+
+class Axis(Record, frozen=True, kw_only=True):
+    """One axis: either ``choices``, or plain ``values`` of a generator's ``parameter`` or of the field at ``path``."""
+
+    name: str
+    choices: tuple[Choice, ...] = ()
+    parameter: str | None = None
+    path: str | None = None
+    values: tuple[Any, ...] = ()
+
+    def all_choices(self) -> tuple[Choice, ...]:
+        """The choices, plain values turned into them."""
+        if self.parameter is not None:
+            return tuple(Choice(label=_label(v), parameters={self.parameter: v}) for v in self.values)
+        if self.path is not None:
+            return tuple(Choice(label=_label(v), set={self.path: v}) for v in self.values)
+        return self.choices
+
+    def check(self, where: str) -> None:
+        """Raise :class:`InputError` unless the axis has one kind of values, with different labels."""
+        kinds = [bool(self.choices), self.parameter is not None, self.path is not None]
+        if sum(kinds) != 1 or bool(self.values) == bool(self.choices):
+            raise InputError(
+                f"axis {self.name!r} must have choices, or values of either a parameter or a path",
+                where,
+                'Write {"name": "sram", "path": "system.chip.sram_bytes", "values": [100, 200]}.',
+            )
+        labels = [choice.label for choice in self.all_choices()]
+        twice = next((label for label in labels if labels.count(label) > 1), None)
+        if twice is not None:
+            raise InputError(f"axis {self.name!r} has {twice!r} twice", where, "Name every choice differently.")
+
+
+class Sweep(Record, frozen=True, kw_only=True):
+    """Every combination of the axes' choices, solved by every method with every seed.
+
+    An instance comes from ``generator`` with ``parameters`` or is ``instance`` (a file or a shipped name); then the
+    fields of ``set`` (dotted path -> value) are changed. Without ``methods`` the family's best chain is used.
+    ``time_limit_s`` seconds and ``memory_gib`` GiB are the most that a point may take.
+    """
+
+    schema: Literal["sweep/1"] = "sweep/1"
+    name: str
+    notes: str = ""
+    generator: str | None = None
+    instance: str | None = None
+    parameters: dict[str, Any] = {}
+    set: dict[str, Any] = {}
+    axes: tuple[Axis, ...] = ()
+    methods: tuple[str, ...] = ()
+    seeds: tuple[int, ...] = (0,)
+    time_limit_s: float = 120.0
+    memory_gib: float = 4.0
+
+    def check(self) -> None:
+        """Raise :class:`InputError` for what the types alone don't exclude."""
+        for i, axis in enumerate(self.axes):
+            axis.check(f"axes[{i}]")
+        names = [axis.name for axis in self.axes]
+        if len(set(names)) < len(names):
+            raise InputError("two axes have the same name", "axes", "Name every axis differently.")
+        for name in ("time_limit_s", "memory_gib"):
+            if not 0.0 < (value := getattr(self, name)) < 1e9:
+                raise InputError(f"is {value}", name, "Give a number above 0.")
+        if not self.seeds or len(set(self.seeds)) < len(self.seeds):
+            raise InputError("must name each seed once, and at least one", "seeds", "Give [0].")
+        self._check_methods()
+        count = len(self.seeds) * max(1, len(self.methods))
+        for axis in self.axes:
+            count *= len(axis.all_choices())
+        if count > MOST_POINTS:
+            raise InputError(f"has {count:,} points", "axes", f"Split it into sweeps of at most {MOST_POINTS:,}.")
+
+    def _check_methods(self) -> None:
+        known = [method.name for family in map(get_family, FAMILY_NAMES) for method in family.methods]
+        short = {name.partition("/")[2] for name in known}
+        for method in self.methods:
+            if method not in known and method not in short:
+                near = difflib.get_close_matches(method, known, n=3) or known
+                raise InputError(f"no method is called {method!r}", "methods", f"Choose from: {', '.join(near)}.")
+            if self.methods.count(method) > 1:
+                raise InputError(f"{method!r} is named twice", "methods", "Name each once.")
+
+
+class Point(Record, frozen=True, kw_only=True):
+    """One cell of the matrix. ``labels`` names its choice on every axis; ``key`` is a hash of all that decides it."""
+
+    labels: dict[str, str]
+    generator: str | None
+    instance: str | None
+    parameters: dict[str, Any]
+    set: dict[str, Any]
+    method: str | None
+    seed: int
+    time_limit_s: float
+    memory_gib: float
+
+    @property
+    def key(self) -> str:
+        """What is solved and how, without limits and labels, as a hash."""
+        decides = (self.generator, self.instance, self.parameters, self.set, self.method, self.seed)
+        return hashlib.sha256(msgspec.json.encode(decides, order="sorted")).hexdigest()[:32]
+
+    @property
+    def words(self) -> str:
+        """The labels, for people."""
+        return " ".join(self.labels.values())
+
+    def build(self) -> Record:
+        """The instance. Raises :class:`InputError` that names the point."""
+        try:
+            return self._built()
+        except InputError as error:
+            raise InputError(error.what, ": ".join(filter(None, (self.words, error.where))), error.remedy) from None
+
+    def _built(self) -> Record:
+        if self.instance is not None:
+            return read(self.instance, [f"{path}={_json(value)}" for path, value in self.set.items()])
+        assert self.generator is not None
+        made = generate(self.generator, **self.parameters)
+        if not self.set:
+            return made
+        settings = [f"{path}={_json(value)}" for path, value in self.set.items()]
+        return decode(made.to_json(), self.generator, settings)
+
+
+def points(sweep: Sweep) -> list[Point]:
+    """All points in the order of the axes. Raises :class:`InputError` where one has no instance to come from."""
+    found = []
+    axes = [axis.all_choices() for axis in sweep.axes]
+    names = [axis.name for axis in sweep.axes]
+    for chosen in product(*axes):
+        labels = {name: choice.label for name, choice in zip(names, chosen, strict=True)}
+        source, parameters, setting = _source(sweep, chosen)
+        for method, seed in product(sweep.methods or (None,), sweep.seeds):
+            more = {"method": method} if len(sweep.methods) > 1 and method else {}
+            more |= {"seed": str(seed)} if len(sweep.seeds) > 1 else {}
+            found.append(
+                Point(
+                    labels=labels | more,
+                    generator=source[0],
+                    instance=source[1],
+                    parameters=parameters,
+                    set=setting,
+                    method=method,
+                    seed=seed,
+                    time_limit_s=sweep.time_limit_s,
+                    memory_gib=sweep.memory_gib,
+                )
+            )
+    return found
+
+
+def _source(
+    sweep: Sweep, chosen: Iterable[Choice]
+) -> tuple[tuple[str | None, str | None], dict[str, Any], dict[str, Any]]:
+    """(generator, instance), parameters and settings after the choices, the later ones winning."""
+    source = (sweep.generator, sweep.instance)
+    parameters, setting = dict(sweep.parameters), dict(sweep.set)
+    for choice in chosen:
+        if choice.generator is not None or choice.instance is not None:
+            source = (choice.generator, choice.instance)
+        parameters |= choice.parameters
+        setting |= choice.set
+    if (source[0] is None) == (source[1] is None):
+        raise InputError(
+            "needs a generator or an instance, not both", "generator", "Give one in the sweep or in every choice."
+        )
+    if source[0] is not None and source[0] not in generators():
+        known = ", ".join(generators())
+        raise InputError(f"no generator is called {source[0]!r}", "generator", f"Choose from: {known}.")
+    if source[1] is not None and parameters:
+        raise InputError("an instance takes no parameters", "parameters", "Change its fields by `set`.")
+    return source, parameters, setting
+
+
+def shipped_sweeps() -> dict[str, dict[str, Any]]:
+    """The shipped sweeps of all families: name -> fields of :class:`Sweep`."""
+    return {name: fields for family in _families() for name, fields in resolve(family.sweeps).items()}
+
+
+def _families() -> Iterator[Any]:
+    return (family for family in map(get_family, FAMILY_NAMES) if family.sweeps)
+
+
+def read_sweep(source: str, settings: Iterable[str] = ()) -> Sweep:
+    """The sweep in the file ``source``, or the shipped one of that name; ``settings`` are ``path=JSON`` changes."""
+    if source == "-" or os.path.exists(source):
+        where, plain = source, _plain(load(source), source)
+    elif source in shipped_sweeps():
+        where, plain = source, msgspec.to_builtins(shipped_sweeps()[source] | {"name": source})
+    else:
+        near = difflib.get_close_matches(source, shipped_sweeps(), n=1)
+        remedy = f"Did you mean {near[0]}?" if near else f"Shipped sweeps: {', '.join(shipped_sweeps())}."
+        raise InputError("no such file, and no shipped sweep of that name", source, remedy)
+    changes.apply(plain, Sweep, settings)
+    sweep = Sweep.from_json(msgspec.json.encode(plain), where)
+    try:
+        sweep.check()
+        points(sweep)
+    except InputError as error:
+        raise InputError(error.what, f"{where}: {error.where}", error.remedy) from None
+    return sweep
+
+
+def _plain(data: bytes, where: str) -> dict[str, Any]:
+    try:
+        plain = msgspec.json.decode(data)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise InputError(f"not valid JSON: {error}", where, "Mend the file at that position.") from None
+    if not isinstance(plain, dict) or plain.get("schema") != "sweep/1":
+        raise InputError('is no sweep: its schema isn\'t "sweep/1"', where, "docs/sweeps.md describes the format.")
+    return plain
+
+
+def _label(value: Any) -> str:
+    return value if isinstance(value, str) else _json(value)
+
+
+def _json(value: Any) -> str:
+    return msgspec.json.encode(value).decode()
+
+
+__all__ = ["Axis", "Choice", "Point", "Sweep", "points", "read_sweep", "shipped_sweeps"]

@@ -1,0 +1,268 @@
+"""A lower bound for graphs of any width: fractions of partitions that cover every kernel once (column generation).
+
+    min Σ_S time(S) · z_S   with every class of kernels covered as often as it has kernels, tensors read as often as
+    written under each scheme of their makers, and at most so many partitions per phase
+
+over all partitions S that obey C2, C3 and C5. A mapping is such a cover by whole partitions, so the least is at most
+its T4. What the bound drops: partitions are fractions, and their order (C1). Prices come from the linear program over
+the partitions known so far; :class:`~chipmap.heuristics.dataflow.cover.pricing.Single` finds a partition that is
+cheaper than its prices, or proves how much cheaper any could be, which bounds the whole from below (Dantzig and
+Wolfe, 1960).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from chipmap.heuristics.dataflow.cover.pricing import Floats, Partition, Single
+from chipmap.heuristics.dataflow.program.graph import Floor
+from chipmap.heuristics.dataflow.symmetric.classes import Classes
+from chipmap.solvers.repeated import Repeated
+
+#: Share of the best prices so far in those that are asked about (Wentges 1997), and of a bound that arithmetic may err.
+SMOOTH, NOISE = 0.7, 1e-6
+#: The bound is done when it is this near to the cover's value; longest seconds of one question.
+NEAR, LONGEST = 1e-5, 20.0
+#: Cost of leaving a row of the cover unmet, in units (a layer's compute is about 1000).
+MISSING = 1e6
+#: Units by which a question may be off: partitions of thousandths of a layer are told apart.
+GAP = 1e-3
+
+
+class Cover(NamedTuple):
+    """A bound on a layer's picoseconds, the value of the cover, and its weights of (class, option)."""
+
+    bound: int
+    value: float
+    weights: dict[tuple[int, int], float]
+
+
+class Prices(NamedTuple):
+    """Dual prices: of each class, of crossing tensors, and of a partition in each phase."""
+
+    covers: Floats
+    matches: dict[tuple[int, int], float]
+    each: dict[bool, float]
+
+
+class PartitionBound:
+    """The bound for one problem. ``most``: partitions per phase (None: any number)."""
+
+    def __init__(self, classes: Classes, most: int | None, exactly: bool = False) -> None:
+        self.classes, self.most, self.exactly = classes, most, exactly
+        self.first = max((_first(classes, field) for field in ("compute", "stream", "collective")), key=sum)
+        self.unit = max(1.0, sum(self.first) / 1000)
+        self.phases = sorted(set(classes.backward))
+        self.single = {phase: Single(classes, phase, self.unit) for phase in self.phases}
+        self.solver = {phase: Repeated(one.upper, one.integer, one.rows) for phase, one in self.single.items()}
+        self.kernels = {
+            phase: sum(classes.size(c) for c in range(len(classes.kernels)) if classes.backward[c] == phase)
+            for phase in self.phases
+        }
+        self.matches = [(e, g) for e, k in enumerate(classes.links) for g in range(len(k.made)) if len(k.made) > 1]
+        self.columns: list[tuple[bool, Partition]] = []
+        self.found: list[tuple[bool, Partition]] = []
+        self.infeasible = self.done = False
+        self.smooth = SMOOTH
+        self.sizes = [classes.size(c) for c in range(len(classes.kernels))]
+        self.best, self.bound, self.slack = self._start(), sum(self.first) / self.unit, 0.0
+
+    def add(self, partitions: Iterable[tuple[bool, Partition]]) -> None:
+        """Partitions known beforehand, with their phases."""
+        self.columns += partitions
+
+    def learn(self, other: PartitionBound, seen: int) -> int:
+        """Add what the bound of another problem, which differs in options alone, found after its first ``seen``
+        partitions, as far as no kernel in a partition or next to one differs; how many are seen then."""
+        if self.classes.kernels != other.classes.kernels:
+            return len(other.found)
+        pairs = [(link.u, link.v) for link in self.classes.links]
+        other_than = {c for c in range(len(self.sizes)) if self.classes.options(c) != other.classes.options(c)}
+        near = other_than.union(*(pair for pair in pairs if other_than & {*pair}))
+        scale = other.unit / self.unit
+        for phase, part in other.found[seen:]:
+            if not near & {c for c, _ in part.kernels}:
+                self.columns.append((phase, part._replace(time=part.time * scale)))
+        return len(other.found)
+
+    def master(self) -> tuple[float, Prices, Floats]:
+        """Value, prices and weights of the best cover by the partitions known so far."""
+        from scipy.optimize import linprog
+        from scipy.sparse import csr_array, hstack, identity
+
+        n, m, k = len(self.classes.kernels), len(self.matches), len(self.phases)
+        row_of = {pair: n + i for i, pair in enumerate(self.matches)}
+        data: list[tuple[int, int, float]] = []
+        for j, (phase, part) in enumerate(self.columns):
+            for (c, _), count in part.kernels.items():
+                data.append((c, j, count))
+            data += [(row_of[pair], j, value) for pair, value in part.crosses.items()]
+            data.append((n + m + self.phases.index(phase), j, 1.0))
+        rows, columns, values = zip(*data, strict=True) if data else ((), (), ())
+        matrix = csr_array((values, (rows, columns)), shape=(n + m + k, len(self.columns)))
+        slack = identity(n + m + k, format="csr")
+        limit = float("inf") if self.most is None else float(self.most)
+        cost = np.concatenate([[p.time for _, p in self.columns], np.full(2 * (n + m), MISSING)])
+        right = np.concatenate([[float(self.classes.size(c)) for c in range(n)], np.zeros(m)])
+        equal = hstack([matrix[: n + m], slack[: n + m, : n + m], -slack[: n + m, : n + m]]).tocsr()
+        counts = hstack([matrix[n + m :], csr_array((k, 2 * (n + m)))]).tocsr()
+        capped = np.isfinite(limit)
+        found = linprog(
+            cost,
+            A_eq=equal,
+            b_eq=right,
+            A_ub=counts if capped else None,
+            b_ub=np.full(k, limit) if capped else None,
+            method="highs",
+        )
+        duals = found.eqlin.marginals
+        limits = found.ineqlin.marginals if capped else np.zeros(k)
+        prices = Prices(
+            np.array(duals[:n]),
+            {pair: float(duals[row]) for pair, row in row_of.items()},
+            {phase: float(limits[i]) for i, phase in enumerate(self.phases)},
+        )
+        return float(found.fun), prices, np.array(found.x[: len(self.columns)])
+
+    def run(self, keep_going: Callable[[], bool], seconds: Callable[[], float], found: Callable[[Cover], None]) -> None:
+        """Add partitions until the bound meets the cover or ``keep_going`` says no; ``found`` hears of every round.
+
+        Sets ``infeasible`` where some phase has no partition at all, and ``done`` then or when the bound has met it.
+        """
+        found(Cover(self._ticks(self.bound), float("inf"), {}))
+        while keep_going():
+            value, prices, weights = self.master()
+            asked = _between(self.best, prices, self.smooth)
+            lower, added = self._ask(asked, prices, seconds)
+            if self.infeasible:
+                self.done = True
+                return
+            if lower > self.bound:
+                self.bound, self.best = lower, asked
+                self.slack = lower - float(np.dot(asked.covers, self.sizes))
+            found(Cover(self._ticks(self.bound), value, self._options(weights)))
+            if value - self.bound <= NEAR * value and value < MISSING:
+                self.done = True
+                return
+            self.smooth = SMOOTH if added else self.smooth / 2  # nothing cheaper: ask nearer to the cover's own prices
+
+    def floor(self, allowed: Sequence[Sequence[int]]) -> Floor:
+        """What kernels still to come cost at least by the best prices, classes having the options ``allowed``."""
+        of = self.classes.of()
+        least = {
+            (link.u, link.v): min(
+                self.best.matches.get((e, g), 0.0)
+                for g, made in enumerate(link.made)
+                if set(made) & set(allowed[link.u])
+            )
+            for e, link in enumerate(self.classes.links)
+        }
+        unit = self.unit * (1 - NOISE)
+        return Floor(
+            [float(self.best.covers[c]) * unit for c in of],
+            [least[of[u], of[v]] * self.unit for u, v in self.classes.problem.edges.tolist()],
+            self.slack * self.unit - NOISE * self.unit * 1000,
+        )
+
+    def allowed(self, upper: int, keep_going: Callable[[], bool], seconds: Callable[[], float]) -> list[list[int]]:
+        """For each class the options that a mapping below ``upper`` picoseconds may have: with any other somewhere,
+        even the cheapest cover at the best prices costs more."""
+        kept = []
+        for c in range(len(self.classes.kernels)):
+            phase, options = self.classes.backward[c], range(len(self.classes.options(c)))
+            cost = self.single[phase].costs(self.best.covers, self.best.matches)
+            usable = []
+            for o in options:
+                bound: float | None = self.best.each[phase]  # as much as any partition costs
+                if len(options) > 1 and keep_going():
+                    column = self.single[phase].names["x", c, o]
+                    self.solver[phase].set_lower(column, 1.0)
+                    bound = self.solver[phase].minimise(cost, max(0.05, min(LONGEST, seconds())), GAP).bound
+                    self.solver[phase].set_lower(column, 0.0)
+                if bound is not None:
+                    more = max(0.0, bound - self.best.each[phase])
+                    if self._ticks(self.bound + more) < upper:
+                        usable.append(o)
+            kept.append(usable)
+        return kept
+
+    def _start(self) -> Prices:
+        """Prices that no partition undercuts: compute alone, weights alone, or sums alone."""
+        each = [one / self.classes.size(c) / self.unit for c, one in enumerate(self.first)]
+        return Prices(np.array(each), dict.fromkeys(self.matches, 0.0), dict.fromkeys(self.phases, 0.0))
+
+    def _ask(self, asked: Prices, prices: Prices, seconds: Callable[[], float]) -> tuple[float, int]:
+        """The bound at the prices ``asked``, and how many partitions were added that are cheaper than ``prices``."""
+        lower, added = float(np.dot(asked.covers, self.sizes)), 0
+        for phase in self.phases:
+            single = self.single[phase]
+            most = self.kernels[phase] if self.most is None else min(self.most, self.kernels[phase])
+            cost = single.costs(asked.covers, asked.matches)
+            answer = self.solver[phase].minimise(cost, max(0.05, min(LONGEST, seconds())), GAP)
+            if answer.bound is None:
+                self.infeasible = True
+                return lower, added
+            lower += asked.each[phase] * (self.most or 0) + most * min(0.0, answer.bound - asked.each[phase])
+            if answer.values is None:
+                continue
+            part = single.partition(answer.values)
+            if _reduced(part, prices) - prices.each[phase] < -1e-7 * max(1.0, part.time):
+                self.columns.append((phase, part))
+                self.found.append((phase, part))
+                added += 1
+        return lower, added
+
+    def _ticks(self, bound: float) -> int:
+        return max(0, int(np.ceil(bound * self.unit * (1 - NOISE) - 1e-6)))
+
+    def _options(self, weights: Floats) -> dict[tuple[int, int], float]:
+        found: dict[tuple[int, int], float] = {}
+        for (_, part), weight in zip(self.columns, weights, strict=False):
+            for key, count in part.kernels.items():
+                found[key] = found.get(key, 0.0) + weight * count
+        return found
+
+
+def one_partition(classes: Classes, seconds: float, *, cached: bool = False) -> int | None:
+    """A bound on the picoseconds of a layer that is all one partition, its weights never read (with ``cached`` nor its
+    KV cache, which then lies in SRAM); None if none fits."""
+    inside = [
+        link.tensors * link.waits * min(option.buffer for option in classes.options(link.u)) for link in classes.links
+    ]
+    caches = sum(_first(classes, "cache")) if cached else 0
+    if sum(inside) + sum(_first(classes, "weights")) + caches > classes.problem.sram:
+        return None
+    unit = max(1.0, sum(_first(classes, "compute")) / 1000)
+    single, rows = Single(classes, classes.backward[0], unit, resident=True, cached=cached), []
+    for c in range(len(classes.kernels)):
+        row = {single.names["x", c, o]: 1.0 for o in range(len(classes.options(c)))}
+        rows.append((row, float(classes.size(c)), float(classes.size(c))))
+    solver = Repeated(single.upper, single.integer, [*single.rows, *rows])
+    answer = solver.minimise(single.costs(np.zeros(len(classes.kernels)), {}), seconds, GAP)
+    return None if answer.bound is None else max(0, int(np.ceil(answer.bound * unit * (1 - NOISE))))
+
+
+def _reduced(part: Partition, prices: Prices) -> float:
+    """A partition's time less the prices of what it has."""
+    covered = sum(float(prices.covers[c]) * count for (c, _), count in part.kernels.items())
+    return part.time - covered - sum(prices.matches[pair] * value for pair, value in part.crosses.items())
+
+
+def _between(best: Prices, now: Prices, share: float) -> Prices:
+    """``share`` of the best prices so far and the rest of those of now."""
+    return Prices(
+        share * best.covers + (1 - share) * now.covers,
+        {key: share * best.matches[key] + (1 - share) * price for key, price in now.matches.items()},
+        {key: share * best.each[key] + (1 - share) * price for key, price in now.each.items()},
+    )
+
+
+def _first(classes: Classes, field: str) -> list[int]:
+    """The least of a column of options (picoseconds or bytes) for all kernels of each class."""
+    return [
+        classes.size(c) * min(getattr(option, field) for option in classes.options(c))
+        for c in range(len(classes.kernels))
+    ]

@@ -1,0 +1,237 @@
+"""What the exact program over order ideals runs on: the ideals of a layer, and all that partitions cost, in arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from chipmap.heuristics.dataflow.program.label_setting import BITS, MASK, Graph
+from chipmap.heuristics.dataflow.program.lattice import Lattice, TooWideError, as_words, ideals, members
+from chipmap.heuristics.dataflow.program.tile_sharing import tiles
+from chipmap.instances.dataflow.batch import forward_runs
+from chipmap.instances.dataflow.problem import DataflowProblem, IntArray, Option, wires
+from chipmap.instances.dataflow.tiles import Shares
+
+#: Columns of a graph that come from the options of its kernels.
+_COLUMNS = ("compute", "collective", "dram", "buffer", "waits")
+#: Columns of an option that are summed beside the partitions (None: the most that waits in DRAM).
+OUTSIDE = ("kept", None, "hop", "gradient")
+
+
+class Floor(NamedTuple):
+    """A lower bound on what kernels cost that are still to come: the sum of theirs, of the tensors that they read from
+    earlier partitions, and a constant, in picoseconds."""
+
+    kernels: list[float]
+    edges: list[float]
+    constant: float
+
+
+class IdealGraph:
+    """A problem's layer (or ``layers`` layers in a row), its ideals listed once.
+
+    ``resident``: weights are never read from DRAM; ``cached``: nor is what kernels fetch, KV caches that lie in SRAM.
+    ``after``: pairs of kernels of which the second may not be in an earlier partition than the first, beside the
+    tensors; they make the program a restriction. Raises :class:`TooWideError` where there are more than ``limit``
+    ideals. ``labels``: the most that a search may make.
+    """
+
+    def __init__(
+        self,
+        problem: DataflowProblem,
+        layers: int = 1,
+        *,
+        resident: bool = False,
+        cached: bool = False,
+        limit: int = 200_000,
+        after: Sequence[tuple[int, int]] = (),
+        labels: int = 2**62,
+    ) -> None:
+        self.problem, self.layers, self.resident, self.cached = problem, layers, resident, cached
+        self.work = np.array([0, labels], dtype=np.int64)
+        kernels = problem.instance.workload.kernels
+        n, m = problem.n, len(problem.edges)
+        wired = [(u, v, i % m if i < layers * m else -1) for i, (u, v) in enumerate(wires(problem, layers))]
+        phases = [kernel.phase == "backward" for kernel in kernels] * layers
+        self.order = topological(n * layers, [*((u, v) for u, v, _ in wired), *after], phases)
+        place = {v: i for i, v in enumerate(self.order)}
+        self.wired = [(place[u], place[v], e) for u, v, e in wired]
+        self.forward = sum(not phases[v] for v in self.order)
+        barrier = [(u, v) for u in range(self.forward) for v in range(self.forward, len(self.order))]
+        plain = [*((u, v) for u, v, _ in self.wired), *((place[u], place[v]) for u, v in after)]
+        self.lattice = self._ideals(plain + barrier if any(phases) else plain, limit)
+        self.graph = self._graph()
+
+    def _ideals(self, edges: list[tuple[int, int]], limit: int) -> Lattice:
+        return ideals(len(self.order), edges, limit)
+
+    def _graph(self) -> Graph:
+        problem, order = self.problem, self.order
+        options = [problem.options[v % problem.n] for v in order]
+        flat = [option for one in options for option in one]
+        columns = {name: np.array([getattr(o, name) for o in flat], dtype=np.int64) for name in _COLUMNS}
+        n, lattice = len(order), self.lattice
+        sources = np.array([u for u, _, _ in self.wired], dtype=np.int64)
+        targets = np.array([v for _, v, _ in self.wired], dtype=np.int64)
+        enter, entering = _rows(n, targets)
+        leave, leaving = _rows(n, sources)
+        readers = [sum({1 << int(targets[e]) for e in leaving[leave[u] : leave[u + 1]]}) for u in range(n)]
+        open_sets = [[u for u in members(ideal) if readers[u] & ~ideal] for ideal in lattice.sets]
+        grouped, sizes = self._groups()
+        runs = forward_runs(problem.instance)
+        times = [runs if i < self.forward < n else 1 for i in range(n)]
+        least = [[k * x for x in self._least(one)] for k, one in zip(times, options, strict=True)]
+        return Graph(
+            first=np.cumsum([0, *map(len, options)]).astype(np.int64),
+            compute=columns["compute"],
+            network=columns["collective"],
+            memory=np.array([self._read(o) for o in flat], dtype=np.int64),
+            held=np.array([o.weights + (o.cache if self.cached else 0) for o in flat], dtype=np.int64),
+            dram=columns["dram"],
+            buffer=columns["buffer"],
+            enter=enter,
+            entering=entering,
+            leave=leave,
+            leaving=leaving,
+            source=sources,
+            target=targets,
+            waits=self._waits(),
+            converts=self._converts(),
+            slot=_slots(n, [len(one) for one in options], self._open_together(open_sets)),
+            sets=as_words(lattice.sets, n),
+            grow=np.cumsum([0, *map(len, lattice.grows)]).astype(np.int64),
+            by=np.array([v for one in lattice.grows for v, _ in one], dtype=np.int64),
+            into=np.array([j for one in lattice.grows for _, j in one], dtype=np.int64),
+            open_first=np.cumsum([0, *map(len, open_sets)]).astype(np.int64),
+            open=np.array([u for one in open_sets for u in one], dtype=np.int64),
+            grouped=grouped,
+            sizes=sizes,
+            rest=_rest(np.array(least, dtype=np.int64), lattice),
+            gate=lattice.sets.index((1 << self.forward) - 1) if 0 < self.forward < n else 0,
+            tiles=tiles(self._shares(), problem.instance.system.chip.tiles, 1 << BITS),
+            waits_dram=columns["waits"],
+            outside=_outside(options),
+        )
+
+    def _shares(self) -> list[tuple[Shares, ...]]:
+        """Those of every copy of a kernel; none where a utilisation is given."""
+        listed = self.problem.shares
+        return [listed[v % self.problem.n] for v in self.order] if listed else []
+
+    def _least(self, options: Sequence[Option]) -> tuple[int, int, int]:
+        """Compute, memory and network that a kernel takes at least; where nothing overlaps, their sum and nothing."""
+        memory = [self._read(o) for o in options]
+        if not self.problem.instance.task.overlap:
+            return min(o.compute + m + o.collective for o, m in zip(options, memory, strict=True)), 0, 0
+        return min(o.compute for o in options), min(memory), min(o.collective for o in options)
+
+    def _read(self, option: Option) -> int:
+        """Picoseconds of DRAM that a kernel takes for weights and what it fetches."""
+        if self.cached:
+            return 0
+        return option.fetch if self.resident else option.stream
+
+    def _open_together(self, open_sets: list[list[int]]) -> list[list[int]]:
+        """Sets of kernels whose outputs are open at the same time."""
+        return open_sets
+
+    def _waits(self) -> IntArray:
+        from chipmap.instances.dataflow.problem import levels
+
+        level = levels(len(self.order), np.array([(u, v) for u, v, _ in self.wired], dtype=np.int64).reshape(-1, 2))
+        return np.array([level[v] - level[u] + 1 for u, v, _ in self.wired], dtype=np.int64)
+
+    def _converts(self) -> IntArray:
+        problem = self.problem
+        table = np.zeros((len(self.wired), 1 << BITS, 1 << BITS), dtype=np.int64)
+        for i, (u, v, _) in enumerate(self.wired):
+            a, b = self.order[u] % problem.n, self.order[v] % problem.n
+            for s in range(len(problem.options[a])):
+                for t in range(len(problem.options[b])):
+                    table[i, s, t] = problem.converts(a, b, s, t)
+        return table
+
+    def _groups(self) -> tuple[IntArray, IntArray]:
+        index = {kernel.name: v for v, kernel in enumerate(self.problem.instance.workload.kernels)}
+        place = {v: i for i, v in enumerate(self.order)}
+        groups = [
+            sum(1 << place[k * self.problem.n + index[name]] for name in group)
+            for k in range(self.layers)
+            for group in self.problem.instance.task.together
+        ]
+        counts = [[(ideal & group).bit_count() for group in groups] for ideal in self.lattice.sets]
+        return (
+            np.array(counts, dtype=np.int64).reshape(len(self.lattice.sets), len(groups)),
+            np.array([group.bit_count() for group in groups], dtype=np.int64),
+        )
+
+    def bound_rest(self, floor: Floor) -> None:
+        """Bound what is left after each ideal by ``floor`` too: not where kernels may join a partition under way."""
+        n = len(self.order)
+        inside = np.unpackbits(self.graph.sets.view(np.uint8), axis=1, bitorder="little")[:, :n].astype(np.float64)
+        rest = (1 - inside) @ np.array([floor.kernels[v] for v in self.order]) + floor.constant
+        for u, v, e in self.wired:
+            if floor.edges[e]:
+                rest += floor.edges[e] * inside[:, u] * (1 - inside[:, v])
+        floors = np.floor(rest).astype(np.int64)
+        floors[-1] = 0
+        self.graph = self.graph._replace(rest=np.column_stack([self.graph.rest, floors]))
+
+
+def _outside(options: Sequence[Sequence[Option]]) -> IntArray:
+    """Rows of :data:`OUTSIDE` for all options, less the least of each kernel's."""
+    rows = [
+        [getattr(o, field) - min(getattr(other, field) for other in one) if field else 0 for field in OUTSIDE]
+        for one in options
+        for o in one
+    ]
+    return np.array(rows, dtype=np.int64)
+
+
+def _rest(least: IntArray, lattice: Lattice) -> IntArray:
+    """For each ideal what the kernels outside it take at least of each resource (columns of ``least``)."""
+    return np.array([least.sum(axis=0) - least[members(ideal)].sum(axis=0) for ideal in lattice.sets], dtype=np.int64)
+
+
+def topological(n: int, edges: Sequence[tuple[int, int]], later: Sequence[bool]) -> list[int]:
+    """A topological order with all kernels of the first phase first."""
+    waiting, readers = [0] * n, [[] for _ in range(n)]  # type: tuple[list[int], list[list[int]]]
+    for u, v in edges:
+        waiting[v] += 1
+        readers[u].append(v)
+    order: list[int] = []
+    ready = [v for v in range(n) if waiting[v] == 0]
+    while ready:
+        v = min(ready, key=lambda v: (later[v], v))
+        ready.remove(v)
+        order.append(v)
+        for w in readers[v]:
+            waiting[w] -= 1
+            if waiting[w] == 0:
+                ready.append(w)
+    return order
+
+
+def _rows(n: int, ends: IntArray) -> tuple[IntArray, IntArray]:
+    """CSR rows of the edges by an end."""
+    order = np.argsort(ends, kind="stable").astype(np.int64)
+    return np.concatenate([[0], np.cumsum(np.bincount(ends, minlength=n))]).astype(np.int64), order
+
+
+def _slots(n: int, options: Sequence[int], open_sets: Sequence[Sequence[int]]) -> IntArray:
+    """Places in a signature: kernels with a choice that are open together have different ones."""
+    clash: list[set[int]] = [set() for _ in range(n)]
+    for together in open_sets:
+        choice = [u for u in together if options[u] > 1]
+        for u in choice:
+            clash[u].update(choice)
+    slots = np.full(n, -1, dtype=np.int64)
+    for u in range(n):
+        if clash[u]:
+            taken = {int(slots[w]) for w in clash[u]}
+            slots[u] = next(slot for slot in range(n + 1) if slot not in taken)
+    if slots.max(initial=-1) * BITS + BITS > 60 or max(options) > MASK + 1:
+        raise TooWideError("too many kernels with a choice of sharding schemes are open at once")
+    return slots

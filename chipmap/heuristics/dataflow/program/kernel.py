@@ -1,0 +1,176 @@
+"""The compiled part of the program over ideals: a table of the best values, filled from the empty ideal on."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+
+from chipmap.heuristics.dataflow.program.label_setting import (
+    NO_LIMIT,
+    Graph,
+    Labels,
+    Rules,
+    below,
+    extend,
+    finish,
+    together,
+    waiting,
+)
+from chipmap.instances.dataflow.problem import IntArray
+
+
+class Table(NamedTuple):
+    """Best values: for each ideal its signatures [ideals, width], how many are used [ideals], and for each the fewest
+    picoseconds by number of partitions [ideals, width, most + 1] (-1: none) with where they come from (ideal,
+    signature, partitions). ``outside`` [ideals, width, K]: the sums of the graph's, with the most that waits in DRAM in
+    its second column; signatures with different ones are different. ``work`` [2]: labels made so far, and the most that
+    may be made."""
+
+    signature: IntArray
+    used: IntArray
+    value: IntArray
+    origin: IntArray
+    outside: IntArray
+    work: IntArray
+
+
+@njit(cache=True, nogil=True)
+def relax(table: Table, root: int, s: int, j: int, signature: int, cost: int, most: int, upper: int) -> bool:
+    """Offer ideal j the values of (root, signature number s) with one more partition; False where the table is full.
+
+    The sums that are offered stand behind those of the ideal's entries. Nothing is offered that an entry with no more
+    of them has at no greater value for any number of partitions.
+    """
+    at, sums, new = -1, table.outside[j], table.used[j]
+    for t in range(new):
+        if table.signature[j, t] != signature or not below(sums, t, new):
+            continue
+        if below(sums, new, t):
+            at = t
+            break
+        better = False
+        for k in range(most):
+            before, now = table.value[root, s, k], table.value[j, t, k + 1]
+            better = better or (before >= 0 and before + cost < upper and (now < 0 or before + cost < now))
+        if not better:
+            return True
+    if at < 0:
+        at = new
+        if at >= table.signature.shape[1]:
+            return False
+        table.signature[j, at] = signature
+        table.used[j] += 1
+    for k in range(most):
+        before = table.value[root, s, k]
+        if before < 0 or before + cost >= upper:
+            continue
+        now = table.value[j, at, k + 1]
+        if now < 0 or before + cost < now:
+            table.value[j, at, k + 1] = before + cost
+            table.origin[j, at, k + 1, 0], table.origin[j, at, k + 1, 1] = root, s
+    return True
+
+
+@njit(cache=True, nogil=True)
+def most_left(g: Graph, j: int) -> int:
+    """A lower bound on the time of what is outside ideal j: the largest of its resources and floors."""
+    return g.rest[j].max()
+
+
+@njit(cache=True, nogil=True)
+def explore(g: Graph, rules: Rules, table: Table, pool: Labels, root: int, s: int, upper: int) -> bool:
+    """Every partition that may follow ideal ``root`` with its signature number ``s``; False where room ran out.
+
+    Depth first: a set of kernels is reached once, by adding them in ascending order.
+    """
+    least = -1
+    for k in range(rules.most):
+        value = table.value[root, s, k]
+        if value >= 0 and (least < 0 or value < least):
+            least = value
+    if least < 0 or least + most_left(g, root) >= upper:
+        return True
+    most = g.first.shape[0] + 1
+    node, lower, higher = np.zeros(most, np.int64), np.zeros(most, np.int64), np.zeros(most, np.int64)
+    last, step = np.full(most, -1, np.int64), np.zeros(most, np.int64)
+    node[0], higher[0], step[0] = root, 1, g.grow[root]
+    pool.compute[0] = pool.memory[0] = pool.network[0] = pool.held[0] = 0
+    pool.signature[0], pool.parent[0], pool.outside[0] = table.signature[root, s], -1, 0
+    before = waiting(g, rules, table.signature[root, s], root, g.sets[0])
+    limited, columns = rules.room < NO_LIMIT, table.outside.shape[2]
+    depth, made, room_for = 0, 0, table.work[1] - table.work[0]
+    while depth >= 0:
+        if step[depth] >= g.grow[node[depth] + 1] or (depth == 1 and not rules.fused):
+            depth -= 1
+            continue
+        k = step[depth]
+        step[depth] += 1
+        v, j = g.by[k], g.into[k]
+        if v < last[depth] or (g.gate > 0 and root < g.gate < j):
+            continue
+        # kernels outside may join the partition under way: they add to its resources one by one, not to its time
+        room, runs = upper - least, rules.runs if j <= g.gate else 1
+        limits = (-((g.rest[j, 0] - room) // runs), -((g.rest[j, 1] - room) // runs), -((g.rest[j, 2] - room) // runs))
+        labels, options = (lower[depth], higher[depth], higher[depth]), (g.first[v], g.first[v + 1])
+        end = extend(g, rules, pool, labels, v, options, g.sets[j], g.sets[root], limits)
+        made += higher[depth] - lower[depth]
+        if end < 0 or made > room_for:
+            table.work[0] += made
+            return False
+        if end == higher[depth]:
+            continue
+        if together(g, root, j):
+            for i in range(higher[depth], end):
+                left = most_left(g, j)
+                once = finish(g, rules, pool, i, j, g.sets[root], -((left - room) // runs))
+                if once < 0 or runs * once >= room - left:
+                    continue
+                dram = before + waiting(g, rules, pool.signature[i], j, g.sets[root]) if limited else 0
+                new = table.used[j]
+                for c in range(columns):
+                    table.outside[j, new, c] = table.outside[root, s, c] + pool.outside[i, c]
+                if columns > 0:
+                    table.outside[j, new, 1] = max(table.outside[root, s, 1], dram)
+                    dram = table.outside[j, new, 0] + table.outside[j, new, 1]
+                if dram > rules.room:
+                    continue
+                if not relax(table, root, s, j, pool.signature[i], runs * once, rules.most, upper - left):
+                    return False
+        lower[depth + 1], higher[depth + 1] = higher[depth], end
+        depth += 1
+        node[depth], last[depth], step[depth] = j, v, g.grow[j]
+    table.work[0] += made
+    return True
+
+
+@njit(cache=True, nogil=True)
+def pass_gate(g: Graph, rules: Rules, table: Table, exactly: bool, gate: IntArray) -> None:
+    """At the end of the first phase the count of partitions starts anew; ``gate`` [width] keeps how many there were."""
+    j = g.gate
+    for s in range(table.used[j]):
+        best = 0
+        for k in range(1, rules.most + 1):
+            value = table.value[j, s, k]
+            if value < 0 or (exactly and k < rules.most):
+                continue
+            if best == 0 or value < table.value[j, s, best]:
+                best = k
+        gate[s] = best
+        if best > 0:
+            table.value[j, s, 0] = table.value[j, s, best]
+        table.value[j, s, 1:] = -1
+
+
+@njit(cache=True, nogil=True)
+def solve(g: Graph, rules: Rules, table: Table, pool: Labels, exactly: bool, gate: IntArray, upper: int) -> bool:
+    """Fill the table from the empty ideal on; False where room ran out."""
+    table.used[0], table.signature[0, 0], table.value[0, 0, 0] = 1, 0, 0
+    for root in range(len(g.sets) - 1):
+        if g.gate > 0 and root == g.gate:
+            pass_gate(g, rules, table, exactly, gate)
+        for s in range(table.used[root]):
+            if not explore(g, rules, table, pool, root, s, upper):
+                return False
+    return True

@@ -1,0 +1,294 @@
+"""Labels of the program over ideals, compiled: they grow kernel by kernel inside a partition."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+
+from chipmap.heuristics.dataflow.program.lattice import Words
+from chipmap.heuristics.dataflow.program.tile_sharing import Tiles, least_time
+from chipmap.instances.dataflow.problem import IntArray
+
+#: Bits of a kernel's option number in a signature, and the mask of one.
+BITS = 3
+MASK = (1 << BITS) - 1
+#: No limit on picoseconds or bytes.
+NO_LIMIT = 2**62
+#: Labels held at once inside one partition, and signatures per ideal.
+POOL = 1 << 17
+
+
+class Graph(NamedTuple):
+    """A kernel graph and its ideals as arrays (n kernels in topological order, m edges, CSR where two are named).
+
+    Options of kernel v are ``first[v]`` … ``first[v+1]-1`` of the columns ``compute``, ``network``, ``memory`` (DRAM
+    time that the kernel always takes), ``held`` (SRAM), ``dram`` (one write or read of its output), ``buffer``.
+    ``enter``/``entering`` list the edges into a kernel, ``leave``/``leaving`` those out; ``source``, ``target``,
+    ``waits`` [m]; ``converts`` [m, 8, 8] picoseconds of a layout change. ``slot`` [n] is a kernel's place in a
+    signature (-1: one option, or no readers). ``sets`` are the ideals, ``grow``/``by``/``into`` their growth, ``open``
+    the kernels with readers outside. ``grouped`` [ideals, groups] counts kernels that are pinned together, ``sizes``
+    the groups. ``rest`` [ideals, 3 or more] is the compute, memory and network that kernels outside take at least, and
+    what whole partitions of them do. ``gate`` is
+    the position of the ideal that ends the first phase (0: one phase). ``tiles`` are the options' shares of tiles;
+    where these count, ``compute`` is what an option takes at least of all tiles.
+    """
+
+    first: IntArray
+    compute: IntArray
+    network: IntArray
+    memory: IntArray
+    held: IntArray
+    dram: IntArray
+    buffer: IntArray
+    enter: IntArray
+    entering: IntArray
+    leave: IntArray
+    leaving: IntArray
+    source: IntArray
+    target: IntArray
+    waits: IntArray
+    converts: IntArray
+    slot: IntArray
+    sets: Words
+    grow: IntArray
+    by: IntArray
+    into: IntArray
+    open_first: IntArray
+    open: IntArray
+    grouped: IntArray
+    sizes: IntArray
+    rest: IntArray
+    gate: int
+    tiles: Tiles
+    waits_dram: IntArray
+    outside: IntArray
+
+
+class Rules(NamedTuple):
+    """SRAM bytes; most partitions per phase; whether kernels are fused; whether a tensor is read once per partition;
+    whether compute, memory and network overlap (else all is summed up as compute); whether kernels share tiles (else
+    their compute adds up); DRAM bytes that are left for tensors that wait and for a choice of schemes; how often the
+    first phase runs."""
+
+    sram: int
+    most: int
+    fused: bool
+    multicast: bool
+    overlap: bool
+    shared: bool
+    room: int
+    runs: int
+
+
+class Labels(NamedTuple):
+    """Labels of a partition under way, as a stack: its compute, memory, network, held bytes, signature, the label that
+    it grew from (-1: none), the column of the option that it grew by, and sums of ``outside``."""
+
+    compute: IntArray
+    memory: IntArray
+    network: IntArray
+    held: IntArray
+    signature: IntArray
+    parent: IntArray
+    option: IntArray
+    outside: IntArray
+
+
+def empty_labels(columns: int) -> Labels:
+    """An empty stack for ``columns`` of ``outside``."""
+    one = [np.zeros(POOL, np.int64) for _ in range(7)]
+    return Labels(one[0], one[1], one[2], one[3], one[4], one[5], one[6], np.zeros((POOL, columns), np.int64))
+
+
+@njit(cache=True, nogil=True)
+def has(words: Words, v: int) -> bool:
+    """Whether element v is in a bit set."""
+    return (words[v >> 6] >> np.uint64(v & 63)) & np.uint64(1) != 0
+
+
+@njit(cache=True, nogil=True)
+def option_of(g: Graph, signature: int, v: int) -> int:
+    """The column of the option that a signature gives an open kernel."""
+    if g.slot[v] < 0:
+        return g.first[v]
+    return g.first[v] + ((signature >> (BITS * g.slot[v])) & MASK)
+
+
+@njit(cache=True, nogil=True)
+def closes(g: Graph, u: int, ideal: Words) -> bool:
+    """Whether all readers of kernel u are in ``ideal``."""
+    for e in range(g.leave[u], g.leave[u + 1]):  # noqa: SIM110 - numba knows no generators
+        if not has(ideal, g.target[g.leaving[e]]):
+            return False
+    return True
+
+
+@njit(cache=True, nogil=True)
+def read_before(g: Graph, u: int, v: int, ideal: Words, root: Words) -> bool:
+    """Whether a kernel of the partition ``ideal`` \\ ``root`` other than v reads the output of u."""
+    for e in range(g.leave[u], g.leave[u + 1]):
+        w = g.target[g.leaving[e]]
+        if w != v and has(ideal, w) and not has(root, w):
+            return True
+    return False
+
+
+@njit(cache=True, nogil=True)
+def extend(
+    g: Graph,
+    rules: Rules,
+    pool: Labels,
+    labels: tuple[int, int, int],
+    v: int,
+    options: tuple[int, int],
+    ideal: Words,
+    root: Words,
+    limits: tuple[int, int, int],
+) -> int:
+    """The labels a to b - 1 with kernel v added under each of its ``options``, from b on; their end (-1: pool full).
+
+    ``labels`` is (a, b, where to write); ``ideal`` includes v already. Labels with more bytes than the SRAM, or with
+    compute, memory or network at its limit, go.
+    """
+    a, b, end = labels
+    start = end
+    for option in range(options[0], options[1]):
+        for i in range(a, b):
+            compute = pool.compute[i] + g.compute[option]
+            memory = pool.memory[i] + g.memory[option]
+            network = pool.network[i] + g.network[option]
+            held = pool.held[i] + g.held[option]
+            signature = pool.signature[i]
+            for k in range(g.enter[v], g.enter[v + 1]):
+                e = g.entering[k]
+                u = g.source[e]
+                made = option_of(g, signature, u)
+                network += g.converts[e, made - g.first[u], option - g.first[v]]
+                if not has(root, u):
+                    held += g.buffer[made] * g.waits[e]
+                elif not rules.multicast or not read_before(g, u, v, ideal, root):
+                    memory += g.dram[made]
+                    held += 2 * g.buffer[made]
+            if not rules.overlap:
+                compute, memory, network = compute + memory + network, 0, 0
+            if held > rules.sram or compute >= limits[0] or memory >= limits[1] or network >= limits[2]:
+                continue
+            for k in range(g.enter[v], g.enter[v + 1]):
+                u = g.source[g.entering[k]]
+                if g.slot[u] >= 0 and closes(g, u, ideal):
+                    signature &= ~(MASK << (BITS * g.slot[u]))
+            if g.slot[v] >= 0:
+                signature |= (option - g.first[v]) << (BITS * g.slot[v])
+            if end >= len(pool.compute):
+                return -1
+            pool.compute[end], pool.memory[end], pool.network[end] = compute, memory, network
+            pool.held[end], pool.signature[end], pool.parent[end], pool.option[end] = held, signature, i, option
+            for k in range(g.outside.shape[1]):
+                pool.outside[end, k] = pool.outside[i, k] + g.outside[option, k]
+            end += keep(g, rules, pool, start, end)
+    return end
+
+
+@njit(cache=True, nogil=True)
+def keep(g: Graph, rules: Rules, pool: Labels, b: int, end: int) -> bool:
+    """Whether none of the labels from b to end - 1 with label end's signature is as good in all."""
+    for i in range(b, end):
+        as_good = pool.compute[i] <= pool.compute[end] and pool.memory[i] <= pool.memory[end]
+        as_good = as_good and pool.network[i] <= pool.network[end] and pool.held[i] <= pool.held[end]
+        as_good = as_good and pool.signature[i] == pool.signature[end] and below(pool.outside, i, end)
+        if as_good and (not rules.shared or within(g, pool, i, end)):
+            return False
+    return True
+
+
+@njit(cache=True, nogil=True)
+def within(g: Graph, pool: Labels, i: int, j: int) -> bool:
+    """Whether at any time every kernel of label i needs no more tiles than in label j, of the same kernels."""
+    while i != j:
+        v = np.searchsorted(g.first, pool.option[j], side="right") - 1
+        if not g.tiles.within[pool.option[i], pool.option[j] - g.first[v]]:
+            return False
+        i, j = pool.parent[i], pool.parent[j]
+    return True
+
+
+@njit(cache=True, nogil=True)
+def below(rows: IntArray, i: int, j: int) -> bool:
+    """Whether no column of row i is above that of row j."""
+    for k in range(rows.shape[1]):  # noqa: SIM110 - numba knows no generators
+        if rows[i, k] > rows[j, k]:
+            return False
+    return True
+
+
+@njit(cache=True, nogil=True)
+def waiting(g: Graph, rules: Rules, signature: int, j: int, root: Words) -> int:
+    """Bytes in DRAM of tensors that kernels of ideal j outside ``root`` made for kernels outside ideal j."""
+    total = 0
+    for k in range(g.open_first[j], g.open_first[j + 1]):
+        u = g.open[k]
+        size = 0 if has(root, u) else g.waits_dram[option_of(g, signature, u)]
+        if size == 0:
+            continue
+        leaves = 0
+        for e in range(g.leave[u], g.leave[u + 1]):
+            leaves += not has(g.sets[j], g.target[g.leaving[e]])
+        total += size * (1 if rules.multicast else leaves)
+    return total
+
+
+@njit(cache=True, nogil=True)
+def chosen(pool: Labels, i: int) -> IntArray:
+    """The columns of the options by which label i grew, the last kernel first."""
+    count, k = 0, i
+    while pool.parent[k] >= 0:
+        count, k = count + 1, pool.parent[k]
+    options = np.empty(count, np.int64)
+    for place in range(count):
+        options[place] = pool.option[i]
+        i = pool.parent[i]
+    return options
+
+
+@njit(cache=True, nogil=True)
+def finish(g: Graph, rules: Rules, pool: Labels, i: int, j: int, root: Words, limit: int) -> int:
+    """max(compute, memory, network) of a partition that ends with ideal j, or their sum without overlap; -1 where what
+    leaves doesn't fit.
+
+    Where tiles are shared, ``limit`` stands for all that isn't below it.
+    """
+    memory, held = pool.memory[i], pool.held[i]
+    for k in range(g.open_first[j], g.open_first[j + 1]):
+        u = g.open[k]
+        if has(root, u):
+            continue
+        option = option_of(g, pool.signature[i], u)
+        leaves = 0
+        for e in range(g.leave[u], g.leave[u + 1]):
+            leaves += not has(g.sets[j], g.target[g.leaving[e]])
+        if rules.multicast:
+            leaves = 1
+        memory += leaves * g.dram[option]
+        held += 2 * leaves * g.buffer[option]
+    if held > rules.sram:
+        return -1
+    if not rules.overlap:
+        return memory + pool.compute[i] + pool.network[i]
+    longest = max(memory, pool.compute[i], pool.network[i])
+    return least_time(g.tiles, chosen(pool, i), longest, limit) if rules.shared else longest
+
+
+@njit(cache=True, nogil=True)
+def together(g: Graph, i: int, j: int) -> bool:
+    """Whether the partition J \\ I holds all of one group and nothing of another, or nothing of any."""
+    held = 0
+    for k in range(len(g.sizes)):
+        count = g.grouped[j, k] - g.grouped[i, k]
+        if count == 0:
+            continue
+        held += 1
+        if count != g.sizes[k] or held > 1:
+            return False
+    return True

@@ -1,0 +1,306 @@
+"""The exact program over order ideals: sharding schemes and partitions together, fewest picoseconds per layer.
+
+What it proves: no choice of schemes and of partitions in sequence, each within its SRAM, at most (or exactly) so many
+per phase, has a smaller sum of max(compute, memory, network). It is a shortest path over states (ideal, schemes of the
+kernels that are still read, number of partitions). Between two ideals, labels (compute, memory, network, SRAM) grow
+kernel by kernel; a label that is no better in any of the four than one with the same open schemes can't be part of a
+better mapping, since all that follows adds the same to both. Where schemes also decide on DRAM for good, transfers
+between stages or sums of gradients, these sums, and the most that ever waits in DRAM, are part of states and labels;
+but first the mapping of fewest picoseconds is looked for, which is the best one if it fits and has the least of them.
+
+Where kernels share tiles, compute doesn't add up: the least time of a partition is found for each of its labels, and of
+two labels one goes only if, besides, none of its kernels would do with fewer tiles at any time. A first run with the
+tiles spread at will gives a mapping whose time, with its tiles shared out, limits the second run; what a kernel takes
+of all tiles at least bounds what is left.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from chipmap.heuristics.dataflow.program.graph import OUTSIDE, IdealGraph
+from chipmap.heuristics.dataflow.program.kernel import Table, solve
+from chipmap.heuristics.dataflow.program.label_setting import (
+    NO_LIMIT,
+    Graph,
+    Labels,
+    Rules,
+    chosen,
+    empty_labels,
+    extend,
+    finish,
+)
+from chipmap.heuristics.dataflow.program.lattice import TooWideError, members
+from chipmap.instances.dataflow.batch import forward_runs
+from chipmap.instances.dataflow.problem import IntArray, batch_ticks, first_layer, outside, total_ticks
+from chipmap.instances.dataflow.tiles import sharing
+
+#: Signatures per ideal; with sums beside the partitions up to the second number.
+WIDTH = 512
+WIDE = 4096
+#: Entries of the table, of 16 bytes each.
+ENTRIES = 10**8
+
+
+class Chain(NamedTuple):
+    """The best mapping: picoseconds of a layer, the partition of each kernel (0, 1, …), the number of its option, and
+    the picoseconds of each partition."""
+
+    ticks: int
+    partitions: tuple[int, ...]
+    chosen: tuple[int, ...]
+    costs: tuple[int, ...]
+
+
+class Program(IdealGraph):
+    """The shortest path over the states of an :class:`IdealGraph`, which says what the parameters are."""
+
+    def best(
+        self,
+        most: int | None,
+        exactly: bool = False,
+        fused: bool = True,
+        sram: int | None = None,
+        dram: int | None = None,
+        below: int = NO_LIMIT,
+    ) -> Chain | None:
+        """The mapping of least batch time with at most (or exactly) ``most`` partitions per phase; None where none fits
+        whose layer takes less than ``below`` picoseconds.
+
+        ``sram`` and ``dram`` (bytes, where the instance limits DRAM) stand in for the chip's own. Raises
+        :class:`TooWideError` where an ideal has too many combinations of open schemes, and after so many labels.
+        """
+        self.work[0] = 0
+        if exactly and most is not None and most > len(self.order):
+            return None
+        rules = self.rules(most, fused, sram, dram)
+        plain = self._fewest(rules, exactly, below)
+        if plain is None or not self.graph.outside.any():
+            return plain
+        least = all(outside(self.problem, f, plain.chosen) == outside(self.problem, f) for f in ("hop", "gradient"))
+        room = NO_LIMIT if rules.room == NO_LIMIT else rules.room + outside(self.problem, "kept")
+        fits = self.dram(plain) <= room
+        return plain if least and fits else self._whole(rules, exactly, below, plain, fits)
+
+    def rules(self, most: int | None, fused: bool = True, sram: int | None = None, dram: int | None = None) -> Rules:
+        """What partitions obey, with at most ``most`` of them per phase, ``sram`` and ``dram`` bytes (None: the
+        chip's own)."""
+        instance, n = self.problem.instance, len(self.order)
+        capacity = instance.system.memory.capacity_bytes
+        limit = dram if capacity is not None and dram is not None else capacity
+        return Rules(
+            sram=self.problem.sram if sram is None else sram,
+            most=n if most is None else min(most, n),
+            fused=fused,
+            multicast=instance.mode == "physical",
+            overlap=instance.task.overlap,
+            shared=bool(self.graph.tiles.total),
+            room=NO_LIMIT if limit is None else limit - outside(self.problem, "kept"),
+            runs=forward_runs(instance),
+        )
+
+    def _fewest(self, rules: Rules, exactly: bool, below: int) -> Chain | None:
+        """The mapping of fewest picoseconds per layer below a limit, schemes that keep least in DRAM taken for granted.
+
+        Limits that grow from the bound by ``rest`` on, their distance doubling, until a mapping stays below one, leave
+        most labels out: what is found below a limit is the best of all.
+        """
+        g, rough = self.graph._replace(outside=self.graph.outside[:, :0]), rules._replace(shared=False)
+        least, slack, most_ever = int(g.rest[0].max()), 1, self._all(rules.runs)
+        while True:
+            limit = least + (least // 4 + 1) * slack
+            limit, slack = (limit, 2 * slack) if limit < min(below, most_ever) else (below, 0)
+            found = self._best(g, rough, exactly, limit)
+            if found is not None or slack == 0:
+                break
+        if found is None or not rules.shared:
+            return found
+        return self._best(g, rules, exactly, min(below, self._shared(found, rules.runs) + 1))
+
+    def _whole(self, rules: Rules, exactly: bool, below: int, plain: Chain, fits: bool) -> Chain | None:
+        """The mapping of least batch time: no worse than ``plain`` where that ``fits`` DRAM, else of longer layers.
+
+        A mapping is the best of all once every layer that is left makes a longer batch.
+        """
+        g = self.graph
+        if fits:
+            limit = first_layer(self.problem, self._ticks(plain))
+            found = self._best(g, rules, exactly, min(limit, below))
+            return min((plain, found), key=self._ticks) if found is not None else plain
+        step = plain.ticks // 4 + 1
+        while True:
+            step *= 2
+            limit = plain.ticks + step if plain.ticks + step < min(below, self._all(rules.runs)) else below
+            found = self._best(g, rules, exactly, limit)
+            if found is not None and limit < below:
+                return self._whole(rules, exactly, below, found, fits=True)
+            if found is not None or limit == below:
+                return found
+
+    def _ticks(self, chain: Chain) -> int:
+        """Picoseconds of the batch."""
+        return total_ticks(self.problem, chain.ticks, chain.chosen)
+
+    def _all(self, runs: int) -> int:
+        """More picoseconds than any mapping takes: everything at its most, one after the other."""
+        g, options = self.graph, np.repeat(np.arange(len(self.order)), np.diff(self.graph.first))
+        most = np.zeros(len(self.order), dtype=np.int64)
+        edges = np.diff(g.leave)[options]
+        np.maximum.at(most, options, g.compute + g.memory + g.network + 2 * edges * g.dram)
+        changes = int(g.converts.max(axis=(1, 2)).sum()) if len(g.converts) else 0
+        return runs * (int(most.sum()) + changes) + 1
+
+    def _shared(self, chain: Chain, runs: int) -> int:
+        """The picoseconds that ``chain`` takes where kernels share tiles: each partition at least its own.
+
+        ``NO_LIMIT`` - 1 where a partition has more kernels than there are tiles.
+        """
+        problem, total = self.problem, 0
+        kernels = problem.instance.workload.kernels
+        for number, cost in enumerate(chain.costs):
+            inside = [i for i, p in enumerate(chain.partitions) if p == number]
+            shared = sharing([problem.shares[i % problem.n][chain.chosen[i]] for i in inside], self.graph.tiles.total)
+            if shared is None:
+                return NO_LIMIT - 1
+            forward = kernels[inside[0] % problem.n].phase == "forward"
+            total += max(cost, (runs if forward else 1) * shared.ticks)
+        return total
+
+    def dram(self, chain: Chain) -> int:
+        """The most bytes that a mapping has in DRAM while a partition runs."""
+        multicast = self.problem.instance.mode == "physical"
+        waiting = [0] * (max(chain.partitions) + 1)
+        for c in range(len(waiting)):
+            tensors = [
+                self.order[u]
+                for u, v, _ in self.wired
+                if chain.partitions[self.order[u]] <= c <= chain.partitions[self.order[v]]
+                and chain.partitions[self.order[u]] < chain.partitions[self.order[v]]
+            ]
+            for u in set(tensors) if multicast else tensors:
+                waiting[c] += self.problem.options[u % self.problem.n][chain.chosen[u]].waits
+        return outside(self.problem, "kept", chain.chosen) + max(waiting)
+
+    def _best(self, g: Graph, rules: Rules, exactly: bool, below: int) -> Chain | None:
+        """The mapping of least batch time, of those whose layer takes less than ``below`` picoseconds."""
+        count, most, columns = len(self.lattice.sets), rules.most, g.outside.shape[1]
+        combinations = int(max(1, *(2 ** open_bits(g, j) for j in range(count))))
+        width = min(WIDTH, combinations)
+        if columns:
+            width = max(width, min(WIDE, ENTRIES // (5 * count * (most + 1))))
+        if count * width * (most + 1) > ENTRIES:
+            raise TooWideError(f"{count:,} order ideals, {width} sharding schemes and {most} partitions are too many")
+        table = Table(
+            signature=np.zeros((count, width), np.int64),
+            used=np.zeros(count, np.int64),
+            value=np.full((count, width, most + 1), -1, np.int64),
+            origin=np.zeros((count, width, most + 1, 2), np.int32),
+            outside=np.zeros((count, width + 1, columns), np.int64),
+            work=self.work,
+        )
+        gate = np.zeros(width, np.int64)
+        if not solve(g, rules, table, empty_labels(columns), exactly, gate, below):
+            if self.work[0] > self.work[1]:
+                raise TooWideError(f"the program over {count:,} order ideals takes more than {self.work[1]:,} labels")
+            raise TooWideError("too many combinations of sharding schemes are open at once")
+        last = count - 1
+        ends = [
+            (self._batch(int(table.value[last, s, k]), table.outside[last, s]), s, k)
+            for s in range(int(table.used[last]))
+            for k in range(most + 1)
+            if table.value[last, s, k] >= 0 and (k == most or not exactly)
+        ]
+        if not ends:
+            return None
+        _, s, k = min(ends)
+        return self._trace(g, rules, table, gate, s, k)
+
+    def _batch(self, layer: int, more: IntArray) -> int:
+        """Picoseconds of the batch, ``more`` in the columns of the graph's ``outside``."""
+        added = dict(zip(OUTSIDE, more.tolist(), strict=False))
+        hop, gradient = (outside(self.problem, field) + added.get(field, 0) for field in ("hop", "gradient"))
+        return batch_ticks(self.problem, layer, hop, gradient)
+
+    def _trace(self, g: Graph, rules: Rules, table: Table, gate: IntArray, s: int, k: int) -> Chain:
+        arcs = []
+        j = len(self.lattice.sets) - 1
+        ticks = int(table.value[j, s, k])
+        while j > 0:
+            if g.gate > 0 and j == g.gate and k == 0:
+                k = int(gate[s])
+            value = int(table.value[j, s, k]) if table.value[j, s, k] >= 0 else int(table.value[j, s, 0])
+            root, before = (int(x) for x in table.origin[j, s, k])
+            start = int(table.value[root, before, k - 1])
+            if start < 0:  # the values of the first phase's end were kept under 0
+                start = int(table.value[root, before, 0])
+            arcs.append((root, before, j, s, value - start))
+            j, s, k = root, before, k - 1
+        partitions, picked = [0] * len(self.order), [0] * len(self.order)
+        for number, (root, before, j, s, cost) in enumerate(reversed(arcs)):
+            inside = members(self.lattice.sets[j] & ~self.lattice.sets[root])
+            begins = int(table.signature[root, before]), cost + 1
+            wanted = self._wanted(g, rules, table, (root, before, j, s, cost))
+            for v, option in zip(inside, self._options(g, rules, begins, root, inside, wanted), strict=True):
+                partitions[self.order[v]], picked[self.order[v]] = number, option
+        return Chain(ticks, tuple(partitions), tuple(picked), tuple(cost for *_, cost in reversed(arcs)))
+
+    def _wanted(
+        self, g: Graph, rules: Rules, table: Table, arc: tuple[int, int, int, int, int]
+    ) -> Callable[[Labels, int], bool]:
+        """Whether a label is the one behind the ``arc`` (I, its entry, J, its entry, picoseconds)."""
+        root, before, j, s, cost = arc
+        once = cost // (rules.runs if j <= g.gate else 1)
+        more = table.outside[j, s] - table.outside[root, before]
+
+        def wanted(pool: Labels, i: int) -> bool:
+            same = pool.signature[i] == table.signature[j, s]
+            same = same and all(pool.outside[i, c] == more[c] for c in range(len(more)) if c != 1)
+            return bool(same and finish(g, rules, pool, i, j, g.sets[root], once + 1) == once)
+
+        return wanted
+
+    def _options(
+        self,
+        g: Graph,
+        rules: Rules,
+        begins: tuple[int, int],
+        root: int,
+        inside: Sequence[int],
+        wanted: Callable[[Labels, int], bool],
+    ) -> list[int]:
+        """The options of the kernels ``inside`` of a partition after ideal I = ``root`` whose label is ``wanted``.
+
+        ``begins``: the signature of I, and picoseconds that no resource of the label reaches.
+        """
+        pool = empty_labels(g.outside.shape[1])
+        pool.signature[0], pool.parent[0] = begins[0], -1
+        ranges, grown = [(0, 1)], g.sets[root]
+        limits = begins[1] - sum(_least_of(g, rules, v) for v in inside)
+        for v in inside:  # what kernels still to come take at least is kept free, as it was in the search
+            limits = limits + _least_of(g, rules, v)
+            grown = grown.copy()
+            grown[v >> 6] |= np.uint64(1 << (v & 63))
+            a, b = ranges[-1]
+            options, bounds = (int(g.first[v]), int(g.first[v + 1])), (int(limits[0]), int(limits[1]), int(limits[2]))
+            ranges.append((b, extend(g, rules, pool, (a, b, b), v, options, grown, g.sets[root], bounds)))
+        found = next(i for i in range(*ranges[-1]) if wanted(pool, i))
+        return [int(option - g.first[v]) for option, v in zip(chosen(pool, found)[::-1], inside, strict=True)]
+
+
+def _least_of(g: Graph, rules: Rules, v: int) -> IntArray:
+    """Compute, memory and network [3] that kernel v takes at least; without overlap their sum and nothing."""
+    options = slice(int(g.first[v]), int(g.first[v + 1]))
+    each = np.array([g.compute[options], g.memory[options], g.network[options]])
+    return each.min(axis=1) if rules.overlap else np.array([each.sum(axis=0).min(), 0, 0])
+
+
+def open_bits(g: Graph, j: int) -> int:
+    """An upper bound on the bits that the open kernels of ideal j have a choice of."""
+    bits = 0
+    for u in g.open[g.open_first[j] : g.open_first[j + 1]].tolist():
+        if g.slot[u] >= 0:
+            bits += int(g.first[u + 1] - g.first[u] - 1).bit_length()
+    return min(bits, 20)

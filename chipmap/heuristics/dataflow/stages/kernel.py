@@ -1,0 +1,206 @@
+"""The compiled part of the program for stages of kernels: all partitions as arcs, and stages within a threshold."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+
+from chipmap.heuristics.dataflow.program.label_setting import NO_LIMIT, Graph, Labels, Rules, extend, finish, together
+from chipmap.instances.dataflow.problem import IntArray
+
+#: What :func:`explore` says where an array must grow, and where labels ran out.
+GROW, WIDE = -1, -2
+
+
+class Nodes(NamedTuple):
+    """Ideals with the schemes of their open kernels: ``number`` [ideals, width] of those ``used`` [ideals] so far, and
+    the ``ideal`` and ``signature`` of each number; ``total`` [1] of them."""
+
+    number: IntArray
+    used: IntArray
+    ideal: IntArray
+    signature: IntArray
+    total: IntArray
+
+
+class Arcs(NamedTuple):
+    """Partitions by the node that they start at, ``first`` [nodes + 1]: the node where each ends, its picoseconds."""
+
+    first: IntArray
+    target: IntArray
+    cost: IntArray
+
+
+class Stages(NamedTuple):
+    """Labels of the stage under way, by node, stage, number of its partitions (0: none yet) and place [nodes, PP + 1,
+    most + 1, places]: its picoseconds (``value``, -1: no label), the bytes at rest in the stages before (``begun``),
+    and where it comes from: the node, the number of partitions (-1: a stage of one whose weights stay in SRAM), the
+    place.
+
+    Of two labels at the same node the one of no less time that has no more before it goes.
+    """
+
+    value: IntArray
+    begun: IntArray
+    origin: IntArray
+    before: IntArray
+    place: IntArray
+
+
+class Rest(NamedTuple):
+    """What rests in DRAM at least up to each node, and what a stage may have of it, in bytes."""
+
+    bytes: IntArray
+    room: int
+
+
+@njit(cache=True, nogil=True)
+def number_of(nodes: Nodes, j: int, signature: int) -> int:
+    """The place of a signature among those of ideal j, a new one if need be; -1 or -2 where room ran out."""
+    for t in range(nodes.used[j]):
+        if nodes.signature[nodes.number[j, t]] == signature:
+            return t
+    t, new = nodes.used[j], nodes.total[0]
+    if t >= nodes.number.shape[1]:
+        return WIDE
+    if new >= len(nodes.ideal):
+        return GROW
+    nodes.number[j, t], nodes.ideal[new], nodes.signature[new] = new, j, signature
+    nodes.used[j] += 1
+    nodes.total[0] += 1
+    return t
+
+
+@njit(cache=True, nogil=True)
+def explore(
+    g: Graph, rules: Rules, nodes: Nodes, pool: Labels, start: int, limit: int, target: IntArray, cost: IntArray
+) -> int:
+    """Write all partitions of at most ``limit`` picoseconds that may follow node ``start``; their number, or
+    ``GROW`` or ``WIDE``.
+
+    Depth first: a set of kernels is reached once, by adding them in ascending order.
+    """
+    root, count, most = nodes.ideal[start], 0, g.first.shape[0] + 1
+    node, lower, higher = np.zeros(most, np.int64), np.zeros(most, np.int64), np.zeros(most, np.int64)
+    last, step = np.full(most, -1, np.int64), np.zeros(most, np.int64)
+    least = np.full(nodes.number.shape[1], NO_LIMIT, np.int64)
+    node[0], higher[0], step[0] = root, 1, g.grow[root]
+    pool.compute[0] = pool.memory[0] = pool.network[0] = pool.held[0] = 0
+    pool.signature[0], pool.parent[0] = nodes.signature[start], -1
+    depth = 0
+    while depth >= 0:
+        if step[depth] >= g.grow[node[depth] + 1] or (depth == 1 and not rules.fused):
+            depth -= 1
+            continue
+        k = step[depth]
+        step[depth] += 1
+        v, j = g.by[k], g.into[k]
+        if v < last[depth]:
+            continue
+        labels, options = (lower[depth], higher[depth], higher[depth]), (g.first[v], g.first[v + 1])
+        limits = (limit + 1, limit + 1, limit + 1)
+        end = extend(g, rules, pool, labels, v, options, g.sets[j], g.sets[root], limits)
+        if end < 0:
+            return WIDE
+        if end == higher[depth]:
+            continue
+        if together(g, root, j):
+            for i in range(higher[depth], end):
+                time = finish(g, rules, pool, i, j, g.sets[root], limit + 1)
+                if 0 <= time <= limit:
+                    t = number_of(nodes, j, pool.signature[i])
+                    if t < 0:
+                        return t
+                    least[t] = min(least[t], time)
+            for t in range(nodes.used[j]):
+                if least[t] < NO_LIMIT:
+                    if count >= len(target):
+                        return GROW
+                    target[count], cost[count], least[t] = nodes.number[j, t], least[t], NO_LIMIT
+                    count += 1
+        lower[depth + 1], higher[depth + 1] = higher[depth], end
+        depth += 1
+        node[depth], last[depth], step[depth] = j, v, g.grow[j]
+    return count
+
+
+@njit(cache=True, nogil=True)
+def fill(
+    order: IntArray,
+    links: IntArray,
+    plain: Arcs,
+    alone: Arcs,
+    rest: Rest,
+    counted: bool,
+    exactly: bool,
+    below: int,
+    table: Stages,
+) -> int:
+    """Whether stages of at most ``below`` picoseconds, and as long transfers, take all kernels (1 or 0); ``WIDE`` where
+    there is no place for a label. Fills the table.
+
+    ``order`` are the nodes with those of smaller ideals first, ``links`` the picoseconds to send on what is open at
+    each; ``plain`` the partitions, ``alone`` those whose weights stay in SRAM. Partitions per stage are ``counted`` up
+    to the table's most, else the last number stands for any.
+    """
+    pipeline, most, places = table.value.shape[1] - 1, table.value.shape[2] - 1, table.value.shape[3]
+    full = order[-1]
+    table.value[:] = -1
+    table.value[order[0], 0, 0, 0] = table.begun[order[0], 0, 0, 0] = 0
+    for x in order:
+        for s in range(pipeline):
+            for k in range(most if exactly else 1, most + 1):
+                for place in range(places):
+                    if table.value[x, s, k, place] >= 0:
+                        close(links, rest, table, x, x, s, k, place, below, full)
+            if table.value[x, s, 0, 0] == 0 and (not exactly or most == 1):
+                for a in range(alone.first[x], alone.first[x + 1]):
+                    y = alone.target[a]
+                    if alone.cost[a] <= below and rest.bytes[y] - rest.bytes[x] <= rest.room:
+                        close(links, rest, table, x, y, s, -1, 0, below, full)
+            for k in range(most + (not counted)):
+                for place in range(places):
+                    before, begun = table.value[x, s, k, place], table.begun[x, s, k, place]
+                    if before < 0:
+                        continue
+                    for a in range(plain.first[x], plain.first[x + 1]):
+                        time, y = before + plain.cost[a], plain.target[a]
+                        if time > below or rest.bytes[y] - begun > rest.room:
+                            continue
+                        if not offer(table, y, s, min(k + 1, most), time, begun, x, k, place):
+                            return WIDE
+    for s in range(pipeline + 1):
+        if table.value[full, s, 0, 0] == 0 and (s == pipeline or not exactly):
+            return 1
+    return 0
+
+
+@njit(cache=True, nogil=True)
+def offer(table: Stages, y: int, s: int, now: int, time: int, begun: int, x: int, k: int, place: int) -> bool:
+    """Keep a label at node y that comes from x unless one there is as good; False where there is no place for it."""
+    free = -1
+    for p in range(table.value.shape[3]):
+        value, other = table.value[y, s, now, p], table.begun[y, s, now, p]
+        if 0 <= value <= time and other >= begun:
+            return True
+        if value < 0 or (value >= time and other <= begun):
+            table.value[y, s, now, p] = -1
+            free = p if free < 0 else free
+    if free < 0:
+        return False
+    table.value[y, s, now, free], table.begun[y, s, now, free] = time, begun
+    table.origin[y, s, now, free], table.before[y, s, now, free], table.place[y, s, now, free] = x, k, place
+    return True
+
+
+@njit(cache=True, nogil=True)
+def close(
+    links: IntArray, rest: Rest, table: Stages, x: int, y: int, s: int, k: int, place: int, below: int, full: int
+) -> None:
+    """Let the next stage begin at node y, after stage s that came from node x (k partitions there)."""
+    pipeline = table.value.shape[1] - 1
+    if table.value[y, s + 1, 0, 0] < 0 and links[y] <= below and (s + 1 < pipeline or y == full):
+        table.value[y, s + 1, 0, 0], table.begun[y, s + 1, 0, 0] = 0, rest.bytes[y]
+        table.origin[y, s + 1, 0, 0], table.before[y, s + 1, 0, 0], table.place[y, s + 1, 0, 0] = x, k, place

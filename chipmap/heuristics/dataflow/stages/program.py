@@ -1,0 +1,311 @@
+"""The exact program for pipelines whose stages share out kernels: the shortest step.
+
+What it proves: no choice of schemes, of partitions in sequence, each within its SRAM, and of the stages that run them
+has a shorter slowest stage or transfer (page ``dataflow-stages``). Of DRAM (C6) it knows what rests there at least:
+where its mapping doesn't fit, it is a bound alone. Partitions are arcs between nodes, an ideal with the schemes of its
+open kernels, as in :mod:`chipmap.heuristics.dataflow.program.program`; all of at most some picoseconds are listed
+once. For a threshold, the least time of the stage under way, by node, stage and number of its partitions (with a
+limit on DRAM, Pareto labels of time and bytes at rest), says whether stages within the threshold take all kernels: a
+stage may end at a node if what is open there can be sent on within the threshold. Bisection over whole picoseconds
+finds the least threshold: where there are such stages, their slowest is the next upper bound, where there are none,
+the next picosecond the lower one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+
+from chipmap.heuristics.dataflow.program.graph import topological
+from chipmap.heuristics.dataflow.program.label_setting import (
+    NO_LIMIT,
+    Graph,
+    Labels,
+    Rules,
+    empty_labels,
+    finish,
+    waiting,
+)
+from chipmap.heuristics.dataflow.program.lattice import TooWideError, members
+from chipmap.heuristics.dataflow.program.program import ENTRIES, WIDTH, Program, open_bits
+from chipmap.heuristics.dataflow.stages.kernel import GROW, WIDE, Arcs, Nodes, Rest, Stages, explore, fill
+from chipmap.instances.dataflow.problem import DataflowProblem, IntArray, resident, wires
+
+#: Labels of a stage at a node where DRAM is limited.
+PLACES = 16
+#: Partitions that are listed at most.
+MOST_ARCS = 10**7
+
+
+class Division(NamedTuple):
+    """A mapping: picoseconds of a step, partition and number of the option of each kernel, stage of each partition."""
+
+    step: int
+    partitions: tuple[int, ...]
+    chosen: tuple[int, ...]
+    stages: tuple[int, ...]
+
+
+class _Arc(NamedTuple):
+    """A partition from a node to another, its picoseconds and stage, and whether its weights stay in SRAM."""
+
+    start: int
+    end: int
+    cost: int
+    stage: int
+    stays: bool
+
+
+class _Listed(NamedTuple):
+    """Nodes by number, in the order of their ideals, with the transfer and the bytes at rest at each; the partitions
+    between them."""
+
+    ideal: IntArray
+    signature: IntArray
+    order: IntArray
+    links: IntArray
+    rest: Rest
+    plain: Arcs
+    alone: Arcs
+
+
+def in_order(problem: DataflowProblem, layers: int, window: int) -> list[tuple[int, int]]:
+    """Pairs (first, later) of kernels ``window`` places apart in a linear order of all: a rule that leaves few ideals,
+    with a window of 1 one more than kernels."""
+    count = layers * problem.n
+    order = topological(count, wires(problem, layers), [False] * count)
+    return [(order[i], order[i + window]) for i in range(count - window)]
+
+
+class StageProgram(Program):
+    """The program on the ideals of one pass (:class:`Program` says what the parameters are).
+
+    ``spare`` bytes of DRAM are left to tensors that wait: the program proves what it says where these are 0.
+    """
+
+    spare = 0
+
+    def divide(
+        self,
+        most: int | None,
+        exactly: bool = False,
+        fused: bool = True,
+        below: int = NO_LIMIT,
+        checkpoint: Callable[[], None] = lambda: None,
+    ) -> Division | None:
+        """The mapping with the shortest step, with at most (or exactly) ``most`` partitions per stage; None where none
+        fits whose step takes less than ``below`` picoseconds.
+
+        ``checkpoint`` is called now and then. Raises :class:`TooWideError` for too many partitions or open schemes.
+        """
+        if exactly and most is not None and most * self.problem.degrees.pipeline > len(self.order):
+            return None
+        rules, low = self.rules(most, fused)._replace(room=NO_LIMIT), self.floor()
+        top, slack = min(below, self._longest() + 1), 1
+        while low < top:
+            limit = min(low + (low // 4 + 1) * slack, top - 1)
+            slack *= 2
+            listed = self._list(rules, limit, checkpoint)
+            found = self._within(listed, most, exactly, limit, rules)
+            if found is not None:
+                return self._shortest(listed, most, exactly, low, found, rules, checkpoint)
+            low = limit + 1
+        return None
+
+    def floor(self) -> int:
+        """No step takes fewer picoseconds: the longest kernel, or an equal share of a resource for each stage."""
+        rows = []
+        for v in self.order:
+            options = self.problem.options[v % self.problem.n]
+            row = [min(column) for column in zip(*((o.compute, o.fetch, o.collective) for o in options), strict=True)]
+            rows.append(row if self.problem.instance.task.overlap else [sum(row)])
+        share = -(-max(map(sum, zip(*rows, strict=True))) // self.problem.degrees.pipeline)
+        return int(max(share, *(max(row) for row in rows)))
+
+    def _longest(self) -> int:
+        """No step takes more picoseconds."""
+        edges = max(1, len(self.wired))
+        sent = sum(max(o.link for o in self.problem.options[v % self.problem.n]) for v in self.order)
+        shared = sum(max(int(one[:, 1].max()) for one in choice) for choice in self._shares())
+        return max(self._all(1) + shared, edges * sent)
+
+    def _shortest(
+        self,
+        listed: _Listed,
+        most: int | None,
+        exactly: bool,
+        low: int,
+        best: Division,
+        rules: Rules,
+        checkpoint: Callable[[], None],
+    ) -> Division:
+        """The shortest step from ``low`` to that of ``best``."""
+        while low < best.step:
+            checkpoint()
+            middle = (low + best.step) // 2
+            found = self._within(listed, most, exactly, middle, rules)
+            if found is None:
+                low = middle + 1
+            else:
+                best = found
+        return best
+
+    # the partitions
+
+    def _list(self, rules: Rules, limit: int, checkpoint: Callable[[], None]) -> _Listed:
+        """All nodes, and partitions of at most ``limit`` picoseconds."""
+        plain, alone = self._graphs()
+        count = len(self.lattice.sets)
+        width = min(WIDTH, int(max(1, *(2 ** open_bits(plain, j) for j in range(count)))))
+        if count * width > ENTRIES:
+            raise TooWideError(f"{count:,} order ideals and {width} sharding schemes are too many")
+        nodes = Nodes(*(np.zeros(shape, np.int64) for shape in ((count, width), count, 1024, 1024, 1)))
+        nodes.used[0] = nodes.total[0] = 1
+        pool, room = empty_labels(0), [np.zeros((2, 1 << 12), np.int64)]
+        chunks: list[list[tuple[int, IntArray]]] = [[], []]
+        order, total = list[int](), 0
+        graphs = [plain, *([alone] if alone is not None else [])]
+        for j in range(count):
+            checkpoint()
+            for t in range(int(nodes.used[j])):
+                start = int(nodes.number[j, t])
+                order.append(start)
+                for g, chunk in zip(graphs, chunks, strict=False):
+                    nodes, found = _explored(g, rules, nodes, pool, start, limit, room)
+                    chunk.append((start, found))
+                    total += found.shape[1]
+                    if total > MOST_ARCS:
+                        raise TooWideError(f"there are more than {MOST_ARCS:,} partitions to choose from")
+        sent = plain._replace(waits_dram=self._column("link"))
+        size = int(nodes.total[0])
+        ideal, signature = nodes.ideal[:size], nodes.signature[:size]
+        links = [waiting(sent, rules, int(s), int(j), plain.sets[0]) for j, s in zip(ideal, signature, strict=True)]
+        return _Listed(
+            ideal=ideal,
+            signature=signature,
+            order=np.array(order, dtype=np.int64),
+            links=np.array(links, dtype=np.int64),
+            rest=self._rest(ideal),
+            plain=_rows(chunks[0], size),
+            alone=_rows(chunks[1], size),
+        )
+
+    def _graphs(self) -> tuple[Graph, Graph | None]:
+        """The graph, and that in which weights stay in SRAM (None: they never do)."""
+        plain = self.graph._replace(outside=self.graph.outside[:, :0])
+        stays = resident(self.problem) and any(o.spared for options in self.problem.options for o in options)
+        return plain, plain._replace(memory=self._column("fetch")) if stays else None
+
+    def _column(self, field: str) -> IntArray:
+        """A column of all options, kernels in the order of the program."""
+        options = (o for v in self.order for o in self.problem.options[v % self.problem.n])
+        return np.array([getattr(o, field) for o in options], dtype=np.int64)
+
+    def _rest(self, ideal: IntArray) -> Rest:
+        """Bytes at rest in DRAM up to each node, each kernel under the scheme that keeps least."""
+        capacity = self.problem.instance.system.memory.capacity_bytes
+        if capacity is None:
+            return Rest(np.zeros(len(ideal), np.int64), NO_LIMIT)
+        kept = [min(option.kept for option in self.problem.options[v % self.problem.n]) for v in self.order]
+        sums = [sum(kept[v] for v in members(one)) for one in self.lattice.sets]
+        return Rest(np.array(sums, dtype=np.int64)[ideal], capacity - self.spare)
+
+    # stages within a threshold
+
+    def _within(self, listed: _Listed, most: int | None, exactly: bool, below: int, rules: Rules) -> Division | None:
+        """A mapping whose step takes at most ``below`` picoseconds."""
+        if listed.ideal[listed.order[-1]] != len(self.lattice.sets) - 1:
+            return None
+        counted, pipeline = most is not None and most < len(self.order), self.problem.degrees.pipeline
+        places = 1 if listed.rest.room == NO_LIMIT else min(pipeline * len(self.order), PLACES)
+        shape = (len(listed.ideal), pipeline + 1, (most if counted and most else 1) + 1, places)
+        if np.prod(shape, dtype=np.float64) > ENTRIES:
+            raise TooWideError(f"{shape[0]:,} nodes, {pipeline} stages and {shape[2] - 1} partitions are too many")
+        kinds = (np.int64, np.int64, np.int32, np.int32, np.int32)
+        table = Stages(*(np.zeros(shape, kind) for kind in kinds))
+        found = fill(
+            listed.order, listed.links, listed.plain, listed.alone, listed.rest, counted, exactly, below, table
+        )
+        if found == WIDE:
+            raise TooWideError("too many different bytes at rest in DRAM")
+        if not found:
+            return None
+        return self._division(listed, list(self._arcs(listed, table, exactly))[::-1], rules)
+
+    def _arcs(self, listed: _Listed, table: Stages, exactly: bool) -> Iterator[_Arc]:
+        """The partitions of the mapping that a table holds, the last one first."""
+        y, k, p, pipeline = int(listed.order[-1]), 0, 0, table.value.shape[1] - 1
+        s = pipeline if exactly else int(np.flatnonzero(table.value[y, :, 0, 0] == 0)[0])
+        while y != listed.order[0] or s > 0:
+            x, before, place = (int(column[y, s, k, p]) for column in (table.origin, table.before, table.place))
+            if k == 0 and before < 0:
+                yield _Arc(x, y, _least(listed.alone, x, y), s - 1, True)
+            elif k > 0:
+                yield _Arc(x, y, int(table.value[y, s, k, p] - table.value[x, s, before, place]), s, False)
+            s, y, k, p = s - (k == 0), x, max(before, 0), place
+
+    def _division(self, listed: _Listed, arcs: list[_Arc], rules: Rules) -> Division:
+        plain, alone = self._graphs()
+        partitions, picked = [0] * len(self.order), [0] * len(self.order)
+        times = [0] * self.problem.degrees.pipeline
+        links = [int(listed.links[a.end]) for a, b in pairwise(arcs) if a.stage < b.stage]
+        for number, arc in enumerate(arcs):
+            times[arc.stage] += arc.cost
+            g = alone if arc.stays and alone is not None else plain
+            root, j = int(listed.ideal[arc.start]), int(listed.ideal[arc.end])
+            inside = members(self.lattice.sets[j] & ~self.lattice.sets[root])
+            wanted = _wanted(g, rules, (root, j), int(listed.signature[arc.end]), arc.cost)
+            begins = int(listed.signature[arc.start]), arc.cost + 1
+            for v, option in zip(inside, self._options(g, rules, begins, root, inside, wanted), strict=True):
+                partitions[self.order[v]], picked[self.order[v]] = number, option
+        step = max(*times, *links, 0)
+        return Division(step, tuple(partitions), tuple(picked), tuple(arc.stage for arc in arcs))
+
+
+def _wanted(
+    g: Graph, rules: Rules, ideals: tuple[int, int], signature: int, cost: int
+) -> Callable[[Labels, int], bool]:
+    """Whether a label is that of a partition between two ideals, of so many picoseconds."""
+    root, j = ideals
+
+    def wanted(pool: Labels, i: int) -> bool:
+        same = pool.signature[i] == signature
+        return bool(same and finish(g, rules, pool, i, j, g.sets[root], cost + 1) == cost)
+
+    return wanted
+
+
+def _explored(
+    g: Graph, rules: Rules, nodes: Nodes, pool: Labels, start: int, limit: int, room: list[IntArray]
+) -> tuple[Nodes, IntArray]:
+    """The partitions that may follow a node, rows (target, picoseconds); the nodes, and ``room``, grow as need be."""
+    while True:
+        count = explore(g, rules, nodes, pool, start, limit, room[0][0], room[0][1])
+        if count == WIDE:
+            raise TooWideError("too many combinations of sharding schemes are open at once")
+        if count != GROW:
+            return nodes, room[0][:, :count].copy()
+        room[0] = np.zeros((2, 2 * room[0].shape[1]), np.int64)
+        if 2 * nodes.total[0] > len(nodes.ideal):
+            more = np.zeros(len(nodes.ideal), np.int64)
+            nodes = nodes._replace(
+                ideal=np.concatenate([nodes.ideal, more]), signature=np.concatenate([nodes.signature, more])
+            )
+
+
+def _rows(chunks: list[tuple[int, IntArray]], size: int) -> Arcs:
+    """The partitions of all nodes, by the number of the node where they start."""
+    chunks = sorted(chunks, key=lambda chunk: chunk[0])
+    counts = np.zeros(size, np.int64)
+    counts[[start for start, _ in chunks]] = [found.shape[1] for _, found in chunks]
+    joined = np.concatenate([np.zeros((2, 0), np.int64), *(found for _, found in chunks)], axis=1)
+    return Arcs(np.concatenate([[0], np.cumsum(counts)]).astype(np.int64), joined[0].astype(np.int64), joined[1])
+
+
+def _least(arcs: Arcs, x: int, y: int) -> int:
+    """The picoseconds of the partition from node x to y."""
+    rows = slice(int(arcs.first[x]), int(arcs.first[x + 1]))
+    return int(arcs.cost[rows][arcs.target[rows] == y].min())

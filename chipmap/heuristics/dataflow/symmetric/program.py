@@ -1,0 +1,211 @@
+"""The exact program over order ideals up to symmetry: interchangeable branches count only by how far they are.
+
+E branches of L kernels in a row have (L+1)^E ideals but C(E+L, L) up to permutations of the branches. A state is a
+canonical ideal (the branches of each group sorted by how far they are) with its open schemes. A permutation of branches
+maps mappings to mappings of the same cost, so each state stands for all its images, and of the partitions that follow
+it one per orbit is enough: among branches that stand alike, none overtakes the one before it. It proves what the plain
+program proves (:mod:`chipmap.heuristics.dataflow.program.program`); schemes of equal kernels may differ.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+
+import numpy as np
+
+from chipmap.heuristics.dataflow.program.kernel import Table
+from chipmap.heuristics.dataflow.program.label_setting import NO_LIMIT, Labels, Rules, empty_labels
+from chipmap.heuristics.dataflow.program.lattice import Lattice, TooWideError, as_words, members
+from chipmap.heuristics.dataflow.program.program import ENTRIES, WIDTH, Chain, Program
+from chipmap.heuristics.dataflow.symmetric.branches import Group, interchangeable
+from chipmap.heuristics.dataflow.symmetric.kernel import Branches, Hit, close, fill, grow, solve_some
+from chipmap.instances.dataflow.problem import DataflowProblem, IntArray
+
+#: Ideals from which partitions are grown between two looks at the clock.
+CHUNK = 50
+#: Kernels with a choice of schemes that a signature holds.
+SLOTS = 20
+
+
+class SymmetricProgram(Program):
+    """The program of a problem's layer up to symmetry. Raises :class:`TooWideError` beyond ``limit`` ideals, and where
+    no branches are interchangeable."""
+
+    def __init__(self, problem: DataflowProblem, *, resident: bool = False, limit: int = 20_000) -> None:
+        self.groups = interchangeable(problem)
+        if not self.groups:
+            raise TooWideError("no branches are interchangeable")
+        several = sum(len(problem.options[v]) > 1 for group in self.groups for branch in group for v in branch)
+        if several > SLOTS:
+            raise TooWideError(f"{several} kernels of interchangeable branches have a choice of sharding schemes")
+        super().__init__(problem, 1, resident=resident, limit=limit)
+        self.graph = self.graph._replace(outside=self.graph.outside[:, :0])
+        self.branches = self._branches(self._placed())
+
+    def _placed(self) -> list[Group]:
+        """The groups by places in the order: positions ascending, and each branch before the next at each of them."""
+        place = {v: i for i, v in enumerate(self.order)}
+        placed = []
+        for group in self.groups:
+            order = sorted(range(len(group[0])), key=lambda j: place[group[0][j]])
+            branches = sorted(tuple(place[branch[j]] for j in order) for branch in group)
+            across = all(a < b for one, two in pairwise(branches) for a, b in zip(one, two, strict=True))
+            if not across or any(a >= b for branch in branches for a, b in pairwise(branch)):
+                raise TooWideError("the order of kernels doesn't follow that of the branches")
+            placed.append(tuple(branches))
+        return placed
+
+    def _ideals(self, edges: list[tuple[int, int]], limit: int) -> Lattice:
+        n = len(self.order)
+        makers = [0] * n
+        for u, v in edges:
+            makers[v] |= 1 << u
+        groups = self._placed()
+        sets, index, done = [0], {0: 0}, 0
+        while done < len(sets):
+            ideal = sets[done]
+            done += 1
+            behind = _behind(ideal, groups)
+            for v in range(n):
+                if (ideal | behind) >> v & 1 or makers[v] & ~ideal:
+                    continue
+                grown = canonical(ideal | 1 << v, groups)
+                if grown not in index:
+                    index[grown] = len(sets)
+                    sets.append(grown)
+            if len(sets) > limit:
+                raise TooWideError(f"the graph has more than {limit:,} order ideals up to symmetry")
+        return Lattice(sets, [[] for _ in sets])
+
+    def _open_together(self, open_sets: list[list[int]]) -> list[list[int]]:
+        branched = [v for group in self._placed() for branch in group for v in branch]
+        return [sorted({*one, *branched}) for one in open_sets]
+
+    def _branches(self, groups: Sequence[Group]) -> Branches:
+        n = len(self.order)
+        rows = [branch for group in groups for branch in group]
+        member = np.full((len(rows), max(map(len, rows))), -1, dtype=np.int64)
+        branch, position = np.full(n, -1, dtype=np.int64), np.zeros(n, dtype=np.int64)
+        for i, row in enumerate(rows):
+            member[i, : len(row)] = row
+            branch[list(row)], position[list(row)] = i, range(len(row))
+        trunk = sum(1 << v for v in range(n) if branch[v] < 0)
+        size = 4
+        while size < 2 * len(self.lattice.sets):
+            size *= 2
+        table = np.full(size, -1, dtype=np.int64)
+        fill(table, self.graph.sets)
+        start = np.cumsum([0, *map(len, groups)]).astype(np.int64)
+        return Branches(member, start, branch, position, as_words([trunk], n)[0], table, self.forward)
+
+    def best_up_to_symmetry(
+        self,
+        most: int | None,
+        exactly: bool = False,
+        fused: bool = True,
+        *,
+        upper: int = NO_LIMIT,
+        checkpoint: Callable[[], None] = lambda: None,
+    ) -> Chain | None:
+        """As :meth:`Program.best`, below ``upper`` picoseconds; ``checkpoint`` is called now and then."""
+        n, count = len(self.order), len(self.lattice.sets)
+        if exactly and most is not None and most > n:
+            return None
+        top = 1 if most is None else min(most, n)
+        rules = self.rules(None, fused)._replace(most=top)
+        width = WIDTH if count * WIDTH * (top + 1) <= ENTRIES // 4 else 16
+        if count * width * (top + 1) > ENTRIES:
+            raise TooWideError(f"{count:,} order ideals and {top} partitions are too many")
+        table = Table(
+            signature=np.zeros((count, width), np.int64),
+            used=np.zeros(count, np.int64),
+            value=np.full((count, width, top + 1), -1, np.int64),
+            origin=np.zeros((count, width, top + 1, 2), np.int32),
+            outside=np.zeros((count, 1, 0), np.int64),
+            work=self.work,
+        )
+        table.used[0], table.value[0, 0, 0] = 1, 0
+        gate, pool = np.zeros(width, np.int64), empty_labels(0)
+        flags, hit = (exactly, most is not None), self._hit((-1, 0, 0))
+        for first in range(0, count - 1, CHUNK):
+            checkpoint()
+            roots = (first, min(first + CHUNK, count - 1))
+            if not solve_some(self.graph, rules, self.branches, table, pool, flags, gate, upper, roots, hit):
+                raise TooWideError("too many combinations of sharding schemes are open at once")
+        ends = [
+            (int(table.value[-1, s, k]), s, k)
+            for s in range(int(table.used[-1]))
+            for k in range(top + 1)
+            if table.value[-1, s, k] >= 0 and (k == top or not exactly)
+        ]
+        return self._retrace(rules, table, gate, min(ends), upper, most is not None) if ends else None
+
+    def _hit(self, wanted: tuple[int, int, int]) -> Hit:
+        words = np.zeros(self.graph.sets.shape[1], np.uint64)
+        return Hit(np.array(wanted, dtype=np.int64), words, np.full(len(self._rows()) + 1, -1, np.int64))
+
+    def _rows(self) -> list[tuple[int, ...]]:
+        return [branch for group in self._placed() for branch in group]
+
+    def _retrace(
+        self, rules: Rules, table: Table, gate: IntArray, end: tuple[int, int, int], upper: int, capped: bool
+    ) -> Chain:
+        """The mapping behind the value ``end`` (ticks, signature number, partitions) of the last ideal."""
+        g, arcs, (ticks, s, k) = self.graph, list[tuple[int, int, int, int, int]](), end
+        j = len(self.lattice.sets) - 1
+        while j > 0:
+            if g.gate > 0 and j == g.gate and k == 0:
+                k = int(gate[s])
+            value = int(table.value[j, s, k]) if table.value[j, s, k] >= 0 else int(table.value[j, s, 0])
+            root, before = (int(x) for x in table.origin[j, s, k])
+            k = k - 1 if capped else int(root not in (0, g.gate))
+            start = int(table.value[root, before, k])
+            if start < 0:
+                start = int(table.value[root, before, 0])
+            arcs.append((root, before, j, int(table.signature[j, s]), value - start))
+            j, s = root, before
+        partitions, picked = [0] * len(self.order), [0] * len(self.order)
+        rows = self._rows()
+        real = list(range(len(self.order)))  # the kernel that each place of the canonical ideal stands for
+        for number, (root, before, j, signature, cost) in enumerate(reversed(arcs)):
+            hit = self._hit((j, signature, cost))
+            pool = empty_labels(0)
+            grow(g, rules, self.branches, table, pool, (root, before), upper, capped, hit)
+            grown = int.from_bytes(hit.words.tobytes(), "little")
+            inside = members(grown & ~self.lattice.sets[root])
+            kernels = np.array(inside, dtype=np.int64)
+
+            def wanted(pool: Labels, i: int, hit: Hit = hit, kernels: IntArray = kernels, cost: int = cost) -> bool:
+                ends = pool.signature[i] == hit.taken[-1]
+                return bool(ends and close(g, rules, pool, i, kernels, hit.words) == cost)
+
+            begins = int(table.signature[root, before]), cost + 1
+            options = self._options(g, rules, begins, root, inside, wanted)
+            for v, option in zip(inside, options, strict=True):
+                partitions[self.order[real[v]]], picked[self.order[real[v]]] = number, option
+            moved = list(real)
+            for i, row in enumerate(rows):
+                for v, u in zip(row, rows[int(hit.taken[i])], strict=True):
+                    moved[v] = real[u]
+            real = moved
+        return Chain(ticks, tuple(partitions), tuple(picked), tuple(cost for *_, cost in reversed(arcs)))
+
+
+def _behind(ideal: int, groups: Sequence[Group]) -> int:
+    """The kernels of branches that stand where the one before them does: to add to that one is the same."""
+    found = 0
+    for group in groups:
+        codes = [tuple(ideal >> v & 1 for v in branch) for branch in group]
+        found |= sum(1 << v for i in range(1, len(group)) if codes[i] == codes[i - 1] for v in group[i])
+    return found
+
+
+def canonical(ideal: int, groups: Sequence[Group]) -> int:
+    """The ideal with the branches of each group sorted: those that are furthest first."""
+    for group in groups:
+        codes = sorted((tuple(ideal >> v & 1 for v in branch) for branch in group), reverse=True)
+        for branch, code in zip(group, codes, strict=True):
+            for v, bit in zip(branch, code, strict=True):
+                ideal = ideal & ~(1 << v) | bit << v
+    return ideal

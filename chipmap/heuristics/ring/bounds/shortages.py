@@ -1,0 +1,165 @@
+"""What is to blame for a ring instance's period: the operations and skip connections behind the bounds, the fewest
+chips that reach a period, and the exact SRAM and chips that an infeasible instance lacks. Programs over ideals only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+import msgspec
+import numpy as np
+
+from chipmap.heuristics.ring.programs.ideals import FlowGraph, IdealFamily, bits
+from chipmap.heuristics.ring.programs.program import Checkpoint, Programs
+from chipmap.heuristics.ring.programs.triangle import NEVER, TooManyStatesError, solve_exact
+from chipmap.heuristics.ring.programs.triangle_kernel import fewest_after
+from chipmap.instances.ring.problem import RingProblem, ring_problem
+
+
+@dataclass(frozen=True)
+class Skip:
+    """A flow (``producer``, ``reader``; positions in the problem) with everything that lies on paths between its ends.
+
+    ``operations`` counts both ends as well; ``ticks`` and ``weight_bytes`` are sums over them. Under C1 and C3 all of
+    them live on at most two chips, so half of either is needed on one.
+    """
+
+    producer: int
+    reader: int
+    operations: int
+    ticks: int
+    weight_bytes: int
+
+
+def skips(problem: RingProblem, graph: FlowGraph) -> list[Skip]:
+    """For every operation the flow from it with the most work under it (if anything lies between), most work first."""
+    ticks = [int(problem.ticks[v]) for v in graph.operation]
+    weights = [int(problem.weight_bytes[v]) for v in graph.operation]
+    best: dict[int, Skip] = {}
+    for v in range(graph.n):
+        for u in bits(graph.producers[v]):
+            between = list(bits(graph.descendants[u] & graph.ancestors[v]))
+            if not between:
+                continue
+            all_ = [u, v, *between]
+            found = Skip(
+                producer=graph.operation[u],
+                reader=graph.operation[v],
+                operations=len(all_),
+                ticks=sum(ticks[w] for w in all_),
+                weight_bytes=sum(weights[w] for w in all_),
+            )
+            if u not in best or (found.ticks, found.weight_bytes) > (best[u].ticks, best[u].weight_bytes):
+                best[u] = found
+    return sorted(best.values(), key=lambda skip: (-skip.ticks, -skip.weight_bytes, skip.producer))
+
+
+def decide(
+    programs: Programs, ideals: IdealFamily, upper: int, checkpoint: Checkpoint
+) -> tuple[int, ...] | bool | None:
+    """A mapping with value <= ``upper`` ticks (chip per operation); False: proved that none exists; None: undecided.
+
+    The necessary program, the sufficient one, then the exact one.
+    """
+    problem = programs.problem
+    found = programs.solve("n1", ideals, upper, checkpoint)
+    if found.chips is None:
+        return False
+    if not problem.has("C3"):
+        return found.chips
+    found = programs.solve("path", ideals, upper, checkpoint)
+    if found.chips is not None:
+        return found.chips
+    if not problem.has("C2"):
+        return None
+    try:
+        found = solve_exact(programs, ideals, upper, checkpoint)
+    except TooManyStatesError:
+        return None
+    return found.chips if found.chips is not None else False
+
+
+def fewest_chips(
+    programs: Programs, ideals: IdealFamily, target: int, known: int, checkpoint: Checkpoint
+) -> tuple[int, int]:
+    """(chips that every mapping with value <= ``target`` ticks uses at least, chips with which one exists).
+
+    ``known`` chips are known to do. Both are equal unless a decision stayed open.
+    """
+    after = np.full(len(ideals), NEVER, dtype=np.int64)
+    after[-1] = 0
+    for start, count, reached, _, _ in programs.pairs("n1", ideals, target, backwards=True):
+        fewest_after(start, count, reached, after)
+        checkpoint()
+    low, high = min(int(after[0]), known), known
+    middle = low
+    while low < high:
+        found = decide(_packaged(programs, chips=middle), ideals, target, checkpoint)
+        if found is None:
+            return low, high
+        if found is False:
+            low = middle + 1
+        else:
+            high = middle
+        middle = (low + high) // 2
+    return low, high
+
+
+def least_sram(programs: Programs, ideals: IdealFamily, checkpoint: Checkpoint) -> tuple[int, tuple[int, ...]] | None:
+    """(the least bytes of SRAM per chip with which a mapping exists, such a mapping), exact to the byte, by bisection.
+
+    None if no SRAM does, or if a decision stayed open.
+    """
+    problem = programs.problem
+    low = max(int(problem.weight_bytes.max(initial=0)), -(-int(problem.weight_bytes.sum()) // problem.chips)) - 1
+
+    def with_sram(count: int) -> tuple[int, ...] | bool | None:
+        return decide(_packaged(programs, sram_bytes=count), ideals, problem.most_ticks, checkpoint)
+
+    return _least(low, problem.most_bytes, with_sram) or None
+
+
+def least_chips(
+    programs: Programs, ideals: IdealFamily, checkpoint: Checkpoint
+) -> tuple[int, tuple[int, ...]] | Literal[False] | None:
+    """(the least number of chips with which a mapping exists, such a mapping), by bisection up to one per operation.
+
+    False: proved that no number does (more chips than operations never help). None if a decision stayed open, or with
+    pins or forbidden chips (the contracted instance knows them for the chips of its package only).
+    """
+    problem = programs.problem
+    if any(chips is not None for chips in problem.allowed):
+        return None
+
+    def with_chips(count: int) -> tuple[int, ...] | bool | None:
+        return decide(_packaged(programs, chips=count), ideals, problem.most_ticks, checkpoint)
+
+    return _least(0, programs.graph.n, with_chips)
+
+
+def _least(
+    low: int, high: int, decision: Callable[[int], tuple[int, ...] | bool | None]
+) -> tuple[int, tuple[int, ...]] | Literal[False] | None:
+    """(the least number above ``low`` that admits a mapping, the mapping); False if ``high`` doesn't, None if open."""
+    best = decision(high)
+    if not isinstance(best, tuple):
+        return False if best is False else None
+    while high - low > 1:
+        middle = (low + high) // 2
+        found = decision(middle)
+        if found is None:
+            return None
+        if isinstance(found, tuple):
+            best, high = found, middle
+        else:
+            low = middle
+    return high, best
+
+
+def _packaged(programs: Programs, **changes: int) -> Programs:
+    """The programs of the same problem on a changed package."""
+    instance = programs.problem.instance
+    package = msgspec.structs.replace(instance.package, **changes)
+    return Programs(ring_problem(msgspec.structs.replace(instance, package=package)), programs.graph)

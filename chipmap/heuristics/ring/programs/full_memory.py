@@ -1,0 +1,89 @@
+"""Memory in grade ``full`` as a screen of the programs: it depends on the pair (I, J) of ideals alone."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from chipmap.heuristics.ring.programs.kernel import has
+from chipmap.heuristics.ring.programs.screens import Screen
+
+if TYPE_CHECKING:
+    from chipmap.heuristics.ring.programs.ideals import IdealFamily
+    from chipmap.heuristics.ring.programs.program import Programs
+
+
+def full_memory(programs: Programs) -> Screen:
+    """The pairs whose block fits the SRAM in grade ``full``.
+
+    Weights + 2 · bytes made in I and read outside I (received or relayed) + 2 · bytes made in the block and read
+    outside J (sent) + the peak of the bytes made in the block and read inside it only.
+    """
+    storages, sram = programs.storages, programs.problem.sram_bytes
+    last = np.array(
+        [max(x for x in range(programs.graph.n) if _bit(row, x)) for row in storages.readers], dtype=np.int64
+    )
+
+    def screen(ideals: IdealFamily, source: NDArray[np.int64], target: NDArray[np.int32]) -> NDArray[np.bool_]:
+        """Which blocks fit."""
+        bytes_ = block_bytes(
+            ideals.words,
+            source,
+            target,
+            programs.operations.weights,
+            storages.producer,
+            storages.readers,
+            storages.bytes,
+            last,
+        )
+        return np.asarray(bytes_ <= sram)
+
+    return screen
+
+
+def _bit(row: NDArray[np.uint64], x: int) -> bool:
+    return bool((int(row[x >> 6]) >> (x & 63)) & 1)
+
+
+@njit(cache=True)
+def _read_outside(readers: Any, words: Any) -> bool:
+    outside = False
+    for w in range(len(words)):
+        outside = outside or readers[w] & ~words[w] != 0
+    return outside
+
+
+@njit(cache=True)
+def block_bytes(
+    words: Any, source: Any, target: Any, weights: Any, producer: Any, readers: Any, size: Any, last: Any
+) -> Any:
+    """[p] bytes of SRAM that the block of each pair needs; operations are numbered in the order of execution."""
+    n = len(weights)
+    found = np.zeros(len(source), dtype=np.int64)
+    steps = np.zeros(n + 1, dtype=np.int64)
+    for p in range(len(source)):
+        inside, end = words[source[p]], words[target[p]]
+        total = 0
+        for v in range(n):
+            if has(end, v) and not has(inside, v):
+                total += weights[v]
+        steps[:] = 0
+        for s in range(len(producer)):
+            if has(inside, producer[s]):
+                if _read_outside(readers[s], inside):
+                    total += 2 * size[s]
+            elif has(end, producer[s]):
+                if _read_outside(readers[s], end):
+                    total += 2 * size[s]
+                else:
+                    steps[producer[s]] += size[s]
+                    steps[last[s] + 1] -= size[s]
+        alive, peak = 0, 0
+        for v in range(n):
+            alive += steps[v]
+            peak = max(peak, alive)
+        found[p] = total + peak
+    return found

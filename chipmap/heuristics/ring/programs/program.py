@@ -1,0 +1,193 @@
+"""Exact programs over pairs of ideals: the best chain of at most C blocks under a local rule.
+
+For every rule the program minimises max over blocks of cost(I, J), where block J \\ I is one chip's operations:
+
+======  ==================================================================  ==========================================
+rule    pairs (I, J) that may follow each other                             proves, with all ideals
+======  ==================================================================  ==========================================
+free    all                                                                 the optimum under C1, C2 (and C4)
+n1      no operation of the block lies strictly between an operation of I   a lower bound under C3 too: an operation
+        and one outside J that a flow joins directly                        between two chips joined directly breaks it
+path    every reader of I lies in J                                         the optimum of the mappings with
+                                                                            f(v) - f(u) <= 1 on all flows, which all
+                                                                            obey C3: an upper bound
+======  ==================================================================  ==========================================
+
+So free <= n1 <= optimum <= path. Memory (C4; grade ``full`` by a screen), pins and all cost modes depend on the pair
+and the chip only, so that each program is exact for them as well. Needs C1. Over a sub-family of the ideals (prefixes
+of some orders) a program is a restriction: its mappings count, its value is no bound.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from chipmap.heuristics.ring.programs.full_memory import full_memory
+from chipmap.heuristics.ring.programs.ideals import FlowGraph, IdealFamily, bits, flow_graph, to_words
+from chipmap.heuristics.ring.programs.kernel import INFINITE, Lattice, Operations, Storages, Terms, cut_ticks, sweep
+from chipmap.heuristics.ring.programs.screens import Screen, relax_pairs, screened
+from chipmap.instances.ring.problem import RingProblem
+
+Rule = Literal["free", "n1", "path"]
+RULES: dict[Rule, int] = {"free": 0, "n1": 1, "path": 2}
+MODES = {"period": 0, "sum": 1, "sum_forward": 2}
+#: Chips are bits of one word where pins or forbidden chips are in force.
+MAX_CHIPS_WITH_PINS = 64
+#: Ideals per compiled sweep.
+CHUNK = 256
+Checkpoint = Callable[[], None]
+
+
+def _go_on() -> None:
+    """No deadline."""
+
+
+@dataclass(frozen=True)
+class ProgramResult:
+    """The outcome: ``value`` in ticks and ``chips`` per operation of the problem (-1 where not computing).
+
+    Both None when no chain has a value of at most the ``upper`` that was asked for. ``pairs`` counts the pairs visited.
+    """
+
+    value: int | None
+    chips: tuple[int, ...] | None
+    pairs: int
+
+
+class Programs:
+    """The programs of one problem (arrays are made once). Raises ValueError without C1, or for pins on > 64 chips."""
+
+    def __init__(self, problem: RingProblem, graph: FlowGraph | None = None) -> None:
+        if not problem.has("C1"):
+            raise ValueError("the programs over ideals rest on C1")
+        restricted = any(chips is not None for chips in problem.allowed)
+        if restricted and problem.chips > MAX_CHIPS_WITH_PINS:
+            raise ValueError(f"pins and forbidden chips need at most {MAX_CHIPS_WITH_PINS} chips here")
+        if problem.groups:
+            raise ValueError("keep-together groups that aren't merged (C4 in grade full) are beyond the programs")
+        if restricted and problem.full_memory and not problem.has("C2"):
+            raise ValueError("C4 in grade full with pins needs C2 here")
+        self.problem = problem
+        self.graph = graph or flow_graph(problem)
+        self.operations, self.storages = _operations(problem, self.graph), _storages(problem, self.graph)
+        #: Further conditions on the pairs (:mod:`chipmap.heuristics.ring.programs.screens`); need C2.
+        self.screens: list[Screen] = [full_memory(self)] if problem.full_memory else []
+
+    def solve(
+        self, rule: Rule, ideals: IdealFamily, upper: int | None = None, checkpoint: Checkpoint = _go_on
+    ) -> ProgramResult:
+        """The best chain with value <= ``upper`` (ticks; None: any). ``checkpoint`` is called now and then."""
+        best = np.full((len(ideals), self.blocks + 1), INFINITE, dtype=np.int64)
+        parent = np.full((len(ideals), self.blocks + 1), -1, dtype=np.int32)
+        best[0, 0] = 0
+        pairs = 0
+        if self.screens:
+            limit = int(INFINITE) - 1 if upper is None else upper
+            for start, count, target, cost, chips in self.pairs(rule, ideals, limit):
+                relax_pairs(start, count, target, cost, chips, best, parent)
+                pairs += len(target)
+                checkpoint()
+        else:
+            for _, part in self._sweeps(rule, ideals, upper, False, best, parent):
+                pairs += part[0]
+                checkpoint()
+        row = best[-1]
+        k = int(np.argmin(row))
+        if row[k] >= INFINITE:
+            return ProgramResult(None, None, pairs)
+        chain = [len(ideals) - 1]
+        for blocks in range(k, 0, -1):
+            chain.append(int(parent[chain[-1], blocks]))
+        return ProgramResult(int(row[k]), self.mapping(ideals, chain[::-1]), pairs)
+
+    def pairs(
+        self, rule: Rule, ideals: IdealFamily, upper: int, backwards: bool = False
+    ) -> Iterator[tuple[int, NDArray[np.int64], NDArray[np.int32], NDArray[np.int64], NDArray[np.uint64]]]:
+        """The pairs that obey ``rule`` at a cost of at most ``upper``, for some hundred ideals at a time.
+
+        Yields (first ideal, pairs per ideal, and for each pair its target, cost and the chips allowed); from the last
+        ideals to the first with ``backwards``.
+        """
+        nothing = np.full((1, self.blocks + 1), INFINITE, dtype=np.int64)
+        for start, part in self._sweeps(rule, ideals, upper, True, nothing, nothing.astype(np.int32), backwards):
+            yield start, *(screened(self.screens, ideals, start, part[1:]) if self.screens else part[1:])
+
+    def mapping(self, ideals: IdealFamily, chain: list[int]) -> tuple[int, ...]:
+        """The chip of each operation (-1 where not computing) in the chain of ideals, from first to last."""
+        chips = [-1] * self.problem.n
+        for chip, (i, j) in enumerate(pairwise(chain)):
+            for v in bits(ideals.masks[j] & ~ideals.masks[i]):
+                chips[self.graph.operation[v]] = chip
+        return tuple(chips)
+
+    @property
+    def blocks(self) -> int:
+        """The most blocks that a chain may have: the chips, or without empty chips at most one per operation."""
+        return min(self.problem.chips, self.graph.n) if self.problem.has("C2") else self.problem.chips
+
+    def _sweeps(
+        self,
+        rule: Rule,
+        ideals: IdealFamily,
+        upper: int | None,
+        collect: bool,
+        best: Any,
+        parent: Any,
+        backwards: bool = False,
+    ) -> Iterator[tuple[int, Any]]:
+        """Compiled sweeps over the ideals, some hundred at a time, so that a deadline is noticed in between."""
+        problem, storages = self.problem, self.storages
+        cut = cut_ticks(ideals.words, storages.producer, storages.readers, storages.ticks)
+        lattice = Lattice(ideals.words, ideals.first, ideals.added, ideals.target, cut)
+        terms = Terms(
+            rule=RULES[rule if problem.has("C3") else "free"],
+            mode=MODES[problem.cost_mode],
+            sram=problem.sram_bytes if problem.has("C4") else -1,
+            upper=int(INFINITE) - 1 if upper is None else int(upper),
+            chips=self.blocks,
+            may_skip=not problem.has("C2"),
+        )
+        starts = range(0, len(ideals), CHUNK)
+        for start in reversed(starts) if backwards else starts:
+            stop = min(len(ideals), start + CHUNK)
+            yield start, sweep(lattice, self.operations, storages, terms, collect, start, stop, best, parent)
+
+
+def _operations(problem: RingProblem, graph: FlowGraph) -> Operations:
+    positions, n = list(graph.operation), graph.n
+    allowed = [problem.allowed[v] for v in positions]
+    masks = [(1 << 64) - 1 if chips is None else sum(1 << c for c in chips) for chips in allowed]
+    return Operations(
+        ticks=problem.ticks[positions],
+        weights=problem.weight_bytes[positions],
+        allowed=np.array(masks, dtype=np.uint64),
+        producers=to_words(graph.producers, n),
+        ancestors=to_words(graph.ancestors, n),
+        descendants=to_words(graph.descendants, n),
+    )
+
+
+def _storages(problem: RingProblem, graph: FlowGraph) -> Storages:
+    index = {v: i for i, v in enumerate(graph.operation)}
+    reads: list[list[int]] = [[] for _ in range(graph.n)]
+    made: list[list[int]] = [[] for _ in range(graph.n)]
+    for s, storage in enumerate(problem.storages):
+        made[index[storage.producer]].append(s)
+        for v in storage.readers:
+            reads[index[v]].append(s)
+    return Storages(
+        producer=np.array([index[s.producer] for s in problem.storages], dtype=np.int32),
+        readers=to_words([sum(1 << index[v] for v in s.readers) for s in problem.storages], graph.n),
+        ticks=np.array([s.ticks for s in problem.storages], dtype=np.int64),
+        bytes=np.array([s.bytes for s in problem.storages], dtype=np.int64),
+        read_first=np.cumsum([0, *map(len, reads)]).astype(np.int64),
+        reads=np.array([s for row in reads for s in row], dtype=np.int32),
+        made_first=np.cumsum([0, *map(len, made)]).astype(np.int64),
+        made=np.array([s for row in made for s in row], dtype=np.int32),
+    )

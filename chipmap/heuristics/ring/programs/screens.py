@@ -1,0 +1,100 @@
+"""Screens: further conditions on the pairs (I, J) of ideals of a program, each on the block J \\ I of one chip.
+
+A program with screens (:attr:`chipmap.heuristics.ring.programs.program.Programs.screens`) is exact for a condition that
+depends on the pair alone: rejected chip sets (C5, scopes ``chip`` and ``chip-monotone``), and memory in grade ``full``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from chipmap.heuristics.ring.programs.ideals import FlowGraph, IdealFamily, to_words
+from chipmap.heuristics.ring.programs.kernel import INFINITE, ONE
+
+#: (ideals, source of each pair, target of each pair) -> which pairs stay.
+Screen = Callable[[IdealFamily, NDArray[np.int64], NDArray[np.int32]], NDArray[np.bool_]]
+#: A set of operations of the problem, and whether its supersets are rejected as well.
+Block = tuple[frozenset[int], bool]
+
+
+class RejectedBlocks:
+    """A screen of chip sets that are not admissible; :meth:`add` more at any time."""
+
+    def __init__(self, graph: FlowGraph) -> None:
+        self._graph = graph
+        self._index = {v: i for i, v in enumerate(graph.operation)}
+        self._known: set[Block] = set()
+        self._exact: list[NDArray[np.uint64]] = []
+        self._within: list[NDArray[np.uint64]] = []
+
+    def __len__(self) -> int:
+        return len(self._known)
+
+    def add(self, block: Block) -> None:
+        """Reject these operations on one chip (with whatever others, if monotone)."""
+        if block not in self._known:
+            self._known.add(block)
+            operations, monotone = block
+            mask = sum(1 << self._index[v] for v in operations)
+            (self._within if monotone else self._exact).append(to_words([mask], self._graph.n)[0])
+
+    def __call__(self, ideals: IdealFamily, source: NDArray[np.int64], target: NDArray[np.int32]) -> NDArray[np.bool_]:
+        blocks = ideals.words[target] & ~ideals.words[source]
+        keep = np.ones(len(target), dtype=np.bool_)
+        for words in self._exact:
+            keep &= (blocks != words).any(axis=1)
+        for words in self._within:
+            keep &= ((blocks & words) != words).any(axis=1)
+        return keep
+
+
+class JudgedBlocks:
+    """A screen that asks ``accepts`` (operations of the problem) -> bool about each block, once."""
+
+    def __init__(self, graph: FlowGraph, accepts: Callable[[tuple[int, ...]], bool]) -> None:
+        self._graph, self._accepts = graph, accepts
+        self._known: dict[bytes, bool] = {}
+
+    def __call__(self, ideals: IdealFamily, source: NDArray[np.int64], target: NDArray[np.int32]) -> NDArray[np.bool_]:
+        blocks = ideals.words[target] & ~ideals.words[source]
+        return np.array([self._judge(row) for row in blocks], dtype=np.bool_)
+
+    def _judge(self, words: NDArray[np.uint64]) -> bool:
+        key = words.tobytes()
+        if key not in self._known:
+            places = np.flatnonzero(np.unpackbits(words.view(np.uint8), bitorder="little"))
+            self._known[key] = self._accepts(tuple(sorted(self._graph.operation[i] for i in places)))
+        return self._known[key]
+
+
+def screened(
+    screens: list[Screen], ideals: IdealFamily, start: int, part: tuple[Any, Any, Any, Any]
+) -> tuple[Any, Any, Any, Any]:
+    """What the screens leave of the pairs of ideals ``start``, … (pairs per ideal, target, cost, chips)."""
+    count, target, cost, chips = part
+    source = start + np.repeat(np.arange(len(count)), count)
+    for screen in screens:
+        keep = screen(ideals, source, target)
+        source, target, cost, chips = source[keep], target[keep], cost[keep], chips[keep]
+    return np.bincount(source - start, minlength=len(count)).astype(np.int64), target, cost, chips
+
+
+@njit(cache=True)
+def relax_pairs(start: int, count: Any, target: Any, cost: Any, chips: Any, best: Any, parent: Any) -> None:
+    """best[J, k + 1] = min over pairs (I, J) of max(best[I, k], cost), with its parent I."""
+    p = 0
+    for x in range(len(count)):
+        i = start + x
+        for _ in range(count[x]):
+            for k in range(best.shape[1] - 1):
+                if best[i, k] < INFINITE:
+                    value = max(best[i, k], cost[p])
+                    if value < best[target[p], k + 1] and (chips[p] >> np.uint64(k & 63)) & ONE != 0:
+                        best[target[p], k + 1] = value
+                        parent[target[p], k + 1] = i
+            p += 1

@@ -1,0 +1,211 @@
+"""The compiled search of SAMPLE and FIX: draw, propagate, take back, begin again (numba).
+
+:mod:`chipmap.heuristics.ring.sampling.sample_fix` has the interface. Randomness comes from SplitMix64 (Steele, Lea,
+Flood 2014) on a state that is passed in; sample i of a batch has its own, made from (seed, i).
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import njit
+
+from chipmap.heuristics.ring.sampling.propagate_kernel import place
+from chipmap.heuristics.ring.sampling.propagate_state import Net, State, undo
+
+#: What a search ends with. FELL_BACK: found under the ``path`` rule, after the full rule's budgets were spent.
+NONE_LEFT, FOUND, FELL_BACK, GAVE_UP = 0, 1, 2, -1
+#: The choice at a level where the operation had one chip left.
+FORCED = -1
+
+
+class Levels(NamedTuple):
+    """Decisions: per level the mark on the trail, the operation ``who`` and the choice made for it, what was ``tried``
+    [levels, C + 1], and whether a dead end has ``changed`` the operation.
+    """
+
+    mark: Any
+    who: Any
+    choice: Any
+    tried: Any
+    changed: Any
+
+
+@njit(cache=True)
+def _next(random: Any) -> Any:
+    """The next 64 random bits."""
+    random[0] += np.uint64(0x9E3779B97F4A7C15)
+    z = random[0]
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return z ^ (z >> np.uint64(31))
+
+
+@njit(cache=True)
+def _unit(random: Any) -> float:
+    """A number in [0, 1)."""
+    return float(_next(random) >> np.uint64(11)) * (1.0 / 9007199254740992.0)
+
+
+@njit(cache=True)
+def _shuffle(order: Any, random: Any) -> None:
+    """A random order of 0 … n - 1."""
+    for i in range(len(order)):
+        j = int(_unit(random) * (i + 1))
+        order[i] = order[j]
+        order[j] = i
+
+
+@njit(cache=True)
+def _draw(net: Net, state: State, u: int, weights: Any, tried: Any, random: Any) -> int:
+    """A chip from the domain of u less what was tried, by ``weights`` [C] (uniform if they are all 0); -1 if none."""
+    allowed, lo, hi = net.allowed[0, u], state.box[u, 0], state.box[u, 1]
+    total, left = 0.0, 0
+    for c in range(lo, hi + 1):
+        if not tried[c] and allowed[c] == c:
+            left += 1
+            total += weights[c]
+    if left == 0:
+        return -1
+    point = _unit(random) * (total if total > 0.0 else left)
+    last = -1
+    for c in range(lo, hi + 1):
+        if not tried[c] and allowed[c] == c:
+            weight = weights[c] if total > 0.0 else 1.0
+            if weight > 0.0:
+                last = c
+                point -= weight
+                if point < 0.0:
+                    return c
+    return last
+
+
+@njit(cache=True)
+def _choose(net: Net, state: State, u: int, wish: int, first_pass: bool, weights: Any, tried: Any, random: Any) -> int:
+    """The next choice for u: in FIX's first pass its wish, then to leave it open (``chips``); else a draw; -1: none."""
+    if not first_pass:
+        return _draw(net, state, u, weights, tried, random)
+    chips = net.allowed.shape[2]
+    if state.box[u, 0] <= wish <= state.box[u, 1] and net.allowed[0, u, wish] == wish and not tried[wish]:
+        return wish
+    return chips if not tried[chips] else -1
+
+
+@njit(cache=True)
+def search(
+    net: Net, state: State, levels: Levels, order: Any, weights: Any, wish: Any, fixing: bool, limit: int, random: Any
+) -> int:
+    """Algorithms 1 and 2 from the state's intervals: FOUND, NONE_LEFT or GAVE_UP (more than ``limit`` failures)."""
+    n, chips = len(order), net.allowed.shape[2]
+    box, trail, who = state.box, state.trail, levels.who
+    end = 2 * n if fixing else n
+    for i in range(end):
+        who[i] = order[i % n]
+    level, failures = 0, 0
+    _enter(levels, level)
+    while level < end:
+        u = who[level]
+        levels.mark[level] = trail[0, 0]
+        if box[u, 0] == box[u, 1]:
+            levels.choice[level] = FORCED
+            c = chips
+        else:
+            row = u if len(weights) == n else 0
+            c = _choose(net, state, u, wish[u], fixing and level < n, weights[row], levels.tried[level], random)
+            levels.choice[level] = c
+        if c == chips or (c >= 0 and place(net, state, u, c)):
+            level += 1
+            if level < end:
+                _enter(levels, level)
+            continue
+        failures += 1
+        if failures > limit:
+            return GAVE_UP
+        if c < 0:
+            stuck = level
+            level -= 1
+            while level >= 0 and levels.choice[level] == FORCED:
+                level -= 1
+            if level < 0:
+                return NONE_LEFT
+            undo(state, levels.mark[level])
+            if not levels.changed[level] and (level >= n or not fixing):
+                _enter(levels, level)
+                levels.changed[level] = True
+                who[level], who[stuck] = who[stuck], who[level]
+                continue
+        undo(state, levels.mark[level])
+        levels.tried[level, levels.choice[level]] = True
+    return FOUND
+
+
+@njit(cache=True)
+def _enter(levels: Levels, level: int) -> None:
+    """Nothing has been tried on this level."""
+    levels.tried[level] = False
+    levels.changed[level] = False
+
+
+@njit(cache=True)
+def _one(
+    net: Net,
+    root: Any,
+    state: State,
+    levels: Levels,
+    order: Any,
+    shuffled: bool,
+    weights: Any,
+    wish: Any,
+    fixing: bool,
+    budgets: Any,
+    random: Any,
+) -> int:
+    """Searches with growing budgets, each from ``root`` [n, 2] and (if ``shuffled``) in a new order."""
+    status = GAVE_UP
+    for limit in budgets:
+        if status != GAVE_UP:
+            break
+        state.box[:, :2] = root
+        state.trail[0, 0] = 0
+        if shuffled:
+            _shuffle(order, random)
+        status = search(net, state, levels, order, weights, wish, fixing, limit, random)
+    return status
+
+
+@njit(cache=True)
+def many(
+    first: int,
+    out: Any,
+    status: Any,
+    net: Net,
+    root: Any,
+    path_net: Net,
+    path_root: Any,
+    state: State,
+    levels: Levels,
+    order: Any,
+    shuffled: bool,
+    weights: Any,
+    wishes: Any,
+    fixing: bool,
+    budgets: Any,
+    seed: int,
+) -> None:
+    """Samples ``first`` … into ``out`` [k, n], with the ``status`` [k] of each; ``wishes`` [k or 1, n] are FIX's y.
+
+    ``path_root`` of length 0: there is nothing to fall back on. ``weights`` is [n, C], or [1, C] for all.
+    """
+    random = np.empty(1, dtype=np.uint64)
+    for i in range(len(out)):
+        random[0] = np.uint64(seed)
+        random[0] = _next(random) ^ np.uint64(first + i)
+        _next(random)
+        wish = wishes[i if len(wishes) > 1 else 0]
+        status[i] = _one(net, root, state, levels, order, shuffled, weights, wish, fixing, budgets, random)
+        if status[i] == GAVE_UP and len(path_root) == len(order):
+            done = _one(path_net, path_root, state, levels, order, shuffled, weights, wish, fixing, budgets, random)
+            status[i] = FELL_BACK if done == FOUND else GAVE_UP
+        if status[i] >= FOUND:
+            out[i] = state.box[:, 0]

@@ -1,0 +1,208 @@
+"""What C3 tells ahead in the station search (numba): states that lead nowhere, and what a block must hold."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from chipmap.heuristics.ring.programs.kernel import ONE
+from chipmap.heuristics.ring.programs.triangle_kernel import ZERO
+
+
+@njit(cache=True)
+def dead(pattern: Any, width: int, ideal: Any, readers: Any, descendants: Any) -> bool:
+    """Whether some group reaches another before which it has no reader to come: C3 breaks whatever follows.
+
+    Chip a reaches chip c, and an operation x outside the ideal reads from a and comes after an operation of c. The
+    path from c to the chip b of x ends with an edge into b from a chip that a reaches, beside the edge (a, b).
+    """
+    groups = int(np.int64(pattern[0]))
+    sent = np.zeros((groups, width), dtype=np.uint64)
+    below = np.zeros((groups, width), dtype=np.uint64)
+    for g in range(groups):
+        for w in range(width):
+            word = pattern[1 + g * width + w]
+            u = w * 64
+            while word != 0:
+                if word & ONE:
+                    for x in range(width):
+                        sent[g, x] |= readers[u, x]
+                        below[g, x] |= descendants[u, x]
+                word >>= ONE
+                u += 1
+    for a in range(groups):
+        row = pattern[1 + groups * width + a]
+        for c in range(groups):
+            if (row >> np.uint64(c)) & ONE:
+                for w in range(width):
+                    if sent[a, w] & below[c, w] & ~ideal[w] != 0:
+                        return True
+    return False
+
+
+@njit(cache=True)
+def _spread(words: Any, table: Any, out: Any) -> None:
+    """Into ``out`` [w]: the union of the rows of ``table`` that the bits of ``words`` name."""
+    for w in range(len(words)):
+        word = words[w]
+        u = w * 64
+        while word != 0:
+            if word & ONE:
+                for x in range(len(out)):
+                    out[x] |= table[u, x]
+            word >>= ONE
+            u += 1
+
+
+@njit(cache=True)
+def _merge(sets: Any, count: int, new: Any) -> int:
+    """Enter ``new`` into the disjoint ``sets``, one with all that it meets; returns how many there are then."""
+    x = 0
+    while x < count:
+        meets = False
+        for w in range(len(new)):
+            meets = meets or sets[x, w] & new[w] != 0
+        if meets:
+            new |= sets[x]
+            sets[x] = sets[count - 1]
+            count -= 1
+            x = 0
+        else:
+            x += 1
+    sets[count] = new
+    return count + 1
+
+
+@njit(cache=True)
+def _total(words: Any, amounts: Any) -> int:
+    """The sum of the amounts that the bits of ``words`` name."""
+    total = 0
+    for w in range(len(words)):
+        word = words[w]
+        z = w * 64
+        while word != 0:
+            if word & ONE:
+                total += amounts[z]
+            word >>= ONE
+            z += 1
+    return total
+
+
+@njit(cache=True)
+def together(
+    pattern: Any, ideal: Any, limit: int, ticks: Any, readers: Any, ancestors: Any, descendants: Any, sets: Any
+) -> bool:
+    """Whether what the open groups force onto one chip can be there: work <= ``limit``, and C3 for its senders.
+
+    If y and x outside the ideal both read from chip a and x comes after y, they share a chip with all between them:
+    otherwise a path leads from a by y's chip to x's, beside the edge that C3 then forbids. Sets that meet are one.
+    ``sets`` [n + 1, w] is room.
+    """
+    width = len(ideal)
+    groups = int(np.int64(pattern[0]))
+    sent = np.zeros((groups, width), dtype=np.uint64)
+    below = np.empty(width, dtype=np.uint64)
+    above = np.empty(width, dtype=np.uint64)
+    count = 0
+    for g in range(groups):
+        _spread(pattern[1 + g * width : 1 + (g + 1) * width], readers, sent[g])
+        sent[g] &= ~ideal
+        below[:] = 0
+        _spread(sent[g], descendants, below)
+        below &= sent[g]  # readers with another before them
+        for w in range(width):
+            word = below[w]
+            x = w * 64
+            while word != 0:
+                if word & ONE:
+                    first = sent[g] & ancestors[x]
+                    new = first.copy()
+                    _spread(first, descendants, new)
+                    new &= ancestors[x] & ~ideal
+                    new[x >> 6] |= ONE << np.uint64(x & 63)
+                    count = _merge(sets, count, new)
+                word >>= ONE
+                x += 1
+    at = 0
+    while at < count:  # what lies between two of a set
+        below[:] = 0
+        above[:] = 0
+        _spread(sets[at], descendants, below)
+        _spread(sets[at], ancestors, above)
+        new = sets[at] | (below & above)
+        if (new == sets[at]).all():
+            at += 1
+        else:
+            sets[at] = sets[count - 1]
+            count = _merge(sets, count - 1, new)
+            at = 0
+    for at in range(count):
+        if _total(sets[at], ticks) > limit:
+            return False
+        sending = ZERO
+        for g in range(groups):
+            for w in range(width):
+                if sent[g, w] & sets[at, w] != 0:
+                    sending |= ONE << np.uint64(g)
+                    break
+        for g in range(groups):
+            if (sending >> np.uint64(g)) & ONE and pattern[1 + groups * width + g] & sending != 0:
+                return False
+    return True
+
+
+@njit(cache=True)
+def close(
+    pending: Any,
+    inside: Any,
+    early: Any,
+    limit: int,
+    total: int,
+    sending: Any,
+    block: Any,
+    below: Any,
+    ticks: Any,
+    producers: Any,
+    descendants: Any,
+    sends: Any,
+    against: Any,
+    sent: Any,
+    reach: Any,
+) -> Any:
+    """Enter ``pending`` into ``block`` with all that must then be there; (work, senders), work -1 if that can't be.
+
+    All before an operation comes too. If group a sends to the block or reaches a sender, the readers of a that come
+    after something of the block (``below``) must be in it: else C3 breaks at their chip.
+    """
+    width = len(inside)
+    while True:
+        for w in range(width):
+            while pending[w] != 0:
+                word = pending[w] & (~pending[w] + ONE)
+                pending[w] ^= word
+                if block[w] & word != 0:
+                    continue
+                block[w] |= word
+                z = w * 64
+                while word > ONE:
+                    word >>= ONE
+                    z += 1
+                total += ticks[z]
+                if not early[z] or total > limit or against[z] & (sending | sends[z]) != 0:
+                    return -1, sending
+                sending |= sends[z]
+                for x in range(width):
+                    below[x] |= descendants[z, x]
+                    # what comes before z in words already passed waits for the next round
+                    pending[x] |= producers[z, x] & ~inside[x] & ~block[x]
+        more = False
+        for g in range(len(reach)):
+            if (sending >> np.uint64(g)) & ONE or reach[g] & sending != 0:
+                for w in range(width):
+                    pending[w] |= sent[g, w] & below[w] & ~block[w]
+        for w in range(width):
+            more = more or pending[w] != 0
+        if not more:
+            return total, sending

@@ -1,0 +1,207 @@
+"""CU.POKer's post refinement: fewer adapters by the room that rows leave above their kernels.
+
+Every kernel keeps its slot (its width of the row, the row's height). First, floor by floor, reference pairs (h, w) are
+tried on all kernels that can take them, with the most c that the slot allows; then the c of first and last convolutions
+are annealed. Source: CU.POKer's slides, "Protocol Cost Optimization".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from math import exp
+
+import numpy as np
+
+from chipmap.instances.wafer.instance import Placement
+from chipmap.instances.wafer.problem import TICKS, WaferProblem, least_ks, size
+
+#: Moves of the annealing per kernel.
+MOVES = 300
+#: Ticks of an adapter where the weights give it none, so that fewer adapters break ties.
+TIE = 1e-3
+
+
+@dataclass(frozen=True)
+class Slot:
+    """The room of a kernel: left end, width, floor and height of its row in tiles."""
+
+    x: int
+    width: int
+    floor: int
+    height: int
+
+
+def slots(problem: WaferProblem, placements: Sequence[Placement]) -> list[Slot]:
+    """The slots of kernels placed in rows, centred in them: each row spans the tallest kernels that overlap it."""
+    spans = []
+    for p in placements:
+        width, height = size(p)
+        spans.append((p.y, p.y + height, p.x, width))
+    rows: list[list[int]] = []
+    for low, high in sorted((low, high) for low, high, _, _ in spans):
+        if rows and low < rows[-1][1]:
+            rows[-1][1] = max(rows[-1][1], high)
+        else:
+            rows.append([low, high])
+    found = []
+    for low, _, x, width in spans:
+        floor, top = next(row for row in rows if row[0] <= low < row[1])
+        found.append(Slot(x, width, floor, top - floor))
+    return found
+
+
+class Refiner:
+    """The refinement of one row layout within ``tau`` quarters."""
+
+    def __init__(self, problem: WaferProblem, placements: Sequence[Placement], tau: int) -> None:
+        self.problem, self.tau = problem, tau
+        self.now = list(placements)
+        self.slots = slots(problem, placements)
+        self.edges = [tuple(edge) for edge in problem.edges.tolist()]
+        self.touching: list[list[int]] = [[] for _ in range(problem.n)]
+        for e, (u, v) in enumerate(self.edges):
+            self.touching[u].append(e)
+            self.touching[v].append(e)
+        weights = problem.instance.weights
+        self.ticks = 2.0 * weights.wire, max(TIE, TICKS * weights.adapter)
+        self.centres = [self._centre(p) for p in self.now]
+        self._fitted: dict[tuple[int, ...], Placement | None] = {}
+
+    def _centre(self, p: Placement) -> tuple[int, int]:
+        width, height = size(p)
+        return 2 * p.x + width, 2 * p.y + height
+
+    def _edge(self, e: int) -> float:
+        u, v = self.edges[e]
+        a, b = self.now[u], self.now[v]
+        out = a.c[-1] if self.problem.instance.protocol == "c_n" else min(a.c[-1], a.k[-1])
+        adapters = (a.h != b.h) + (a.w != b.w) + (out != b.c[0])
+        (x, y), (s, t) = self.centres[u], self.centres[v]
+        return self.ticks[0] * (abs(x - s) + abs(y - t)) + self.ticks[1] * adapters
+
+    def cost(self, kernels: Sequence[int]) -> float:
+        """Ticks of the edges at ``kernels``."""
+        return sum(map(self._edge, {e for i in kernels for e in self.touching[i]}))
+
+    def fitted(self, i: int, h: int, w: int, ends: tuple[int, int] = (0, 0)) -> Placement | None:
+        """Kernel ``i`` with (h, w) and the most c in its slot, upright if it can be, else lying; None if neither.
+
+        ``ends`` are c of the first and last convolution, 0 for the most.
+        """
+        slot, t = self.slots[i], int(self.problem.types[i])
+        key = (i, h, w, *ends)
+        if key not in self._fitted:
+            sides = ((slot.height, slot.width, False), (slot.width, slot.height, True))
+            tried = (self._arguments(t, h, w, ends, *side) for side in sides)
+            found = next((arguments for arguments in tried if arguments is not None), None)
+            self._fitted[key] = None if found is None else self._placed(i, h, w, *found)
+        return self._fitted[key]
+
+    def _arguments(
+        self, t: int, h: int, w: int, ends: tuple[int, int], side: int, across: int, lying: bool
+    ) -> tuple[tuple[int, ...], tuple[int, ...], bool] | None:
+        convs = self.problem.type_arrays[t]
+        most = side // (h * w) - 1
+        if most < 1 or max(ends) > most:
+            return None
+        cs = [most] * len(convs)
+        cs[0] = ends[0] or cs[0]
+        cs[-1] = ends[1] or cs[-1]
+        if len(cs) == 1 and ends[0] != ends[1]:
+            return None
+        ks = least_ks(convs, h, w, cs, self.tau, self.problem.memory)
+        return (tuple(cs), ks, lying) if ks is not None and 3 * sum(ks) <= across else None
+
+    def _placed(self, i: int, h: int, w: int, cs: tuple[int, ...], ks: tuple[int, ...], lying: bool) -> Placement:
+        name, slot = self.problem.names[i], self.slots[i]
+        p = Placement(kernel=name, h=h, w=w, c=cs, k=ks, x=slot.x, y=slot.floor, rotated=lying)
+        width, height = size(p)
+        return p.replace(x=slot.x + (slot.width - width) // 2, y=slot.floor + (slot.height - height) // 2)
+
+    def put(self, i: int, p: Placement) -> Placement:
+        """Replace the placement of kernel ``i``; returns the old one."""
+        old = self.now[i]
+        self.now[i], self.centres[i] = p, self._centre(p)
+        return old
+
+    def unify(self, checkpoint: Callable[[], None]) -> None:
+        """Floor by floor, commit the reference pair of one of its kernels that lowers the cost most."""
+        floors: dict[int, list[int]] = {}
+        for i, slot in enumerate(self.slots):
+            floors.setdefault(slot.floor, []).append(i)
+        for kernels in floors.values():
+            checkpoint()
+            pairs = sorted({(self.now[i].h, self.now[i].w) for i in kernels})
+            gain, pair = min((self._try(kernels, pair), pair) for pair in pairs)
+            if gain < -1e-9:
+                self._apply(kernels, pair)
+
+    def _apply(self, kernels: list[int], pair: tuple[int, int]) -> list[tuple[int, Placement]]:
+        old = []
+        for i in kernels:
+            p = self.fitted(i, *pair)
+            if p is not None:
+                old.append((i, self.put(i, p)))
+        return old
+
+    def _try(self, kernels: list[int], pair: tuple[int, int]) -> float:
+        before = self.cost(kernels)
+        old = self._apply(kernels, pair)
+        after = self.cost(kernels)
+        for i, p in old:
+            self.put(i, p)
+        return after - before
+
+    def anneal(self, seed: int, checkpoint: Callable[[], None]) -> None:
+        """Anneal c of first and last convolutions towards those of neighbours; the best state stays."""
+        rng = np.random.default_rng(seed)
+        steps = MOVES * self.problem.n
+        draws = rng.random((steps, 4))
+        hot, cold = 0.5 * self.ticks[1], 0.02 * self.ticks[1]
+        best, best_at, now = list(self.now), 0.0, 0.0
+        for step in range(steps):
+            if step % 1000 == 0:
+                checkpoint()
+            i = int(draws[step, 0] * self.problem.n)
+            p = self._neighbour(i, draws[step, 1], draws[step, 2])
+            if p is None or p == self.now[i]:
+                continue
+            before = self.cost([i])
+            old = self.put(i, p)
+            change = self.cost([i]) - before
+            heat = hot * (cold / hot) ** (step / steps)
+            if change > 0 and draws[step, 3] >= exp(-change / heat):
+                self.put(i, old)
+                continue
+            now += change
+            if now < best_at - 1e-9:
+                best, best_at = list(self.now), now
+        for i, p in enumerate(best):
+            self.put(i, p)
+
+    def _neighbour(self, i: int, which: float, end: float) -> Placement | None:
+        """Kernel ``i`` with c of its first or last convolution taken from a neighbour, or with the most c."""
+        p = self.now[i]
+        first, last = p.c[0], p.c[-1]
+        choices = [0] + [
+            self.now[v if u == i else u].c[0 if u == i else -1] for u, v in (self.edges[e] for e in self.touching[i])
+        ]
+        c = choices[int(which * len(choices))]
+        if len(p.c) == 1:
+            return self.fitted(i, p.h, p.w, (c, c))
+        return self.fitted(i, p.h, p.w, (c, last) if end < 0.5 else (first, c))
+
+
+def refine(
+    problem: WaferProblem, placements: Sequence[Placement], tau: int, seed: int | None, checkpoint: Callable[[], None]
+) -> list[Placement]:
+    """``placements`` (in rows) with unified pairs, each kernel within ``tau`` quarters and its slot.
+
+    With a ``seed`` the c are annealed, too.
+    """
+    refiner = Refiner(problem, placements, tau)
+    refiner.unify(checkpoint)
+    if seed is not None:
+        refiner.anneal(seed, checkpoint)
+    return refiner.now

@@ -1,0 +1,172 @@
+"""Annealing on twin binary sequences, one of the two placers that CU.POKer was measured against.
+
+A floorplan of n rooms without empty ones (mosaic) is a pair of binary trees with nodes 1..n in order and leaves 0..n
+between them, in which leaf v (0 < v < n) is a left child of one tree and a right child of the other. Room i spans the
+lines from its first leaf in the second tree to its last in the first across, and from its last in the second up to its
+first in the first. As bits: alpha[v] says whether leaf v is a right child in the first tree, beta[i] and beta2[i]
+whether node i is one in the first and in the second.
+
+Source: E. F. Y. Young, C. C. N. Chu, Z. C. Shen, "Twin binary sequences: a nonredundant representation for general
+nonslicing floorplan", IEEE TCAD 22(4), 2003, 457-469. Their moves here: another shape, two kernels swapped, a rotation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from chipmap.heuristics.wafer.baselines.cu_poker import Found, depth_first, ports
+from chipmap.heuristics.wafer.baselines.twin_binary_kernel import Fronts, Room, State, Task, anneal, intervals, pack
+from chipmap.instances.wafer.instance import Placement
+from chipmap.instances.wafer.problem import TICKS, IntArray, WaferProblem, evaluate
+from chipmap.instances.wafer.shapes import Shape, place, shapes
+
+#: Moves per kernel of one annealing.
+MOVES = 3000
+#: Target times tried, as multiples of the least at which the kernels' areas fit the fabric.
+STRETCH = (1.06, 1.1, 1.15, 1.2, 1.3, 1.45, 1.7, 2.2, 3.2, 5.0, 8.0, 16.0)
+
+Bits = Sequence[int]
+
+
+def tree(alpha: Bits, beta: Bits) -> IntArray | None:
+    """Parent, left and right child [3, n + 1] of nodes 1..n for bits alpha [n - 1] and beta [n]; None if they fit no
+    tree. The root's bit must be 0."""
+    n = len(beta)
+    made = np.zeros((3, n + 1), dtype=np.int64)
+    stack: list[tuple[int, int]] = [(0, 0)]
+    for i in range(1, n + 1):
+        stack += [(-i, beta[i - 1]), (0, alpha[i - 1] if i < n else 1)]
+        while len(stack) >= 3 and stack[-1][1] == 1 and stack[-2][0] < 0 and stack[-3] == (max(0, stack[-3][0]), 0):
+            (right, _), (node, side), (left, _) = stack.pop(), stack.pop(), stack.pop()
+            made[1, -node], made[2, -node] = left, right
+            made[0, [left, right]] = -node
+            made[0, 0] = 0
+            stack.append((-node, side))
+    return made if len(stack) == 1 and stack[0][1] == 0 and n else None
+
+
+def twins(alpha: Bits, beta: Bits, beta2: Bits) -> IntArray | None:
+    """Both trees [2, 3, n + 1]; None if the sequences are no twins."""
+    first, second = tree(alpha, beta), tree([1 - bit for bit in alpha], beta2)
+    return None if first is None or second is None else np.stack([first, second])
+
+
+def sequences(trees: IntArray) -> tuple[list[int], list[int], list[int]]:
+    """(alpha, beta, beta2) of two twin trees: the inverse of :func:`twins`."""
+    n = trees.shape[2] - 1
+    beta, beta2 = ([int(t[0, i] > 0 and t[2, t[0, i]] == i) for i in range(1, n + 1)] for t in (trees[0], trees[1]))
+    alpha = [int(trees[0, 2, v] == 0) for v in range(1, n)]
+    return alpha, beta, beta2
+
+
+def rooms(trees: IntArray) -> list[tuple[int, int, int, int]]:
+    """The floorplan on the grid of its lines: (left, low, right, high) of each room, in order along the diagonal."""
+    n = trees.shape[2] - 1
+    span = np.zeros((2, 2, n + 1), dtype=np.int64)
+    for which in range(2):
+        intervals(trees[which], n, span[which], np.zeros(n + 1, dtype=np.int64))
+    return [
+        (int(span[1, 0, i]), int(n - span[1, 1, i]), int(span[0, 1, i]), int(n - span[0, 0, i]))
+        for i in range(1, n + 1)
+    ]
+
+
+def least_area_time(problem: WaferProblem) -> int | None:
+    """The least target (quarters) at which the kernels' least areas fit the fabric together; None where they never
+    do."""
+    low, high = 0, 4
+    while not _areas_fit(problem, high):
+        low, high = high, 2 * high
+        if high > 1 << 45:
+            return None
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if _areas_fit(problem, middle) else (middle, high)
+    return high
+
+
+def _areas_fit(problem: WaferProblem, tau: int) -> bool:
+    found = shapes(problem, tau)
+    if not all(len(boxes) for boxes in found):
+        return False
+    least = [int((boxes[:, 0] * boxes[:, 1]).min()) for boxes in found]
+    return sum(least[t] for t in problem.types) <= problem.width * problem.height
+
+
+class Annealer:
+    """Annealing of one problem at given target times, each from the best floorplan of the one before."""
+
+    def __init__(self, problem: WaferProblem, seed: int, moves: int = MOVES) -> None:
+        self.problem, self.seed, self.moves = problem, seed, moves
+        n = problem.n
+        weights, m = problem.instance.weights, len(problem.edges)
+        wire, adapter = 2 * weights.wire, TICKS * weights.adapter
+        ticks = np.array([wire, adapter, max(1, wire * m + adapter * m // 20)], dtype=np.int64)
+        side = np.array([problem.width, problem.height], dtype=np.int64)
+        self.task = Task(problem.types, problem.edges, side, ticks)
+        self.heat = np.array([400.0 * wire + adapter + 1, 4.0 * wire + 0.1 * adapter + 0.01])
+        self.now, self.trial, self.best = (self._chain() for _ in range(3))
+        lines = np.zeros((2, n + 1), dtype=np.int64)
+        span = np.zeros((2, 2, n + 1), dtype=np.int64)
+        self.room = Room(span, np.zeros(n + 2, np.int64), lines, np.zeros(n, np.int64), np.zeros(n, np.int64))
+
+    def _chain(self) -> State:
+        """The kernels side by side in depth-first order."""
+        n = self.problem.n
+        trees = twins([1] * (n - 1), [0] * n, [0, *[1] * (n - 1)])
+        assert trees is not None
+        return State(trees, np.array([0, *depth_first(self.problem)], dtype=np.int64), np.zeros(n, dtype=np.int64))
+
+    def at(self, tau: int) -> list[Placement] | None:
+        """The best floorplan found within ``tau`` quarters, or None if none fits the fabric."""
+        problem = self.problem
+        found = shapes(problem, tau)
+        if not all(len(boxes) for boxes in found):
+            return None
+        first = np.cumsum([0, *map(len, found)])
+        all_ports = np.concatenate([ports(problem, t, boxes, tau) for t, boxes in enumerate(found)])
+        fronts = Fronts(first, np.concatenate([boxes[:, :2] for boxes in found]), all_ports)
+        for k, t in enumerate(problem.types):
+            boxes = found[t]
+            self.now.shape[k] = first[t] + int(np.argmin(boxes[:, 0] * boxes[:, 1]))
+        steps = self.moves * problem.n
+        _, fits = anneal(self.task, fronts, self.now, self.trial, self.best, self.room, self.heat, steps, self.seed)
+        for mine, theirs in zip(self.now, self.best, strict=True):
+            mine[:] = theirs
+        if not fits:
+            return None
+        pack(self.best, fronts, self.room)
+        placed = []
+        for k, t in enumerate(problem.types):
+            shape = Shape(*found[t][self.best.shape[k] - first[t]].tolist())
+            placed.append(place(problem, k, shape, tau, int(self.room.x[k]), int(self.room.y[k])))
+        return placed
+
+
+def twin_binary(
+    problem: WaferProblem,
+    seed: int = 0,
+    checkpoint: Callable[[], None] = lambda: None,
+    report: Callable[[Found], None] = lambda found: None,
+    moves: int = MOVES,
+) -> Found | None:
+    """The best floorplan by score over the target times of :data:`STRETCH`; None where none fits."""
+    least = least_area_time(problem)
+    best: Found | None = None
+    annealer = Annealer(problem, seed, moves)
+    weight = problem.instance.weights.time
+    for stretch in STRETCH if least is not None else ():
+        checkpoint()
+        tau = int((least or 0) * stretch) + 1
+        if best is not None and weight * tau >= best.parts.score:
+            break
+        placements = annealer.at(tau)
+        if placements is None:
+            continue
+        parts = evaluate(problem, placements)
+        if best is None or parts.score < best.parts.score:
+            best = Found(parts, placements, tau)
+            report(best)
+    return best

@@ -1,0 +1,97 @@
+"""Search for the multipliers that give the best bound at one time and within one strip (cutting planes in a box)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from math import ceil
+
+import numpy as np
+from scipy.optimize import linprog
+
+from chipmap.heuristics.wafer.bounds.elimination import Elimination, Strip
+from chipmap.heuristics.wafer.bounds.packing import COUNT, FloatArray
+from chipmap.heuristics.wafer.bounds.states import States
+
+#: Relative rounding error allowed for in sums of floating-point numbers.
+ERROR = 1e-9
+#: The search rests where the model promises less than this part of the value, or after ``patience`` steps without gain.
+PROMISE = 2e-4
+
+
+@dataclass(eq=False)
+class Climb:
+    """The state of one search: the best ``value`` (ticks) with its multipliers, and the cuts seen so far.
+
+    The value as a function of the multipliers is the minimum of linear functions, one per choice of states. Each
+    evaluation gives one of them, which lies above the value everywhere. The next multipliers are the best of the
+    minimum of those seen, in a box round the best so far, which grows with success and shrinks without.
+    """
+
+    patience: int
+    current: FloatArray = field(default_factory=lambda: np.zeros(COUNT))
+    best: FloatArray = field(default_factory=lambda: np.zeros(COUNT))
+    value: float = -np.inf
+    rests: bool = False
+    _cuts: list[tuple[FloatArray, float]] = field(default_factory=list)
+    _radius: float = 0.0
+    _idle: int = 0
+
+    @property
+    def started(self) -> bool:
+        """Whether anything was evaluated."""
+        return self.value > -np.inf
+
+    @property
+    def floor(self) -> int:
+        """The value rounded down by more than its rounding error, then up: costs are whole ticks."""
+        return max(0, ceil(self.value - ERROR * (1 + abs(self.value) + float(self.best.sum()))))
+
+    def climb(
+        self,
+        program: Elimination,
+        states: list[States],
+        strip: Strip,
+        steps: int,
+        check: Callable[[], None],
+    ) -> None:
+        """So many evaluations more, fewer where the search comes to rest."""
+        for _ in range(steps):
+            relaxed = program.evaluate(states, strip, self.current, check)
+            if relaxed.value == np.inf:
+                self.value, self.rests = np.inf, True
+                return
+            self._cuts.append((relaxed.slope, relaxed.value - float(relaxed.slope @ self.current)))
+            self._move(relaxed.value)
+            self._next()
+            if self.rests:
+                return
+
+    def _move(self, value: float) -> None:
+        """Go to the current multipliers if they are better."""
+        if value > self.value + PROMISE * abs(value):
+            self._radius = max(2 * self._radius, 0.02 * abs(value)) if self.started else 0.1 * abs(value) + 1
+            self._idle = 0
+        else:
+            self._radius *= 0.6
+            self._idle += 1
+        if value > self.value:
+            self.value, self.best = value, self.current.copy()
+
+    def _next(self) -> None:
+        """The multipliers that the model likes best: max z, z <= slope · m + constant for every cut, m in the box."""
+        slopes = np.array([slope for slope, _ in self._cuts])
+        limits = np.array([constant for _, constant in self._cuts])
+        low = np.maximum(0, self.best - self._radius)
+        high = self.best + self._radius
+        result = linprog(
+            np.append(np.zeros(COUNT), -1.0),
+            A_ub=np.column_stack([-slopes, np.ones(len(slopes))]),
+            b_ub=limits,
+            bounds=[*zip(low, high, strict=True), (None, None)],
+            method="highs",
+        )
+        promise = -result.fun - self.value if result.success else 0.0
+        self.rests = promise <= PROMISE * abs(self.value) or self._idle >= self.patience
+        if not self.rests:
+            self.current = np.maximum(0, result.x[:-1])

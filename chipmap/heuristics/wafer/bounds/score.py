@@ -1,0 +1,197 @@
+"""Lower bounds on the score of a wafer instance: branch and bound over the time and the range of the centres.
+
+The time T of a floorplan is a time that some kernel can have, and its centres range over some r half tiles in y. For
+T in [low, high] and r in a strip [r_low, r_high] every floorplan costs at least w_t · low plus the least wire and
+adapters of boxes sized for ``high`` within the strip (:mod:`bounds_elimination`), or plus the least wire of the graph's
+cycles (:mod:`bounds_cycles`) where that is more: a kernel that meets T meets ``high``.
+The smallest value over parts (intervals × strips) that cover everything is a bound on every floorplan. The part that
+has it is split, or its multipliers are improved, again and again. Times below the first interval are excluded because
+the boxes need more than the fabric (:mod:`bounds_packing`).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import heapq
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from math import gcd
+
+import numpy as np
+
+from chipmap.heuristics.wafer.bounds.cycles import Cycles
+from chipmap.heuristics.wafer.bounds.elimination import Elimination, Strip
+from chipmap.heuristics.wafer.bounds.multipliers import ERROR, Climb
+from chipmap.heuristics.wafer.bounds.packing import COUNT
+from chipmap.heuristics.wafer.bounds.states import States, Tables
+from chipmap.instances.wafer.problem import TICKS, WaferProblem
+
+#: Where the times of a part weigh less than this part of the bound, it gets its best multipliers and then strips.
+NARROW = 0.003
+#: Where the range of the centres is split, in half tiles per tile of the fabric's height.
+WAY_UP = 0.4
+#: Steps on the multipliers at a time, on Pareto fronts and on states with arguments.
+COARSE, FINE = 8, 2
+
+
+class _StoppedError(Exception):
+    """``keep_going`` said no."""
+
+
+@dataclass(order=True)
+class Part:
+    """Times low to high (quarters) in a strip, the least score in it, and the searches for multipliers."""
+
+    bound: int
+    low: int
+    high: int = field(compare=False)
+    strip: Strip = field(compare=False)
+    coarse: Climb = field(compare=False, default_factory=lambda: Climb(patience=12))
+    fine: Climb = field(compare=False, default_factory=lambda: Climb(patience=3))
+
+
+def bounds(
+    problem: WaferProblem,
+    upper: int | None,
+    keep_going: Callable[[], bool],
+    report: Callable[[int, str], None],
+) -> int:
+    """The best bound on the score (ticks) found while ``keep_going()``; each better one goes to ``report``.
+
+    ``upper``: the score of a known floorplan; times and parts that can't beat it aren't looked at, and the bound never
+    exceeds it. Returns ``upper`` where it is proved optimal, 0 where nothing was found in time.
+    """
+    search = _Search(problem, upper, keep_going, report)
+    with contextlib.suppress(_StoppedError):
+        search.run()
+    return search.best
+
+
+class _Search:
+    def __init__(
+        self,
+        problem: WaferProblem,
+        upper: int | None,
+        keep_going: Callable[[], bool],
+        report: Callable[[int, str], None],
+    ):
+        self.problem, self.upper, self.keep_going, self.report = problem, upper, keep_going, report
+        weights = problem.instance.weights
+        self.weight, self.wire = weights.time, 2 * weights.wire
+        self.unit = max(1, gcd(self.wire, TICKS * weights.adapter))
+        self.tables = Tables(problem)
+        self.coarse = Elimination(problem, self.tables, arguments=False)
+        self.fine = Elimination(problem, self.tables, arguments=True) if self.tables.adapters else None
+        self.cycles = Cycles(problem)
+        self.whole = Strip(0, 2 * problem.height)
+        self.best = 0
+        self.heap: list[Part] = []
+        self._cached: dict[bool, tuple[int, list[States]]] = {}
+
+    def run(self) -> None:
+        """Improve the bound until it is proved, nothing promises more, or the time is up."""
+        first = self._least_time()
+        self._improve(self.weight * first, "packing")
+        heapq.heappush(self.heap, Part(self.weight * first, first, self.tables.longest, self.whole))
+        while self.heap:
+            part = heapq.heappop(self.heap)
+            self._improve(part.bound, "elimination")
+            if self.upper is not None and part.bound >= self.upper:
+                return
+            if not self._refine(part):
+                return
+        if self.upper is not None:
+            self._improve(self.upper, "elimination")
+
+    def _check(self) -> None:
+        if not self.keep_going():
+            raise _StoppedError
+
+    def _improve(self, bound: int, source: str) -> None:
+        bound = bound if self.upper is None else min(bound, self.upper)
+        if bound > self.best:
+            self.best = bound
+            self.report(bound, source)
+
+    def _refine(self, part: Part) -> bool:
+        """Improve the part's multipliers or split it; False where neither helps."""
+        across = self.weight * (part.high - part.low)
+        narrow = across <= NARROW * part.bound
+        if not part.coarse.started or (narrow and not part.coarse.rests):
+            self._climb(part, part.coarse, self.coarse, COARSE)
+        elif self.fine and (not part.fine.started or (narrow and not part.fine.rests)):
+            if not part.fine.started:
+                part.fine.current = part.coarse.best.copy()
+            self._climb(part, part.fine, self.fine, FINE if narrow else 1)
+        elif not narrow:
+            self._split_time(part)
+        elif part.strip == self.whole and self.wire and self.coarse.connected:
+            middle = int(WAY_UP * self.problem.height)
+            self._child(part, part.low, part.high, Strip(0, middle))
+            self._child(part, part.low, part.high, Strip(middle, self.whole.high))
+        elif part.high > part.low:
+            self._split_time(part)
+        else:
+            return False
+        return True
+
+    def _split_time(self, part: Part) -> None:
+        low, high = part.low, part.high
+        middle = int((low * high) ** 0.5) if high > 2 * low else (low + high) // 2
+        later = self.tables.next_time(middle + 1)
+        if self.tables.next_time(low + 1) > middle:
+            middle = low
+        self._child(part, low, middle, part.strip)
+        if later <= high:
+            part.bound += self.weight * (later - low)
+            part.low = later
+            self._push(part)
+
+    def _child(self, part: Part, low: int, high: int, strip: Strip) -> None:
+        child = Part(part.bound, low, high, strip)
+        child.coarse.current = part.coarse.best.copy()
+        if part.fine.started:
+            child.fine.current = part.fine.best.copy()
+        self._push(child)
+
+    def _climb(self, part: Part, climb: Climb, program: Elimination, steps: int) -> None:
+        states = self._states(part.high, program.arguments)
+        climb.climb(program, states, part.strip, steps, self._check)
+        if climb.value < np.inf:
+            rest = -(-climb.floor // self.unit) * self.unit
+            if not program.arguments:
+                rest = max(rest, self.wire * self.cycles.least_wire(states))
+            part.bound = max(part.bound, self.weight * part.low + rest)
+            self._push(part)
+
+    def _push(self, part: Part) -> None:
+        if self.upper is None or part.bound < self.upper:
+            heapq.heappush(self.heap, part)
+
+    def _states(self, time: int, arguments: bool) -> list[States]:
+        if self._cached.get(arguments, (-1,))[0] != time:
+            self._check()
+            self._cached[arguments] = time, (self.tables.states if arguments else self.tables.fronts)(time)
+        return self._cached[arguments][1]
+
+    def _least_time(self) -> int:
+        """The smallest time whose least boxes meet every packing inequality (quarters)."""
+        low, high = self.tables.next_time(1), self.tables.longest
+        while low < high:
+            self._check()
+            middle = (low + high) // 2
+            if self._fits(middle):
+                high = middle
+            else:
+                low = self.tables.next_time(middle + 1)
+        return low
+
+    def _fits(self, time: int) -> bool:
+        total = np.zeros(COUNT)
+        counts = np.bincount(self.problem.types)
+        for front, count in zip(self.tables.fronts(time), counts.tolist(), strict=True):
+            if len(front.x) == 0:
+                return False
+            strip = 2 * self.problem.height
+            total += count * self.coarse.packing.loads(front.x, front.y, strip).min(axis=1)
+        return bool((total <= 1 + ERROR).all())

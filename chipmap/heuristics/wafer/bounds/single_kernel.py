@@ -1,0 +1,144 @@
+"""Each kernel alone on the fabric: the least time it can run in, or why it can't be placed at all."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from chipmap.instances.wafer.problem import IntArray, WaferProblem, conv_time, least_widths
+from chipmap.result import Infeasibility
+
+
+class Alone(NamedTuple):
+    """A kernel alone on the fabric: the least time in quarters, and the fewest tiles that it can do with."""
+
+    time: int
+    tiles: int
+
+
+def longest(convs: IntArray) -> int:
+    """Quarters of a step with every argument 1: no execution takes longer."""
+    return max(int(conv_time(conv, 1, 1, 1, 1)) for conv in convs)
+
+
+def tiles(problem: WaferProblem, convs: IntArray, tau: int) -> int:
+    """The fewest tiles of a kernel within ``tau`` quarters and within the fabric, rotated or not; 0 if it can't."""
+    widths, _ = least_widths(convs, tau, problem.memory, max(problem.width, problem.height))
+    heights = np.arange(len(widths))
+    upright = (widths <= problem.width) & (heights <= problem.height)
+    lying = (widths <= problem.height) & (heights <= problem.width)
+    areas = (widths * heights)[(widths > 0) & (upright | lying)]
+    return int(areas.min()) if len(areas) else 0
+
+
+def alone(
+    problem: WaferProblem, checkpoint: Callable[[], object] = lambda: None
+) -> tuple[list[Alone], list[Infeasibility]]:
+    """For each type its :class:`Alone`, by bisection over exact sizes; or the reasons why there is no floorplan.
+
+    A type that fits in no time gets (0, 0) and a reason for its first kernel; so does the fabric where the fewest
+    tiles of all kernels together are too many.
+    """
+    found, reasons = [], []
+    for number, convs in enumerate(problem.type_arrays):
+        checkpoint()
+        high, low = longest(convs), 0
+        least = tiles(problem, convs, high)
+        if least == 0:
+            reasons.append(_unplaceable(problem, number, convs))
+            found.append(Alone(0, 0))
+            continue
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (low, middle) if tiles(problem, convs, middle) else (middle, high)
+        found.append(Alone(high, least))
+    total = sum(found[int(t)].tiles for t in problem.types)
+    if not reasons and total > problem.width * problem.height:
+        reasons.append(_crowded(problem, total))
+    return found, reasons
+
+
+def _unplaceable(problem: WaferProblem, number: int, convs: IntArray) -> Infeasibility:
+    """Why no execution of a kernel of that type fits: for its memory, or because even the smallest box is too large."""
+    name = problem.names[int(np.flatnonzero(problem.types == number)[0])]
+    fabric = f"{problem.width} x {problem.height}"
+    small, large = 2, 3 * len(convs)
+    if small > min(problem.width, problem.height) or large > max(problem.width, problem.height):
+        return Infeasibility(
+            label="C1",
+            resource="fabric",
+            demand=float(max(small, large)),
+            limit=float(max(problem.width, problem.height)),
+            unit="tiles",
+            message=f"kernel {name!r} covers at least {large} x {small} tiles; the fabric has {fabric}",
+            remedies=("Enlarge the fabric (fabric.width, fabric.height).",),
+        )
+    words, arguments = _least_words(problem, convs)
+    return Infeasibility(
+        label="C3",
+        resource="memory",
+        demand=words,
+        limit=float(problem.memory),
+        unit="words",
+        message=(
+            f"kernel {name!r} needs at least {words:.1f} words per tile wherever it fits on the fabric of {fabric} "
+            f"(h = {arguments[0]}, w = {arguments[1]}, c = {arguments[2]}); a tile has {problem.memory}"
+        ),
+        remedies=("Enlarge the memory (fabric.memory_words) or the fabric.", f"Split kernel {name!r}."),
+    )
+
+
+def _least_words(problem: WaferProblem, convs: IntArray) -> tuple[float, tuple[int, int, int]]:
+    """The least memory limit (by bisection) with which some execution fits the fabric, and its h, w, c."""
+    tau, limit = longest(convs), max(problem.width, problem.height)
+
+    def fitting(memory: int) -> tuple[int, int, int] | None:
+        widths, how = least_widths(convs, tau, memory, limit)
+        heights = np.arange(len(widths))
+        upright = (widths <= problem.width) & (heights <= problem.height)
+        lying = (widths <= problem.height) & (heights <= problem.width)
+        fits = np.flatnonzero((widths > 0) & (upright | lying))
+        return None if not len(fits) else (int(how[fits[0]][0]), int(how[fits[0]][1]), int(how[fits[0]][2]))
+
+    low, high = problem.memory, 2 * problem.memory
+    while fitting(high) is None:
+        low, high = high, 2 * high
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if fitting(middle) else (middle, high)
+    return float(high), fitting(high) or (1, 1, 1)
+
+
+def _crowded(problem: WaferProblem, total: int) -> Infeasibility:
+    room = problem.width * problem.height
+    return Infeasibility(
+        label="C2",
+        resource="fabric",
+        demand=float(total),
+        limit=float(room),
+        unit="tiles",
+        message=f"the {problem.n} kernels cover at least {total} tiles without overlap; the fabric has {room}",
+        remedies=("Enlarge the fabric (fabric.width, fabric.height) or the memory (fabric.memory_words).",),
+    )
+
+
+def apart(problem: WaferProblem) -> Infeasibility:
+    """The reason where every kernel fits alone, yet no floorplan of all of them without overlap was left."""
+    room = problem.width * problem.height
+    return Infeasibility(
+        label="C2",
+        resource="fabric",
+        demand=float(room + 1),
+        limit=float(room),
+        unit="tiles",
+        message=f"the {problem.n} kernels fit on the fabric of {problem.width} x {problem.height} one by one, "
+        "but not together without overlap",
+        remedies=("Enlarge the fabric (fabric.width, fabric.height) or the memory (fabric.memory_words).",),
+    )
+
+
+def score_of_time(problem: WaferProblem, found: list[Alone]) -> int:
+    """A lower bound on the score in ticks: the slowest kernel's least time, were it alone."""
+    return problem.score(max(one.time for one in found), 0, 0)

@@ -1,0 +1,63 @@
+"""Annealing of the order of a row: the shortest wires for given widths (weighted minimum linear arrangement)."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from chipmap.instances.wafer.problem import IntArray
+
+
+@njit(cache=True, nogil=True)
+def row_wires(order: IntArray, widths: IntArray, edges: IntArray, centres: IntArray) -> int:
+    """Wire length in half tiles of kernels side by side in ``order``; fills ``centres`` [n], in half tiles."""
+    x = 0
+    for kernel in order:
+        centres[kernel] = x + widths[kernel]
+        x += 2 * widths[kernel]
+    total = 0
+    for e in range(len(edges)):
+        total += abs(centres[edges[e, 0]] - centres[edges[e, 1]])
+    return total
+
+
+@njit(cache=True, nogil=True)
+def _move(order: IntArray, kind: int, i: int, j: int) -> None:
+    """Swaps the entries i and j (kind 0), moves entry i to j (1), or reverses what lies between them (2)."""
+    if kind == 0:
+        order[i], order[j] = order[j], order[i]
+    elif kind == 1:
+        kernel, step = order[i], 1 if j > i else -1
+        while i != j:
+            order[i] = order[i + step]
+            i += step
+        order[j] = kernel
+    else:
+        low, high = min(i, j), max(i, j)
+        while low < high:
+            order[low], order[high] = order[high], order[low]
+            low, high = low + 1, high - 1
+
+
+@njit(cache=True, nogil=True)
+def anneal_order(order: IntArray, widths: IntArray, edges: IntArray, moves: int, seed: int) -> IntArray:
+    """The best order found from ``order`` by ``moves`` random moves, cooling from the mean wire to half a tile."""
+    np.random.seed(seed)
+    n = len(order)
+    now, trial, best = order.copy(), order.copy(), order.copy()
+    centres = np.zeros(n, np.int64)
+    value = least = row_wires(now, widths, edges, centres)
+    hot = max(1.0, value / max(1, len(edges)))
+    for step in range(moves):
+        temperature = hot * (0.5 / hot) ** (step / moves)
+        i, j = np.random.randint(n), np.random.randint(n)
+        trial[:] = now
+        _move(trial, np.random.randint(3), i, j)
+        cost = row_wires(trial, widths, edges, centres)
+        if cost <= value or np.random.random() < np.exp((value - cost) / temperature):
+            value = cost
+            now[:] = trial
+            if value < least:
+                least = value
+                best[:] = now
+    return best

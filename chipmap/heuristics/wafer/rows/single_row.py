@@ -1,0 +1,245 @@
+"""Rows of thin strips, single or folded: the floorplans that win where wires and adapters weigh much.
+
+:func:`best_row` searches the target time (``rows_times``) over the row program (``rows_chain``, ``rows_blocks``). What
+it proves for a graph that is a path, in the order of the path: no floorplan whose kernels stand side by side in that
+order on one centre line is better than ``bound``, over all times, execution arguments, c of a block's ends, and
+rotations. On a path other orders only add: every kernel that isn't an end has λ >= 1 in any order, ends have λ >= 1/2,
+and a wire that passes over a kernel raises its λ. So the bound holds for all orders and vertical positions.
+:func:`path_bound` holds for every floorplan of a path.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+
+from chipmap.heuristics.wafer.rows.blocks import Useful, segments, solve_blocks, useful, useful_sizes
+from chipmap.heuristics.wafer.rows.chain import Chain, Row, Solver, fit, lay, row, sizes, solve_chain
+from chipmap.heuristics.wafer.rows.folded import fit_runs, folded_row, foldings, lay_runs
+from chipmap.heuristics.wafer.rows.kernel import INF
+from chipmap.heuristics.wafer.rows.order_kernel import anneal_order
+from chipmap.heuristics.wafer.rows.paths import solve_paths
+from chipmap.heuristics.wafer.rows.times import Trial, search_times
+from chipmap.instances.wafer.instance import Placement, WaferSolution
+from chipmap.instances.wafer.problem import Parts, WaferProblem, evaluate
+from chipmap.instances.wafer.shapes import shapes
+
+KeepGoing = Callable[[], bool]
+Placements = tuple[Placement, ...]
+Improved = Callable[[int, Placements], None]
+#: The search for folded rows doesn't split intervals of target times shorter than this part of their end.
+FOLDED_RESOLUTION = 300
+
+
+class RowResult(NamedTuple):
+    """The best floorplan of a family: its placements and parts (None where none was found).
+
+    ``bound`` (ticks) is a lower bound on the family's scores where ``exact`` says so. ``tried`` counts target times.
+    """
+
+    placements: Placements | None
+    parts: Parts | None
+    bound: int
+    exact: bool
+    tried: int
+
+
+class _StoppedError(Exception):
+    """``keep_going`` said no in the middle of a program."""
+
+
+class RowProgram:
+    """The row program of one order: for chains of residual blocks of single convolutions, or along neighbours.
+
+    ``exact`` says whether the program is exact for its row: every wire joins neighbours of the order.
+    """
+
+    def __init__(self, problem: WaferProblem, order: Sequence[int]) -> None:
+        self.problem = problem
+        self.row = row(problem, order)
+        self.exact = all(j == i + 1 for i, j in self.row.wires)
+        single = all(len(convs) == 1 for convs in problem.convs)
+        self.parts = segments(self.row) if single and not self.exact else None
+        self.entries: Useful | None = useful(problem) if single and not self.exact else None
+        place = {kernel: i for i, kernel in enumerate(order)}
+        self.path = [place[kernel] for kernel in flow_order(problem)]
+
+    def at(self, tau: int, keep_going: KeepGoing) -> Solver:
+        """The program at ``tau`` quarters as a function of the row; it gives up when ``keep_going`` says no."""
+        problem, parts = self.problem, self.parts
+        if self.entries is not None:
+            few = useful_sizes(problem, self.entries, tau)
+            if parts is not None:
+                return _watched(lambda line: solve_blocks(problem, line, few, parts), keep_going)
+            return _watched(lambda line: solve_paths(problem, line, few, self.path), keep_going)
+        table = sizes(problem, tau)
+        return _watched(lambda line: solve_chain(problem, line, table), keep_going)
+
+
+def _watched(solve: Solver, keep_going: KeepGoing) -> Solver:
+    def watched(line: Row) -> Chain | None:
+        if not keep_going():
+            raise _StoppedError
+        return solve(line)
+
+    return watched
+
+
+def flow_order(problem: WaferProblem) -> tuple[int, ...]:
+    """A topological order in which a kernel follows its latest ready producer (graphs with cycles: as numbered).
+
+    A chain of residual blocks comes block by block, and each block's inner kernels between its ends.
+    """
+    missing = [0] * problem.n
+    after: list[list[int]] = [[] for _ in range(problem.n)]
+    for u, v in problem.edges.tolist():
+        missing[v] += 1
+        after[u].append(v)
+    ready = [v for v in range(problem.n - 1, -1, -1) if missing[v] == 0]
+    order: list[int] = []
+    while ready:
+        order.append(u := ready.pop())
+        for v in reversed(after[u]):
+            missing[v] -= 1
+            if missing[v] == 0:
+                ready.append(v)
+    return tuple(order) if len(order) == problem.n else tuple(range(problem.n))
+
+
+def slowest(problem: WaferProblem) -> int:
+    """A target time (quarters) that every kernel meets with all execution arguments 1, were it not for memory."""
+    return max(4 * c.H * c.W * c.C * c.K * c.R * c.S for convs in problem.convs for c in convs)
+
+
+def best_row(program: RowProgram, keep_going: KeepGoing, improved: Improved, cutoff: int | None = None) -> RowResult:
+    """The best single row over all target times; scores from ``cutoff`` (ticks) on are of no interest."""
+    problem = program.problem
+
+    def attempt(tau: int) -> Trial[Placements]:
+        bound, chain = fit(program.row, program.at(tau, keep_going), problem.width)
+        if chain is None:
+            return Trial(bound, 0, tau, None)
+        placements = lay(problem, program.row, chain.choices)
+        parts = evaluate(problem, placements)
+        return Trial(bound, parts.score, parts.time, placements)
+
+    return _search(problem, attempt, keep_going, improved, cutoff, program.exact)
+
+
+def path_bound(program: RowProgram, keep_going: KeepGoing, least_time: int = 1) -> int:
+    """A lower bound (ticks) on every floorplan of a path graph whose slowest kernel takes ``least_time`` or more.
+
+    It is the least score of a row of any length. Proof: two kernels that a wire joins don't overlap, so they lie side
+    by side along x or along y. Say along x, with extents a and a' along it and b and b' across: their centres are
+    (a + a')/2 apart along x and, where b and b' differ in parity, at least half a tile along y. Let now a kernel pay,
+    for each of its wires, its shorter side instead: where it had paid the longer one this saves half a tile or more,
+    and the parity that the wire sees costs at most half a tile; if both kernels change, they save a tile. So the
+    floorplan's wires are at least those of its kernels in one row, shorter sides along it, with the same adapters.
+    Where that row fits the fabric it is optimal among all floorplans. Equal to 0 unless ``program.exact``, or where
+    ``keep_going`` ended the search before its first target time.
+    """
+    problem = program.problem
+    if not program.exact:
+        return 0
+    side = max(problem.width, problem.height)
+    anywhere = replace(program.row, strips=((side, side),) * problem.n)
+
+    def attempt(tau: int) -> Trial[Placements]:
+        chain = program.at(tau, keep_going)(anywhere)
+        if chain is None:
+            return Trial(INF, 0, tau, None)
+        placements = lay(problem, program.row, chain.choices)
+        time = max(least_time, evaluate(problem, placements).time)
+        return Trial(chain.value, problem.instance.weights.time * time + chain.value, time, placements)
+
+    return _search(problem, attempt, keep_going, lambda score, placements: None, None, True, low=least_time).bound
+
+
+def best_folded(program: RowProgram, keep_going: KeepGoing, improved: Improved, cutoff: int | None) -> RowResult:
+    """The best folded row found over target times: snakes, and single rows with folded ends (a heuristic)."""
+    problem = program.problem
+    weights = problem.instance.weights
+    best = INF if cutoff is None else cutoff
+
+    def attempt(tau: int) -> Trial[Placements]:
+        """The best folded row at target time ``tau``, if it can beat those before it, and what is left."""
+        nonlocal best
+        found, rest = None, INF
+        solve = None
+        for folding in foldings(problem, program.row, tau):
+            rest = min(rest, 2 * weights.wire * folding.wires)
+            if len(folding.runs) == 1 or weights.time * tau + 2 * weights.wire * folding.wires >= best:
+                continue
+            solve = solve or program.at(tau, keep_going)
+            line = folded_row(problem, program.row, folding.runs)
+            chain = fit_runs(problem, line, folding.runs, solve)
+            if chain is None:
+                continue
+            placements = lay_runs(problem, line, folding.runs, chain.choices)
+            parts = evaluate(problem, placements)
+            if found is None or parts.score < found.score:
+                found = Trial(parts.score - weights.time * parts.time, parts.score, parts.time, placements)
+        if found is None:
+            return Trial(rest, INF, tau, None)
+        best = min(best, found.score)
+        return found
+
+    return _search(problem, attempt, keep_going, improved, cutoff, False, FOLDED_RESOLUTION)
+
+
+def _search(
+    problem: WaferProblem,
+    attempt: Callable[[int], Trial[Placements]],
+    keep_going: KeepGoing,
+    improved: Improved,
+    cutoff: int | None,
+    exact: bool,
+    resolution: int | None = None,
+    low: int = 1,
+) -> RowResult:
+    weight = problem.instance.weights.time
+    high = slowest(problem) if cutoff is None else min(slowest(problem), cutoff // max(weight, 1) + 1)
+    last: list[Placements] = []
+
+    def better(score: int, placements: Placements) -> None:
+        last.append(placements)
+        improved(score, placements)
+
+    try:
+        times = search_times(attempt, low, high, weight, INF, keep_going, better, cutoff, resolution)
+        bound, tried = times.bound, times.tried
+    except _StoppedError:
+        bound, tried, exact = 0, 0, False
+    if not last:
+        return RowResult(None, None, bound, exact, tried)
+    return RowResult(last[-1], evaluate(problem, last[-1]), bound, exact, tried)
+
+
+def rows(problem: WaferProblem, keep_going: KeepGoing, improved: Improved) -> WaferSolution | None:
+    """The best row, single or folded, found until ``keep_going`` says no; calls ``improved`` each time."""
+    program = RowProgram(problem, flow_order(problem))
+    best = best_row(program, keep_going, improved)
+    while best.parts is not None and program.parts is None and not program.exact and keep_going():
+        order = short_order(problem, program.row.order, best.parts.time)
+        again = RowProgram(problem, order)
+        better = best_row(again, keep_going, improved, best.parts.score)
+        if better.placements is None:
+            break
+        program, best = again, better
+    if keep_going():
+        folded = best_folded(program, keep_going, improved, best.parts.score if best.parts else None)
+        best = folded if folded.placements is not None else best
+    if best.placements is None:
+        return None
+    return WaferSolution(instance=problem.instance.name, placements=best.placements)
+
+
+def short_order(problem: WaferProblem, order: Sequence[int], tau: int, moves: int = 200_000) -> tuple[int, ...]:
+    """An order of short wires, annealed from ``order`` with every kernel's narrowest width at ``tau`` quarters."""
+    narrowest = [int(boxes[-1, 0]) for boxes in shapes(problem, tau)]
+    widths = np.array([narrowest[int(t)] for t in problem.types], dtype=np.int64)
+    found = anneal_order(np.array(order, dtype=np.int64), widths, problem.edges, moves, 0)
+    return tuple(int(kernel) for kernel in found)

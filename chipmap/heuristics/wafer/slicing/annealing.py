@@ -1,0 +1,292 @@
+"""Search over slicing trees and the target time in one, for the whole score.
+
+Simulated annealing on :mod:`chipmap.heuristics.wafer.slicing.annealing_kernel`'s states: each leaf carries its exact
+box curve at the state's target time, so that a tree's boxes are chosen together and a tree costs what its floorplan
+costs, w_t · time + w_l · wire. Runs of growing length follow each other, from the slicing program's floorplan or the
+best so far; the grid of target times narrows round the best.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from itertools import product
+
+import numpy as np
+
+from chipmap.heuristics.wafer.adapters import boxes_of as boxes_between
+from chipmap.heuristics.wafer.slicing import annealing_kernel as kernel
+from chipmap.heuristics.wafer.slicing import moves_kernel
+from chipmap.heuristics.wafer.slicing.guillotine import guillotine
+from chipmap.heuristics.wafer.slicing.orders import ORDERS, order_search
+from chipmap.heuristics.wafer.slicing.program import OrderProgram, Tree, depth_first_order, layout, slicing_layout
+from chipmap.heuristics.wafer.slicing.sizing import IntArray, Sizing
+from chipmap.instances.wafer.instance import WaferSolution
+from chipmap.instances.wafer.problem import TICKS, WaferProblem, evaluate
+
+Improved = Callable[[WaferSolution], None]
+KeepGoing = Callable[[], bool]
+
+
+def floor_of(sizing: Sizing, taus: IntArray) -> moves_kernel.Floor:
+    """The problem as the compiled search reads it, with a grid of target times."""
+    problem = sizing.problem
+    both = np.concatenate([problem.edges, problem.edges[:, ::-1]]) if len(problem.edges) else problem.edges
+    both = both[np.argsort(both[:, 0], kind="stable")]
+    weights = problem.instance.weights
+    curves, choices = zip(*(sizing.choices(int(tau)) for tau in taus), strict=True)
+    return moves_kernel.Floor(
+        numbers=np.array([problem.width, problem.height, weights.time, 2 * weights.wire, TICKS * weights.adapter, 0]),
+        types=problem.types,
+        edges=problem.edges,
+        start=np.searchsorted(both[:, 0], np.arange(problem.n + 1)),
+        near=np.ascontiguousarray(both[:, 1]),
+        taus=taus,
+        table=np.stack(curves),
+        choice=np.stack(choices),
+        arguments=sizing.options.arguments,
+    )
+
+
+def state_of(sizing: Sizing, tree: Tree, time: int, seed: int, align: IntArray | None = None) -> moves_kernel.State:
+    """A state at the given tree and index of the target time."""
+    size = len(tree.left)
+    nodes = np.full((5, size + 1), -1)
+    nodes[moves_kernel.LEFT, :-1], nodes[moves_kernel.RIGHT, :-1], nodes[moves_kernel.CUT, :-1] = (
+        tree.left,
+        tree.right,
+        tree.cut,
+    )
+    nodes[moves_kernel.ALIGN, :-1] = 1 if align is None else align
+    nodes[:3, -1] = tree.root, time, sizing.problem.height
+    for node in np.flatnonzero(tree.left >= 0):
+        nodes[moves_kernel.PARENT, tree.left[node]] = nodes[moves_kernel.PARENT, tree.right[node]] = node
+    return moves_kernel.State(
+        tree=nodes,
+        saved=nodes.copy(),
+        best=nodes.copy(),
+        curves=np.zeros((2, 2, size, sizing.limit + 1), np.int32),
+        work=np.zeros((11, 2 * size + 2), np.int64),
+        plan=np.full(4, -1),
+        score=np.array([moves_kernel.WORST, moves_kernel.WORST]),
+        random=np.random.default_rng(seed).integers(1, 2**63, 1, dtype=np.uint64),
+    )
+
+
+class Start:
+    """A way to begin: the box curves of all arguments or of one pair (h, w), and the slicing program over them."""
+
+    def __init__(self, problem: WaferProblem, pair: tuple[int, int] | None = None) -> None:
+        self.sizing = Sizing(problem, pair)
+        self.low = self.sizing.area_time()
+        self.tau = 0
+        self._program: OrderProgram | None = None
+
+    def tree(self, random: np.random.Generator | None) -> Tree:
+        """A floorplan of the depth-first order's shortest time ``tau``, whose cuts ``random`` chooses.
+
+        Raises ValueError where there is none.
+        """
+        if not self.prepare() or self._program is None:
+            raise ValueError("no slicing floorplan of the depth-first order fits the fabric")
+        return self._program.tree(random)
+
+    def prepare(self) -> bool:
+        """Run the slicing program; whether there is a floorplan."""
+        if self._program is None:
+            self._program = OrderProgram(self.sizing, depth_first_order(self.sizing.problem))
+            self.tau = self._program.least(self.low) if self.low else 0
+        return self.tau > 0
+
+
+#: Runs in a row without a better floorplan that end a search.
+IDLE = 8
+
+
+class Search:
+    """The annealing runs over one problem, one after another; deterministic by ``seed`` and the number of runs.
+
+    From a slicing ``start`` two of three runs go on from the best, and floorplans that are too high are allowed
+    at a penalty; without a start, every other run goes on.
+
+    Where adapters cost, two of three fresh runs give all kernels the same h and w, one of the pairs that need the
+    least time by their areas.
+    """
+
+    #: Moves per kernel of the first run, growth from one run to the next, work between two polls (about 0.1 s).
+    FIRST, GROWTH, POLL = 1500, 1.8, 80_000
+    #: Grid of target times: entries at most, and curve entries at most (memory).
+    GRID, ENTRIES = 256, 1 << 23
+    #: Factors of the temperature from a given start: wires change by a few tiles up to many.
+    HOT = 0.1, 0.3, 0.75
+    #: Values of h and w to choose pairs from, and pairs kept.
+    SIDES, PAIRS = 12, 5
+
+    def __init__(self, problem: WaferProblem, seed: int, start: WaferSolution | None = None) -> None:
+        self.problem = problem
+        self.random = np.random.default_rng(seed)
+        self.best: WaferSolution | None = None
+        self.score = moves_kernel.WORST
+        self.runs = 0
+        self._found = moves_kernel.WORST
+        self._all = Start(problem)
+        self._pairs: list[Start] | None = None
+        self._nodes: IntArray | None = None
+        self._start, self._time = self._all, 0
+        self.given = start is not None and self._begin(start)
+
+    def _begin(self, start: WaferSolution) -> bool:
+        """Take ``start`` as the best so far; whether it is slicing, so that runs can go on from it."""
+        by_name = {placement.kernel: placement for placement in start.placements}
+        placements = [by_name[name] for name in self.problem.names]
+        found = guillotine(boxes_between(placements))
+        if found is None:
+            return False
+        parts = evaluate(self.problem, placements)
+        self.best, self._found, self._time = start, parts.score, parts.time
+        self._nodes = state_of(self._all.sizing, found[0], 0, 0, found[1]).tree
+        return True
+
+    @property
+    def possible(self) -> bool:
+        """Whether there is a start: one given, or a slicing floorplan of the depth-first order."""
+        return self.given or self._all.prepare()
+
+    def run(self, keep_going: KeepGoing, improved: Improved) -> None:
+        """One annealing run; ``improved`` hears of each better floorplan."""
+        n, weights = self.problem.n, self.problem.instance.weights
+        again = self._nodes is not None and (self.runs % 3 != 2 if self.given else self.runs % 2 == 1)
+        soft = self.given and again
+        start = self._start if again else self._fresh(keep_going)
+        floor = floor_of(start.sizing, self._grid(start, again))
+        state = self._state(start, floor, again)
+        kernel.restart(state, floor)
+        self._report(start, state, floor, improved)
+        # from wires changed by up to a quarter of the fabric to wires changed by a few tiles
+        hot = start.sizing.limit * weights.wire * self.random.uniform(0.5, 1.5) + 0.0005 * start.low * weights.time
+        if again:
+            hot *= 0.25 if not self.given else float(self.random.choice(self.HOT))
+        hot = max(1.0, hot)
+        # a change of the time costs as much as n / 12 other moves
+        ease = min(0.1, 4 / n)
+        moves = int(self.FIRST * n * self.GROWTH**self.runs)
+        chunks = max(1, moves // max(200, self.POLL // (n + 4)))
+        for chunk in range(chunks):
+            if not keep_going():
+                break
+            ends = [hot * 0.015 ** (at / chunks) for at in (chunk, chunk + 1)]
+            if soft:
+                # a tile of height is worth about what the score would fall with the fabric's area; later more
+                floor.numbers[moves_kernel.PER_OVER] = int(4 ** (chunk / chunks) * self.score / self.problem.height)
+                kernel.restart(state, floor)
+            kernel.anneal(state, floor, moves // chunks, ends[0], ends[1], ease)
+            self._report(start, state, floor, improved)
+        self.runs += 1
+
+    def _fresh(self, keep_going: KeepGoing) -> Start:
+        """The start of a run that doesn't go on from the best."""
+        self._all.prepare()
+        if self.problem.instance.weights.adapter == 0 or self.runs % 3 == 0:
+            return self._all
+        if self._pairs is None:
+            self._pairs = self._best_pairs(keep_going)
+        choice = self._pairs[int(self.random.integers(len(self._pairs)))] if self._pairs else self._all
+        return choice if choice.prepare() else self._all
+
+    def _best_pairs(self, keep_going: KeepGoing) -> list[Start]:
+        """Starts of the pairs (h, w) with the least time by area."""
+        heights = [conv.H for convs in self.problem.convs for conv in convs]
+        sides = Counter(-(-height // q) for height in heights for q in range(1, height + 1))
+        common = [side for side, _ in sides.most_common(self.SIDES)]
+        starts = []
+        for h, w in product(common, common):
+            if keep_going() and 2 * h * w <= self._all.sizing.limit:
+                start = Start(self.problem, (h, w))
+                if start.low:
+                    starts.append(start)
+        return sorted(starts, key=lambda start: start.low)[: self.PAIRS]
+
+    def _grid(self, start: Start, again: bool) -> IntArray:
+        entries = len(self.problem.type_arrays) * (start.sizing.limit + 1)
+        count = max(16, min(self.GRID, self.ENTRIES // entries))
+        weights = self.problem.instance.weights
+        if again:
+            margin = self.random.choice((0.03, 0.2))
+            low, high = max(start.low, int((1 - margin) * self._time)), int((1 + margin) * self._time)
+        else:
+            # beyond the best score in time alone there is nothing to gain
+            low, high = start.low, 2 * start.tau
+            if weights.time == 0:
+                high = start.sizing.longest
+            elif self.score < moves_kernel.WORST:
+                high = max(start.tau, self.score // weights.time)
+        grid = np.geomspace(low, high + 1, count - 1).astype(np.int64)
+        return np.unique(np.append(grid, self._time if again else start.tau))
+
+    def _state(self, start: Start, floor: moves_kernel.Floor, again: bool) -> moves_kernel.State:
+        seed = int(self.random.integers(2**62))
+        if again and self._nodes is not None:
+            time = int(np.searchsorted(floor.taus, self._time))
+            return state_of(start.sizing, tree_of(self._nodes), time, seed, self._nodes[moves_kernel.ALIGN, :-1])
+        tree = start.tree(self.random if self.runs else None)
+        return state_of(start.sizing, tree, int(np.searchsorted(floor.taus, start.tau)), seed)
+
+    def _report(self, start: Start, state: moves_kernel.State, floor: moves_kernel.Floor, improved: Improved) -> None:
+        if state.score[1] >= self.score:
+            return
+        self.score = int(state.score[1])
+        self._nodes, self._start = state.best.copy(), start
+        self._time = int(floor.taus[state.best[moves_kernel.TIME, -1]])
+        solution = layout(start.sizing, self._time, boxes_of(start.sizing, self._nodes, self._time))
+        found = evaluate(self.problem, solution.placements).score
+        if found < self._found:
+            self.best, self._found = solution, found
+            improved(solution)
+
+
+def tree_of(nodes: IntArray) -> Tree:
+    """The slicing tree of a state's array [5, 2n]."""
+    rows = nodes[:, :-1]
+    return Tree(
+        rows[moves_kernel.LEFT], rows[moves_kernel.RIGHT], rows[moves_kernel.CUT], int(nodes[moves_kernel.ROOT, -1])
+    )
+
+
+def boxes_of(sizing: Sizing, nodes: IntArray, tau: int) -> IntArray:
+    """[n, 4] left, bottom, width and height of the kernels of a state's tree at ``tau`` quarters."""
+    floor = floor_of(sizing, np.array([tau]))
+    state = state_of(sizing, tree_of(nodes), 0, 0, nodes[moves_kernel.ALIGN, :-1])
+    kernel.restart(state, floor)
+    kernel.lay_out(state, sizing.problem.width, int(nodes[moves_kernel.TALL, -1]))
+    rows = [moves_kernel.X, moves_kernel.Y, moves_kernel.W, moves_kernel.H]
+    return np.ascontiguousarray(state.work[rows, : sizing.problem.n].T)
+
+
+def search(
+    problem: WaferProblem,
+    seed: int,
+    keep_going: KeepGoing,
+    improved: Improved = lambda solution: None,
+    runs: int | None = None,
+    start: WaferSolution | None = None,
+) -> WaferSolution | None:
+    """The best floorplan found until ``keep_going`` (asked several times a second) says no, or after ``runs`` runs.
+
+    It also ends after :data:`IDLE` runs, each longer than the one before, without a better one: tiny instances only.
+
+    ``improved`` hears of every better one. None where the slicing program finds no floorplan at any time. Where wires
+    and adapters cost nothing, orders are searched instead (:mod:`chipmap.heuristics.wafer.slicing.orders`).
+    """
+    weights = problem.instance.weights
+    if weights.wire == 0 and weights.adapter == 0:
+        return order_search(problem, seed, keep_going, improved, ORDERS if runs is None else 1000 * runs)
+    work = Search(problem, seed, start)
+    if problem.n == 1:
+        return slicing_layout(problem)
+    if not work.possible:
+        return None
+    idle, best = 0, work.best
+    while keep_going() and idle < IDLE and (runs is None or work.runs < runs):
+        work.run(keep_going, improved)
+        idle, best = (idle + 1, best) if work.best is best else (0, work.best)
+    return work.best

@@ -1,0 +1,319 @@
+"""The compiled annealing of slicing trees (numba, cached, no fastmath).
+
+Only the curves on the way from the changed nodes to the root are computed anew, and of a node's two curves (least width
+per height, least height per width) only those asked for; a rejected move turns back to the curves it left. Long
+functions are called from one place each, as all of them are inlined there.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from chipmap.heuristics.wafer.slicing.kernel import SideArray, add, copy, invert
+from chipmap.heuristics.wafer.slicing.moves_kernel import (
+    ALIGN,
+    CHANGED,
+    CUT,
+    FIRST,
+    FORCED,
+    HIGH,
+    KNOWN,
+    LEFT,
+    MARK,
+    PARENT,
+    PER_ADAPTER,
+    PER_OVER,
+    PER_TIME,
+    PER_WIRE,
+    RIGHT,
+    ROOT,
+    SECOND,
+    STACK,
+    STAMP,
+    TALL,
+    TIME,
+    VERSION,
+    WHOLE,
+    WIDE,
+    WORST,
+    Floor,
+    H,
+    Ints,
+    State,
+    W,
+    X,
+    Y,
+    copy_tree,
+    propose,
+    step_time,
+    uniform,
+    within,
+)
+
+
+@njit(cache=True, nogil=True)
+def _want(state: State, node: int, axis: int) -> None:
+    """Make a node's curve along ``axis`` known."""
+    version = state.work[VERSION, node]
+    known = state.work[KNOWN + version, node]
+    if not known & (1 << axis):
+        invert(state.curves[version, 1 - axis, node], state.curves[version, axis, node])
+        state.work[KNOWN + version, node] = 3
+
+
+@njit(cache=True, nogil=True)
+def _changed(state: State, node: int, move: int) -> None:
+    work = state.work
+    work[VERSION, node] = 1 - work[VERSION, node]
+    work[STAMP, node] = move
+    work[CHANGED, work[CHANGED, -1]] = node
+    work[CHANGED, -1] += 1
+
+
+@njit(cache=True, nogil=True)
+def _refresh(state: State, node: int, move: int) -> bool:
+    """Compute a cut's curve anew; whether it may differ from that before the move."""
+    work, tree = state.work, state.tree
+    old = work[VERSION, node]
+    again = work[STAMP, node] == move
+    new = old if again else 1 - old
+    a, b, axis = tree[LEFT, node], tree[RIGHT, node], tree[CUT, node]
+    for part in (a, b):
+        _want(state, part, axis)
+    ours = state.curves[new, axis, node]
+    add(state.curves[work[VERSION, a], axis, a], state.curves[work[VERSION, b], axis, b], ours)
+    if not again:
+        if work[KNOWN + old, node] & (1 << axis):
+            before = state.curves[old, axis, node]
+            same = True
+            for h in range(len(ours)):
+                if ours[h] != before[h]:
+                    same = False
+                    break
+            if same:
+                return False
+        _changed(state, node, move)
+    work[KNOWN + new, node] = 1 << axis
+    return True
+
+
+@njit(cache=True, nogil=True)
+def _paths(tree: Ints, plan: Ints, work: Ints, count: int) -> tuple[int, int]:
+    """Add the nodes on the ways from the plan's first and second node to the root to the stack, children first.
+
+    Each is there once.
+
+    ``count`` are there already. Returns how many are then, and how many at the least must be computed anew.
+    """
+    stack, mark = work[STACK], work[MARK]
+    needed = count
+    node = plan[FIRST]
+    while node >= 0:
+        mark[node] = 1
+        node = tree[PARENT, node]
+    node = plan[SECOND]
+    while node >= 0 and mark[node] == 0:
+        stack[count] = node
+        count += 1
+        node = tree[PARENT, node]
+    meeting = node
+    node = plan[FIRST]
+    while node >= 0:
+        mark[node] = 0
+        stack[count] = node
+        count += 1
+        if node == meeting or node == plan[FIRST] or (plan[FORCED] >= 0 and node == tree[PARENT, plan[FORCED]]):
+            needed = count
+        node = tree[PARENT, node]
+    return count, needed
+
+
+@njit(cache=True, nogil=True)
+def refresh(state: State, floor: Floor, move: int) -> None:
+    """Compute anew what the plan names; with the root as a whole the kernels' curves are loaded as well.
+
+    On the ways up it stops where a curve stays the same, above the meeting of both ways and the forced node.
+    """
+    tree, plan, work = state.tree, state.plan, state.work
+    count = 0
+    if plan[WHOLE] >= 0:
+        count = within(tree, plan[WHOLE], work[STACK])
+        for at in range(count // 2):
+            work[STACK, at], work[STACK, count - 1 - at] = work[STACK, count - 1 - at], work[STACK, at]
+        if plan[WHOLE] == tree[ROOT, -1]:
+            for kernel in range(len(floor.types)):
+                if work[STAMP, kernel] != move:
+                    _changed(state, kernel, move)
+                version = work[VERSION, kernel]
+                for axis in range(2):
+                    copy(floor.table[tree[TIME, -1], floor.types[kernel]], state.curves[version, axis, kernel])
+                work[KNOWN + version, kernel] = 3
+    count, needed = _paths(tree, plan, work, count)
+    for at in range(count):
+        node = work[STACK, at]
+        if tree[LEFT, node] >= 0 and not _refresh(state, node, move) and at + 1 >= needed:
+            break
+
+
+@njit(cache=True, nogil=True)
+def _least(curve: SideArray, bound: int) -> int:
+    """The least index at which ``curve`` is ``bound`` or less; its length where there is none."""
+    low, high = 0, len(curve)
+    while low < high:
+        middle = (low + high) // 2
+        if curve[middle] <= bound:
+            high = middle
+        else:
+            low = middle + 1
+    return low
+
+
+@njit(cache=True, nogil=True)
+def _side(state: State, node: int, axis: int, length: int) -> int:
+    """The least width within height ``length`` (axis 0), or the least height within width ``length`` (axis 1)."""
+    version = state.work[VERSION, node]
+    if state.work[KNOWN + version, node] & (1 << axis):
+        # in a floorplan that is too high a part may be so as well
+        return int(state.curves[version, axis, node, min(length, state.curves.shape[3] - 1)])
+    return _least(state.curves[version, 1 - axis, node], length)
+
+
+@njit(cache=True, nogil=True)
+def lay_out(state: State, width: int, height: int) -> None:
+    """Boxes of all nodes within ``height``, each as narrow (or low) as its parent's cut allows, then tight.
+
+    Beyond the heights that curves cover the whole is ``width`` wide.
+    """
+    tree, work = state.tree, state.work
+    root = tree[ROOT, -1]
+    covered = height < state.curves.shape[3]
+    work[X, root], work[Y, root], work[W, root] = 0, 0, _side(state, root, 0, height) if covered else width
+    work[H, root] = _side(state, root, 1, work[W, root])
+    work[STACK, 0] = root
+    count = 1
+    while count > 0:
+        count -= 1
+        node = work[STACK, count]
+        a, b, axis = tree[LEFT, node], tree[RIGHT, node], tree[CUT, node]
+        if a < 0:
+            continue
+        # along the cut's axis the parts lie one after the other; across it each has the same room
+        along, across = (W, H) if axis == 0 else (H, W)
+        begin, base = (X, Y) if axis == 0 else (Y, X)
+        room, start = work[across, node], work[begin, node]
+        for part in (a, b):
+            long = _side(state, part, axis, room)
+            wide = _side(state, part, 1 - axis, long)
+            work[along, part], work[across, part] = long, wide
+            work[begin, part] = start
+            work[base, part] = work[base, node] + (room - wide) * tree[ALIGN, part] // 2
+            start += long
+        work[STACK, count], work[STACK, count + 1] = a, b
+        count += 2
+
+
+@njit(cache=True, nogil=True)
+def wire_of(work: Ints, edges: Ints) -> int:
+    """The wire length of the kernels' boxes, half tiles."""
+    wire = 0
+    for e in range(len(edges)):
+        a, b = edges[e, 0], edges[e, 1]
+        wire += abs(2 * (work[X, a] - work[X, b]) + work[W, a] - work[W, b])
+        wire += abs(2 * (work[Y, a] - work[Y, b]) + work[H, a] - work[H, b])
+    return wire
+
+
+@njit(cache=True, nogil=True)
+def adapters_of(work: Ints, time: int, floor: Floor) -> int:
+    """The adapters of the kernels' boxes with the options behind them."""
+    count = 0
+    for e in range(len(floor.edges)):
+        a, b = floor.edges[e, 0], floor.edges[e, 1]
+        p = floor.choice[time, floor.types[a], work[H, a]]
+        q = floor.choice[time, floor.types[b], work[H, b]]
+        for column in range(1, 4):
+            if floor.arguments[p, column] != floor.arguments[q, column]:
+                count += 1
+    return count
+
+
+@njit(cache=True, nogil=True)
+def value(state: State, floor: Floor) -> int:
+    """The score (ticks) of the tree at its time, with a penalty per tile that it is too high. Sets its height.
+
+    WORST where it doesn't fit and there is no penalty, is too high by far, or isn't stacked (the curves end then).
+    """
+    tree, numbers = state.tree, floor.numbers
+    root, height = tree[ROOT, -1], numbers[HIGH]
+    low = _side(state, root, 1, numbers[WIDE])
+    over = max(0, low - height)
+    if over > 0 and (numbers[PER_OVER] == 0 or tree[CUT, root] == 0 or over > height // 8):
+        return WORST
+    best = WORST
+    for tall in (max(low, height), low):
+        lay_out(state, numbers[WIDE], tall)
+        now = numbers[PER_WIRE] * wire_of(state.work, floor.edges)
+        if numbers[PER_ADAPTER] > 0:
+            now += numbers[PER_ADAPTER] * adapters_of(state.work, tree[TIME, -1], floor)
+        if now < best:
+            best = now
+            tree[TALL, -1] = tall
+        if low >= height:
+            break
+    return numbers[PER_TIME] * floor.taus[tree[TIME, -1]] + best + numbers[PER_OVER] * over
+
+
+@njit(cache=True, nogil=True)
+def restart(state: State, floor: Floor) -> None:
+    """Compute everything of the tree as it stands."""
+    state.work[:] = 0
+    state.work[STAMP] = -1
+    state.plan[:] = -1
+    state.plan[WHOLE] = state.tree[ROOT, -1]
+    refresh(state, floor, state.work[CHANGED, -1])
+    state.score[0] = value(state, floor)
+    if state.score[0] < state.score[1] and state.tree[TALL, -1] <= floor.numbers[HIGH]:
+        state.score[1] = state.score[0]
+        copy_tree(state.tree, state.best)
+
+
+@njit(cache=True, nogil=True)
+def anneal(state: State, floor: Floor, moves: int, hot: float, cold: float, ease: float) -> int:
+    """``moves`` moves while the temperature (ticks) falls from ``hot`` to ``cold``; how many were accepted.
+
+    A share ``ease`` of the moves changes the target time, half of these nothing else.
+    """
+    tree, random, work, plan = state.tree, state.random, state.work, state.plan
+    accepted = 0
+    ratio = np.log(cold / hot) / moves
+    copy_tree(tree, state.saved)
+    work[STAMP] = -1
+    for move in range(1, moves + 1):
+        work[CHANGED, -1] = 0
+        plan[:] = -1
+        timed = uniform(random) < ease
+        if timed:
+            step_time(state, len(floor.taus))
+        moved = (not timed or uniform(random) < 0.5) and propose(state, floor)
+        if not timed and not moved:
+            continue
+        if timed:
+            plan[:] = -1
+            plan[WHOLE] = tree[ROOT, -1]
+        if plan[WHOLE] >= 0 or plan[FIRST] >= 0:
+            refresh(state, floor, move)
+        score = value(state, floor)
+        worse = score - state.score[0]
+        if worse <= 0 or (score < WORST and uniform(random) < np.exp(-worse / (hot * np.exp(ratio * move)))):
+            state.score[0] = score
+            copy_tree(tree, state.saved)
+            accepted += 1
+            if score < state.score[1] and tree[TALL, -1] <= floor.numbers[HIGH]:
+                state.score[1] = score
+                copy_tree(tree, state.best)
+        else:
+            for at in range(work[CHANGED, -1]):
+                work[VERSION, work[CHANGED, at]] = 1 - work[VERSION, work[CHANGED, at]]
+            copy_tree(state.saved, tree)
+    return accepted

@@ -1,0 +1,197 @@
+"""The slicing program: for kernels in a linear order, the shortest time over all slicing floorplans of that order.
+
+A slicing floorplan halves rectangles again and again; it keeps an order if every rectangle holds a run of it. With
+W(i, j, h) the least width of a rectangle of height h that holds kernels i .. j-1,
+
+    W(i, j, h) = min over i < m < j of   W(i, m, h) + W(m, j, h)              (side by side)
+                                    and  W'(i, j, h), the inverse of min_m H(i, m, w) + H(m, j, w)   (stacked),
+
+H being W with the axes exchanged. As kernels may be turned, W and H of a run are the same function. The layout is
+exact for the order, the time is found by bisection.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from math import isqrt
+
+import numpy as np
+from numpy.typing import NDArray
+
+from chipmap.heuristics.wafer.slicing.kernel import SideArray, lay_out, order_curves, tree_curves
+from chipmap.heuristics.wafer.slicing.sizing import Sizing, least_time
+from chipmap.instances.wafer.instance import WaferSolution
+from chipmap.instances.wafer.problem import WaferProblem
+from chipmap.instances.wafer.shapes import place
+
+IntArray = NDArray[np.int64]
+#: The node of part i within a width and a height.
+Part = Callable[[int, int, int], int]
+
+
+@dataclass(frozen=True, eq=False)
+class Tree:
+    """A slicing tree over n kernels: nodes 0 .. n-1 are the kernels, n .. 2n-2 the cuts, ``root`` the whole.
+
+    ``left`` and ``right`` [2n - 1] are -1 for kernels; ``cut`` [2n - 1] is 0 where the left part lies left of the
+    right one, 1 where it lies below it.
+    """
+
+    left: IntArray
+    right: IntArray
+    cut: IntArray
+    root: int
+
+    @classmethod
+    def empty(cls, n: int) -> Tree:
+        """No cuts yet."""
+        size = 2 * n - 1
+        return cls(np.full(size, -1), np.full(size, -1), np.zeros(size, np.int64), 0 if n == 1 else n)
+
+
+def depth_first_order(problem: WaferProblem) -> IntArray:
+    """[n] the kernels in the depth-first topological order: a kernel follows as soon as all its producers have."""
+    waiting = np.bincount(problem.edges[:, 1], minlength=problem.n)
+    readers: list[list[int]] = [[] for _ in range(problem.n)]
+    for u, v in problem.edges.tolist():
+        readers[u].append(v)
+    ready = [v for v in range(problem.n - 1, -1, -1) if waiting[v] == 0]
+    order: list[int] = []
+    while ready:
+        u = ready.pop()
+        order.append(u)
+        for v in reversed(readers[u]):
+            waiting[v] -= 1
+            if waiting[v] == 0:
+                ready.append(v)
+    # kernels on a cycle have no place in such an order: last, as numbered
+    return np.array(order + sorted(set(range(problem.n)) - set(order)), dtype=np.int64)
+
+
+class OrderProgram:
+    """The slicing program of one order [n] of all kernels.
+
+    Beyond :data:`EXACT` kernels the order is cut into about √n runs, and only floorplans in which each of them has a
+    rectangle are considered: exact within the runs and over them.
+    """
+
+    EXACT = 128
+
+    def __init__(self, sizing: Sizing, order: Sequence[int] | IntArray) -> None:
+        self.sizing, self.problem = sizing, sizing.problem
+        self.order = np.asarray(order, dtype=np.int64)
+        n, side = len(self.order), sizing.limit + 1
+        parts = 1 if n <= self.EXACT else isqrt(n)
+        ends = [n * part // parts for part in range(parts + 1)]
+        self._runs = [np.arange(a, b) for a, b in pairwise(ends)]
+        self._inner = [np.empty((len(run), len(run) + 1, side), np.int32) for run in self._runs]
+        self._outer = np.empty((parts, parts + 1, side), np.int32)
+
+    def feasible(self, tau: int) -> bool:
+        """Whether some slicing floorplan of the order meets ``tau`` quarters on the fabric."""
+        return self.width(tau) <= self.problem.width
+
+    def width(self, tau: int) -> int:
+        """The least width, on the fabric's height, of a slicing floorplan of the order that meets ``tau`` quarters."""
+        leaves = self.sizing.curves(tau)[self.problem.types[self.order]]
+        for run, curves in zip(self._runs, self._inner, strict=True):
+            order_curves(leaves[run], curves)
+        order_curves(np.stack([curves[0, -1] for curves in self._inner]), self._outer)
+        return int(self._outer[0, -1, self.problem.height])
+
+    def least(self, low: int = 1, high: int | None = None) -> int:
+        """The least time in quarters, 0 where the kernels don't fit at any time; the curves are left at it."""
+        high = max(low, self.sizing.longest if high is None else high)
+        # galloping: cheaper than bisection, as the answer is mostly near the area bound
+        step = max(1, low // 64)
+        while low + step < high and not self.feasible(low + step):
+            low, step = low + step, 2 * step
+        best = least_time(self.feasible, low, min(high, low + step))
+        if best:
+            self.feasible(best)
+        return best
+
+    def tree(self, random: np.random.Generator | None = None) -> Tree:
+        """A slicing tree that meets the last feasible time; ``random`` chooses among cuts, else the evenest counts."""
+        tree = Tree.empty(len(self.order))
+        fresh = iter(range(len(self.order), 2 * len(self.order)))
+
+        def grow(curves: SideArray, i: int, j: int, width: int, height: int, part: Part) -> int:
+            """The node of the subtree for kernels i to j - 1 of the order in a rectangle."""
+            if j - i == 1:
+                return part(i, width, height)
+            node = next(fresh)
+            m, tree.cut[node] = _cut(curves, i, j, width, height, random)
+            if tree.cut[node] == 0:
+                first = int(curves[i, m - i, height])
+                tree.left[node] = grow(curves, i, m, first, height, part)
+                tree.right[node] = grow(curves, m, j, width - first, height, part)
+            else:
+                first = int(curves[i, m - i, width])
+                tree.left[node] = grow(curves, i, m, width, first, part)
+                tree.right[node] = grow(curves, m, j, width, height - first, part)
+            return node
+
+        def run(r: int, width: int, height: int) -> int:
+            kernels = self.order[self._runs[r]]
+            return grow(self._inner[r], 0, len(kernels), width, height, lambda i, w, h: int(kernels[i]))
+
+        grow(self._outer, 0, len(self._runs), self.problem.width, self.problem.height, run)
+        return tree
+
+
+def _cut(
+    curves: SideArray, i: int, j: int, width: int, height: int, random: np.random.Generator | None
+) -> tuple[int, int]:
+    """(m, cut) of a cut of parts i .. j-1 between m-1 and m that fits ``width`` x ``height``."""
+    found = []
+    for m in range(i + 1, j):
+        for cut, (room, across) in enumerate(((width, height), (height, width))):
+            if curves[i, m - i, across] + curves[m, j - m, across] <= room:
+                found.append((abs(2 * m - i - j), m, cut))
+    chosen = min(found) if random is None else found[int(random.integers(len(found)))]
+    return chosen[1], chosen[2]
+
+
+def boxes(problem: WaferProblem, tree: Tree, curves: SideArray) -> IntArray:
+    """[n, 4] left, bottom, width and height of the kernels' own boxes in ``tree``, from their curves [n, L + 1].
+
+    Each rectangle takes its least width for its height. Raises ValueError where the tree doesn't fit on the fabric.
+    """
+    size = len(tree.left)
+    widths = np.empty((size, curves.shape[1]), np.int32)
+    heights = np.empty_like(widths)
+    tree_curves(tree.left, tree.right, tree.cut, tree.root, curves, widths, heights)
+    if widths[tree.root, problem.height] > problem.width:
+        raise ValueError("the tree doesn't fit on the fabric at this time")
+    found = np.empty((size, 4), np.int64)
+    lay_out(tree.left, tree.right, tree.cut, tree.root, widths, heights, problem.height, found)
+    return found[: problem.n]
+
+
+def layout(sizing: Sizing, tau: int, found: IntArray) -> WaferSolution:
+    """The solution with kernels in the boxes ``found`` [n, 4] at ``tau`` quarters."""
+    problem = sizing.problem
+    placements = []
+    _, choices = sizing.choices(tau)
+    for i, (x, y, width, height) in enumerate(found.tolist()):
+        kind = int(problem.types[i])
+        shape = sizing.shape(tau, int(choices[kind, height]), kind, width, height)
+        placements.append(place(problem, i, shape, tau, x, y))
+    return WaferSolution(instance=problem.instance.name, placements=tuple(placements))
+
+
+def slicing_layout(problem: WaferProblem, order: Sequence[int] | IntArray | None = None) -> WaferSolution | None:
+    """The floorplan of shortest time over all slicing floorplans of ``order`` (default: depth-first), if any fits."""
+    sizing = Sizing(problem)
+    low = sizing.area_time()
+    if low == 0:
+        return None
+    program = OrderProgram(sizing, depth_first_order(problem) if order is None else order)
+    tau = program.least(low)
+    if tau == 0:
+        return None
+    curves = sizing.curves(tau)[problem.types]
+    return layout(sizing, tau, boxes(problem, program.tree(), curves))

@@ -1,0 +1,168 @@
+"""Which execution arguments can give a kernel's best box at any target time, and the box curves that follow.
+
+For one type, (h, w, c) is superfluous if another choice is no taller and no convolution of it needs more steps per
+round of k or more memory: at every target time the other box fits into its own. What is left, a tenth or less, is sized
+anew for each target time in microseconds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from chipmap.heuristics.wafer.slicing.kernel import NONE, Options, SideArray, leaf_curve, option_width
+from chipmap.instances.wafer.problem import WaferProblem, ceil_div, memory_k
+from chipmap.instances.wafer.shapes import Shape
+
+IntArray = NDArray[np.int64]
+#: Most convolutions of a kernel (a ``cblock``'s).
+MOST = 4
+
+
+@njit(cache=True, nogil=True)
+def _entry(convs: IntArray, h: int, w: int, c: int, memory: int, out: IntArray) -> None:
+    """Into ``out`` [12]: height, h, w, c, 4·A of each convolution, and the k that its memory asks for."""
+    out[0], out[1], out[2], out[3] = h * w * (c + 1), h, w, c
+    for i in range(MOST):
+        out[4 + i] = out[4 + MOST + i] = 0
+    for i in range(len(convs)):
+        conv = convs[i]
+        steps = ceil_div(conv[0], h) * ceil_div(conv[1], w) * ceil_div(conv[4], c)
+        out[4 + i] = 4 * steps * conv[2] * conv[3]
+        out[4 + MOST + i] = memory_k(conv, h, w, c, memory)
+
+
+@njit(cache=True, nogil=True)
+def _superfluous(kept: IntArray, first: int, count: int) -> bool:
+    """Whether entry ``count`` demands nowhere less than one of those from ``first`` on."""
+    for o in range(count - 1, first - 1, -1):
+        worse = True
+        for i in range(4, 4 + 2 * MOST):
+            if kept[o, i] > kept[count, i]:
+                worse = False
+                break
+        if worse:
+            return True
+    return False
+
+
+@njit(cache=True, nogil=True)
+def _entries(convs: IntArray, memory: int, limit: int, reach: int, kept: IntArray) -> int:
+    """Into ``kept`` [.., 12]: what isn't superfluous, by height; returns how many entries, or -1 for too many.
+
+    Only the last ``reach`` entries kept are compared with, which bounds the time on large fabrics.
+    """
+    count = 0
+    for height in range(2, limit + 1):
+        for parts in range(height, 1, -1):
+            if height % parts:
+                continue
+            for h in range(1, height // parts + 1):
+                if (height // parts) % h:
+                    continue
+                if count == len(kept):
+                    return -1
+                _entry(convs, h, height // parts // h, parts - 1, memory, kept[count])
+                if not _superfluous(kept, max(0, count - reach), count):
+                    count += 1
+    return count
+
+
+def _options(convs: IntArray, memory: int, limit: int, pair: tuple[int, int] | None) -> IntArray:
+    """[options, 12] the entries of one type, with h and w as in ``pair`` where given."""
+    if pair is not None:
+        given = np.empty((max(0, limit // (pair[0] * pair[1]) - 1), 4 + 2 * MOST), np.int64)
+        for c in range(1, len(given) + 1):
+            _entry(convs, pair[0], pair[1], c, memory, given[c - 1])
+        return given
+    size = 4096
+    while True:
+        kept = np.empty((size, 4 + 2 * MOST), np.int64)
+        count = _entries(convs, memory, limit, 4096, kept)
+        if count >= 0:
+            return kept[:count]
+        size *= 8
+
+
+class Sizing:
+    """The box curves of every type of a problem, by ``options``; with ``pair``, of boxes with that h and w only.
+
+    One h and w for all kernels leaves only the adapters of c, at the cost of area.
+    """
+
+    def __init__(self, problem: WaferProblem, pair: tuple[int, int] | None = None) -> None:
+        self.problem = problem
+        self.limit = max(problem.width, problem.height)
+        found = [_options(convs, problem.memory, self.limit, pair) for convs in problem.type_arrays]
+        kernels = np.ones((len(found), MOST, 2), np.int64)
+        for kind, convs in enumerate(problem.type_arrays):
+            kernels[kind, : len(convs), 0] = convs[:, 5]
+            kernels[kind, : len(convs), 1] = convs[:, 6] ** 2
+        entries = np.concatenate(found)
+        self.options = Options(
+            arguments=np.ascontiguousarray(entries[:, :4]),
+            steps=np.ascontiguousarray(entries[:, 4 : 4 + MOST]),
+            least=np.ascontiguousarray(entries[:, 4 + MOST :]),
+            start=np.cumsum([0, *(len(part) for part in found)]),
+            kernels=kernels,
+        )
+
+    def choices(self, tau: int) -> tuple[SideArray, SideArray]:
+        """[types, L + 1] each: the least width of each type within each height, in either orientation, at ``tau``, and
+        the option that gives it (-1 for none).
+        """
+        curves = np.empty((len(self.problem.type_arrays), self.limit + 1), np.int32)
+        choices = np.empty_like(curves)
+        for kind in range(len(curves)):
+            leaf_curve(self.options, kind, tau, curves[kind], choices[kind])
+        return curves, choices
+
+    def curves(self, tau: int) -> SideArray:
+        """[types, L + 1]: the least widths of :meth:`choices`."""
+        return self.choices(tau)[0]
+
+    def fits(self, tau: int) -> bool:
+        """Whether every kernel can run within ``tau`` on the fabric, and all their least areas together."""
+        curves = self.curves(tau)[:, : self.problem.height + 1].astype(np.int64)
+        areas = np.where(curves <= self.problem.width, curves * np.arange(curves.shape[1]), NONE)[:, 1:].min(axis=1)
+        return int(areas[self.problem.types].sum()) <= self.problem.width * self.problem.height
+
+    def area_time(self) -> int:
+        """The least time (quarters) at which the least areas of all kernels sum to the fabric's area at most.
+
+        A lower bound on the maximum time of every layout. The memory can make it infinite: 0 is returned then.
+        """
+        return least_time(self.fits, 1, self.longest)
+
+    @property
+    def longest(self) -> int:
+        """Quarters within which every kernel runs with h = w = c = k = 1, memory aside."""
+        return max(int(4 * c.H * c.W * c.C * c.K * c.R * c.S) for convs in self.problem.convs for c in convs)
+
+    def shape(self, tau: int, option: int, kind: int, width: int, height: int) -> Shape:
+        """The box of that option within ``width`` x ``height``, upright where it fits so.
+
+        Raises ValueError where it fits neither way.
+        """
+        wide = int(option_width(self.options, kind, option, tau))
+        tall, h, w, c = (int(a) for a in self.options.arguments[option])
+        for rotated, (a, b) in enumerate(((wide, tall), (tall, wide))):
+            if 0 < a <= width and 0 < b <= height:
+                return Shape(a, b, h, w, c, bool(rotated))
+        raise ValueError(f"option {option} does not fit {width} x {height} tiles within {tau} quarters")
+
+
+def least_time(feasible: Callable[[int], bool], low: int, high: int) -> int:
+    """The least integer in ``low`` .. ``high`` that is ``feasible`` (which never turns false again); 0 for none."""
+    if not feasible(high):
+        return 0
+    while low < high:
+        middle = (low + high) // 2
+        if feasible(middle):
+            high = middle
+        else:
+            low = middle + 1
+    return low

@@ -1,0 +1,282 @@
+"""From a name, a file or standard input to an instance or a solution: decoded strictly, changed, checked."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from chipmap.family import FAMILY_NAMES, Family, FileFormat, Generator, family_of, get_family, resolve
+from chipmap.inputs import settings as changes
+from chipmap.records import InputError, Record, read_bytes
+
+_FORMATS = "An instance is a JSON file with a `schema`; `chipmap convert` makes one from a published graph format."
+
+
+class _Head(msgspec.Struct):
+    """The part of a file that says what it is."""
+
+    schema: str | None = None
+
+
+def read(
+    source: str | Path, settings: Iterable[str] = (), family: str | None = None, dims: Iterable[str] = ()
+) -> Record:
+    """The instance that ``source`` names: a file, an archive, a shipped instance (``ring/bert-large-36``), or ``-``.
+
+    ``settings`` are ``dotted.path=JSON`` changes, applied before the check. With ``family``, a published graph format
+    is converted on the way, with ``dims`` (``batch=1``, ``tokens=1x128``) for what it leaves open. Raises
+    :class:`InputError` with file, path and remedy.
+    """
+    name, settings = str(source), list(settings)
+    if name != "-" and not os.path.exists(name):
+        found = shipped_entry(name)
+        if found is not None:
+            return _changed(found(), f"{name} with --set", settings) if settings else found()
+        _missing(name)
+    if Path(name).is_dir():
+        name = str(_in_archive(Path(name), "instance.json"))
+    return decode(load(name), "standard input" if name == "-" else name, settings, family, dims)
+
+
+def load(name: str) -> bytes:
+    """The bytes of a file, or of standard input for ``-``, without a byte order mark."""
+    data = sys.stdin.buffer.read() if name == "-" else read_bytes(name)
+    return data.removeprefix(b"\xef\xbb\xbf")
+
+
+def decode(
+    data: bytes, where: str, settings: Iterable[str] = (), family: str | None = None, dims: Iterable[str] = ()
+) -> Record:
+    """The instance in ``data``; ``where`` names its source in errors."""
+    settings = list(settings)
+    native = file_format(data, where, "instance")
+    if native is not None:
+        return _native(data, where, *native, settings, family, dims)
+    if file_format(data, where, "solution") is not None:
+        raise InputError("is a solution, not an instance", where, "The order is: chipmap check INSTANCE SOLUTION")
+    schema = _schema(data, where, graph=family is not None)
+    if schema is None:
+        if family is None:
+            raise InputError("has no `schema`, so it is no instance", where, f"{_FORMATS} A graph needs --family.")
+        return _changed(convert(data, where, get_family(family), dims), where, settings)
+    if list(dims):
+        raise InputError("an instance has no dimensions to give values to", where, "Leave out --dim.")
+    found = _family_of_schema(schema, where)
+    if family is not None and family != found.name:
+        raise InputError(f"is an instance of family {found.name!r}", where, f"Leave out --family {family}.")
+    record: type[Record] = resolve(found.instance)
+    if settings:
+        plain = msgspec.json.decode(data)
+        changes.apply(plain, record, settings)
+        data, where = msgspec.json.encode(plain), f"{where} with --set"
+    return checked(record.from_json(data, where), where)
+
+
+def file_format(data: bytes, name: str, holds: str) -> tuple[Family, FileFormat] | None:
+    """The family and the format of its own that a file of that name and content is in; None for JSON and graphs."""
+    for family in map(get_family, FAMILY_NAMES):
+        for one in family.formats:
+            if one.holds == holds and one.fits(data, name):
+                return family, one
+    return None
+
+
+def _native(
+    data: bytes,
+    where: str,
+    found: Family,
+    form: FileFormat,
+    settings: list[str],
+    family: str | None,
+    dims: Iterable[str],
+) -> Record:
+    """The instance in a file of a family's own format."""
+    if family is not None and family != found.name:
+        raise InputError(f"is an instance of family {found.name!r}", where, f"Leave out --family {family}.")
+    if list(dims):
+        raise InputError("an instance has no dimensions to give values to", where, "Leave out --dim.")
+    instance: Record = resolve(form.read)(data, where)
+    return _changed(checked(instance, where), where, settings)
+
+
+def convert(data: bytes, where: str, family: Family, dims: Iterable[str] = ()) -> Record:
+    """The instance of ``family`` with its default package that a published graph format holds."""
+    from chipmap.instances.importers import import_graph
+
+    name = "stdin" if where == "standard input" else Path(where).stem
+    instance: Record = resolve(family.from_graph)(import_graph(where, data, dimensions(dims)), name)
+    return checked(instance, where)
+
+
+def dimensions(dims: Iterable[str]) -> dict[str, tuple[int, ...]]:
+    """Values of symbolic dimensions and shapes of tensors from ``batch=1`` and ``tokens=1x128``."""
+    given = {}
+    for text in dims:
+        name, _, value = text.rpartition("=")
+        sizes = value.split("x")
+        if not name or not all(size.isascii() and size.isdigit() and len(size) < 16 for size in sizes):
+            raise InputError(f"{text!r} gives no dimension a value", "--dim", "Write batch=1, or tokens=1x128.")
+        given[name] = tuple(int(size) for size in sizes)
+    return given
+
+
+def read_solution(source: str | Path, family: Family, instance: Record | None = None) -> Record:
+    """The solution of ``family`` in a file, in a result's file, in an archive, or on standard input (``-``).
+
+    Files of a family's own format are read with the ``instance`` that they belong to.
+    """
+    name = str(source)
+    if name != "-" and Path(name).is_dir():
+        whole = _in_archive(Path(name), "solution.json")
+        name = str(whole if whole.exists() else whole.with_name("result.json"))
+    data, where = load(name), "standard input" if name == "-" else name
+    record: type[Record] = resolve(family.solution)
+    native = file_format(data, name, "solution")
+    if native is not None:
+        return _native_solution(data, where, *native, family, instance)
+    if file_format(data, name, "instance") is not None:
+        raise InputError("is an instance, not a solution", where, "The order is: chipmap check INSTANCE SOLUTION")
+    schema = _schema(data, where, graph=False) or ""
+    if schema.startswith("result/"):
+        inner = msgspec.json.decode(data).get("solution")
+        if inner is None:
+            raise InputError("this result holds no solution", where, "Name a result that found one.")
+        data, where = msgspec.json.encode(inner), f"{where}: solution"
+    elif schema in {f"{name}/1" for name in FAMILY_NAMES}:
+        raise InputError(
+            f"is an instance ({schema}), not a solution", where, "The order is: chipmap check INSTANCE SOLUTION"
+        )
+    return record.from_json(data, where)
+
+
+def _native_solution(
+    data: bytes, where: str, found: Family, form: FileFormat, family: Family, instance: Record | None
+) -> Record:
+    """The solution in a file of a family's own format."""
+    if found is not family:
+        raise InputError(f"is a solution of family {found.name!r}", where, f"Give one of family {family.name!r}.")
+    if instance is None:
+        raise InputError(f"a {form.ending} is read together with its instance", where, "Give the instance as well.")
+    solution: Record = resolve(form.read)(data, where, instance)
+    return solution
+
+
+def encode(instance: Record, name: str, solution: Record | None = None) -> bytes:
+    """The instance, or the solution of it, in the format that the ending of the file ``name`` asks for (else JSON).
+
+    Raises :class:`InputError` where the format is another family's, or holds the other of the two.
+    """
+    holds = "instance" if solution is None else "solution"
+    for family in map(get_family, FAMILY_NAMES):
+        for form in family.formats:
+            if not name.lower().endswith(form.ending):
+                continue
+            if family is not family_of(instance) or form.holds != holds:
+                what = f"a {form.ending} holds a {form.holds} of family {family.name!r}"
+                raise InputError(what, name, "Let the name end in .json.")
+            data: bytes = resolve(form.write)(*((instance,) if solution is None else (instance, solution)))
+            return data
+    return (instance if solution is None else solution).to_json(indent=1)
+
+
+def checked(instance: Record, where: str) -> Record:
+    """The instance, if its own check accepts it; errors name ``where``."""
+    try:
+        instance.check()  # type: ignore[attr-defined]
+    except InputError as error:
+        raise InputError(error.what, f"{where}: {error.where}" if error.where else where, error.remedy) from None
+    return instance
+
+
+def shipped_names() -> list[str]:
+    """The names of all shipped instances, ``family/name``."""
+    return [full for name in FAMILY_NAMES for full in _shipped(get_family(name))]
+
+
+def shipped_entry(name: str) -> Callable[[], Record] | None:
+    """What makes the shipped instance of that name; None if there is none."""
+    prefix = name.partition("/")[0]
+    if prefix not in FAMILY_NAMES:
+        return None
+    return _shipped(get_family(prefix)).get(name)
+
+
+def generators() -> dict[str, Generator]:
+    """All generators by name."""
+    return {generator.name: generator for name in FAMILY_NAMES for generator in get_family(name).generators}
+
+
+def _shipped(family: Family) -> Mapping[str, Callable[[], Record]]:
+    """Shipped instances by full name."""
+    made: dict[str, Callable[[], Record]] = {}
+    for name, (spec, parameters) in resolve(family.shipped).items():
+        full = name if name.startswith(f"{family.name}/") else f"{family.name}/{name}"
+        made[full] = _maker(spec, parameters)
+    return made
+
+
+def _maker(spec: str, parameters: Mapping[str, Any]) -> Callable[[], Record]:
+    def make() -> Record:
+        function = resolve(spec if ":" in spec else generators()[spec].function)
+        instance: Record = function(**parameters)
+        return instance
+
+    return make
+
+
+def _changed(instance: Record, where: str, settings: list[str]) -> Record:
+    """The instance with the settings applied, checked again."""
+    if not settings:
+        return instance
+    plain = msgspec.json.decode(msgspec.json.encode(instance))
+    changes.apply(plain, type(instance), settings)
+    return checked(type(instance).from_json(msgspec.json.encode(plain), where), where)
+
+
+def _schema(data: bytes, where: str, graph: bool) -> str | None:
+    """The file's ``schema``; None if it states none (``graph``: nor need it be JSON)."""
+    if not data.strip():
+        raise InputError("is empty", where, _FORMATS)
+    try:
+        return msgspec.json.decode(data, type=_Head).schema
+    except msgspec.ValidationError as error:
+        if graph:
+            return None
+        raise InputError(str(error), where, _FORMATS) from None
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        if graph:
+            return None
+        raise InputError(f"not valid JSON: {error}", where, f"Mend the file at that position. {_FORMATS}") from None
+
+
+def _family_of_schema(schema: str, where: str) -> Family:
+    name = schema.partition("/")[0]
+    known = {family.name: family.schema for family in map(get_family, FAMILY_NAMES)}
+    if schema in known.values():
+        return get_family(name)
+    if name in known:
+        what = f"schema {schema!r} is not the version that this chipmap reads"
+        raise InputError(what, where, f"It reads {known[name]!r}: convert the file, or use the chipmap that wrote it.")
+    raise InputError(f"schema {schema!r} is no instance's", where, f"Known schemas: {', '.join(known.values())}.")
+
+
+def _in_archive(directory: Path, file: str) -> Path:
+    from chipmap.archive import require_whole
+
+    require_whole(directory)
+    return directory / file
+
+
+def _missing(name: str) -> None:
+    import difflib
+
+    names = shipped_names()
+    near = [one for one in names if one.lower() == name.lower()]
+    near = near or difflib.get_close_matches(name, names, n=3) or [one for one in names if one.endswith(f"/{name}")]
+    remedy = f"Did you mean {' or '.join(near)}?" if near else "`chipmap info` lists the shipped instances."
+    raise InputError("no such file, and no shipped instance of that name", name, remedy)

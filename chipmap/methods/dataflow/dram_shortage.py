@@ -1,0 +1,105 @@
+"""Why no mapping of a dataflow instance fits the DRAM (C6): how much would do, with which degrees, what takes most."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from chipmap.instances.dataflow.instance import DataflowInstance, Degrees, allowed_degrees
+from chipmap.instances.dataflow.problem import DataflowProblem, dataflow_problem
+from chipmap.methods.dataflow.effort import FIRST
+from chipmap.result import Infeasibility
+
+if TYPE_CHECKING:
+    from chipmap.heuristics.dataflow.program.program import Program
+
+Checkpoint = Callable[[], None]
+#: How many partitions per phase are asked for, and whether exactly so many.
+Asked = tuple[int | None, bool]
+#: Bytes of DRAM that no mapping needs.
+ROOMY = 2**62
+
+
+def short_of_dram(
+    instance: DataflowInstance, programs: Sequence[Program], asked: Asked, checkpoint: Checkpoint
+) -> Infeasibility:
+    """The reason, for ``programs`` (one per choice of degrees) of the instance with all the DRAM that they want."""
+    limit = instance.system.memory.capacity_bytes or 0
+    needs = {program.problem.degrees: _least(program, asked, limit, checkpoint) for program in programs}
+    found = {degrees: need for degrees, need in needs.items() if need is not None}
+    degrees = min(found, key=lambda one: found[one])
+    need = found[degrees]
+    problem = next(program.problem for program in programs if program.problem.degrees == degrees)
+    others = [] if instance.task.degrees is None else _others(programs[0].problem, asked, limit, checkpoint)
+    fit = f"; {_words(others[0])} would fit" if others else ""
+    remedies = [f"Set system.memory.capacity_bytes to {need:,} or more.".replace(",", "")]
+    remedies += ["Set task.degrees to those that fit." if others else "Use more tensor or pipeline parallelism."]
+    return Infeasibility(
+        label="C6",
+        resource="DRAM",
+        demand=float(need),
+        limit=float(limit),
+        unit="bytes",
+        message=f"every mapping has more than the {limit:,} bytes of a chip's DRAM in it; {need:,} would do "
+        f"({_words(degrees)}){largest(problem, limit)}{fit}",
+        remedies=tuple(remedies),
+    )
+
+
+def _least(program: Program, asked: Asked, limit: int, checkpoint: Checkpoint) -> int | None:
+    """The least capacity above ``limit`` with which there is a mapping; None where none fits SRAM or pins."""
+    instance = program.problem.instance
+    fused = instance.task.fused and instance.system.chip.fused
+    checkpoint()
+    chain = program.best(*asked, fused)
+    if chain is None:
+        return None
+    enough, short = program.dram(chain), limit
+    while enough - short > 1:
+        checkpoint()
+        chain = program.best(*asked, fused, dram=(short + enough) // 2)
+        if chain is None:
+            short = (short + enough) // 2
+        else:
+            enough = program.dram(chain)
+    return enough
+
+
+def _others(problem: DataflowProblem, asked: Asked, limit: int, checkpoint: Checkpoint) -> list[Degrees]:
+    """The degrees that the network holds, without those that the task asks for, with which a mapping would fit."""
+    from chipmap.heuristics.dataflow.program.lattice import TooWideError
+    from chipmap.heuristics.dataflow.program.program import Program
+
+    free = problem.instance.replace(task=problem.instance.task.replace(degrees=None))
+    fused = free.task.fused and free.system.chip.fused
+    layers = free.workload.layers if free.task.across_layers else 1
+    fit = []
+    for degrees in allowed_degrees(free):
+        checkpoint()
+        program = Program(dataflow_problem(free, degrees), layers, labels=FIRST)
+        with suppress(TooWideError):
+            if degrees != problem.degrees and program.best(*asked, fused, dram=limit) is not None:
+                fit.append(degrees)
+    return fit
+
+
+def largest(problem: DataflowProblem, limit: int) -> str:
+    """What takes most: a kernel's parameters and kept outputs, or a tensor while it waits."""
+    workload = problem.instance.workload
+    names = [kernel.name for kernel in workload.kernels]
+    read = {u for u, _ in workload.edges}
+    sizes = {
+        f"{what} of kernel {name!r}": min(getattr(option, field) for option in options)
+        for field, what in (("kept", "the parameters and outputs kept"), ("waits", "the output"))
+        for name, options in zip(names, problem.options, strict=True)
+        if field == "kept" or name in read
+    }
+    what = max(sizes, key=lambda name: sizes[name])
+    alone = " alone" if sizes[what] > limit else ""
+    verb, when = ("take", "") if what.startswith("the parameters") else ("takes", " while it waits between partitions")
+    return f"; {what}{alone} {verb} {sizes[what]:,}{when}"
+
+
+def _words(degrees: Degrees) -> str:
+    return f"tensor {degrees.tensor}, pipeline {degrees.pipeline}, data {degrees.data}"

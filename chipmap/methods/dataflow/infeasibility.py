@@ -1,0 +1,271 @@
+"""Why an instance of family ``dataflow`` has no mapping: the label, the numbers, and what would fit.
+
+What is dropped in turn: first DRAM's capacity (if there is a mapping then, it is short), then also the pins and the
+number of partitions (if there is still no mapping, SRAM is short), then the number of partitions alone (if there is
+still none, the pins don't hold), so that what is left is that number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import combinations
+from typing import TYPE_CHECKING
+
+from chipmap.instances.dataflow.instance import DataflowInstance, held_degrees
+from chipmap.instances.dataflow.problem import DataflowProblem, dataflow_problem
+from chipmap.methods.dataflow.dram_shortage import ROOMY, Checkpoint, short_of_dram
+from chipmap.methods.dataflow.effort import FIRST
+from chipmap.methods.dataflow.stages import roomy_enough
+from chipmap.methods.dataflow.stages import short_of_dram as stages_short_of_dram
+from chipmap.result import Infeasibility
+from chipmap.run import Run, Stop
+
+if TYPE_CHECKING:
+    from chipmap.heuristics.dataflow.program.program import Program
+
+
+def no_degrees(instance: DataflowInstance) -> Infeasibility:
+    """No assignment of the network's dimensions divides layers and batch (C0)."""
+    layers, task = instance.workload.layers, instance.task
+    pairs = f"{layers} layers into stages and " if task.stages == "layers" else ""
+    network = " x ".join(str(dimension.size) for dimension in instance.system.network)
+    across = "; partitions reach across layers, which excludes pipelines" if _no_pipeline(instance) else ""
+    return Infeasibility(
+        label="C0",
+        resource="network",
+        demand=1.0,
+        limit=0.0,
+        unit="assignments",
+        message=f"no assignment of the network {network} to tensor, pipeline and data parallelism divides {pairs}"
+        f"a batch of {task.batch} into replicas of {task.micro_batch} samples at a time{across}",
+        remedies=(_divisible(instance), "Or change task.micro_batch or the network's sizes."),
+    )
+
+
+def _no_pipeline(instance: DataflowInstance) -> bool:
+    """Whether there are no pipelines: a stage of layers has whole ones."""
+    return instance.task.across_layers and instance.task.stages == "layers"
+
+
+def _divisible(instance: DataflowInstance) -> str:
+    """The least layers and batch from those of the instance on that some degrees divide, one of them kept if that can
+    be."""
+    layers, task = instance.workload.layers, instance.task
+    found = []
+    for degrees in held_degrees(instance):
+        if not (_no_pipeline(instance) and degrees.pipeline > 1):
+            samples, stages = degrees.data * task.micro_batch, degrees.pipeline if task.stages == "layers" else 1
+            found.append((-(-layers // stages) * stages, -(-task.batch // samples) * samples))
+    ways = {
+        "workload.layers": min((count for count, batch in found if batch == task.batch), default=None),
+        "task.batch": min((batch for count, batch in found if count == layers), default=None),
+    }
+    known = [f"{field} to {value}" for field, value in ways.items() if value is not None]
+    least = min(found)
+    return f"Set {' or '.join(known) or f'workload.layers to {least[0]} and task.batch to {least[1]}'}."
+
+
+def no_mapping(instance: DataflowInstance, problems: Sequence[DataflowProblem], run: Run) -> None:
+    """Record the proof that none of ``problems`` has a mapping, with its reasons as far as there is time, or room, for
+    them: the proof stands without."""
+    found: list[Infeasibility] = []
+    try:
+        found = reasons(instance, problems, lambda: _time_left(run))
+    finally:
+        if not found:
+            run.notes.append("no mapping fits; what is short wasn't found")
+        run.infeasible(*found)
+
+
+def _time_left(run: Run) -> None:
+    """As ``run.checkpoint``, for what follows a proof."""
+    if run.interrupted or run.remaining <= 0.0:
+        raise Stop("interrupted" if run.interrupted else "time")
+
+
+def reasons(
+    instance: DataflowInstance, problems: Sequence[DataflowProblem], checkpoint: Checkpoint
+) -> list[Infeasibility]:
+    """Why none of ``problems`` (those of the instance, all degrees) has a mapping. C5, C2 or C4."""
+    from chipmap.heuristics.dataflow.program.lattice import TooWideError
+    from chipmap.methods.dataflow.wide_infeasibility import wide_reasons
+
+    clash = pins_clash(instance)
+    if clash:
+        return [clash]
+    try:
+        return _by_program(instance, problems, checkpoint)
+    except TooWideError:  # what is known of wide graphs is for stages of layers
+        return wide_reasons(problems, checkpoint) if instance.task.stages == "layers" else []
+
+
+def _by_program(
+    instance: DataflowInstance, problems: Sequence[DataflowProblem], checkpoint: Checkpoint
+) -> list[Infeasibility]:
+    if instance.task.stages == "kernels":
+        short = stages_short_of_dram(instance, problems, checkpoint)
+        if short is not None:
+            return [short]
+        problems = roomy_enough(instance, problems)
+        memory = instance.system.memory.replace(capacity_bytes=None)
+        instance = instance.replace(system=instance.system.replace(memory=memory))
+    if instance.system.memory.capacity_bytes is not None:
+        system = instance.system.replace(memory=instance.system.memory.replace(capacity_bytes=ROOMY))
+        roomy = instance.replace(system=system)
+        fused = instance.task.fused and instance.system.chip.fused
+        asked = (instance.task.partitions, instance.task.exactly) if fused else (None, False)
+        programs = _programs(roomy, problems)
+        if _fits(programs, checkpoint, None, *asked):
+            return [short_of_dram(instance, programs, asked, checkpoint)]
+        instance = roomy
+    plain = instance.replace(
+        task=instance.task.replace(together=(), partitions=None, exactly=False, degrees=None), name="without pins"
+    )
+    programs = _programs(plain, problems)
+    if not _fits(programs, checkpoint):
+        return [_short_of_sram(plain, programs, checkpoint)]
+    pinned = plain.replace(task=plain.task.replace(together=instance.task.together))
+    programs = _programs(pinned, problems)
+    if not _fits(programs, checkpoint):
+        return [_groups_too_large(instance)]
+    return [_partitions(instance, programs, checkpoint)]
+
+
+def _programs(instance: DataflowInstance, problems: Sequence[DataflowProblem]) -> list[Program]:
+    """The program of ``instance`` at the degrees of each of ``problems``."""
+    from chipmap.heuristics.dataflow.program.program import Program
+
+    layers = instance.workload.layers if instance.task.across_layers else 1
+    return [Program(dataflow_problem(instance, problem.degrees), layers, labels=FIRST) for problem in problems]
+
+
+def _fits(
+    programs: Sequence[Program],
+    checkpoint: Checkpoint,
+    sram: int | None = None,
+    most: int | None = None,
+    exactly: bool = False,
+) -> bool:
+    """Whether one of ``programs`` has a mapping, with ``most`` partitions per phase, or in each stage of kernels."""
+    for program in programs:
+        checkpoint()
+        instance = program.problem.instance
+        fused = instance.task.fused and instance.system.chip.fused
+        stages = program.problem.degrees.pipeline if instance.task.stages == "kernels" else 1
+        if program.best(most and most * stages, exactly, fused, sram) is not None:
+            return True
+    return False
+
+
+def pins_clash(instance: DataflowInstance) -> Infeasibility | None:
+    """C5: a group that can't lie in one partition, whatever the sizes (None where every group can)."""
+    task, kernels = instance.task, {kernel.name: kernel for kernel in instance.workload.kernels}
+    several = [group for group in task.together if len(group) > 1]
+    if several and not (task.fused and instance.system.chip.fused):
+        message = f"{', '.join(several[0])} are pinned together on chips that run kernel by kernel"
+        return _pins(len(several[0]), 1, "kernels", message)
+    for group in task.together:
+        phases = sorted({kernels[name].phase for name in group})
+        if len(phases) > 1:
+            message = f"{', '.join(group)} are pinned together but are of {' and '.join(phases)}"
+            return _pins(2, 1, "phases", message)
+    for a, b in _cycles(instance):
+        message = f"({', '.join(a)}) must run before ({', '.join(b)}) and after it, so that they can't be partitions"
+        return _pins(2, 1, "orders", message)
+    return None
+
+
+def _pins(demand: float, limit: float, unit: str, message: str) -> Infeasibility:
+    remedy = "Change task.together."
+    return Infeasibility(
+        label="C5", resource="pins", demand=demand, limit=limit, unit=unit, message=message, remedies=(remedy,)
+    )
+
+
+def _cycles(instance: DataflowInstance) -> Iterator[tuple[tuple[str, ...], tuple[str, ...]]]:
+    """Pairs of groups that reach each other (kernels of no group on a cycle can join the partition of its group)."""
+    groups = instance.task.together
+    node = {name: g for g, group in enumerate(groups) for name in group}
+    readers: dict[str | int, set[str | int]] = {}
+    for u, v in instance.workload.edges:
+        readers.setdefault(node.get(u, u), set()).add(node.get(v, v))
+    reach: list[set[str | int]] = []
+    for g in range(len(groups)):
+        seen, todo = set[str | int](), [*readers.get(g, ())]
+        while todo:
+            at = todo.pop()
+            if at not in seen:
+                seen.add(at)
+                todo += readers.get(at, ())
+        reach.append(seen)
+    for a, b in combinations(range(len(groups)), 2):
+        if b in reach[a] and a in reach[b]:
+            yield groups[a], groups[b]
+
+
+def _short_of_sram(instance: DataflowInstance, programs: Sequence[Program], checkpoint: Checkpoint) -> Infeasibility:
+    """C2: the least SRAM with which there would be a mapping, with any number of partitions and without pins."""
+    limit, kernels = instance.system.chip.sram_bytes, instance.workload.kernels
+    short, enough = limit, 2 * limit
+    while not _fits(programs, checkpoint, enough):
+        short, enough = enough, 2 * enough
+    while enough - short > 1:
+        middle = (short + enough) // 2
+        if _fits(programs, checkpoint, middle):
+            enough = middle
+        else:
+            short = middle
+    problems = [program.problem for program in programs]
+    weights = [min(min(o.weights for o in problem.options[v]) for problem in problems) for v in range(len(kernels))]
+    largest = max(range(len(kernels)), key=weights.__getitem__)
+    tensor = max(problem.degrees.tensor for problem in problems)
+    return Infeasibility(
+        label="C2",
+        resource="SRAM",
+        demand=float(enough),
+        limit=float(limit),
+        unit="bytes",
+        message=f"every mapping has a partition that holds more than the {limit:,} bytes of a chip's SRAM; {enough:,} "
+        f"would do (the weights of kernel {kernels[largest].name!r} alone take {weights[largest]:,} on each chip; "
+        f"tensor parallelism up to {tensor})",
+        remedies=(f"Set system.chip.sram_bytes to {enough} or more.", smaller_weights(weights[largest], limit, tensor)),
+    )
+
+
+def smaller_weights(weights: int, limit: int, tensor: int) -> str:
+    """What to do about a kernel of so many bytes of weights on each of ``tensor`` chips."""
+    if weights <= limit:
+        return "Use more tensor parallelism, or split kernels."
+    least = -(-weights * tensor // limit)
+    return f"Use tensor parallelism of {least} at least, or split kernels: weights are held whole, never in parts."
+
+
+def _groups_too_large(instance: DataflowInstance) -> Infeasibility:
+    limit = instance.system.chip.sram_bytes
+    tiles = f" or {instance.system.chip.tiles} tiles" if instance.task.utilisation is None else ""
+    groups = "; ".join(", ".join(group) for group in instance.task.together)
+    message = f"some group of kernels that are pinned together doesn't fit {limit:,} bytes of SRAM{tiles} ({groups})"
+    return _pins(len(instance.task.together), 0, "groups", message)
+
+
+def _partitions(instance: DataflowInstance, programs: Sequence[Program], checkpoint: Checkpoint) -> Infeasibility:
+    """C4: the numbers of partitions with which there would be a mapping."""
+    task = instance.task
+    layers = instance.workload.layers if task.across_layers else 1
+    asked, most = task.partitions or 0, layers * len(instance.workload.kernels)
+    counts = range(1, most + 1) if task.exactly else range(asked + 1, most + 1)
+    near = sorted(counts, key=lambda count: abs(count - asked))
+    found = next((count for count in near if _fits(programs, checkpoint, None, count, task.exactly)), None)
+    tiles = " and the tiles" if task.utilisation is None else ""
+    each = "stage" if task.stages == "kernels" else "phase"
+    word = "exactly" if task.exactly else "at most"
+    would = f"; {word} {found} would do" if found else ""
+    return Infeasibility(
+        label="C4",
+        resource="partitions",
+        demand=float(max(asked, found or 0)),
+        limit=float(min(asked, found or 0)),
+        unit="partitions",
+        message=f"no mapping has {word} {asked} partitions per {each} that fit the SRAM{tiles}{would}",
+        remedies=(f"Set task.partitions to {found}." if found else "Set task.exactly to false.", "Use more SRAM."),
+    )

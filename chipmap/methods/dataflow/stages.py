@@ -1,0 +1,192 @@
+"""One choice of degrees where the stages of a pipeline share out kernels: the exact program, and what DRAM says."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from chipmap.instances.dataflow.instance import DataflowInstance, DataflowSolution
+from chipmap.instances.dataflow.problem import DataflowProblem, dataflow_problem, steps
+from chipmap.instances.dataflow.stages import batch_of_steps, stage_costs
+from chipmap.methods.dataflow.dram_shortage import ROOMY, Checkpoint
+from chipmap.result import Infeasibility
+from chipmap.run import Run
+
+if TYPE_CHECKING:
+    from chipmap.heuristics.dataflow.stages.program import Division, StageProgram
+
+SOURCE, SOURCE_PIECES = "program over ideals", "program over some ideals"
+#: Places that a kernel may be ahead of another, in turn, and ideals of such a program.
+WINDOWS, IDEALS = (1, 2, 4), 4000
+#: Ideals from which on such programs come first, as the whole one may take long.
+MANY = 5000
+#: Mappings that are tried where tensors that wait don't fit the DRAM.
+TRIES = 4
+
+
+class UnfitError(Exception):
+    """The mapping of the shortest step doesn't fit DRAM: its ticks are a ``bound`` alone."""
+
+    def __init__(self, bound: int, what: str) -> None:
+        super().__init__(what)
+        self.bound = bound
+
+
+def solve_stages(problem: DataflowProblem, run: Run) -> int | None:
+    """Report the best mapping at these degrees if it is better than all before; a lower bound on the ticks of the whole
+    batch at these degrees, None where no mapping is known and none fits.
+
+    Raises :class:`UnfitError`, and ``TooWideError`` for a graph with too many ideals, after the search for a mapping in
+    pieces of a linear order.
+    """
+    from chipmap.heuristics.dataflow.program.lattice import TooWideError
+
+    if not roomy_enough(problem.instance, [problem]):
+        return run.upper
+    try:
+        program = _program(problem)
+        if len(program.lattice.sets) > MANY:
+            _in_pieces(problem, run)
+        found = _divided(program, run)
+    except TooWideError:
+        _in_pieces(problem, run)
+        raise
+    if found is None:
+        return run.upper
+    ticks, most = batch_of_steps(problem, found.step), _dram(problem, found)
+    fit = _fitting(program, found, run)
+    if fit is not None:
+        run.solution(_solution(problem, fit), SOURCE, claimed=batch_of_steps(problem, fit.step))
+    if fit is None or fit.step > found.step:
+        capacity = problem.instance.system.memory.capacity_bytes
+        what = f"the mapping of the shortest step needs {most:,} bytes of DRAM, a chip has {capacity:,}"
+        raise UnfitError(ticks, what)
+    return ticks
+
+
+def _fitting(program: StageProgram, found: Division, run: Run) -> Division | None:
+    """``found`` if it fits the DRAM, else one that leaves as much more to tensors that wait as the last one was short
+    of (None: a few of these don't fit either)."""
+    capacity, one = program.problem.instance.system.memory.capacity_bytes, found
+    for _ in range(TRIES):
+        most = _dram(program.problem, one)
+        if capacity is None or most <= capacity:
+            return one
+        program.spare += most - capacity
+        other = _divided(program, run)
+        if other is None:
+            break
+        one = other
+    return None
+
+
+def _program(problem: DataflowProblem, window: int | None = None) -> StageProgram:
+    """The program on all ideals, or on those where a kernel is less than ``window`` places ahead of another in one
+    linear order."""
+    from chipmap.heuristics.dataflow.stages.program import StageProgram, in_order
+
+    layers = problem.instance.workload.layers if problem.instance.task.across_layers else 1
+    if window is None:
+        return StageProgram(problem, layers)
+    return StageProgram(problem, layers, limit=IDEALS, after=in_order(problem, layers, window))
+
+
+def _divided(program: StageProgram, run: Run | None = None, checkpoint: Checkpoint | None = None) -> Division | None:
+    """The mapping of the shortest step, whatever DRAM it takes, of those better than the best one of ``run`` (None:
+    there is none)."""
+    from chipmap.heuristics.dataflow.program.label_setting import NO_LIMIT
+
+    instance, task = program.problem.instance, program.problem.instance.task
+    fused = task.fused and instance.system.chip.fused
+    most, exactly = task.partitions if fused else None, task.exactly and fused
+    if run is None:
+        return program.divide(most, exactly, fused, NO_LIMIT, checkpoint or (lambda: None))
+    below = NO_LIMIT if run.upper is None else -(-run.upper // steps(program.problem))
+    return program.divide(most, exactly, fused, below, run.checkpoint)
+
+
+def _in_pieces(problem: DataflowProblem, run: Run) -> None:
+    """Report the best mappings whose partitions are pieces of a linear order, or nearly so; if need be, each kernel
+    under the scheme that is cheapest alone."""
+    from chipmap.heuristics.dataflow.program.lattice import TooWideError
+
+    cheapest = [
+        min(choice, key=lambda option: option.compute + option.stream + option.collective) for choice in problem.options
+    ]
+    pinned = replace(problem, options=tuple((option,) for option in cheapest))
+    for one in (problem, pinned):
+        for window in WINDOWS:
+            try:
+                found = _divided(_program(one, window), run)
+            except TooWideError:
+                break
+            capacity = problem.instance.system.memory.capacity_bytes
+            if found is not None and (capacity is None or _dram(one, found) <= capacity):
+                run.solution(_solution(one, found), SOURCE_PIECES, claimed=batch_of_steps(one, found.step))
+
+
+def _dram(problem: DataflowProblem, found: Division) -> int:
+    return max(stage_costs(problem, found.chosen, found.partitions, found.stages).dram)
+
+
+def _solution(problem: DataflowProblem, found: Division) -> DataflowSolution:
+    return DataflowSolution(
+        instance=problem.instance.name,
+        degrees=problem.degrees,
+        schemes=tuple(problem.options[i % problem.n][o].scheme for i, o in enumerate(found.chosen)),
+        partitions=found.partitions,
+        stages=found.stages,
+    )
+
+
+def dram_need(problem: DataflowProblem) -> int:
+    """Bytes of DRAM that the fullest stage has at rest at least: its share of all, or the kernel that keeps most."""
+    instance = problem.instance
+    layers = instance.workload.layers if instance.task.across_layers else 1
+    kept = [min(option.kept for option in options) for options in problem.options]
+    return max(*kept, -(-layers * sum(kept) // problem.degrees.pipeline), 0)
+
+
+def roomy_enough(instance: DataflowInstance, problems: Sequence[DataflowProblem]) -> list[DataflowProblem]:
+    """Those whose stages' DRAM can hold what rests there."""
+    limit = instance.system.memory.capacity_bytes
+    return [problem for problem in problems if limit is None or dram_need(problem) <= limit]
+
+
+def short_of_dram(
+    instance: DataflowInstance, problems: Sequence[DataflowProblem], checkpoint: Checkpoint
+) -> Infeasibility | None:
+    """C6 where at all degrees some stage has more at rest than a chip's DRAM, or where there are mappings but none is
+    said to fit (None: neither)."""
+    limit = instance.system.memory.capacity_bytes
+    if limit is None or not problems:
+        return None
+    if not roomy_enough(instance, problems):
+        need = min(dram_need(problem) for problem in problems)
+        what = f"what rests in DRAM, shared out over all stages, takes {need:,} bytes of some chip; it has {limit:,}"
+        return _short(limit, need, what)
+    memory = instance.system.memory.replace(capacity_bytes=ROOMY)
+    roomy = instance.replace(system=instance.system.replace(memory=memory))
+    free = [dataflow_problem(roomy, problem.degrees) for problem in problems]
+    found = [(one, mapping) for one in free if (mapping := _divided(_program(one), None, checkpoint)) is not None]
+    if not found:
+        return None
+    need = min(_dram(*pair) for pair in found)
+    what = f"every mapping has a stage with more than the {limit:,} bytes of a chip's DRAM in it; {need:,} would do"
+    return _short(limit, need, what)
+
+
+def _short(limit: int, need: int, what: str) -> Infeasibility:
+    return Infeasibility(
+        label="C6",
+        resource="DRAM",
+        demand=float(need),
+        limit=float(limit),
+        unit="bytes",
+        message=what,
+        remedies=(
+            f"Set system.memory.capacity_bytes to {need} or more.",
+            "Use more tensor or pipeline parallelism.",
+        ),
+    )

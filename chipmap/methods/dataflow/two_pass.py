@@ -1,0 +1,150 @@
+"""The paper's procedure as a baseline: the inter-chip pass (section IV), then the intra-chip pass (section V).
+
+The first pass settles degrees, sharding and stages without a look inside the chips; the second divides each stage into
+partitions. Each is solved to its optimum, but the best second pass after the best first pass need not be the best
+mapping, nor one that fits: ``dataflow/auto`` and the models take both passes at once.
+"""
+
+from __future__ import annotations
+
+from math import ceil
+from typing import NamedTuple
+
+from chipmap.heuristics.dataflow.program.lattice import TooWideError
+from chipmap.instances.dataflow.instance import DataflowInstance, DataflowSolution
+from chipmap.instances.dataflow.layer_handover import ways
+from chipmap.instances.dataflow.passes import inter_chip
+from chipmap.instances.dataflow.problem import DataflowProblem, dataflow_problem
+from chipmap.methods.dataflow.chain import Case, auto, cases, solve_degrees
+from chipmap.methods.dataflow.infeasibility import no_degrees
+from chipmap.methods.dataflow.models import ModelTask, request
+from chipmap.records import InputError
+from chipmap.result import Termination
+from chipmap.run import Run, Stop
+from chipmap.solvers import solve_model
+
+#: Share of the time that is left for the search of the first pass's least time in the network.
+SHARE = 0.5
+
+
+class Pass(NamedTuple):
+    """A mapping of the inter-chip pass, and its batch in ticks."""
+
+    mapping: DataflowSolution
+    ticks: int
+
+
+def two_pass(instance: DataflowInstance, run: Run) -> Termination:
+    """The inter-chip pass over every choice of degrees, then the intra-chip pass. Nothing is proved of the whole."""
+
+    def work() -> None:
+        todo = cases(inter_chip(instance))
+        if not todo:
+            run.infeasible(no_degrees(instance))
+            return
+        run.bound(cases(instance)[0].bound, "compute")
+        given = first_pass(todo, run)
+        case = next(case for case in cases(instance) if case.problem.degrees == given.degrees)
+        try:
+            second_pass(case.problem, given, run)
+        except TooWideError as error:
+            run.notes.append(f"intra-chip pass: {error}; CP-SAT takes it")
+            ModelTask(instance, run, "cpsat", case, [], "combinatorial", given).solve()
+        if run.best is None:
+            run.notes.append("no partitions fit the sharding and the stages of the inter-chip pass")
+
+    return run.attempt(work)
+
+
+def first_pass(todo: list[Case], run: Run) -> DataflowSolution:
+    """The mapping of the inter-chip pass: the shortest batch over all degrees, by the program over ideals (for wide
+    graphs by CP-SAT), and of those at its degrees the one with the least time in the network, by CP-SAT."""
+    best = _by_program(todo, run) or _by_models(todo, run)
+    if best is None:
+        raise InputError("has no mapping for any degrees", "the inter-chip pass", "Use the method dataflow/auto.")
+    case = next(case for case in todo if case.problem.degrees == best.mapping.degrees)
+    fewest = _solved(case, run, best.ticks, network=True)
+    return (fewest or best).mapping
+
+
+def _by_program(todo: list[Case], run: Run) -> Pass | None:
+    """The shortest batch by ``dataflow/auto``; None where that isn't proved."""
+    limit = None if run.remaining == float("inf") else run.remaining * SHARE
+    inner = Run(todo[0].problem.instance, run.options.replace(time_limit=limit), run.check)
+    proved = auto(todo[0].problem.instance, inner).reason == "optimal"
+    run.checkpoint()
+    return Pass(inner.best.solution, inner.best.objective) if proved and inner.best is not None else None  # type: ignore[arg-type]
+
+
+def _by_models(todo: list[Case], run: Run) -> Pass | None:
+    best: Pass | None = None
+    for case in todo:
+        if best is None or case.bound < best.ticks:
+            best = _solved(case, run, best.ticks if best is not None else None) or best
+    return best
+
+
+def _solved(case: Case, run: Run, upper: int | None, network: bool = False) -> Pass | None:
+    """The optimum for one choice of degrees, within ``upper`` ticks, by CP-SAT: the shortest batch, or the least time
+    of T3 (the least that is found in a share of the time, with a note). None: there is none."""
+    from chipmap.formulations.dataflow import cpsat
+
+    run.checkpoint()
+    model = cpsat.build(case.problem.instance, {"degrees": case.problem.degrees, "upper": upper})
+    until = run.remaining * SHARE if network else 0.0
+    if network:
+        model.native.clear_objective()
+        model.native.minimize(sum(model.variables.terms["T3"]))
+    ask = request(run, "cpsat", should_stop=lambda: run.interrupted or run.remaining < until)
+    outcome = solve_model(model, ask)
+    run.checkpoint()
+    if outcome.termination.reason not in ("optimal", "infeasible"):
+        if not network:
+            raise Stop("time")
+        run.notes.append("inter-chip pass: its least time in the network isn't proved")
+    if outcome.value_of is None or outcome.objective is None:
+        return None
+    return Pass(model.decode(outcome.value_of), ceil(outcome.objective))
+
+
+def second_pass(problem: DataflowProblem, given: DataflowSolution, run: Run) -> None:
+    """Report the best partitions for the sharding and stages of a mapping; nothing where none fit.
+
+    Raises :class:`TooWideError` for too many order ideals, or for backward kernels in partitions across layers.
+    """
+    instance, task = problem.instance, problem.instance.task
+    names = [kernel.name for kernel in instance.workload.kernels]
+    if task.stages == "layers" and not task.across_layers:
+        pins = dict(zip(names, given.schemes, strict=True))
+        pinned = instance.replace(task=task.replace(schemes=pins, degrees=problem.degrees))
+        (way,) = ways(dataflow_problem(pinned, problem.degrees))
+        solve_degrees(way, run)
+        return
+    mapping = _by_stage(problem, given, run)
+    if mapping is not None:
+        run.solution(mapping, "intra-chip pass")
+
+
+def _by_stage(problem: DataflowProblem, given: DataflowSolution, run: Run) -> DataflowSolution | None:
+    """The given mapping with the best partitions of each of its stages; None where none fit."""
+    from chipmap.heuristics.dataflow.program.intra_chip import Stage, partitions
+
+    if any(kernel.phase == "backward" for kernel in problem.instance.workload.kernels):
+        raise TooWideError("there are backward kernels")
+    listed = [[option.scheme for option in options] for options in problem.options]
+    chosen = [listed[i % problem.n].index(scheme) for i, scheme in enumerate(given.schemes)]
+    of = [given.stages[p] if given.stages else 0 for p in given.partitions]
+    where, stages = [0] * len(chosen), list[int]()
+    for s in range(problem.degrees.pipeline):
+        inside = [i for i, at in enumerate(of) if at == s]
+        found = partitions(Stage(problem, chosen, inside), run.checkpoint)
+        if found is None:
+            return None
+        for part in found:
+            for i in part:
+                where[i] = len(stages)
+            stages.append(s)
+    staged = problem.instance.task.stages == "kernels"
+    return given.replace(
+        instance=problem.instance.name, partitions=tuple(where), stages=tuple(stages) if staged else ()
+    )

@@ -1,0 +1,167 @@
+"""Why a graph of any width has no mapping at some degrees: what a kernel, a group of pins or a phase needs at least."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from chipmap.heuristics.dataflow.cover.pricing import Single
+from chipmap.heuristics.dataflow.program.restricted_program import Narrow
+from chipmap.heuristics.dataflow.symmetric.classes import Classes, classes
+from chipmap.instances.dataflow.problem import DataflowProblem, outside
+from chipmap.methods.dataflow.dram_shortage import largest
+from chipmap.methods.dataflow.infeasibility import smaller_weights
+from chipmap.result import Infeasibility
+from chipmap.solvers.repeated import Repeated
+
+
+class Need(NamedTuple):
+    """What no mapping can do without, in ``unit``, beside what there is; ``where`` names what needs it."""
+
+    label: str
+    demand: int
+    limit: int
+    unit: str
+    where: str
+
+
+def need(of: Classes, seconds: float) -> Need | None:
+    """A proof that ``of``'s degrees have no mapping, or None where these bounds show none."""
+    return _kernel(of.problem) or _dram(of.problem) or _partitions(of) or _group(of, seconds)
+
+
+def alone(problem: DataflowProblem, v: int) -> int:
+    """Bytes of SRAM that kernel v needs in any partition: its weights and two buffers of each tensor, at the least.
+
+    A tensor takes two buffers where it crosses a border and at least two inside, so that company never saves any.
+    """
+    small = [min(option.buffer for option in choice) for choice in problem.options]
+    once = problem.instance.mode == "physical"
+    makers = [int(u) for u, w in problem.edges if w == v]
+    readers = sum(1 for u, _ in problem.edges if u == v)
+    tensors = sum(small[u] for u in makers) + small[v] * (min(1, readers) if once else readers)
+    return min(option.weights for option in problem.options[v]) + 2 * tensors
+
+
+def _kernel(problem: DataflowProblem) -> Need | None:
+    sizes = [alone(problem, v) for v in range(problem.n)]
+    worst = max(range(problem.n), key=sizes.__getitem__)
+    name = problem.instance.workload.kernels[worst].name
+    return Need("C2", sizes[worst], problem.sram, "bytes", name) if sizes[worst] > problem.sram else None
+
+
+def _dram(problem: DataflowProblem) -> Need | None:
+    """C6: what rests in a chip's DRAM all the time takes more than there is."""
+    limit, rests = problem.instance.system.memory.capacity_bytes, outside(problem, "kept")
+    return Need("C6", rests, limit, "bytes", largest(problem, limit)) if limit is not None and rests > limit else None
+
+
+def _partitions(of: Classes) -> Need | None:
+    """C4: the weights of a phase fill more partitions than are asked for."""
+    task, chip = of.problem.instance.task, of.problem.instance.system.chip
+    if task.partitions is None or not (task.fused and chip.fused):
+        return None
+    for phase in sorted(set(of.backward)):
+        held = sum(
+            of.size(c) * min(option.weights for option in of.options(c))
+            for c in range(len(of.kernels))
+            if of.backward[c] == phase
+        )
+        fewest = -(-held // of.problem.sram)
+        if fewest > task.partitions:
+            return Need("C4", fewest, task.partitions, "partitions", "backward" if phase else "forward")
+    return None
+
+
+def _group(of: Classes, seconds: float) -> Need | None:
+    """C5: no partition holds all kernels of some group."""
+    instance, where = of.problem.instance, of.of()
+    index = {kernel.name: v for v, kernel in enumerate(instance.workload.kernels)}
+    for group in instance.task.together:
+        c = where[index[group[0]]]
+        single = Single(of, of.backward[c], 1.0)
+        row = {single.names["x", c, o]: 1.0 for o in range(len(of.options(c)))}
+        solver = Repeated(single.upper, single.integer, [*single.rows, (row, 1.0, 1.0)])
+        if solver.minimise(np.zeros(len(single.upper)), seconds, 1.0).bound is None:
+            held = sum(min(o.weights for o in of.problem.options[index[name]]) for name in group)
+            return Need("C5", max(held, of.problem.sram + 1), of.problem.sram, "bytes", ", ".join(group))
+    return None
+
+
+def wide_reasons(problems: Sequence[DataflowProblem], checkpoint: Callable[[], None]) -> list[Infeasibility]:
+    """The reason at the degrees that come nearest; none where some degrees may have a mapping."""
+    found = []
+    for problem in problems:
+        checkpoint()
+        of = classes(problem)
+        short = need(of, 10.0)
+        if short is None:
+            return []
+        found.append((short.demand / max(1, short.limit), short, of))
+    if not found:
+        return []
+    _, short, of = min(found, key=lambda one: one[0])
+    message, remedies = _words(short, of)
+    return [
+        Infeasibility(
+            label=short.label,
+            resource={"C2": "SRAM", "C4": "partitions", "C5": "pins", "C6": "DRAM"}[short.label],
+            demand=float(short.demand),
+            limit=float(short.limit),
+            unit=short.unit,
+            message=message,
+            remedies=remedies,
+        )
+    ]
+
+
+def _words(short: Need, of: Classes) -> tuple[str, tuple[str, ...]]:
+    tensor = of.problem.degrees.tensor
+    if short.label == "C2":
+        names = [kernel.name for kernel in of.problem.instance.workload.kernels]
+        weights = min(option.weights for option in of.problem.options[names.index(short.where)])
+        return (
+            f"kernel {short.where!r} alone takes {short.demand:,} bytes of a chip's SRAM with its weights and the "
+            f"buffers of what it reads and writes (tensor parallelism {tensor}); there are {short.limit:,}",
+            (
+                f"Set system.chip.sram_bytes to {short.demand} or more.",
+                smaller_weights(weights, short.limit, tensor),
+            ),
+        )
+    if short.label == "C5":
+        return (
+            f"{short.where} are pinned together but don't fit one partition of {short.limit:,} bytes of SRAM "
+            f"(tensor parallelism {tensor}; their weights and buffers take more than that)",
+            ("Change task.together.", "Use more SRAM or more tensor parallelism."),
+        )
+    if short.label == "C6":
+        return (
+            f"{short.demand:,} bytes rest in a chip's DRAM at least (tensor parallelism {tensor}); there are "
+            f"{short.limit:,}{short.where}",
+            (
+                f"Set system.memory.capacity_bytes to more than {short.demand}.",
+                "Use more tensor or pipeline parallelism.",
+            ),
+        )
+    found = _enough(of)
+    would = f"; {found} would do" if found else ""
+    return (
+        f"the weights of the {short.where} kernels fill {short.demand} partitions (tensor parallelism {tensor}), at "
+        f"most {short.limit} are asked for{would}",
+        (f"Set task.partitions to {found or short.demand}{'' if found else ' or more'}.", "Use more SRAM."),
+    )
+
+
+def _enough(of: Classes) -> int | None:
+    """A number of partitions per phase for which there is a mapping (None: none found)."""
+    narrow = Narrow(of, None, False, True)
+    found = narrow.solve(narrow.cheapest(), 1)
+    if found is None:
+        return None
+    kernels = of.problem.instance.workload.kernels
+    each = [
+        {p for v, p in enumerate(found.partitions) if kernels[v].phase == phase} for phase in ("forward", "backward")
+    ]
+    return max(map(len, each))

@@ -1,0 +1,171 @@
+"""Which changes of a ring instance ``explain`` tries: without a constraint, cloned, split, other chips, SRAM or links.
+
+Every trial is an instance of its own that is solved and checked; nothing here is claimed before that.
+"""
+
+from __future__ import annotations
+
+import json
+from functools import partial
+
+from chipmap.heuristics.ring.bounds.shortages import Skip, skips
+from chipmap.instances.ring import variants
+from chipmap.instances.ring.instance import RingInstance
+from chipmap.instances.ring.transforms import bound_names, clone
+from chipmap.methods.ring.explain.study import Case, Study, Trial
+from chipmap.methods.ring.explain.text import listed, plural, size
+
+#: Pins, groups and forbidden chips that are left out one by one, each; more are left alone.
+EACH = 8
+#: An operation is cheap to clone if its copies add at most this share of all work.
+CHEAP = 0.02
+#: In graphs of at most so many operations cloning is tried whatever it costs.
+SMALL = 12
+#: Operations that are cloned, each by itself, and together.
+CLONES = 3
+CLONES_TOGETHER = 24
+#: Operations of the same length that are split together.
+SPLIT_TOGETHER = 16
+
+
+def relaxations(instance: RingInstance) -> list[Trial]:
+    """Without C3, without C4, with free links, without pins; and all of these at once."""
+    kept = tuple(c for c in instance.constraints if c not in ("C3", "C4"))
+    trials = []
+    for label, words in (("C3", "without the chip triangle (C3)"), ("C4", "without the memory limit (C4)")):
+        if label in instance.constraints:
+            left = [c for c in instance.constraints if c != label]
+            setting = f"constraints={json.dumps(left, separators=(',', ':'))}"
+            trials.append(Trial("without", words, partial(variants.without, instance, label), setting))
+    if instance.package.link_bytes_per_ns is not None:
+        free = partial(variants.packaged, instance, link_bytes_per_ns=None)
+        trials.append(Trial("without", "with free links", free, "package.link_bytes_per_ns=null"))
+    if len(trials) > 1:
+        bare = partial(_bare, instance)
+        words = "without " + ", ".join([c for c in ("C3", "C4") if c in instance.constraints])
+        words += " and with free links" if instance.package.link_bytes_per_ns is not None else ""
+        assert set(kept) <= {"C1", "C2"}
+        trials.append(Trial("balance", words, bare))
+    return trials
+
+
+def _bare(instance: RingInstance) -> RingInstance:
+    return variants.packaged(variants.without(instance, "C3", "C4"), link_bytes_per_ns=None)
+
+
+def sites(instance: RingInstance) -> list[Trial]:
+    """Each pin, keep-together group and entry of forbidden chips left out, and all of them."""
+    trials = []
+    for i, pin in enumerate(instance.pins[:EACH]):
+        words = f"without the pin of {pin.operation} to chip {pin.chip}"
+        trials.append(Trial("pin", words, partial(variants.without_pin, instance, i)))
+    for i, group in enumerate(instance.together[:EACH]):
+        words = f"without keeping {listed(group)} together"
+        trials.append(Trial("group", words, partial(variants.without_group, instance, i)))
+    for i, item in enumerate(instance.forbidden[:EACH]):
+        words = f"with {item.operation} allowed on {'chip' if len(item.chips) == 1 else 'chips'} "
+        words += listed(map(str, item.chips))
+        trials.append(Trial("forbidden", words, partial(variants.without_forbidden, instance, i)))
+    if len(instance.pins) + len(instance.together) + len(instance.forbidden) > 1:
+        trials.append(Trial("sites", "without any pin, group or forbidden chip", partial(_unpinned, instance)))
+    return trials
+
+
+def _unpinned(instance: RingInstance) -> RingInstance:
+    for _ in instance.pins:
+        instance = variants.without_pin(instance, 0)
+    for _ in instance.together:
+        instance = variants.without_group(instance, 0)
+    for _ in instance.forbidden:
+        instance = variants.without_forbidden(instance, 0)
+    return instance
+
+
+def chips(instance: RingInstance, fewest: int) -> list[Trial]:
+    """One chip fewer than the ``fewest`` that do, half, a quarter more and twice as many chips."""
+    count = instance.package.chips
+    numbers = {fewest - 1, count // 2, count + max(1, count // 4), 2 * count}
+    return [chip_trial(instance, n) for n in sorted(numbers) if n >= 1 and n != count]
+
+
+def chip_trial(instance: RingInstance, number: int) -> Trial:
+    """The package with ``number`` chips."""
+    words = f"{plural(number, 'chip')} instead of {instance.package.chips}"
+    return Trial("chips", words, partial(variants.packaged, instance, chips=number), f"package.chips={number}")
+
+
+def sram_trial(instance: RingInstance, count: int) -> Trial:
+    """Chips with ``count`` bytes of SRAM."""
+    make = partial(variants.packaged, instance, sram_bytes=count)
+    return Trial("sram", f"{size(count)} of SRAM per chip", make, f"package.sram_bytes={count}")
+
+
+def link_trial(instance: RingInstance, factor: int) -> Trial:
+    """Links ``factor`` times as fast."""
+    rate = (instance.package.link_bytes_per_ns or 0.0) * factor
+    make = partial(variants.packaged, instance, link_bytes_per_ns=rate)
+    return Trial("links", f"links at {rate:g} bytes/ns", make, f"package.link_bytes_per_ns={rate:g}")
+
+
+def clones(case: Case, period: int | None) -> list[Trial]:
+    """Cheap operations whose tensors are read far ahead, under the longest skips: cloned, each and together.
+
+    By itself only what has at least ``period`` ticks of work under its skip, so that two chips share half of it each.
+    """
+    cheap = [skip for skip in skips(case.problem, case.graph) if _cheap(case, skip)]
+    names = [case.name(skip.producer) for skip in cheap]
+    alone = [case.name(skip.producer) for skip in cheap if period is None or skip.ticks >= period]
+    trials = [Trial("clone", f"{name} cloned for each of its readers", partial(_clone, case, [name])) for name in alone]
+    trials = trials[:CLONES]
+    if len(names) > 1:
+        some = names[:CLONES_TOGETHER]
+        trials.append(Trial("clone", f"{listed(some)} cloned for each reader", partial(_clone, case, some)))
+    return trials
+
+
+def _clone(case: Case, names: list[str]) -> RingInstance:
+    return clone(case.instance, names).instance
+
+
+def _cheap(case: Case, skip: Skip) -> bool:
+    if not case.single(skip.producer) or case.name(skip.producer) in bound_names(case.instance):
+        return False
+    readers = {v for s in case.problem.storages if s.producer == skip.producer for v in s.readers}
+    extra = int(case.problem.ticks[skip.producer]) * (len(readers) - 1)
+    return len(readers) > 1 and (extra <= CHEAP * case.problem.total_ticks or case.problem.n <= SMALL)
+
+
+def splits(case: Case, base: Study) -> list[Trial]:
+    """The longest operation (or the heaviest, where memory is short) in 2, 4 and as many parts as it takes."""
+    problem = case.problem
+    if base.objective is None:
+        heaviest = int(problem.weight_bytes.argmax())
+        weight = int(problem.weight_bytes[heaviest])
+        if not problem.has("C4") or weight == 0 or not case.single(heaviest):
+            return []
+        wanted = -(-weight // max(1, problem.sram_bytes))
+        return _in_parts(case, [heaviest], {2, 4, wanted} if wanted <= 64 else {2, 4})
+    longest = int(problem.ticks.max(initial=0))
+    same = [v for v in range(problem.n) if int(problem.ticks[v]) == longest and case.single(v)]
+    if not same or 2 * longest <= base.objective or not longest:
+        return []
+    wanted = -(-longest * problem.chips // max(1, problem.total_ticks))
+    numbers = {2, 4, wanted} if longest == base.objective and 2 <= wanted <= 64 else {2, 4}
+    return _in_parts(case, same if len(same) <= SPLIT_TOGETHER else same[:1], numbers)
+
+
+def _in_parts(case: Case, operations: list[int], numbers: set[int]) -> list[Trial]:
+    names = [case.name(v) for v in operations]
+    which = listed(names) if len(names) == 1 else f"each of {listed(names)}"
+    return [
+        Trial("split", f"{which} split in {parts}", partial(_split_all, case, names, parts))
+        for parts in sorted(numbers)
+        if parts > 1
+    ]
+
+
+def _split_all(case: Case, names: list[str], parts: int) -> RingInstance:
+    instance = case.instance
+    for name in names:
+        instance = variants.split(instance, name, parts)
+    return instance

@@ -1,0 +1,107 @@
+"""The difference between two mappings of a ring instance: what moved, and what that does to chips, links and memory."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from chipmap.explanation import Difference, Moved, Side
+from chipmap.family import family_of, resolve
+from chipmap.instances.ring.instance import RingInstance, RingSolution
+from chipmap.instances.ring.problem import Loads, RingProblem, loads, ring_problem
+from chipmap.methods.ring.explain.text import TICKS_PER_US, name
+from chipmap.records import InputError
+
+
+def side(instance: RingInstance, solution: RingSolution) -> Side:
+    """The checker's word on ``solution``."""
+    certificate = resolve(family_of(instance).check)(instance, solution)
+    return Side(
+        feasible=certificate.feasible,
+        objective=certificate.objective,
+        terms=certificate.terms,
+        violations=certificate.violations,
+        figures=certificate.figures,
+    )
+
+
+def difference(instance: RingInstance, before: RingSolution, after: RingSolution) -> Difference:
+    """Two mappings side by side, valid or not.
+
+    Raises :class:`InputError` for a mapping without a chip of the package for every computing operation.
+    """
+    problem = ring_problem(instance)
+    one, other = (placed(problem, solution, which) for solution, which in ((before, "SOLUTION"), (after, "--against")))
+    return Difference(
+        before=side(instance, before),
+        after=side(instance, after),
+        moved=tuple(_moved(problem, one, other)),
+        resources=tuple(_resources(problem, loads(problem, one), loads(problem, other))),
+    )
+
+
+def placed(problem: RingProblem, solution: RingSolution, which: str) -> list[int]:
+    """The chips of all operations, 0 where it doesn't matter; :class:`InputError` if a computing one has no chip."""
+    remedy = "`chipmap check` says what is wrong with it."
+    if len(solution.chips) != problem.n:
+        raise InputError(f"the mapping has {len(solution.chips)} entries for {problem.n} operations", which, remedy)
+    for v in np.flatnonzero(problem.computing).tolist():
+        if not 0 <= solution.chips[v] < problem.chips:
+            what = f"operation {name(problem, v)!r} is on chip {solution.chips[v]}"
+            raise InputError(f"{what}; the package has chips 0 to {problem.chips - 1}", which, remedy)
+    return [chip if problem.computing[v] else 0 for v, chip in enumerate(solution.chips)]
+
+
+def _moved(problem: RingProblem, before: list[int], after: list[int]) -> list[Moved]:
+    """Runs of computing operations, neighbours in topological order, with the same move; most work first."""
+    runs: list[list[int]] = []
+    last: tuple[int, int] | None = None
+    for v in problem.order:
+        if not problem.computing[v]:
+            continue
+        move = (before[v], after[v])
+        if before[v] != after[v]:
+            if move == last:
+                runs[-1].append(v)
+            else:
+                runs.append([v])
+        last = move
+    runs.sort(key=lambda run: (-int(problem.ticks[run].sum()), before[run[0]]))
+    return [
+        Moved(
+            first=name(problem, run[0]),
+            last=name(problem, run[-1]),
+            operations=len(run),
+            source=before[run[0]],
+            target=after[run[0]],
+            figures={
+                "work_us": int(problem.ticks[run].sum()) / TICKS_PER_US,
+                "weight_bytes": int(problem.weight_bytes[run].sum()),
+            },
+        )
+        for run in runs
+    ]
+
+
+def _resources(problem: RingProblem, before: Loads, after: Loads) -> list[dict[str, Any]]:
+    """A row per chip and link quantity that differs, in the order of the chips."""
+    rows: list[dict[str, Any]] = []
+    for chip in range(problem.chips):
+        quantities = [
+            (f"chip {chip}", "work_us", before.work[chip] / TICKS_PER_US, after.work[chip] / TICKS_PER_US),
+            (f"chip {chip}", "memory_bytes", int(before.memory_bytes[chip]), int(after.memory_bytes[chip])),
+        ]
+        link = f"link {chip} -> {chip + 1}"
+        quantities += [(link, "load_us", before.load[chip] / TICKS_PER_US, after.load[chip] / TICKS_PER_US)]
+        rows += [
+            {"resource": where, "quantity": what, "before": plain(a), "after": plain(b)}
+            for where, what, a, b in quantities
+            if a != b
+        ]
+    return rows
+
+
+def plain(value: Any) -> int | float:
+    """A numpy number as Python's own."""
+    return value if isinstance(value, int) else float(value)

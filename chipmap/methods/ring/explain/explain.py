@@ -1,0 +1,232 @@
+"""``explain`` for family ``ring``: why the period is what it is or why there is no mapping, and what would help.
+
+The instance is solved, then each change that might help is made and solved as an instance of its own. What is said
+about a change is the checker's objective for the changed instance; ``proved`` stands where its bound meets it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+
+from chipmap.explanation import Change, Explanation, Statement
+from chipmap.heuristics.ring.bounds.simple import largest
+from chipmap.instances.ring.instance import RingInstance, RingSolution
+from chipmap.instances.ring.problem import ring_problem
+from chipmap.methods.ring.explain import changes as ring_trials
+from chipmap.methods.ring.explain import reasons as ring_reasons
+from chipmap.methods.ring.explain import shortages as ring_lacks
+from chipmap.methods.ring.explain.difference import difference, placed, side
+from chipmap.methods.ring.explain.reasons import statement
+from chipmap.methods.ring.explain.study import LEAST_SECONDS, Case, Clock, Study, Trial, Tried, attempt, study
+from chipmap.methods.ring.explain.text import TICKS_PER_US, plural, share, us
+from chipmap.run import SolveOptions
+
+#: The share of the time that solving the instance itself may take.
+OWN_SHARE = 0.4
+Progress = Callable[[str], None]
+
+
+def explain(
+    instance: RingInstance,
+    solution: RingSolution | None = None,
+    options: SolveOptions | None = None,
+    against: RingSolution | None = None,
+    progress: Progress | None = None,
+    told: Callable[[Explanation], None] | None = None,
+) -> Explanation:
+    """The explanation of ``instance``, and of ``solution`` if one is given; its difference to ``against``.
+
+    Runs in this process; the time limit is kept between the steps of programs and solvers. ``told`` hears the
+    explanation as far as it has come, whenever there is more. Raises :class:`InputError` for a solution that doesn't
+    place every computing operation on a chip.
+    """
+    options = options or SolveOptions()
+    options.check()
+    clock = Clock(options.time_limit)
+    for given, which in ((solution, "SOLUTION"), (against, "--against")):
+        if given is not None:
+            placed(ring_problem(instance), given, which)
+    say = progress or (lambda _: None)
+    say("solving the instance as it is")
+    starts = [given for given in (solution, against) if given is not None]
+    base = study(instance, options, OWN_SHARE * clock.left, starts)
+    work = _Work(Case(instance), base, options, clock, say, (solution, against), told or (lambda _: None))
+    if solution is not None:
+        work.say_all(work.about_given(solution))
+    work.told(work.explanation())
+    if not work.case.problem.n:
+        work.say_all([statement("verdict", "No operation computes anything, so there is nothing to map")])
+    elif base.status == "infeasible":
+        work.infeasible()
+    elif base.objective is None:
+        work.unknown()
+    else:
+        work.feasible()
+    return work.explanation()
+
+
+@dataclass
+class _Work:
+    """One explanation in progress: the solved instance, what has been said, and the changes tried so far."""
+
+    case: Case
+    base: Study
+    options: SolveOptions
+    clock: Clock
+    say: Progress
+    given: tuple[RingSolution | None, RingSolution | None]
+    told: Callable[[Explanation], None]
+    said: list[Statement] = field(default_factory=list)
+    tried: list[Tried] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def instance(self) -> RingInstance:
+        """The instance that is explained."""
+        return self.case.instance
+
+    def explanation(self) -> Explanation:
+        """What is known by now."""
+        base, instance, (solution, against) = self.base, self.instance, self.given
+        both = solution is not None and against is not None
+        return Explanation(
+            instance=instance.name,
+            instance_hash=instance.content_hash,
+            family="ring",
+            status=base.status,
+            objective=base.objective,
+            bound=base.bound,
+            terms=base.certificate.terms if base.certificate else {},
+            given=side(instance, solution) if solution is not None else None,
+            statements=tuple(self.said),
+            infeasibility=tuple(base.run.infeasibility),
+            changes=tuple(self.ranked()),
+            difference=difference(instance, solution, against) if both else None,  # type: ignore[arg-type]
+            notes=tuple(self.notes),
+            seconds=round(self.clock.seconds, 3),
+        )
+
+    def say_all(self, statements: Iterable[Statement]) -> None:
+        """Add statements to what has been said."""
+        self.said += statements
+
+    def attempt(self, trials: list[Trial]) -> list[Tried]:
+        """Solve each of ``trials`` within a fair share of the time that is left; those out of time are noted."""
+        done: list[Tried] = []
+        starts = [self.base.solution] if self.base.solution is not None else []
+        for i, trial in enumerate(trials):
+            if self.clock.left <= 0.0:
+                left = [skipped.what for skipped in trials[i:]]
+                self.notes.append(f"not tried for lack of time: {'; '.join(left)}")
+                break
+            self.say(trial.what)
+            found = attempt(trial, self.options, self.clock.left / (len(trials) - i), starts)
+            if found is not None:
+                done.append(found)
+                self.tried.append(found)
+                self.told(self.explanation())
+        return done
+
+    def again(self, tried: list[Tried]) -> list[Tried]:
+        """``tried`` with those that are still open solved once more, from what they have, within the time left over."""
+        still = [t for t in tried if not t.study.proved and t.study.status != "infeasible"]
+        better = {}
+        for i, one in enumerate(still):
+            if self.clock.left <= 2 * LEAST_SECONDS:
+                break
+            self.say(f"{one.trial.what}, once more")
+            starts = [one.study.solution] if one.study.solution is not None else []
+            found = attempt(one.trial, self.options, self.clock.left / (len(still) - i), starts)
+            if found is not None and (found.study.bound or 0) >= (one.study.bound or 0):
+                better[id(one)] = found
+        self.tried = [better.get(id(one), one) for one in self.tried]
+        return [better.get(id(one), one) for one in tried]
+
+    def ranked(self) -> Iterator[Change]:
+        """The changes, those with the least period first, then the unknown ones, then those without a mapping."""
+        order = {"proved": 0, "best found": 0, "unknown": 1, "infeasible": 2}
+        changes = [tried.change(self.base.objective) for tried in self.tried]
+        yield from sorted(changes, key=lambda change: (order[change.standing], change.objective or 0))
+
+    def about_given(self, solution: RingSolution) -> Iterator[Statement]:
+        """What the checker says of the solution that was given, and how far it is from the best one known."""
+        given, base = side(self.instance, solution), self.base
+        if not given.feasible:
+            first = given.violations[0]
+            yield statement(
+                "given",
+                f"The mapping given is refused ({plural(len(given.violations), 'violation')}): "
+                f"{first.label} {first.message}",
+                first.label,
+                violations=len(given.violations),
+            )
+        elif given.objective is not None and base.objective is not None:
+            above = given.objective - base.objective
+            best = "the least there is (proved)" if base.proved else "the best known"
+            far = f"{share(above, base.objective)} above {best}, {us(base.objective)}" if above else f"which is {best}"
+            yield statement(
+                "given",
+                f"The mapping given has a period of {us(given.objective)}, {far}",
+                period_us=given.objective / TICKS_PER_US,
+                best_us=base.objective / TICKS_PER_US,
+            )
+
+    def feasible(self) -> None:
+        """What holds the period up; fills the changes."""
+        case, base, instance = self.case, self.base, self.instance
+        self.say_all([ring_reasons.verdict(base)])
+        self.say_all(ring_reasons.busiest(case, base))
+        self.say_all(ring_reasons.bounds(case, base))
+        self.told(self.explanation())
+        least = ring_reasons.enough(case, base, self.clock)
+        relaxed = self.attempt([*ring_trials.relaxations(instance), *ring_trials.sites(instance)])
+        self.say_all(ring_reasons.costs(base, relaxed))
+        self._sufficient(relaxed)
+        alone = base.objective == largest(case.problem)  # then nothing but splitting that operation can help
+        clones = [] if alone else ring_trials.clones(case, base.objective)
+        later = self.attempt([*ring_trials.splits(case, base), *clones, *ring_trials.chips(instance, least[1])])
+        later = self.again(later)
+        twice = [
+            t for t in later if t.trial.kind == "chips" and t.study.instance.package.chips > instance.package.chips
+        ]
+        self.say_all(ring_reasons.unused(case, base, least, twice[-1] if twice else None))
+
+    def _sufficient(self, relaxed: list[Tried]) -> None:
+        """Where memory or links cost something: the SRAM that the mapping without C4 fits, links twice as fast."""
+        trials = []
+        for tried in relaxed:
+            study = tried.study
+            if study.objective is None or study.objective >= (self.base.objective or 0) or study.solution is None:
+                continue
+            if tried.trial.what.startswith("without the memory") and study.certificate is not None:
+                enough = int(study.certificate.figures["max_memory_bytes"])
+                trial = ring_trials.sram_trial(self.instance, enough)
+                trials.append(Trial(trial.kind, trial.what, trial.make, trial.setting, study.solution))
+            elif tried.trial.what == "with free links":
+                trials.append(ring_trials.link_trial(self.instance, 2))
+        self.attempt(trials)
+
+    def infeasible(self) -> None:
+        """What is short; fills the changes."""
+        case, instance = self.case, self.instance
+        self.say_all([statement("verdict", "No mapping exists (proved)")])
+        self.say_all(statement("clash", reason.message, reason.label) for reason in self.base.run.infeasibility)
+        self.say_all([*ring_lacks.memory(case), *ring_lacks.sites(instance)])
+        needs, trials = ring_lacks.needs(case, self.clock)
+        self.say_all(needs)
+        relaxed = self.attempt([*ring_trials.relaxations(instance), *ring_trials.sites(instance)])
+        changed = self.attempt([*trials, *ring_trials.splits(case, self.base), *ring_trials.clones(case, None)])
+        stuck = [t for t in changed if t.trial.kind == "split" and t.study.status == "infeasible"]
+        more = [ring_lacks.with_chips(tried, self.clock) for tried in stuck]
+        self.attempt([trial for trial in more if trial is not None])
+        for tried in relaxed:
+            if tried.study.status == "infeasible":
+                what = tried.trial.what
+                self.say_all([statement("cost", f"{what} there is still no mapping (proved)")])
+
+    def unknown(self) -> None:
+        """Neither a mapping nor a proof: what is short by simple bounds, and which relaxation has a mapping."""
+        self.say_all([statement("verdict", "No mapping was found in the time, and no proof that there is none")])
+        self.say_all([*ring_lacks.memory(self.case), *ring_lacks.sites(self.instance)])
+        self.attempt([*ring_trials.relaxations(self.instance), *ring_trials.sites(self.instance)])

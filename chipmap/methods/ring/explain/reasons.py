@@ -1,0 +1,300 @@
+"""What holds the period of a ring instance up, as statements: the mapping's busiest resource, the bounds and who is
+behind them, what each constraint costs, and why chips stay unused."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from chipmap.explanation import Statement
+from chipmap.heuristics.ring.bounds.shortages import Skip, fewest_chips, skips
+from chipmap.heuristics.ring.bounds.simple import average, largest, packing
+from chipmap.instances.ring.problem import Loads, RingProblem, Storage, loads
+from chipmap.methods.ring.explain.study import Case, Clock, Study, Tried, check
+from chipmap.methods.ring.explain.text import TICKS_PER_US, listed, plural, share, size, times, us
+from chipmap.run import Stop
+
+#: Violations of a relaxed mapping that are put into words.
+SHOWN = 2
+
+
+def statement(topic: str, message: str, label: str = "", **figures: Any) -> Statement:
+    """A statement; the message gets its capital and its full stop here."""
+    return Statement(topic=topic, label=label, message=f"{message[:1].upper()}{message[1:]}.", figures=figures)
+
+
+def verdict(base: Study) -> Statement:
+    """How good the best mapping is."""
+    assert base.objective is not None
+    if base.proved:
+        words = "the least there is (proved)"
+    elif base.bound is not None:
+        words = f"the best found; nothing below {us(base.bound)} is possible (gap "
+        words += f"{share(base.objective - base.bound, base.objective)})"
+    else:
+        words = "the best found, without a bound"
+    chips = base.instance.package.chips
+    return statement(
+        "verdict",
+        f"The period is {us(base.objective)}, {words}; {base.chips_used} of {plural(chips, 'chip')} are used",
+        period_us=base.objective / TICKS_PER_US,
+        chips_used=base.chips_used,
+        chips=chips,
+    )
+
+
+def busiest(case: Case, base: Study) -> Iterator[Statement]:
+    """The chips or links that are as busy as the period, and the fullest chip."""
+    problem, on = case.problem, _loads(case, base)
+    assert base.objective is not None and base.solution is not None
+    f = case.contraction.lower(base.solution).chips
+    busy = _busy(problem, on)
+    for chip in np.flatnonzero(busy == base.objective).tolist()[:1]:
+        mine = sorted((v for v in range(problem.n) if f[v] == chip), key=lambda v: -int(problem.ticks[v]))
+        count = int((busy == base.objective).sum())
+        more = f" (as are {count - 1} others)" if count > 2 else " (as is another)" if count == 2 else ""
+        extra = "" if problem.cost_mode == "period" else " with what it sends and receives"
+        words = listed(f"{case.name(v)} ({us(int(problem.ticks[v]))})" for v in mine)
+        yield statement(
+            "busiest",
+            f"Chip {chip} is busy all the time{extra}{more}: {plural(len(mine), 'operation')}, {words}",
+            "T1",
+            chip=chip,
+            operations=len(mine),
+        )
+    if problem.cost_mode == "period":
+        for link in np.flatnonzero(on.load == base.objective).tolist()[:1]:
+            yield link_words(case, f, link, int(on.load[link]), "busiest", "is busy all the time")
+    if problem.has("C4"):
+        yield fullest(problem, on)
+
+
+def link_words(case: Case, f: tuple[int, ...], link: int, load: int, topic: str, verb: str) -> Statement:
+    """Which tensors cross a link."""
+    crossing = _crossing(case.problem, f, link)
+    words = (f"that of {case.name(s.producer)} ({size(s.bytes)}, {us(s.ticks)})" for s in crossing)
+    return statement(
+        topic,
+        f"Link {link} -> {link + 1} {verb} ({us(load)}): it carries {plural(len(crossing), 'tensor')}, {listed(words)}",
+        "T2",
+        link=link,
+        load_us=load / TICKS_PER_US,
+        tensors=[case.name(s.producer) for s in crossing],
+        bytes=[s.bytes for s in crossing],
+    )
+
+
+def _crossing(problem: RingProblem, f: tuple[int, ...], link: int) -> list[Storage]:
+    found = [s for s in problem.storages if f[s.producer] <= link < max(f[v] for v in s.readers)]
+    return sorted(found, key=lambda s: -s.ticks)
+
+
+def fullest(problem: RingProblem, on: Loads, where: str = "Memory") -> Statement:
+    """The chip with the most memory in use."""
+    chip = int(on.memory_bytes.argmax())
+    weights, buffers, limit = int(on.weight_bytes[chip]), int(on.boundary_bytes[chip]), problem.sram_bytes
+    relayed, live, needed = int(on.relay_bytes[chip]), int(on.peak_bytes[chip]), int(on.memory_bytes[chip])
+    more = f", what passes through 2 x {size(relayed)} and live tensors {size(live)}" if problem.full_memory else ""
+    spare = f"{size(limit - needed)} are free" if needed <= limit else f"{size(needed - limit)} are short"
+    return statement(
+        "memory",
+        f"{where}: the fullest chip ({chip}) needs {size(needed)}, weights {size(weights)} and buffers 2 x "
+        f"{size(buffers)}{more}; it has {size(limit)}, so {spare}",
+        "C4",
+        chip=chip,
+        weight_bytes=weights,
+        buffer_bytes=buffers,
+        relay_bytes=relayed,
+        live_bytes=live,
+        sram_bytes=limit,
+    )
+
+
+def _busy(problem: RingProblem, on: Loads) -> np.ndarray:  # type: ignore[type-arg]
+    """Ticks that T1 counts on each chip."""
+    if problem.cost_mode == "period":
+        return on.work
+    if problem.cost_mode == "sum":
+        return on.work + on.received + on.sent
+    return on.work + np.concatenate(([0], on.load[:-1])) + on.load
+
+
+def _loads(case: Case, base: Study) -> Loads:
+    assert base.solution is not None
+    return loads(case.problem, case.contraction.lower(base.solution).chips)
+
+
+def bounds(case: Case, base: Study) -> Iterator[Statement]:
+    """The bounds that need no solver, who is behind them, and how near they come to the period."""
+    problem, period = case.problem, base.objective
+
+    def of(value: int) -> str:
+        return f", {share(value, period)} of the period" if period else ""
+
+    mean, exact = average(problem), problem.total_ticks / problem.chips
+    yield statement(
+        "bound",
+        f"All work spread evenly is {us(mean)} per chip{of(mean)}",
+        "T1",
+        average_us=exact / TICKS_PER_US,
+        of_period=mean / period if period else None,
+    )
+    v = int(problem.ticks.argmax())
+    longest = largest(problem)
+    alone = " and so holds it up by itself" if longest == period else ""
+    yield statement(
+        "bound",
+        f"The longest operation, {case.name(v)}, takes {us(longest)}, {times(longest, exact)} of that average"
+        f"{of(longest)}{alone}",
+        "T1",
+        operation=case.name(v),
+        longest_us=longest / TICKS_PER_US,
+        of_average=longest / exact if exact else None,
+        of_period=longest / period if period else None,
+    )
+    packed = packing(problem)
+    if packed > max(mean, longest):
+        yield statement(
+            "bound", f"Too many long operations for {problem.chips} chips: {us(packed)} on some chip{of(packed)}", "T1"
+        )
+    if problem.has("C1") and problem.has("C3"):
+        yield from (skip_words(case, skip, of) for skip in skips(problem, case.graph)[:1])
+    if period is not None and problem.cost_mode == "period" and problem.has("C1"):
+        yield from _slow_tensors(case, period)
+
+
+def skip_words(case: Case, skip: Skip, of: Any) -> Statement:
+    """What lies under a skip connection shares two chips."""
+    problem, half = case.problem, -(-skip.ticks // 2)
+    tensor = max(s.bytes for s in problem.storages if s.producer == skip.producer and skip.reader in s.readers)
+    return statement(
+        "bound",
+        f"Everything under the skip connection {case.name(skip.producer)} -> {case.name(skip.reader)} (a tensor of "
+        f"{size(tensor)}) lives on two chips (C3): {plural(skip.operations, 'operation')}, {us(skip.ticks)} of work, "
+        f"so at least {us(half)} on one of them{of(half)}",
+        "C3",
+        producer=case.name(skip.producer),
+        reader=case.name(skip.reader),
+        tensor_bytes=tensor,
+        operations=skip.operations,
+        work_us=skip.ticks / TICKS_PER_US,
+        bound_us=half / TICKS_PER_US,
+    )
+
+
+def _slow_tensors(case: Case, period: int) -> Iterator[Statement]:
+    slow = sorted((s for s in case.problem.storages if s.ticks > period), key=lambda s: -s.ticks)
+    if slow:
+        words = (f"{case.name(s.producer)} ({size(s.bytes)}, {us(s.ticks)})" for s in slow)
+        yield statement(
+            "links",
+            f"{plural(len(slow), 'tensor')} would keep a link busy for longer than the period, so maker and readers "
+            f"share a chip: {listed(words)}",
+            "T2",
+            tensors=[case.name(s.producer) for s in slow],
+            bytes=[s.bytes for s in slow],
+        )
+
+
+def costs(base: Study, relaxed: list[Tried]) -> Iterator[Statement]:
+    """What each constraint costs: the instance solved without it, and where that mapping breaks it."""
+    assert base.objective is not None
+    nothing = []
+    for tried in relaxed:
+        study, what = tried.study, tried.trial.what
+        if study.objective is None:
+            continue
+        saved = base.objective - study.objective
+        figures: dict[str, Any] = {
+            "period_us": study.objective / TICKS_PER_US,
+            "standing": "proved" if study.proved else "best found",
+        }
+        if tried.trial.kind == "balance":
+            if study.proved:
+                words = "even with all of that away" if saved == 0 else "from whole operations in their order alone"
+                yield statement("cost", f"{what} the period is {us(study.objective)} ({words})", **figures)
+        elif saved > 0:
+            standing = "proved to be its least" if study.proved else "best found"
+            yield statement(
+                "cost",
+                f"{what} the period is {us(study.objective)} ({standing}), {share(saved, base.objective)} less",
+                **figures,
+            )
+            yield from _blocked(base, tried)
+        elif study.proved and base.proved:
+            nothing.append(what)
+        else:
+            yield statement("cost", f"{what} nothing better was found", **figures)
+    if nothing:
+        each = ", each" if len(nothing) > 1 else ""
+        words = " or ".join([", ".join(nothing[:-1]), nothing[-1]] if len(nothing) > 1 else nothing)
+        yield statement("cost", f"Nothing is gained {words} (proved{each})", changes=nothing)
+
+
+def _blocked(base: Study, tried: Tried) -> Iterator[Statement]:
+    """Where the mapping found without a constraint breaks it: the checker's words, or the slowest link."""
+    assert tried.study.solution is not None
+    if tried.trial.what == "with free links":
+        case = Case(base.instance)
+        f = case.contraction.lower(tried.study.solution).chips
+        load = loads(case.problem, f).load
+        link = int(load.argmax())
+        if int(load[link]) > (tried.study.objective or 0):
+            yield link_words(case, f, link, int(load[link]), "blocked", "would hold that mapping up")
+        return
+    certificate = check(base.instance, tried.study.solution)
+    first = [violation.message for violation in certificate.violations]
+    if first:
+        yield statement(
+            "blocked",
+            f"What stands in that mapping's way ({plural(len(first), 'violation')}): {'; '.join(first[:SHOWN])}",
+            certificate.violations[0].label,
+            violations=len(first),
+        )
+
+
+def enough(case: Case, base: Study, clock: Clock) -> tuple[int, int]:
+    """(chips that the period takes at least, chips that do for it); equal where that is proved."""
+    used = base.chips_used
+    if base.objective is None or case.programs is None or case.ideals is None or not case.problem.has("C2"):
+        return 1, used
+    try:
+        return fewest_chips(case.programs, case.ideals, base.objective, used, clock.within(0.2))
+    except Stop:
+        return 1, used
+
+
+def unused(case: Case, base: Study, least: tuple[int, int], doubled: Tried | None) -> Iterator[Statement]:
+    """Why chips stay unused: how many do for the period (``least``), and what stops it from falling with more.
+
+    Silent without C2: there the chips in use need not be the first ones.
+    """
+    count, period = base.instance.package.chips, base.objective
+    low, high = least
+    if period is None or high == count or not case.problem.has("C2"):
+        return
+    words = f"{plural(high, 'chip')} {'does' if high == 1 else 'do'} for this period"
+    words += " and fewer don't (proved)" if low == high else ""
+    longest = largest(case.problem)
+    if longest == period:
+        v = int(case.problem.ticks.argmax())
+        why = (
+            f"no mapping is faster than {case.name(v)}, which alone takes "
+            f"{times(longest, case.problem.total_ticks / count)} of a chip's average work"
+        )
+    elif doubled is not None and doubled.study.proved and doubled.study.objective == period:
+        why = f"with {doubled.study.instance.package.chips} chips the least period is the same (proved)"
+    elif base.proved:
+        why = "no mapping that uses the others is faster (proved)"
+    else:
+        why = "in the best mapping found"
+    yield statement(
+        "unused",
+        f"Of {plural(count, 'chip')}, {words}: {why}",
+        chips=count,
+        chips_used=base.chips_used,
+        chips_enough=high,
+        chips_proved_needed=low,
+    )

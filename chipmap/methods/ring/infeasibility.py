@@ -1,0 +1,118 @@
+"""Why the models of a ring instance have no solution: which labels clash, and what is short, in chips and bytes."""
+
+from __future__ import annotations
+
+from chipmap.instances.ring.instance import RingInstance
+from chipmap.instances.ring.problem import RingProblem, ring_problem
+from chipmap.result import Infeasibility
+from chipmap.solvers import infeasible_labels, solve_model
+from chipmap.solvers.outcome import SolveRequest
+
+#: Seconds for the labels that clash, and again for the least SRAM that would do.
+EXPLAIN_SECONDS = 5.0
+
+
+def reasons(instance: RingInstance, seconds: float) -> list[Infeasibility]:
+    """The reasons why an infeasible ``instance`` has no mapping, found within about twice ``seconds``."""
+    problem = ring_problem(instance)
+    shut = [v for v, chips in enumerate(problem.allowed) if chips is not None and not chips]
+    if shut:
+        return [_shut(problem, v) for v in shut]
+    if problem.has("C4") and _floor(problem) > problem.sram_bytes:
+        return [memory(problem, 0, None)]
+    limit = min(EXPLAIN_SECONDS, max(1.0, seconds))
+    clash = sorted({label[:2].upper() for label in _clashing(instance, limit)}) or ["C0", *instance.constraints]
+    if "C4" in clash:
+        bound, reached = least_sram(instance, limit)
+        return [memory(problem, max(bound, problem.sram_bytes + 1), reached)]
+    if clash == ["C2"]:
+        return [_skipped(problem)]
+    return [_order(clash)]
+
+
+def _clashing(instance: RingInstance, seconds: float) -> tuple[str, ...]:
+    from chipmap.formulations.ring.cpsat import RingCpChoices, build
+
+    model = build(instance, RingCpChoices(objective="feasible", labels="assume"))
+    return infeasible_labels(model, SolveRequest(time_limit=seconds))
+
+
+def least_sram(instance: RingInstance, seconds: float) -> tuple[int, int | None]:
+    """(lower bound, reached value or None) of the least SRAM bytes per chip with which ``instance`` has a mapping."""
+    from chipmap.formulations.ring.cpsat_sram import build
+
+    outcome = solve_model(build(instance), SolveRequest(time_limit=seconds))
+    bound = 0 if outcome.bound is None else round(outcome.bound)
+    return bound, None if outcome.objective is None else round(outcome.objective)
+
+
+def _floor(problem: RingProblem) -> int:
+    """Bytes that some chip needs for weights alone: the average over all chips, or the heaviest operation."""
+    weights = problem.weight_bytes
+    return max(-(-int(weights.sum()) // problem.chips), int(weights.max(initial=0)))
+
+
+def memory(problem: RingProblem, demand: int, reached: int | None) -> Infeasibility:
+    """C4 is to blame: some chip needs at least ``demand`` bytes (or more, for weights alone).
+
+    ``reached`` bytes are known to do (None: not known).
+    """
+    instance, limit = problem.instance, problem.sram_bytes
+    demand = max(demand, _floor(problem))
+    total, chips = int(problem.weight_bytes.sum()), problem.chips
+    heaviest = int(problem.weight_bytes.argmax())
+    remedies = [] if reached is None else [f"{reached:,} bytes do: --set package.sram_bytes={reached}"]
+    remedies += ["more chips, if no single operation is too large: --set package.chips=N", "fewer bytes per word"]
+    return Infeasibility(
+        label="C4",
+        resource=f"SRAM of each of {chips} chips",
+        demand=demand,
+        limit=limit,
+        unit="bytes",
+        message=(
+            f"no mapping on {chips} chips fits {limit:,} bytes of SRAM: the weights are "
+            f"{total:,} bytes in all ({-(-total // chips):,} per chip), the largest operation "
+            f"({instance.graph.operations[heaviest].name}) holds {int(problem.weight_bytes[heaviest]):,}, and some "
+            f"chip needs at least {demand:,}"
+        ),
+        remedies=tuple(remedies),
+    )
+
+
+def _shut(problem: RingProblem, v: int) -> Infeasibility:
+    name = problem.instance.graph.operations[v].name
+    return Infeasibility(
+        label="C0",
+        resource=f"chips for {name}",
+        demand=1,
+        limit=0,
+        unit="chips",
+        message=f"pins, forbidden chips and keep-together groups leave no chip for {name}",
+        remedies=("remove one of the pins or groups that name it",),
+    )
+
+
+def _skipped(problem: RingProblem) -> Infeasibility:
+    count = int(problem.computing.sum())
+    return Infeasibility(
+        label="C2",
+        resource="operations to fill the chips before a pinned one",
+        demand=count + 1,
+        limit=count,
+        unit="operations",
+        message=f"pins ask for a chip that {count} operations can't reach without leaving a chip before it empty",
+        remedies=("pin to a lower chip", "leave C2 out of constraints"),
+    )
+
+
+def _order(clash: list[str]) -> Infeasibility:
+    return Infeasibility(
+        label=clash[0],
+        resource="chips",
+        demand=1,
+        limit=0,
+        unit="mappings",
+        message=f"{', '.join(clash)} can't hold together: pins, forbidden chips or groups contradict the order of the "
+        "operations",
+        remedies=("relax pins, forbidden chips or keep-together groups until a mapping exists",),
+    )

@@ -1,0 +1,304 @@
+"""The methods of family ``ring`` that solve its explicit models: MIP by HiGHS or Gurobi, CP-SAT with station windows.
+
+Every method is a function (instance, run) -> Termination that reports to ``run``. All but ``cpsat_cold`` work on the
+lossless contraction and start from the run's best solution, if it has one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Literal
+
+from chipmap.family import Model
+from chipmap.instances.ring.contraction import Contraction, contract
+from chipmap.instances.ring.instance import RingInstance, RingSolution
+from chipmap.instances.ring.problem import RingProblem, ring_problem
+from chipmap.instances.ring.station_windows import least_target, windows
+from chipmap.methods.ring.oracle_cuts import Cuts
+from chipmap.result import Limit, Termination, integer_bound
+from chipmap.run import Run, Stop
+from chipmap.solvers import solve_model
+from chipmap.solvers.outcome import Outcome, SolveRequest, ValueOf
+
+#: Deterministic work per second of the time limit: CP-SAT's and Gurobi's own units, HiGHS's nodes.
+WORK_PER_SECOND = {"cpsat": 0.5, "gurobi": 0.5, "highs": 20.0}
+#: Seconds of the first decision problem; doubled whenever a round of them has decided nothing.
+FIRST_SLICE = 2.0
+#: Where between bound and incumbent (without one: twice the bound) the decision problems of a round ask. The bound is
+#: often the optimum, and the nearer the target is to it, the narrower are the windows.
+SHARES = (0.0, 0.01, 0.05, 0.2, 0.6)
+#: Relative precision of the bound by windows.
+WINDOW_PRECISION = 1e-6
+
+
+def mip(instance: RingInstance, run: Run) -> Termination:
+    """The MIP of the contracted instance, within the windows of the incumbent's value."""
+    return _mip(instance, run, "full", "mip")
+
+
+def mip_path(instance: RingInstance, run: Run) -> Termination:
+    """The MIP restricted to f(v) <= f(u) + 1 on every flow: mappings, no bound."""
+    return _mip(instance, run, "path", "mip path")
+
+
+def cpsat_cold(instance: RingInstance, run: Run) -> Termination:
+    """CP-SAT on the instance as it is: no contraction, start, window or cutoff."""
+    from chipmap.formulations.ring.cpsat import build
+
+    task = _Task(run, lambda solution: solution, "cpsat cold", Cuts(run, instance))
+    return run.attempt(lambda: _solve_all(task, build(instance), None))
+
+
+def cpsat(instance: RingInstance, run: Run) -> Termination:
+    """CP-SAT on the contracted instance: decision problems within station windows, then the whole, in turns.
+
+    A target without windows, or without a solution in its windows, is a bound: the optimum lies above it.
+    """
+    contraction = contract(instance)
+    return run.attempt(lambda: _Search(contraction, run).go())
+
+
+def refute(
+    subject: RingInstance | RingProblem,
+    target: int,
+    *,
+    time_limit: float | None = None,
+    threads: int | None = None,
+    seed: int = 0,
+    deterministic: bool = False,
+    tighten: Literal["windows", "none"] = "windows",
+    should_stop: Callable[[], bool] | None = None,
+) -> RingSolution | Literal["infeasible", "unknown"]:
+    """A solution with objective <= ``target`` ticks; ``"infeasible"``: proved that none has it; ``"unknown"``.
+
+    ``subject`` is taken as it is: contract it first. ``tighten="none"`` leaves out station windows and redundant rows,
+    so that only the constraints of the page and CP-SAT speak. ``time_limit`` in seconds (deterministic: CP-SAT's own).
+    """
+    problem = subject if isinstance(subject, RingProblem) else ring_problem(subject)
+    model = _decision(problem, target, tighten)
+    if model is None:
+        return "infeasible"
+    request = SolveRequest(
+        time_limit=None if deterministic else time_limit,
+        work_limit=time_limit if deterministic else None,
+        threads=threads,
+        seed=seed,
+        deterministic=deterministic,
+        should_stop=should_stop,
+    )
+    outcome = solve_model(model, request)
+    if outcome.value_of is not None:
+        solution: RingSolution = model.decode(outcome.value_of)
+        return solution
+    return "infeasible" if outcome.termination.reason == "infeasible" else "unknown"
+
+
+def _decision(problem: RingProblem, target: int, tighten: Literal["windows", "none"]) -> Model | None:
+    """The CP-SAT model of "objective <= target", or None if the windows refute it."""
+    from chipmap.formulations.ring.cpsat import RingCpChoices, build
+
+    if tighten == "none":
+        return build(problem.instance, RingCpChoices(objective="feasible", cuts=(), upper=target))
+    within = windows(problem, target)
+    if within is None:
+        return None
+    return build(problem.instance, RingCpChoices(objective="feasible", windows=within.pairs(), upper=target))
+
+
+class _Task:
+    """What a solve reports to: the run, the way back to its instance, and the name that its findings go under."""
+
+    def __init__(self, run: Run, lift: Callable[[RingSolution], RingSolution], source: str, cuts: Cuts) -> None:
+        self.run, self.lift, self.source, self.cuts = run, lift, source, cuts
+
+    def solve(self, model: Model, start: RingSolution | None = None, seconds: float | None = None) -> Outcome:
+        """Solve ``model`` for ``seconds`` at most (default: the time left), reporting as the solver goes.
+
+        Bounds are reported only where the model's standing allows it; a cutoff at or above the incumbent is harmless.
+        """
+        run, options = self.run, self.run.options
+        self.cuts.update()
+        self.cuts.apply(model)
+        minimises = model.kind == "mip" or bool(model.native.has_objective())
+        exact_bounds = model.kind == "cpsat"  # integers in, integers out
+
+        def found(value_of: ValueOf, objective: float) -> None:
+            run.solution(self.lift(model.decode(value_of)), self.source, claimed=objective)
+
+        def proved(bound: float) -> None:
+            run.bound(round(bound) if exact_bounds else integer_bound(bound), self.source, "solver")
+
+        left = run.remaining if seconds is None else min(seconds, run.remaining)
+        if options.deterministic:
+            left = run.remaining
+        encoded = model.encode(start) if start is not None else None
+        request = SolveRequest(
+            time_limit=None if left == float("inf") else left,
+            work_limit=self._work(model, seconds) if options.deterministic else None,
+            gap=options.gap,
+            threads=options.threads,
+            seed=options.seed,
+            deterministic=options.deterministic,
+            start=tuple(encoded) if encoded is not None else None,
+            on_solution=found if minimises else None,
+            on_bound=proved if minimises and model.standing.bounds else None,
+            should_stop=lambda: not run.keep_going(),
+            native=options.native,
+            log_file=run.log_file,
+        )
+        outcome = solve_model(model, request, options.solver)
+        if encoded is not None:
+            self._note(f"{self.source}: warm start {'' if outcome.start_accepted else 'not '}accepted")
+        if not minimises and outcome.value_of is not None:
+            run.solution(self.lift(model.decode(outcome.value_of)), self.source)
+        return outcome
+
+    def _work(self, model: Model, seconds: float | None) -> float | None:
+        """The deterministic work limit in the solver's unit; None without any limit."""
+        name = self.run.options.solver or ("cpsat" if model.kind == "cpsat" else "highs")
+        limit = seconds if seconds is not None else self.run.options.time_limit
+        return None if limit is None else max(1.0, WORK_PER_SECOND[name] * limit)
+
+    def _note(self, text: str) -> None:
+        if text not in self.run.notes:
+            self.run.notes.append(text)
+
+
+def _mip(instance: RingInstance, run: Run, family: Literal["full", "path"], source: str) -> Termination:
+    from chipmap.formulations.ring.mip import RingMipChoices, build
+
+    def work() -> None:
+        """Build the model of the contraction with the run's windows and incumbent, and solve it."""
+        contraction = contract(instance)
+        problem = ring_problem(contraction.instance)
+        upper = run.upper
+        within = windows(problem, upper) if upper is not None else None
+        start = contraction.lower(run.best.solution) if run.best is not None else None  # type: ignore[arg-type]
+        choices = RingMipChoices(family=family, windows=within.pairs() if within is not None else None, upper=upper)
+        run.checkpoint()
+        model = build(contraction.instance, choices)
+        run.checkpoint()
+        _solve_all(_Task(run, contraction.lift, source, Cuts(run, instance, contraction)), model, start)
+
+    return run.attempt(work)
+
+
+def _solve_all(task: _Task, model: Any, start: RingSolution | None) -> None:
+    """Solve a model without a cutoff, or with one at the incumbent's value: infeasible means that nothing exists."""
+    run, reason = task.run, task.solve(model, start).termination
+    while reason.reason in ("optimal", "feasible") and task.cuts.update():
+        run.checkpoint()
+        if reason.limit != "none":
+            break
+        reason = task.solve(model, start).termination
+    if reason.reason == "infeasible" and model.standing.bounds:
+        from chipmap.methods.ring.infeasibility import reasons
+
+        run.infeasible(*(task.cuts.reason() or reasons(model.instance, run.remaining)))
+    elif reason.reason != "optimal":
+        run.notes.append(f"{task.source}: {reason.reason} {reason.detail}".rstrip())
+        run.checkpoint()
+    if reason.limit != "none":
+        raise Stop(_stop(reason.limit))
+
+
+def _stop(limit: Limit) -> Any:
+    return limit if limit in ("time", "interrupted", "gap") else "time"
+
+
+class _Search:
+    """CP-SAT on one contracted instance, in turns of growing length."""
+
+    def __init__(self, contraction: Contraction, run: Run) -> None:
+        self.contraction, self.run = contraction, run
+        self.problem = ring_problem(contraction.instance)
+        self.task = _Task(run, contraction.lift, "cpsat", Cuts(run, contraction.original, contraction))
+        self.asked: dict[int, float] = {}
+        self.worst = self.problem.most_ticks
+
+    def go(self) -> None:
+        """Until the gap is closed, infeasibility is proved, or the run stops."""
+        self._bounds()
+        seconds = FIRST_SLICE
+        while True:
+            self.run.checkpoint()
+            before = self._state()
+            self._round(seconds)
+            if self.run.best is None or self._state() == before:
+                self._whole(seconds)
+            if self._state() == before:
+                seconds *= 2
+
+    def _bounds(self) -> None:
+        """The average, the longest operation, and the least target that leaves windows (none: infeasible)."""
+        run, problem = self.run, self.problem
+        run.bound(problem.least_ticks, "average and longest")
+        run.checkpoint()
+        high = run.upper if run.upper is not None else self.worst
+        if run.best is None and windows(problem, self.worst) is None:
+            self._infeasible()
+        else:
+            run.bound(least_target(problem, self._lower(), high, run.checkpoint, WINDOW_PRECISION), "station windows")
+
+    def _infeasible(self) -> None:
+        from chipmap.methods.ring.infeasibility import reasons
+
+        self.run.infeasible(*(self.task.cuts.reason() or reasons(self.contraction.instance, self.run.remaining)))
+
+    def _round(self, seconds: float) -> None:
+        """Decision problems from the bound upwards, until one has a solution; none is asked twice for as long."""
+        before = self.run.upper
+        for share in SHARES:
+            target = self._between(share)
+            if self.asked.get(target, 0.0) < seconds:
+                self.asked[target] = seconds
+                self._ask(target, seconds)
+                self.run.checkpoint()
+                if self.task.cuts.update():
+                    self.asked.clear()  # what was found is cut off now: ask again
+            if self.run.upper != before:
+                return
+
+    def _state(self) -> tuple[int | None, int]:
+        return self.run.upper, self._lower()
+
+    def _start(self) -> RingSolution:
+        """The incumbent on the contracted operations."""
+        assert self.run.best is not None and isinstance(self.run.best.solution, RingSolution)
+        return self.contraction.lower(self.run.best.solution)
+
+    def _lower(self) -> int:
+        return self.run.lower.value if self.run.lower is not None else 0
+
+    def _between(self, share: float) -> int:
+        high = min(self.worst, 2 * self._lower()) if self.run.upper is None else self.run.upper - 1
+        return self._lower() + int(share * (high - self._lower()))
+
+    def _ask(self, target: int, seconds: float) -> None:
+        """Whether a solution with objective <= ``target`` exists: a bound or a new incumbent, or neither in time."""
+        model = _decision(self.problem, target, "windows")
+        if model is None:
+            self.run.bound(target + 1, "station windows")
+            return
+        for variable, chip in (model.encode(self._start()) or ()) if self.run.best is not None else ():
+            model.native.add_hint(variable, int(chip))  # above the target, so no start, but near
+        if self.task.solve(model, seconds=seconds).termination.reason == "infeasible":
+            self.run.bound(target + 1, "cpsat", "solver")
+
+    def _whole(self, seconds: float) -> None:
+        """The whole problem, within the windows of the incumbent's value and from it."""
+        from chipmap.formulations.ring.cpsat import RingCpChoices, build
+
+        run, instance = self.run, self.contraction.instance
+        if run.best is None:
+            outcome = self.task.solve(build(instance), seconds=seconds)
+            if outcome.termination.reason == "infeasible":
+                self._infeasible()
+            return
+        upper = run.best.objective
+        within = windows(self.problem, upper)
+        if within is None:
+            run.bound(upper + 1, "station windows")  # contradicts the incumbent: raises
+            return
+        model = build(instance, RingCpChoices(windows=within.pairs(), upper=upper))
+        self.task.solve(model, self._start(), seconds)

@@ -1,0 +1,84 @@
+"""The paper's search strategies as methods: ``ring/random`` and ``ring/annealing`` (section 5.1).
+
+They work on the lossless contraction under the full rule, or under ``path`` where the package is too large for it.
+A run ends after :data:`SAMPLES` samples (``--native samples=N``), so that it is the same on every machine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from chipmap.instances.ring.contraction import contract
+from chipmap.instances.ring.instance import RingInstance, RingSolution
+from chipmap.instances.ring.problem import RingProblem, ring_problem
+from chipmap.records import InputError
+from chipmap.result import Termination
+from chipmap.run import Run, Stop
+
+if TYPE_CHECKING:
+    from chipmap.heuristics.ring.sampling.search import Policy
+
+#: Samples of a run: as many as the paper's curves show (figures 5 and 6 end near 4,000).
+SAMPLES = 4000
+
+
+def random(instance: RingInstance, run: Run) -> Termination:
+    """Random search: SAMPLE from the uniform distribution."""
+
+    def policy(_: RingProblem, __: int) -> Policy:
+        from chipmap.heuristics.ring.sampling.search import Uniform
+
+        return Uniform()
+
+    return _search(instance, run, policy, "random search")
+
+
+def annealing(instance: RingInstance, run: Run) -> Termination:
+    """Simulated annealing on the distributions that SAMPLE draws from."""
+
+    def policy(problem: RingProblem, samples: int) -> Policy:
+        from chipmap.heuristics.ring.sampling.search import Annealing
+
+        return Annealing(problem.n, problem.chips, run.options.seed, samples)
+
+    return _search(instance, run, policy, "simulated annealing")
+
+
+def _search(instance: RingInstance, run: Run, policy: Callable[[RingProblem, int], Policy], source: str) -> Termination:
+    """Sample, report what improves, until the samples or the time are used up."""
+    from chipmap.heuristics.ring.sampling.evaluate import INVALID
+    from chipmap.heuristics.ring.sampling.propagate import MOST_CHIPS
+    from chipmap.heuristics.ring.sampling.sample_fix import Sampler
+    from chipmap.heuristics.ring.sampling.search import search
+
+    samples = _samples(run)
+    contraction = contract(instance)
+    problem = ring_problem(contraction.instance)
+    sampler = Sampler(problem, "path" if problem.has("C3") and problem.chips > MOST_CHIPS else "full")
+    limit = "none"
+    done, broken = 0, 0
+    best = INVALID
+    try:
+        run.checkpoint()
+        if sampler.possible:
+            for chips, value in search(sampler, policy(problem, samples), run.options.seed, samples):
+                done += 1
+                broken += value >= INVALID
+                if chips is not None and value < best:
+                    best = value
+                    solution = RingSolution(instance=contraction.instance.name, chips=tuple(chips.tolist()))
+                    run.solution(contraction.lift(solution), source, claimed=value)
+                run.checkpoint()
+    except Stop as stop:
+        limit = stop.limit
+    why = "without a mapping found" if problem.has("C4") and not problem.full_memory else "without a valid mapping"
+    run.notes.append(f"{source}: {done} samples, {broken} of them {why}")
+    return run.terminate("none" if limit == "gap" and run.gap == 0 else limit)  # type: ignore[arg-type]
+
+
+def _samples(run: Run) -> int:
+    given = run.options.native.get("samples", SAMPLES)
+    if not isinstance(given, int) or isinstance(given, bool) or given < 1:
+        raise InputError(f"is {given!r}", "--native samples", "Give a whole number above 0.")
+    return given

@@ -1,0 +1,113 @@
+"""The station search as a method (``ring/stations``) and as a link of the chain ``ring/auto``.
+
+:mod:`chipmap.heuristics.ring.station_search.search` decides single targets; here they are chosen: the lower bound
+first (a mapping there ends the run), then by bisection below the incumbent, in rounds of growing width.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from chipmap.instances.ring.instance import RingInstance, RingSolution
+from chipmap.result import Termination
+from chipmap.run import Run
+
+if TYPE_CHECKING:
+    from chipmap.heuristics.ring.station_search.search import StationSearch
+    from chipmap.methods.ring.chain import Work
+
+SOURCE = "station search"
+
+
+class Effort(NamedTuple):
+    """What a round may spend: states kept per level, ideals tried per state and order, orders of the operations.
+
+    Orders: 0 by number, 1 depth first, 2 breadth first, then random. Bisection ends when the targets left span less
+    than ``precision`` of the incumbent.
+    """
+
+    width: int
+    nodes: int
+    orders: tuple[int, ...]
+    precision: float
+
+
+ROUNDS: tuple[Effort, ...] = (
+    Effort(20, 200, (1, 0, 2), 0.02),
+    Effort(50, 200, (1, 0, 2), 0.01),
+    Effort(50, 500, (1, 0, 2, 3), 0.005),
+    Effort(200, 1000, (1, 0, 3, 4), 0.002),
+    Effort(1000, 2000, (1, 0, 3, 4), 0.0005),
+)
+#: The next target lies at this share of the way from the last one missed to the incumbent.
+SHARE = 0.3
+
+
+def stations(instance: RingInstance, run: Run) -> Termination:
+    """The station search alone, after slicing: mappings, and bounds where nothing was left out."""
+    from chipmap.methods.ring.chain import Work, _simple_bounds, _slice
+
+    def work() -> None:
+        state = Work(instance, run)
+        _simple_bounds(state)
+        run.checkpoint()
+        _slice(state, run.options.seed)
+        run.checkpoint()
+        search(state)
+
+    return run.attempt(work)
+
+
+def search(state: Work, rounds: tuple[Effort, ...] = ROUNDS) -> None:
+    """All rounds on the problem of ``state``; a note where the search doesn't apply. Stops the run when it is done."""
+    from chipmap.heuristics.ring.station_search.search import StationSearch
+
+    run = state.run
+    if state.problem.n == 0 or not state.problem.total_ticks:
+        return
+    try:
+        stations = StationSearch(state.problem)
+    except ValueError as error:
+        note = f"no station search: {error}"
+        if note not in run.notes:
+            run.notes.append(note)
+        return
+    for effort in rounds:
+        _round(state, stations, effort)
+        run.checkpoint()
+
+
+def _round(state: Work, stations: StationSearch, effort: Effort) -> None:
+    """The bound itself, then bisection between it and the incumbent; without one, doubled targets first."""
+    run = state.run
+    low = run.lower.value if run.lower else 1
+    if _decide(state, stations, low, effort) or run.closed:
+        return
+    high = run.upper
+    target = max(low, 1)
+    while high is None and target < state.problem.total_ticks:
+        target *= 2
+        if _decide(state, stations, target, effort):
+            high = run.upper
+    while high is not None and high - low > max(1, effort.precision * high):
+        run.checkpoint()
+        middle = low + max(1, int(SHARE * (high - low)))
+        if _decide(state, stations, middle, effort):
+            high = min(run.upper or middle, middle)
+        else:
+            low = middle
+
+
+def _decide(state: Work, stations: StationSearch, target: int, effort: Effort) -> bool:
+    """Whether a mapping with value <= ``target`` is found; a proof that none exists is a bound."""
+    run = state.run
+    run.checkpoint()
+    result = stations.decide(target, effort.width, effort.nodes, run.checkpoint, effort.orders, run.options.seed)
+    if result.chips is not None:
+        solution = RingSolution(instance=state.contraction.instance.name, chips=result.chips)
+        certificate = run.solution(state.contraction.lift(solution), SOURCE)
+        run.checkpoint()
+        return certificate.feasible
+    if result.complete:
+        run.bound(target + 1, SOURCE)
+    return False

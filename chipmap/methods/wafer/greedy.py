@@ -1,0 +1,87 @@
+"""The methods of family ``wafer``: what ``--method`` names.
+
+Every method is a function (instance, run) -> Termination that reports to ``run``; what it found stays there when the
+deadline passes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from chipmap.heuristics.wafer.bounds.single_kernel import Alone, alone, apart, score_of_time
+from chipmap.instances.wafer.instance import Placement, WaferInstance, WaferSolution
+from chipmap.instances.wafer.problem import WaferProblem, evaluate, wafer_problem
+from chipmap.records import InputError
+from chipmap.result import Termination
+from chipmap.run import Run
+
+
+def report(problem: WaferProblem, run: Run, placements: Sequence[Placement], source: str) -> None:
+    """Hand a floorplan to the run if it would improve on the incumbent (``evaluate`` is much faster than a check)."""
+    value = evaluate(problem, placements).score
+    if run.upper is None or value < run.upper:
+        solution = WaferSolution(instance=problem.instance.name, placements=tuple(placements))
+        run.solution(solution, source, claimed=value)
+
+
+def sized(problem: WaferProblem, run: Run) -> list[Alone]:
+    """Each type alone on the fabric, with the bound or the proof of infeasibility that this gives."""
+    found, reasons = alone(problem, run.checkpoint)
+    if reasons:
+        run.infeasible(*reasons)
+        run.checkpoint()
+    run.bound(score_of_time(problem, found), "slowest kernel alone")
+    return found
+
+
+def greedy(instance: WaferInstance, run: Run) -> Termination:
+    """The greedy row packer (:mod:`chipmap.heuristics.wafer.rows.greedy`): a floorplan wherever rows leave room
+    enough."""
+
+    def work() -> None:
+        problem = wafer_problem(instance)
+        packed(problem, sized(problem, run), run)
+
+    return run.attempt(work)
+
+
+def packed(problem: WaferProblem, found: Sequence[Alone], run: Run) -> None:
+    """Report every row packing that improves on the incumbent."""
+    from chipmap.heuristics.wafer.rows.greedy import greedy as pack
+
+    for placements in pack(problem, found, run.upper):
+        if placements is not None:
+            report(problem, run, placements, "greedy rows")
+        run.checkpoint()
+
+
+def exact(instance: WaferInstance, run: Run) -> Termination:
+    """Branch and bound over all placements: the optimum of a tiny instance, with its proof."""
+
+    def work() -> None:
+        problem = wafer_problem(instance)
+        sized(problem, run)
+        run.checkpoint()
+        if not exhausted(problem, run):
+            remedy = "Methods for every instance: wafer/auto, wafer/greedy."
+            raise InputError("has too many placements to try them all", instance.name, remedy)
+
+    return run.attempt(work)
+
+
+def exhausted(problem: WaferProblem, run: Run) -> bool:
+    """Solve a tiny instance by branch and bound; False for one that is not tiny."""
+    from chipmap.heuristics.wafer.exhaustive import TooLargeError, solve
+
+    try:
+        score, placements = solve(problem, run.upper, run.checkpoint)
+    except TooLargeError:
+        return False
+    if placements is not None and score is not None:
+        report(problem, run, placements, "branch and bound")
+        run.bound(score, "branch and bound")
+    elif run.upper is not None:
+        run.bound(run.upper, "branch and bound")
+    else:
+        run.infeasible(apart(problem))
+    return True

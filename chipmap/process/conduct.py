@@ -1,0 +1,106 @@
+"""How a run is conducted, in this process or in a child: its checker, its warm start, and how an end loses nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from chipmap.certificate import Certificate
+from chipmap.family import Family, Method, resolve
+from chipmap.inputs.reading import read_solution
+from chipmap.oracle import Oracle, OracleError
+from chipmap.records import ContradictionError, InputError
+from chipmap.result import Limit, Termination
+from chipmap.run import Run, Stop
+
+
+def checker(family: Family, oracle: Oracle | None) -> Callable[[Any, Any], Certificate]:
+    """The family's independent checker, which asks ``oracle`` for C5 if there is one.
+
+    Raises :class:`InputError` for an oracle where the family has no C5.
+    """
+    if oracle is not None and "C5" not in family.constraints:
+        raise InputError(f"family {family.name!r} has no constraint C5", "oracle", "Leave the oracle out.")
+    function: Callable[..., Certificate] = resolve(family.check)
+    return function if oracle is None else partial(function, oracle=oracle)
+
+
+def guarded(run: Run, work: Callable[[], Termination]) -> Termination:
+    """What ``work`` ends with; a stop, an interrupt, lack of memory or a contradiction ends it but loses nothing."""
+    try:
+        return work()
+    except Stop as stop:
+        return run.terminate(stop.limit)
+    except KeyboardInterrupt:
+        run.interrupted = True
+        return run.terminate("interrupted")
+    except MemoryError as error:
+        return ended(run, "memory", str(error) or "out of memory")
+    except OracleError as error:
+        return ended(run, "other", str(error))
+    except ContradictionError as error:
+        return Termination(reason="other_error", detail=str(error))
+
+
+def ended(run: Run, limit: Limit, detail: str) -> Termination:
+    """The termination of a run that something outside its method ended."""
+    state = run.terminate()
+    return Termination(reason=state.reason, limit=limit, detail=detail) if state.reason != "optimal" else state
+
+
+def start_method(family: Family, chosen: Method, wanted: str | None) -> str | None:
+    """The function of the warm start to run before ``chosen``: ``wanted``, or the family's light greedy start.
+
+    None for ``none``, for a file, and when the method is that start itself.
+    """
+    name = "greedy" if wanted is None else wanted
+    spec = family.warm_starts.get(name)
+    return None if spec == chosen.function else spec
+
+
+def start_from_file(run: Run, family: Family) -> None:
+    """Have the solution file that ``--warm-start`` names judged; it starts the run only if the checker accepts it."""
+    wanted = run.options.warm_start
+    if wanted is None or wanted == "none" or wanted in family.warm_starts:
+        return
+    if not Path(wanted).exists():
+        names = ", ".join([*family.warm_starts, "none"])
+        raise InputError(f"no warm start and no file is called {wanted!r}", "--warm-start", f"Choose from: {names}.")
+    certificate = run.solution(read_solution(wanted, family, run.instance), "warm start")
+    if not certificate.feasible:
+        run.notes.append(f"the warm start {Path(wanted).name} is not used: {_refusal(certificate)}")
+        run.rejected.pop()
+
+
+def notes_of(run: Run) -> tuple[str, ...]:
+    """The run's notes, and a word about each source whose solutions the checker refused."""
+    refused: dict[str, list[Certificate]] = {}
+    for source, certificate in run.rejected:
+        refused.setdefault(source, []).append(certificate)
+    words = [f"{len(all_)} of {source} refused by the checker: {_refusal(all_[0])}" for source, all_ in refused.items()]
+    if run.oracle is not None and not any(note.startswith("oracle ") for note in run.notes):
+        words.insert(0, run.oracle.note())
+    return (*run.notes, *words)
+
+
+def _refusal(certificate: Certificate) -> str:
+    if not certificate.violations:
+        return "no objective"
+    first, more = certificate.violations[0], len(certificate.violations) - 1
+    return f"{first.label} {first.message}" + (f" (and {more} more)" if more else "")
+
+
+def in_process(run: Run, family: Family, chosen: Method) -> Termination:
+    """The warm start, then the method, in this process."""
+    start_from_file(run, family)
+    before = start_method(family, chosen, run.options.warm_start)
+    if before is not None:
+        resolve(before)(run.instance, run)
+    began = run.seconds
+    run.timings["start"] = round(began - run.timings.get("read", 0.0), 6)
+    run.checkpoint()
+    termination: Termination = resolve(chosen.function)(run.instance, run)
+    run.timings["method"] = round(run.seconds - began, 6)
+    return termination

@@ -1,0 +1,77 @@
+"""An explanation in a child process: stopped at the time limit, and what it had told by then is kept."""
+
+from __future__ import annotations
+
+import math
+import queue
+import time
+from collections.abc import Callable
+
+import msgspec
+
+from chipmap.explanation import Explanation, Statement
+from chipmap.family import Family
+from chipmap.process.messages import Failed, Looking, Question, Told, ToParent
+from chipmap.process.supervisor import GRACE, TICK, Child
+from chipmap.records import ChipmapError, InputError, Record
+from chipmap.run import SolveOptions
+
+Progress = Callable[[str], None]
+
+
+def isolated(
+    instance: Record,
+    family: Family,
+    solution: Record | None,
+    against: Record | None,
+    options: SolveOptions,
+    progress: Progress,
+    started: float,
+) -> Explanation:
+    """The last explanation that a child tells before it ends or must be killed."""
+    until = math.inf if options.time_limit is None else started + options.time_limit + GRACE
+    raw = [msgspec.Raw(msgspec.json.encode(record)) for record in (instance, solution, against)]
+    told = _nothing_yet(instance, family)
+    child = Child(None)
+    try:
+        child.send(Question(family.name, options, started, *raw))
+        while True:
+            late = time.monotonic() >= until
+            try:
+                line = child.lines.get_nowait() if late else child.lines.get(timeout=TICK)
+            except queue.Empty:
+                if late:
+                    words = f"stopped at the time limit of {options.time_limit:g} s; more was to be tried"
+                    return _ended(told, words, started)
+                continue
+            if line is None:
+                return _ended(told, "the process that explains ended before its time", started)
+            message = msgspec.json.decode(line, type=ToParent)
+            if isinstance(message, Looking):
+                progress(message.what)
+            elif isinstance(message, Failed):
+                if message.kind == "InputError":
+                    raise InputError(message.what, message.where, message.remedy)
+                raise ChipmapError(f"the explanation failed: {message.message}")
+            elif isinstance(message, Told):
+                told = msgspec.json.decode(message.explanation, type=Explanation)
+                if message.last:
+                    return told
+    finally:
+        child.kill()
+
+
+def _nothing_yet(instance: Record, family: Family) -> Explanation:
+    """What is known before the child has told anything."""
+    words = "Nothing is known: the time was too short to solve the instance once."
+    return Explanation(
+        instance=str(getattr(instance, "name", "")),
+        instance_hash=instance.content_hash,
+        family=family.name,
+        status="unknown",
+        statements=(Statement(topic="verdict", message=words),),
+    )
+
+
+def _ended(told: Explanation, note: str, started: float) -> Explanation:
+    return told.replace(notes=(*told.notes, note), seconds=round(time.monotonic() - started, 3))

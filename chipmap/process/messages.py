@@ -1,0 +1,105 @@
+"""What a solve or an explanation in a child process and its parent tell each other, as JSON lines."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from chipmap.result import Bound, BoundKind, Infeasibility, Termination
+from chipmap.run import Incumbent, SolveOptions
+
+
+class Job(msgspec.Struct, frozen=True, tag=True):
+    """What to solve. ``started`` is the parent's monotonic clock, which all processes of a machine share."""
+
+    family: str
+    method: str
+    options: SolveOptions
+    started: float
+    instance: msgspec.Raw
+
+
+class Question(msgspec.Struct, frozen=True, tag=True):
+    """What to explain: as :func:`chipmap.explain.explain` takes it, missing solutions as null; ``started`` as above."""
+
+    family: str
+    options: SolveOptions
+    started: float
+    instance: msgspec.Raw
+    solution: msgspec.Raw
+    against: msgspec.Raw
+
+
+class Start(msgspec.Struct, frozen=True, tag=True):
+    """The checked solution to start from (or null) with its source; ``before`` is a warm start to run first."""
+
+    solution: msgspec.Raw
+    source: str = ""
+    before: str | None = None
+
+
+class Halt(msgspec.Struct, frozen=True, tag=True):
+    """The user interrupts: stop at the next checkpoint."""
+
+
+class Found(msgspec.Struct, frozen=True, tag=True):
+    """A solution that the child's checker accepts and that is better than all before."""
+
+    solution: msgspec.Raw
+    source: str
+    claimed: float | None = None
+
+
+class Bounded(msgspec.Struct, frozen=True, tag=True):
+    """A better lower bound, in ticks."""
+
+    value: int
+    source: str
+    kind: BoundKind
+
+
+class Ended(msgspec.Struct, frozen=True, tag=True):
+    """The method has ended; ``bounds`` are all bounds, also those that improved nothing."""
+
+    termination: Termination
+    best: Found | None
+    bounds: tuple[Bound, ...]
+    infeasibility: tuple[Infeasibility, ...]
+    proved_infeasible: bool
+    notes: tuple[str, ...]
+    timings: dict[str, float]
+    versions: dict[str, str]
+    oracle: dict[str, Any] | None = None
+
+
+class Looking(msgspec.Struct, frozen=True, tag=True):
+    """What an explanation looks at now."""
+
+    what: str
+
+
+class Told(msgspec.Struct, frozen=True, tag=True):
+    """An explanation as far as it has come; the ``last`` one is whole."""
+
+    explanation: msgspec.Raw
+    last: bool
+
+
+class Failed(msgspec.Struct, frozen=True, tag=True):
+    """An error that the user can act on (``kind`` is its class) or a defect (``kind`` empty)."""
+
+    kind: str
+    message: str
+    what: str = ""
+    where: str = ""
+    remedy: str = ""
+
+
+ToChild = Job | Question | Start | Halt
+ToParent = Found | Bounded | Ended | Looking | Told | Failed
+
+
+def found_of(best: Incumbent) -> Found:
+    """The message about an incumbent."""
+    return Found(msgspec.Raw(msgspec.json.encode(best.solution)), best.source, best.claimed)

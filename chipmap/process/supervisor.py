@@ -1,0 +1,287 @@
+"""The parent's side of a solve in a child process (:mod:`chipmap.process.worker`): hard limits, and nothing found is
+lost.
+
+The child starts while the parent makes the greedy start itself, so that there is a result however short the limit.
+Every solution that the child reports is checked again here. The child is killed, with its process group, at the time
+limit plus a grace; what it had reported stands.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import queue
+import signal
+import subprocess
+import sys
+import threading
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import BinaryIO
+
+import msgspec
+
+from chipmap.family import Family, Method, resolve
+from chipmap.process.conduct import ended, guarded, start_from_file, start_method
+from chipmap.process.messages import Bounded, Ended, Failed, Found, Halt, Job, Start, ToChild, ToParent
+from chipmap.process.signals import Interrupts
+from chipmap.provenance import used_versions
+from chipmap.records import InputError, SolverUnavailableError
+from chipmap.result import Termination
+from chipmap.run import Run, Stop
+
+#: Seconds past its limit that a child has to report and end before it is killed, and after Ctrl-C.
+GRACE = 0.7
+#: Seconds between looks at the clock.
+TICK = 0.05
+#: What is said (by C++, Python, the system's loader) when memory runs out.
+_SHORT_OF_MEMORY = (
+    "bad_alloc",
+    "MemoryError",
+    "out of memory",
+    "Cannot allocate memory",
+    "failed to map segment",
+    "can't start new thread",
+)
+
+
+def supervise(run: Run, family: Family, chosen: Method, log: BinaryIO | None) -> tuple[Termination, dict[str, str]]:
+    """Run ``chosen`` in a child; returns the termination and the versions of what the child used.
+
+    Raises :class:`InputError` and :class:`SolverUnavailableError` as the child reports them.
+    """
+    with Interrupts() as interrupts:
+        child = Child(log)
+        try:
+            watch = _Watch(run, family, child, interrupts)
+            return guarded(run, lambda: watch.all(chosen)), watch.versions
+        finally:
+            child.kill()
+
+
+class Child:
+    """The child process and the threads that empty its pipes (``lines``: what it says; ``tail``: the log's end)."""
+
+    def __init__(self, log: BinaryIO | None) -> None:
+        self.process = subprocess.Popen(
+            [sys.executable, "-P", "-m", "chipmap.process.worker"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env=environment(),
+            start_new_session=True,
+        )
+        self.lines: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
+        self.tail = b""
+        self._log = log
+        self._outbox: queue.SimpleQueue[bytes] = queue.SimpleQueue()
+        works = (self._read, self._pump, self._write)
+        reader, pump, writer = (threading.Thread(target=work, daemon=True) for work in works)
+        self._emptying = (reader, pump)
+        for thread in (reader, pump, writer):
+            thread.start()
+
+    def send(self, message: ToChild) -> None:
+        """Have one message sent; never waits, since a hung child reads nothing."""
+        self._outbox.put(msgspec.json.encode(message) + b"\n")
+
+    def wait(self, seconds: float) -> int | None:
+        """The exit status, if the child ends within that time."""
+        try:
+            return self.process.wait(timeout=seconds)
+        except subprocess.TimeoutExpired:
+            return None
+
+    def kill(self) -> None:
+        """End the child and all that it started, and let the pipes run dry."""
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(self.process.pid, signal.SIGKILL)
+        self.wait(0.3)
+        until = time.monotonic() + 0.2
+        for thread in self._emptying:
+            thread.join(max(0.0, until - time.monotonic()))
+
+    def _write(self) -> None:
+        assert self.process.stdin is not None
+        with suppress(BrokenPipeError, ValueError):
+            while True:
+                self.process.stdin.write(self._outbox.get())
+                self.process.stdin.flush()
+
+    def _read(self) -> None:
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            self.lines.put(line)
+        self.lines.put(None)
+
+    def _pump(self) -> None:
+        """Empty standard error into the log; when the log can't be written, go on emptying."""
+        assert self.process.stderr is not None
+        while chunk := self.process.stderr.read1(65536):  # type: ignore[attr-defined]
+            self.tail = (self.tail + chunk)[-4096:]
+            if self._log is not None:
+                try:
+                    self._log.write(chunk)
+                except (OSError, ValueError):
+                    self._log = None
+
+
+class _Watch:
+    """One supervised run: sends the job, listens until the child ends or must be killed, says how it ended."""
+
+    def __init__(self, run: Run, family: Family, child: Child, interrupts: Interrupts) -> None:
+        self.run, self.family, self.child, self.interrupts = run, family, child, interrupts
+        self.solution_type = resolve(family.solution)
+        self.versions: dict[str, str] = {}
+        self.halted = False
+        limit = run.options.time_limit
+        self.kill_at = math.inf if limit is None else run.started + limit + GRACE
+
+    def all(self, chosen: Method) -> Termination:
+        """Start, watch, and conclude."""
+        run = self.run
+        options = msgspec.structs.replace(run.options, warm_start=None)
+        instance = msgspec.Raw(msgspec.json.encode(run.instance))
+        self.child.send(Job(self.family.name, chosen.name, options, run.started, instance))
+        start = self._start(chosen)
+        run.timings["start"] = round(run.seconds - run.timings.get("read", 0.0), 6)
+        if run.closed:
+            self.versions = used_versions()
+            return run.terminate("gap")
+        self.child.send(start)
+        end = self._listen()
+        return self._died() if end is None else self._conclude(end)
+
+    def _start(self, chosen: Method) -> Start:
+        """Make the light start here, before the child may solve; leave a heavy one to the child."""
+        run, family, wanted = self.run, self.family, self.run.options.warm_start
+        start_from_file(run, family)
+        light = start_method(family, chosen, None) if wanted != "none" else None
+        if light is not None:
+            with suppress(Stop):
+                resolve(light)(run.instance, run)
+        heavy = start_method(family, chosen, wanted)
+        best = run.best
+        return Start(
+            solution=msgspec.Raw(msgspec.json.encode(best.solution if best else None)),
+            source=best.source if best else "",
+            before=heavy if heavy != light else None,
+        )
+
+    def _listen(self) -> Ended | Failed | None:
+        """Take in what the child reports until its last word; None if it dies or must be killed without one."""
+        while time.monotonic() < self.kill_at:
+            self._heed_signals()
+            messages, closed = self._received(wait=TICK)
+            last = self._take(messages)
+            if last is not None:
+                return last
+            if self.run.closed:
+                self.kill_at = min(self.kill_at, time.monotonic() + GRACE)
+            # the pipe may stay open when the child has ended: something that it started holds it
+            if closed or self.child.process.poll() is not None:
+                self.child.wait(0.3)
+                break
+        self.child.kill()
+        messages, _ = self._received(wait=0.0)
+        return self._take(messages)
+
+    def _heed_signals(self) -> None:
+        if self.interrupts.signal is not None and not self.halted:
+            self.halted = self.run.interrupted = True
+            self.child.send(Halt())
+            self.kill_at = min(self.kill_at, time.monotonic() + GRACE)
+
+    def _received(self, wait: float) -> tuple[list[ToParent], bool]:
+        """All messages that have come (waiting ``wait`` seconds for the first), and whether the pipe has closed."""
+        messages: list[ToParent] = []
+        timeout = wait
+        while True:
+            try:
+                line = self.child.lines.get(timeout=timeout) if timeout else self.child.lines.get_nowait()
+            except queue.Empty:
+                return messages, False
+            if line is None:
+                return messages, True
+            timeout = 0.0
+            # what can't be read is the last line of a child that was killed while it wrote
+            with suppress(msgspec.DecodeError, UnicodeDecodeError):
+                messages.append(msgspec.json.decode(line, type=ToParent))
+
+    def _take(self, messages: list[ToParent]) -> Ended | Failed | None:
+        """Adopt solutions (of several at once the last valid one: each improves on those before) and bounds."""
+        for found in reversed([message for message in messages if isinstance(message, Found)]):
+            if self._adopt(found):
+                break
+        for message in messages:
+            if isinstance(message, Bounded):
+                self.run.bound(message.value, message.source, message.kind)
+        return next((message for message in messages if isinstance(message, Ended | Failed)), None)
+
+    def _adopt(self, found: Found) -> bool:
+        solution = self.solution_type.from_json(bytes(found.solution), "the child's solution")
+        return bool(self.run.solution(solution, found.source, found.claimed).feasible)
+
+    def _conclude(self, end: Ended | Failed) -> Termination:
+        """What the child says of its end, with all its bounds, notes and times; raises its usage errors."""
+        run = self.run
+        if isinstance(end, Failed):
+            return self._failed(end)
+        self.versions = end.versions
+        run.oracle_report = end.oracle
+        run.notes.extend(end.notes)
+        run.timings.update(end.timings)
+        known = {(bound.value, bound.source) for bound in run.bounds}
+        for bound in end.bounds:
+            if (bound.value, bound.source) not in known:
+                run.bound(bound.value, bound.source, bound.kind)
+        if end.best is not None:
+            self._adopt(end.best)
+        if end.proved_infeasible:
+            run.infeasible(*end.infeasibility)
+        return end.termination
+
+    def _failed(self, failed: Failed) -> Termination:
+        if failed.kind == "InputError":
+            raise InputError(failed.what, failed.where, failed.remedy)
+        if failed.kind == "SolverUnavailableError":
+            raise SolverUnavailableError(failed.message)
+        if failed.kind == "MemoryError" or any(word in failed.message for word in _SHORT_OF_MEMORY):
+            return ended(self.run, "memory", failed.message)
+        return self._broken(f"the method failed: {failed.message}")
+
+    def _died(self) -> Termination:
+        """The child gave no last word: it was stopped by us, by the system, or crashed."""
+        run = self.run
+        if run.closed:
+            return run.terminate("gap")
+        if self.halted:
+            return run.terminate("interrupted")
+        if time.monotonic() >= self.kill_at:
+            return run.terminate("time", "the child was stopped at the limit")
+        status = self.child.process.returncode
+        how = f"was killed by signal {-status}" if status is not None and status < 0 else f"ended with status {status}"
+        if self._short_of_memory(status):
+            return ended(run, "memory", f"the child {how}, as happens when memory runs out")
+        return self._broken(f"the child {how}")
+
+    def _short_of_memory(self, status: int) -> bool:
+        capped = self.run.options.memory_limit is not None
+        tail = self.child.tail.decode(errors="replace")
+        return status == -signal.SIGKILL or capped or any(word in tail for word in _SHORT_OF_MEMORY)
+
+    def _broken(self, detail: str) -> Termination:
+        """A defect in the child: an error only if nothing was found before."""
+        state = ended(self.run, "other", detail)
+        return msgspec.structs.replace(state, reason="other_error") if self.run.best is None else state
+
+
+def environment() -> dict[str, str]:
+    """This process's environment, with the folder of this very package first on the child's path.
+
+    The arrays here are small: threads of the linear-algebra library would only fight with the solver's for the cores.
+    """
+    package = str(Path(__file__).resolve().parents[2])
+    paths = [package, *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))]
+    return {"OPENBLAS_NUM_THREADS": "1", **os.environ, "PYTHONPATH": os.pathsep.join(dict.fromkeys(paths))}

@@ -1,0 +1,186 @@
+"""One solve or explanation in a child process: ``python -m chipmap.process.worker``, JSON lines on standard input and
+output.
+
+The parent (:mod:`chipmap.process.supervisor`) sends a :class:`Job`, then a :class:`Start`, and may send a
+:class:`Halt`; when its end of the pipe closes, the child ends. The child sends every improving solution
+(:class:`Found`) and bound (:class:`Bounded`) as it comes, and at the end :class:`Ended` or :class:`Failed`. A
+:class:`Question` (of :mod:`chipmap.explain`) is answered by what is being looked at (:class:`Looking`) and by
+explanations (:class:`Told`). What solvers print goes to standard error.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+import time
+import traceback
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import msgspec
+
+from chipmap.process.messages import (
+    Bounded,
+    Ended,
+    Failed,
+    Job,
+    Looking,
+    Question,
+    Start,
+    Told,
+    ToParent,
+    found_of,
+)
+from chipmap.result import Termination, TraceEvent
+from chipmap.run import Run
+
+#: Standard error under a name: the parent keeps what is written there as ``solver.log``.
+LOG = Path("/dev/fd/2")
+
+
+class Sender:
+    """Writes messages as lines, one at a time (solvers call back from threads of their own)."""
+
+    def __init__(self, stream: BinaryIO) -> None:
+        self._stream, self._lock = stream, threading.Lock()
+
+    def __call__(self, message: ToParent) -> None:
+        with self._lock:
+            self._stream.write(msgspec.json.encode(message) + b"\n")
+            self._stream.flush()
+
+    def improvement(self, event: TraceEvent, run: Run) -> None:
+        """Pass on what the run has just logged."""
+        if event.event == "solution" and run.best is not None:
+            self(found_of(run.best))
+        elif event.event == "bound" and run.lower is not None:
+            self(Bounded(event.value, event.source, run.lower.kind))
+
+
+def main() -> int:
+    """Do the job on standard input; the exit code only says whether the protocol was kept."""
+    send = Sender(_own_stdout())
+    lines = sys.stdin.buffer
+    try:
+        job: Job | Question = msgspec.json.decode(lines.readline(), type=Job | Question)
+        _cap_memory(job.options.memory_limit)
+        send(_solve(job, lines, send) if isinstance(job, Job) else _explain(job, lines, send))
+    except BrokenPipeError:
+        return 1
+    except BaseException as error:
+        send(_failed(error))
+    return 0
+
+
+def _own_stdout() -> BinaryIO:
+    """Standard output for the protocol alone; whatever else is written to it (C++ included) goes to standard error."""
+    stream = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)
+    return stream
+
+
+def _cap_memory(limit: int | None) -> None:
+    if limit is not None:
+        import resource
+
+        resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+
+
+def _solve(job: Job, lines: BinaryIO, send: Sender) -> Ended:
+    """Import what the method needs while the parent makes the start, then run it."""
+    from chipmap.family import get_family, resolve
+    from chipmap.oracle import load_oracle
+    from chipmap.process.conduct import checker, guarded, notes_of
+    from chipmap.provenance import used_versions
+
+    family = get_family(job.family)
+    instance = resolve(family.instance).from_json(bytes(job.instance), "worker")
+    function = resolve(family.method(job.method).function)
+    oracle = load_oracle(job.options.oracle)
+    log_file = LOG if LOG.exists() else None
+    run = Run(instance, job.options, checker(family, oracle), job.started, log_file=log_file, oracle=oracle)
+    start = msgspec.json.decode(lines.readline(), type=Start)
+    threading.Thread(target=_heed, args=(lines, run), daemon=True).start()
+    if bytes(start.solution) != b"null":
+        run.solution(resolve(family.solution).from_json(bytes(start.solution), "worker"), start.source)
+    run.listener = send.improvement
+
+    def work() -> Termination:
+        if start.before is not None:
+            resolve(start.before)(instance, run)
+            run.checkpoint()
+        began = run.seconds
+        termination: Termination = function(instance, run)
+        run.timings["method"] = round(run.seconds - began, 6)
+        return termination
+
+    run.timings["child"] = round(run.seconds, 6)
+    termination = guarded(run, work)
+    return Ended(
+        termination=termination,
+        best=found_of(run.best) if run.best else None,
+        bounds=tuple(run.bounds),
+        infeasibility=tuple(run.infeasibility),
+        proved_infeasible=run.proved_infeasible,
+        notes=notes_of(run),
+        timings=run.timings,
+        versions=used_versions(),
+        oracle=oracle.report() if oracle is not None else None,
+    )
+
+
+def _explain(job: Question, lines: BinaryIO, send: Sender) -> Told:
+    """Explain within what is left of the time; a line whenever more is known."""
+    from chipmap.family import get_family, resolve
+
+    threading.Thread(target=_outlive_nobody, args=(lines,), daemon=True).start()
+    family = get_family(job.family)
+    instance = resolve(family.instance).from_json(bytes(job.instance), "worker")
+    kind = resolve(family.solution)
+    one, other = (
+        None if bytes(raw) == b"null" else kind.from_json(bytes(raw), "worker") for raw in (job.solution, job.against)
+    )
+    explain, options = resolve(family.explain), job.options
+    if options.time_limit is not None:
+        left = max(1e-3, job.started + options.time_limit - time.monotonic())
+        options = options.replace(time_limit=left)
+
+    def told(explanation: Any, last: bool = False) -> Told:
+        return Told(msgspec.Raw(msgspec.json.encode(explanation)), last)
+
+    found = explain(instance, one, options, other, lambda what: send(Looking(what)), lambda so_far: send(told(so_far)))
+    return told(found, last=True)
+
+
+def _heed(lines: BinaryIO, run: Run) -> None:
+    """Stop at the parent's word; end at once when the parent is gone, so that no child outlives it."""
+    while lines.readline():
+        run.interrupted = True
+    os._exit(1)
+
+
+def _outlive_nobody(lines: BinaryIO) -> None:
+    """End at once when the parent is gone."""
+    while lines.readline():
+        pass
+    os._exit(1)
+
+
+def _failed(error: BaseException) -> Failed:
+    """The error as a message; a defect's traceback goes to the log."""
+    from chipmap.records import ChipmapError, InputError
+
+    if isinstance(error, InputError):
+        return Failed("InputError", str(error), error.what, error.where, error.remedy)
+    if isinstance(error, ChipmapError):
+        return Failed(type(error).__name__, str(error))
+    if isinstance(error, MemoryError):
+        return Failed("MemoryError", "out of memory")
+    traceback.print_exception(error)
+    return Failed("", f"{type(error).__name__}: {error}")
+
+
+if __name__ == "__main__":
+    # no interpreter shutdown: it would wait for solvers' destructors and trip over the thread that reads
+    os._exit(main())

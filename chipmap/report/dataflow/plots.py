@@ -1,0 +1,120 @@
+"""A dataflow mapping as its latency breakdown: for each partition its compute, memory and network time, stacked.
+
+A line across each bar is the partition's time, whose sum is the layer's: the longest of the three, which overlap, or
+all of them where the task says that they don't.
+Forward and backward partitions are told apart by their place on the axis, stages of kernels by lines; what the checker
+refuses is drawn as it is.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from chipmap.instances.dataflow.instance import DataflowInstance, DataflowSolution
+from chipmap.records import InputError
+from chipmap.report.tables import number
+from chipmap.validation.dataflow.checker import breakdown, c0_domains, check
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+SUFFIXES = (".png", ".svg", ".pdf")
+INK, RULE = "#1f2933", "#d9dee3"
+#: Okabe and Ito's colours, readable by colour-blind people.
+PARTS = (("compute", "#0072b2"), ("memory", "#e69f00"), ("network", "#009e73"))
+#: Partitions that get the names of their kernels written below them.
+NAMED = 12
+_STYLE: Any = {
+    "font.family": "DejaVu Sans",
+    "font.size": 9,
+    "axes.titlelocation": "left",
+    "axes.titlesize": 10.5,
+    "axes.titleweight": "bold",
+    "text.color": INK,
+    "axes.labelcolor": INK,
+    "axes.edgecolor": RULE,
+    "svg.hashsalt": "chipmap",
+}
+
+
+def plot(instance: DataflowInstance, solution: DataflowSolution, path: str | Path) -> None:
+    """Draw ``solution`` to ``path`` (PNG, SVG or PDF by its suffix).
+
+    Raises :class:`InputError` for another suffix, for a mapping that isn't one of the instance (C0), and where the
+    file can't be written.
+    """
+    path = Path(path)
+    if path.suffix.lower() not in SUFFIXES:
+        raise InputError("no such plot format", str(path), f"Let the file name end in {', '.join(SUFFIXES)}.")
+    wrong = next(c0_domains(instance, solution), None)
+    if wrong is not None:
+        raise InputError(wrong.message, f"solution.{wrong.where}", "Plot a solution of this very instance.")
+    import matplotlib
+    from matplotlib.figure import Figure
+
+    with matplotlib.rc_context(_STYLE):
+        count = len(set(solution.partitions))
+        figure = Figure(figsize=(min(16.0, 4.5 + 0.9 * count), 5.2), dpi=120, facecolor="white")
+        _draw(figure.subplots(), instance, solution)
+        stamp: dict[str, Any] = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}.get(path.suffix.lower(), {})
+        try:
+            figure.savefig(path, metadata=stamp, bbox_inches="tight")
+        except OSError as error:
+            raise InputError(f"can't be written: {error.strerror or error}", str(path), "Check the folder.") from None
+
+
+def _draw(axes: Axes, instance: DataflowInstance, solution: DataflowSolution) -> None:
+    parts = breakdown(instance, solution)
+    places = range(len(parts))
+    scale, unit = _unit(max(sum(times) for times in parts.values()))
+    below = [0.0] * len(parts)
+    for k, (name, colour) in enumerate(PARTS):
+        heights = [times[k] / scale for times in parts.values()]
+        axes.bar(places, heights, bottom=below, width=0.7, color=colour, label=name)
+        below = [a + b for a, b in zip(below, heights, strict=True)]
+    overlap = instance.task.overlap
+    longest = [(max(times) if overlap else sum(times)) / scale for times in parts.values()]
+    left, right = [x - 0.42 for x in places], [x + 0.42 for x in places]
+    axes.hlines(
+        longest,
+        left,
+        right,
+        color=INK,
+        linewidth=1.8,
+        label=f"time: {'the longest' if overlap else 'the sum'} of the three",
+    )
+    if solution.stages:
+        at = [solution.stages[p] for p in parts]
+        for x in [x for x in places[1:] if at[x] > at[x - 1]]:
+            axes.axvline(x - 0.5, color=RULE, linewidth=1.2, zorder=0)
+    if len(parts) <= NAMED:
+        axes.set_xticks(list(places), _names(instance, solution), fontsize=7)
+    whole = instance.task.across_layers or instance.task.stages == "kernels"
+    axes.set_ylabel(f"{unit} per pass" if whole else f"{unit} per layer and micro-batch")
+    axes.set_xlabel(f"partitions in the order in which they run{', lines between stages' if solution.stages else ''}")
+    axes.legend(frameon=False, loc="upper left", bbox_to_anchor=(1.0, 1.0))
+    for side in ("top", "right"):
+        axes.spines[side].set_visible(False)
+    certificate = check(instance, solution)
+    batch = number((certificate.objective or 0) * 1e-12)
+    share = f"{100 * certificate.figures.get('utilisation', 0.0):.1f}"
+    title = f"{batch} s for the batch   {share}% of the peak   mode {instance.mode}"
+    axes.set_title(f"{instance.name}\n{title}" + ("" if certificate.feasible else "   NOT VALID"))
+
+
+def _unit(ticks: int) -> tuple[float, str]:
+    """Picoseconds per unit, and the unit, so that ``ticks`` is a readable number."""
+    for scale, unit in ((1e9, "ms"), (1e6, "µs")):
+        if ticks >= scale:
+            return scale, unit
+    return 1e3, "ns"
+
+
+def _names(instance: DataflowInstance, solution: DataflowSolution) -> list[str]:
+    """The kernels of each partition, one per line, at most twelve of them."""
+    kernels, found = instance.workload.kernels, dict[int, list[str]]()
+    for i, partition in enumerate(solution.partitions):
+        found.setdefault(partition, []).append(kernels[i % len(kernels)].name)
+    few = {p: [*names[:11], f"and {len(names) - 11}"] if len(names) > 12 else names for p, names in found.items()}
+    return ["\n".join(few[p]) for p in sorted(few)]

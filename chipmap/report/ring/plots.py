@@ -1,0 +1,340 @@
+"""A ring mapping as one picture: chips × operations, time and memory per chip, and the quotient graph.
+
+Symbols are those of ``docs/families/ring.md``. The picture also shows what is wrong with a mapping that the checker
+refuses: chips above their SRAM, flows to an earlier chip (C1) and flows beside a longer way (C3) are red.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from chipmap.instances.ring import RingInstance, RingSolution
+from chipmap.instances.ring.problem import Loads, RingProblem, loads, ring_problem, terms
+from chipmap.records import InputError
+from chipmap.report.tables import number
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+SUFFIXES = (".png", ".svg", ".pdf")
+US_PER_TICK = 1e-5
+MIB = 1024.0**2
+
+INK, MUTED, RULE, RED = "#1f2933", "#66727f", "#d9dee3", "#c81e1e"
+LINK, SKIP, WEIGHTS, BOUNDARY = "#39424e", "#d9730d", "#5b7a99", "#b9c9d8"
+#: Kinds of operations by share of the work (Okabe and Ito's colours, readable by colour-blind people), then the rest.
+KINDS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00")
+OTHER = "#a3acb5"
+
+_STYLE: Any = {
+    "font.family": "DejaVu Sans",
+    "font.size": 9,
+    "axes.edgecolor": RULE,
+    "axes.labelcolor": INK,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.titlelocation": "left",
+    "axes.titlesize": 10.5,
+    "axes.titleweight": "bold",
+    "axes.axisbelow": True,
+    "text.color": INK,
+    "xtick.color": MUTED,
+    "ytick.color": MUTED,
+    "grid.color": "#eceff2",
+    "legend.frameon": False,
+    "legend.fontsize": 8.5,
+    "svg.hashsalt": "chipmap",
+    "hatch.linewidth": 0.6,
+}
+
+
+@dataclass(frozen=True, eq=False)
+class _View:
+    """What the panels draw: the problem, the mapping, its loads, and the colour of each operation's kind."""
+
+    problem: RingProblem
+    chips: NDArray[np.int64]
+    on: Loads
+    period: int
+    kinds: tuple[str, ...]
+    kind_of: NDArray[np.int64]
+
+    @property
+    def used(self) -> int:
+        """Chips on which computing operations run."""
+        return len(set(self.chips[self.problem.computing].tolist()))
+
+    def colour(self, kind: int) -> str:
+        """The colour of kind number ``kind``; the last number is the rest."""
+        return KINDS[kind] if kind < len(KINDS) else OTHER
+
+
+def plot(instance: RingInstance, solution: RingSolution, path: str | Path) -> None:
+    """Draw ``solution`` to ``path`` (PNG, SVG or PDF by its suffix).
+
+    Raises :class:`InputError` for another suffix, for a mapping that doesn't fit the instance, and where the file
+    can't be written.
+    """
+    path = Path(path)
+    if path.suffix.lower() not in SUFFIXES:
+        raise InputError("no such plot format", str(path), f"Let the file name end in {', '.join(SUFFIXES)}.")
+    view = _view(instance, solution)
+    import matplotlib
+    from matplotlib.figure import Figure
+
+    with matplotlib.rc_context(_STYLE):
+        width = min(24.0, max(12.0, 4.0 + 0.28 * view.problem.chips))
+        figure = Figure(figsize=(width, 13.0), dpi=150, facecolor="white")
+        _draw(figure, view)
+        stamp: dict[str, Any] = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}.get(path.suffix.lower(), {})
+        try:
+            figure.savefig(path, metadata=stamp)
+        except OSError as error:
+            raise InputError(f"can't be written: {error.strerror or error}", str(path), "Check the folder.") from None
+
+
+def _view(instance: RingInstance, solution: RingSolution) -> _View:
+    problem = ring_problem(instance)
+    if len(solution.chips) != problem.n:
+        raise InputError(
+            f"has {len(solution.chips)} entries for {problem.n} operations",
+            "solution.chips",
+            "Plot a solution of this very instance.",
+        )
+    if any(not 0 <= chip < problem.chips for chip in solution.chips):
+        raise InputError("names a chip that doesn't exist", "solution.chips", f"Chips: 0 to {problem.chips - 1}.")
+    chips = np.array(solution.chips, dtype=np.int64)
+    names = [operation.kind for operation in instance.graph.operations]
+    work: dict[str, int] = {}
+    for v in np.flatnonzero(problem.computing).tolist():
+        work[names[v]] = work.get(names[v], 0) + int(problem.ticks[v])
+    kinds = tuple(sorted(work, key=lambda kind: (-work[kind], kind))[: len(KINDS)])
+    number_of = {kind: i for i, kind in enumerate(kinds)}
+    kind_of = np.array([number_of.get(name, len(kinds)) for name in names], dtype=np.int64)
+    return _View(problem, chips, loads(problem, chips), max(terms(problem, chips)), kinds, kind_of)
+
+
+def _draw(figure: Figure, view: _View) -> None:
+    left, right = 0.9 / figure.get_figwidth(), 1 - 1.2 / figure.get_figwidth()
+    grid = figure.add_gridspec(
+        4, 1, height_ratios=(4.6, 3.0, 2.0, 1.7), hspace=0.36, left=left, right=right, top=0.915, bottom=0.035
+    )
+    mapping, time, memory, quotient = (figure.add_subplot(grid[i]) for i in range(4))
+    _title(figure, left, view)
+    _mapping(mapping, view)
+    _time(time, view)
+    _memory(memory, view)
+    _quotient(quotient, view)
+    for ax in (time, memory, quotient):
+        ax.set_xlim(-0.7, view.problem.chips - 0.3)
+
+
+def _title(figure: Figure, left: float, view: _View) -> None:
+    problem = view.problem
+    t1, t2 = terms(problem, view.chips)
+    parts = [f"period {_us(view.period)}"]
+    if problem.cost_mode == "period":
+        parts.append(f"slowest chip {_us(t1)}, slowest link {_us(t2)}")
+    else:
+        parts.append(f"cost mode {problem.cost_mode}")
+    parts.append(f"{view.used} of {problem.chips} chips used")
+    parts.append(f"{int(problem.computing.sum()):,} computing of {problem.n:,} operations")
+    figure.text(left, 0.972, problem.instance.name, fontsize=16, fontweight="bold", va="center")
+    figure.text(left, 0.949, "  ·  ".join(parts), fontsize=10, color=MUTED, va="center")
+
+
+def _mapping(ax: Axes, view: _View) -> None:
+    """Every computing operation as a bar one position wide, in the row of its chip."""
+    from matplotlib.collections import PolyCollection
+    from matplotlib.patches import Patch
+    from matplotlib.ticker import MaxNLocator
+
+    problem = view.problem
+    order = np.array([v for v in problem.order if problem.computing[v]], dtype=np.int64)
+    x, y = np.arange(len(order), dtype=float), view.chips[order].astype(float)
+    thin = max(1.0, len(order) / 900)  # never below about two pixels
+    left, right, top, bottom = x, x + thin, y - 0.44, y + 0.44
+    corners = np.stack(
+        [np.stack(pair, axis=-1) for pair in ((left, top), (right, top), (right, bottom), (left, bottom))], axis=1
+    )
+    colours = [view.colour(kind) for kind in view.kind_of[order].tolist()]
+    ax.add_collection(PolyCollection(list(corners), facecolors=colours, linewidths=0))
+    ax.set_xlim(-0.01 * max(1, len(order)), 1.01 * max(1, len(order)))
+    ax.set_ylim(problem.chips - 0.3, -0.7)
+    ax.set_yticks(_ticks(problem.chips))
+    ax.tick_params(axis="y", labelsize=7.5)
+    ax.xaxis.set_major_locator(MaxNLocator("auto", integer=True))
+    ax.set_ylabel("chip")
+    ax.set_xlabel("computing operations in topological order")
+    ax.set_title("Mapping")
+    ax.grid(axis="y")
+    ax.tick_params(length=0)
+    handles = [Patch(color=view.colour(i), label=kind) for i, kind in enumerate(view.kinds)]
+    if (view.kind_of[order] == len(view.kinds)).any():
+        handles.append(Patch(color=OTHER, label="other kinds"))
+    ax.legend(handles=handles, loc="upper right", title="kind, by share of the work", alignment="left", frameon=True,
+              facecolor="white", edgecolor="none", framealpha=0.85)  # fmt: skip
+
+
+def _time(ax: Axes, view: _View) -> None:
+    """Work of each chip by kind, what its cost mode adds, and the load of each link between its two chips."""
+    problem, on = view.problem, view.on
+    at, base = np.arange(problem.chips), np.zeros(problem.chips)
+    for kind in range(len(view.kinds) + 1):
+        work = np.zeros(problem.chips)
+        chosen = view.kind_of == kind
+        np.add.at(work, view.chips[chosen], problem.ticks[chosen] * US_PER_TICK)
+        ax.bar(at, work, 0.62, bottom=base, color=view.colour(kind) if kind < len(view.kinds) else OTHER)
+        base = base + work
+    if problem.cost_mode == "period":
+        if on.load.any():
+            ax.bar(at[:-1] + 0.5, on.load[:-1] * US_PER_TICK, 0.2, color=LINK, label="link to the next chip")
+    else:
+        for label, ticks, hatch in _charged(view):
+            ax.bar(at, ticks * US_PER_TICK, 0.62, bottom=base, color="white", ec=LINK, lw=0.6, hatch=hatch, label=label)
+            base = base + ticks * US_PER_TICK
+    average = problem.total_ticks / problem.chips
+    _level(ax, view.period * US_PER_TICK, f"period\n{_us(view.period)}", INK, "-")
+    if average < 0.93 * view.period or view.period == 0:
+        _level(ax, average * US_PER_TICK, f"work / {problem.chips}\n{_us(average)}", MUTED, ":")
+    else:
+        ax.axhline(average * US_PER_TICK, color=MUTED, ls=":", lw=1.2, zorder=3)
+    ax.set_ylim(0, max(1.12 * view.period * US_PER_TICK, 1e-9))
+    ax.set_ylabel("µs per sample")
+    share = f"period = {view.period / average:.4g} × the average work of a chip" if average else ""
+    title = "Time per chip and link" if problem.cost_mode == "period" else "Time per chip"
+    _finish(ax, problem.chips, title, share)
+
+
+def _charged(view: _View) -> list[tuple[str, NDArray[np.int64], str]]:
+    """What ``sum`` and ``sum_forward`` add to a chip's work: (name, ticks per chip, hatch)."""
+    on = view.on
+    if view.problem.cost_mode == "sum":
+        return [("received", on.received, "////"), ("sent", on.sent, "\\\\\\\\")]
+    before = np.concatenate(([0], on.load[:-1]))
+    return [("link before", before, "////"), ("link after", on.load, "\\\\\\\\")]
+
+
+def _memory(ax: Axes, view: _View) -> None:
+    """What C4 counts on each chip, in the instance's grade, against its SRAM."""
+    problem, on = view.problem, view.on
+    at, weights, total = np.arange(problem.chips), on.weight_bytes / MIB, on.memory_bytes / MIB
+    sram = problem.sram_bytes / MIB
+    over = np.maximum(total - sram, 0.0)
+    full = problem.instance.memory_grade == "full"
+    tensors = "boundary, relayed and live tensors" if full else "boundary tensors, double-buffered"
+    ax.bar(at, weights, 0.62, color=WEIGHTS, label="weights")
+    ax.bar(at, total - weights, 0.62, bottom=weights, color=BOUNDARY, label=tensors)
+    if over.any():
+        ax.bar(at, over, 0.62, bottom=total - over, color=RED, alpha=0.75, label="above the SRAM")
+    top = float(total.max(initial=0.0))
+    if sram <= 2.5 * top:
+        _level(ax, sram, f"SRAM\n{number(sram)} MiB", RED if over.any() else INK, "-")
+        top = max(top, sram)
+    ax.set_ylim(0, max(1.15 * top, 1e-9))
+    ax.set_ylabel("MiB")
+    note = f"fullest chip: {float(total.max(initial=0.0)):,.1f} of {number(sram)} MiB SRAM"
+    _finish(ax, problem.chips, "Memory per chip", note if problem.has("C4") else f"{note} (C4 not in force)")
+
+
+def _quotient(ax: Axes, view: _View) -> None:
+    """Chips in a row and the flows between them: the wider, the more bytes; those that skip chips arch over them."""
+    from matplotlib.lines import Line2D
+    from matplotlib.patches import PathPatch
+    from matplotlib.path import Path as Curve
+
+    problem = view.problem
+    arcs = _arcs(view)
+    wrong = _beside_a_longer_way(list(arcs), problem.chips)
+    most = max(arcs.values(), default=1) or 1
+    reach = max((abs(b - a) for a, b in arcs), default=1)
+    drawn = set()
+    for (a, b), size in sorted(arcs.items(), key=lambda item: abs(item[0][1] - item[0][0])):
+        height = 0.0 if b == a + 1 else (1.35 if b > a else -1.35) * (0.35 + 0.65 * abs(b - a) / reach)
+        colour = RED if (a, b) in wrong or b < a else LINK if b == a + 1 else SKIP
+        drawn.add(colour)
+        curve = Curve([(a, 0), (a, height), (b, height), (b, 0)], [Curve.MOVETO, *[Curve.CURVE4] * 3])
+        line = 0.6 + min(3.4, 400 / len(arcs)) * (size / most) ** 0.5
+        ax.add_patch(PathPatch(curve, fc="none", ec=colour, lw=line, alpha=0.9, capstyle="round"))
+    used = np.bincount(view.chips[problem.computing], minlength=problem.chips) > 0
+    marker = float(np.clip(5200 / problem.chips, 30, 240))
+    at = np.arange(problem.chips)
+    ax.scatter(at, 0 * at, s=marker, c=["white" if u else "#f4f6f8" for u in used], zorder=4, linewidths=1.0,
+               edgecolors=[LINK if u else RULE for u in used])  # fmt: skip
+    if problem.chips <= 60:
+        for c in range(problem.chips):
+            ax.text(c, 0, str(c), ha="center", va="center", fontsize=7, color=INK if used[c] else MUTED, zorder=5)
+    skips = sum(b > a + 1 for a, b in arcs)
+    back = any(b < a for a, b in arcs)
+    names = {"to the next chip": LINK, "skips chips": SKIP, "breaks C1 or C3": RED}
+    handles = [Line2D([], [], color=colour, lw=2.5, label=name) for name, colour in names.items() if colour in drawn]
+    flat = not {SKIP, RED} & drawn
+    ax.set_ylim(-1.25 if back or flat else -0.35, 1.25)
+    ax.set_yticks([])
+    ax.set_xticks([])
+    ax.spines[["left", "bottom"]].set_visible(False)
+    ax.set_title("Quotient graph")
+    note = f"{len(arcs)} flows between chips, {skips} of them skip chips; the wider, the more bytes"
+    ax.set_title(note, loc="right", fontsize=8.5, fontweight="normal", color=MUTED)
+    if handles:
+        ax.legend(handles=handles, loc="upper left", ncols=3, borderaxespad=0.0)
+
+
+def _arcs(view: _View) -> dict[tuple[int, int], int]:
+    """Bytes of the distinct storages made on chip a and read on chip b, for every such pair a ≠ b."""
+    arcs: dict[tuple[int, int], int] = {}
+    for storage in view.problem.storages:
+        a = int(view.chips[storage.producer])
+        for b in set(view.chips[list(storage.readers)].tolist()) - {a}:
+            arcs[a, b] = arcs.get((a, b), 0) + storage.bytes
+    return arcs
+
+
+def _beside_a_longer_way(arcs: Sequence[tuple[int, int]], chips: int) -> set[tuple[int, int]]:
+    """The arcs (a, b) for which C3 names a chip c: a reaches c and an arc leads from c to b."""
+    import networkx as nx
+
+    graph = nx.DiGraph(arcs)
+    graph.add_nodes_from(range(chips))
+    reached = {a: nx.descendants(graph, a) for a in graph}
+    return {(a, b) for a, b in arcs if any(c not in (a, b) and c in reached[a] for c in graph.predecessors(b))}
+
+
+def _finish(ax: Axes, chips: int, title: str, note: str) -> None:
+    from matplotlib.ticker import StrMethodFormatter
+
+    ax.set_title(title)
+    ax.set_title(note, loc="right", fontsize=8.5, fontweight="normal", color=MUTED)
+    ax.set_xticks(_ticks(chips))
+    ax.yaxis.set_major_formatter(StrMethodFormatter("{x:,g}"))
+    ax.set_xlabel("chip", labelpad=1)
+    ax.tick_params(length=0)
+    ax.grid(axis="y")
+    if ax.get_legend_handles_labels()[0]:
+        ax.legend(loc="upper left", ncols=3, borderaxespad=0.0, bbox_to_anchor=(0.0, 1.02))
+
+
+def _level(ax: Axes, value: float, label: str, colour: str, style: str) -> None:
+    """A horizontal line with its name to the right of the axes."""
+    ax.axhline(value, color=colour, ls=style, lw=1.2, zorder=3)
+    ax.annotate(
+        label, (1.0, value), xycoords=("axes fraction", "data"), xytext=(6, 0), textcoords="offset points",
+        va="center", fontsize=8.5, color=colour, annotation_clip=False,
+    )  # fmt: skip
+
+
+def _ticks(count: int) -> list[int]:
+    """Tick positions 0, s, 2s, … below ``count``, at most about 40 of them."""
+    step = next(s for s in (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000) if count <= 40 * s)
+    return list(range(0, count, step))
+
+
+def _us(ticks: float) -> str:
+    return f"{number(float(f'{ticks * US_PER_TICK:.7g}'))} µs"

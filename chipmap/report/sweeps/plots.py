@@ -1,0 +1,269 @@
+"""The rows of a sweep as pictures: heat maps, latency breakdowns, a hierarchical roofline, curves over one axis.
+
+What is drawn follows from the axes. Figures of DFModel that they stand for are named at each function.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from chipmap.bench.point import Row
+from chipmap.bench.sweep import Sweep
+from chipmap.records import InputError
+from chipmap.report.dataflow.serving_plots import LATENCIES, passes
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+INK, RULE = "#1f2933", "#d9dee3"
+#: Okabe and Ito's colours, readable by colour-blind people.
+COLOURS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#f0e442", "#000000")
+STYLE: Any = {
+    "font.family": "DejaVu Sans",
+    "font.size": 8,
+    "axes.titlesize": 9,
+    "axes.titleweight": "bold",
+    "text.color": INK,
+    "axes.labelcolor": INK,
+    "axes.edgecolor": RULE,
+}
+#: What a heat map shows: figure of a row, title, factor.
+MAPS = (
+    ("utilisation", "utilisation, %", 100.0),
+    ("gflops_per_usd", "GFLOP/s per $", 1.0),
+    ("gflops_per_watt", "GFLOP/s per W", 1.0),
+)
+_PARTS = ("compute", "memory", "network")
+
+
+def plots(sweep: Sweep, rows: Sequence[Row], folder: Path) -> list[Path]:
+    """Draw what the rows hold to PNG files in ``folder``; returns them.
+
+    The last two axes span a picture (rows by columns), the one before gives a panel each, all others a file each;
+    several methods or seeds are axes before the others. One axis gives curves. Raises :class:`InputError` where there
+    is nothing to draw.
+    """
+    import matplotlib
+
+    drawn = [row for row in rows if row.figures]
+    if not sweep.axes or not any("pflops" in row.figures for row in drawn):
+        raise InputError(
+            "no row has figures to draw", "--plots", "Sweep family dataflow over an axis; --csv has all rows."
+        )
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with matplotlib.rc_context(STYLE):
+            return [_save(figure, folder / f"{name}.png") for name, figure in _figures(sweep, drawn)]
+    except OSError as error:
+        raise InputError(f"can't be written: {error.strerror or error}", str(folder), "Check the folder.") from None
+
+
+def _save(figure: Figure, path: Path) -> Path:
+    figure.savefig(path, dpi=130, bbox_inches="tight")
+    return path
+
+
+def _figures(sweep: Sweep, rows: Sequence[Row]) -> Iterator[tuple[str, Figure]]:
+    axes = [axis.name for axis in sweep.axes]
+    axes = [*(name for name in rows[0].labels if name not in axes), *axes]  # several methods, several seeds
+    apart, left = axes[:-3], axes[-3:]
+    for group in dict.fromkeys(tuple(row.labels[name] for name in apart) for row in rows):
+        own = [row for row in rows if tuple(row.labels[name] for name in apart) == group]
+        label = " ".join(group)
+        prefix = f"{_file(label)}-" if label else ""
+        solved = [row for row in own if "pflops" in row.figures]
+        if solved and len(left) > 1:
+            yield f"{prefix}heat", heat_maps(own, left, label or sweep.name)
+        if solved:
+            yield f"{prefix}curves", curves(solved, left, label or sweep.name)
+            yield f"{prefix}latency", latencies(solved, left, label or sweep.name)
+            yield f"{prefix}roofline", roofline(solved, left[0], label or sweep.name)
+        if solved and all(any(name in row.figures for name in LATENCIES) for row in solved):
+            yield f"{prefix}serving", passes(solved, left, label or sweep.name, COLOURS)
+
+
+def _labels(rows: Sequence[Row], axis: str) -> list[str]:
+    return list(dict.fromkeys(row.labels[axis] for row in rows))
+
+
+def _file(label: str) -> str:
+    return "".join(c if c.isalnum() else "-" for c in label).strip("-").lower()
+
+
+def heat_maps(rows: Sequence[Row], axes: Sequence[str], title: str) -> Figure:
+    """Utilisation and, where chips have prices and powers, cost and power efficiency; a panel for every label of the
+    first axis where there are three (DFModel, figures 10, 12, 14, 16)."""
+    from matplotlib.figure import Figure
+
+    panels = _labels(rows, axes[0]) if len(axes) > 2 else [""]
+    down, across = axes[-2:]
+    maps = [one for one in MAPS if any(row.figures.get(one[0]) for row in rows)] or MAPS[:1]
+    size = (2.2 + 2.0 * len(panels), 1.0 + 1.8 * len(maps))
+    figure = Figure(figsize=size, layout="constrained")
+    grid = figure.subplots(len(maps), len(panels), squeeze=False)
+    for i, (name, words, factor) in enumerate(maps):
+        most = max((row.figures.get(name, 0.0) for row in rows), default=0.0) * factor
+        for k, panel in enumerate(panels):
+            own = [row for row in rows if not panel or row.labels[axes[0]] == panel]
+            spot = {(row.labels[down], row.labels[across]): row for row in own}
+            cells = [
+                [_cell(spot.get((y, x)), name, factor) for x in _labels(rows, across)] for y in _labels(rows, down)
+            ]
+            _heat(grid[i][k], cells, (_labels(rows, down), _labels(rows, across)), most)
+            if panel and i == 0:
+                grid[i][k].set_title(_named(axes[0], panel))
+        grid[i][0].set_ylabel(f"{words}\n\n{down}", fontsize=7)
+    for panel_axes in grid[-1]:
+        panel_axes.set_xlabel(across, fontsize=7)
+    figure.suptitle(f"{title}, by {axes[0]}" if len(axes) > 2 else title)
+    return figure
+
+
+def _named(axis: str, label: str) -> str:
+    """A label that stands alone: with its axis, where it is a number or a share."""
+    return f"{axis} {label}" if label[:1].isdigit() else label
+
+
+def _cell(row: Row | None, name: str, factor: float) -> float:
+    return row.figures[name] * factor if row is not None and name in row.figures else float("nan")
+
+
+def _heat(axes: Axes, cells: list[list[float]], names: tuple[list[str], list[str]], most: float) -> None:
+    axes.imshow(cells, cmap="viridis", vmin=0.0, vmax=most or 1.0, aspect="auto")
+    axes.set_yticks(range(len(names[0])), names[0], fontsize=6)
+    axes.set_xticks(range(len(names[1])), names[1], fontsize=6, rotation=45, ha="right")
+    for y, line in enumerate(cells):
+        for x, value in enumerate(line):
+            missing = math.isnan(value)
+            text = "none" if missing else f"{value:,.0f}" if value >= 10 else f"{value:.2g}"
+            colour = INK if missing or value > most / 2 else "white"
+            axes.text(x, y, text, ha="center", va="center", fontsize=6, color=colour)
+
+
+def latencies(rows: Sequence[Row], axes: Sequence[str], title: str) -> Figure:
+    """Seconds of compute, memory and network of every point side by side, with its time as a line: what overlaps
+    reaches above it; a panel for every label of the first axis where there are three (DFModel, figures 11, 13, 15,
+    17)."""
+    from matplotlib.figure import Figure
+
+    panels = _labels(rows, axes[0]) if len(axes) > 2 else [""]
+    groups = [[row for row in rows if not panel or row.labels[axes[0]] == panel] for panel in panels]
+    widest = max(map(len, groups))
+    height = 1.4 + 1.5 * len(panels) if len(panels) > 1 else 3.6
+    figure = Figure(figsize=(max(5.0, 0.25 * widest + 2.5), height), layout="constrained")
+    planes = figure.subplots(len(panels), 1, squeeze=False, sharey=True)[:, 0]
+    for plane, panel, own in zip(planes, panels, groups, strict=True):
+        _bars(plane, own)
+        names = [" ".join(row.labels[a] for a in axes if a != axes[0] or not panel) for row in own]
+        plane.set_xticks(range(len(own)), names, rotation=90, fontsize=6)
+        plane.set_ylabel("seconds for the batch", fontsize=7)
+        plane.set_xlim(-0.8, widest - 0.2)
+        if panel:
+            plane.set_title(_named(axes[0], panel), loc="left", fontsize=8)
+    for plane, own in zip(planes[:-1], groups, strict=False):
+        if len(own) == len(groups[-1]):
+            plane.set_xticklabels([])
+    handles, words = planes[0].get_legend_handles_labels()
+    figure.legend(handles, words, frameon=False, ncols=4, loc="outside upper right", fontsize=7)
+    figure.suptitle(title, x=0.01, ha="left")
+    return figure
+
+
+def _bars(plane: Axes, rows: Sequence[Row]) -> None:
+    places = range(len(rows))
+    for k, part in enumerate(_PARTS):
+        heights = [row.figures[f"{part}_s"] for row in rows]
+        plane.bar([x + 0.27 * (k - 1) for x in places], heights, width=0.27, color=COLOURS[k], label=part)
+    times = [(row.objective or 0) * 1e-12 for row in rows]
+    plane.hlines(times, [x - 0.45 for x in places], [x + 0.45 for x in places], color=INK, linewidth=1.4, label="time")
+    plane.set_yscale("log")
+
+
+def roofline(rows: Sequence[Row], axis: str, title: str) -> Figure:
+    """Throughput of a chip over its operational intensity to DRAM (dots) and links (crosses), below the peaks of the
+    rows' chips, memories and links (DFModel, figure 18)."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(6.4, 4.4), layout="constrained")
+    plane = figure.subplots()
+    labels = _labels(rows, axis)
+    spots, rates = [0.0], [0.0]
+    for row in rows:
+        colour = COLOURS[labels.index(row.labels[axis]) % len(COLOURS)]
+        rates.append(row.figures["pflops"] / row.figures["chips"] * 1000)
+        for name, mark in (("flop_per_dram_byte", "o"), ("flop_per_link_byte", "x")):
+            if row.figures[name] > 0:
+                plane.plot(row.figures[name], rates[-1], mark, color=colour, markersize=4)
+                spots.append(row.figures[name])
+    low, high = min(filter(None, spots), default=1.0) / 3, max(spots) * 3 or 10.0
+    peaks = {}
+    for k, label in enumerate(labels):
+        own = next(row for row in rows if row.labels[axis] == label)
+        peaks[label] = own.figures["peak_pflops"] / own.figures["chips"] * 1000
+        plane.hlines(peaks[label], low, high, color=COLOURS[k % len(COLOURS)], linewidth=1)
+        plane.plot(
+            [], [], "s", color=COLOURS[k % len(COLOURS)], markersize=4, label=f"{label}, peak {peaks[label]:,.0f}"
+        )
+    top, floor = max(peaks.values()), min(filter(None, rates)) / 3
+    for kind, name, dashes in (("DRAM", "dram_gbps", "--"), ("link", "tensor_link_gbps", ":")):
+        for rate in sorted({row.figures.get(name, row.figures["link_gbps"]) for row in rows}):
+            left, right = max(low, floor * 1000 / rate), min(high, top * 1000 / rate)
+            if left < right:
+                plane.plot([left, right], [left * rate / 1000, right * rate / 1000], dashes, color=INK, linewidth=0.9)
+                # along the top two may end side by side
+                slant: Any = {"rotation": 45, "ha": "left"} if right < high else {"ha": "right"}
+                plane.annotate(f"{kind} {rate:g} GB/s", (right, right * rate / 1000), fontsize=6, va="bottom", **slant)
+    plane.set_xscale("log")
+    plane.set_yscale("log")
+    plane.set_ylim(floor, top * 6)
+    plane.set_xlabel("FLOP per byte: of DRAM (dots), of a link (crosses)")
+    plane.set_ylabel("TFLOP/s of a chip")
+    plane.legend(frameon=False, fontsize=6, loc="upper left", bbox_to_anchor=(1.0, 1.0), title=axis, title_fontsize=7)
+    figure.suptitle(title)
+    return figure
+
+
+def curves(rows: Sequence[Row], axes: Sequence[str], title: str) -> Figure:
+    """Throughput over the last axis, a curve for every combination of the others (DFModel, figures 19 and 22). Equal
+    curves stay visible, as later ones are thinner; the scale is logarithmic where they are far apart."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(6.4, 4.0), layout="constrained")
+    plane = figure.subplots()
+    across, others = axes[-1], axes[:-1]
+    places = _labels(rows, across)
+    groups = list(dict.fromkeys(tuple(row.labels[a] for a in others) for row in rows))
+    for k, group in enumerate(groups):
+        own = [row for row in rows if tuple(row.labels[a] for a in others) == group]
+        thick = 1.0 + 3.0 * (1 - (k + 1) / len(groups))
+        plane.plot(
+            [places.index(row.labels[across]) for row in own],
+            [row.figures["pflops"] for row in own],
+            ("-", "--", ":", "-.")[k // len(COLOURS) % 4],
+            marker="o",
+            linewidth=thick,
+            markersize=2 * thick + 1,
+            color=COLOURS[k % len(COLOURS)],
+            label=" ".join(group),
+        )
+    plane.set_xticks(range(len(places)), places)
+    plane.set_xlabel(across)
+    plane.set_ylabel("PFLOP/s of all chips")
+    rates = [row.figures["pflops"] for row in rows]
+    if max(rates) > 20 * min(rates) > 0:
+        plane.set_yscale("log")
+    else:
+        plane.set_ylim(bottom=0.0)
+    count = math.prod(len(_labels(rows, a)) for a in others)
+    if others:
+        legend = plane.legend(
+            frameon=False, fontsize=6 if count <= 24 else 4, loc="upper left", bbox_to_anchor=(1.0, 1.0)
+        )
+        legend.set_title(", ".join(others))
+        legend.get_title().set_fontsize(7)
+    figure.suptitle(title)
+    return figure

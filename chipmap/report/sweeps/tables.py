@@ -1,0 +1,61 @@
+"""The rows of a sweep as CSV, and in a few lines for people."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+from chipmap.bench.point import Row
+from chipmap.bench.sweep import Sweep
+from chipmap.family import FAMILY_NAMES, get_family
+from chipmap.result import gap
+
+_LAST = ("seconds", "cpu_seconds", "attempts", "version", "detail")
+
+
+def table(sweep: Sweep, rows: Sequence[Row]) -> str:
+    """CSV: the axes, what came out in natural units, terms in ticks, figures, how long it took.
+
+    Without the last columns it says the same whenever and wherever the points were solved.
+    """
+    flat = [_flat(sweep, row) for row in rows]
+    names = list(dict.fromkeys(name for row in flat for name in row if name not in _LAST))
+    text = io.StringIO()
+    writer = csv.DictWriter(text, [*names, *_LAST], lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(flat)
+    return text.getvalue()
+
+
+def _flat(sweep: Sweep, row: Row) -> dict[str, Any]:
+    found: dict[str, Any] = dict(row.labels) | {"instance": row.instance, "method": row.method, "seed": row.seed}
+    scale, unit = _unit(row)
+    found |= {"status": row.status, "objective": _natural(row.objective, scale), "bound": _natural(row.bound, scale)}
+    found |= {"unit": unit, "gap": gap(row.objective, row.bound)}
+    found |= row.terms | row.figures
+    return found | {name: getattr(row, name) for name in _LAST}
+
+
+def _unit(row: Row) -> tuple[float, str]:
+    name = row.method.partition("/")[0]
+    family = get_family(name) if name in FAMILY_NAMES else None
+    return (family.unit_per_tick, family.unit) if family else (1.0, "")
+
+
+def _natural(ticks: int | None, scale: float) -> float | None:
+    return None if ticks is None else ticks * scale
+
+
+def summary(rows: Sequence[Row]) -> str:
+    """How many points ended how, and what they took."""
+    statuses = Counter(row.status for row in rows)
+    counts = ", ".join(f"{count} {status}" for status, count in statuses.most_common())
+    cpu = sum(row.cpu_seconds for row in rows)
+    lines = [f"{len(rows)} points: {counts}; {cpu:,.1f} CPU seconds of solving"]
+    bad = {"bad input", "lost", "error", "unknown"}
+    told = [(row.status, " ".join(row.labels.values()), row.detail) for row in rows if row.status in bad]
+    lines += [": ".join(filter(None, words)) for words in told[:10]]
+    return "".join(f"{line}\n" for line in lines)

@@ -1,0 +1,195 @@
+"""A wafer floorplan as one picture: kernels to scale, wires, and each kernel's share of the slowest one's time.
+
+A kernel's colour is its stage (kernels with the same size of tensor, from input to output), its strength how long it
+works: the slowest is opaque. With a second floorplan of the same instance the two stand side by side. What the checker
+refuses is drawn as it is: overlapping kernels show through each other, and those beyond the fabric are framed in red.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from chipmap.instances.wafer.instance import CONVOLUTIONS, Placement, WaferInstance, WaferSolution
+from chipmap.instances.wafer.problem import TICKS, Convolution, WaferProblem, conv_time, evaluate, size, wafer_problem
+from chipmap.records import InputError
+from chipmap.report.tables import number
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+SUFFIXES = (".png", ".svg", ".pdf")
+INK, MUTED, RULE, RED, PAPER = "#1f2933", "#66727f", "#d9dee3", "#c81e1e", "#f7f8f9"
+#: Okabe and Ito's colours, readable by colour-blind people, in the order of the stages; more stages repeat them.
+STAGES = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#8c8c00")
+_STYLE: Any = {
+    "font.family": "DejaVu Sans",
+    "font.size": 9,
+    "axes.titlelocation": "left",
+    "axes.titlesize": 10.5,
+    "axes.titleweight": "bold",
+    "text.color": INK,
+    "axes.labelcolor": INK,
+    "xtick.color": MUTED,
+    "ytick.color": MUTED,
+    "axes.edgecolor": RULE,
+    "svg.hashsalt": "chipmap",
+}
+#: Kernels that get their names written on them.
+NAMED = 250
+
+
+@dataclass(frozen=True)
+class Box:
+    """A kernel on the fabric: its tiles, its time in quarters of a step and its stage."""
+
+    name: str
+    x: int
+    y: int
+    width: int
+    height: int
+    time: int
+    stage: int
+
+    @property
+    def centre(self) -> tuple[float, float]:
+        """The centre in tiles."""
+        return self.x + self.width / 2, self.y + self.height / 2
+
+
+def plot(instance: WaferInstance, solution: WaferSolution, path: str | Path) -> None:
+    """Draw ``solution`` to ``path`` (PNG, SVG or PDF by its suffix); errors as of :func:`plot_both`."""
+    _plot(instance, [solution], path)
+
+
+def plot_both(instance: WaferInstance, before: WaferSolution, after: WaferSolution, path: str | Path) -> None:
+    """Draw two floorplans side by side.
+
+    Raises :class:`InputError` for another suffix, for a floorplan that doesn't fit the instance, and where the file
+    can't be written.
+    """
+    _plot(instance, [before, after], path)
+
+
+def _plot(instance: WaferInstance, solutions: Sequence[WaferSolution], path: str | Path) -> None:
+    path = Path(path)
+    if path.suffix.lower() not in SUFFIXES:
+        raise InputError("no such plot format", str(path), f"Let the file name end in {', '.join(SUFFIXES)}.")
+    problem = wafer_problem(instance)
+    plans = [ordered(problem, solution) for solution in solutions]
+    import matplotlib
+    from matplotlib.figure import Figure
+
+    with matplotlib.rc_context(_STYLE):
+        tall = min(12.0, max(4.0, 8.0 * instance.fabric.height / instance.fabric.width))
+        figure = Figure(figsize=(8.6 * len(plans), tall + 0.8), dpi=120, facecolor="white")
+        for axes, plan in zip(np.atleast_1d(figure.subplots(1, len(plans))), plans, strict=True):
+            _draw(axes, problem, plan)
+        stamp: dict[str, Any] = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}.get(path.suffix.lower(), {})
+        try:
+            figure.savefig(path, metadata=stamp, bbox_inches="tight")
+        except OSError as error:
+            raise InputError(f"can't be written: {error.strerror or error}", str(path), "Check the folder.") from None
+
+
+def ordered(problem: WaferProblem, solution: WaferSolution) -> list[Placement]:
+    """The placements in the order of the problem. Raises :class:`InputError` if they are not one per kernel."""
+    remedy = "Plot a solution of this very instance."
+    by_name = {p.kernel: p for p in solution.placements}
+    kinds = {kernel.name: kernel.kind for kernel in problem.instance.kernels}
+    if len(by_name) != len(solution.placements) or set(by_name) != set(problem.names):
+        raise InputError("does not place every kernel once", "solution.placements", remedy)
+    for p in by_name.values():
+        count = CONVOLUTIONS[kinds[p.kernel]]
+        if not len(p.c) == len(p.k) == count or min(p.h, p.w, *p.c, *p.k) < 1:
+            raise InputError(f"has impossible arguments for {p.kernel!r}", "solution.placements", remedy)
+        if max(abs(p.x), abs(p.y), p.h, p.w, *p.c, *p.k) > 10**6:
+            raise InputError(f"places {p.kernel!r} beyond any fabric", "solution.placements", remedy)
+    return [by_name[name] for name in problem.names]
+
+
+def boxes(problem: WaferProblem, placements: Sequence[Placement]) -> list[Box]:
+    """The kernels as drawn."""
+    sides = sorted({_tensor(convs) for convs in problem.convs}, reverse=True)
+    found = []
+    for p, convs in zip(placements, problem.convs, strict=True):
+        width, height = size(p)
+        arrays = np.array(convs, dtype=np.int64)
+        time = max(int(conv_time(conv, p.h, p.w, c, k)) for conv, c, k in zip(arrays, p.c, p.k, strict=True))
+        found.append(Box(p.kernel, p.x, p.y, width, height, time, sides.index(_tensor(convs))))
+    return found
+
+
+def _tensor(convs: Sequence[Convolution]) -> tuple[int, int]:
+    """Height and width of what a kernel's last convolution makes."""
+    last = convs[-1]
+    return -(-last.H // last.T), -(-last.W // last.T)
+
+
+def _draw(axes: Axes, problem: WaferProblem, placements: Sequence[Placement]) -> None:
+    from matplotlib.patches import Rectangle
+
+    drawn = boxes(problem, placements)
+    slowest = max(box.time for box in drawn)
+    fabric = problem.instance.fabric
+    axes.add_patch(Rectangle((0, 0), fabric.width, fabric.height, facecolor=PAPER, edgecolor=INK, linewidth=1.0))
+    for box in drawn:
+        inside = box.x >= 0 and box.y >= 0 and box.x + box.width <= fabric.width and box.y + box.height <= fabric.height
+        axes.add_patch(
+            Rectangle(
+                (box.x, box.y),
+                box.width,
+                box.height,
+                facecolor=(*_rgb(STAGES[box.stage % len(STAGES)]), 0.15 + 0.7 * box.time / slowest),
+                edgecolor="white" if inside else RED,
+                linewidth=0.6 if inside else 1.5,
+            )
+        )
+    _wires(axes, problem, drawn)
+    if len(drawn) <= NAMED:
+        _names(axes, problem, drawn)
+    parts = evaluate(problem, placements)
+    figures = (parts.score / TICKS, parts.time / TICKS, parts.wire / 2)
+    score, time, wire = map(number, figures)
+    title = f"score {score}   time {time}   wire {wire}   adapters {parts.adapters}"
+    axes.set_title(f"{problem.instance.name}\n{title}")
+    axes.set_xlim(min(0, *(box.x for box in drawn)), max(fabric.width, *(box.x + box.width for box in drawn)))
+    axes.set_ylim(min(0, *(box.y for box in drawn)), max(fabric.height, *(box.y + box.height for box in drawn)))
+    axes.set_aspect("equal")
+    axes.set_xlabel("tiles; colour: stage, strength: share of the slowest kernel's time; arrows: wires")
+
+
+def _wires(axes: Axes, problem: WaferProblem, drawn: Sequence[Box]) -> None:
+    if not len(problem.edges):
+        return
+    centres = np.array([box.centre for box in drawn])
+    x, y = centres[problem.edges[:, 0]].T
+    dx, dy = (centres[problem.edges[:, 1]] - centres[problem.edges[:, 0]]).T
+    width = 0.0025 if len(problem.edges) <= NAMED else 0.001
+    axes.quiver(
+        x, y, dx, dy, angles="xy", scale_units="xy", scale=1, width=width, color=INK, alpha=0.75, headwidth=5, zorder=3
+    )
+
+
+def _names(axes: Axes, problem: WaferProblem, drawn: Sequence[Box]) -> None:
+    """Each kernel's name at its lower end, away from the wires, in the largest of three sizes that has room."""
+    tiles_per_point = max(problem.width, problem.height) / 520
+    for box in drawn:
+        along, across = max(box.width, box.height), min(box.width, box.height)
+        for points in (9, 7, 5):
+            if along >= 0.65 * points * len(box.name) * tiles_per_point and across >= 1.2 * points * tiles_per_point:
+                tall = box.height > box.width
+                x = box.x + box.width * (0.5 if tall else 0.02)
+                turned: dict[str, Any] = {"ha": "center", "rotation": 90} if tall else {"ha": "left"}
+                axes.text(x, box.y + 0.02 * box.height, box.name, va="bottom", fontsize=points, **turned)
+                break
+
+
+def _rgb(colour: str) -> tuple[float, float, float]:
+    """The three parts of #rrggbb, from 0 to 1."""
+    red, green, blue = (int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5))
+    return red, green, blue

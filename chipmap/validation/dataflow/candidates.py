@@ -1,0 +1,111 @@
+"""All mappings of a tiny instance of family ``dataflow``, for brute force.
+
+Every choice of degrees that the network holds, of a scheme for every kernel, and of partitions. Two things are left
+out. Partitions that send a tensor back break C1, whatever else they do. And the numbers of partitions mean nothing but
+their order, so that 0, 1, … are all in use. Without a DRAM capacity, or stages of kernels, mappings with the same
+kernels side by side cost the same, so that of each such set one order is tried.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import combinations_with_replacement, product
+from math import prod
+
+from chipmap.instances.dataflow.instance import DataflowInstance, DataflowSolution, Degrees, Parallelism, Scheme
+from chipmap.validation.dataflow.facts import allowed
+
+#: More kernels (of all layers that partitions reach across) are not taken apart.
+MOST_KERNELS = 6
+#: What :func:`count` says then.
+TOO_MANY = 10**12
+
+
+def count(instance: DataflowInstance) -> int:
+    """The number of candidates."""
+    if _copies(instance) > MOST_KERNELS:
+        return TOO_MANY
+    sharded, partitions = prod(len(options) for options in _schemes(instance)), _partitions(instance)
+    staged = sum(1 for degrees in _degrees(instance) for one in partitions for _ in _stages(instance, degrees, one))
+    return sharded * staged
+
+
+def candidates(instance: DataflowInstance) -> Iterator[DataflowSolution]:
+    """Every mapping in the domain C0, but for those that the module's docstring leaves out."""
+    partitions = _partitions(instance)
+    for degrees in _degrees(instance):
+        for schemes in product(*_schemes(instance)):
+            for numbers in partitions:
+                for stages in _stages(instance, degrees, numbers):
+                    yield DataflowSolution(
+                        instance=instance.name, degrees=degrees, schemes=schemes, partitions=numbers, stages=stages
+                    )
+
+
+def _stages(instance: DataflowInstance, degrees: Degrees, numbers: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
+    """Every way to share out partitions over stages in their order; one without any where stages are layers."""
+    if instance.task.stages == "layers":
+        return iter([()])
+    return combinations_with_replacement(range(degrees.pipeline), max(numbers) + 1)
+
+
+def _copies(instance: DataflowInstance) -> int:
+    layers = instance.workload.layers if instance.task.across_layers else 1
+    return layers * len(instance.workload.kernels)
+
+
+def _degrees(instance: DataflowInstance) -> Iterator[Degrees]:
+    """Every way to give each dimension of the network a parallelism, only data twice, so that stages and replicas
+    divide."""
+    sizes, task = [dimension.size for dimension in instance.system.network], instance.task
+    kinds: tuple[Parallelism, ...] = ("tensor", "pipeline", "data")
+    for uses in product(kinds, repeat=len(sizes)):
+        if uses.count("tensor") > 1 or uses.count("pipeline") > 1:
+            continue
+        held = {kind: prod(size for size, use in zip(sizes, uses, strict=True) if use == kind) for kind in kinds}
+        degrees = Degrees(**held, dimensions=uses)
+        if task.degrees is not None and degrees != task.degrees:
+            continue
+        stages = instance.workload.layers % degrees.pipeline == 0 and not (task.across_layers and degrees.pipeline > 1)
+        if (stages or task.stages == "kernels") and task.batch % (degrees.data * task.micro_batch) == 0:
+            yield degrees
+
+
+def _schemes(instance: DataflowInstance) -> list[list[Scheme]]:
+    pins = instance.task.schemes
+    layer = [
+        [pins[kernel.name]] if kernel.name in pins else sorted(allowed(kernel, instance.mode))
+        for kernel in instance.workload.kernels
+    ]
+    return layer * (_copies(instance) // len(layer))
+
+
+def _partitions(instance: DataflowInstance) -> list[tuple[int, ...]]:
+    """One numbering (with a DRAM capacity all) for every way to put kernels side by side with no tensor going back."""
+    workload = instance.workload
+    n, copies = len(workload.kernels), _copies(instance)
+    index = {kernel.name: i for i, kernel in enumerate(workload.kernels)}
+    edges = [(k * n + index[u], k * n + index[v]) for k in range(copies // n) for u, v in workload.edges]
+    back = {index[kernel.name] for kernel in workload.kernels if kernel.phase == "backward"}
+    for u, v in ((index[u], index[v]) for u, v in workload.carries):
+        steps = [(k + 1, k) if u in back else (k, k + 1) for k in range(copies // n - 1)]
+        edges += [(here * n + u, there * n + v) for here, there in steps]
+    found: dict[tuple[int, ...], tuple[int, ...]] = {}
+    for numbers in _orders(copies, edges, ()):
+        if len(set(numbers)) == max(numbers) + 1:
+            first = {p: numbers.index(p) for p in set(numbers)}
+            limited = instance.system.memory.capacity_bytes is not None or instance.task.stages == "kernels"
+            found.setdefault(numbers if limited else tuple(first[p] for p in numbers), numbers)
+    return list(found.values())
+
+
+def _orders(copies: int, edges: list[tuple[int, int]], chosen: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
+    """Every number of a partition per kernel that sends nothing back, beginning with ``chosen``."""
+    if len(chosen) == copies:
+        yield chosen
+        return
+    here = len(chosen)
+    least = max((chosen[u] for u, v in edges if v == here and u < here), default=0)
+    most = min((chosen[v] for u, v in edges if u == here and v < here), default=copies - 1)
+    for number in range(least, most + 1):
+        yield from _orders(copies, edges, (*chosen, number))

@@ -1,0 +1,102 @@
+"""A dataflow mapping taken apart for the checker, and what it holds in DRAM (page, "DRAM")."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from dataclasses import dataclass
+from functools import cached_property
+
+from chipmap.instances.dataflow.instance import DataflowInstance, DataflowSolution, Scheme
+from chipmap.validation.dataflow import facts
+
+
+@dataclass(frozen=True)
+class Copy:
+    """A kernel of one layer (0 where all layers are alike) with its scheme and partition."""
+
+    layer: int
+    kernel: int
+    partition: int
+    scheme: Scheme
+
+
+@dataclass(frozen=True)
+class Mapping:
+    """A mapping taken apart: the copies of kernels, and the edges between positions in them.
+
+    ``handed``: where a layer stands for all of them, the edges from it to the next whose changes of layout count.
+    """
+
+    instance: DataflowInstance
+    solution: DataflowSolution
+    copies: tuple[Copy, ...]
+    edges: tuple[tuple[int, int], ...]
+    handed: tuple[tuple[int, int], ...] = ()
+
+    @property
+    def chips(self) -> int:
+        """Chips of a tensor-parallel group."""
+        return self.solution.degrees.tensor
+
+    def stage(self, partition: int) -> int:
+        """The stage of a partition where stages share out kernels, else 0: all stages are alike."""
+        return self.solution.stages[partition] if self.solution.stages else 0
+
+    @cached_property
+    def company(self) -> dict[int, set[int]]:
+        """The partitions in use of each stage that has any."""
+        found: dict[int, set[int]] = defaultdict(set)
+        for copy in self.copies:
+            found[self.stage(copy.partition)].add(copy.partition)
+        return found
+
+
+def mapping_of(instance: DataflowInstance, solution: DataflowSolution) -> Mapping:
+    """The mapping that a ``solution`` which obeys C0 states."""
+    workload, n = instance.workload, len(instance.workload.kernels)
+    index = {kernel.name: i for i, kernel in enumerate(workload.kernels)}
+    copies = [Copy(i // n, i % n, p, solution.schemes[i]) for i, p in enumerate(solution.partitions)]
+    edges = [
+        (layer * n + index[u], layer * n + index[v]) for layer in range(len(copies) // n) for u, v in workload.edges
+    ]
+    for layer in range(len(copies) // n - 1):
+        for u, v in workload.carries:
+            first, last = (layer + 1, layer) if workload.kernels[index[u]].phase == "backward" else (layer, layer + 1)
+            edges.append((first * n + index[u], last * n + index[v]))
+    handed = []
+    if instance.mode == "physical" and workload.layers > 1 and not instance.task.across_layers:
+        handed = [(index[u], index[v]) for u, v in workload.carries]
+    return Mapping(instance, solution, tuple(copies), tuple(edges), tuple(handed))
+
+
+def in_dram(mapping: Mapping) -> dict[int, tuple[int, int]]:
+    """For each partition the bytes that always rest in DRAM, and those of tensors made by it or before that it or later
+    ones read.
+
+    Per edge in mode ``dfmodel``, per tensor in mode ``physical``; what is saved for the backward phase rests already.
+    All forward partitions run before the backward ones, whatever their numbers. Where stages share out kernels, a
+    partition's stage has its own kernels' bytes alone, and a tensor of an earlier or for a later stage is there only
+    until the one reads it, or while the other makes it.
+    """
+    instance, degrees = mapping.instance, mapping.solution.degrees
+    kernels, saved = instance.workload.kernels, facts.saved(instance)
+    resting: dict[int, int] = defaultdict(int)
+    for copy in mapping.copies:
+        resting[mapping.stage(copy.partition)] += facts.resting(kernels[copy.kernel], copy.scheme, instance, degrees)
+    backward = {copy.partition for copy in mapping.copies if kernels[copy.kernel].phase == "backward"}
+    order = sorted({copy.partition for copy in mapping.copies}, key=lambda p: (p in backward, p))
+    rank = {p: place for place, p in enumerate(order)}
+    waiting = dict.fromkeys(order, 0)
+    alive: dict[tuple[int, int], int] = defaultdict(int)
+    for u, v in mapping.edges:
+        made, read = mapping.copies[u].partition, mapping.copies[v].partition
+        if made != read and (instance.task.recompute or kernels[mapping.copies[u].kernel].name not in saved):
+            for p in waiting:
+                here = p == made or mapping.stage(p) == mapping.stage(read)
+                alive[u, p] += here and rank[made] <= rank[p] <= rank[read]
+    for (u, p), edges in alive.items():
+        copy = mapping.copies[u]
+        size = math.ceil(facts.local_output(kernels[copy.kernel], copy.scheme, instance, degrees.tensor))
+        waiting[p] += size * (edges if instance.mode == "dfmodel" else min(edges, 1))
+    return {p: (resting[mapping.stage(p)], size) for p, size in waiting.items()}

@@ -1,0 +1,100 @@
+"""How the kernels of a partition share a chip's tiles, from the page ("Tiles") alone: plain arithmetic, no lists.
+
+A kernel that may take so many cycles needs, with s tiles side by side along its columns, so many along its rows; the
+least product over all s is what it needs. The partition's cycles are found by bisection.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+
+from chipmap.instances.dataflow.instance import DataflowInstance, Kernel, Scheme
+from chipmap.validation.dataflow import facts
+
+#: Blocks of rows, blocks of columns, cycles of a pair.
+Blocks = tuple[int, int, int]
+
+
+def compute(instance: DataflowInstance, kernels: Sequence[tuple[Kernel, Scheme]], chips: int) -> int:
+    """Picoseconds of a partition's kernels side by side (one after the other where they are more than the tiles)."""
+    chip = instance.system.chip
+    each = [blocks(kernel, scheme, instance, chips) for kernel, scheme in kernels]
+    cycles = least_cycles(each, chip.tiles)
+    if cycles is None:
+        cycles = sum(least_cycles([one], chip.tiles) or 0 for one in each)
+    return facts.up(cycles / Fraction(chip.ghz))
+
+
+def utilisation(
+    instance: DataflowInstance, kernels: Sequence[tuple[Kernel, Scheme]], chips: int, picoseconds: int
+) -> float:
+    """The share of the peak that a chip reaches while it computes: FLOP of its kernels / (peak · time)."""
+    samples = instance.task.micro_batch
+    flop = sum(Fraction(facts.whole_flop(kernel) * samples, facts.split(scheme, chips)) for kernel, scheme in kernels)
+    peak = Fraction(instance.system.chip.flop_per_ns) * picoseconds / facts.PS
+    return float(flop / peak) if picoseconds else 0.0
+
+
+def blocks(kernel: Kernel, scheme: Scheme, instance: DataflowInstance, chips: int) -> Blocks:
+    """What of a kernel can run side by side on one chip, for a micro-batch."""
+    chip, task = instance.system.chip, instance.task
+    lanes, stages, samples = chip.lanes, chip.stages, task.micro_batch
+    if kernel.kind == "opaque":
+        return _up(facts.whole_flop(kernel) * samples, 2 * lanes * stages * facts.split(scheme, chips)), 1, 1
+    rows = kernel.outer * kernel.M
+    if scheme in {"OUTER", "M"}:
+        rows = _up(rows, chips)
+    columns = _up(kernel.N, chips) if scheme == "N" else kernel.N
+    if kernel.kind == "elementwise":
+        passes = max(_up(kernel.flop_per_element, 2 * stages), 1)
+        return _up(rows, lanes), 1, columns * passes * samples
+    inner = _up(kernel.K, chips) if scheme in {"K", "K_RS"} else kernel.K
+    pieces = 1 if kernel.update else _up(instance.workload.tokens, task.tile_tokens)
+    return _up(rows, lanes), _up(_up(columns, pieces), stages), inner * pieces * samples
+
+
+def _up(amount: int, parts: int) -> int:
+    return (amount + parts - 1) // parts
+
+
+def least_cycles(kernels: Sequence[Blocks], tiles: int) -> int | None:
+    """The fewest cycles in which all run side by side on ``tiles`` tiles; None: more kernels than tiles."""
+    if len(kernels) > tiles:
+        return None
+    widths = [_widths(columns, tiles) for _, columns, _ in kernels]
+    short, enough = -1, max(rows * columns * cycles for rows, columns, cycles in kernels)
+    while enough - short > 1:
+        middle = (short + enough) // 2
+        demand = 0
+        for one, choice in zip(kernels, widths, strict=True):
+            demand += _tiles(one, choice, middle, tiles)
+            if demand > tiles:
+                break
+        if demand <= tiles:
+            enough = middle
+        else:
+            short = middle
+    return enough
+
+
+def _widths(columns: int, tiles: int) -> list[tuple[int, int]]:
+    """(tiles along the columns, rounds): the fewest tiles for every number of rounds."""
+    found: dict[int, int] = {}
+    for width in range(1, min(columns, tiles) + 1):
+        found.setdefault(_up(columns, width), width)
+    return [(width, rounds) for rounds, width in found.items()] or [(1, 0)]
+
+
+def _tiles(one: Blocks, widths: list[tuple[int, int]], most: int, tiles: int) -> int:
+    """The fewest tiles with which a kernel takes at most ``most`` cycles; more than ``tiles`` where none do."""
+    rows, _, cycles = one
+    least = tiles + 1
+    for width, rounds in widths:
+        once = rounds * cycles
+        if rows * once == 0:
+            return 1
+        turns = most // once
+        if turns:
+            least = min(least, width * _up(rows, turns))
+    return least
