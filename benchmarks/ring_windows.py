@@ -56,7 +56,9 @@ def instances() -> Iterator[tuple[str, RingInstance]]:
 def row(name: str, alone: Result, chain: Result) -> str:
     """One line of the table; values in microseconds."""
     values = [event.value for event in alone.trace if event.event == "solution"]
-    counted = next((re.findall(r"\d+", note) for note in alone.notes if note.startswith(SOURCE)), ["0", "0", "0"])
+    counted = next(
+        (re.findall(r"\d+", note.text) for note in alone.notes if note.text.startswith(SOURCE)), ["0", "0", "0"]
+    )
     last = max((event.seconds for event in alone.trace if event.event == "solution"), default=0.0)
     numbers = (values[0], alone.objective, chain.objective, chain.bound)
     cells = [f"{(number or 0) / TICKS_PER_US:.3f}" for number in numbers]

@@ -9,6 +9,7 @@
 
 from chipmap.archive import Archive, load
 from chipmap.certificate import Certificate, Violation
+from chipmap.deadline import Stop
 from chipmap.explain import explain
 from chipmap.explanation import Change, Difference, Explanation, Statement
 from chipmap.family import FAMILY_NAMES, Family, Formulation, Generator, Method, Model, Standing, family_of, get_family
@@ -18,7 +19,7 @@ from chipmap.oracle import Verdict
 from chipmap.provenance import __version__
 from chipmap.records import ChipmapError, ContradictionError, InputError, Record, SolverUnavailableError
 from chipmap.result import Bound, Infeasibility, Result, Termination, TraceEvent
-from chipmap.run import Run, SolveOptions, Stop
+from chipmap.run import Run, SolveOptions
 
 # `chipmap.solve` is the function; the module of that name stays importable as `from chipmap.solve import …`
 from chipmap.solve import bound, check, solve

@@ -23,8 +23,23 @@ Limit = Literal["none", "time", "memory", "node", "iteration", "solution", "gap"
 Status = Literal["optimal", "feasible", "infeasible", "unknown", "error"]
 BoundKind = Literal["solver", "relaxation", "combinatorial", "published"]
 
+#: start: a warm start was used, or why not (``unused start``); oracle: what the user's function said; refused: what the
+#: checker refused; size: how large the problem is for a method; search: how much was tried; left out: what didn't apply
+#: or was given up; solver: how a solver ended.
+NoteKind = Literal[
+    "start", "unused start", "oracle", "not reproducible", "refused", "size", "search", "left out", "solver"
+]
+
 #: A bound may exceed a checked objective by this share before it counts as a contradiction.
 BOUND_TOLERANCE = 1e-6
+
+
+class Note(Record, frozen=True, kw_only=True):
+    """What a run says beside its figures: its kind (:data:`NoteKind`), a sentence, and the numbers in it by name."""
+
+    kind: NoteKind
+    text: str
+    data: dict[str, Any] = {}
 
 
 class Termination(Record, frozen=True, kw_only=True):
@@ -123,7 +138,7 @@ class Result(Record, frozen=True, kw_only=True):
     termination: Termination
     trace: tuple[TraceEvent, ...] = ()
     timings: dict[str, float] = {}
-    notes: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = ()
     provenance: dict[str, Any] = {}
 
     @property

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from chipmap.certificate import Certificate
+from chipmap.deadline import Deadline, Stop, StopReason
 from chipmap.oracle import Oracle
 from chipmap.records import ContradictionError, InputError, Record
 from chipmap.result import (
@@ -16,6 +17,8 @@ from chipmap.result import (
     Bound,
     BoundKind,
     Infeasibility,
+    Note,
+    NoteKind,
     Termination,
     TraceEvent,
     best_bound,
@@ -75,21 +78,14 @@ class Incumbent:
         return self.certificate.objective
 
 
-class Stop(Exception):  # noqa: N818 - a signal, not an error
-    """Raised inside a run when its deadline has passed or the user interrupts it; what was found is kept."""
-
-    def __init__(self, limit: Literal["time", "interrupted", "gap"] = "time") -> None:
-        self.limit: Literal["time", "interrupted", "gap"] = limit
-        super().__init__(limit)
-
-
 @dataclass
 class Run:
     """The state that a method works on: ``run.solution(s, source)``, ``run.bound(value, source)``, ``run.best``.
 
     ``check`` is the family's independent checker; only what it accepts can become the incumbent. ``listener`` hears
     every improvement (the worker process reports them to its parent). Solvers append their logs to ``log_file``.
-    ``oracle`` is the user's C5, which ``check`` asks (its last word is ``oracle_report``).
+    ``oracle`` is the user's C5, which ``check`` asks (its last word is ``oracle_report``). ``outer`` is the deadline of
+    the run around this one.
     """
 
     instance: Record
@@ -103,12 +99,31 @@ class Run:
     rejected: list[tuple[str, Certificate]] = field(default_factory=list)
     trace: list[TraceEvent] = field(default_factory=list)
     infeasibility: list[Infeasibility] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)
+    notes: list[Note] = field(default_factory=list)
     timings: dict[str, float] = field(default_factory=dict)
     interrupted: bool = False
     proved_infeasible: bool = False
     oracle: Oracle | None = None
     oracle_report: dict[str, Any] | None = None
+    outer: Deadline = field(default_factory=Deadline)
+
+    @property
+    def deadline(self) -> Deadline:
+        """When this run must end: at its time limit, by an interrupt or a closed gap, or with the run around it."""
+        limit = self.options.time_limit
+        own = float("inf") if limit is None else self.started + limit
+        return Deadline(min(own, self.outer.until), self._ended)
+
+    def inner(self, instance: Record, seconds: float, **options: Any) -> Run:
+        """A run on another instance within ``seconds`` of this one's time (infinite: all of it), with its checker."""
+        limit = min(seconds, self.deadline.seconds)
+        changed = self.options.replace(time_limit=None if limit == float("inf") else limit, warm_start=None, **options)
+        return Run(instance, changed, self.check, outer=self.deadline)
+
+    def _ended(self) -> StopReason | None:
+        if self.interrupted:
+            return "interrupted"
+        return "gap" if self.closed else self.outer.ended()
 
     @property
     def seconds(self) -> float:
@@ -118,9 +133,7 @@ class Run:
     @property
     def remaining(self) -> float:
         """Seconds left until the deadline (infinite without a limit, never below 0)."""
-        if self.options.time_limit is None:
-            return float("inf")
-        return max(0.0, self.options.time_limit - self.seconds)
+        return self.deadline.seconds
 
     @property
     def lower(self) -> Bound | None:
@@ -147,16 +160,11 @@ class Run:
 
     def keep_going(self) -> bool:
         """False once the gap is closed, the deadline has passed or the user interrupted."""
-        return not (self.closed or self.interrupted or self.remaining <= 0.0)
+        return self.deadline.keep_going()
 
     def checkpoint(self) -> None:
         """Raise :class:`Stop` unless the run should go on."""
-        if self.interrupted:
-            raise Stop("interrupted")
-        if self.closed:
-            raise Stop("gap")
-        if self.remaining <= 0.0:
-            raise Stop("time")
+        self.deadline.check()
 
     def solution(self, solution: Record, source: str, claimed: float | None = None) -> Certificate:
         """Have ``solution`` checked; keep it if it is valid and better than the incumbent. Returns the certificate."""
@@ -202,6 +210,12 @@ class Run:
             )
         self.proved_infeasible = True
 
+    def note(self, kind: NoteKind, text: str, **data: Any) -> None:
+        """Say something beside the figures, once."""
+        new = Note(kind=kind, text=text, data=data)
+        if new not in self.notes:
+            self.notes.append(new)
+
     def _agree(self, objective: int, bound: Bound | None) -> None:
         if bound is not None and contradict(objective, bound.value):
             raise ContradictionError(
@@ -233,7 +247,7 @@ class Run:
         except Stop as stop:
             return self.terminate("none" if stop.limit == "gap" and self.gap == 0 else stop.limit)
         except gives_up as error:
-            self.notes.append(str(error))
+            self.note("left out", str(error))
         return self.terminate()
 
     def terminate(self, limit: Literal["none", "time", "interrupted", "gap"] = "none", detail: str = "") -> Termination:

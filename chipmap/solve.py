@@ -16,7 +16,7 @@ from chipmap.oracle import load_oracle
 from chipmap.process.conduct import checker, guarded, in_process, notes_of
 from chipmap.provenance import provenance, used_versions
 from chipmap.records import InputError, Record
-from chipmap.result import Result, Status, Termination, TraceEvent, gap, solution_json
+from chipmap.result import Note, Result, Status, Termination, TraceEvent, gap, solution_json
 from chipmap.run import Run, SolveOptions, contradict
 
 #: Hears every improvement of a run: the event, and the run as it stands then.
@@ -111,7 +111,7 @@ def result_of(run: Run, family: Family, chosen: Method, termination: Termination
     notes = notes_of(run)
     out_of_time = run.options.deterministic and (termination.limit == "time" or run.remaining <= 0.0)
     if out_of_time:
-        notes = (*notes, "not reproducible: the time limit fired")
+        notes = (*notes, Note(kind="not reproducible", text="not reproducible: the time limit fired"))
     run.timings["total"] = round(run.seconds, 6)
     return Result(
         instance=str(getattr(run.instance, "name", "")),

@@ -34,7 +34,15 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "explanation": ("records", "certificate", "result"),
     "families": ("family",),
     "instances": ("records", "instances"),
-    "validation": ("records", "certificate", "oracle", "result", "validation", "instances.graph", "instances.*.instance"),
+    "validation": (
+        "records",
+        "certificate",
+        "oracle",
+        "result",
+        "validation",
+        "instances.graph",
+        "instances.*.instance",
+    ),
     "formulations": ("records", "result", "family", "instances", "formulations"),
     "heuristics": ("records", "deadline", "result", "run", "instances", "heuristics"),
     "learned": ("records", "deadline", "result", "run", "instances", "heuristics", "learned"),
@@ -139,7 +147,8 @@ def test_heavy_libraries_stay_where_they_belong(path: Path) -> None:
     wrong = [
         f"line {line}: {name}"
         for name, line in all_imports(path)
-        if name.partition(".")[0] in HEAVY and not any(fnmatch(str(own), place) for place in HEAVY[name.partition(".")[0]])
+        if name.partition(".")[0] in HEAVY
+        and not any(fnmatch(str(own), place) for place in HEAVY[name.partition(".")[0]])
     ]
     assert not wrong, f"{own} imports {wrong}"
 

@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 
 from chipmap.certificate import Certificate
+from chipmap.deadline import Stop
 from chipmap.records import ContradictionError, InputError, Record
 from chipmap.result import Infeasibility, gap, integer_bound
-from chipmap.run import Run, SolveOptions, Stop
+from chipmap.run import Run, SolveOptions
 
 
 class Answer(Record, frozen=True, kw_only=True):

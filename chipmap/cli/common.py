@@ -76,6 +76,10 @@ def exit_code(result: Result) -> int:
     return {"infeasible": 2, "unknown": 3}.get(result.status, 0)
 
 
+#: Kinds of notes that users always read.
+TOLD = ("unused start", "not reproducible", "oracle")
+
+
 def remarks(result: Result) -> list[str]:
     """What a user should read beside the row: infeasibility, an abnormal end, an unused start, what C5 did; every note
     where there is neither a solution nor a reason."""
@@ -87,9 +91,7 @@ def remarks(result: Result) -> list[str]:
     if end.limit in ("memory", "other") or end.reason in ("other_error", "numerical_error", "imprecise"):
         lines.append(f"stopped ({end.reason if end.limit == 'none' else end.limit}): {end.detail}")
     unexplained = result.status in ("unknown", "infeasible") and not result.infeasibility
-    words = ("not used", "not reproducible")
-    lines.extend(note for note in result.notes if unexplained or any(word in note for word in words))
-    lines.extend(note for note in result.notes if note.startswith("oracle ") and not unexplained)
+    lines.extend(note.text for note in result.notes if unexplained or note.kind in TOLD)
     return lines
 
 

@@ -8,12 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from chipmap.certificate import Certificate
+from chipmap.deadline import Stop
 from chipmap.family import Family, Method, resolve
 from chipmap.inputs.reading import read_solution
 from chipmap.oracle import Oracle, OracleError
 from chipmap.records import ContradictionError, InputError
-from chipmap.result import Limit, Termination
-from chipmap.run import Run, Stop
+from chipmap.result import Limit, Note, Termination
+from chipmap.run import Run
 
 
 def checker(family: Family, oracle: Oracle | None) -> Callable[[Any, Any], Certificate]:
@@ -70,19 +71,21 @@ def start_from_file(run: Run, family: Family) -> None:
         raise InputError(f"no warm start and no file is called {wanted!r}", "--warm-start", f"Choose from: {names}.")
     certificate = run.solution(read_solution(wanted, family, run.instance), "warm start")
     if not certificate.feasible:
-        run.notes.append(f"the warm start {Path(wanted).name} is not used: {_refusal(certificate)}")
+        run.note("unused start", f"the warm start {Path(wanted).name} is not used: {_refusal(certificate)}")
         run.rejected.pop()
 
 
-def notes_of(run: Run) -> tuple[str, ...]:
+def notes_of(run: Run) -> tuple[Note, ...]:
     """The run's notes, and a word about each source whose solutions the checker refused."""
     refused: dict[str, list[Certificate]] = {}
     for source, certificate in run.rejected:
         refused.setdefault(source, []).append(certificate)
-    words = [f"{len(all_)} of {source} refused by the checker: {_refusal(all_[0])}" for source, all_ in refused.items()]
-    if run.oracle is not None and not any(note.startswith("oracle ") for note in run.notes):
-        words.insert(0, run.oracle.note())
-    return (*run.notes, *words)
+    if run.oracle is not None and not any(note.kind == "oracle" for note in run.notes):
+        run.note("oracle", run.oracle.note(), **run.oracle.report())
+    for source, all_ in refused.items():
+        words = f"{len(all_)} of {source} refused by the checker: {_refusal(all_[0])}"
+        run.note("refused", words, source=source, count=len(all_))
+    return tuple(run.notes)
 
 
 def _refusal(certificate: Certificate) -> str:

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from chipmap.result import Bound, BoundKind, Infeasibility, Termination
+from chipmap.result import Bound, BoundKind, Infeasibility, Note, Termination
 from chipmap.run import Incumbent, SolveOptions
 
 
@@ -67,7 +67,7 @@ class Ended(msgspec.Struct, frozen=True, tag=True):
     bounds: tuple[Bound, ...]
     infeasibility: tuple[Infeasibility, ...]
     proved_infeasible: bool
-    notes: tuple[str, ...]
+    notes: tuple[Note, ...]
     timings: dict[str, float]
     versions: dict[str, str]
     oracle: dict[str, Any] | None = None

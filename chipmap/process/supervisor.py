@@ -22,6 +22,7 @@ from typing import BinaryIO
 
 import msgspec
 
+from chipmap.deadline import Stop
 from chipmap.family import Family, Method, resolve
 from chipmap.process.conduct import ended, guarded, start_from_file, start_method
 from chipmap.process.messages import Bounded, Ended, Failed, Found, Halt, Job, Start, ToChild, ToParent
@@ -29,7 +30,7 @@ from chipmap.process.signals import Interrupts
 from chipmap.provenance import used_versions
 from chipmap.records import InputError, SolverUnavailableError
 from chipmap.result import Termination
-from chipmap.run import Run, Stop
+from chipmap.run import Run
 
 #: Seconds past its limit that a child has to report and end before it is killed, and after Ctrl-C.
 GRACE = 0.7

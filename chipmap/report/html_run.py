@@ -53,7 +53,7 @@ def run_section(entry: Entry, number_: int, is_open: bool) -> Markup:
         _section("Lower bounds", _bounds(result, family)),
         _section("Certificate of the independent checker", _certificate(result, family)),
         _section("Plot", _plot(entry)),
-        _section("Notes", tag("ul", *(tag("li", note) for note in result.notes)) if result.notes else None),
+        _section("Notes", tag("ul", *(tag("li", note.text) for note in result.notes)) if result.notes else None),
         _provenance(entry, result),
         class_="run",
     )

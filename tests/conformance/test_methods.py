@@ -124,7 +124,7 @@ def test_the_same_twice_in_deterministic_mode(family: Family, method: Method, so
         one, other = (run(case, method, solver=solver, deterministic=True, seed=3) for _ in range(2))
         assert (one.solution, one.objective, one.status) == (other.solution, other.objective, other.status), str(case)
         assert [(b.value, b.source) for b in one.bounds] == [(b.value, b.source) for b in other.bounds], str(case)
-        assert not any("not reproducible" in note for note in one.notes)
+        assert not any("not reproducible" in note.text for note in one.notes)
 
 
 @every_method

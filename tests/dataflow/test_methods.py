@@ -124,7 +124,7 @@ def test_a_graph_with_too_many_open_schemes_is_solved_as_a_wide_one() -> None:
     chain = [u + v for u, v in pairwise(names)]
     result = run(made(dict.fromkeys(names, small), " ".join([*chain, *(u + "z" for u in names[:-2])])))
     assert result.gap is not None and result.gap < 1e-3 and not result.infeasibility
-    assert any("too many" in note and "wide graphs" in note for note in result.notes)
+    assert any("too many" in note.text and "wide graphs" in note.text for note in result.notes)
 
 
 def test_the_same_twice() -> None:

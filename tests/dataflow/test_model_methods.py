@@ -89,7 +89,7 @@ def wide(branches: int, sram: int) -> DataflowInstance:
 @every_method
 def test_graphs_too_wide_for_the_program(method: Method) -> None:
     run, _ = run_of(wide(20, 10**8), auto)
-    assert run.gap is not None and run.gap < 1e-5 and "ideals" in run.notes[0]
+    assert run.gap is not None and run.gap < 1e-5 and "ideals" in run.notes[0].text
     other, termination = run_of(wide(20, 10**8), method)
     assert termination.reason == "optimal" and other.upper is not None and run.lower is not None
     assert run.lower.value <= other.upper == run.upper

@@ -67,7 +67,7 @@ def test_what_the_program_says_of_little_dram_holds() -> None:
         assert result.status == ("infeasible" if best is None else "optimal"), (seed, result.status)
         assert result.objective == best, seed
         seen[result.status] += 1
-        seen["noted"] += any("CP-SAT takes it" in note for note in result.notes)
+        seen["noted"] += any("CP-SAT takes it" in note.text for note in result.notes)
     assert min(seen.values()) > 0, seen
 
 
@@ -231,7 +231,7 @@ def test_dram_that_is_too_small() -> None:
     assert (reason.label, reason.demand) == ("C6", 6_450_000.0)
     instance = example(dram_bytes=6_420_000)  # b's output waits
     result = solved(instance)
-    assert result.status == "infeasible" and "6,450,000 bytes of DRAM" in result.notes[0]
+    assert result.status == "infeasible" and "6,450,000 bytes of DRAM" in result.notes[0].text
     (again,) = result.infeasibility
     assert (again.label, again.demand) == ("C6", 6_450_000.0)
     assert solved(example(dram_bytes=6_450_000)).objective == 25 * US
@@ -295,7 +295,7 @@ def test_a_graph_too_wide_for_a_proof() -> None:
         batch=4,
     )
     result = solved(instance)
-    assert result.status == "feasible" and result.bound is not None and "order ideals" in result.notes[0]
+    assert result.status == "feasible" and result.bound is not None and "order ideals" in result.notes[0].text
     assert result.objective is not None and result.bound <= result.objective < 3 * result.bound
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from chipmap.deadline import Stop
 from chipmap.heuristics.dataflow.cover.column_generation import Cover, PartitionBound
 from chipmap.heuristics.dataflow.cover.pricing import partitions_of
 from chipmap.heuristics.dataflow.program.lattice import TooWideError
@@ -25,7 +26,7 @@ from chipmap.instances.dataflow.problem import DataflowProblem, dataflow_problem
 from chipmap.instances.dataflow.shipped import SHIPPED
 from chipmap.methods.dataflow.wide_graphs import Wide, hopeless
 from chipmap.result import BoundKind
-from chipmap.run import Run, SolveOptions, Stop
+from chipmap.run import Run, SolveOptions
 from chipmap.solve import solve
 from chipmap.validation.brute_force import brute_force
 from chipmap.validation.dataflow.candidates import count
@@ -312,5 +313,5 @@ def test_the_same_twice() -> None:
         for _ in range(2)
     ]
     one, two = results
-    assert one.solution is not None and any("wide" in note for note in one.notes)
+    assert one.solution is not None and any("wide" in note.text for note in one.notes)
     assert (one.solution, one.objective, one.bounds[-1].value) == (two.solution, two.objective, two.bounds[-1].value)

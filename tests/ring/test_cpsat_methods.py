@@ -64,7 +64,7 @@ def test_the_incumbent_is_the_start() -> None:
     run.solution(solution, "given")
     assert ring_models.mip(instance, run).reason == "optimal"
     assert run.upper == best and run.best is not None and run.best.source == "given"
-    assert run.notes == ["mip: warm start accepted"]
+    assert [note.text for note in run.notes] == ["mip: warm start accepted"]
 
 
 @pytest.mark.parametrize("method", [ring_models.mip, ring_models.cpsat, ring_models.cpsat_cold])

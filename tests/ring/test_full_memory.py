@@ -120,7 +120,7 @@ def test_programs_bound_and_restrict(seed: int) -> None:
         assert best is None or (result.bound is not None and result.bound <= best)
     result = chipmap.solve(instance, "ring/path", chipmap.SolveOptions(warm_start="none"))
     assert result.objective is None or (best is not None and result.objective >= best)
-    assert not any("refused" in note for note in result.notes)
+    assert not any("refused" in note.text for note in result.notes)
 
 
 def test_old_files_keep_their_hash() -> None:

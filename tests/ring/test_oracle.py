@@ -123,7 +123,7 @@ def test_the_oracle_changes_the_optimum_and_the_result_says_so() -> None:
     record = result.provenance["oracle"]
     assert record["rejected"] >= 1 and record["reasons"] == {"even": record["reasons"]["even"]}
     assert record["version"].startswith("source ")
-    assert any(note.startswith("oracle ") and "rejected" in note for note in result.notes)
+    assert any(note.text.startswith("oracle ") and "rejected" in note.text for note in result.notes)
 
 
 def test_a_rejected_empty_chip_cuts_the_mapping_only() -> None:

@@ -8,11 +8,12 @@ from typing import Any
 import pytest
 
 import chipmap
+from chipmap.deadline import Stop
 from chipmap.family import get_family
 from chipmap.instances.ring import RingInstance, RingSolution
 from chipmap.records import InputError
 from chipmap.result import Infeasibility, Limit, Reason, Result, Termination
-from chipmap.run import Run, SolveOptions, Stop
+from chipmap.run import Run, SolveOptions
 from chipmap.solve import guarded, result_of
 from chipmap.validation.ring.checker import check
 

@@ -109,10 +109,9 @@ def _solve_wide(cases: list[tuple[Case, str]], proved: list[int], run: Run) -> l
     from chipmap.methods.dataflow.models import by_cpsat
     from chipmap.methods.dataflow.wide_graphs import Wide, covers, hopeless
 
-    run.notes.extend(
-        f"{_words(case.problem)}: {why}; {'mappings and bound' if covers(case.problem) else 'mappings'} for wide graphs"
-        for case, why in cases
-    )
+    for case, why in cases:
+        what = "mappings and bound" if covers(case.problem) else "mappings"
+        run.note("left out", f"{_words(case.problem)}: {why}; {what} for wide graphs")
     todo, found = [case for case, _ in cases if not hopeless(case.problem, run)], list[int]()
     for number, case in enumerate(todo):
         run.checkpoint()
@@ -146,7 +145,7 @@ def _staged_models(cases: list[tuple[Case, str]], proved: list[int], run: Run) -
     small = [(case, why, _pairs(case.problem) <= SMALL_STAGES) for case, why in cases]
     for case, why, modelled in small:
         what = "CP-SAT takes it" if modelled else "dataflow/mip and dataflow/cpsat take it"
-        run.notes.append(f"{_words(case.problem)}: {why}; {what}")
+        run.note("left out", f"{_words(case.problem)}: {why}; {what}")
     found = [case.bound for case, _, modelled in small if not modelled]
     todo = [case for case, _, modelled in small if modelled]
     for number, case in enumerate(todo):

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from itertools import combinations
 from typing import TYPE_CHECKING
 
+from chipmap.deadline import Stop
 from chipmap.instances.dataflow.instance import DataflowInstance, held_degrees
 from chipmap.instances.dataflow.problem import DataflowProblem, dataflow_problem
 from chipmap.methods.dataflow.dram_shortage import ROOMY, Checkpoint, short_of_dram
@@ -18,7 +19,7 @@ from chipmap.methods.dataflow.effort import FIRST
 from chipmap.methods.dataflow.stages import roomy_enough
 from chipmap.methods.dataflow.stages import short_of_dram as stages_short_of_dram
 from chipmap.result import Infeasibility
-from chipmap.run import Run, Stop
+from chipmap.run import Run
 
 if TYPE_CHECKING:
     from chipmap.heuristics.dataflow.program.program import Program
@@ -73,7 +74,7 @@ def no_mapping(instance: DataflowInstance, problems: Sequence[DataflowProblem], 
         found = reasons(instance, problems, lambda: _time_left(run))
     finally:
         if not found:
-            run.notes.append("no mapping fits; what is short wasn't found")
+            run.note("left out", "no mapping fits; what is short wasn't found")
         run.infeasible(*found)
 
 

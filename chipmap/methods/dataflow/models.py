@@ -9,13 +9,14 @@ from __future__ import annotations
 from math import ceil
 from typing import Any, Literal
 
+from chipmap.deadline import Stop
 from chipmap.family import Model
 from chipmap.instances.dataflow.instance import DataflowInstance, DataflowSolution, Degrees
 from chipmap.instances.dataflow.problem import batch_ticks, layer_ticks, pairs_outside, steps
 from chipmap.methods.dataflow.chain import Case, cases
 from chipmap.methods.dataflow.infeasibility import no_degrees, no_mapping
 from chipmap.result import BoundKind, Limit, Termination, integer_bound
-from chipmap.run import Run, Stop
+from chipmap.run import Run
 from chipmap.solvers import solve_model
 from chipmap.solvers.outcome import Outcome, SolveRequest, ValueOf
 
@@ -140,7 +141,7 @@ class ModelTask:
                 return [self.case.bound]
             return [] if self.upper is None else [self.upper]
         if reason.reason != "optimal":
-            run.notes.append(f"{self.kind}: {reason.reason} {reason.detail}".rstrip())
+            run.note("solver", f"{self.kind}: {reason.reason} {reason.detail}".rstrip())
             run.checkpoint()
         if reason.limit != "none":
             raise Stop(_stop(reason.limit))

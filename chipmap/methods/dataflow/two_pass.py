@@ -10,6 +10,7 @@ from __future__ import annotations
 from math import ceil
 from typing import NamedTuple
 
+from chipmap.deadline import Stop
 from chipmap.heuristics.dataflow.program.lattice import TooWideError
 from chipmap.instances.dataflow.instance import DataflowInstance, DataflowSolution
 from chipmap.instances.dataflow.layer_handover import ways
@@ -20,7 +21,7 @@ from chipmap.methods.dataflow.infeasibility import no_degrees
 from chipmap.methods.dataflow.models import ModelTask, request
 from chipmap.records import InputError
 from chipmap.result import Termination
-from chipmap.run import Run, Stop
+from chipmap.run import Run
 from chipmap.solvers import solve_model
 
 #: Share of the time that is left for the search of the first pass's least time in the network.
@@ -48,10 +49,10 @@ def two_pass(instance: DataflowInstance, run: Run) -> Termination:
         try:
             second_pass(case.problem, given, run)
         except TooWideError as error:
-            run.notes.append(f"intra-chip pass: {error}; CP-SAT takes it")
+            run.note("left out", f"intra-chip pass: {error}; CP-SAT takes it")
             ModelTask(instance, run, "cpsat", case, [], "combinatorial", given).solve()
         if run.best is None:
-            run.notes.append("no partitions fit the sharding and the stages of the inter-chip pass")
+            run.note("left out", "no partitions fit the sharding and the stages of the inter-chip pass")
 
     return run.attempt(work)
 
@@ -101,7 +102,7 @@ def _solved(case: Case, run: Run, upper: int | None, network: bool = False) -> P
     if outcome.termination.reason not in ("optimal", "infeasible"):
         if not network:
             raise Stop("time")
-        run.notes.append("inter-chip pass: its least time in the network isn't proved")
+        run.note("left out", "inter-chip pass: its least time in the network isn't proved")
     if outcome.value_of is None or outcome.objective is None:
         return None
     return Pass(model.decode(outcome.value_of), ceil(outcome.objective))

@@ -80,7 +80,7 @@ class Work:
             from chipmap.heuristics.ring.programs.ideals import all_ideals
 
             self._ideals = all_ideals(self.programs.graph, self.ideal_limit)
-            self.run.notes.append(f"{self.problem.n} operations after contraction, {len(self._ideals)} ideals")
+            self.run.note("size", f"{self.problem.n} operations after contraction, {len(self._ideals)} ideals")
         return self._ideals
 
     def few_ideals(self) -> bool:
@@ -124,7 +124,7 @@ class Work:
             if source in RELAXATIONS and {violation.label for violation in certificate.violations} == {"C3"}:
                 self.run.rejected.pop()
                 note = f"{source} leaves out part of C3: its value is a bound, its mapping breaks C3 and isn't used"
-                self.run.notes += [note] if note not in self.run.notes else []
+                self.run.note("left out", note)
 
     def proved(self, result: ProgramResult, upper: int | None, source: str) -> None:
         """Report what a program over all ideals proves: its value, or that nothing is as good as ``upper``."""
@@ -212,7 +212,7 @@ def bounds(instance: RingInstance, run: Run) -> Termination:
                 run.checkpoint()
                 state.proved(state.programs.solve(rule, state.ideals, None, run.checkpoint), None, f"program {rule}")
         except (TooManyIdealsError, InputError) as error:
-            run.notes.append(f"no program over ideals: {getattr(error, 'what', error)}")
+            run.note("left out", f"no program over ideals: {getattr(error, 'what', error)}")
 
     return run.attempt(work, TooManyIdealsError)
 
@@ -242,7 +242,7 @@ def _auto(instance: RingInstance, run: Run) -> None:
             rounds = rounds[1:]
         _ = state.ideals
     except (TooManyIdealsError, InputError) as error:
-        run.notes.append(f"no program over all ideals: {getattr(error, 'what', error)}")
+        run.note("left out", f"no program over all ideals: {getattr(error, 'what', error)}")
         _search(state, rounds)
         _by_solver(instance, state)
         return
@@ -358,7 +358,7 @@ def _exact(state: Work, state_limit: int = 1_000_000) -> None:
         return
     pinned = any(chips is not None for chips in state.problem.allowed)
     if pinned and not state.problem.has("C2"):
-        run.notes.append("no exact program: pins without C2 may leave chips empty")
+        run.note("left out", "no exact program: pins without C2 may leave chips empty")
         return
     try:
         for upper in _limits(run.lower.value if run.lower else 0, state.below, state.problem):
@@ -371,7 +371,7 @@ def _exact(state: Work, state_limit: int = 1_000_000) -> None:
         if run.best is None:
             state.proved(result, None, "exact program")
     except TooManyStatesError as error:
-        run.notes.append(f"the exact program stopped: {error}")
+        run.note("left out", f"the exact program stopped: {error}")
 
 
 def _up_to(state: Work, upper: int, state_limit: int) -> ProgramResult:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Literal
 
+from chipmap.deadline import Stop
 from chipmap.family import Model
 from chipmap.instances.ring.contraction import Contraction, contract
 from chipmap.instances.ring.instance import RingInstance, RingSolution
@@ -16,7 +17,7 @@ from chipmap.instances.ring.problem import RingProblem, ring_problem
 from chipmap.instances.ring.station_windows import least_target, windows
 from chipmap.methods.ring.oracle_cuts import Cuts
 from chipmap.result import Limit, Termination, integer_bound
-from chipmap.run import Run, Stop
+from chipmap.run import Run
 from chipmap.solvers import solve_model
 from chipmap.solvers.outcome import Outcome, SolveRequest, ValueOf
 
@@ -160,8 +161,7 @@ class _Task:
         return None if limit is None else max(1.0, WORK_PER_SECOND[name] * limit)
 
     def _note(self, text: str) -> None:
-        if text not in self.run.notes:
-            self.run.notes.append(text)
+        self.run.note("start", text)
 
 
 def _mip(instance: RingInstance, run: Run, family: Literal["full", "path"], source: str) -> Termination:
@@ -196,7 +196,7 @@ def _solve_all(task: _Task, model: Any, start: RingSolution | None) -> None:
 
         run.infeasible(*(task.cuts.reason() or reasons(model.instance, run.remaining)))
     elif reason.reason != "optimal":
-        run.notes.append(f"{task.source}: {reason.reason} {reason.detail}".rstrip())
+        run.note("solver", f"{task.source}: {reason.reason} {reason.detail}".rstrip())
         run.checkpoint()
     if reason.limit != "none":
         raise Stop(_stop(reason.limit))

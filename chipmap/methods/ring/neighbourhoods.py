@@ -83,7 +83,7 @@ def improve(state: Work, seconds: float = float("inf"), most: float = float("inf
         search.go()
     finally:
         note = f"{SOURCE}: {search.tried} tried, {search.gains} gained, {search.unknown} undecided in time"
-        state.run.notes.append(note)
+        state.run.note("search", note)
 
 
 class _Search:

@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from chipmap.deadline import Stop
 from chipmap.instances.ring.contraction import contract
 from chipmap.instances.ring.instance import RingInstance, RingSolution
 from chipmap.instances.ring.problem import RingProblem, ring_problem
 from chipmap.records import InputError
 from chipmap.result import Termination
-from chipmap.run import Run, Stop
+from chipmap.run import Run
 
 if TYPE_CHECKING:
     from chipmap.heuristics.ring.sampling.search import Policy
@@ -73,7 +74,7 @@ def _search(instance: RingInstance, run: Run, policy: Callable[[RingProblem, int
     except Stop as stop:
         limit = stop.limit
     why = "without a mapping found" if problem.has("C4") and not problem.full_memory else "without a valid mapping"
-    run.notes.append(f"{source}: {done} samples, {broken} of them {why}")
+    run.note("search", f"{source}: {done} samples, {broken} of them {why}")
     return run.terminate("none" if limit == "gap" and run.gap == 0 else limit)  # type: ignore[arg-type]
 
 

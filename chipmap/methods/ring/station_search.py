@@ -69,8 +69,7 @@ def search(state: Work, rounds: tuple[Effort, ...] = ROUNDS) -> None:
         stations = StationSearch(state.problem)
     except ValueError as error:
         note = f"no station search: {error}"
-        if note not in run.notes:
-            run.notes.append(note)
+        run.note("left out", note)
         return
     for effort in rounds:
         _round(state, stations, effort)

@@ -38,7 +38,7 @@ def _poker(instance: WaferInstance, run: Run, each: bool) -> None:
         anneal=each,
     )
     if search.run() is None:
-        run.notes.append("no target time lets the rows fit the fabric")
+        run.note("left out", "no target time lets the rows fit the fabric")
 
 
 def annealing(instance: WaferInstance, run: Run) -> Termination:

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
+from chipmap.deadline import Stop
 from chipmap.family import Model
 from chipmap.formulations.wafer.options import least_time
 from chipmap.heuristics.wafer.bounds.single_kernel import alone, apart
 from chipmap.instances.wafer.instance import WaferInstance
 from chipmap.instances.wafer.problem import WaferProblem, wafer_problem
 from chipmap.result import Infeasibility, Limit, Termination, integer_bound
-from chipmap.run import Run, Stop
+from chipmap.run import Run
 from chipmap.solvers import solve_model
 from chipmap.solvers.outcome import Outcome, SolveRequest, ValueOf
 
@@ -92,7 +93,7 @@ def _exactly(problem: WaferProblem, run: Run, kind: Literal["mip", "cpsat"]) -> 
     if reason.reason == "infeasible" and model.standing.bounds:
         run.infeasible(*_reasons(problem, run))
     elif reason.reason != "optimal":
-        run.notes.append(f"{kind}: {reason.reason} {reason.detail}".rstrip())
+        run.note("solver", f"{kind}: {reason.reason} {reason.detail}".rstrip())
         run.checkpoint()
     if reason.limit != "none":
         raise Stop(_stop(reason.limit))
@@ -143,7 +144,7 @@ def _solve(model: Model, run: Run, kind: Literal["mip", "cpsat"], seconds: float
     outcome = solve_model(model, request, options.solver)
     if encoded is not None:
         note = f"{kind}: warm start {'' if outcome.start_accepted else 'not '}accepted"
-        run.notes.extend([note] if note not in run.notes else [])
+        run.note("start", note)
     return outcome
 
 

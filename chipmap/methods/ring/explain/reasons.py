@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
+from chipmap.deadline import Stop
 from chipmap.explanation import Statement
 from chipmap.heuristics.ring.bounds.shortages import Skip, fewest_chips, skips
 from chipmap.heuristics.ring.bounds.simple import average, largest, packing
 from chipmap.instances.ring.problem import Loads, RingProblem, Storage, loads
 from chipmap.methods.ring.explain.study import Case, Clock, Study, Tried, check
 from chipmap.methods.ring.explain.text import TICKS_PER_US, listed, plural, share, size, times, us
-from chipmap.run import Stop
 
 #: Violations of a relaxed mapping that are put into words.
 SHOWN = 2

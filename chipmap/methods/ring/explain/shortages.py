@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from chipmap.deadline import Stop
 from chipmap.explanation import Statement
 from chipmap.heuristics.ring.bounds.shortages import least_chips, least_sram, skips
 from chipmap.instances.ring.instance import RingInstance, RingSolution
@@ -13,7 +14,6 @@ from chipmap.methods.ring.explain.changes import chip_trial, sram_trial
 from chipmap.methods.ring.explain.reasons import fullest, statement
 from chipmap.methods.ring.explain.study import Case, Clock, Trial, Tried
 from chipmap.methods.ring.explain.text import listed, name, plural, size
-from chipmap.run import Stop
 
 #: Contradicting pairs of pins that are named.
 PAIRS = 3

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from chipmap.certificate import Certificate
+from chipmap.deadline import Stop
 from chipmap.explanation import Change
 from chipmap.family import family_of, resolve
 from chipmap.instances.ring.contraction import Contraction, contract
@@ -19,7 +20,7 @@ from chipmap.methods.ring.chain import IDEAL_LIMIT, auto
 from chipmap.methods.ring.explain.text import listed
 from chipmap.records import InputError
 from chipmap.result import Status
-from chipmap.run import Run, SolveOptions, Stop
+from chipmap.run import Run, SolveOptions
 
 if TYPE_CHECKING:
     from chipmap.heuristics.ring.programs.ideals import IdealFamily

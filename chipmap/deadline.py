@@ -1,0 +1,62 @@
+"""When a piece of work must end: one moment, and whoever may end it before. Every loop asks its deadline.
+
+A run has one (:attr:`chipmap.run.Run.deadline`). Parts of its work get shares of it, and inner runs inherit it, so
+that nothing outlives the user's limit. Seconds are those of :func:`time.monotonic`.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+StopReason = Literal["time", "interrupted", "gap"]
+
+
+class Stop(Exception):  # noqa: N818 - a signal, not an error
+    """Raised where work must end: its time is up, the user interrupts, or the gap is closed. What was found stays."""
+
+    def __init__(self, limit: StopReason = "time") -> None:
+        self.limit: StopReason = limit
+        super().__init__(limit)
+
+
+def _never() -> StopReason | None:
+    return None
+
+
+@dataclass(frozen=True)
+class Deadline:
+    """Work must end at ``until``, or as soon as ``ended()`` names another reason."""
+
+    until: float = float("inf")
+    ended: Callable[[], StopReason | None] = _never
+
+    @classmethod
+    def after(cls, seconds: float | None) -> Deadline:
+        """The deadline in so many seconds from now (None: never)."""
+        return cls() if seconds is None else cls(time.monotonic() + seconds)
+
+    @property
+    def seconds(self) -> float:
+        """Seconds left, never below 0; infinite without a limit."""
+        return max(0.0, self.until - time.monotonic())
+
+    def keep_going(self) -> bool:
+        """Whether work may go on."""
+        return self.ended() is None and time.monotonic() < self.until
+
+    def check(self) -> None:
+        """Raise :class:`Stop` unless work may go on."""
+        reason = self.ended() or ("time" if time.monotonic() >= self.until else None)
+        if reason is not None:
+            raise Stop(reason)
+
+    def share(self, part: float) -> Deadline:
+        """The deadline after ``part`` of the time that is left now."""
+        return self.within(part * self.seconds)
+
+    def within(self, seconds: float) -> Deadline:
+        """The deadline in so many seconds from now, or this one if that comes first."""
+        return Deadline(min(self.until, time.monotonic() + seconds), self.ended)
