@@ -30,18 +30,22 @@ FAMILY = Family(
             "ring/auto", "chipmap.methods.ring.chain:auto", "the best chain: programs, slicing, CP-SAT until proved"
         ),
         Method(
-            "ring/greedy", "chipmap.methods.ring.chain:greedy", "the greedy baseline: fill one chip after the other"
+            "ring/greedy", "chipmap.methods.ring.programs:greedy", "the greedy baseline: fill one chip after the other"
         ),
-        Method("ring/slice", "chipmap.methods.ring.chain:slicing", "exact slicing of many topological orders"),
-        Method("ring/free", "chipmap.methods.ring.chain:free", "exact program over ideals without C3 (a bound)"),
-        Method("ring/n1", "chipmap.methods.ring.chain:n1", "exact program over ideals, necessary part of C3 (a bound)"),
-        Method("ring/path", "chipmap.methods.ring.chain:path", "exact program over ideals, sufficient part of C3"),
-        Method("ring/exact", "chipmap.methods.ring.chain:exact", "exact program over ideals, C3 in full: the optimum"),
+        Method("ring/slice", "chipmap.methods.ring.programs:slicing", "exact slicing of many topological orders"),
+        Method("ring/free", "chipmap.methods.ring.programs:free", "exact program over ideals without C3 (a bound)"),
+        Method(
+            "ring/n1", "chipmap.methods.ring.programs:n1", "exact program over ideals, necessary part of C3 (a bound)"
+        ),
+        Method("ring/path", "chipmap.methods.ring.programs:path", "exact program over ideals, sufficient part of C3"),
+        Method(
+            "ring/exact", "chipmap.methods.ring.programs:exact", "exact program over ideals, C3 in full: the optimum"
+        ),
         Method("ring/stations", "chipmap.methods.ring.station_search:stations", "search chip by chip for wide graphs"),
         Method(
             "ring/windows", "chipmap.methods.ring.neighbourhoods:windows", "a few adjacent chips at a time, by CP-SAT"
         ),
-        Method("ring/bounds", "chipmap.methods.ring.chain:bounds", "every lower bound that applies, no solution"),
+        Method("ring/bounds", "chipmap.methods.ring.programs:bounds", "every lower bound that applies, no solution"),
         Method("ring/random", "chipmap.methods.ring.sampling:random", "random search by SAMPLE, 4,000 samples"),
         Method("ring/annealing", "chipmap.methods.ring.sampling:annealing", "simulated annealing on distributions"),
         Method("ring/mip", "chipmap.methods.ring.models:mip", "the MIP, by HiGHS or Gurobi"),
@@ -54,7 +58,7 @@ FAMILY = Family(
         ),
     ),
     default_method="ring/auto",
-    warm_starts={"greedy": "chipmap.methods.ring.chain:greedy", "slice": "chipmap.methods.ring.chain:slicing"},
+    warm_starts={"greedy": "chipmap.methods.ring.programs:greedy", "slice": "chipmap.methods.ring.chain:slicing"},
     formulations=(
         Formulation("ring/mip", "mip", "chipmap.formulations.ring.mip:build", PAPER),
         Formulation("ring/mip-path", "mip", "chipmap.formulations.ring.mip:build", PAPER, {"family": "path"}),

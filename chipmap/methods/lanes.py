@@ -1,7 +1,8 @@
-"""Tasks that work side by side on one run: threads whose finds the run's own thread checks and keeps.
+"""Lanes: chains that work side by side on one run, in threads whose finds the run's own thread checks and keeps.
 
 Compiled kernels and solvers release the interpreter, so threads are enough; and no process is left behind when a solve
-is stopped hard. Only the run's own thread touches the run: a task hands over what it found and asks whether to go on.
+is stopped hard. Only the run's own thread touches the run: a lane hands over what it found and asks its deadline
+whether to go on.
 """
 
 from __future__ import annotations
@@ -9,20 +10,22 @@ from __future__ import annotations
 import queue
 import threading
 import time
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 
+from chipmap.deadline import Deadline, Stop
+from chipmap.methods.chain import Link, S, Turn, follow
 from chipmap.records import Record
 from chipmap.run import Run
 
-#: Seconds between two looks at the deadline, and how long stopped tasks get to notice.
+#: Seconds between two looks at the deadline, and how long stopped lanes get to notice.
 TICK = 0.05
 PATIENCE = 5.0
 
 
 @dataclass(frozen=True)
 class Find:
-    """What a task hands over: a solution or a bound (ticks) with its source, the end of a task, or its failure."""
+    """What a lane hands over: a solution or a bound (ticks) with its source, its end, or its failure."""
 
     source: str
     solution: Record | None = None
@@ -31,51 +34,32 @@ class Find:
     ends: bool = False
 
 
-@dataclass
-class Member:
-    """A task's way to its run. ``until`` is the moment (monotonic) at which the task should hand over to the next."""
+@dataclass(frozen=True)
+class Lane(Turn):
+    """A turn in a thread of its own: finds go through a queue."""
 
-    run: Run
     finds: queue.SimpleQueue[Find]
-    stopping: threading.Event
-    until: float = field(default=float("inf"))
 
-    def keep_going(self) -> bool:
-        """Whether the task should go on: its share isn't used up, nobody stopped the run."""
-        return not self.stopping.is_set() and time.monotonic() < self.until
-
-    @property
-    def seconds(self) -> float:
-        """Seconds until the task should hand over, at most those that the run has left."""
-        return max(0.0, min(self.until - time.monotonic(), self.run.remaining))
-
-    def share(self, part: float) -> Member:
-        """The member with ``part`` of the time that the run has left (all of it where there is no limit)."""
-        return Member(
-            self.run, self.finds, self.stopping, min(self.until, time.monotonic() + part * self.run.remaining)
-        )
-
-    def solution(self, source: str) -> Callable[[Record], None]:
-        """What takes the solutions of ``source``."""
-        return lambda solution: self.finds.put(Find(source, solution=solution))
+    def solution(self, solution: Record, source: str) -> None:
+        """Hand over a solution."""
+        self.finds.put(Find(source, solution=solution))
 
     def bound(self, value: int, source: str) -> None:
         """Hand over a lower bound in ticks."""
         self.finds.put(Find(source, bound=value))
 
 
-Task = Callable[[Member], None]
+def side_by_side(run: Run, state: S, lanes: Sequence[Sequence[Link[S]]]) -> None:
+    """Follow each list of links in a lane of its own, until all end or the run must stop.
 
-
-def work_together(run: Run, lanes: list[list[Task]]) -> None:
-    """Run the tasks of each lane one after the other, the lanes side by side, until all end or the run must stop.
-
-    Raises :class:`chipmap.run.Stop` as ``run.checkpoint`` does, after what was handed over has been kept, and whatever
-    a task raised.
+    Raises :class:`chipmap.deadline.Stop` as ``run.checkpoint`` does, after what was handed over has been kept, and
+    whatever a link raised.
     """
     finds: queue.SimpleQueue[Find] = queue.SimpleQueue()
-    member = Member(run, finds, threading.Event())
-    threads = [threading.Thread(target=_lane, args=(member, lane), daemon=True) for lane in lanes if lane]
+    stopping = threading.Event()
+    deadline = Deadline(run.deadline.until, lambda: "interrupted" if stopping.is_set() else None)
+    lane = Lane(run, deadline, finds)
+    threads = [threading.Thread(target=_work, args=(lane, state, links), daemon=True) for links in lanes if links]
     for thread in threads:
         thread.start()
     working = len(threads)
@@ -84,21 +68,20 @@ def work_together(run: Run, lanes: list[list[Task]]) -> None:
             working -= _take(run, finds, TICK)
             run.checkpoint()
     except BaseException:
-        member.stopping.set()
+        stopping.set()
         _settle(run, threads, finds)
         raise
 
 
-def _lane(member: Member, lane: list[Task]) -> None:
+def _work(lane: Lane, state: S, links: Sequence[Link[S]]) -> None:
     failure: BaseException | None = None
     try:
-        for task in lane:
-            if not member.keep_going():
-                break
-            task(member)
+        follow(links, state, lane)
+    except Stop:
+        pass  # the run's own thread sees for itself why
     except BaseException as error:  # handed to the run's own thread, which raises it
         failure = error
-    member.finds.put(Find("lane", failure=failure, ends=True))
+    lane.finds.put(Find("lane", failure=failure, ends=True))
 
 
 def _take(run: Run, finds: queue.SimpleQueue[Find], seconds: float) -> int:
@@ -120,7 +103,7 @@ def _take(run: Run, finds: queue.SimpleQueue[Find], seconds: float) -> int:
 
 
 def _settle(run: Run, threads: list[threading.Thread], finds: queue.SimpleQueue[Find]) -> None:
-    """Wait a moment for stopped tasks and keep what they still hand over."""
+    """Wait a moment for stopped lanes and keep what they still hand over."""
     patience = time.monotonic() + PATIENCE
     for thread in threads:
         thread.join(max(0.0, patience - time.monotonic()))

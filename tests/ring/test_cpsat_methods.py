@@ -13,8 +13,8 @@ from chipmap.instances.importers import traced
 from chipmap.instances.ring import Forbidden, Package, Pin, RingInstance
 from chipmap.instances.ring.contraction import contract
 from chipmap.instances.ring.problem import ring_problem
-from chipmap.methods.ring import chain as ring
 from chipmap.methods.ring import models as ring_models
+from chipmap.methods.ring import programs as ring
 from chipmap.methods.ring.infeasibility import reasons
 from chipmap.methods.ring.models import refute
 from chipmap.run import Run, SolveOptions

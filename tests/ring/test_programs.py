@@ -18,7 +18,7 @@ from chipmap.instances.ring import Package, Pin, RingInstance, RingSolution
 from chipmap.instances.ring.contraction import contract
 from chipmap.instances.ring.precedence import between
 from chipmap.instances.ring.problem import RingProblem, ring_problem
-from chipmap.methods.ring.chain import exact
+from chipmap.methods.ring.programs import exact
 from chipmap.run import Run, SolveOptions
 from chipmap.validation.brute_force import brute_force
 from chipmap.validation.ring.candidates import candidates

@@ -6,7 +6,7 @@ import pytest
 
 from chipmap.instances.wafer.generators import bert
 from chipmap.instances.wafer.problem import wafer_problem
-from chipmap.methods.lanes import Member, work_together
+from chipmap.methods.crew import Member, work_together
 from chipmap.methods.wafer.chain import AGAIN, Crew
 from chipmap.run import Run, SolveOptions
 from chipmap.validation.wafer.checker import check

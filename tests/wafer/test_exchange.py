@@ -11,7 +11,7 @@ from chipmap.heuristics.wafer.slicing.program import Tree, slicing_layout
 from chipmap.instances.wafer import WaferInstance, WaferSolution
 from chipmap.instances.wafer.generators import bert, explicit
 from chipmap.instances.wafer.problem import TICKS, evaluate, size, wafer_problem
-from chipmap.methods.lanes import work_together
+from chipmap.methods.crew import work_together
 from chipmap.methods.wafer import chain as wafer_chain
 from chipmap.run import Run, SolveOptions
 from chipmap.validation.wafer.checker import check

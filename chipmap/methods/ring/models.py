@@ -9,20 +9,19 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Literal
 
-from chipmap.deadline import Stop
 from chipmap.family import Model
 from chipmap.instances.ring.contraction import Contraction, contract
 from chipmap.instances.ring.instance import RingInstance, RingSolution
 from chipmap.instances.ring.problem import RingProblem, ring_problem
 from chipmap.instances.ring.station_windows import least_target, windows
+from chipmap.methods.model_solve import Finds, Limits, conclude, solve_within
+from chipmap.methods.ring.infeasibility import reasons
 from chipmap.methods.ring.oracle_cuts import Cuts
-from chipmap.result import Limit, Termination, integer_bound
+from chipmap.result import Termination
 from chipmap.run import Run
 from chipmap.solvers import solve_model
-from chipmap.solvers.outcome import Outcome, SolveRequest, ValueOf
+from chipmap.solvers.outcome import Outcome, SolveRequest
 
-#: Deterministic work per second of the time limit: CP-SAT's and Gurobi's own units, HiGHS's nodes.
-WORK_PER_SECOND = {"cpsat": 0.5, "gurobi": 0.5, "highs": 20.0}
 #: Seconds of the first decision problem; doubled whenever a round of them has decided nothing.
 FIRST_SLICE = 2.0
 #: Where between bound and incumbent (without one: twice the bound) the decision problems of a round ask. The bound is
@@ -47,7 +46,7 @@ def cpsat_cold(instance: RingInstance, run: Run) -> Termination:
     from chipmap.formulations.ring.cpsat import build
 
     task = _Task(run, lambda solution: solution, "cpsat cold", Cuts(run, instance))
-    return run.attempt(lambda: _solve_all(task, build(instance), None))
+    return run.attempt(lambda: task.solve_all(build(instance), None))
 
 
 def cpsat(instance: RingInstance, run: Run) -> Termination:
@@ -107,61 +106,30 @@ def _decision(problem: RingProblem, target: int, tighten: Literal["windows", "no
 
 
 class _Task:
-    """What a solve reports to: the run, the way back to its instance, and the name that its findings go under."""
+    """The models of one instance in a run: they obey the oracle's rejections, and their finds are lifted."""
 
     def __init__(self, run: Run, lift: Callable[[RingSolution], RingSolution], source: str, cuts: Cuts) -> None:
-        self.run, self.lift, self.source, self.cuts = run, lift, source, cuts
+        self.run, self.source, self.cuts = run, source, cuts
+        self.finds = Finds(source, lift)
 
     def solve(self, model: Model, start: RingSolution | None = None, seconds: float | None = None) -> Outcome:
-        """Solve ``model`` for ``seconds`` at most (default: the time left), reporting as the solver goes.
-
-        Bounds are reported only where the model's standing allows it; a cutoff at or above the incumbent is harmless.
-        """
-        run, options = self.run, self.run.options
+        """Solve ``model`` for ``seconds`` at most (default: the time left), reporting as the solver goes."""
         self.cuts.update()
         self.cuts.apply(model)
-        minimises = model.kind == "mip" or bool(model.native.has_objective())
-        exact_bounds = model.kind == "cpsat"  # integers in, integers out
+        return solve_within(self.run, model, self.finds, start, Limits(seconds=seconds))
 
-        def found(value_of: ValueOf, objective: float) -> None:
-            run.solution(self.lift(model.decode(value_of)), self.source, claimed=objective)
-
-        def proved(bound: float) -> None:
-            run.bound(round(bound) if exact_bounds else integer_bound(bound), self.source, "solver")
-
-        left = run.remaining if seconds is None else min(seconds, run.remaining)
-        if options.deterministic:
-            left = run.remaining
-        encoded = model.encode(start) if start is not None else None
-        request = SolveRequest(
-            time_limit=None if left == float("inf") else left,
-            work_limit=self._work(model, seconds) if options.deterministic else None,
-            gap=options.gap,
-            threads=options.threads,
-            seed=options.seed,
-            deterministic=options.deterministic,
-            start=tuple(encoded) if encoded is not None else None,
-            on_solution=found if minimises else None,
-            on_bound=proved if minimises and model.standing.bounds else None,
-            should_stop=lambda: not run.keep_going(),
-            native=options.native,
-            log_file=run.log_file,
-        )
-        outcome = solve_model(model, request, options.solver)
-        if encoded is not None:
-            self._note(f"{self.source}: warm start {'' if outcome.start_accepted else 'not '}accepted")
-        if not minimises and outcome.value_of is not None:
-            run.solution(self.lift(model.decode(outcome.value_of)), self.source)
-        return outcome
-
-    def _work(self, model: Model, seconds: float | None) -> float | None:
-        """The deterministic work limit in the solver's unit; None without any limit."""
-        name = self.run.options.solver or ("cpsat" if model.kind == "cpsat" else "highs")
-        limit = seconds if seconds is not None else self.run.options.time_limit
-        return None if limit is None else max(1.0, WORK_PER_SECOND[name] * limit)
-
-    def _note(self, text: str) -> None:
-        self.run.note("start", text)
+    def solve_all(self, model: Any, start: RingSolution | None) -> None:
+        """Solve a model without a cutoff, or with one at the incumbent's value: infeasible means that there is none."""
+        run, outcome = self.run, self.solve(model, start)
+        while outcome.termination.reason in ("optimal", "feasible") and self.cuts.update():
+            run.checkpoint()
+            if outcome.termination.limit != "none":
+                break
+            outcome = self.solve(model, start)
+        if outcome.termination.reason == "infeasible" and model.standing.bounds:
+            run.infeasible(*(self.cuts.reason() or reasons(model.instance, run.remaining)))
+        else:
+            conclude(run, outcome, self.source)
 
 
 def _mip(instance: RingInstance, run: Run, family: Literal["full", "path"], source: str) -> Termination:
@@ -178,32 +146,9 @@ def _mip(instance: RingInstance, run: Run, family: Literal["full", "path"], sour
         run.checkpoint()
         model = build(contraction.instance, choices)
         run.checkpoint()
-        _solve_all(_Task(run, contraction.lift, source, Cuts(run, instance, contraction)), model, start)
+        _Task(run, contraction.lift, source, Cuts(run, instance, contraction)).solve_all(model, start)
 
     return run.attempt(work)
-
-
-def _solve_all(task: _Task, model: Any, start: RingSolution | None) -> None:
-    """Solve a model without a cutoff, or with one at the incumbent's value: infeasible means that nothing exists."""
-    run, reason = task.run, task.solve(model, start).termination
-    while reason.reason in ("optimal", "feasible") and task.cuts.update():
-        run.checkpoint()
-        if reason.limit != "none":
-            break
-        reason = task.solve(model, start).termination
-    if reason.reason == "infeasible" and model.standing.bounds:
-        from chipmap.methods.ring.infeasibility import reasons
-
-        run.infeasible(*(task.cuts.reason() or reasons(model.instance, run.remaining)))
-    elif reason.reason != "optimal":
-        run.note("solver", f"{task.source}: {reason.reason} {reason.detail}".rstrip())
-        run.checkpoint()
-    if reason.limit != "none":
-        raise Stop(_stop(reason.limit))
-
-
-def _stop(limit: Limit) -> Any:
-    return limit if limit in ("time", "interrupted", "gap") else "time"
 
 
 class _Search:
@@ -241,8 +186,6 @@ class _Search:
             run.bound(least_target(problem, self._lower(), high, run.checkpoint, WINDOW_PRECISION), "station windows")
 
     def _infeasible(self) -> None:
-        from chipmap.methods.ring.infeasibility import reasons
-
         self.run.infeasible(*(self.task.cuts.reason() or reasons(self.contraction.instance, self.run.remaining)))
 
     def _round(self, seconds: float) -> None:

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from chipmap.instances.ring.instance import RingInstance, RingSolution
+from chipmap.instances.ring.instance import RingInstance
+from chipmap.methods.ring.programs import simple_bounds, slice_some
+from chipmap.methods.ring.state import State
 from chipmap.result import Termination
 from chipmap.run import Run
 
 if TYPE_CHECKING:
     from chipmap.heuristics.ring.station_search.search import StationSearch
-    from chipmap.methods.ring.chain import Work
 
 SOURCE = "station search"
 
@@ -45,21 +46,20 @@ SHARE = 0.3
 
 def stations(instance: RingInstance, run: Run) -> Termination:
     """The station search alone, after slicing: mappings, and bounds where nothing was left out."""
-    from chipmap.methods.ring.chain import Work, _simple_bounds, _slice
 
     def work() -> None:
-        state = Work(instance, run)
-        _simple_bounds(state)
+        state = State(instance, run)
+        simple_bounds(state)
         run.checkpoint()
-        _slice(state, run.options.seed)
+        slice_some(state, run.options.seed)
         run.checkpoint()
-        search(state)
+        search(state, len(ROUNDS))
 
     return run.attempt(work)
 
 
-def search(state: Work, rounds: tuple[Effort, ...] = ROUNDS) -> None:
-    """All rounds on the problem of ``state``; a note where the search doesn't apply. Stops the run when it is done."""
+def search(state: State, rounds: int) -> None:
+    """The first so many rounds, as far as they aren't done; a note where the search doesn't apply."""
     from chipmap.heuristics.ring.station_search.search import StationSearch
 
     run = state.run
@@ -68,15 +68,15 @@ def search(state: Work, rounds: tuple[Effort, ...] = ROUNDS) -> None:
     try:
         stations = StationSearch(state.problem)
     except ValueError as error:
-        note = f"no station search: {error}"
-        run.note("left out", note)
+        run.note("left out", f"no station search: {error}")
         return
-    for effort in rounds:
+    for effort in ROUNDS[state.rounds : rounds]:
+        state.rounds += 1
         _round(state, stations, effort)
         run.checkpoint()
 
 
-def _round(state: Work, stations: StationSearch, effort: Effort) -> None:
+def _round(state: State, stations: StationSearch, effort: Effort) -> None:
     """The bound itself, then bisection between it and the incumbent; without one, doubled targets first."""
     run = state.run
     low = run.lower.value if run.lower else 1
@@ -97,16 +97,15 @@ def _round(state: Work, stations: StationSearch, effort: Effort) -> None:
             low = middle
 
 
-def _decide(state: Work, stations: StationSearch, target: int, effort: Effort) -> bool:
+def _decide(state: State, stations: StationSearch, target: int, effort: Effort) -> bool:
     """Whether a mapping with value <= ``target`` is found; a proof that none exists is a bound."""
     run = state.run
     run.checkpoint()
     result = stations.decide(target, effort.width, effort.nodes, run.checkpoint, effort.orders, run.options.seed)
     if result.chips is not None:
-        solution = RingSolution(instance=state.contraction.instance.name, chips=result.chips)
-        certificate = run.solution(state.contraction.lift(solution), SOURCE)
+        accepted = state.report(result.chips, SOURCE)
         run.checkpoint()
-        return certificate.feasible
+        return accepted
     if result.complete:
         run.bound(target + 1, SOURCE)
     return False

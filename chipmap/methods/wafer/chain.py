@@ -12,7 +12,7 @@ from contextlib import suppress
 
 from chipmap.instances.wafer.instance import Placement, WaferInstance, WaferSolution
 from chipmap.instances.wafer.problem import WaferProblem, evaluate, wafer_problem
-from chipmap.methods.lanes import Member, Task, work_together
+from chipmap.methods.crew import Member, Task, work_together
 from chipmap.methods.wafer.greedy import exhausted, packed, sized
 from chipmap.result import Termination
 from chipmap.run import Run

@@ -16,8 +16,9 @@ from chipmap.family import family_of, resolve
 from chipmap.instances.ring.contraction import Contraction, contract
 from chipmap.instances.ring.instance import RingInstance, RingSolution
 from chipmap.instances.ring.problem import RingProblem, ring_problem
-from chipmap.methods.ring.chain import IDEAL_LIMIT, auto
+from chipmap.methods.ring.chain import auto
 from chipmap.methods.ring.explain.text import listed
+from chipmap.methods.ring.state import IDEAL_LIMIT
 from chipmap.records import InputError
 from chipmap.result import Status
 from chipmap.run import Run, SolveOptions

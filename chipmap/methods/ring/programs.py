@@ -1,0 +1,194 @@
+"""The methods of family ``ring`` that rest on programs over ideals, and the bounds that need no model.
+
+Every method is a function (instance, run) -> Termination that reports to ``run``; what it found stays there when the
+deadline passes.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from chipmap.heuristics.ring.programs.ideals import TooManyIdealsError
+from chipmap.instances.ring.instance import RingInstance, RingSolution
+from chipmap.instances.ring.problem import RingProblem, ring_problem
+from chipmap.methods.ring.state import State
+from chipmap.records import InputError
+from chipmap.result import Termination
+from chipmap.run import Run
+
+if TYPE_CHECKING:
+    from chipmap.heuristics.ring.programs.program import ProgramResult, Rule
+
+#: Topological orders that are sliced for a first incumbent, and for each of the rounds on wide graphs.
+ORDERS = 16
+
+
+def greedy(instance: RingInstance, run: Run) -> Termination:
+    """The greedy baseline (:mod:`chipmap.heuristics.ring.greedy`); needs numpy only."""
+    from chipmap.heuristics.ring.greedy import greedy as fill
+    from chipmap.instances.ring.contraction import contract, lift
+
+    if instance.together:
+        contraction = contract(instance)
+        chips = fill(ring_problem(contraction.instance))
+        if chips is not None:
+            run.solution(contraction.lift(RingSolution(chips=chips)), "greedy")
+    else:
+        chips = fill(ring_problem(instance))
+        if chips is not None:
+            run.solution(lift(instance, {v: c for v, c in enumerate(chips) if c >= 0}), "greedy")
+    return run.terminate()
+
+
+def slicing(instance: RingInstance, run: Run) -> Termination:
+    """Exact slicing of topological orders under the path rule: an incumbent, no bound."""
+    return run.attempt(lambda: slice_some(State(instance, run), run.options.seed), TooManyIdealsError)
+
+
+def free(instance: RingInstance, run: Run) -> Termination:
+    """The program without C3: a lower bound (the optimum where C3 is not in force)."""
+    return run.attempt(lambda: _program(State(instance, run), "free"), TooManyIdealsError)
+
+
+def n1(instance: RingInstance, run: Run) -> Termination:
+    """The program with the necessary part of C3: a lower bound."""
+    return run.attempt(lambda: _program(State(instance, run), "n1"), TooManyIdealsError)
+
+
+def path(instance: RingInstance, run: Run) -> Termination:
+    """The program with the sufficient part of C3: a mapping, no bound."""
+    return run.attempt(lambda: _program(State(instance, run), "path"), TooManyIdealsError)
+
+
+def exact(instance: RingInstance, run: Run) -> Termination:
+    """The program with C3 in full: the optimum, with its proof."""
+
+    def work() -> None:
+        state = State(instance, run)
+        simple_bounds(state)
+        slice_some(state, run.options.seed)
+        solve_exactly(state)
+
+    return run.attempt(work, TooManyIdealsError)
+
+
+def bounds(instance: RingInstance, run: Run) -> Termination:
+    """Every lower bound of the page that applies, each under its own name; no solution is looked for."""
+
+    def work() -> None:
+        """Each bound in turn; a graph with too many ideals has none of the programs'."""
+        state = State(instance, run)
+        simple_bounds(state)
+        window_bound(state)
+        cut_bounds(state)
+        try:
+            for rule in ("free", "n1"):
+                run.checkpoint()
+                state.proved(
+                    state.programs.solve(rule, state.list_ideals(), None, run.checkpoint), None, f"program {rule}"
+                )
+        except (TooManyIdealsError, InputError) as error:
+            run.note("left out", f"no program over ideals: {getattr(error, 'what', error)}")
+
+    return run.attempt(work, TooManyIdealsError)
+
+
+def simple_bounds(state: State) -> None:
+    from chipmap.heuristics.ring.bounds.simple import all_bounds
+    from chipmap.heuristics.ring.programs.ideals import flow_graph
+
+    for name, value in all_bounds(state.problem, flow_graph(state.problem)).items():
+        state.run.bound(value, name)
+
+
+def cut_bounds(state: State) -> None:
+    """Links' minimum cuts, the bottleneck block, the contracted lattice: by bisection, each on its own."""
+    from chipmap.heuristics.ring.bounds.cuts import bottleneck_bound, link_bound
+    from chipmap.heuristics.ring.bounds.lattice_bound import contracted_bound
+    from chipmap.heuristics.ring.programs.ideals import flow_graph
+
+    problem, run = state.problem, state.run
+    if not problem.has("C1"):
+        return
+    worst = problem.total_ticks + 2 * sum(storage.ticks for storage in problem.storages)
+    high = run.upper if run.upper is not None else worst
+    run.bound(link_bound(problem, 0, high, run.checkpoint), "minimum cuts")
+    run.bound(bottleneck_bound(problem, 0, high, run.checkpoint), "bottleneck block")
+    graph = flow_graph(problem)
+    run.bound(contracted_bound(problem, graph, 0, high, run.checkpoint), "contracted lattice")
+
+
+def window_bound(state: State) -> None:
+    """The least T that leaves every operation a station window, by bisection."""
+    from chipmap.instances.ring.station_windows import least_target
+
+    if not state.problem.has("C1"):
+        return
+    low = state.lower
+    high = state.run.upper if state.run.upper is not None else max(low, state.problem.total_ticks)
+    state.run.bound(least_target(state.problem, low, high, state.run.checkpoint), "station windows")
+
+
+def slice_some(state: State, seed: int) -> None:
+    from chipmap.heuristics.ring.programs.slicing import slice_orders
+
+    state.best(lambda: slice_orders(state.programs, state.below, ORDERS, seed), "slicing")
+    state.sliced = True
+
+
+def _program(state: State, rule: Rule) -> None:
+    """One program over all ideals; its value is a bound where the rule is necessary (or C3 is not in force)."""
+    result = solve_rule(state, rule, None)
+    if rule != "path" or not state.problem.has("C3"):
+        state.proved(result, None, f"program {rule}")
+
+
+def solve_rule(state: State, rule: Rule, upper: int | None) -> ProgramResult:
+    """One program over all ideals, and its mapping reported."""
+    bounds = rule != "path" or not state.problem.has("C3")
+    solve = state.programs.solve
+    return state.best(lambda: solve(rule, state.list_ideals(), upper, state.run.checkpoint), f"program {rule}", bounds)
+
+
+def solve_exactly(state: State, state_limit: int = 1_000_000) -> None:
+    """The exact program at growing limits: from the bound upwards, so that few pairs of ideals are looked at.
+
+    Without C3 the program ``free`` is exact.
+    """
+    from chipmap.heuristics.ring.programs.triangle import TooManyStatesError
+
+    run = state.run
+    if not state.problem.has("C3"):
+        _program(state, "free")
+        return
+    pinned = any(chips is not None for chips in state.problem.allowed)
+    if pinned and not state.problem.has("C2"):
+        run.note("left out", "no exact program: pins without C2 may leave chips empty")
+        return
+    try:
+        for upper in _limits(state.lower, state.below, state.problem):
+            result = state.best(partial(_up_to, state, upper, state_limit), "exact program", bounds=True)
+            if result.value is not None:
+                run.bound(result.value, "exact program")
+                return
+            run.bound(upper + 1, "exact program")
+            run.checkpoint()
+        if run.best is None:
+            state.proved(result, None, "exact program")
+    except TooManyStatesError as error:
+        run.note("left out", f"the exact program stopped: {error}")
+
+
+def _up_to(state: State, upper: int, state_limit: int) -> ProgramResult:
+    """The exact program within C1 to C3 and a limit."""
+    from chipmap.heuristics.ring.programs.triangle import solve_exact
+
+    return solve_exact(state.programs, state.list_ideals(), upper, state.run.checkpoint, state_limit)
+
+
+def _limits(lower: int, below: int | None, problem: RingProblem) -> list[int]:
+    """Growing limits from the lower bound to just below the incumbent (or to what no mapping exceeds)."""
+    below = problem.most_ticks if below is None else below
+    span = below - lower
+    return sorted({lower + span * share // 64 for share in (0, 1, 4, 16, 64)}) if span >= 0 else []

@@ -1,0 +1,132 @@
+"""What the methods of family ``ring`` know of one instance in one run.
+
+All of them work on the lossless contraction and lift what they find.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from chipmap.instances.ring.contraction import Contraction, contract
+from chipmap.instances.ring.instance import RingInstance, RingSolution
+from chipmap.instances.ring.problem import RingProblem, ring_problem
+from chipmap.methods.ring.oracle_cuts import Cuts
+from chipmap.records import InputError
+from chipmap.result import Infeasibility
+from chipmap.run import Run
+
+if TYPE_CHECKING:
+    from chipmap.heuristics.ring.programs.ideals import IdealFamily
+    from chipmap.heuristics.ring.programs.program import ProgramResult, Programs
+    from chipmap.heuristics.ring.programs.screens import RejectedBlocks
+
+#: Ideals that the programs list before they give a graph up as too wide.
+IDEAL_LIMIT = 200_000
+#: Programs whose mappings may break C3.
+RELAXATIONS = ("program free", "program n1")
+
+
+class State:
+    """One instance in one run: its contraction, its programs and ideals, and how far the chain has come.
+
+    ``ideals`` are all ideals once :meth:`list_ideals` has listed them. ``sliced`` says that orders have been sliced,
+    so that the programs apply. ``rounds`` counts the rounds of the station search that are done. ``searched`` is the
+    value of the incumbent whose neighbourhoods have been tried.
+    """
+
+    def __init__(self, instance: RingInstance, run: Run) -> None:
+        self.instance, self.run = instance, run
+        self.contraction: Contraction = contract(instance)
+        self.problem: RingProblem = ring_problem(self.contraction.instance)
+        self.cuts = Cuts(run, instance, self.contraction)
+        self.rejected: RejectedBlocks | None = None
+        self.ideals: IdealFamily | None = None
+        self.sliced = False
+        self.rounds = 0
+        self.searched: int | None = None
+
+    @cached_property
+    def programs(self) -> Programs:
+        """The programs of the contracted problem. Raises :class:`InputError` where they don't apply."""
+        from chipmap.heuristics.ring.programs.program import Programs
+
+        try:
+            programs = Programs(self.problem)
+        except ValueError as error:
+            remedy = "Methods for every instance: ring/auto, ring/mip, ring/cpsat."
+            raise InputError(str(error), self.contraction.original.name, remedy) from None
+        self.rejected = self.cuts.screen(programs)
+        return programs
+
+    def list_ideals(self, limit: int = IDEAL_LIMIT) -> IdealFamily:
+        """All ideals. Raises TooManyIdealsError if there are more than ``limit``."""
+        if self.ideals is None:
+            from chipmap.heuristics.ring.programs.ideals import all_ideals
+
+            self.ideals = all_ideals(self.programs.graph, limit)
+            words = f"{self.problem.n} operations after contraction, {len(self.ideals)} ideals"
+            self.run.note("size", words, operations=self.problem.n, ideals=len(self.ideals))
+        return self.ideals
+
+    @property
+    def below(self) -> int | None:
+        """The value that would improve on the incumbent."""
+        return None if self.run.upper is None else self.run.upper - 1
+
+    @property
+    def lower(self) -> int:
+        """The best lower bound so far in ticks (0 without one)."""
+        return self.run.lower.value if self.run.lower is not None else 0
+
+    def report(self, chips: tuple[int, ...], source: str, claimed: int | None = None) -> bool:
+        """Report a mapping of the contracted operations; whether the checker accepts it."""
+        solution = RingSolution(instance=self.contraction.instance.name, chips=chips)
+        certificate = self.run.solution(self.contraction.lift(solution), source, claimed=claimed)
+        if source in RELAXATIONS and {violation.label for violation in certificate.violations} == {"C3"}:
+            self.run.rejected.pop()
+            words = f"{source} leaves out part of C3: its value is a bound, its mapping breaks C3 and isn't used"
+            self.run.note("left out", words)
+        return certificate.feasible
+
+    def best(self, program: Callable[[], ProgramResult], source: str, bounds: bool = False) -> ProgramResult:
+        """Run a program, report its mapping; with an oracle, again with its cuts until H accepts or has no cut for it.
+
+        Every round relaxes the problem with C5: its value is a bound where the program's is (``bounds``).
+        """
+        while True:
+            result = program()
+            if result.chips is not None:
+                self.report(result.chips, source, result.value)
+            rejected, before = self.rejected, len(self.rejected) if self.rejected is not None else 0
+            self.cuts.update()
+            for block in self.cuts.blocks[before:] if rejected is not None else ():
+                rejected.add(block)  # type: ignore[union-attr]
+            if rejected is None or len(rejected) == before or result.chips is None:
+                return result
+            if bounds and result.value is not None:
+                self.run.bound(result.value, source)
+            self.run.checkpoint()
+
+    def proved(self, result: ProgramResult, upper: int | None, source: str) -> None:
+        """Report what a program over all ideals proves: its value, or that nothing is as good as ``upper``."""
+        if result.value is not None:
+            self.run.bound(result.value, source)
+        elif upper is not None:
+            self.run.bound(upper + 1, source)
+        elif not self.run.best:
+            self.run.infeasible(*self._reasons())
+
+    def _reasons(self) -> list[Infeasibility]:
+        """Why no chain of ideals exists: memory, if there is one without C4; else what the models say."""
+        from chipmap.heuristics.ring.programs.least_memory import fits, least_sram
+        from chipmap.methods.ring.infeasibility import memory, reasons
+
+        rejected, ideals = self.cuts.reason(), self.list_ideals()
+        if rejected and fits(self.programs, ideals, "n1", self.problem.sram_bytes):
+            return rejected
+        known = least_sram(self.programs, ideals) if self.problem.has("C4") else None
+        if known is not None:
+            return [memory(self.problem, *known)]
+        return reasons(self.contraction.instance, self.run.remaining)
