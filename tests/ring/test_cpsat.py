@@ -113,7 +113,7 @@ def test_labels_that_clash_do_clash(seed: int) -> None:
         ({"pins": (Pin(operation="op4", chip=0), Pin(operation="op0", chip=1))}, {"c0_domain", "c1_flow"}),
         (
             {"pins": tuple(Pin(operation=f"op{v}", chip=1) for v in range(6)), "constraints": ("C1", "C2", "C3")},
-            {"c0_domain", "c2_prefix"},
+            {"c0_domain", "c2_no_skipping"},
         ),
     ],
     ids=["memory", "forbidden", "pins against the flow", "pins that skip"],
