@@ -238,7 +238,7 @@ class _Search:
         if run.best is None and windows(problem, self.worst) is None:
             self._infeasible()
         else:
-            run.bound(least_target(problem, self._lower(), high, run.checkpoint, WINDOW_PRECISION), "station windows")
+            run.bound(least_target(problem, self._lower(), high, run.deadline, WINDOW_PRECISION), "station windows")
 
     def _infeasible(self) -> None:
         from chipmap.methods.ring.infeasibility import reasons
