@@ -130,6 +130,11 @@ class Family:
     files that it reads and writes beside JSON. ``sweeps`` is a mapping of names to fields of a
     :class:`chipmap.bench.sweep.Sweep`, ``measures`` (instance, solution or None) -> dict of figures for the rows of
     sweeps (empty: none).
+
+    ``constraints`` and ``terms``: label -> its word, and in brackets what else is worth saying: ``"triangle (of
+    chips)"``. Page, checker and models use this word. ``in_force`` names a function (instance) -> frozenset of the
+    labels that matter to this instance, where that depends on it, as on its objective (empty: all do, always). A model
+    may leave out the others and be exact.
     """
 
     name: str
@@ -159,6 +164,20 @@ class Family:
     formats: tuple[FileFormat, ...] = ()
     sweeps: str = ""
     measures: str = ""
+    in_force: str = ""
+
+    @property
+    def words(self) -> dict[str, str]:
+        """The word of each label: ``triangle`` for C3."""
+        return {label: text.partition(" (")[0] for label, text in {**self.constraints, **self.terms}.items()}
+
+    def label_name(self, label: str) -> str:
+        """What functions of checker and models that state ``label`` are called: ``c3_triangle``."""
+        return f"{label}_{self.words[label]}".lower().replace(" ", "_")
+
+    def labels_in_force(self, instance: Any) -> frozenset[str]:
+        """The labels that matter to ``instance``."""
+        return frozenset(resolve(self.in_force)(instance)) if self.in_force else frozenset(self.words)
 
     def method(self, name: str | None) -> Method:
         """The method of that name (``ring/auto`` or ``auto``); the family's best chain for None."""

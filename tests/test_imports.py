@@ -33,7 +33,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "family": ("records",),
     "explanation": ("records", "certificate", "result"),
     "families": ("family",),
-    "instances": ("records", "instances"),
+    "instances": ("records", "deadline", "instances"),
     "validation": (
         "records",
         "certificate",

@@ -17,14 +17,14 @@ FAMILY = Family(
     unit="us",
     unit_per_tick=1e-5,
     constraints={
-        "C0": "domains, pins, keep-together groups, forbidden chips",
-        "C1": "acyclic dataflow",
-        "C2": "no skipping",
-        "C3": "chip triangle",
+        "C0": "domain (pins, keep-together groups, forbidden chips)",
+        "C1": "flow (acyclic dataflow)",
+        "C2": "no skipping (the first chips are in use)",
+        "C3": "triangle (of chips)",
         "C4": "memory (grades: boundary, full)",
-        "C5": "the user's own function (--oracle)",
+        "C5": "oracle (the user's own function)",
     },
-    terms={"T1": "slowest chip", "T2": "slowest link"},
+    terms={"T1": "chip (the slowest)", "T2": "link (the slowest)"},
     methods=(
         Method(
             "ring/auto", "chipmap.methods.ring.chain:auto", "the best chain: programs, slicing, CP-SAT until proved"
@@ -85,4 +85,5 @@ FAMILY = Family(
         "clone": "chipmap.instances.ring.transforms:clone",
         "relay": "chipmap.instances.ring.transforms:relay",
     },
+    in_force="chipmap.instances.ring.instance:in_force",
 )

@@ -17,12 +17,12 @@ FAMILY = Family(
     unit="points",
     unit_per_tick=0.25,
     constraints={
-        "C0": "one placement per kernel, arguments from 1",
-        "C1": "inside the fabric",
+        "C0": "domain (one placement per kernel, arguments from 1)",
+        "C1": "inside (the fabric)",
         "C2": "no overlap",
-        "C3": "memory per tile",
+        "C3": "memory (per tile)",
     },
-    terms={"T1": "slowest kernel", "T2": "wire length", "T3": "adapters"},
+    terms={"T1": "time (of the slowest kernel)", "T2": "wire (length)", "T3": "adapters"},
     methods=(
         Method("wafer/auto", "chipmap.methods.wafer.chain:auto", "the best chain"),
         Method("wafer/greedy", "chipmap.methods.wafer.greedy:greedy", "the greedy row packer"),

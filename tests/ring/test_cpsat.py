@@ -109,11 +109,11 @@ def test_labels_that_clash_do_clash(seed: int) -> None:
     ("fields", "labels"),
     [
         ({"package": Package(chips=2, sram_bytes=45)}, {"c4_memory"}),
-        ({"forbidden": (Forbidden(operation="op3", chips=(0, 1, 2)),)}, {"c0_allowed"}),
-        ({"pins": (Pin(operation="op4", chip=0), Pin(operation="op0", chip=1))}, {"c0_allowed", "c1_flow"}),
+        ({"forbidden": (Forbidden(operation="op3", chips=(0, 1, 2)),)}, {"c0_domain"}),
+        ({"pins": (Pin(operation="op4", chip=0), Pin(operation="op0", chip=1))}, {"c0_domain", "c1_flow"}),
         (
             {"pins": tuple(Pin(operation=f"op{v}", chip=1) for v in range(6)), "constraints": ("C1", "C2", "C3")},
-            {"c0_allowed", "c2_prefix"},
+            {"c0_domain", "c2_no_skipping"},
         ),
     ],
     ids=["memory", "forbidden", "pins against the flow", "pins that skip"],

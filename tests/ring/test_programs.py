@@ -99,13 +99,13 @@ def test_the_exact_program_is_brute_force(seed: int) -> None:
     optimum, _ = brute_force(instance, check)
     programs = Programs(ring_problem(instance))
     ideals = all_ideals(programs.graph)
-    result = solve_exact(programs, ideals, 10**9, lambda: None)
+    result = solve_exact(programs, ideals, 10**9)
     assert result.value == optimum
     if optimum is not None:
         assert check(instance, RingSolution(chips=result.chips or ())).objective == optimum
     if optimum:
-        assert solve_exact(programs, ideals, optimum, lambda: None).value == optimum
-        assert solve_exact(programs, ideals, optimum - 1, lambda: None).value is None
+        assert solve_exact(programs, ideals, optimum).value == optimum
+        assert solve_exact(programs, ideals, optimum - 1).value is None
 
 
 @pytest.mark.parametrize("fields", [{}, {"constraints": ("C1", "C3")}], ids=["C1 to C4", "C1 and C3"])
@@ -118,7 +118,7 @@ def test_the_exact_program_between_n1_and_path_where_they_differ(fields: dict[st
         ideals = all_ideals(programs.graph)
         n1, path = (programs.solve(rule, ideals).value for rule in ("n1", "path"))
         assert n1 is not None and path is not None
-        result = solve_exact(programs, ideals, path, lambda: None)
+        result = solve_exact(programs, ideals, path)
         assert result.value is not None and result.chips is not None
         assert n1 <= result.value <= path
         verdict = check(instance, RingSolution(chips=result.chips))
@@ -142,7 +142,7 @@ def test_the_exact_program_refuses_what_it_does_not_decide() -> None:
     for constraints, pins in ((("C1", "C2"), ()), (("C1", "C3"), pinned)):
         programs = Programs(ring_problem(layered(1, constraints=constraints, pins=pins)))
         with pytest.raises(ValueError, match=r"C2|C3"):
-            solve_exact(programs, all_ideals(programs.graph), 10**9, lambda: None)
+            solve_exact(programs, all_ideals(programs.graph), 10**9)
 
 
 @pytest.mark.parametrize("seed", range(10))

@@ -16,8 +16,8 @@ from chipmap.family import Standing
 from chipmap.formulations.dataflow.choices import DataflowChoices, chosen, settle
 from chipmap.formulations.dataflow.cpsat_assignment import (
     Builder,
-    c0_degrees,
-    c0_scheme,
+    c0_domain_degrees,
+    c0_domain_schemes,
     c1_order,
     c3_phases,
     c4_partitions,
@@ -25,7 +25,7 @@ from chipmap.formulations.dataflow.cpsat_assignment import (
     def_given,
     def_upto,
 )
-from chipmap.formulations.dataflow.cpsat_stages import c6_stages, t5_links, t7_stages
+from chipmap.formulations.dataflow.cpsat_stages import c6_dram_stages, t5_transfers_stages, t7_stage
 from chipmap.formulations.dataflow.cpsat_tensors import Tensors
 from chipmap.formulations.dataflow.cpsat_terms import (
     c2_sram,
@@ -34,11 +34,11 @@ from chipmap.formulations.dataflow.cpsat_terms import (
     t2_memory,
     t3_network,
     t4_layer,
-    t4_no_overlap,
+    t4_layer_no_overlap,
     t5_transfers,
     t6_gradients,
 )
-from chipmap.formulations.dataflow.cpsat_tiles import Shares, c7_tiles, t1_shared
+from chipmap.formulations.dataflow.cpsat_tiles import Shares, c7_tiles, t1_compute_shared
 from chipmap.formulations.dataflow.tables import Tables, tables
 from chipmap.instances.dataflow import DataflowInstance, DataflowSolution
 from chipmap.instances.dataflow.batch import micro_batches
@@ -185,8 +185,8 @@ def add_dataflow(
     made = tables(dataflow_problem(instance, settled.degrees), roomy=assume, given=choices.given)
     builder = Builder(model, made, prefix, assume)
     def_upto(builder)
-    c0_degrees(builder, settled.fit)
-    c0_scheme(builder)
+    c0_domain_degrees(builder, settled.fit)
+    c0_domain_schemes(builder)
     c1_order(builder)
     c3_phases(builder)
     c4_partitions(builder, choices.order)
@@ -197,15 +197,15 @@ def add_dataflow(
     sram = c2_sram(tensors)
     time = [model.new_int_var(0, made.longest, f"{prefix}time[{c}]") for c in range(made.count)]
     layer = t4_layer(builder, time, None if made.stages else made.most(choices.upper))
-    step = t7_stages(builder, time, made.most(choices.upper)) if made.stages else None
+    step = t7_stage(builder, time, made.most(choices.upper)) if made.stages else None
     if step is not None:
-        t5_links(tensors, step)
+        t5_transfers_stages(tensors, step)
     terms = {"T1": t1_compute(builder, time), "T2": t2_memory(tensors, time, sram), "T3": t3_network(tensors, time)}
     shares = Shares(builder)
     if made.problem.shares:
         c7_tiles(shares)
-        terms["T1"] = t1_shared(shares, time)
-    t4_no_overlap(builder, time, *terms.values())
+        terms["T1"] = t1_compute_shared(shares, time)
+    t4_layer_no_overlap(builder, time, *terms.values())
     return DataflowCpVariables(
         tables=made,
         standing=settled.standing,
@@ -221,7 +221,7 @@ def add_dataflow(
         terms=terms,
         sram=sram,
         shares=shares.share,
-        dram=(c6_stages if made.stages else c6_dram)(tensors),
+        dram=(c6_dram_stages if made.stages else c6_dram)(tensors),
         step=step,
         assumptions=builder.assumptions,
     )

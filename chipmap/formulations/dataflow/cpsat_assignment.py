@@ -94,13 +94,13 @@ def def_upto(builder: Builder) -> None:
             builder.clause("def_upto", [before, ~builder.y[i, c], builder.A[i, c]])
 
 
-def c0_degrees(builder: Builder, fit: bool) -> None:
+def c0_domain_degrees(builder: Builder, fit: bool) -> None:
     """C0: degrees that divide layers and batch; a contradiction where none ``fit``."""
     if not fit:
-        builder.clause("c0_degrees", [])
+        builder.clause("c0_domain_degrees", [])
 
 
-def c0_scheme(builder: Builder) -> None:
+def c0_domain_schemes(builder: Builder) -> None:
     """C0: one scheme of each copy; ``placed[i, o, c]`` = s[i, o] ∧ A[i, c], one of them for each copy i."""
     tables = builder.tables
     for i in tables.several:

@@ -30,7 +30,7 @@ def read_upto(tensors: Tensors, e: int, m: int, c: int) -> Parts:
     return [(1, one) for at in tensors.tables.slots[t.v] if at <= c for one in tensors.read(e, classes[m], at)]
 
 
-def t5_links(tensors: Tensors, step: Any) -> list[Any]:
+def t5_transfers_stages(tensors: Tensors, step: Any) -> list[Any]:
     """T5: what goes from stage s to s + 1 (of kernels in a stage <= s with a reader in a later one), at most a step.
 
     In mode ``physical`` ``sent[i, m, s]``, at least as often as for each tensor of a kernel alone. Picoseconds, exact
@@ -57,7 +57,7 @@ def t5_links(tensors: Tensors, step: Any) -> list[Any]:
     return sums
 
 
-def t7_stages(builder: Any, time: list[Any], most: int | None) -> Any:
+def t7_stage(builder: Any, time: list[Any], most: int | None) -> Any:
     """T7: the step, at least the picoseconds of each stage, whose partitions run one after the other (equation 7); at
     most ``most``."""
     tables = builder.tables
@@ -71,7 +71,7 @@ def t7_stages(builder: Any, time: list[Any], most: int | None) -> Any:
     return step
 
 
-def c6_stages(tensors: Tensors) -> list[Any]:
+def c6_dram_stages(tensors: Tensors) -> list[Any]:
     """C6 by stage: what rests there and the tensors that wait while c runs, within the capacity of DRAM.
 
     A tensor from u to v, not both in c, waits if u is in c, or if u is not later than c and v not before it, in the
@@ -94,7 +94,7 @@ def c6_stages(tensors: Tensors) -> list[Any]:
                 for waits in _waits(tensors, e, m, c, slots[-1]):
                     builder.model.add(waits <= alive[key])
             sums.append(total(parts))
-            builder.enforce("c6_stages", builder.model.add(sums[-1] <= capacity))
+            builder.enforce("c6_dram_stages", builder.model.add(sums[-1] <= capacity))
     return sums
 
 

@@ -100,7 +100,7 @@ def t1_compute(builder: Builder, time: list[Any]) -> list[Any]:
     return sums
 
 
-def t4_no_overlap(builder: Builder, time: list[Any], *terms: list[Any]) -> None:
+def t4_layer_no_overlap(builder: Builder, time: list[Any], *terms: list[Any]) -> None:
     """T4 without overlap: compute, memory and network together <= the time of a partition."""
     if not builder.tables.overlap:
         for c, one in enumerate(time):

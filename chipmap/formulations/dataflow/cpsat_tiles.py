@@ -47,7 +47,7 @@ def c7_tiles(shares: Shares) -> None:
         b.enforce("c7_tiles", b.model.add(total(parts) <= limit))
 
 
-def t1_shared(shares: Shares, time: list[Any]) -> list[Any]:
+def t1_compute_shared(shares: Shares, time: list[Any]) -> list[Any]:
     """T1 where tiles are shared: each copy's share takes at most the time of its partition (picoseconds, or above)."""
     for c, one in enumerate(time):
         for i in shares.tables.inside(c):

@@ -18,8 +18,8 @@ from pyomo.common.gc_manager import PauseGC
 from chipmap.family import Standing
 from chipmap.formulations.dataflow.choices import DataflowChoices, chosen, settle
 from chipmap.formulations.dataflow.mip_assignment import (
-    c0_degrees,
-    c0_scheme,
+    c0_domain_degrees,
+    c0_domain_schemes,
     c1_order,
     c3_phases,
     c4_partitions,
@@ -27,7 +27,7 @@ from chipmap.formulations.dataflow.mip_assignment import (
     def_given,
     def_upto,
 )
-from chipmap.formulations.dataflow.mip_stages import c6_stages, t5_links, t7_stages
+from chipmap.formulations.dataflow.mip_stages import c6_dram_stages, t5_transfers_stages, t7_stage
 from chipmap.formulations.dataflow.mip_tensors import def_inside, def_moves, def_pair
 from chipmap.formulations.dataflow.mip_terms import (
     c2_sram,
@@ -36,11 +36,11 @@ from chipmap.formulations.dataflow.mip_terms import (
     t2_memory,
     t3_network,
     t4_layer,
-    t4_no_overlap,
+    t4_layer_no_overlap,
     t5_transfers,
     t6_gradients,
 )
-from chipmap.formulations.dataflow.mip_tiles import c7_tiles, encode_shares, t1_shared
+from chipmap.formulations.dataflow.mip_tiles import c7_tiles, encode_shares, t1_compute_shared
 from chipmap.formulations.dataflow.tables import Tables, tables
 from chipmap.instances.dataflow import DataflowInstance, DataflowSolution
 from chipmap.instances.dataflow.problem import batch_factor, dataflow_problem, steps
@@ -142,17 +142,17 @@ def add_dataflow(
         def_inside(block, made)
         def_moves(block, made)
         c2_sram(block, made, unit(made.problem.sram))
-        (c6_stages if made.stages else c6_dram)(block, made, unit(instance.system.memory.capacity_bytes or 1))
+        (c6_dram_stages if made.stages else c6_dram)(block, made, unit(instance.system.memory.capacity_bytes or 1))
         if made.problem.shares:
             c7_tiles(block, made)
         _terms(block, made, choices)
-        c0_degrees(block, settled.fit)
+        c0_domain_degrees(block, settled.fit)
     return made, settled.standing
 
 
 def _assignment(block: pyo.Block, made: Tables, choices: DataflowMipChoices) -> None:
     def_upto(block, made)
-    c0_scheme(block, made)
+    c0_domain_schemes(block, made)
     c1_order(block, made)
     c3_phases(block, made)
     c4_partitions(block, made, choices.order)
@@ -166,14 +166,14 @@ def _terms(block: pyo.Block, made: Tables, choices: DataflowMipChoices) -> None:
     block.time = pyo.Var(range(made.count), bounds=(0, None))
     t1_compute(block, made, scale)
     if made.problem.shares:
-        t1_shared(block, made, scale)
+        t1_compute_shared(block, made, scale)
     t2_memory(block, made, scale)
     t3_network(block, made, scale)
-    t4_no_overlap(block, made)
+    t4_layer_no_overlap(block, made)
     t4_layer(block, made, scale, None if made.stages else made.most(choices.upper))
     if made.stages:
-        t7_stages(block, made, scale, made.most(choices.upper))
-        t5_links(block, made, scale)
+        t7_stage(block, made, scale, made.most(choices.upper))
+        t5_transfers_stages(block, made, scale)
     t5_transfers(block, made, scale)
     t6_gradients(block, made)
     each = {"T1": block.slowest if made.problem.shares else block.compute, "T2": block.memory, "T3": block.network}

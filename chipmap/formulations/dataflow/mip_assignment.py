@@ -38,13 +38,13 @@ def upto(block: pyo.Block, tables: Tables, i: int, c: int) -> Any:
     return int(c >= slots.stop) if c not in slots else block.y[i, c]
 
 
-def c0_degrees(block: pyo.Block, fit: bool) -> None:
+def c0_domain_degrees(block: pyo.Block, fit: bool) -> None:
     """C0: degrees that divide layers and batch; a contradiction where none ``fit``."""
     if not fit:
-        block.c0_degrees = pyo.Constraint(expr=block.time[0] <= -1)
+        block.c0_domain_degrees = pyo.Constraint(expr=block.time[0] <= -1)
 
 
-def c0_scheme(block: pyo.Block, tables: Tables) -> None:
+def c0_domain_schemes(block: pyo.Block, tables: Tables) -> None:
     """C0: one-hot ``s[i, o]`` = [copy i is sharded as in its option o] (the paper's s_i), where there is a choice.
 
     ``placed[i, o, c]`` = s[i, o] · A[i, c], by its two sums (a transport, exact for binaries: with C4 the second holds
@@ -52,7 +52,9 @@ def c0_scheme(block: pyo.Block, tables: Tables) -> None:
     """
     numbers = {i: range(len(tables.options(i))) for i in tables.several}
     s = block.s = pyo.Var([(i, o) for i in numbers for o in numbers[i]], domain=pyo.Binary)
-    block.c0_scheme = pyo.Constraint(list(numbers), rule=lambda _, i: pyo.quicksum(s[i, o] for o in numbers[i]) == 1)
+    block.c0_domain_schemes = pyo.Constraint(
+        list(numbers), rule=lambda _, i: pyo.quicksum(s[i, o] for o in numbers[i]) == 1
+    )
     cells = [(i, o, c) for i in numbers for o in numbers[i] for c in tables.slots[i]]
     placed = block.placed = pyo.Var(cells, bounds=(0, 1))
     rows = block.def_placed = pyo.Constraint(pyo.Any)

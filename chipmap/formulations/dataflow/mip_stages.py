@@ -48,7 +48,7 @@ def counted(block: pyo.Block, name: str, tables: Tables, ways: dict[Way, list[An
     return {way: once[way] if way in once else pyo.quicksum(parts) for way, parts in ways.items()}
 
 
-def t5_links(block: pyo.Block, tables: Tables, unit: int) -> None:
+def t5_transfers_stages(block: pyo.Block, tables: Tables, unit: int) -> None:
     """T5: ``link[s]``, what goes from stage s to s + 1 (of kernels in a stage <= s with a reader in a later one), at
     most a step. In units; in mode ``physical`` exact or above."""
     ways: dict[Way, list[Any]] = {}
@@ -65,21 +65,21 @@ def t5_links(block: pyo.Block, tables: Tables, unit: int) -> None:
             tables.amount(i, m, "link") / unit * sent[i, m, at] for i, m, at in sent if at == s
         ),
     )
-    block.t5_links = pyo.Constraint(links, rule=lambda b, s: b.step >= b.link[s])
+    block.t5_transfers_stages = pyo.Constraint(links, rule=lambda b, s: b.step >= b.link[s])
 
 
-def t7_stages(block: pyo.Block, tables: Tables, unit: int, most: int | None) -> None:
+def t7_stage(block: pyo.Block, tables: Tables, unit: int, most: int | None) -> None:
     """T7: ``step``, at least the time of each stage, whose partitions run one after the other (equation 7); in units,
     at most ``most`` picoseconds."""
     block.step = pyo.Var(bounds=(tables.shortest_step / unit, None))
     stages = range(len(tables.stages))
     block.stage = pyo.Expression(stages, rule=lambda b, s: pyo.quicksum(b.time[c] for c in tables.stages[s]))
-    block.t7_stages = pyo.Constraint(stages, rule=lambda b, s: b.step >= b.stage[s])
+    block.t7_stage = pyo.Constraint(stages, rule=lambda b, s: b.step >= b.stage[s])
     if most is not None:
-        block.t7_most = pyo.Constraint(expr=block.step <= most / unit)
+        block.t7_stage_most = pyo.Constraint(expr=block.step <= most / unit)
 
 
-def c6_stages(block: pyo.Block, tables: Tables, unit: int) -> None:
+def c6_dram_stages(block: pyo.Block, tables: Tables, unit: int) -> None:
     """C6 by stage: what rests there and the tensors that wait while c runs, within the capacity of DRAM.
 
     A tensor from u to v, not both in c, waits if u is in c, or if u is not later than c and v not before it, in the

@@ -74,7 +74,7 @@ def def_inside(block: pyo.Block, tables: Tables) -> None:
     block.B = pyo.Expression(
         ends, rule=lambda b, e, c: pyo.quicksum(inside[e, m, c] for m in range(len(classes[e])) if c in shared[e])
     )
-    both = block.c1_inside = pyo.Constraint(pyo.Any)
+    both = block.c1_order_inside = pyo.Constraint(pyo.Any)
     for e in shared:
         for c in shared[e]:
             t = tables.tensors[e]

@@ -152,10 +152,10 @@ def t3_network(block: pyo.Block, tables: Tables, unit: int) -> None:
     block.t3_network = pyo.Constraint(slots, rule=lambda b, c: b.time[c] >= b.network[c])
 
 
-def t4_no_overlap(block: pyo.Block, tables: Tables) -> None:
+def t4_layer_no_overlap(block: pyo.Block, tables: Tables) -> None:
     """T4 without overlap: compute, memory and network together <= the time of a partition."""
     if not tables.overlap:
-        block.t4_no_overlap = pyo.Constraint(
+        block.t4_layer_no_overlap = pyo.Constraint(
             range(tables.count), rule=lambda b, c: b.time[c] >= b.compute[c] + b.memory[c] + b.network[c]
         )
 

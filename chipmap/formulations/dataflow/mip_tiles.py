@@ -41,10 +41,10 @@ def c7_tiles(block: pyo.Block, tables: Tables) -> None:
         rows[c] = pyo.quicksum(parts) <= 1
 
 
-def t1_shared(block: pyo.Block, tables: Tables, unit: int) -> None:
+def t1_compute_shared(block: pyo.Block, tables: Tables, unit: int) -> None:
     """T1 where tiles are shared: ``slowest[c]``, at least the time of each share in c, <= the time of a partition."""
     slowest = block.slowest = pyo.Var(range(tables.count), bounds=(0, None))
-    rows = block.t1_shared = pyo.Constraint(pyo.Any)
+    rows = block.t1_compute_shared = pyo.Constraint(pyo.Any)
     for c in range(tables.count):
         rows[c] = block.time[c] >= slowest[c]
         for i in tables.inside(c):

@@ -16,13 +16,13 @@ from chipmap.family import Standing
 from chipmap.formulations.ring.cpsat_assignment import (
     Builder,
     Neighbourhood,
-    c0_allowed,
-    c0_together,
+    c0_domain,
+    c0_domain_together,
     c1_flow,
-    c2_prefix,
+    c2_no_skipping,
 )
 from chipmap.formulations.ring.cpsat_loads import Moves, c4_memory, t1_chip, t2_link
-from chipmap.formulations.ring.cpsat_triangle import c3_edge, c3_reach, c3_triangle, cut_n1
+from chipmap.formulations.ring.cpsat_triangle import c3_triangle, c3_triangle_edge, c3_triangle_reach, cut_n1
 from chipmap.instances.ring import RingInstance, RingSolution
 from chipmap.instances.ring.problem import ring_problem
 
@@ -127,8 +127,8 @@ def add_ring(
     builder = Builder(model, problem, None if assume else choices.windows, prefix, assume, choices.around)
     _assignment(builder)
     if problem.has("C3"):
-        edge = c3_edge(builder)
-        c3_triangle(builder, edge, c3_reach(builder, edge))
+        edge = c3_triangle_edge(builder)
+        c3_triangle(builder, edge, c3_triangle_reach(builder, edge))
         if "n1" in choices.cuts and problem.has("C1") and not assume:
             cut_n1(builder)
     moves = Moves(builder)
@@ -139,12 +139,12 @@ def add_ring(
 
 
 def _assignment(builder: Builder) -> None:
-    c0_allowed(builder)
-    c0_together(builder)
+    c0_domain(builder)
+    c0_domain_together(builder)
     if builder.problem.has("C1"):
         c1_flow(builder)
     if builder.problem.has("C2"):
-        c2_prefix(builder)
+        c2_no_skipping(builder)
     def_on(builder)
 
 

@@ -70,7 +70,7 @@ class Builder:
         allowed = self.problem.allowed[v] if not self.assume else None
         left = [c for c in every if lo <= c <= hi and (allowed is None or c in allowed)]
         if not left:
-            self.clause("c0_allowed", [])
+            self.clause("c0_domain", [])
         return left or list(every)
 
     def on(self, v: int, c: int) -> Literal:
@@ -126,19 +126,19 @@ def no(literal: Literal) -> Literal:
     return not literal if isinstance(literal, bool) else ~literal
 
 
-def c0_allowed(builder: Builder) -> None:
+def c0_domain(builder: Builder) -> None:
     """C0: f(v) is none of the chips that pins and forbidden chips leave out (by domain, unless it is assumed)."""
     for v, chips in enumerate(builder.problem.allowed):
         if builder.assume and chips is not None:
             for c in sorted(set(range(builder.problem.chips)) - chips):
-                builder.clause("c0_allowed", [no(builder.on(v, c))])
+                builder.clause("c0_domain", [no(builder.on(v, c))])
 
 
-def c0_together(builder: Builder) -> None:
+def c0_domain_together(builder: Builder) -> None:
     """C0: f(u) = f(v) for u, v of one keep-together group."""
     for group in builder.problem.groups:
         for v in group[1:]:
-            builder.enforce("c0_together", builder.model.add(builder.chip[group[0]] == builder.chip[v]))
+            builder.enforce("c0_domain_together", builder.model.add(builder.chip[group[0]] == builder.chip[v]))
 
 
 def c1_flow(builder: Builder) -> None:
@@ -148,7 +148,7 @@ def c1_flow(builder: Builder) -> None:
             builder.enforce("c1_flow", builder.model.add(builder.chip[u] <= builder.chip[v]))
 
 
-def c2_prefix(builder: Builder) -> None:
+def c2_no_skipping(builder: Builder) -> None:
     """C2: the used chips are 0, …, K - 1 (equation 3).
 
     used[c] only if a computing operation is on c; f(v) < c, or c is used, for every computing v. With C1, those that
@@ -163,10 +163,10 @@ def c2_prefix(builder: Builder) -> None:
     for c in range(problem.chips):
         somebody = [builder.on(v, c) for v in computing if c in builder.domain[v]]
         if c <= lowest:
-            builder.clause("c2_prefix", somebody)
+            builder.clause("c2_no_skipping", somebody)
             continue
         used = builder.literal(f"used[{c}]")
-        builder.clause("c2_prefix", [~used, *somebody])
+        builder.clause("c2_no_skipping", [~used, *somebody])
         for v in computing:
             if v not in inner:
-                builder.clause("c2_prefix", [used, builder.upto(v, c - 1)])
+                builder.clause("c2_no_skipping", [used, builder.upto(v, c - 1)])

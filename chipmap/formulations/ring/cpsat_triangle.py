@@ -11,7 +11,7 @@ from chipmap.instances.ring.precedence import skips
 Pair = tuple[int, int]
 
 
-def c3_edge(builder: Builder) -> dict[Pair, Any]:
+def c3_triangle_edge(builder: Builder) -> dict[Pair, Any]:
     """C3: on[u, a] and on[v, b] -> edge[a, b] for every flow (u, v) and chips a ≠ b; the edge literals by (a, b).
 
     One direction suffices: a solver may leave superfluous edges false.
@@ -24,11 +24,11 @@ def c3_edge(builder: Builder) -> dict[Pair, Any]:
                 if a < b or (a != b and not ordered):
                     if (a, b) not in edge:
                         edge[a, b] = builder.literal(f"edge[{a},{b}]")
-                    builder.clause("c3_edge", [no(builder.on(u, a)), no(builder.on(v, b)), edge[a, b]])
+                    builder.clause("c3_triangle_edge", [no(builder.on(u, a)), no(builder.on(v, b)), edge[a, b]])
     return edge
 
 
-def c3_reach(builder: Builder, edge: dict[Pair, Any]) -> dict[Pair, Any]:
+def c3_triangle_reach(builder: Builder, edge: dict[Pair, Any]) -> dict[Pair, Any]:
     """C3: edge -> reach, and reach[a, c] and edge[c, b] -> reach[a, b]; the reach literals by (a, b).
 
     With C1, reach[a, b] matters only below the last chip that a can feed: the triangle closes on an edge from a.
@@ -44,10 +44,10 @@ def c3_reach(builder: Builder, edge: dict[Pair, Any]) -> dict[Pair, Any]:
     reach = {pair: builder.literal(f"reach[{pair[0]},{pair[1]}]") for pair in wanted}
     for pair in wanted:
         if pair in edge:
-            builder.clause("c3_reach", [~edge[pair], reach[pair]])
+            builder.clause("c3_triangle_reach", [~edge[pair], reach[pair]])
     for (a, c), (c_, b) in _steps(reach, edge):
         if (a, b) in reach:
-            builder.clause("c3_reach", [~reach[a, c], ~edge[c_, b], reach[a, b]])
+            builder.clause("c3_triangle_reach", [~reach[a, c], ~edge[c_, b], reach[a, b]])
     return reach
 
 

@@ -16,17 +16,24 @@ from pyomo.common.gc_manager import PauseGC
 
 from chipmap.family import Standing
 from chipmap.formulations.ring.mip_assignment import (
-    c0_allowed,
-    c0_together,
+    c0_domain,
+    c0_domain_together,
     c1_flow,
-    c2_prefix,
+    c2_no_skipping,
     def_on,
     def_step,
     def_windows,
 )
 from chipmap.formulations.ring.mip_links import def_cross, def_link, def_work, t1_chip, t2_link
 from chipmap.formulations.ring.mip_memory import c4_memory
-from chipmap.formulations.ring.mip_triangle import c3_edge, c3_path, c3_reach, c3_triangle, cut_average, cut_n1
+from chipmap.formulations.ring.mip_triangle import (
+    c3_triangle,
+    c3_triangle_edge,
+    c3_triangle_path,
+    c3_triangle_reach,
+    cut_average,
+    cut_n1,
+)
 from chipmap.instances.ring import RingInstance, RingSolution
 from chipmap.instances.ring.problem import RingProblem, ring_problem
 from chipmap.records import InputError
@@ -140,22 +147,22 @@ def add_ring(block: pyo.Block, instance: RingInstance, choices: RingMipChoices =
 
 
 def _assignment(block: pyo.Block, problem: RingProblem) -> None:
-    c0_allowed(block, problem)
-    c0_together(block, problem)
+    c0_domain(block, problem)
+    c0_domain_together(block, problem)
     if problem.has("C1"):
         c1_flow(block, problem)
     if problem.has("C2"):
-        c2_prefix(block, problem)
+        c2_no_skipping(block, problem)
 
 
 def _triangle(block: pyo.Block, problem: RingProblem, choices: RingMipChoices) -> None:
     if choices.family == "path":
-        c3_path(block, problem)
+        c3_triangle_path(block, problem)
     if not problem.has("C3"):
         return
     if choices.family == "full" or not problem.has("C1"):
-        c3_edge(block, problem)
-        c3_reach(block, problem)
+        c3_triangle_edge(block, problem)
+        c3_triangle_reach(block, problem)
         c3_triangle(block, problem)
     if "n1" in choices.cuts and problem.has("C1"):
         cut_n1(block, problem)

@@ -43,17 +43,17 @@ def def_windows(block: pyo.Block, problem: RingProblem, windows: Mapping[int, tu
                 block.on[v, c].fix(0)
 
 
-def c0_allowed(block: pyo.Block, problem: RingProblem) -> None:
+def c0_domain(block: pyo.Block, problem: RingProblem) -> None:
     """C0: on[v, c] = 0 where pins or forbidden chips leave c out."""
-    rows = block.c0_allowed = pyo.Constraint(pyo.Any)
+    rows = block.c0_domain = pyo.Constraint(pyo.Any)
     for v, chips in enumerate(problem.allowed):
         for c in set(range(problem.chips)) - chips if chips is not None else ():
             rows[v, c] = block.on[v, c] == 0
 
 
-def c0_together(block: pyo.Block, problem: RingProblem) -> None:
+def c0_domain_together(block: pyo.Block, problem: RingProblem) -> None:
     """C0: step[u, c] = step[v, c] for u, v of one keep-together group."""
-    rows = block.c0_together = pyo.Constraint(pyo.Any)
+    rows = block.c0_domain_together = pyo.Constraint(pyo.Any)
     for g, group in enumerate(problem.groups):
         for v in group[1:]:
             for c in range(problem.chips - 1):
@@ -69,7 +69,7 @@ def c1_flow(block: pyo.Block, problem: RingProblem) -> None:
             rows[u, v, c] = step[u, c] >= step[v, c]
 
 
-def c2_prefix(block: pyo.Block, problem: RingProblem) -> None:
+def c2_no_skipping(block: pyo.Block, problem: RingProblem) -> None:
     """C2: the used chips are 0, …, K - 1 (equation 3).
 
     used[0] = 1, used[c] >= used[c + 1], used[c] <= Σ_v on[v, c] over computing v, and step[v, c - 1] + used[c] >= 1
@@ -81,8 +81,8 @@ def c2_prefix(block: pyo.Block, problem: RingProblem) -> None:
     step = block.step
     used = block.used = pyo.Var(range(problem.chips), bounds=(0, 1))
     used[0].fix(1)
-    rows = block.c2_prefix = pyo.Constraint(pyo.Any)
-    reach = block.c2_reach = pyo.Constraint(pyo.Any)
+    rows = block.c2_no_skipping = pyo.Constraint(pyo.Any)
+    reach = block.c2_no_skipping_reach = pyo.Constraint(pyo.Any)
     inner = set(problem.flows[:, 0].tolist()) if problem.has("C1") else set()
     for c in range(problem.chips):
         rows["used", c] = used[c] <= pyo.quicksum(block.on[v, c] for v in computing)

@@ -10,7 +10,7 @@ from chipmap.instances.ring.precedence import skips
 from chipmap.instances.ring.problem import RingProblem
 
 
-def c3_edge(block: pyo.Block, problem: RingProblem) -> None:
+def c3_triangle_edge(block: pyo.Block, problem: RingProblem) -> None:
     """C3: ``edge[a, b]`` >= on[u, a] + on[v, b] - 1 for every flow (u, v) and chips a ≠ b (a < b with C1).
 
     The readers v of one producer u share ``reads[u, b]`` >= on[v, b]. Continuous; only the lower side is needed.
@@ -23,12 +23,12 @@ def c3_edge(block: pyo.Block, problem: RingProblem) -> None:
         readers.setdefault(u, []).append(v)
     several = [u for u, group in readers.items() if len(group) > 1]
     reads = block.reads = pyo.Var(several, range(problem.chips), bounds=(0, 1))
-    links = block.c3_reads = pyo.Constraint(pyo.Any)
+    links = block.c3_triangle_reads = pyo.Constraint(pyo.Any)
     for u in several:
         for v in readers[u]:
             for c in range(problem.chips):
                 links[u, v, c] = reads[u, c] >= on[v, c]
-    rows = block.c3_edge = pyo.Constraint(pyo.Any)
+    rows = block.c3_triangle_edge = pyo.Constraint(pyo.Any)
     for u, group in readers.items():
         one = len(group) == 1
         made = [on[u, c] for c in range(problem.chips)]
@@ -38,11 +38,11 @@ def c3_edge(block: pyo.Block, problem: RingProblem) -> None:
                 rows[u, a, b] = made[a] + read[b] - edge[a, b] <= 1
 
 
-def c3_reach(block: pyo.Block, problem: RingProblem) -> None:
+def c3_triangle_reach(block: pyo.Block, problem: RingProblem) -> None:
     """C3: ``reach`` contains the transitive closure of ``edge``: reach[a, b] >= reach[a, c] + edge[c, b] - 1."""
     edge = block.edge
     reach = block.reach = pyo.Var(_pairs(problem), bounds=(0, 1))
-    rows = block.c3_reach = pyo.Constraint(pyo.Any)
+    rows = block.c3_triangle_reach = pyo.Constraint(pyo.Any)
     for a, b in _pairs(problem):
         rows[a, b] = reach[a, b] >= edge[a, b]
     for a, c, b in _triples(problem):
@@ -57,10 +57,10 @@ def c3_triangle(block: pyo.Block, problem: RingProblem) -> None:
         rows[a, c, b] = edge[a, b] + reach[a, c] + edge[c, b] <= 2
 
 
-def c3_path(block: pyo.Block, problem: RingProblem) -> None:
+def c3_triangle_path(block: pyo.Block, problem: RingProblem) -> None:
     """Sufficient for C3 with C1: f(v) <= f(u) + 1, that is step[v, c + 1] >= step[u, c], on every flow (u, v)."""
     step = block.step
-    rows = block.c3_path = pyo.Constraint(pyo.Any)
+    rows = block.c3_triangle_path = pyo.Constraint(pyo.Any)
     for u, v in problem.flows.tolist():
         for c in range(problem.chips - 1):
             rows[u, v, c] = step[v, c + 1] >= step[u, c]

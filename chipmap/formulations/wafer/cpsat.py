@@ -16,7 +16,7 @@ from chipmap.family import Standing
 from chipmap.formulations.wafer.choices import WaferChoices, choose, sizing
 from chipmap.formulations.wafer.cpsat_boxes import (
     Builder,
-    c0_one_option,
+    c0_domain,
     c1_inside,
     c2_no_overlap,
     c3_memory,
@@ -156,7 +156,7 @@ def add_wafer(
     """
     assume = choices.labels == "assume"
     builder = Builder(model, sizing(wafer_problem(instance), choices, assume), prefix, assume)
-    c0_one_option(builder)
+    c0_domain(builder)
     c3_memory(builder)
     def_box(builder)
     c1_inside(builder)

@@ -55,7 +55,7 @@ class Builder:
         constraint.only_enforce_if(self.assumption(label))
 
 
-def c0_one_option(builder: Builder) -> None:
+def c0_domain(builder: Builder) -> None:
     """C0: every kernel runs in exactly one way."""
     for literals in builder.option:
         if literals:

@@ -16,7 +16,7 @@ from ortools.sat.python import cp_model
 from chipmap.family import Standing
 from chipmap.formulations.wafer.choices import Sizing
 from chipmap.formulations.wafer.cpsat import WaferCpChoices, WaferCpModel, WaferCpVariables
-from chipmap.formulations.wafer.cpsat_boxes import Builder, c0_one_option, c1_inside, c2_no_overlap, def_box
+from chipmap.formulations.wafer.cpsat_boxes import Builder, c0_domain, c1_inside, c2_no_overlap, def_box
 from chipmap.formulations.wafer.cpsat_terms import cut_pairwise, t1_time, t2_wire, t3_adapters
 from chipmap.formulations.wafer.options import Option
 from chipmap.instances.wafer.instance import Placement, WaferSolution
@@ -117,7 +117,7 @@ def _builder(problem: WaferProblem, placements: list[Placement], menu: Menu, tau
     choices = WaferCpChoices(tau=tau, cuts=("pairwise",), symmetry="none")
     made = Sizing(problem, choices, tuple(chosen), tuple(map(len, chosen)), tuple(() for _ in chosen), 0, tau)
     builder = Builder(cp_model.CpModel(), made, "", False)
-    c0_one_option(builder)
+    c0_domain(builder)
     def_box(builder)
     c1_inside(builder)
     return builder

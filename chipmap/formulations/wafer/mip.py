@@ -18,7 +18,7 @@ from pyomo.common.gc_manager import PauseGC
 from chipmap.family import Standing
 from chipmap.formulations.wafer.choices import Sizing, WaferChoices, choose, sizing
 from chipmap.formulations.wafer.mip_boxes import (
-    c0_one_option,
+    c0_domain,
     c1_inside,
     c2_no_overlap,
     c3_memory,
@@ -118,7 +118,7 @@ def add_wafer(block: pyo.Block, instance: WaferInstance, choices: WaferMipChoice
     made = sizing(wafer_problem(instance), choices, witnesses=True)
     block.sizing = made
     with PauseGC():
-        c0_one_option(block, made)
+        c0_domain(block, made)
         c3_memory(block, made)
         def_box(block, made)
         c1_inside(block, made)

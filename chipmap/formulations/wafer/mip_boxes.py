@@ -9,11 +9,11 @@ import pyomo.environ as pyo
 from chipmap.formulations.wafer.choices import Sizing
 
 
-def c0_one_option(block: pyo.Block, made: Sizing) -> None:
+def c0_domain(block: pyo.Block, made: Sizing) -> None:
     """C0: Σ_i option[v, i] = 1 for every kernel v."""
     listed = [(v, i) for v, chosen in enumerate(made.options) for i in range(len(chosen))]
     block.option = pyo.Var(listed, domain=pyo.Binary)
-    rows = block.c0_one_option = pyo.Constraint(pyo.Any)
+    rows = block.c0_domain = pyo.Constraint(pyo.Any)
     for v, chosen in enumerate(made.options):
         if chosen:
             rows[v] = pyo.quicksum(block.option[v, i] for i in range(len(chosen))) == 1
@@ -70,7 +70,7 @@ def _directions(block: pyo.Block, pairs: list[tuple[int, int]]) -> dict[tuple[in
     """[a before b in that direction], one binary each, at least one per pair."""
     listed = [(a, b, name) for u, v in pairs for a, b in ((u, v), (v, u)) for name in "xy"]
     block.before = pyo.Var(listed, domain=pyo.Binary)
-    rows = block.c2_apart = pyo.Constraint(pyo.Any)
+    rows = block.c2_no_overlap_apart = pyo.Constraint(pyo.Any)
     for u, v in pairs:
         rows[u, v] = pyo.quicksum(block.before[a, b, name] for a, b in ((u, v), (v, u)) for name in "xy") >= 1
     return {key: block.before[key] for key in listed}

@@ -144,3 +144,8 @@ class RingSolution(Record, frozen=True, kw_only=True):
     schema: Literal["ring-solution/1"] = "ring-solution/1"
     instance: str = ""
     chips: tuple[int, ...]
+
+
+def in_force(instance: RingInstance) -> frozenset[str]:
+    """The labels that matter to ``instance``; C5 only in a run that has an oracle."""
+    return frozenset(("C0", "C5", "T1", "T2", *instance.constraints))

@@ -6,13 +6,13 @@ weights, operations too large to share a chip) over every interval of chips, wit
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
+from chipmap.deadline import Deadline
 from chipmap.instances.ring.precedence import BoolMatrix, between, reachable, skips
 from chipmap.instances.ring.problem import IntArray, RingProblem
 
@@ -68,16 +68,16 @@ def windows(problem: RingProblem, target: int, rounds: int = 50, within: Windows
 
 
 def least_target(
-    problem: RingProblem, low: int, high: int, checkpoint: Callable[[], None] = lambda: None, precision: float = 0.0
+    problem: RingProblem, low: int, high: int, deadline: Deadline = Deadline(), precision: float = 0.0
 ) -> int:
     """A lower bound on the objective: a target just above one that :func:`windows` refutes, by bisection.
 
     Assumes that nothing below ``low`` and something at ``high`` ticks has windows; stops when the two are within the
-    relative ``precision``. ``checkpoint`` is called before each step.
+    relative ``precision``.
     """
     widest: Windows | None = None
     while low < high and high - low > precision * high:
-        checkpoint()
+        deadline.check()
         middle = (low + high) // 2
         found = windows(problem, middle, within=widest)
         if found is None:

@@ -183,7 +183,7 @@ class _Search:
         if run.best is None and windows(problem, self.worst) is None:
             self._infeasible()
         else:
-            run.bound(least_target(problem, self._lower(), high, run.checkpoint, WINDOW_PRECISION), "station windows")
+            run.bound(least_target(problem, self._lower(), high, run.deadline, WINDOW_PRECISION), "station windows")
 
     def _infeasible(self) -> None:
         self.run.infeasible(*(self.task.cuts.reason() or reasons(self.contraction.instance, self.run.remaining)))

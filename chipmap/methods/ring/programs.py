@@ -86,7 +86,7 @@ def bounds(instance: RingInstance, run: Run) -> Termination:
             for rule in ("free", "n1"):
                 run.checkpoint()
                 state.proved(
-                    state.programs.solve(rule, state.list_ideals(), None, run.checkpoint), None, f"program {rule}"
+                    state.programs.solve(rule, state.list_ideals(), None, run.deadline), None, f"program {rule}"
                 )
         except (TooManyIdealsError, InputError) as error:
             run.note("left out", f"no program over ideals: {getattr(error, 'what', error)}")
@@ -113,10 +113,10 @@ def cut_bounds(state: State) -> None:
         return
     worst = problem.total_ticks + 2 * sum(storage.ticks for storage in problem.storages)
     high = run.upper if run.upper is not None else worst
-    run.bound(link_bound(problem, 0, high, run.checkpoint), "minimum cuts")
-    run.bound(bottleneck_bound(problem, 0, high, run.checkpoint), "bottleneck block")
+    run.bound(link_bound(problem, 0, high, run.deadline), "minimum cuts")
+    run.bound(bottleneck_bound(problem, 0, high, run.deadline), "bottleneck block")
     graph = flow_graph(problem)
-    run.bound(contracted_bound(problem, graph, 0, high, run.checkpoint), "contracted lattice")
+    run.bound(contracted_bound(problem, graph, 0, high, run.deadline), "contracted lattice")
 
 
 def window_bound(state: State) -> None:
@@ -127,7 +127,7 @@ def window_bound(state: State) -> None:
         return
     low = state.lower
     high = state.run.upper if state.run.upper is not None else max(low, state.problem.total_ticks)
-    state.run.bound(least_target(state.problem, low, high, state.run.checkpoint), "station windows")
+    state.run.bound(least_target(state.problem, low, high, state.run.deadline), "station windows")
 
 
 def slice_some(state: State, seed: int) -> None:
@@ -148,7 +148,7 @@ def solve_rule(state: State, rule: Rule, upper: int | None) -> ProgramResult:
     """One program over all ideals, and its mapping reported."""
     bounds = rule != "path" or not state.problem.has("C3")
     solve = state.programs.solve
-    return state.best(lambda: solve(rule, state.list_ideals(), upper, state.run.checkpoint), f"program {rule}", bounds)
+    return state.best(lambda: solve(rule, state.list_ideals(), upper, state.run.deadline), f"program {rule}", bounds)
 
 
 def solve_exactly(state: State, state_limit: int = 1_000_000) -> None:
@@ -184,7 +184,7 @@ def _up_to(state: State, upper: int, state_limit: int) -> ProgramResult:
     """The exact program within C1 to C3 and a limit."""
     from chipmap.heuristics.ring.programs.triangle import solve_exact
 
-    return solve_exact(state.programs, state.list_ideals(), upper, state.run.checkpoint, state_limit)
+    return solve_exact(state.programs, state.list_ideals(), upper, state.run.deadline, state_limit)
 
 
 def _limits(lower: int, below: int | None, problem: RingProblem) -> list[int]:

@@ -101,7 +101,7 @@ def _decide(state: State, stations: StationSearch, target: int, effort: Effort) 
     """Whether a mapping with value <= ``target`` is found; a proof that none exists is a bound."""
     run = state.run
     run.checkpoint()
-    result = stations.decide(target, effort.width, effort.nodes, run.checkpoint, effort.orders, run.options.seed)
+    result = stations.decide(target, effort.width, effort.nodes, run.deadline, effort.orders, run.options.seed)
     if result.chips is not None:
         accepted = state.report(result.chips, SOURCE)
         run.checkpoint()

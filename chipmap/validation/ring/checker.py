@@ -50,7 +50,7 @@ def check(instance: RingInstance, solution: RingSolution, oracle: Oracle | None 
     if placed:
         violations = [*c0_range(mapped), *c0_pins(mapped), *c0_forbidden(mapped), *c0_together(mapped)]
         placed = all(0 <= solution.chips[v] < instance.package.chips for v in known.computing)
-        for label, constraint in (("C1", c1_dataflow), ("C2", c2_prefix), ("C3", c3_triangle), ("C4", c4_memory)):
+        for label, constraint in (("C1", c1_flow), ("C2", c2_no_skipping), ("C3", c3_triangle), ("C4", c4_memory)):
             if label in instance.constraints:
                 violations += constraint(mapped)
     if oracle is not None and not violations:
@@ -146,7 +146,7 @@ def c0_together(mapped: Mapped) -> Iterator[Violation]:
 # --- C1: acyclic dataflow -------------------------------------------------------------------------------------------
 
 
-def c1_dataflow(mapped: Mapped) -> Iterator[Violation]:
+def c1_flow(mapped: Mapped) -> Iterator[Violation]:
     """f(u) <= f(v) for every edge of the graph."""
     for u, v in mapped.facts.edges:
         back = mapped.chips[u] - mapped.chips[v]
@@ -164,7 +164,7 @@ def c1_dataflow(mapped: Mapped) -> Iterator[Violation]:
 # --- C2: no skipping ------------------------------------------------------------------------------------------------
 
 
-def c2_prefix(mapped: Mapped) -> Iterator[Violation]:
+def c2_no_skipping(mapped: Mapped) -> Iterator[Violation]:
     """The chips in use are 0, …, K - 1."""
     used = mapped.used()
     last = max(used, default=-1)

@@ -43,7 +43,7 @@ def check(instance: WaferInstance, solution: WaferSolution) -> Certificate:
     """
     violations = [*c0_kernels(instance, solution), *c0_arguments(instance, solution)]
     placed = [] if violations else _placed(instance, solution)
-    for constraint in (c1_fabric, c2_overlap, c3_memory):
+    for constraint in (c1_inside, c2_no_overlap, c3_memory):
         violations += constraint(instance, placed)
     weights = instance.weights
     terms, figures = dict[str, int](), dict[str, float]()
@@ -115,7 +115,7 @@ def c0_arguments(instance: WaferInstance, solution: WaferSolution) -> Iterator[V
 # --- C1: inside the fabric ------------------------------------------------------------------------------------------
 
 
-def c1_fabric(instance: WaferInstance, placed: list[Placed]) -> Iterator[Violation]:
+def c1_inside(instance: WaferInstance, placed: list[Placed]) -> Iterator[Violation]:
     """Every kernel lies within the fabric."""
     fabric = instance.fabric
     for p in placed:
@@ -132,7 +132,7 @@ def c1_fabric(instance: WaferInstance, placed: list[Placed]) -> Iterator[Violati
 # --- C2: no overlap -------------------------------------------------------------------------------------------------
 
 
-def c2_overlap(instance: WaferInstance, placed: list[Placed]) -> Iterator[Violation]:
+def c2_no_overlap(instance: WaferInstance, placed: list[Placed]) -> Iterator[Violation]:
     """No tile belongs to two kernels (the first :data:`LISTED` pairs that share some)."""
     for a, b in islice(overlapping(placed), LISTED):
         width = min(a.box.x + a.box.width, b.box.x + b.box.width) - max(a.box.x, b.box.x)

@@ -27,6 +27,7 @@ from collections.abc import Callable, Collection
 
 import numpy as np
 
+from chipmap.deadline import Deadline
 from chipmap.instances.ring.problem import RingProblem
 from chipmap.instances.ring.station_windows import Windows, windows
 
@@ -39,18 +40,18 @@ EIGHTHS = (0, 1, 2, 4, 8, 16)
 PRECISION = 1e-4
 
 
-def link_bound(problem: RingProblem, low: int, high: int, checkpoint: Callable[[], None] = lambda: None) -> int:
+def link_bound(problem: RingProblem, low: int, high: int, deadline: Deadline = Deadline()) -> int:
     """The least target in [low, high], in ticks, that no link's minimum cut refutes (by bisection)."""
     if not problem.has("C1") or problem.cost_mode == "sum":
         return low
-    return least(problem, links_refute, low, high, checkpoint)
+    return least(problem, links_refute, low, high, deadline)
 
 
-def bottleneck_bound(problem: RingProblem, low: int, high: int, checkpoint: Callable[[], None] = lambda: None) -> int:
+def bottleneck_bound(problem: RingProblem, low: int, high: int, deadline: Deadline = Deadline()) -> int:
     """The least target in [low, high], in ticks, that some chip's bottleneck block leaves open (by bisection)."""
     if not problem.has("C1"):
         return low
-    return least(problem, blocks_refute, low, high, checkpoint)
+    return least(problem, blocks_refute, low, high, deadline)
 
 
 def least(
@@ -58,11 +59,11 @@ def least(
     refute: Callable[[RingProblem, Windows], bool],
     low: int,
     high: int,
-    checkpoint: Callable[[], None] = lambda: None,
+    deadline: Deadline = Deadline(),
 ) -> int:
     """A target above all that ``refute`` was seen to refute: ``low``, or one more than such a target."""
     while low < high and high - low > PRECISION * high:
-        checkpoint()
+        deadline.check()
         middle = (low + high) // 2
         within = windows(problem, middle)
         if within is None or refute(problem, within):

@@ -20,12 +20,12 @@ from ∅ to S keeps to all that, T is refuted: the optimum is at least T + 1. Wi
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from chipmap.deadline import Deadline
 from chipmap.heuristics.ring.programs.ideals import FlowGraph, IdealFamily, TooManyIdealsError, all_ideals, bits
 from chipmap.instances.ring.problem import RingProblem
 
@@ -52,7 +52,7 @@ def contracted_bound(
     graph: FlowGraph,
     low: int,
     high: int,
-    checkpoint: Callable[[], None] = lambda: None,
+    deadline: Deadline = Deadline(),
     limit: int = IDEALS,
 ) -> int:
     """The least target in [low, high], in ticks, that the contracted lattice doesn't refute (by bisection)."""
@@ -60,7 +60,7 @@ def contracted_bound(
         return low
     found = traces(problem, graph, limit)
     while low < high and high - low > PRECISION * high:
-        checkpoint()
+        deadline.check()
         middle = (low + high) // 2
         if refutes(problem, found, middle):
             low = middle + 1

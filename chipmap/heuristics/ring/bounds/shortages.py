@@ -11,8 +11,9 @@ from typing import Literal
 import msgspec
 import numpy as np
 
+from chipmap.deadline import Deadline
 from chipmap.heuristics.ring.programs.ideals import FlowGraph, IdealFamily, bits
-from chipmap.heuristics.ring.programs.program import Checkpoint, Programs
+from chipmap.heuristics.ring.programs.program import Programs
 from chipmap.heuristics.ring.programs.triangle import NEVER, TooManyStatesError, solve_exact
 from chipmap.heuristics.ring.programs.triangle_kernel import fewest_after
 from chipmap.instances.ring.problem import RingProblem, ring_problem
@@ -56,33 +57,31 @@ def skips(problem: RingProblem, graph: FlowGraph) -> list[Skip]:
     return sorted(best.values(), key=lambda skip: (-skip.ticks, -skip.weight_bytes, skip.producer))
 
 
-def decide(
-    programs: Programs, ideals: IdealFamily, upper: int, checkpoint: Checkpoint
-) -> tuple[int, ...] | bool | None:
+def decide(programs: Programs, ideals: IdealFamily, upper: int, deadline: Deadline) -> tuple[int, ...] | bool | None:
     """A mapping with value <= ``upper`` ticks (chip per operation); False: proved that none exists; None: undecided.
 
     The necessary program, the sufficient one, then the exact one.
     """
     problem = programs.problem
-    found = programs.solve("n1", ideals, upper, checkpoint)
+    found = programs.solve("n1", ideals, upper, deadline)
     if found.chips is None:
         return False
     if not problem.has("C3"):
         return found.chips
-    found = programs.solve("path", ideals, upper, checkpoint)
+    found = programs.solve("path", ideals, upper, deadline)
     if found.chips is not None:
         return found.chips
     if not problem.has("C2"):
         return None
     try:
-        found = solve_exact(programs, ideals, upper, checkpoint)
+        found = solve_exact(programs, ideals, upper, deadline)
     except TooManyStatesError:
         return None
     return found.chips if found.chips is not None else False
 
 
 def fewest_chips(
-    programs: Programs, ideals: IdealFamily, target: int, known: int, checkpoint: Checkpoint
+    programs: Programs, ideals: IdealFamily, target: int, known: int, deadline: Deadline
 ) -> tuple[int, int]:
     """(chips that every mapping with value <= ``target`` ticks uses at least, chips with which one exists).
 
@@ -92,11 +91,11 @@ def fewest_chips(
     after[-1] = 0
     for start, count, reached, _, _ in programs.pairs("n1", ideals, target, backwards=True):
         fewest_after(start, count, reached, after)
-        checkpoint()
+        deadline.check()
     low, high = min(int(after[0]), known), known
     middle = low
     while low < high:
-        found = decide(_packaged(programs, chips=middle), ideals, target, checkpoint)
+        found = decide(_packaged(programs, chips=middle), ideals, target, deadline)
         if found is None:
             return low, high
         if found is False:
@@ -107,7 +106,7 @@ def fewest_chips(
     return low, high
 
 
-def least_sram(programs: Programs, ideals: IdealFamily, checkpoint: Checkpoint) -> tuple[int, tuple[int, ...]] | None:
+def least_sram(programs: Programs, ideals: IdealFamily, deadline: Deadline) -> tuple[int, tuple[int, ...]] | None:
     """(the least bytes of SRAM per chip with which a mapping exists, such a mapping), exact to the byte, by bisection.
 
     None if no SRAM does, or if a decision stayed open.
@@ -116,13 +115,13 @@ def least_sram(programs: Programs, ideals: IdealFamily, checkpoint: Checkpoint) 
     low = max(int(problem.weight_bytes.max(initial=0)), -(-int(problem.weight_bytes.sum()) // problem.chips)) - 1
 
     def with_sram(count: int) -> tuple[int, ...] | bool | None:
-        return decide(_packaged(programs, sram_bytes=count), ideals, problem.most_ticks, checkpoint)
+        return decide(_packaged(programs, sram_bytes=count), ideals, problem.most_ticks, deadline)
 
     return _least(low, problem.most_bytes, with_sram) or None
 
 
 def least_chips(
-    programs: Programs, ideals: IdealFamily, checkpoint: Checkpoint
+    programs: Programs, ideals: IdealFamily, deadline: Deadline
 ) -> tuple[int, tuple[int, ...]] | Literal[False] | None:
     """(the least number of chips with which a mapping exists, such a mapping), by bisection up to one per operation.
 
@@ -134,7 +133,7 @@ def least_chips(
         return None
 
     def with_chips(count: int) -> tuple[int, ...] | bool | None:
-        return decide(_packaged(programs, chips=count), ideals, problem.most_ticks, checkpoint)
+        return decide(_packaged(programs, chips=count), ideals, problem.most_ticks, deadline)
 
     return _least(0, programs.graph.n, with_chips)
 

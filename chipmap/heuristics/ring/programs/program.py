@@ -20,7 +20,7 @@ of some orders) a program is a restriction: its mappings count, its value is no 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Literal
@@ -28,6 +28,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from chipmap.deadline import Deadline
 from chipmap.heuristics.ring.programs.full_memory import full_memory
 from chipmap.heuristics.ring.programs.ideals import FlowGraph, IdealFamily, bits, flow_graph, to_words
 from chipmap.heuristics.ring.programs.kernel import INFINITE, Lattice, Operations, Storages, Terms, cut_ticks, sweep
@@ -41,11 +42,6 @@ MODES = {"period": 0, "sum": 1, "sum_forward": 2}
 MAX_CHIPS_WITH_PINS = 64
 #: Ideals per compiled sweep.
 CHUNK = 256
-Checkpoint = Callable[[], None]
-
-
-def _go_on() -> None:
-    """No deadline."""
 
 
 @dataclass(frozen=True)
@@ -80,9 +76,9 @@ class Programs:
         self.screens: list[Screen] = [full_memory(self)] if problem.full_memory else []
 
     def solve(
-        self, rule: Rule, ideals: IdealFamily, upper: int | None = None, checkpoint: Checkpoint = _go_on
+        self, rule: Rule, ideals: IdealFamily, upper: int | None = None, deadline: Deadline = Deadline()
     ) -> ProgramResult:
-        """The best chain with value <= ``upper`` (ticks; None: any). ``checkpoint`` is called now and then."""
+        """The best chain with value <= ``upper`` (ticks; None: any)."""
         best = np.full((len(ideals), self.blocks + 1), INFINITE, dtype=np.int64)
         parent = np.full((len(ideals), self.blocks + 1), -1, dtype=np.int32)
         best[0, 0] = 0
@@ -92,11 +88,11 @@ class Programs:
             for start, count, target, cost, chips in self.pairs(rule, ideals, limit):
                 relax_pairs(start, count, target, cost, chips, best, parent)
                 pairs += len(target)
-                checkpoint()
+                deadline.check()
         else:
             for _, part in self._sweeps(rule, ideals, upper, False, best, parent):
                 pairs += part[0]
-                checkpoint()
+                deadline.check()
         row = best[-1]
         k = int(np.argmin(row))
         if row[k] >= INFINITE:

@@ -17,9 +17,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from chipmap.deadline import Deadline
 from chipmap.heuristics.ring.programs.ideals import IdealFamily, bits, to_words
 from chipmap.heuristics.ring.programs.kernel import INFINITE
-from chipmap.heuristics.ring.programs.program import Checkpoint, ProgramResult, Programs
+from chipmap.heuristics.ring.programs.program import ProgramResult, Programs
 from chipmap.heuristics.ring.programs.triangle_kernel import FULL, TOO_MANY_GROUPS, fewest_after, relax
 
 #: More blocks than any chain has.
@@ -69,12 +70,12 @@ class _States:
 
 
 def solve_exact(
-    programs: Programs, ideals: IdealFamily, upper: int, checkpoint: Checkpoint, state_limit: int = 1_000_000
+    programs: Programs, ideals: IdealFamily, upper: int, deadline: Deadline = Deadline(), state_limit: int = 1_000_000
 ) -> ProgramResult:
     """The best chain under C1, C2, C3 (and C4, pins) with value <= ``upper``; value None when there is none.
 
-    Over all ideals that is the optimum, and None proves that no mapping is as good as ``upper``. ``checkpoint`` is
-    called now and then and may raise. Raises :class:`TooManyStatesError`, and ValueError for problems without C3 (it
+    Over all ideals that is the optimum, and None proves that no mapping is as good as ``upper``. Raises
+    :class:`TooManyStatesError`, and ValueError for problems without C3 (it
     is enforced here) or with pins but without C2 (chips may then stay empty, which no pair stands for).
     """
     problem = programs.problem
@@ -86,7 +87,7 @@ def solve_exact(
     after[-1] = 0
     for start, count, target, _, _ in programs.pairs("n1", ideals, upper, backwards=True):
         fewest_after(start, count, target, after)
-        checkpoint()
+        deadline.check()
     if after[0] > programs.blocks:
         return ProgramResult(None, None, 0)
     graph = programs.graph
@@ -104,7 +105,7 @@ def solve_exact(
                     states, i, target[part], cost[part], chips[part], after, ideals.words, open_words, readers
                 )
             first = high
-        checkpoint()
+        deadline.check()
         if states.sizes[0] > state_limit:
             raise TooManyStatesError(f"more than {state_limit} states")
     return _best(programs, ideals, states, visited)

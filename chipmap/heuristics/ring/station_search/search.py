@@ -16,13 +16,14 @@ relaxations, so that the bound holds for these too; mappings are for the checker
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from chipmap.deadline import Deadline
 from chipmap.heuristics.ring.programs.ideals import FlowGraph, bits, flow_graph, to_words
 from chipmap.heuristics.ring.station_search.kernel import CUT_SHORT, FULL, enter, expand
 from chipmap.instances.ring.problem import RingProblem
@@ -72,7 +73,7 @@ class StationSearch:
         target: int,
         width: int,
         nodes: int,
-        checkpoint: Callable[[], None] = lambda: None,
+        deadline: Deadline = Deadline(),
         orders: Sequence[int] = (1,),
         seed: int = 0,
     ) -> SearchResult:
@@ -95,7 +96,7 @@ class StationSearch:
             following = _Room(self.producers.shape[1])
             for s in range(len(level.done)):
                 if s % CHUNK == 0:
-                    checkpoint()
+                    deadline.check()
                 complete &= self._follow(level, s, following, demands, ranks)
                 if following.flags[FULL]:
                     following.keep(following.best(width, noise))

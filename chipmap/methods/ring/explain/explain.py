@@ -6,9 +6,11 @@ about a change is the checker's objective for the changed instance; ``proved`` s
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
+from chipmap.deadline import Deadline
 from chipmap.explanation import Change, Explanation, Statement
 from chipmap.heuristics.ring.bounds.simple import largest
 from chipmap.instances.ring.instance import RingInstance, RingSolution
@@ -18,7 +20,7 @@ from chipmap.methods.ring.explain import reasons as ring_reasons
 from chipmap.methods.ring.explain import shortages as ring_lacks
 from chipmap.methods.ring.explain.difference import difference, placed, side
 from chipmap.methods.ring.explain.reasons import statement
-from chipmap.methods.ring.explain.study import LEAST_SECONDS, Case, Clock, Study, Trial, Tried, attempt, study
+from chipmap.methods.ring.explain.study import LEAST_SECONDS, Case, Study, Trial, Tried, attempt, study
 from chipmap.methods.ring.explain.text import TICKS_PER_US, plural, share, us
 from chipmap.run import SolveOptions
 
@@ -43,15 +45,16 @@ def explain(
     """
     options = options or SolveOptions()
     options.check()
-    clock = Clock(options.time_limit)
+    deadline = Deadline.after(options.time_limit)
+    started = time.monotonic()
     for given, which in ((solution, "SOLUTION"), (against, "--against")):
         if given is not None:
             placed(ring_problem(instance), given, which)
     say = progress or (lambda _: None)
     say("solving the instance as it is")
     starts = [given for given in (solution, against) if given is not None]
-    base = study(instance, options, OWN_SHARE * clock.left, starts)
-    work = _Work(Case(instance), base, options, clock, say, (solution, against), told or (lambda _: None))
+    base = study(instance, options, OWN_SHARE * deadline.seconds, starts)
+    work = _Work(Case(instance), base, options, deadline, started, say, (solution, against), told or (lambda _: None))
     if solution is not None:
         work.say_all(work.about_given(solution))
     work.told(work.explanation())
@@ -73,7 +76,8 @@ class _Work:
     case: Case
     base: Study
     options: SolveOptions
-    clock: Clock
+    deadline: Deadline
+    started: float
     say: Progress
     given: tuple[RingSolution | None, RingSolution | None]
     told: Callable[[Explanation], None]
@@ -104,7 +108,7 @@ class _Work:
             changes=tuple(self.ranked()),
             difference=difference(instance, solution, against) if both else None,  # type: ignore[arg-type]
             notes=tuple(self.notes),
-            seconds=round(self.clock.seconds, 3),
+            seconds=round(time.monotonic() - self.started, 3),
         )
 
     def say_all(self, statements: Iterable[Statement]) -> None:
@@ -116,12 +120,12 @@ class _Work:
         done: list[Tried] = []
         starts = [self.base.solution] if self.base.solution is not None else []
         for i, trial in enumerate(trials):
-            if self.clock.left <= 0.0:
+            if self.deadline.seconds <= 0.0:
                 left = [skipped.what for skipped in trials[i:]]
                 self.notes.append(f"not tried for lack of time: {'; '.join(left)}")
                 break
             self.say(trial.what)
-            found = attempt(trial, self.options, self.clock.left / (len(trials) - i), starts)
+            found = attempt(trial, self.options, self.deadline.seconds / (len(trials) - i), starts)
             if found is not None:
                 done.append(found)
                 self.tried.append(found)
@@ -133,11 +137,11 @@ class _Work:
         still = [t for t in tried if not t.study.proved and t.study.status != "infeasible"]
         better = {}
         for i, one in enumerate(still):
-            if self.clock.left <= 2 * LEAST_SECONDS:
+            if self.deadline.seconds <= 2 * LEAST_SECONDS:
                 break
             self.say(f"{one.trial.what}, once more")
             starts = [one.study.solution] if one.study.solution is not None else []
-            found = attempt(one.trial, self.options, self.clock.left / (len(still) - i), starts)
+            found = attempt(one.trial, self.options, self.deadline.seconds / (len(still) - i), starts)
             if found is not None and (found.study.bound or 0) >= (one.study.bound or 0):
                 better[id(one)] = found
         self.tried = [better.get(id(one), one) for one in self.tried]
@@ -179,7 +183,7 @@ class _Work:
         self.say_all(ring_reasons.busiest(case, base))
         self.say_all(ring_reasons.bounds(case, base))
         self.told(self.explanation())
-        least = ring_reasons.enough(case, base, self.clock)
+        least = ring_reasons.enough(case, base, self.deadline)
         relaxed = self.attempt([*ring_trials.relaxations(instance), *ring_trials.sites(instance)])
         self.say_all(ring_reasons.costs(base, relaxed))
         self._sufficient(relaxed)
@@ -213,12 +217,12 @@ class _Work:
         self.say_all([statement("verdict", "No mapping exists (proved)")])
         self.say_all(statement("clash", reason.message, reason.label) for reason in self.base.run.infeasibility)
         self.say_all([*ring_lacks.memory(case), *ring_lacks.sites(instance)])
-        needs, trials = ring_lacks.needs(case, self.clock)
+        needs, trials = ring_lacks.needs(case, self.deadline)
         self.say_all(needs)
         relaxed = self.attempt([*ring_trials.relaxations(instance), *ring_trials.sites(instance)])
         changed = self.attempt([*trials, *ring_trials.splits(case, self.base), *ring_trials.clones(case, None)])
         stuck = [t for t in changed if t.trial.kind == "split" and t.study.status == "infeasible"]
-        more = [ring_lacks.with_chips(tried, self.clock) for tried in stuck]
+        more = [ring_lacks.with_chips(tried, self.deadline) for tried in stuck]
         self.attempt([trial for trial in more if trial is not None])
         for tried in relaxed:
             if tried.study.status == "infeasible":

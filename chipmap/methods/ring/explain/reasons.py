@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from chipmap.deadline import Stop
+from chipmap.deadline import Deadline, Stop
 from chipmap.explanation import Statement
 from chipmap.heuristics.ring.bounds.shortages import Skip, fewest_chips, skips
 from chipmap.heuristics.ring.bounds.simple import average, largest, packing
 from chipmap.instances.ring.problem import Loads, RingProblem, Storage, loads
-from chipmap.methods.ring.explain.study import Case, Clock, Study, Tried, check
+from chipmap.methods.ring.explain.study import Case, Study, Tried, check
 from chipmap.methods.ring.explain.text import TICKS_PER_US, listed, plural, share, size, times, us
 
 #: Violations of a relaxed mapping that are put into words.
@@ -255,13 +255,13 @@ def _blocked(base: Study, tried: Tried) -> Iterator[Statement]:
         )
 
 
-def enough(case: Case, base: Study, clock: Clock) -> tuple[int, int]:
+def enough(case: Case, base: Study, deadline: Deadline) -> tuple[int, int]:
     """(chips that the period takes at least, chips that do for it); equal where that is proved."""
     used = base.chips_used
     if base.objective is None or case.programs is None or case.ideals is None or not case.problem.has("C2"):
         return 1, used
     try:
-        return fewest_chips(case.programs, case.ideals, base.objective, used, clock.within(0.2))
+        return fewest_chips(case.programs, case.ideals, base.objective, used, deadline.share(0.2))
     except Stop:
         return 1, used
 

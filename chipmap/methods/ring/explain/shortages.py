@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from chipmap.deadline import Stop
+from chipmap.deadline import Deadline, Stop
 from chipmap.explanation import Statement
 from chipmap.heuristics.ring.bounds.shortages import least_chips, least_sram, skips
 from chipmap.instances.ring.instance import RingInstance, RingSolution
@@ -12,7 +12,7 @@ from chipmap.instances.ring.precedence import flow_reachable, reachable
 from chipmap.instances.ring.problem import RingProblem, loads, ring_problem
 from chipmap.methods.ring.explain.changes import chip_trial, sram_trial
 from chipmap.methods.ring.explain.reasons import fullest, statement
-from chipmap.methods.ring.explain.study import Case, Clock, Trial, Tried
+from chipmap.methods.ring.explain.study import Case, Trial, Tried
 from chipmap.methods.ring.explain.text import listed, name, plural, size
 
 #: Contradicting pairs of pins that are named.
@@ -66,18 +66,18 @@ def memory(case: Case) -> Iterator[Statement]:
             )
 
 
-def needs(case: Case, clock: Clock) -> tuple[list[Statement], list[Trial]]:
+def needs(case: Case, deadline: Deadline) -> tuple[list[Statement], list[Trial]]:
     """The least SRAM and the fewest chips with which the instance has a mapping, exactly, and these as changes."""
     said: list[Statement] = []
     trials: list[Trial] = []
     if not case.problem.has("C4") or case.programs is None or case.ideals is None:
         return said, trials
     try:
-        found = least_sram(case.programs, case.ideals, clock.within(0.2))
+        found = least_sram(case.programs, case.ideals, deadline.share(0.2))
         if found is not None:
             said += _least(case, *found)
             trials.append(_started(sram_trial(case.instance, found[0]), case.lift(found[1])))
-        enough = least_chips(case.programs, case.ideals, clock.within(0.2)) if found is not None else None
+        enough = least_chips(case.programs, case.ideals, deadline.share(0.2)) if found is not None else None
     except Stop:
         return said, trials
     if isinstance(enough, tuple):
@@ -96,13 +96,13 @@ def needs(case: Case, clock: Clock) -> tuple[list[Statement], list[Trial]]:
     return said, trials
 
 
-def with_chips(tried: Tried, clock: Clock) -> Trial | None:
+def with_chips(tried: Tried, deadline: Deadline) -> Trial | None:
     """The fewest chips with which a changed instance, still without a mapping, has one; None if none are found."""
     case = Case(tried.study.instance)
     if case.programs is None or case.ideals is None:
         return None
     try:
-        enough = least_chips(case.programs, case.ideals, clock.within(0.2))
+        enough = least_chips(case.programs, case.ideals, deadline.share(0.2))
     except Stop:
         return None
     if not isinstance(enough, tuple):

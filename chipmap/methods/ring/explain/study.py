@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from chipmap.certificate import Certificate
-from chipmap.deadline import Stop
 from chipmap.explanation import Change
 from chipmap.family import family_of, resolve
 from chipmap.instances.ring.contraction import Contraction, contract
@@ -98,34 +96,6 @@ def study(instance: RingInstance, options: SolveOptions, seconds: float, starts:
     run.rejected.clear()
     auto(instance, run)
     return Study(instance, run)
-
-
-@dataclass
-class Clock:
-    """The user's time: one deadline for all that ``explain`` does."""
-
-    limit: float | None
-    started: float = field(default_factory=time.monotonic)
-
-    @property
-    def seconds(self) -> float:
-        """Since the start."""
-        return time.monotonic() - self.started
-
-    @property
-    def left(self) -> float:
-        """Until the deadline."""
-        return float("inf") if self.limit is None else max(0.0, self.limit - self.seconds)
-
-    def within(self, part: float) -> Callable[[], None]:
-        """A checkpoint that raises :class:`Stop` once ``part`` of what is left now has passed."""
-        end = time.monotonic() + part * self.left
-
-        def checkpoint() -> None:
-            if time.monotonic() > end:
-                raise Stop("time")
-
-        return checkpoint
 
 
 class Case:
