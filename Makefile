@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 DEMO := demo
 INSTANCE := ring/bert-large-36
-# what `make test` passes to pytest; PYTEST_ARGS="tests/report" runs a part
+# what `make test` and `make quick` pass to pytest; PYTEST_ARGS="tests/report" runs a part
 WORKERS ?= 2
 PYTEST_ARGS ?=
 # the first solve compiles the programs (seconds, kept on disk): not at the expense of a user's time limit
@@ -16,11 +16,12 @@ COMPILE := @(for method in exact stations; do $(BIN)/chipmap solve ring/tiny-ski
 	$(BIN)/chipmap solve wafer/$$instance --method wafer/$$method --quiet; done; done) >/dev/null & wait
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint install clean
+.PHONY: help demo quick test lint install clean
 
 help:
 	@echo "make demo   solve $(INSTANCE), print its gap, write plot and report to $(DEMO)/"
-	@echo "make test   ruff, mypy and the whole test suite"
+	@echo "make quick  ruff, mypy and the quick lane of the tests: about a minute"
+	@echo "make test   ruff, mypy and the whole test suite: minutes"
 	@echo "make clean  remove .venv, $(DEMO)/ and caches"
 
 $(VENV)/made:
@@ -48,6 +49,9 @@ demo: $(VENV)/installed
 
 test: $(VENV)/installed-dev lint
 	$(BIN)/python -m pytest -n $(WORKERS) $(PYTEST_ARGS)
+
+quick: $(VENV)/installed-dev lint
+	$(BIN)/python -m pytest -n $(WORKERS) --quick $(PYTEST_ARGS)
 
 lint: $(VENV)/installed-dev
 	$(BIN)/ruff format --check .

@@ -21,7 +21,7 @@ class Certificate(Record, frozen=True, kw_only=True):
     ``objective`` (integer, in the family's tick) and ``terms`` (ticks, by name T1, T2 …) are recomputed from the
     instance and the solution; they are None and empty when a violation leaves them undefined. ``grade`` names how
     memory was checked; ``figures`` holds derived figures in natural units (chips used, latency …);
-    ``oracle`` names the user's function that was asked for C5, with its version (empty: none).
+    ``oracle`` names the user's function that was asked, with its version (empty: none).
     """
 
     instance_hash: str

@@ -9,6 +9,7 @@ from pathlib import Path
 from chipmap.explanation import Explanation
 from chipmap.family import family_of, resolve
 from chipmap.inputs.reading import checked, read, read_solution
+from chipmap.oracle import load_oracle
 from chipmap.records import InputError, Record
 from chipmap.run import SolveOptions
 
@@ -46,6 +47,8 @@ def explain(
     )
     options = options or SolveOptions()
     options.check()
+    if load_oracle(options.oracle, family) is not None:
+        raise InputError("an explanation asks no oracle", "--oracle", "Leave the oracle out.")
     if isolate:
         from chipmap.process.explaining import isolated
 

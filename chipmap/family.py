@@ -129,7 +129,8 @@ class Family:
     ``plot_both`` (instance, solution, other solution, path) draws two side by side (empty: none); ``formats`` are the
     files that it reads and writes beside JSON. ``sweeps`` is a mapping of names to fields of a
     :class:`chipmap.bench.sweep.Sweep`, ``measures`` (instance, solution or None) -> dict of figures for the rows of
-    sweeps (empty: none).
+    sweeps (empty: none). ``oracle`` is the label of the constraint that a function of the user's own states
+    (:mod:`chipmap.oracle`; empty: the family takes none), ``scopes`` what its rejections may say beyond ``mapping``.
 
     ``constraints`` and ``terms``: label -> its word, and in brackets what else is worth saying: ``"triangle (of
     chips)"``. Page, checker and models use this word. ``in_force`` names a function (instance) -> frozenset of the
@@ -164,6 +165,8 @@ class Family:
     formats: tuple[FileFormat, ...] = ()
     sweeps: str = ""
     measures: str = ""
+    oracle: str = ""
+    scopes: Mapping[str, str] = field(default_factory=dict)
     in_force: str = ""
 
     @property

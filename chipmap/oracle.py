@@ -1,18 +1,12 @@
-"""C5, the dynamic constraint: any yes/no function H(instance, solution) of the user's, asked about valid mappings.
+"""The oracle, a constraint of the user's own: any yes/no function H(instance, solution), asked about valid mappings.
 
 H is given as ``--oracle module:function`` or in Python, never in an instance file. It returns True, False, a
 :class:`Verdict` or several of them (one per rejected chip). How much a rejection says is H's *scope*, an attribute
-``scope`` of the function or of a verdict:
+``scope`` of the function or of a verdict. The scope ``mapping`` (the default) means that this mapping is no good and
+says nothing about any other. A family that has more scopes names them, with their meaning, in ``Family.scopes``.
 
-=================  ================================================================================================
-scope              a rejection says
-=================  ================================================================================================
-``mapping``        (default) this mapping is no good; nothing about any other
-``chip``           no chip may hold exactly the operations that this chip holds (all chips are alike)
-``chip-monotone``  no chip may hold these operations, with whatever others
-=================  ================================================================================================
-
-Bounds rest on an honest scope. H must be a function of its arguments: same question, same answer.
+Bounds rest on an honest scope. H must be a function of its arguments: same question, same answer. The label of the
+constraint that H states is ``Family.oracle``; a family without one takes no oracle.
 """
 
 from __future__ import annotations
@@ -24,13 +18,15 @@ import os
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Literal, get_args
+from typing import Any
 
+from chipmap.family import Family
 from chipmap.records import ChipmapError, InputError, Record
 
-Scope = Literal["mapping", "chip", "chip-monotone"]
+#: The scope that every family with an oracle has.
+MAPPING = "mapping"
 
 
 class OracleError(ChipmapError):
@@ -41,12 +37,12 @@ class OracleError(ChipmapError):
 class Verdict:
     """What H says of a mapping, or of one chip of it.
 
-    ``scope`` None takes the function's own. ``chip`` is the rejected chip (scopes ``chip`` and ``chip-monotone``);
-    ``operations`` (positions in the graph) are those to blame, for ``chip-monotone`` (empty: all on the chip).
+    ``scope`` None takes the function's own. ``chip`` is the rejected chip, for scopes that are about one chip;
+    ``operations`` (positions in the graph) are those to blame (empty: all on the chip).
     """
 
     accepts: bool
-    scope: Scope | None = None
+    scope: str | None = None
     chip: int | None = None
     operations: tuple[int, ...] = ()
     message: str = ""
@@ -62,7 +58,9 @@ class Rejection:
 
 @dataclass(eq=False)
 class Oracle:
-    """H with its name, version and scope, and what it said so far (each mapping is asked about once).
+    """H with its name, version and scope, the ``scopes`` it may use, and what it said so far.
+
+    Each mapping is asked about once.
 
     ``on_chip(instance, operations) -> bool``, if H has that attribute, judges the operations (positions) of one chip
     alone: then blocks are judged before any mapping is made of them.
@@ -70,7 +68,8 @@ class Oracle:
 
     name: str
     version: str
-    scope: Scope
+    scope: str
+    scopes: tuple[str, ...]
     function: Callable[[Any, Any], Any]
     on_chip: Callable[[Any, tuple[int, ...]], bool] | None = None
     rejections: list[Rejection] = field(default_factory=list)
@@ -117,10 +116,10 @@ class Oracle:
                 raise OracleError(f"the oracle {self.name} returned {item!r}: give True, False or a Verdict")
             verdict = Verdict(item) if isinstance(item, bool) else item
             scope = verdict.scope or self.scope
-            if scope not in get_args(Scope):
-                raise OracleError(f"the oracle {self.name} declares scope {scope!r}: choose from {get_args(Scope)}")
+            if scope not in self.scopes:
+                raise OracleError(f"the oracle {self.name} declares scope {scope!r}: choose from {self.scopes}")
             if not verdict.accepts:
-                known = scope if verdict.chip is not None else "mapping"
+                known = scope if verdict.chip is not None else MAPPING
                 verdicts.append(Verdict(False, known, verdict.chip, tuple(verdict.operations), verdict.message))
         return tuple(verdicts)
 
@@ -153,23 +152,24 @@ class Oracle:
         return f"{text}; first: {first}" if first else text
 
 
-def load_oracle(given: str | Callable[..., Any] | Oracle | None) -> Oracle | None:
-    """The oracle that ``given`` names (``"module:function"``, from the path or the current folder) or is.
+def load_oracle(given: str | Callable[..., Any] | None, family: Family) -> Oracle | None:
+    """The oracle for ``family`` that ``given`` names (``"module:function"``, on the path or in the folder) or is.
 
-    Raises :class:`InputError` for what can't be imported or called, or declares an unknown scope.
+    Raises :class:`InputError` for a family that takes none, and for what can't be imported or called, or declares a
+    scope that the family doesn't have.
     """
-    if given is None or isinstance(given, Oracle):
-        return given
+    if given is None:
+        return None
+    if not family.oracle:
+        raise InputError(f"family {family.name!r} takes no oracle", "--oracle", "Leave the oracle out.")
     function = _imported(given) if isinstance(given, str) else given
     if not callable(function):
         raise InputError(f"{given!r} is not a function", "--oracle", "Name a function (instance, solution) -> bool.")
     name = given if isinstance(given, str) else _name(function)
-    scope: Any = getattr(function, "scope", "mapping")
-    if scope not in get_args(Scope):
-        raise InputError(
-            f"{name} declares scope {scope!r}", "--oracle", f"Scopes: {', '.join(get_args(Scope))} (see the page)."
-        )
-    return Oracle(name, _version(function), scope, function, getattr(function, "on_chip", None))
+    scope, scopes = getattr(function, "scope", MAPPING), (MAPPING, *family.scopes)
+    if scope not in scopes:
+        raise InputError(f"{name} declares scope {scope!r}", "--oracle", f"Scopes: {', '.join(scopes)} (see the page).")
+    return Oracle(name, _version(function), scope, scopes, function, getattr(function, "on_chip", None))
 
 
 def _imported(spec: str) -> Any:
@@ -216,8 +216,3 @@ def _version(function: Any) -> str:
     except (OSError, TypeError):
         return "unknown"
     return "source " + hashlib.sha256(source.encode()).hexdigest()[:12]
-
-
-def described(verdicts: Iterable[Verdict]) -> str:
-    """The messages of verdicts in one line."""
-    return "; ".join(v.message or "rejected" for v in verdicts)

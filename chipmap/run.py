@@ -31,7 +31,7 @@ SolverName = Literal["highs", "gurobi", "cpsat"]
 class SolveOptions(Record, frozen=True, kw_only=True):
     """What the user asks of a solve. Seconds, bytes; ``gap`` is the relative gap at which a run may stop.
 
-    ``oracle`` names the user's constraint C5 as ``module:function`` (:mod:`chipmap.oracle`). ``native`` holds
+    ``oracle`` names a function of the user's own as ``module:function`` (:mod:`chipmap.oracle`). ``native`` holds
     parameters passed through to the solver under its own names.
     """
 
@@ -84,8 +84,8 @@ class Run:
 
     ``check`` is the family's independent checker; only what it accepts can become the incumbent. ``listener`` hears
     every improvement (the worker process reports them to its parent). Solvers append their logs to ``log_file``.
-    ``oracle`` is the user's C5, which ``check`` asks (its last word is ``oracle_report``). ``outer`` is the deadline of
-    the run around this one.
+    ``oracle`` is the user's own constraint, which ``check`` asks (its last word is ``oracle_report``). ``outer`` is the
+    deadline of the run around this one.
     """
 
     instance: Record

@@ -38,9 +38,9 @@ def solve(
     With ``isolate`` the method runs in a child process with hard limits on time and memory (its log goes to ``log``);
     else in this process, where a solver that ignores its limit can't be stopped. The time limit counts from
     ``started`` (:func:`time.monotonic`), now by default. What was found before a limit, an interrupt or a crash is
-    kept. ``oracle`` is the user's constraint C5 (:mod:`chipmap.oracle`): a function (instance, solution) -> bool or
-    Verdict, or its name ``"module:function"`` (with ``isolate``: its name). Raises :class:`InputError` for bad input,
-    :class:`SolverUnavailableError` for a missing solver.
+    kept. ``oracle`` is a constraint of the user's own (:mod:`chipmap.oracle`): a function (instance, solution) -> bool
+    or Verdict, or its name ``"module:function"`` (with ``isolate``: its name). Raises :class:`InputError` for bad
+    input, :class:`SolverUnavailableError` for a missing solver.
     """
     started = time.monotonic() if started is None else started
     options = options or SolveOptions()
@@ -49,10 +49,9 @@ def solve(
     elif oracle is not None and isolate:
         raise InputError("is a function", "oracle", "With isolate=True give its name, 'module:function'.")
     options.check()
-    asked = load_oracle(oracle or options.oracle)
     instance = checked(instance, type(instance).__name__) if isinstance(instance, Record) else read(instance)
     family = family_of(instance)
-    chosen = family.method(method)
+    chosen, asked = family.method(method), load_oracle(oracle or options.oracle, family)
     run = Run(instance, options, checker(family, asked), started, listener, oracle=asked)
     run.timings["read"] = round(run.seconds, 6)
     if isolate:
@@ -70,13 +69,13 @@ def check(
     solution: Record | str | Path,
     oracle: str | Callable[[Any, Any], Any] | None = None,
 ) -> Certificate:
-    """The independent checker's certificate of anybody's solution; of C5 too, with an ``oracle`` (as in ``solve``)."""
+    """The independent checker's certificate of anybody's solution; ``oracle`` as in ``solve``."""
     if not isinstance(instance, Record):
         instance = read(instance)
     family = family_of(instance)
     if not isinstance(solution, Record):
         solution = read_solution(solution, family, instance)
-    return checker(family, load_oracle(oracle))(instance, solution)
+    return checker(family, load_oracle(oracle, family))(instance, solution)
 
 
 def bound(

@@ -26,7 +26,7 @@ CORE = ("records", "certificate", "oracle", "deadline", "result", "run", "family
 MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "records": (),
     "certificate": ("records",),
-    "oracle": ("records",),
+    "oracle": ("records", "family"),
     "deadline": (),
     "result": ("records", "certificate"),
     "run": ("records", "certificate", "oracle", "deadline", "result"),

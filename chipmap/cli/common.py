@@ -27,7 +27,7 @@ def add_family(parser: argparse.ArgumentParser) -> None:
 
 def add_oracle(parser: argparse.ArgumentParser) -> None:
     """Add ``--oracle``."""
-    what = "constraint C5: your function (instance, solution) -> bool or Verdict"
+    what = "a constraint of your own: a function (instance, solution) -> bool or Verdict, for families that take one"
     parser.add_argument("--oracle", metavar="MODULE:FUNCTION", help=what)
 
 
@@ -81,8 +81,10 @@ TOLD = ("unused start", "not reproducible", "oracle")
 
 
 def remarks(result: Result) -> list[str]:
-    """What a user should read beside the row: infeasibility, an abnormal end, an unused start, what C5 did; every note
-    where there is neither a solution nor a reason."""
+    """What a user should read beside the row: infeasibility, an abnormal end, and notes of the kinds :data:`TOLD`.
+
+    Where there is neither a solution nor a reason, every note.
+    """
     lines = []
     for reason in result.infeasibility:
         lines.append(f"infeasible ({reason.label}): {reason.message}")

@@ -53,11 +53,13 @@ FAMILY = Family(
         ),
         Method(
             "dataflow/relaxation",
-            "chipmap.methods.dataflow.relaxation:relaxation",
+            "chipmap.methods.dataflow.bounds:relaxation",
             "the bound of the convex relaxation, no mapping",
         ),
         Method(
-            "dataflow/bounds", "chipmap.methods.dataflow.chain:bounds", "the bound that compute alone gives, no mapping"
+            "dataflow/bounds",
+            "chipmap.methods.dataflow.bounds:bounds",
+            "the bound that compute alone gives, no mapping",
         ),
     ),
     default_method="dataflow/auto",

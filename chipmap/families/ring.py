@@ -80,6 +80,11 @@ FAMILY = Family(
     plot="chipmap.report.ring.plots:plot",
     describe="chipmap.instances.ring.describe:describe",
     files="chipmap.instances.ring.describe:files",
+    oracle="C5",
+    scopes={
+        "chip": "no chip may hold exactly the operations that this chip holds (all chips are alike)",
+        "chip-monotone": "no chip may hold these operations, with whatever others",
+    },
     explain="chipmap.methods.ring.explain.explain:explain",
     transforms={
         "clone": "chipmap.instances.ring.transforms:clone",

@@ -97,7 +97,7 @@ def _solve(job: Job, lines: BinaryIO, send: Sender) -> Ended:
     family = get_family(job.family)
     instance = resolve(family.instance).from_json(bytes(job.instance), "worker")
     function = resolve(family.method(job.method).function)
-    oracle = load_oracle(job.options.oracle)
+    oracle = load_oracle(job.options.oracle, family)
     log_file = LOG if LOG.exists() else None
     run = Run(instance, job.options, checker(family, oracle), job.started, log_file=log_file, oracle=oracle)
     start = msgspec.json.decode(lines.readline(), type=Start)

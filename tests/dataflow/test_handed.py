@@ -13,9 +13,9 @@ from chipmap.instances.dataflow.instance import allowed_degrees
 from chipmap.instances.dataflow.layer_handover import handed, ways
 from chipmap.instances.dataflow.loads import loads
 from chipmap.instances.dataflow.problem import dataflow_problem, layer_ticks
-from chipmap.methods.dataflow.chain import auto, bounds
+from chipmap.methods.dataflow.bounds import bounds, relaxation
+from chipmap.methods.dataflow.chain import auto
 from chipmap.methods.dataflow.models import cpsat, mip
-from chipmap.methods.dataflow.relaxation import relaxation
 from chipmap.methods.dataflow.two_pass import two_pass
 from chipmap.records import InputError
 from chipmap.run import Run, SolveOptions

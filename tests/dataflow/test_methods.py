@@ -13,7 +13,7 @@ from chipmap.instances.dataflow import DataflowInstance
 from chipmap.instances.dataflow.instance import allowed_degrees
 from chipmap.instances.dataflow.problem import dataflow_problem
 from chipmap.methods.dataflow import infeasibility as dataflow_reasons
-from chipmap.methods.dataflow.chain import cases
+from chipmap.methods.dataflow.cases import cases
 from chipmap.methods.dataflow.infeasibility import no_mapping
 from chipmap.records import InputError
 from chipmap.result import Result

@@ -10,9 +10,9 @@ from chipmap.heuristics.dataflow.program.program import Program
 from chipmap.instances.dataflow import DataflowInstance
 from chipmap.instances.dataflow.instance import allowed_degrees
 from chipmap.instances.dataflow.problem import dataflow_problem
-from chipmap.methods.dataflow.chain import auto, bounds
+from chipmap.methods.dataflow.bounds import bounds, relaxation
+from chipmap.methods.dataflow.chain import auto
 from chipmap.methods.dataflow.models import cpsat, mip
-from chipmap.methods.dataflow.relaxation import relaxation
 from chipmap.run import Run, SolveOptions
 from chipmap.validation.brute_force import brute_force
 from chipmap.validation.dataflow.candidates import count

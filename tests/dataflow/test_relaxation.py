@@ -11,8 +11,9 @@ from chipmap.formulations.dataflow.relaxation import Rates, balanced, spent, spr
 from chipmap.inputs.reading import read
 from chipmap.instances.dataflow import DataflowInstance, DataflowSolution
 from chipmap.instances.dataflow.loads import Load, layer_share, loads
-from chipmap.methods.dataflow.chain import auto, cases
-from chipmap.methods.dataflow.relaxation import relaxation
+from chipmap.methods.dataflow.bounds import relaxation
+from chipmap.methods.dataflow.cases import cases
+from chipmap.methods.dataflow.chain import auto
 from chipmap.records import InputError
 from chipmap.run import Run, SolveOptions
 from chipmap.validation.dataflow.checker import breakdown, check

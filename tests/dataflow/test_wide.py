@@ -28,6 +28,7 @@ from chipmap.methods.dataflow.wide_graphs import Wide, hopeless
 from chipmap.result import BoundKind
 from chipmap.run import Run, SolveOptions
 from chipmap.solve import solve
+from chipmap.solvers.repeated import Repeated
 from chipmap.validation.brute_force import brute_force
 from chipmap.validation.dataflow.candidates import count
 from chipmap.validation.dataflow.checker import check
@@ -57,7 +58,7 @@ def exact(problem: DataflowProblem) -> int | None:
 def covered(problem: DataflowProblem, rounds: int = 150) -> Cover | None:
     """The bound, run to its end; None where it proves that nothing fits."""
     task, chip = problem.instance.task, problem.instance.system.chip
-    bound = PartitionBound(classes(problem), task.partitions if task.fused and chip.fused else None)
+    bound = PartitionBound(classes(problem), task.partitions if task.fused and chip.fused else None, Repeated)
     last: list[Cover] = []
     number = counter()
     bound.run(lambda: next(number) < rounds, lambda: 10.0, last.append)
@@ -202,7 +203,7 @@ def test_the_options_of_the_optimum_are_left(seed: int) -> None:
     instance = branched(Random(seed))
     problem, task = problem_of(instance), instance.task
     chain, of = Program(problem).best(task.partitions, task.exactly), classes(problem)
-    cover, number = PartitionBound(of, task.partitions), counter()
+    cover, number = PartitionBound(of, task.partitions, Repeated), counter()
     cover.run(lambda: next(number) < 100, lambda: 10.0, lambda _: None)
     assert chain is not None and (cover.best.each[False] < 0) == (seed in (27, 43))
     for hurry in (False, True):

@@ -16,7 +16,6 @@ from chipmap.instances.ring import Package, RingInstance, RingSolution
 from chipmap.instances.ring.contraction import contract
 from chipmap.instances.ring.problem import charged, loads, ring_problem
 from chipmap.methods.ring import neighbourhoods as ring_windows
-from chipmap.oracle import load_oracle
 from chipmap.run import Run, SolveOptions
 from chipmap.validation.brute_force import brute_force
 from chipmap.validation.ring.candidates import candidates
@@ -24,7 +23,7 @@ from chipmap.validation.ring.checker import check
 from chipmap.validation.ring.facts import facts
 from tests.ring.random_instances import MODES, random_instance, seeds
 from tests.ring.test_mip import SUBSETS, skip_network, solved
-from tests.ring.test_oracle import no_more_than_two, not_twice
+from tests.ring.test_oracle import load_oracle, no_more_than_two, not_twice
 from tests.ring.test_stations import skips
 
 

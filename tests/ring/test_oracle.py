@@ -11,9 +11,11 @@ import pytest
 from hypothesis import given, settings
 
 import chipmap
+from chipmap import oracle as core
+from chipmap.family import get_family
 from chipmap.instances.graph import Operation, OperationGraph, Tensor
 from chipmap.instances.ring import Package, RingInstance, RingSolution
-from chipmap.oracle import Oracle, OracleError, Scope, Verdict, load_oracle
+from chipmap.oracle import Oracle, OracleError, Verdict
 from chipmap.records import InputError
 from chipmap.validation.brute_force import brute_force
 from chipmap.validation.ring.checker import check
@@ -49,7 +51,7 @@ def not_twice(instance: RingInstance, solution: RingSolution) -> bool:
 class Threshold:
     """``chip-monotone`` with ``on_chip``, as a compiler that can judge one chip alone."""
 
-    scope: Scope = "chip-monotone"
+    scope = "chip-monotone"
     VERSION = "7"
 
     def __call__(self, instance: RingInstance, solution: RingSolution) -> list[Verdict]:
@@ -69,6 +71,13 @@ ORACLES: dict[str, Any] = {
 METHODS = ("ring/auto", "ring/exact", "ring/cpsat", "ring/cpsat-cold", "ring/mip", "ring/n1", "ring/path")
 
 
+def load_oracle(given: Any) -> Oracle:
+    """The oracle for ring."""
+    oracle = core.load_oracle(given, get_family("ring"))
+    assert oracle is not None
+    return oracle
+
+
 def optimum(instance: RingInstance, function: Any) -> int | None:
     oracle = load_oracle(function)
     return brute_force(instance, lambda i, s: check(i, s, oracle))[0]
@@ -83,7 +92,7 @@ def test_auto_equals_brute_force(name: str, seed: int) -> None:
     result = chipmap.solve(instance, oracle=ORACLES[name], options=chipmap.SolveOptions(time_limit=60, threads=1))
     assert (result.status, result.objective) == (("optimal", best) if best is not None else ("infeasible", None))
     if result.certificate:
-        assert result.certificate.oracle == load_oracle(ORACLES[name]).title  # type: ignore[union-attr]
+        assert result.certificate.oracle == load_oracle(ORACLES[name]).title
 
 
 def chain(operations: int = 6, **fields: Any) -> RingInstance:
@@ -171,10 +180,21 @@ def test_monotone_cuts_are_strengthened() -> None:
         assert {len(block) for block, monotone in cuts.blocks if monotone} == {3}
 
 
-@pytest.mark.parametrize("given", ["nothing", "no.such.module:f", "chipmap.oracle:nothing", "chipmap.oracle:Scope.x"])
+@pytest.mark.parametrize("given", ["nothing", "no.such.module:f", "chipmap.oracle:nothing", "chipmap.oracle:Verdict.x"])
 def test_bad_names(given: str) -> None:
     with pytest.raises(InputError):
         load_oracle(given)
+
+
+def test_scopes_are_those_of_the_family() -> None:
+    def of_a_core(instance: RingInstance, solution: RingSolution) -> Verdict:
+        return Verdict(False, "core", 0)
+
+    with pytest.raises(OracleError, match=r"'core'.*chip-monotone"):
+        chipmap.check(chain(), RingSolution(chips=(0, 0, 1, 1, 2, 2)), oracle=of_a_core)
+    of_a_core.scope = "core"  # type: ignore[attr-defined]
+    with pytest.raises(InputError, match="mapping, chip, chip-monotone"):
+        load_oracle(of_a_core)
 
 
 def test_a_failing_oracle_ends_the_run_with_its_reason() -> None:

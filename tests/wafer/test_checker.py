@@ -184,5 +184,5 @@ def test_two_thousand_kernels() -> None:
 
 
 def test_an_oracle_has_no_place_here() -> None:
-    with pytest.raises(InputError, match="no constraint C5"):
+    with pytest.raises(InputError, match="takes no oracle"):
         check_by_name(PAIR, plan(at("a", 0, 0), at("b", 3, 0)), oracle=lambda instance, solution: True)

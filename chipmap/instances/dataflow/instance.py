@@ -51,6 +51,11 @@ class Degrees(Record, frozen=True, kw_only=True):
     data: int = 1
     dimensions: tuple[Parallelism, ...] = ()
 
+    @property
+    def text(self) -> str:
+        """The degrees in words."""
+        return f"tensor {self.tensor}, pipeline {self.pipeline}, data {self.data}"
+
 
 class Task(Record, frozen=True, kw_only=True):
     """What is asked of the mapping.

@@ -6,21 +6,19 @@ of degrees; the method tries all of them, the most promising first, and drops th
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-from chipmap.instances.dataflow.instance import DataflowInstance, DataflowSolution, Degrees, allowed_degrees
-from chipmap.instances.dataflow.layer_handover import ways
+from chipmap.instances.dataflow.instance import DataflowInstance, DataflowSolution, Degrees
 from chipmap.instances.dataflow.problem import (
     DataflowProblem,
     caching,
-    compute_ticks,
     dataflow_problem,
     first_layer,
     resident,
     total_ticks,
 )
+from chipmap.methods.dataflow.cases import Case, case_of, cases, open_cases
 from chipmap.methods.dataflow.effort import FIRST
 from chipmap.methods.dataflow.infeasibility import no_degrees, no_mapping
+from chipmap.methods.dataflow.models import by_cpsat
 from chipmap.methods.dataflow.stages import UnfitError, solve_stages
 from chipmap.result import BoundKind, Termination
 from chipmap.run import Run
@@ -30,30 +28,6 @@ from chipmap.run import Run
 SMALL, LARGEST = 1000, 20_000
 #: Such pairs up to which it is asked where the program doesn't decide about stages of kernels.
 SMALL_STAGES = 5000
-
-
-@dataclass(frozen=True)
-class Case:
-    """A choice of degrees, perhaps with a way in which what a layer hands on lies, and its bound in ticks."""
-
-    problem: DataflowProblem
-    bound: int
-
-
-def cases(instance: DataflowInstance) -> list[Case]:
-    """Every choice of degrees with the bound that compute alone gives, the least first."""
-    problems = [dataflow_problem(instance, degrees) for degrees in allowed_degrees(instance)]
-    return sorted(map(_case, problems), key=lambda case: case.bound)
-
-
-def open_cases(instance: DataflowInstance) -> list[Case]:
-    """The same for every way in which what a layer hands on may lie
-    (:mod:`chipmap.instances.dataflow.layer_handover`)."""
-    return sorted((_case(way) for case in cases(instance) for way in ways(case.problem)), key=lambda case: case.bound)
-
-
-def _case(problem: DataflowProblem) -> Case:
-    return Case(problem, compute_ticks(problem))
 
 
 def auto(instance: DataflowInstance, run: Run) -> Termination:
@@ -83,7 +57,7 @@ def auto(instance: DataflowInstance, run: Run) -> Termination:
                 ticks = solve_degrees(case.problem, run)
             except TooWideError as error:
                 too_wide.add(case.problem.degrees)
-                wide.append((_case(dataflow_problem(instance, case.problem.degrees)), str(error)))
+                wide.append((case_of(dataflow_problem(instance, case.problem.degrees)), str(error)))
                 continue
             except UnfitError as error:
                 wide.append((Case(case.problem, error.bound), str(error)))
@@ -106,12 +80,11 @@ def _solve_wide(cases: list[tuple[Case, str]], proved: list[int], run: Run) -> l
 
     ``proved`` are the bounds of the other degrees. Each choice gets its share of the time that is left.
     """
-    from chipmap.methods.dataflow.models import by_cpsat
     from chipmap.methods.dataflow.wide_graphs import Wide, covers, hopeless
 
     for case, why in cases:
         what = "mappings and bound" if covers(case.problem) else "mappings"
-        run.note("left out", f"{_words(case.problem)}: {why}; {what} for wide graphs")
+        run.note("left out", f"{case.problem.degrees.text}: {why}; {what} for wide graphs")
     todo, found = [case for case, _ in cases if not hopeless(case.problem, run)], list[int]()
     for number, case in enumerate(todo):
         run.checkpoint()
@@ -140,12 +113,10 @@ def _solve_wide(cases: list[tuple[Case, str]], proved: list[int], run: Run) -> l
 
 def _staged_models(cases: list[tuple[Case, str]], proved: list[int], run: Run) -> list[int]:
     """Bounds for degrees with stages of kernels that the program doesn't decide: by CP-SAT where these are small."""
-    from chipmap.methods.dataflow.models import by_cpsat
-
     small = [(case, why, _pairs(case.problem) <= SMALL_STAGES) for case, why in cases]
     for case, why, modelled in small:
         what = "CP-SAT takes it" if modelled else "dataflow/mip and dataflow/cpsat take it"
-        run.note("left out", f"{_words(case.problem)}: {why}; {what}")
+        run.note("left out", f"{case.problem.degrees.text}: {why}; {what}")
     found = [case.bound for case, _, modelled in small if not modelled]
     todo = [case for case, _, modelled in small if modelled]
     for number, case in enumerate(todo):
@@ -166,11 +137,6 @@ def _pairs(problem: DataflowProblem) -> int:
     kernels = problem.n * (problem.instance.workload.layers if task.across_layers else 1)
     stages = problem.degrees.pipeline if task.stages == "kernels" else 1
     return kernels * stages * min(kernels, task.partitions or kernels)
-
-
-def _words(problem: DataflowProblem) -> str:
-    degrees = problem.degrees
-    return f"tensor {degrees.tensor}, pipeline {degrees.pipeline}, data {degrees.data}"
 
 
 def solve_degrees(problem: DataflowProblem, run: Run) -> int | None:
@@ -208,17 +174,3 @@ def solve_degrees(problem: DataflowProblem, run: Run) -> int | None:
     ticks = total_ticks(problem, best.ticks, best.chosen)
     run.solution(solution, "program over ideals", claimed=ticks)
     return ticks
-
-
-def bounds(instance: DataflowInstance, run: Run) -> Termination:
-    """The bound that compute alone gives, over all choices of degrees; no mapping is looked for."""
-
-    def work() -> None:
-        run.checkpoint()
-        todo = cases(instance)
-        if todo:
-            run.bound(todo[0].bound, "compute")
-        else:
-            run.infeasible(no_degrees(instance))
-
-    return run.attempt(work)

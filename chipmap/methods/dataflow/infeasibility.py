@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 from chipmap.deadline import Stop
 from chipmap.instances.dataflow.instance import DataflowInstance, held_degrees
 from chipmap.instances.dataflow.problem import DataflowProblem, dataflow_problem
-from chipmap.methods.dataflow.dram_shortage import ROOMY, Checkpoint, short_of_dram
 from chipmap.methods.dataflow.effort import FIRST
+from chipmap.methods.dataflow.shortages import ROOMY, Checkpoint, short_of_dram, smaller_weights
 from chipmap.methods.dataflow.stages import roomy_enough
 from chipmap.methods.dataflow.stages import short_of_dram as stages_short_of_dram
 from chipmap.result import Infeasibility
@@ -231,14 +231,6 @@ def _short_of_sram(instance: DataflowInstance, programs: Sequence[Program], chec
         f"tensor parallelism up to {tensor})",
         remedies=(f"Set system.chip.sram_bytes to {enough} or more.", smaller_weights(weights[largest], limit, tensor)),
     )
-
-
-def smaller_weights(weights: int, limit: int, tensor: int) -> str:
-    """What to do about a kernel of so many bytes of weights on each of ``tensor`` chips."""
-    if weights <= limit:
-        return "Use more tensor parallelism, or split kernels."
-    least = -(-weights * tensor // limit)
-    return f"Use tensor parallelism of {least} at least, or split kernels: weights are held whole, never in parts."
 
 
 def _groups_too_large(instance: DataflowInstance) -> Infeasibility:

@@ -13,7 +13,7 @@ from chipmap.deadline import Stop
 from chipmap.family import Model
 from chipmap.instances.dataflow.instance import DataflowInstance, DataflowSolution, Degrees
 from chipmap.instances.dataflow.problem import batch_ticks, layer_ticks, pairs_outside, steps
-from chipmap.methods.dataflow.chain import Case, cases
+from chipmap.methods.dataflow.cases import Case, cases
 from chipmap.methods.dataflow.infeasibility import no_degrees, no_mapping
 from chipmap.result import BoundKind, Limit, Termination, integer_bound
 from chipmap.run import Run

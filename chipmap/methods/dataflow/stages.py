@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from chipmap.instances.dataflow.instance import DataflowInstance, DataflowSolution
 from chipmap.instances.dataflow.problem import DataflowProblem, dataflow_problem, steps
 from chipmap.instances.dataflow.stages import batch_of_steps, stage_costs
-from chipmap.methods.dataflow.dram_shortage import ROOMY, Checkpoint
+from chipmap.methods.dataflow.shortages import ROOMY, Checkpoint
 from chipmap.result import Infeasibility
 from chipmap.run import Run
 

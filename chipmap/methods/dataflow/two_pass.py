@@ -16,7 +16,8 @@ from chipmap.instances.dataflow.instance import DataflowInstance, DataflowSoluti
 from chipmap.instances.dataflow.layer_handover import ways
 from chipmap.instances.dataflow.passes import inter_chip
 from chipmap.instances.dataflow.problem import DataflowProblem, dataflow_problem
-from chipmap.methods.dataflow.chain import Case, auto, cases, solve_degrees
+from chipmap.methods.dataflow.cases import Case, cases
+from chipmap.methods.dataflow.chain import auto, solve_degrees
 from chipmap.methods.dataflow.infeasibility import no_degrees
 from chipmap.methods.dataflow.models import ModelTask, request
 from chipmap.records import InputError

@@ -22,6 +22,7 @@ from chipmap.methods.dataflow.effort import labels
 from chipmap.methods.dataflow.wide_infeasibility import need
 from chipmap.result import BoundKind
 from chipmap.run import Run
+from chipmap.solvers.repeated import Repeated
 
 SOURCE = "program over some ideals"
 #: Places that a kernel may be ahead of another, in turn; rounds of the bound, and those of a way before the next one's.
@@ -118,7 +119,7 @@ class _Way:
         self.layers = instance.workload.layers if task.across_layers else 1
         self.narrow = Narrow(self.classes, self.most, task.exactly and self.fused, self.fused, self.layers)
         self.narrow.labels, self.labels = labels(run, 0.1 * share), labels(run, 0.25 * share)
-        self.cover = PartitionBound(self.classes, self.most) if covers(problem) else None
+        self.cover = PartitionBound(self.classes, self.most, Repeated) if covers(problem) else None
         self.symmetric = bool(self.classes.groups) and plain(problem)
         self.learned: dict[_Way, int] = {}
         self.best: Found | None = None
@@ -212,7 +213,7 @@ class _Way:
             if self.cover is None:
                 alone = self._all_compute()
             else:
-                alone = one_partition(self.classes, min(LONGEST, self.run.remaining), cached=cached)
+                alone = one_partition(self.classes, min(LONGEST, self.run.remaining), Repeated, cached=cached)
             if alone is None:
                 continue
             self.alone = alone if self.alone is None else min(alone, self.alone)

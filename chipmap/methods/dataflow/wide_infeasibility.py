@@ -11,8 +11,7 @@ from chipmap.heuristics.dataflow.cover.pricing import Single
 from chipmap.heuristics.dataflow.program.restricted_program import Narrow
 from chipmap.heuristics.dataflow.symmetric.classes import Classes, classes
 from chipmap.instances.dataflow.problem import DataflowProblem, outside
-from chipmap.methods.dataflow.dram_shortage import largest
-from chipmap.methods.dataflow.infeasibility import smaller_weights
+from chipmap.methods.dataflow.shortages import largest, smaller_weights
 from chipmap.result import Infeasibility
 from chipmap.solvers.repeated import Repeated
 

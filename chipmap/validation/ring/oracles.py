@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from chipmap.instances.ring.instance import RingInstance, RingSolution
-from chipmap.oracle import Scope, Verdict
+from chipmap.oracle import Verdict
 from chipmap.validation.ring.facts import Facts, facts
 
 #: (first step, last step, bytes) of a buffer.
@@ -27,7 +27,7 @@ class Liveness:
     inner one, counted once.
     """
 
-    scope: Scope = "chip"
+    scope = "chip"
     VERSION = "1"
 
     def __call__(self, instance: RingInstance, solution: RingSolution) -> list[Verdict]:

@@ -17,10 +17,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from chipmap.heuristics.dataflow.cover.pricing import Floats, Partition, Single
+from chipmap.heuristics.dataflow.cover.pricing import Floats, IntegerSolver, Partition, Single
 from chipmap.heuristics.dataflow.program.graph import Floor
 from chipmap.heuristics.dataflow.symmetric.classes import Classes
-from chipmap.solvers.repeated import Repeated
 
 #: Share of the best prices so far in those that are asked about (Wentges 1997), and of a bound that arithmetic may err.
 SMOOTH, NOISE = 0.7, 1e-6
@@ -49,15 +48,15 @@ class Prices(NamedTuple):
 
 
 class PartitionBound:
-    """The bound for one problem. ``most``: partitions per phase (None: any number)."""
+    """The bound for one problem. ``most``: partitions per phase (None: any number). ``solver`` prices partitions."""
 
-    def __init__(self, classes: Classes, most: int | None, exactly: bool = False) -> None:
-        self.classes, self.most, self.exactly = classes, most, exactly
+    def __init__(self, classes: Classes, most: int | None, solver: IntegerSolver) -> None:
+        self.classes, self.most = classes, most
         self.first = max((_first(classes, field) for field in ("compute", "stream", "collective")), key=sum)
         self.unit = max(1.0, sum(self.first) / 1000)
         self.phases = sorted(set(classes.backward))
         self.single = {phase: Single(classes, phase, self.unit) for phase in self.phases}
-        self.solver = {phase: Repeated(one.upper, one.integer, one.rows) for phase, one in self.single.items()}
+        self.solver = {phase: solver(one.upper, one.integer, one.rows) for phase, one in self.single.items()}
         self.kernels = {
             phase: sum(classes.size(c) for c in range(len(classes.kernels)) if classes.backward[c] == phase)
             for phase in self.phases
@@ -226,7 +225,7 @@ class PartitionBound:
         return found
 
 
-def one_partition(classes: Classes, seconds: float, *, cached: bool = False) -> int | None:
+def one_partition(classes: Classes, seconds: float, solver: IntegerSolver, *, cached: bool = False) -> int | None:
     """A bound on the picoseconds of a layer that is all one partition, its weights never read (with ``cached`` nor its
     KV cache, which then lies in SRAM); None if none fits."""
     inside = [
@@ -240,8 +239,8 @@ def one_partition(classes: Classes, seconds: float, *, cached: bool = False) -> 
     for c in range(len(classes.kernels)):
         row = {single.names["x", c, o]: 1.0 for o in range(len(classes.options(c)))}
         rows.append((row, float(classes.size(c)), float(classes.size(c))))
-    solver = Repeated(single.upper, single.integer, [*single.rows, *rows])
-    answer = solver.minimise(single.costs(np.zeros(len(classes.kernels)), {}), seconds, GAP)
+    program = solver(single.upper, single.integer, [*single.rows, *rows])
+    answer = program.minimise(single.costs(np.zeros(len(classes.kernels)), {}), seconds, GAP)
     return None if answer.bound is None else max(0, int(np.ceil(answer.bound * unit * (1 - NOISE))))
 
 

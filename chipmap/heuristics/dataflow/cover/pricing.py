@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,8 +21,38 @@ from chipmap.instances.dataflow.batch import forward_runs
 Floats = NDArray[np.float64]
 #: A column's name: ("x", class, option), ("in"/"both", link, made, taken), ("write"/"read", class, stored), ("time",).
 Name = tuple[str | int, ...]
+#: A row low <= Σ factor · column <= high: the factors by column, low, high.
+Row = tuple[dict[int, float], float, float]
 #: Kernel counts have to be this near to whole ones.
 NEAR = 1e-6
+
+
+class Answer(Protocol):
+    """The values of the best columns found (None: none), and a lower bound on the cost (None: proved infeasible)."""
+
+    @property
+    def values(self) -> Floats | None:
+        """A value for each column."""
+
+    @property
+    def bound(self) -> float | None:
+        """No values cost less."""
+
+
+class IntegerProgram(Protocol):
+    """An integer program that is solved again and again under other costs."""
+
+    def set_lower(self, column: int, low: float) -> None:
+        """Another lower bound of a column."""
+
+    def minimise(self, cost: Floats, seconds: float, gap: float) -> Answer:
+        """The least cost within ``seconds``, to an absolute ``gap``."""
+
+
+class IntegerSolver(Protocol):
+    """What makes an integer program: upper bounds of its columns, which of them are integer, and its rows."""
+
+    def __call__(self, upper: Sequence[float], integer: Sequence[bool], rows: Sequence[Row], /) -> IntegerProgram: ...
 
 
 class Partition(NamedTuple):
@@ -47,7 +77,7 @@ class Single:
         self.names: dict[Name, int] = {}
         self.upper: list[float] = []
         self.integer: list[bool] = []
-        self.rows: list[tuple[dict[int, float], float, float]] = []
+        self.rows: list[Row] = []
         self.inside = [c for c in range(len(classes.kernels)) if classes.backward[c] == backward]
         self.links = [(e, link) for e, link in enumerate(classes.links) if self._near(link)]
         self._declare()

@@ -1,19 +1,33 @@
-"""The method of family ``dataflow`` that gives the bound of its convex relaxation, without a mapping."""
+"""The methods of family ``dataflow`` that give a lower bound and look for no mapping."""
 
 from __future__ import annotations
 
-from chipmap.formulations.dataflow.relaxation import bound
 from chipmap.instances.dataflow.instance import DataflowInstance
 from chipmap.instances.dataflow.problem import total_ticks
-from chipmap.methods.dataflow.chain import cases
+from chipmap.methods.dataflow.cases import cases
 from chipmap.methods.dataflow.infeasibility import no_degrees
 from chipmap.records import InputError
 from chipmap.result import Termination
 from chipmap.run import Run
 
 
+def bounds(instance: DataflowInstance, run: Run) -> Termination:
+    """The least bound that compute alone gives over all choices of degrees."""
+
+    def work() -> None:
+        run.checkpoint()
+        todo = cases(instance)
+        if todo:
+            run.bound(todo[0].bound, "compute")
+        else:
+            run.infeasible(no_degrees(instance))
+
+    return run.attempt(work)
+
+
 def relaxation(instance: DataflowInstance, run: Run) -> Termination:
-    """The least bound over all choices of degrees, each at least that of compute alone."""
+    """The least bound of the convex relaxation over all choices of degrees, each at least that of compute alone."""
+    from chipmap.formulations.dataflow.relaxation import bound
 
     if instance.task.stages == "kernels":
         raise InputError(

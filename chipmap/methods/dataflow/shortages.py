@@ -1,4 +1,4 @@
-"""Why no mapping of a dataflow instance fits the DRAM (C6): how much would do, with which degrees, what takes most."""
+"""How much DRAM (C6) the mappings of a dataflow instance are short of, and what would help where memory is short."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def short_of_dram(
     need = found[degrees]
     problem = next(program.problem for program in programs if program.problem.degrees == degrees)
     others = [] if instance.task.degrees is None else _others(programs[0].problem, asked, limit, checkpoint)
-    fit = f"; {_words(others[0])} would fit" if others else ""
+    fit = f"; {others[0].text} would fit" if others else ""
     remedies = [f"Set system.memory.capacity_bytes to {need:,} or more.".replace(",", "")]
     remedies += ["Set task.degrees to those that fit." if others else "Use more tensor or pipeline parallelism."]
     return Infeasibility(
@@ -42,7 +42,7 @@ def short_of_dram(
         limit=float(limit),
         unit="bytes",
         message=f"every mapping has more than the {limit:,} bytes of a chip's DRAM in it; {need:,} would do "
-        f"({_words(degrees)}){largest(problem, limit)}{fit}",
+        f"({degrees.text}){largest(problem, limit)}{fit}",
         remedies=tuple(remedies),
     )
 
@@ -101,5 +101,9 @@ def largest(problem: DataflowProblem, limit: int) -> str:
     return f"; {what}{alone} {verb} {sizes[what]:,}{when}"
 
 
-def _words(degrees: Degrees) -> str:
-    return f"tensor {degrees.tensor}, pipeline {degrees.pipeline}, data {degrees.data}"
+def smaller_weights(weights: int, limit: int, tensor: int) -> str:
+    """What to do about a kernel of so many bytes of weights on each of ``tensor`` chips."""
+    if weights <= limit:
+        return "Use more tensor parallelism, or split kernels."
+    least = -(-weights * tensor // limit)
+    return f"Use tensor parallelism of {least} at least, or split kernels: weights are held whole, never in parts."
