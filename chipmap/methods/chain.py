@@ -9,13 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 from chipmap.deadline import Deadline, Stop
 from chipmap.records import Record
 from chipmap.run import Run
-
-S = TypeVar("S")
 
 
 @dataclass(frozen=True)
@@ -38,15 +36,15 @@ class Turn:
         return replace(self, deadline=self.deadline.share(part))
 
 
-class Link(NamedTuple, Generic[S]):
+class Link(NamedTuple):
     """A part of a chain: ``work(state, turn)`` gets ``share`` of the time that is left when it begins."""
 
     name: str
     share: float
-    work: Callable[[S, Turn], Any]
+    work: Callable[[Any, Turn], Any]
 
 
-def follow(links: Sequence[Link[S]], state: S, turn: Turn) -> None:
+def follow(links: Sequence[Link], state: Any, turn: Turn) -> None:
     """Do the links one after the other. Raises :class:`Stop` when the turn itself is over."""
     for link in links:
         turn.deadline.check()

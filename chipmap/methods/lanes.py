@@ -12,9 +12,10 @@ import threading
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from chipmap.deadline import Deadline, Stop
-from chipmap.methods.chain import Link, S, Turn, follow
+from chipmap.methods.chain import Link, Turn, follow
 from chipmap.records import Record
 from chipmap.run import Run
 
@@ -49,7 +50,7 @@ class Lane(Turn):
         self.finds.put(Find(source, bound=value))
 
 
-def side_by_side(run: Run, state: S, lanes: Sequence[Sequence[Link[S]]]) -> None:
+def side_by_side(run: Run, state: Any, lanes: Sequence[Sequence[Link]]) -> None:
     """Follow each list of links in a lane of its own, until all end or the run must stop.
 
     Raises :class:`chipmap.deadline.Stop` as ``run.checkpoint`` does, after what was handed over has been kept, and
@@ -73,7 +74,7 @@ def side_by_side(run: Run, state: S, lanes: Sequence[Sequence[Link[S]]]) -> None
         raise
 
 
-def _work(lane: Lane, state: S, links: Sequence[Link[S]]) -> None:
+def _work(lane: Lane, state: Any, links: Sequence[Link]) -> None:
     failure: BaseException | None = None
     try:
         follow(links, state, lane)
