@@ -42,7 +42,7 @@ def auto(instance: RingInstance, run: Run) -> Termination:
     return run.attempt(work)
 
 
-def _slice(state: Anytate, _: Turn) -> None:
+def _slice(state: State, _: Turn) -> None:
     """Slicing of some orders: the programs' first incumbent."""
     try:
         slice_some(state, state.run.options.seed)
@@ -50,7 +50,7 @@ def _slice(state: Anytate, _: Turn) -> None:
         _left_out(state, error)
 
 
-def _list_ideals(state: Anytate, _: Turn) -> None:
+def _list_ideals(state: State, _: Turn) -> None:
     """All ideals, after the station search's first round where they are many."""
     if not state.sliced:
         return
@@ -64,52 +64,52 @@ def _list_ideals(state: Anytate, _: Turn) -> None:
             _left_out(state, error)
 
 
-def _left_out(state: Anytate, error: Exception) -> None:
+def _left_out(state: State, error: Exception) -> None:
     state.run.note("left out", f"no program over all ideals: {getattr(error, 'what', error)}")
 
 
-def _n1(state: Anytate, _: Turn) -> None:
+def _n1(state: State, _: Turn) -> None:
     """The program with the necessary part of C3: a bound."""
     if state.ideals is not None:
         upper = state.run.upper
         state.proved(solve_rule(state, "n1", upper), upper, "program n1")
 
 
-def _path(state: Anytate, _: Turn) -> None:
+def _path(state: State, _: Turn) -> None:
     """The program with the sufficient part of C3: a mapping."""
     if state.ideals is not None:
         solve_rule(state, "path", state.below)
 
 
-def _exact_small(state: Anytate, _: Turn) -> None:
+def _exact_small(state: State, _: Turn) -> None:
     """The exact program while it has few states."""
     if state.ideals is not None:
         solve_exactly(state, FEW_STATES)
 
 
-def _exact(state: Anytate, _: Turn) -> None:
+def _exact(state: State, _: Turn) -> None:
     """The exact program, whatever it takes."""
     if state.ideals is not None:
         solve_exactly(state)
 
 
-def _narrow_rounds(state: Anytate, _: Turn) -> None:
+def _narrow_rounds(state: State, _: Turn) -> None:
     search(state, len(ROUNDS) - WIDE_ROUNDS)
 
 
-def _window_bound(state: Anytate, _: Turn) -> None:
+def _window_bound(state: State, _: Turn) -> None:
     if state.sliced:
         window_bound(state)
 
 
-def _more_orders(state: Anytate, _: Turn) -> None:
+def _more_orders(state: State, _: Turn) -> None:
     for number in range(1, MORE_ORDERS + 1):
         state.run.checkpoint()
         if state.sliced:
             slice_some(state, state.run.options.seed + number)
 
 
-def _model(state: Anytate, _: Turn) -> None:
+def _model(state: State, _: Turn) -> None:
     """CP-SAT, or the MIP by the solver that the user names."""
     by_model = mip if state.run.options.solver in ("highs", "gurobi") else cpsat
     by_model(state.instance, state.run)
