@@ -17,7 +17,7 @@ from chipmap.instances.dataflow import DataflowInstance, DataflowSolution
 from chipmap.result import Result
 from chipmap.run import SolveOptions
 from chipmap.solve import solve
-from chipmap.validation.dataflow import checker, facts
+from chipmap.validation.dataflow import facts, times
 from chipmap.validation.dataflow.mapping import mapping_of
 
 LAYERS = 16
@@ -48,7 +48,7 @@ class Plain:
         schemes = tuple(min(one) for one in choices) * LAYERS
         alone = DataflowSolution(degrees=degrees, schemes=schemes, partitions=tuple(range(len(schemes))))
         mapping = mapping_of(instance, alone)
-        self.compute, self.network = checker.t1_compute(mapping), checker.t3_network(mapping)
+        self.compute, self.network = times.compute(mapping), times.network(mapping)
         self.limit, self.count = instance.system.chip.sram_bytes, len(schemes)
         self.before, self.after = defaultdict[int, list[int]](list), defaultdict[int, list[int]](list)
         for u, v in mapping.edges:

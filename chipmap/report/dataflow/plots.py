@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from chipmap.instances.dataflow.instance import DataflowInstance, DataflowSolution
 from chipmap.records import InputError
 from chipmap.report.tables import number
-from chipmap.validation.dataflow.checker import breakdown, c0_domains, check
+from chipmap.validation.dataflow.checker import breakdown, c0_domain, check
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -47,9 +47,8 @@ def plot(instance: DataflowInstance, solution: DataflowSolution, path: str | Pat
     path = Path(path)
     if path.suffix.lower() not in SUFFIXES:
         raise InputError("no such plot format", str(path), f"Let the file name end in {', '.join(SUFFIXES)}.")
-    wrong = next(c0_domains(instance, solution), None)
-    if wrong is not None:
-        raise InputError(wrong.message, f"solution.{wrong.where}", "Plot a solution of this very instance.")
+    for where, _, _, message in c0_domain(instance, solution):
+        raise InputError(message, f"solution.{where}", "Plot a solution of this very instance.")
     import matplotlib
     from matplotlib.figure import Figure
 

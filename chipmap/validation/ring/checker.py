@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from chipmap.certificate import Certificate, Violation
+from chipmap.certificate import Certificate
 from chipmap.instances.ring.instance import RingInstance, RingSolution
 from chipmap.oracle import Oracle
+from chipmap.validation.certify import Finding, certify
 from chipmap.validation.ring.facts import TICKS_PER_NS, Facts, facts
 
 
@@ -31,11 +32,6 @@ class Mapped:
         return {self.chips[v] for v in self.facts.computing}
 
 
-def violation(label: str, where: str, amount: int, unit: str, message: str) -> Violation:
-    """The violation record (its amount is a float, so that it reads back as it was written)."""
-    return Violation(label=label, where=where, amount=float(amount), unit=unit, message=message)
-
-
 def check(instance: RingInstance, solution: RingSolution, oracle: Oracle | None = None) -> Certificate:
     """The certificate of ``solution`` for a valid ``instance``: violations of C0 to C4, objective, terms and figures.
 
@@ -45,24 +41,21 @@ def check(instance: RingInstance, solution: RingSolution, oracle: Oracle | None 
     """
     known = facts(instance)
     mapped = Mapped(instance, known, solution.chips)
-    violations = list(c0_length(mapped))
-    placed = not violations
-    if placed:
-        violations = [*c0_range(mapped), *c0_pins(mapped), *c0_forbidden(mapped), *c0_together(mapped)]
-        placed = all(0 <= solution.chips[v] < instance.package.chips for v in known.computing)
-        for label, constraint in (("C1", c1_flow), ("C2", c2_no_skipping), ("C3", c3_triangle), ("C4", c4_memory)):
-            if label in instance.constraints:
-                violations += constraint(mapped)
-    if oracle is not None and not violations:
-        violations = list(c5_oracle(mapped, solution, oracle))
+    broken = {"C0": list(c0_domain(mapped))}
+    whole = len(solution.chips) == len(instance.graph.operations)
+    if whole:
+        others = {"C1": c1_flow, "C2": c2_no_skipping, "C3": c3_triangle, "C4": c4_memory}
+        broken |= {label: list(others[label](mapped)) for label in sorted(instance.constraints)}
+    if oracle is not None and not any(broken.values()):
+        broken["C5"] = list(c5_oracle(mapped, solution, oracle))
+    placed = whole and all(0 <= solution.chips[v] < instance.package.chips for v in known.computing)
     terms = {"T1": t1_chip(mapped), "T2": t2_link(mapped)} if placed else {}
-    return Certificate(
-        instance_hash=instance.content_hash,
-        solution_hash=solution.content_hash,
-        feasible=not violations,
+    return certify(
+        instance,
+        solution,
+        broken,
         objective=max(terms.values()) if placed else None,
         terms=terms,
-        violations=tuple(violations),
         grade=instance.memory_grade,
         figures=_figures(mapped, max(terms.values())) if placed else {},
         oracle=oracle.title if oracle is not None else "",
@@ -72,117 +65,86 @@ def check(instance: RingInstance, solution: RingSolution, oracle: Oracle | None 
 # --- C0: the domain -------------------------------------------------------------------------------------------------
 
 
-def c0_length(mapped: Mapped) -> Iterator[Violation]:
-    """One chip per operation."""
+def c0_domain(mapped: Mapped) -> Iterator[Finding]:
+    """One chip of the package for every operation; pins, forbidden chips and groups hold for computing ones."""
     wanted, given = len(mapped.instance.graph.operations), len(mapped.chips)
     if wanted != given:
-        yield violation(
-            "C0",
-            "chips",
-            abs(wanted - given),
-            "operations",
-            f"the mapping has {given} entries for {wanted} operations",
-        )
+        yield "chips", abs(wanted - given), "operations", f"the mapping has {given} entries for {wanted} operations"
+        return
+    yield from _range(mapped)
+    yield from _pins(mapped)
+    yield from _forbidden(mapped)
+    yield from _together(mapped)
 
 
-def c0_range(mapped: Mapped) -> Iterator[Violation]:
+def _range(mapped: Mapped) -> Iterator[Finding]:
     """Every chip is one of 0 … C - 1."""
     last = mapped.instance.package.chips - 1
     for v, chip in enumerate(mapped.chips):
         if not 0 <= chip <= last:
-            yield violation(
-                "C0",
-                mapped.name(v),
-                -chip if chip < 0 else chip - last,
-                "chips",
-                f"operation {mapped.name(v)} is on chip {chip}; the package has chips 0 to {last}",
-            )
+            message = f"operation {mapped.name(v)} is on chip {chip}; the package has chips 0 to {last}"
+            yield mapped.name(v), max(-chip, chip - last), "chips", message
 
 
-def c0_pins(mapped: Mapped) -> Iterator[Violation]:
+def _pins(mapped: Mapped) -> Iterator[Finding]:
     """A pinned computing operation is on its chip."""
     for pin in mapped.instance.pins:
         v = mapped.facts.position[pin.operation]
-        if v in mapped.facts.ticks and mapped.chips[v] != pin.chip:
-            yield violation(
-                "C0",
-                mapped.name(v),
-                abs(mapped.chips[v] - pin.chip),
-                "chips",
-                f"operation {mapped.name(v)} is pinned to chip {pin.chip} but is on chip {mapped.chips[v]}",
-            )
+        chip = mapped.chips[v]
+        if v in mapped.facts.ticks and chip != pin.chip:
+            message = f"operation {mapped.name(v)} is pinned to chip {pin.chip} but is on chip {chip}"
+            yield mapped.name(v), abs(chip - pin.chip), "chips", message
 
 
-def c0_forbidden(mapped: Mapped) -> Iterator[Violation]:
+def _forbidden(mapped: Mapped) -> Iterator[Finding]:
     """A computing operation is on none of the chips forbidden to it."""
     for item in mapped.instance.forbidden:
         v = mapped.facts.position[item.operation]
         if v in mapped.facts.ticks and mapped.chips[v] in item.chips:
-            yield violation(
-                "C0",
-                mapped.name(v),
-                1,
-                "operations",
-                f"operation {mapped.name(v)} is on chip {mapped.chips[v]}, which is forbidden to it",
-            )
+            message = f"operation {mapped.name(v)} is on chip {mapped.chips[v]}, which is forbidden to it"
+            yield mapped.name(v), 1, "operations", message
 
 
-def c0_together(mapped: Mapped) -> Iterator[Violation]:
+def _together(mapped: Mapped) -> Iterator[Finding]:
     """The computing operations of a keep-together group share one chip."""
     for group in mapped.instance.together:
         members = [v for v in map(mapped.facts.position.__getitem__, group) if v in mapped.facts.ticks]
         chips = sorted({mapped.chips[v] for v in members})
         if len(chips) > 1:
             names = ", ".join(mapped.name(v) for v in members)
-            yield violation(
-                "C0",
-                names,
-                len(chips) - 1,
-                "chips",
-                f"the keep-together group {names} is spread over chips {', '.join(map(str, chips))}",
-            )
+            message = f"the keep-together group {names} is spread over chips {', '.join(map(str, chips))}"
+            yield names, len(chips) - 1, "chips", message
 
 
 # --- C1: acyclic dataflow -------------------------------------------------------------------------------------------
 
 
-def c1_flow(mapped: Mapped) -> Iterator[Violation]:
+def c1_flow(mapped: Mapped) -> Iterator[Finding]:
     """f(u) <= f(v) for every edge of the graph."""
     for u, v in mapped.facts.edges:
-        back = mapped.chips[u] - mapped.chips[v]
-        if back > 0:
-            yield violation(
-                "C1",
-                f"{mapped.name(u)} -> {mapped.name(v)}",
-                back,
-                "chips",
-                f"data flows backwards: {mapped.name(u)} on chip {mapped.chips[u]} feeds "
-                f"{mapped.name(v)} on chip {mapped.chips[v]}",
-            )
+        here, there = mapped.chips[u], mapped.chips[v]
+        if here > there:
+            ends = mapped.name(u), mapped.name(v)
+            message = f"data flows backwards: {ends[0]} on chip {here} feeds {ends[1]} on chip {there}"
+            yield " -> ".join(ends), here - there, "chips", message
 
 
 # --- C2: no skipping ------------------------------------------------------------------------------------------------
 
 
-def c2_no_skipping(mapped: Mapped) -> Iterator[Violation]:
+def c2_no_skipping(mapped: Mapped) -> Iterator[Finding]:
     """The chips in use are 0, …, K - 1."""
     used = mapped.used()
     last = max(used, default=-1)
     for chip in range(min(last, mapped.instance.package.chips)):
         if chip not in used:
-            yield violation(
-                "C2",
-                f"chip {chip}",
-                1,
-                "chips",
-                f"chip {chip} runs nothing, but chip {last} after it is in use",
-            )
+            yield f"chip {chip}", 1, "chips", f"chip {chip} runs nothing, but chip {last} after it is in use"
 
 
 # --- C3: the chip triangle ------------------------------------------------------------------------------------------
 
 
-def c3_triangle(mapped: Mapped) -> Iterator[Violation]:
+def c3_triangle(mapped: Mapped) -> Iterator[Finding]:
     """No distinct chips a, c, b with a flow a -> b, a path of flows from a to c, and a flow c -> b."""
     sends: dict[int, set[int]] = {}
     example: dict[tuple[int, int], tuple[int, int]] = {}
@@ -199,14 +161,11 @@ def c3_triangle(mapped: Mapped) -> Iterator[Violation]:
             detours = [c for c in sorted(reached - {a, b}) if b in sends.get(c, ())]
             if detours:
                 c, (u, v), (w, x) = detours[0], example[a, b], example[detours[0], b]
-                yield violation(
-                    "C3",
-                    f"chips {a}, {c}, {b}",
-                    len(detours),
-                    "detours",
+                message = (
                     f"chip {a} feeds chip {b} directly ({mapped.name(u)} -> {mapped.name(v)}) and also by "
-                    f"way of chip {c} ({mapped.name(w)} -> {mapped.name(x)})",
+                    f"way of chip {c} ({mapped.name(w)} -> {mapped.name(x)})"
                 )
+                yield f"chips {a}, {c}, {b}", len(detours), "detours", message
 
 
 def _reached(sends: dict[int, set[int]], a: int) -> set[int]:
@@ -223,25 +182,28 @@ def _reached(sends: dict[int, set[int]], a: int) -> set[int]:
 # --- C4: memory -------------------------------------------------------------------------------------
 
 
-def c4_memory(mapped: Mapped) -> Iterator[Violation]:
+def c4_memory(mapped: Mapped) -> Iterator[Finding]:
     """Weights + 2 · bytes that cross the boundary (grade ``full``: + relayed, + live ones) <= S on every chip."""
-    limit = mapped.instance.package.sram_bytes
+    limit, graded = mapped.instance.package.sram_bytes, mapped.instance.memory_grade == "full"
+    for chip, (needed, weights, boundary, passing, live) in needs(mapped).items():
+        if needed > limit:
+            full = f", relayed 2 x {passing}, live at most {live}" if graded else ""
+            message = (
+                f"chip {chip} needs {needed} bytes (weights {weights}, boundary tensors 2 x {boundary}{full}) "
+                f"but has {limit}: {needed - limit} too many"
+            )
+            yield f"chip {chip}", needed - limit, "bytes", message
+
+
+def needs(mapped: Mapped) -> dict[int, tuple[int, int, int, int, int]]:
+    """(the left side of C4, weights, boundary, relayed, live) in bytes, by chip."""
     weights, boundary = memory(mapped)
     passing, live = relayed(mapped), live_peak(mapped)
+    found = {}
     for chip in sorted({*weights, *passing}):
-        tensors = boundary.get(chip, 0)
-        needed = weights.get(chip, 0) + 2 * (tensors + passing.get(chip, 0)) + live.get(chip, 0)
-        full = f", relayed 2 x {passing.get(chip, 0)}, live at most {live.get(chip, 0)}"
-        if needed > limit:
-            yield violation(
-                "C4",
-                f"chip {chip}",
-                needed - limit,
-                "bytes",
-                f"chip {chip} needs {needed} bytes (weights {weights.get(chip, 0)}, boundary tensors "
-                f"2 x {tensors}{full if mapped.instance.memory_grade == 'full' else ''}) but has {limit}: "
-                f"{needed - limit} too many",
-            )
+        w, b, p, peak = (part.get(chip, 0) for part in (weights, boundary, passing, live))
+        found[chip] = w + 2 * (b + p) + peak, w, b, p, peak
+    return found
 
 
 def memory(mapped: Mapped) -> tuple[dict[int, int], dict[int, int]]:
@@ -289,12 +251,12 @@ def live_peak(mapped: Mapped) -> dict[int, int]:
 # --- C5: the user's own function -------------------------------------------------------------------------------------
 
 
-def c5_oracle(mapped: Mapped, solution: RingSolution, oracle: Oracle) -> Iterator[Violation]:
+def c5_oracle(mapped: Mapped, solution: RingSolution, oracle: Oracle) -> Iterator[Finding]:
     """H(G, f) accepts."""
     for verdict in oracle.ask(mapped.instance, solution):
         where = "mapping" if verdict.chip is None else f"chip {verdict.chip}"
         reason = f": {verdict.message}" if verdict.message else ""
-        yield violation("C5", where, 1, "rejections", f"the oracle {oracle.name} rejects it{reason}")
+        yield where, 1, "rejections", f"the oracle {oracle.name} rejects it{reason}"
 
 
 # --- T1, T2: the objective ------------------------------------------------------------------------------------------
@@ -343,18 +305,12 @@ def t2_link(mapped: Mapped) -> int:
 
 def _figures(mapped: Mapped, period: int) -> dict[str, float]:
     """Derived figures. ``average_ticks`` is all work spread evenly over the chips of the package."""
-    weights, boundary = memory(mapped)
-    passing, live = relayed(mapped), live_peak(mapped)
-    needed = [
-        weights.get(chip, 0) + 2 * (boundary.get(chip, 0) + passing.get(chip, 0)) + live.get(chip, 0)
-        for chip in {*weights, *passing}
-    ]
     used = len(mapped.used())
     total = sum(mapped.facts.ticks.values())
     figures = {
         "chips_used": float(used),
         "latency_ns": (total + sum(load(mapped))) / TICKS_PER_NS + max(0, used - 1) * mapped.instance.package.hop_ns,
-        "max_memory_bytes": float(max(needed, default=0)),
+        "max_memory_bytes": float(max((needed for needed, *_ in needs(mapped).values()), default=0)),
         "average_ticks": total / mapped.instance.package.chips,
     }
     if period:

@@ -11,8 +11,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
 
-from chipmap.certificate import Certificate, Violation
+from chipmap.certificate import Certificate
 from chipmap.instances.wafer.instance import Kernel, Placement, WaferInstance, WaferSolution
+from chipmap.validation.certify import Finding, certify
 from chipmap.validation.wafer.facts import TICKS, Box, Conv, box, convolutions
 
 #: Overlapping pairs that a certificate lists.
@@ -31,40 +32,27 @@ class Placed:
     box: Box
 
 
-def violation(label: str, where: str, amount: float, unit: str, message: str) -> Violation:
-    """The violation record (its amount is a float, so that it reads back as it was written)."""
-    return Violation(label=label, where=where, amount=float(amount), unit=unit, message=message)
-
-
 def check(instance: WaferInstance, solution: WaferSolution) -> Certificate:
     """The certificate of ``solution`` for a valid ``instance``: violations of C0 to C3, objective, terms and figures.
 
     Objective and terms stand beside violations of C1 to C3 too; a violation of C0 leaves them undefined.
     """
-    violations = [*c0_kernels(instance, solution), *c0_arguments(instance, solution)]
-    placed = [] if violations else _placed(instance, solution)
-    for constraint in (c1_inside, c2_no_overlap, c3_memory):
-        violations += constraint(instance, placed)
-    weights = instance.weights
-    terms, figures = dict[str, int](), dict[str, float]()
-    if placed:
-        time, wire, adapters = t1_time(placed), t2_wire(instance, placed), t3_adapters(instance, placed)
-        terms = {
-            "T1": weights.time * time,
-            "T2": TICKS // 2 * weights.wire * wire,
-            "T3": TICKS * weights.adapter * adapters,
-        }
-        figures = {"max_time": time / TICKS, "wire_length": wire / 2, "adapters": float(adapters)}
-        figures |= _figures(instance, placed)
-    return Certificate(
-        instance_hash=instance.content_hash,
-        solution_hash=solution.content_hash,
-        feasible=not violations,
-        objective=sum(terms.values()) if placed else None,
-        terms=terms,
-        violations=tuple(violations),
-        figures=figures,
-    )
+    domain = list(c0_domain(instance, solution))
+    if domain:
+        return certify(instance, solution, {"C0": domain})
+    placed = _placed(instance, solution)
+    broken = {
+        "C1": c1_inside(instance, placed),
+        "C2": c2_no_overlap(placed),
+        "C3": c3_memory(instance, placed),
+    }
+    terms = {
+        "T1": t1_time(instance, placed),
+        "T2": t2_wire(instance, placed),
+        "T3": t3_adapters(instance, placed),
+    }
+    figures = _figures(instance, placed)
+    return certify(instance, solution, broken, objective=sum(terms.values()), terms=terms, figures=figures)
 
 
 def _placed(instance: WaferInstance, solution: WaferSolution) -> list[Placed]:
@@ -77,8 +65,13 @@ def _placed(instance: WaferInstance, solution: WaferSolution) -> list[Placed]:
 # --- C0: the domain -------------------------------------------------------------------------------------------------
 
 
-def c0_kernels(instance: WaferInstance, solution: WaferSolution) -> Iterator[Violation]:
-    """One placement for every kernel but inputs and outputs."""
+def c0_domain(instance: WaferInstance, solution: WaferSolution) -> Iterator[Finding]:
+    """One placement for every kernel but inputs and outputs, with arguments from 1 to :data:`LARGEST`."""
+    yield from _kernels(instance, solution)
+    yield from _arguments(instance, solution)
+
+
+def _kernels(instance: WaferInstance, solution: WaferSolution) -> Iterator[Finding]:
     wanted = {kernel.name: kernel for kernel in instance.kernels}
     times: dict[str, int] = {}
     for p in solution.placements:
@@ -86,36 +79,35 @@ def c0_kernels(instance: WaferInstance, solution: WaferSolution) -> Iterator[Vio
     for name, count in times.items():
         if name not in wanted or not convolutions(wanted[name]):
             what = f"an {wanted[name].kind}, which is not placed" if name in wanted else "not in the kernel graph"
-            yield violation("C0", repr(name), count, "placements", f"kernel {name!r} is {what}")
+            yield repr(name), count, "placements", f"kernel {name!r} is {what}"
         elif count > 1:
-            yield violation("C0", repr(name), count - 1, "placements", f"kernel {name!r} has {count} placements")
+            yield repr(name), count - 1, "placements", f"kernel {name!r} has {count} placements"
     for name, kernel in wanted.items():
         if convolutions(kernel) and name not in times:
-            yield violation("C0", repr(name), 1, "placements", f"kernel {name!r} has no placement")
+            yield repr(name), 1, "placements", f"kernel {name!r} has no placement"
 
 
-def c0_arguments(instance: WaferInstance, solution: WaferSolution) -> Iterator[Violation]:
-    """h, w, and a c and a k for every convolution, all from 1 to :data:`LARGEST`."""
+def _arguments(instance: WaferInstance, solution: WaferSolution) -> Iterator[Finding]:
     counts = {kernel.name: len(convolutions(kernel)) for kernel in instance.kernels}
     for p in solution.placements:
         count = counts.get(p.kernel, len(p.c))
         for name, values in (("c", p.c), ("k", p.k)):
             if len(values) != count:
                 message = f"kernel {p.kernel!r} has {len(values)} values {name} for {count} convolutions"
-                yield violation("C0", repr(p.kernel), abs(len(values) - count), "arguments", message)
+                yield repr(p.kernel), abs(len(values) - count), "arguments", message
         for name, values in (("h", (p.h,)), ("w", (p.w,)), ("c", p.c), ("k", p.k)):
             for value in values:
                 if not 1 <= value <= LARGEST:
                     message = f"argument {name} of kernel {p.kernel!r} is {value:.6g}; it must be 1 to {LARGEST}"
-                    yield violation("C0", repr(p.kernel), 1, "arguments", message)
+                    yield repr(p.kernel), 1, "arguments", message
         if max(abs(p.x), abs(p.y)) > LARGEST:
-            yield violation("C0", repr(p.kernel), 1, "arguments", f"kernel {p.kernel!r} is beyond any fabric")
+            yield repr(p.kernel), 1, "arguments", f"kernel {p.kernel!r} is beyond any fabric"
 
 
 # --- C1: inside the fabric ------------------------------------------------------------------------------------------
 
 
-def c1_inside(instance: WaferInstance, placed: list[Placed]) -> Iterator[Violation]:
+def c1_inside(instance: WaferInstance, placed: list[Placed]) -> Iterator[Finding]:
     """Every kernel lies within the fabric."""
     fabric = instance.fabric
     for p in placed:
@@ -126,19 +118,19 @@ def c1_inside(instance: WaferInstance, placed: list[Placed]) -> Iterator[Violati
                 f"kernel {name!r} covers columns {b.x} to {b.x + b.width - 1} and rows {b.y} to {b.y + b.height - 1} "
                 f"({b.width} x {b.height} tiles); the fabric has {fabric.width} x {fabric.height}"
             )
-            yield violation("C1", repr(name), sticks, "tiles", message)
+            yield repr(name), sticks, "tiles", message
 
 
 # --- C2: no overlap -------------------------------------------------------------------------------------------------
 
 
-def c2_no_overlap(instance: WaferInstance, placed: list[Placed]) -> Iterator[Violation]:
+def c2_no_overlap(placed: list[Placed]) -> Iterator[Finding]:
     """No tile belongs to two kernels (the first :data:`LISTED` pairs that share some)."""
     for a, b in islice(overlapping(placed), LISTED):
         width = min(a.box.x + a.box.width, b.box.x + b.box.width) - max(a.box.x, b.box.x)
         height = min(a.box.y + a.box.height, b.box.y + b.box.height) - max(a.box.y, b.box.y)
         names = f"{a.kernel.name!r} and {b.kernel.name!r}"
-        yield violation("C2", names, width * height, "tiles", f"kernels {names} share {width} x {height} tiles")
+        yield names, width * height, "tiles", f"kernels {names} share {width} x {height} tiles"
 
 
 def overlapping(placed: list[Placed]) -> Iterator[tuple[Placed, Placed]]:
@@ -169,7 +161,7 @@ def overlapping(placed: list[Placed]) -> Iterator[tuple[Placed, Placed]]:
 # --- C3: memory -----------------------------------------------------------------------------------------------------
 
 
-def c3_memory(instance: WaferInstance, placed: list[Placed]) -> Iterator[Violation]:
+def c3_memory(instance: WaferInstance, placed: list[Placed]) -> Iterator[Finding]:
     """No convolution needs more words per tile than a tile has."""
     limit = instance.fabric.memory_words
     for p in placed:
@@ -181,7 +173,7 @@ def c3_memory(instance: WaferInstance, placed: list[Placed]) -> Iterator[Violati
                     f"{which} {p.kernel.name!r} needs {float(words):.1f} words per tile with h = {p.placement.h}, "
                     f"w = {p.placement.w}, c = {c}, k = {k}; a tile has {limit}"
                 )
-                yield violation("C3", repr(p.kernel.name), float(words - limit), "words", message)
+                yield repr(p.kernel.name), float(words - limit), "words", message
 
 
 # --- T1, T2, T3: the objective --------------------------------------------------------------------------------------
@@ -193,20 +185,30 @@ def ticks(p: Placed) -> int:
     return max(conv.ticks(p.placement.h, p.placement.w, c, k) for conv, c, k in values)
 
 
-def t1_time(placed: list[Placed]) -> int:
-    """The slowest kernel's time in quarters of a step."""
-    return max(ticks(p) for p in placed)
+def t1_time(instance: WaferInstance, placed: list[Placed]) -> int:
+    """The slowest kernel's time in quarters of a step, times its weight."""
+    return instance.weights.time * max(ticks(p) for p in placed)
 
 
 def t2_wire(instance: WaferInstance, placed: list[Placed]) -> int:
+    """The wires' half tiles in quarters, times their weight."""
+    return TICKS // 2 * instance.weights.wire * _half_tiles(instance, placed)
+
+
+def t3_adapters(instance: WaferInstance, placed: list[Placed]) -> int:
+    """The number of adapters in quarters, times its weight."""
+    return TICKS * instance.weights.adapter * _adapters(instance, placed)
+
+
+def _half_tiles(instance: WaferInstance, placed: list[Placed]) -> int:
     """The sum over all edges of the distance of the centres, |Δx| + |Δy|, in half tiles."""
     centre = {p.kernel.name: p.box.centre2 for p in placed}
     wired = [(centre[u], centre[v]) for u, v in instance.edges if u in centre and v in centre]
     return sum(abs(a[0] - b[0]) + abs(a[1] - b[1]) for a, b in wired)
 
 
-def t3_adapters(instance: WaferInstance, placed: list[Placed]) -> int:
-    """The number of adapters: over all edges, for h, for w, and for the producer's c against the consumer's first."""
+def _adapters(instance: WaferInstance, placed: list[Placed]) -> int:
+    """Over all edges, one for h, for w, and for the producer's c against the consumer's first, where they differ."""
     of = {p.kernel.name: p.placement for p in placed}
     count = 0
     for u, v in instance.edges:
@@ -218,15 +220,19 @@ def t3_adapters(instance: WaferInstance, placed: list[Placed]) -> int:
 
 
 def _figures(instance: WaferInstance, placed: list[Placed]) -> dict[str, float]:
-    """Share of the fabric that is covered, and the least share of its time for which a kernel is at work."""
+    """The terms without their weights; the share of the fabric that is covered, the least share of its time for which
+    a kernel is at work, and the most words of a tile."""
     tiles = sum(p.box.width * p.box.height for p in placed)
-    slowest = t1_time(placed)
+    slowest = max(ticks(p) for p in placed)
     words = max(
         float(conv.words(p.placement.h, p.placement.w, c, k))
         for p in placed
         for conv, c, k in zip(p.convs, p.placement.c, p.placement.k, strict=True)
     )
     return {
+        "max_time": slowest / TICKS,
+        "wire_length": _half_tiles(instance, placed) / 2,
+        "adapters": float(_adapters(instance, placed)),
         "fill": tiles / (instance.fabric.width * instance.fabric.height),
         "least_busy": min(ticks(p) for p in placed) / slowest if slowest else 1.0,
         "max_words": words,

@@ -1,0 +1,168 @@
+"""What each partition of a mapping holds in SRAM and how long it takes, from the page ("Costs") alone."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from dataclasses import dataclass
+from fractions import Fraction
+
+from chipmap.instances.dataflow.instance import Kernel, Scheme
+from chipmap.validation.dataflow import facts, tiles
+from chipmap.validation.dataflow.mapping import Mapping
+
+
+@dataclass(frozen=True)
+class Times:
+    """Picoseconds of each partition, each time that it runs; how often it ``runs`` per micro-batch.
+
+    ``together``: of all its runs, the longest of compute, memory and network, or their sum without overlap.
+    """
+
+    runs: dict[int, int]
+    compute: dict[int, int]
+    memory: dict[int, int]
+    network: dict[int, int]
+    together: dict[int, int]
+
+
+def times_of(mapping: Mapping) -> Times:
+    """The times of every partition in use."""
+    runs, kinds = _runs(mapping), (compute(mapping), memory(mapping), network(mapping))
+    join = max if mapping.instance.task.overlap else sum
+    return Times(runs, *kinds, {p: runs[p] * join([times[p] for times in kinds]) for p in runs})
+
+
+def _runs(mapping: Mapping) -> dict[int, int]:
+    """How often each partition runs per micro-batch: forward ones twice where they are recomputed."""
+    kernels, recompute = mapping.instance.workload.kernels, mapping.instance.task.recompute
+    forward = {copy.partition for copy in mapping.copies if kernels[copy.kernel].phase == "forward"}
+    return {copy.partition: 2 if recompute and copy.partition in forward else 1 for copy in mapping.copies}
+
+
+def inside(mapping: Mapping) -> dict[int, list[tuple[Kernel, Scheme]]]:
+    """The kernels of each partition, with their schemes."""
+    found: dict[int, list[tuple[Kernel, Scheme]]] = defaultdict(list)
+    for copy in mapping.copies:
+        found[copy.partition].append((mapping.instance.workload.kernels[copy.kernel], copy.scheme))
+    return found
+
+
+def held(mapping: Mapping) -> dict[int, int]:
+    """Bytes of SRAM by partition: weights, and a tile's buffers of every tensor that it touches.
+
+    A tensor inside takes (levels it waits + 1) buffers, one that crosses a border two on each side.
+    """
+    instance, chips = mapping.instance, mapping.chips
+    held: dict[int, int] = defaultdict(int)
+    for copy in mapping.copies:
+        kernel, scheme = instance.workload.kernels[copy.kernel], copy.scheme
+        whole = facts.whole_weights(kernel, instance.workload.word_bytes)
+        held[copy.partition] += math.ceil(Fraction(whole, facts.split(scheme, chips)))
+    level = facts.levels(len(mapping.copies), mapping.edges)
+    crossing: dict[tuple[int, int], list[int]] = defaultdict(list)
+    for u, v in mapping.edges:
+        a, b = mapping.copies[u], mapping.copies[v]
+        output = facts.local_output(instance.workload.kernels[a.kernel], a.scheme, instance, chips)
+        samples = instance.workload.tokens * instance.task.micro_batch
+        buffer = math.ceil(output * instance.task.tile_tokens / samples)
+        if a.partition == b.partition:
+            held[a.partition] += buffer * (level[v] - level[u] + 1)
+        else:
+            crossing[u, a.partition].append(buffer)
+            crossing[u, b.partition].append(buffer)
+    for (_, partition), buffers in crossing.items():
+        held[partition] += 2 * (buffers[0] if instance.mode == "physical" else sum(buffers))
+    return held
+
+
+def compute(mapping: Mapping) -> dict[int, int]:
+    """Picoseconds of compute per partition: each kernel's share of FLOP / (utilisation · peak), rounded up, and their
+    sum; without a utilisation the fewest cycles in which its kernels run side by side, each on tiles of its own (one
+    after the other where they are more than the tiles)."""
+    instance = mapping.instance
+    times: dict[int, int] = defaultdict(int)
+    if instance.task.utilisation is None:
+        return {p: tiles.compute(instance, inside, mapping.chips) for p, inside in inside(mapping).items()}
+    rate = Fraction(instance.task.utilisation) * Fraction(instance.system.chip.flop_per_ns)
+    for copy in mapping.copies:
+        kernel, scheme = instance.workload.kernels[copy.kernel], copy.scheme
+        flop = Fraction(facts.whole_flop(kernel) * instance.task.micro_batch, facts.split(scheme, mapping.chips))
+        times[copy.partition] += facts.up(flop / rate)
+    return dict(times)
+
+
+def memory(mapping: Mapping) -> dict[int, int]:
+    """Picoseconds of DRAM per partition: every tensor that crosses a border, written there and read here.
+
+    In mode ``dfmodel`` once per edge; in mode ``physical`` a tensor is written once and read once per partition, and
+    weights are read unless they stay in SRAM; then the KV cache of decode steps stays too, if it fits.
+    """
+    instance = mapping.instance
+    rate = Fraction(instance.system.memory.bytes_per_ns)
+    times = {copy.partition: 0 for copy in mapping.copies}
+    crossing: dict[tuple[int, int], int] = defaultdict(int)
+    for u, v in mapping.edges:
+        a, b = mapping.copies[u], mapping.copies[v]
+        if a.partition != b.partition:
+            crossing[u, a.partition] += 1
+            crossing[u, b.partition] += 1
+    for (u, partition), edges in crossing.items():
+        copy = mapping.copies[u]
+        kernel, scheme = instance.workload.kernels[copy.kernel], copy.scheme
+        time = facts.up(facts.local_output(kernel, scheme, instance, mapping.chips) / rate)
+        times[partition] += time * (1 if instance.mode == "physical" else edges)
+    physical, decode = instance.mode == "physical", instance.task.purpose == "decode"
+    layered = instance.task.stages == "layers"
+    stays = physical and decode and layered and all(_resident(mapping, copy.partition) for copy in mapping.copies)
+    fetched = not (stays and _cached(mapping))
+    for copy in mapping.copies:
+        kernel, parts = instance.workload.kernels[copy.kernel], facts.split(copy.scheme, mapping.chips)
+        if not _resident(mapping, copy.partition) if physical else decode:
+            whole = Fraction(facts.whole_weights(kernel, instance.workload.word_bytes))
+            times[copy.partition] += facts.up(whole / parts / rate)
+        if fetched:
+            times[copy.partition] += facts.up(Fraction(kernel.fetch_bytes * instance.task.micro_batch) / parts / rate)
+    return times
+
+
+def _resident(mapping: Mapping, partition: int) -> bool:
+    """Whether a chip runs nothing but this partition, whose weights then stay in its SRAM."""
+    alone = len(mapping.company[mapping.stage(partition)]) == 1
+    return alone and facts.stage_layers(mapping.instance, mapping.solution.degrees) == 1
+
+
+def _cached(mapping: Mapping) -> bool:
+    """Whether the KV cache of a chip's one partition, of all samples of its replica, fits SRAM beside what it holds."""
+    instance, degrees = mapping.instance, mapping.solution.degrees
+    kernels = instance.workload.kernels
+    caches = sum(facts.cache(kernels[copy.kernel], copy.scheme, instance, degrees) for copy in mapping.copies)
+    return caches + max(held(mapping).values()) <= instance.system.chip.sram_bytes
+
+
+def network(mapping: Mapping) -> dict[int, int]:
+    """Picoseconds of collectives per partition: all-reduces where they are made, layout changes where they are read
+    (of what the layer before hands on too, in mode ``physical``)."""
+    instance, solution = mapping.instance, mapping.solution
+    times = {copy.partition: 0 for copy in mapping.copies}
+    dimensions = facts.uses(instance, solution.degrees, "tensor")
+    for copy in mapping.copies:
+        kernel = instance.workload.kernels[copy.kernel]
+        size = Fraction(facts.batched_output(kernel, instance))
+        if copy.scheme == "K":
+            factor = 2 if instance.mode == "physical" else instance.task.all_reduce_factor
+            times[copy.partition] += facts.up(sum((facts.all_reduce(size, d, factor) for d in dimensions), Fraction(0)))
+        if copy.scheme == "K_RS":
+            times[copy.partition] += facts.up(sum((facts.reduce_scatter(size, d) for d in dimensions), Fraction(0)))
+        times[copy.partition] += facts.up(
+            facts.own_exchange(instance.workload.kernels[copy.kernel], instance, solution.degrees)
+        )
+    for u, v in (*mapping.edges, *mapping.handed):
+        a, b = mapping.copies[u], mapping.copies[v]
+        producer, consumer = instance.workload.kernels[a.kernel], instance.workload.kernels[b.kernel]
+        before = facts.made(a.scheme)
+        after = facts.taken(consumer, b.scheme, instance.mode)
+        size = Fraction(facts.batched_output(producer, instance))
+        change = sum((facts.change(before, after, size, d) for d in dimensions[:1]), Fraction(0))
+        times[b.partition] += facts.up(change)
+    return times
