@@ -20,6 +20,7 @@ from pathlib import Path
 from statistics import geometric_mean
 from typing import Any
 
+from chipmap.deadline import Deadline, Stop, StopReason
 from chipmap.heuristics.wafer.baselines.cu_poker import Found, Placer, TimeSearch
 from chipmap.heuristics.wafer.baselines.divide import divide
 from chipmap.heuristics.wafer.baselines.twin_binary import twin_binary
@@ -59,15 +60,14 @@ RATIOS: dict[str, str] = {
     "SA placer": "1.14 1.17 1.38 1.31 1.26 1.36 1.74 1.69 1.31 1.59 1.09 2.49 1.08 1.5 1.39 2.1 .87 2.69 1.24 1.99",
     "DC placer": "1.03 1.03 1.04 1.1 1.13 1.15 1.44 1.33 1.03 1.11 1.36 2.48 1.03 1.62 1.08 1.6 1.31 2.06 1.27 2.29",
 }
-Checkpoint = Callable[[], None]
 Report = Callable[[Found], None]
-PLACERS: dict[str, Callable[[WaferProblem, Checkpoint, Report], Found | None]] = {
-    "poker": lambda problem, check_in, report: TimeSearch(
-        Placer(problem, within=True), 0, check_in, report, anneal=False
+PLACERS: dict[str, Callable[[WaferProblem, Deadline, Report], Found | None]] = {
+    "poker": lambda problem, deadline, report: TimeSearch(
+        Placer(problem, within=True), 0, deadline, report, anneal=False
     ).run(),
-    "poker-each": lambda problem, check_in, report: TimeSearch(Placer(problem), 0, check_in, report, True).run(),
-    "annealing-tbs": lambda problem, check_in, report: twin_binary(problem, 0, check_in, report),
-    "divide": lambda problem, check_in, report: divide(problem, check_in, report),
+    "poker-each": lambda problem, deadline, report: TimeSearch(Placer(problem), 0, deadline, report, True).run(),
+    "annealing-tbs": lambda problem, deadline, report: twin_binary(problem, 0, deadline, report),
+    "divide": lambda problem, deadline, report: divide(problem, deadline, report),
 }
 Row = dict[str, Any]
 
@@ -79,24 +79,19 @@ def contest(case: str) -> WaferInstance:
     return instance
 
 
-class _StoppedError(Exception):
-    """The limit on the processor's seconds is used up."""
-
-
 def measure(case: str, placer: str, limit: float) -> Row:
     """Run one placer on one case for ``limit`` seconds at most and check its floorplan."""
     instance = contest(case)
     started = time.process_time()
     every: list[Found] = []
 
-    def check_in() -> None:
-        if time.process_time() - started > limit:
-            raise _StoppedError
+    def used() -> StopReason | None:
+        return "time" if time.process_time() - started > limit else None
 
     stopped = False
     try:
-        PLACERS[placer](wafer_problem(instance), check_in, every.append)
-    except _StoppedError:
+        PLACERS[placer](wafer_problem(instance), Deadline(ended=used), every.append)
+    except Stop:
         stopped = True
     seconds = time.process_time() - started
     row: Row = {"case": case, "placer": placer, "seconds": round(seconds, 1), "stopped": stopped}

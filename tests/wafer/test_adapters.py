@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from chipmap.heuristics.wafer.adapters import boxes_of, fewest_adapters, fit_boxes, grown
-from chipmap.heuristics.wafer.rows.single_row import RowProgram, flow_order, slowest
+from chipmap.heuristics.wafer.rows.single_row import RowProgram
 from chipmap.instances.wafer.instance import Placement, WaferSolution, Weights
 from chipmap.instances.wafer.problem import WaferProblem, evaluate, size
 from tests.wafer.rows_by_hand import DIAMOND, PATH, TRIANGLE, legal, options, table, tiny
@@ -44,10 +44,10 @@ def fewest(problem: WaferProblem, rooms: list[tuple[int, int]], tau: int) -> int
 @pytest.mark.parametrize("seed", range(3))
 def test_adapters_within_boxes_are_as_few_as_by_enumeration(seed: int, edges: tuple[tuple[int, int], ...]) -> None:
     problem = tiny(seed, edges, side=20, blocks=edges == PATH and seed == 2, weights=WEIGHTS)
-    tau = slowest(problem) // 2
+    tau = problem.longest // 2
     old = scattered(problem, tau)
     assert legal(problem, old)
-    new = fit_boxes(RowProgram(problem, flow_order(problem)), old, boxes_of(old), tau)
+    new = fit_boxes(RowProgram(problem), old, boxes_of(old), tau)
     assert new is not None and legal(problem, new)
     parts = evaluate(problem, new)
     assert parts.time <= tau
@@ -57,7 +57,7 @@ def test_adapters_within_boxes_are_as_few_as_by_enumeration(seed: int, edges: tu
 @pytest.mark.parametrize("seed", range(3))
 def test_grown_boxes_help_and_nothing_gets_worse(seed: int) -> None:
     problem = tiny(seed, TRIANGLE, side=20, weights=WEIGHTS)
-    tau = slowest(problem) // 2
+    tau = problem.longest // 2
     old = scattered(problem, tau)
     boxes = grown(boxes_of(old), problem.width, problem.height)
     for a, b in itertools.combinations(boxes.tolist(), 2):

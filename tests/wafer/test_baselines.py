@@ -10,13 +10,13 @@ import pytest
 from chipmap.heuristics.wafer.baselines.divide import Divider, divide, halves, nodes
 from chipmap.heuristics.wafer.baselines.twin_binary import (
     Annealer,
-    least_area_time,
     rooms,
     sequences,
     twin_binary,
     twins,
 )
 from chipmap.heuristics.wafer.baselines.twin_binary_kernel import turn
+from chipmap.heuristics.wafer.slicing.sizing import Sizing
 from chipmap.instances.wafer import WaferSolution
 from chipmap.instances.wafer.problem import wafer_problem
 from chipmap.validation.wafer.checker import check
@@ -83,8 +83,8 @@ def test_annealing_is_deterministic_and_packs_case_k() -> None:
     """Same seed, same floorplan; the checker accepts it."""
     instance = shipped("ispd2020-K")
     problem = wafer_problem(instance)
-    least = least_area_time(problem)
-    assert least is not None
+    least = Sizing(problem).area_time()
+    assert least > 0
     plans = [Annealer(problem, 1, 100).at(4 * least) for _ in range(2)]
     assert plans[0] is not None and plans[0] == plans[1]
     assert check(instance, WaferSolution(placements=tuple(plans[0]))).feasible
@@ -93,8 +93,8 @@ def test_annealing_is_deterministic_and_packs_case_k() -> None:
 def test_parts_are_balanced_and_complete() -> None:
     """Each kernel is in one leaf of the slicing tree, and both halves of the root weigh alike."""
     problem = wafer_problem(shipped("ispd2020-A"))
-    least = least_area_time(problem)
-    assert least is not None
+    least = Sizing(problem).area_time()
+    assert least > 0
     divider = Divider(problem, least)
     assert sorted(part.kernels[0] for part in nodes(divider.root) if not part.parts) == list(range(problem.n))
     area = np.arange(1, problem.n + 1)

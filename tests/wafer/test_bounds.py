@@ -11,6 +11,7 @@ import pytest
 from msgspec.structs import replace
 from numba import njit
 
+from chipmap.deadline import Deadline
 from chipmap.heuristics.wafer.bounds.clusters import SHAPES, plan
 from chipmap.heuristics.wafer.bounds.cycles import Cycles, covered, least_window
 from chipmap.heuristics.wafer.bounds.elimination import Elimination, Strip
@@ -149,7 +150,7 @@ def bound(problem: WaferProblem, upper: int | None = None, checks: int = 120) ->
         assert value > seen[-1] and source
         seen.append(value)
 
-    result = bounds(problem, upper, lambda: next(left, None) is not None, report)
+    result = bounds(problem, upper, Deadline(ended=lambda: "interrupted" if next(left, None) is None else None), report)
     assert result == seen[-1]
     return result
 
@@ -179,12 +180,12 @@ def test_strips_and_multipliers_at_one_time(seed: int) -> None:
     tables = Tables(problem)
     for arguments in (False, True) if tables.adapters else (False,):
         program = Elimination(problem, tables, arguments)
-        states = (tables.states if arguments else tables.fronts)(tables.longest)
+        states = (tables.states if arguments else tables.fronts)(problem.longest)
         for _ in range(8):
             middle = random.randint(1, 2 * problem.height)
             parts = Strip(0, middle), Strip(middle, 2 * problem.height)
             multipliers = np.array([random.choice((0, 0, 0, 1, 5, 20)) for _ in range(COUNT)], dtype=np.float64)
-            values = [program.evaluate(states, strip, multipliers, lambda: None).value for strip in parts]
+            values = [program.evaluate(states, strip, multipliers, Deadline()).value for strip in parts]
             assert best is None or min(values) <= best + 1e-6
 
 
@@ -276,7 +277,7 @@ def test_next_time_against_all_times() -> None:
             for c in convs
             for h, w, cc, k in product(range(1, 6), repeat=4)
         }
-        assert tables.longest == max(times)
+        assert problem.longest == max(times)
         for least in range(1, max(times) + 1):
             assert tables.next_time(least) == min(t for t in times if t >= least)
 

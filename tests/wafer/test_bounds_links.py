@@ -8,6 +8,7 @@ from random import Random
 import numpy as np
 from msgspec.structs import replace
 
+from chipmap.deadline import Deadline
 from chipmap.heuristics.wafer.bounds.clusters import SHAPES, Cluster, Plan
 from chipmap.heuristics.wafer.bounds.elimination import Elimination, Strip
 from chipmap.heuristics.wafer.bounds.packing import COUNT
@@ -74,7 +75,7 @@ def slack(program: Elimination, boxes: np.ndarray) -> float:
     across, up = np.ptp(centres, axis=0).tolist()
     lows = {0, up} if problem.width != problem.height or across >= up else {0}
     strips = [Strip(low, 2 * problem.height) for low in lows]
-    values = [program.evaluate(states, strip, np.zeros(COUNT), lambda: None).value for strip in strips]
+    values = [program.evaluate(states, strip, np.zeros(COUNT), Deadline()).value for strip in strips]
     return wire - max(values) / program.wire
 
 
@@ -90,5 +91,5 @@ def test_three_triangles_in_a_row_by_hand() -> None:
     values = []
     for made in (program.plan, without_links(program.plan)):
         program.plan = made
-        values.append(program.evaluate(states, Strip(0, 40), np.zeros(COUNT), lambda: None).value / program.wire)
+        values.append(program.evaluate(states, Strip(0, 40), np.zeros(COUNT), Deadline()).value / program.wire)
     assert values == [2 * 4 + 3 * 16 + 4 + 8 + 4, 2 * 4 + 3 * 16 + 4 + 4 + 4]

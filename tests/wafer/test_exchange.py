@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from chipmap.deadline import Deadline
 from chipmap.heuristics.wafer.slicing import exchange_kernel as kernel
 from chipmap.heuristics.wafer.slicing.exchange import Exchange, exchange, graph_of, parts_of
 from chipmap.heuristics.wafer.slicing.program import Tree, slicing_layout
@@ -33,20 +34,20 @@ def test_valid_and_shorter_wires_than_the_slicing_program(weights: dict[str, int
         assert certificate.objective == evaluate(problem, solution.placements).score
         scores.append(certificate.objective)
 
-    best = exchange(problem, 1, lambda: True, improved, runs=3)
+    best = exchange(problem, 1, Deadline(), improved, runs=3)
     start = slicing_layout(problem)
     assert best is not None and start is not None
     found, plain = evaluate(problem, best.placements), evaluate(problem, start.placements)
     assert found.time == plain.time and found.score < plain.score
     assert scores == sorted(scores, reverse=True) and scores[-1] == found.score
-    assert exchange(problem, 1, lambda: True, runs=3) == best
+    assert exchange(problem, 1, Deadline(), runs=3) == best
 
 
 def test_the_cost_is_that_of_the_evaluation() -> None:
     problem = wafer_problem(small(wire_weight=3, adapter_weight=50))
     work = Exchange(problem, 5)
     kept: list[WaferSolution] = []
-    work.run(lambda: False, kept.append)
+    work.run(Deadline.after(0.0), kept.append)
     parts = evaluate(problem, kept[0].placements)
     rows = [(p.x, p.y, *size(p), p.h, p.w, p.c[-1], p.c[0]) for p in kept[0].placements]
     cost = kernel.total(graph_of(problem), np.array(rows))
@@ -63,9 +64,9 @@ def test_leaves_and_parts_of_a_tree() -> None:
 
 def test_without_room_or_without_a_second_kernel_there_is_nothing() -> None:
     one = {"a": {"H": 2, "W": 2, "C": 2, "K": 2}}
-    assert exchange(wafer_problem(explicit(kernels=one, width=9, height=9)), 1, lambda: True) is None
+    assert exchange(wafer_problem(explicit(kernels=one, width=9, height=9)), 1, Deadline()) is None
     two = {**one, "b": one["a"]}
-    assert exchange(wafer_problem(explicit(kernels=two, width=3, height=2)), 1, lambda: True) is None
+    assert exchange(wafer_problem(explicit(kernels=two, width=3, height=2)), 1, Deadline()) is None
 
 
 def test_the_chain_exchanges_in_large_instances(monkeypatch: pytest.MonkeyPatch) -> None:

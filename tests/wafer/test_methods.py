@@ -9,10 +9,10 @@ import pytest
 from chipmap.heuristics.wafer.bounds.single_kernel import alone
 from chipmap.heuristics.wafer.exhaustive import TooLargeError
 from chipmap.heuristics.wafer.exhaustive import solve as exhaust
-from chipmap.heuristics.wafer.rows.greedy import depth_first, greedy
+from chipmap.heuristics.wafer.rows.greedy import greedy
 from chipmap.inputs.reading import read
 from chipmap.instances.wafer import WaferInstance, WaferSolution
-from chipmap.instances.wafer.problem import evaluate, wafer_problem
+from chipmap.instances.wafer.problem import depth_first_order, evaluate, wafer_problem
 from chipmap.records import InputError
 from chipmap.run import SolveOptions
 from chipmap.solve import solve
@@ -84,12 +84,12 @@ def test_the_words_that_a_kernel_needs_are_the_least() -> None:
 def test_depth_first_orders_hold_every_kernel_once() -> None:
     for name in ("ispd2020-C", "ispd2020-M", "gpt2"):
         problem = wafer_problem(shipped(name))
-        order = depth_first(problem)
+        order = depth_first_order(problem)
         rank = {v: i for i, v in enumerate(order)}
         assert sorted(order) == list(range(problem.n))
         assert all(rank[u] < rank[v] for u, v in problem.edges.tolist())
     cycle = wafer_problem(made(9, 2, "ab bc ca", {"a": A, "b": B, "c": B}))
-    assert sorted(depth_first(cycle)) == [0, 1, 2]
+    assert sorted(depth_first_order(cycle)) == [0, 1, 2]
 
 
 def test_branch_and_bound_says_what_brute_force_says() -> None:

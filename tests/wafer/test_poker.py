@@ -4,21 +4,17 @@ from __future__ import annotations
 
 from random import Random
 
-import numpy as np
 import pytest
 
+from chipmap.deadline import Deadline
 from chipmap.heuristics.wafer.baselines import cu_poker as poker
-from chipmap.heuristics.wafer.baselines.cu_poker import Found, Placer, TimeSearch, depth_first, least_time
+from chipmap.heuristics.wafer.baselines.cu_poker import Found, Placer, TimeSearch, least_time
 from chipmap.heuristics.wafer.baselines.cu_poker_refine import refine
 from chipmap.instances.wafer import WaferInstance, WaferSolution
 from chipmap.instances.wafer.problem import evaluate, wafer_problem
 from chipmap.validation.wafer.checker import check
 from tests.wafer.random_instances import tiny_instance, variants
 from tests.wafer.shipped import shipped
-
-
-def nothing() -> None:
-    """No checkpoint."""
 
 
 def valid(instance: WaferInstance, placements: list) -> int:
@@ -59,7 +55,7 @@ def test_published_layouts_are_reproduced_after_refinement(
     assert sized is not None and placer.cost(sized) is not None
     placements = placer.placements(sized)
     assert evaluate(problem, placements).adapters == before
-    parts = evaluate(problem, refine(problem, placements, sized.tau, None, nothing))
+    parts = evaluate(problem, refine(problem, placements, sized.tau, None, Deadline()))
     assert (parts.time / 4, parts.wire / 2, parts.adapters) == (slowest, wire, adapters)
 
 
@@ -79,7 +75,7 @@ def test_the_published_layout_of_q_is_reproduced_before_refinement() -> None:
 @pytest.mark.parametrize(("case", "slowest"), [("A", 34496), ("B", 63504), ("M", 2211840)])
 def test_the_published_time_is_the_least(case: str, slowest: int) -> None:
     """Where time dominates, the published time is the least at which the rows fit."""
-    assert least_time(Placer(wafer_problem(shipped(f"ispd2020-{case}"))), nothing) == 4 * slowest
+    assert least_time(Placer(wafer_problem(shipped(f"ispd2020-{case}"))), Deadline()) == 4 * slowest
 
 
 def test_refinement_finds_the_published_layout_of_l() -> None:
@@ -89,10 +85,10 @@ def test_refinement_finds_the_published_layout_of_l() -> None:
     sized = placer.size(4 * 864)
     assert sized is not None and placer.cost(sized) is not None
     before = placer.placements(sized)
-    after = refine(placer.problem, before, sized.tau, 0, nothing)
+    after = refine(placer.problem, before, sized.tau, 0, Deadline())
     assert valid(instance, after) <= 4 * 1980 < valid(instance, before)
     assert evaluate(placer.problem, after).adapters <= 18
-    assert after == refine(placer.problem, before, sized.tau, 0, nothing)
+    assert after == refine(placer.problem, before, sized.tau, 0, Deadline())
 
 
 def by_hand(placer: Placer, tau: int) -> int | None:
@@ -122,7 +118,7 @@ def test_prunings_lose_nothing() -> None:
     for _ in range(30):
         problem = wafer_problem(tiny_instance(random))
         placer = Placer(problem)
-        least = least_time(placer, nothing)
+        least = least_time(placer, Deadline())
         for tau in () if least is None else (least - 1, least, 2 * least, 5 * least):
             sized = placer.size(tau)
             cost = None if sized is None else placer.cost(sized)
@@ -156,10 +152,3 @@ def test_the_search_is_deterministic() -> None:
         assert search.best is not None
         results.append(search.best)
     assert results[0] == results[1]
-
-
-def test_the_order_is_topological() -> None:
-    """Depth-first order: every kernel after all its producers."""
-    problem = wafer_problem(shipped("ispd2020-C"))
-    position = np.argsort(depth_first(problem))
-    assert all(position[u] < position[v] for u, v in problem.edges.tolist())

@@ -10,19 +10,16 @@ import numpy as np
 import pytest
 from msgspec import structs
 
+from chipmap.deadline import Deadline, StopReason
 from chipmap.heuristics.wafer.rows.chain import lay, row
 from chipmap.heuristics.wafer.rows.folded import cuts, fit_runs, folded_row, foldings, lay_runs
 from chipmap.heuristics.wafer.rows.kernel import INF
 from chipmap.heuristics.wafer.rows.order_kernel import anneal_order, row_wires
-from chipmap.heuristics.wafer.rows.single_row import RowProgram, best_row, flow_order, path_bound, rows, slowest
-from chipmap.heuristics.wafer.rows.times import Trial, search_times
+from chipmap.heuristics.wafer.rows.single_row import RowProgram, best_row, path_bound, rows
+from chipmap.heuristics.wafer.rows.times import Targets, Trial, search_times
 from chipmap.instances.wafer.instance import Fabric, Placement, WaferInstance, Weights
-from chipmap.instances.wafer.problem import TICKS, WaferProblem, evaluate, size, wafer_problem
+from chipmap.instances.wafer.problem import TICKS, WaferProblem, depth_first_order, evaluate, size, wafer_problem
 from tests.wafer.rows_by_hand import DIAMOND, PATH, TRIANGLE, conv, legal, options, table, tiny
-
-
-def go_on() -> bool:
-    return True
 
 
 def ignore(score: int, placements: object) -> None:
@@ -34,7 +31,7 @@ def enumerate_row(problem: WaferProblem, order: Sequence[int], tau: int | None =
 
     With ``tau`` all kernels run within it, time costs nothing, and the row may be longer than the fabric.
     """
-    limit = slowest(problem) if tau is None else tau
+    limit = problem.longest if tau is None else tau
     choices = (options(problem, i, problem.width, problem.height, limit) for i in range(problem.n))
     tables = [table(problem, i, found, tau is None) for i, found in enumerate(choices)]
     n, weights = len(order), problem.instance.weights
@@ -60,12 +57,12 @@ def enumerate_row(problem: WaferProblem, order: Sequence[int], tau: int | None =
 @pytest.mark.parametrize("seed", range(6))
 def test_the_best_row_of_a_path_is_that_of_enumeration_over_all_orders(seed: int) -> None:
     problem = tiny(seed, PATH, side=9, blocks=seed >= 4)
-    program = RowProgram(problem, flow_order(problem))
-    result = best_row(program, go_on, ignore)
+    program = RowProgram(problem)
+    result = best_row(program, Deadline(), ignore)
     assert result.placements is not None and result.parts is not None and result.exact
     assert legal(problem, result.placements)
     least = min(enumerate_row(problem, order) for order in itertools.permutations(range(problem.n)))
-    assert path_bound(program, go_on) <= result.bound <= least <= result.parts.score
+    assert path_bound(program, Deadline()) <= result.bound <= least <= result.parts.score
     if sum(size(p)[0] for p in result.placements) < problem.width:
         assert result.bound == result.parts.score
 
@@ -73,9 +70,9 @@ def test_the_best_row_of_a_path_is_that_of_enumeration_over_all_orders(seed: int
 @pytest.mark.parametrize("seed", range(4))
 def test_no_floorplan_of_a_path_is_below_its_bound(seed: int) -> None:
     problem = tiny(seed, PATH, side=9, weights=Weights(time=1, wire=40, adapter=seed))
-    program = RowProgram(problem, flow_order(problem))
-    bound = path_bound(program, go_on)
-    choices = [options(problem, i, 9, 9, slowest(problem)) for i in range(problem.n)]
+    program = RowProgram(problem)
+    bound = path_bound(program, Deadline())
+    choices = [options(problem, i, 9, 9, problem.longest) for i in range(problem.n)]
     draw, checked = random.Random(seed), 0
     for _ in range(4000):
         placements = []
@@ -87,21 +84,21 @@ def test_no_floorplan_of_a_path_is_below_its_bound(seed: int) -> None:
             checked += 1
             assert bound <= evaluate(problem, placements).score
     assert checked > 50
-    best = best_row(program, go_on, ignore)
+    best = best_row(program, Deadline(), ignore)
     assert best.parts is not None and bound <= best.parts.score
 
 
 def test_only_paths_have_this_bound() -> None:
     problem = tiny(0, TRIANGLE, side=9)
-    assert path_bound(RowProgram(problem, flow_order(problem)), go_on) == 0
+    assert path_bound(RowProgram(problem), Deadline()) == 0
 
 
 @pytest.mark.parametrize("seed", range(4))
 def test_the_chain_program_is_exact_at_a_target_time(seed: int) -> None:
     problem = tiny(seed, PATH, side=12, blocks=seed >= 2)
-    program = RowProgram(problem, flow_order(problem))
-    tau = slowest(problem) // (2 + seed)
-    chain = program.at(tau, go_on)(program.row)
+    program = RowProgram(problem)
+    tau = problem.longest // (2 + seed)
+    chain = program.at(tau, Deadline())(program.row)
     assert chain is not None and program.exact
     assert chain.value == enumerate_row(problem, program.row.order, tau)
 
@@ -110,9 +107,9 @@ def test_the_chain_program_is_exact_at_a_target_time(seed: int) -> None:
 @pytest.mark.parametrize("seed", range(4))
 def test_rows_of_residual_blocks_are_those_of_enumeration(seed: int, edges: tuple[tuple[int, int], ...]) -> None:
     problem = tiny(seed, edges, side=9, weights=Weights(time=1, wire=1 + seed // 2, adapter=2 * seed))
-    program = RowProgram(problem, flow_order(problem))
-    tau = slowest(problem) // (2 + seed)
-    chain = program.at(tau, go_on)(program.row)
+    program = RowProgram(problem)
+    tau = problem.longest // (2 + seed)
+    chain = program.at(tau, Deadline())(program.row)
     assert program.parts is not None and not program.exact and chain is not None
     assert chain.value == enumerate_row(problem, program.row.order, tau)
 
@@ -122,8 +119,8 @@ def test_a_row_of_any_graph_costs_what_its_program_says(seed: int) -> None:
     problem = tiny(seed, ((0, 1), (1, 2), (2, 3), (3, 4), (0, 4), (1, 3)), side=40)
     program = RowProgram(problem, (2, 0, 1, 4, 3))
     assert program.parts is None and not program.exact
-    tau = slowest(problem) // 3
-    chain = program.at(tau, go_on)(program.row)
+    tau = problem.longest // 3
+    chain = program.at(tau, Deadline())(program.row)
     assert chain is not None and chain.along <= problem.width
     placements = lay(problem, program.row, chain.choices)
     parts = evaluate(problem, placements)
@@ -157,24 +154,24 @@ def test_rows_improve_step_by_step_and_stay_legal() -> None:
         assert legal(problem, placements) and evaluate(problem, placements).score == score
         scores.append(score)
 
-    solution = rows(problem, go_on, improved)
+    solution = rows(problem, Deadline(), improved)
     assert solution is not None and scores == sorted(scores, reverse=True)
     assert evaluate(problem, solution.placements).score == scores[-1]
-    again = rows(problem, go_on, ignore)
+    again = rows(problem, Deadline(), ignore)
     assert again == solution
 
 
 def test_rows_stop_when_told() -> None:
     problem = residual(3, 24)
-    assert rows(problem, lambda: False, ignore) is None
+    assert rows(problem, Deadline.after(0.0), ignore) is None
     asked: list[int] = []
 
-    def a_few_times() -> bool:
+    def after_a_few() -> StopReason | None:
         asked.append(1)
-        return len(asked) < 6
+        return None if len(asked) < 6 else "interrupted"
 
     steps: list[int] = []
-    solution = rows(problem, a_few_times, lambda score, placements: steps.append(score))
+    solution = rows(problem, Deadline(ended=after_a_few), lambda score, placements: steps.append(score))
     assert len(asked) < 12
     assert (solution is None) == (not steps)
 
@@ -182,13 +179,13 @@ def test_rows_stop_when_told() -> None:
 @pytest.mark.parametrize(("side", "tau"), [(24, 2000), (30, 1000)])
 def test_foldings_are_laid_out_legally_within_their_times(side: int, tau: int) -> None:
     problem = residual(3, side)
-    program = RowProgram(problem, flow_order(problem))
+    program = RowProgram(problem)
     assert cuts(program.row) == [0, 3, 6, 9]
     folded = 0
     for folding in foldings(problem, program.row, tau):
         assert [run.first for run in folding.runs[1:]] == [run.end for run in folding.runs[:-1]]
         line = folded_row(problem, program.row, folding.runs)
-        chain = fit_runs(problem, line, folding.runs, program.at(tau, go_on))
+        chain = fit_runs(problem, line, folding.runs, program.at(tau, Deadline()))
         assert chain is not None
         placements = lay_runs(problem, line, folding.runs, chain.choices)
         assert legal(problem, placements) and evaluate(problem, placements).time <= tau
@@ -207,7 +204,7 @@ def test_the_search_over_times_finds_the_least_score_of_a_falling_cost() -> None
         return Trial(rest[tau - 1], 3 * tau + rest[tau - 1], tau, tau)
 
     steps: list[int] = []
-    found = search_times(attempt, 1, 399, 3, INF, go_on, lambda score, tau: steps.append(score))
+    found = search_times(attempt, Targets(1, 399, 3), Deadline(), lambda score, tau: steps.append(score))
     least = min(3 * t + rest[t - 1] for t in range(13, 400))
     assert found.score == found.bound == least == steps[-1]
     assert len(tried) == found.tried < 200
@@ -224,6 +221,6 @@ def test_annealing_finds_the_shortest_order() -> None:
 
 def test_wires_of_a_row_are_the_sum_of_its_prices() -> None:
     problem = residual(2, 60)
-    line = row(problem, flow_order(problem))
+    line = row(problem, depth_first_order(problem).tolist())
     half = 2 * problem.instance.weights.wire
     assert [price // half for price in line.prices] == [2, 4, 3, 3, 4, 2]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from chipmap.deadline import Deadline, StopReason
 from chipmap.heuristics.wafer.adapters import boxes_of as boxes_between
 from chipmap.heuristics.wafer.baselines.cu_poker import Found, Placer, TimeSearch
 from chipmap.heuristics.wafer.slicing import annealing_kernel as kernel
@@ -12,11 +13,11 @@ from chipmap.heuristics.wafer.slicing import moves_kernel
 from chipmap.heuristics.wafer.slicing.annealing import Search, boxes_of, floor_of, search, state_of
 from chipmap.heuristics.wafer.slicing.guillotine import guillotine
 from chipmap.heuristics.wafer.slicing.orders import order_search
-from chipmap.heuristics.wafer.slicing.program import OrderProgram, depth_first_order
+from chipmap.heuristics.wafer.slicing.program import OrderProgram
 from chipmap.heuristics.wafer.slicing.sizing import Sizing
 from chipmap.inputs.reading import read
 from chipmap.instances.wafer import WaferInstance, WaferSolution
-from chipmap.instances.wafer.problem import evaluate, wafer_problem
+from chipmap.instances.wafer.problem import depth_first_order, evaluate, wafer_problem
 from chipmap.validation.brute_force import brute_force
 from chipmap.validation.wafer.checker import check
 from tests.wafer.random_instances import made, variants
@@ -34,7 +35,7 @@ def chain(count: int = 12) -> WaferInstance:
 @pytest.mark.parametrize("name", sorted(variants()))
 def test_every_feature_gives_a_valid_layout(name: str) -> None:
     instance = variants()[name]
-    solution = search(wafer_problem(instance), 1, lambda: True, runs=2)
+    solution = search(wafer_problem(instance), 1, Deadline(), runs=2)
     if solution is not None:
         assert not check(instance, solution).violations
 
@@ -42,7 +43,7 @@ def test_every_feature_gives_a_valid_layout(name: str) -> None:
 def test_it_improves_and_reports_what_it_returns() -> None:
     problem = wafer_problem(chain())
     reported: list[WaferSolution] = []
-    solution = search(problem, 3, lambda: True, reported.append, runs=3)
+    solution = search(problem, 3, Deadline(), reported.append, runs=3)
     scores = [evaluate(problem, s.placements).score for s in reported]
     assert scores == sorted(scores, reverse=True)
     assert len(scores) > 1
@@ -54,18 +55,18 @@ def test_it_improves_and_reports_what_it_returns() -> None:
 
 def test_the_same_seed_gives_the_same_layout() -> None:
     problem = wafer_problem(chain())
-    first = search(problem, 5, lambda: True, runs=2)
-    assert first == search(problem, 5, lambda: True, runs=2)
+    first = search(problem, 5, Deadline(), runs=2)
+    assert first == search(problem, 5, Deadline(), runs=2)
 
 
 def test_it_stops_when_asked() -> None:
     asked = []
 
-    def keep_going() -> bool:
+    def soon() -> StopReason | None:
         asked.append(1)
-        return len(asked) < 3
+        return None if len(asked) < 3 else "interrupted"
 
-    search(wafer_problem(chain()), 1, keep_going)
+    search(wafer_problem(chain()), 1, Deadline(ended=soon))
     assert len(asked) <= 4
 
 
@@ -92,7 +93,7 @@ def test_rejected_moves_leave_no_trace() -> None:
 @pytest.mark.parametrize("name", ["three upright", "strides and filters", "no edges", "wires only"])
 def test_it_is_never_below_the_optimum(name: str) -> None:
     instance = variants()[name]
-    solution = search(wafer_problem(instance), 1, lambda: True, runs=3)
+    solution = search(wafer_problem(instance), 1, Deadline(), runs=3)
     best, _ = brute_force(instance, check)
     assert solution is not None
     assert best is not None
@@ -103,7 +104,7 @@ def test_a_run_stays_on_its_best() -> None:
     work = Search(wafer_problem(chain()), 2)
     seen = []
     for _ in range(3):
-        work.run(lambda: True, lambda solution: None)
+        work.run(Deadline(), lambda solution: None)
         seen.append(work.score)
     assert seen == sorted(seen, reverse=True)
 
@@ -120,10 +121,10 @@ def test_orders_are_searched_where_only_the_time_counts() -> None:
         assert certificate.feasible and certificate.objective is not None
         scores.append(certificate.objective)
 
-    found = order_search(problem, 1, lambda: True, improved, orders=40)
+    found = order_search(problem, 1, Deadline(), improved, orders=40)
     assert found is not None and scores == sorted(scores, reverse=True) and len(scores) > 1
     assert scores[-1] == evaluate(problem, found.placements).score >= Sizing(problem).area_time()
-    assert order_search(problem, 1, lambda: True, lambda solution: None, orders=40) == found
+    assert order_search(problem, 1, Deadline(), lambda solution: None, orders=40) == found
 
 
 def rows(instance: WaferInstance) -> Found:
@@ -157,7 +158,7 @@ def test_a_start_is_never_made_worse(seed: int) -> None:
     instance = chain()
     found = rows(instance)
     start = WaferSolution(instance=instance.name, placements=tuple(found.placements))
-    best = search(wafer_problem(instance), seed, lambda: True, runs=2, start=start)
+    best = search(wafer_problem(instance), seed, Deadline(), runs=2, start=start)
     assert best is not None
     certificate = check(instance, best)
     assert not certificate.violations

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from chipmap.heuristics.wafer.slicing.kernel import NONE
-from chipmap.heuristics.wafer.slicing.program import OrderProgram, depth_first_order, slicing_layout
+from chipmap.heuristics.wafer.slicing.program import OrderProgram, slicing_layout
 from chipmap.heuristics.wafer.slicing.sizing import Sizing
-from chipmap.instances.wafer.problem import WaferProblem, evaluate, wafer_problem
+from chipmap.instances.wafer.problem import WaferProblem, depth_first_order, evaluate, wafer_problem
 from chipmap.instances.wafer.shapes import shapes
 from chipmap.validation.wafer.checker import check
 from tests.wafer.random_instances import STRIDED, THREE_BY_THREE, A, B, made, tiny_instance
@@ -50,7 +50,7 @@ def problems() -> list[WaferProblem]:
 @pytest.mark.parametrize("problem", problems())
 def test_the_program_equals_enumeration(problem: WaferProblem) -> None:
     sizing = Sizing(problem)
-    longest = min(sizing.longest, 1200)
+    longest = min(sizing.problem.longest, 1200)
     for order in (list(range(problem.n)), list(range(problem.n))[::-1], [0, *range(problem.n - 1, 0, -1)]):
         program = OrderProgram(sizing, order)
         assert program.least(1, longest) == least_time(problem, order, longest)
@@ -79,7 +79,7 @@ def test_layouts_are_valid_and_meet_the_time(problem: WaferProblem) -> None:
     sizing = Sizing(problem)
     if solution is None:
         order = depth_first_order(problem).tolist()
-        assert least_time(problem, order, min(sizing.longest, 300)) == 0
+        assert least_time(problem, order, min(sizing.problem.longest, 300)) == 0
         return
     certificate = check(problem.instance, solution)
     assert not certificate.violations

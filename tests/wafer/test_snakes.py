@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from chipmap.deadline import Deadline
 from chipmap.heuristics.wafer.adapters import boxes_of
 from chipmap.heuristics.wafer.rows.snakes import snakes
 from chipmap.heuristics.wafer.rows.snakes_kernel import INFINITE, lowest, snake
@@ -60,7 +61,7 @@ def test_floorplans_are_legal_and_slicing(case: str) -> None:
     instance = read(f"wafer/ispd2020-{case}")
     assert isinstance(instance, WaferInstance)
     problem, found = wafer_problem(instance), list[WaferSolution]()
-    best = snakes(problem, lambda: True, found.append)
+    best = snakes(problem, Deadline(), found.append)
     scores = [check(instance, solution) for solution in found]
     assert best is found[-1] and all(one.feasible for one in scores)
     assert [one.objective for one in scores] == sorted((one.objective or 0 for one in scores), reverse=True)

@@ -14,9 +14,9 @@ import numpy as np
 
 from chipmap.heuristics.wafer.rows.chain import Row
 from chipmap.heuristics.wafer.rows.kernel import Wire
-from chipmap.heuristics.wafer.rows.single_row import RowProgram, flow_order
+from chipmap.heuristics.wafer.rows.single_row import RowProgram
 from chipmap.instances.wafer.instance import Placement, WaferSolution
-from chipmap.instances.wafer.problem import TICKS, IntArray, WaferProblem, evaluate, size
+from chipmap.instances.wafer.problem import TICKS, IntArray, WaferProblem, evaluate, in_order, size
 
 
 def fewest_adapters(problem: WaferProblem, solution: WaferSolution, tau: int) -> WaferSolution:
@@ -25,9 +25,8 @@ def fewest_adapters(problem: WaferProblem, solution: WaferSolution, tau: int) ->
     The best of the two and of ``solution`` itself by the whole score; kernels stay as near their old centres as their
     boxes allow. ``solution`` must be legal.
     """
-    by_name = {placement.kernel: placement for placement in solution.placements}
-    old = [by_name[name] for name in problem.names]
-    program = RowProgram(problem, flow_order(problem))
+    old = in_order(problem, solution)
+    program = RowProgram(problem)
     best, score = tuple(old), evaluate(problem, old).score
     boxes = boxes_of(old)
     for room in (boxes, grown(boxes, problem.width, problem.height)):
@@ -67,7 +66,7 @@ def fit_boxes(program: RowProgram, old: Sequence[Placement], boxes: IntArray, ta
     unit = TICKS * max(problem.instance.weights.adapter, 1)
     counted = {joint: Wire(wires * unit, 0) for joint, wires in _multiplicities(problem, row).items()}
     strips = tuple((int(boxes[i, 3] - boxes[i, 1]), int(boxes[i, 2] - boxes[i, 0])) for i in row.order)
-    chain = program.at(tau, lambda: True)(Row(row.order, (0,) * problem.n, strips, counted))
+    chain = program.at(tau)(Row(row.order, (0,) * problem.n, strips, counted))
     if chain is None:
         return None
     placed: dict[int, Placement] = {}

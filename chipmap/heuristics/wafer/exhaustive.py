@@ -7,11 +7,11 @@ others, reach the incumbent.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from itertools import product
 
 import numpy as np
 
+from chipmap.deadline import Deadline
 from chipmap.instances.wafer.instance import Placement
 from chipmap.instances.wafer.problem import TICKS, IntArray, WaferProblem, conv_time, memory_k
 
@@ -76,7 +76,7 @@ def _places(problem: WaferProblem, p: Placement) -> list[Placement]:
 
 
 def solve(
-    problem: WaferProblem, upper: int | None, checkpoint: Callable[[], object] = lambda: None
+    problem: WaferProblem, upper: int | None, deadline: Deadline = Deadline()
 ) -> tuple[int | None, list[Placement] | None]:
     """(score, floorplan) of the best floorplan below ``upper`` ticks; (None, None) where there is none.
 
@@ -89,7 +89,7 @@ def solve(
         tried *= len(options[i].time)
     if tried > COMBINATIONS:
         raise TooLargeError(f"{tried} combinations of placements")
-    search = Search(problem, options, order, upper, checkpoint)
+    search = Search(problem, options, order, upper, deadline)
     if all(len(one.time) for one in options):
         search.branch([], 0, 0)
     if search.chosen is None:
@@ -107,9 +107,9 @@ class Search:
         options: list[Options],
         order: list[int],
         upper: int | None,
-        checkpoint: Callable[[], object],
+        deadline: Deadline,
     ) -> None:
-        self.problem, self.options, self.order, self.upper, self.checkpoint = problem, options, order, upper, checkpoint
+        self.problem, self.options, self.order, self.upper, self.deadline = problem, options, order, upper, deadline
         self.chosen: list[int] | None = None
         rank = {i: position for position, i in enumerate(order)}
         self.edges: list[list[tuple[int, bool]]] = [[] for _ in order]
@@ -121,7 +121,7 @@ class Search:
 
     def branch(self, chosen: list[int], time: int, wired: int) -> None:
         """Try every option of the next kernel; ``wired`` are the ticks of wires and adapters so far."""
-        self.checkpoint()
+        self.deadline.check()
         position, options = len(chosen), self.options[self.order[len(chosen)]]
         free = np.ones(len(options.time), dtype=bool)
         extra = np.zeros(len(options.time), dtype=np.int64)

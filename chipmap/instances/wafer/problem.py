@@ -15,7 +15,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from chipmap.instances.wafer.instance import Kernel, Placement, WaferInstance
+from chipmap.instances.wafer.instance import Kernel, Placement, WaferInstance, WaferSolution
 
 #: Quarters of a step per unit of time, and ticks per unit of score.
 TICKS = 4
@@ -96,6 +96,11 @@ class WaferProblem:
         first = [int(np.flatnonzero(self.types == t)[0]) for t in range(int(self.types.max()) + 1)]
         return tuple(np.array(self.convs[i], dtype=np.int64) for i in first)
 
+    @cached_property
+    def longest(self) -> int:
+        """Quarters of the slowest kernel with all its execution arguments 1: no execution of any kernel is slower."""
+        return max(int(conv_time(conv, 1, 1, 1, 1)) for convs in self.type_arrays for conv in convs)
+
     def score(self, time: int, wire: int, adapters: int) -> int:
         """The objective in ticks: w_t · max time + w_l · wire + w_a · adapters (quarters, half tiles, a count)."""
         weights = self.instance.weights
@@ -119,6 +124,26 @@ def wafer_problem(instance: WaferInstance) -> WaferProblem:
             edges=np.array(edges, dtype=np.int64).reshape(-1, 2),
         )
     return cached
+
+
+def depth_first_order(problem: WaferProblem) -> IntArray:
+    """[n] the kernels in depth-first topological order: each follows the last of its producers at once.
+
+    Kernels on a cycle have no place in such an order. They come last, in the order of the instance.
+    """
+    waiting = np.bincount(problem.edges[:, 1], minlength=problem.n)
+    readers: list[list[int]] = [[] for _ in range(problem.n)]
+    for u, v in problem.edges.tolist():
+        readers[u].append(v)
+    ready = [v for v in range(problem.n - 1, -1, -1) if waiting[v] == 0]
+    order: list[int] = []
+    while ready:
+        order.append(u := ready.pop())
+        for v in reversed(readers[u]):
+            waiting[v] -= 1
+            if waiting[v] == 0:
+                ready.append(v)
+    return np.array(order + sorted(set(range(problem.n)) - set(order)), dtype=np.int64)
 
 
 @njit(cache=True, nogil=True)
@@ -217,6 +242,12 @@ def evaluate(problem: WaferProblem, placements: Sequence[Placement]) -> Parts:
         out = a.c[-1] if problem.instance.protocol == "c_n" else min(a.c[-1], a.k[-1])
         adapters += (a.h != b.h) + (a.w != b.w) + (out != b.c[0])
     return Parts(problem.score(time, wire, adapters), time, wire, adapters)
+
+
+def in_order(problem: WaferProblem, solution: WaferSolution) -> list[Placement]:
+    """The placements of ``solution`` in the order of the problem's kernels."""
+    by_name = {placement.kernel: placement for placement in solution.placements}
+    return [by_name[name] for name in problem.names]
 
 
 def size(placement: Placement) -> tuple[int, int]:

@@ -32,7 +32,7 @@ def _poker(instance: WaferInstance, run: Run, each: bool) -> None:
     search = TimeSearch(
         Placer(problem, within=not each),
         run.options.seed,
-        run.checkpoint,
+        run.deadline,
         lambda found: report(problem, run, found.placements, source),
         each,
         anneal=each,
@@ -53,7 +53,7 @@ def annealing(instance: WaferInstance, run: Run) -> Termination:
         twin_binary(
             problem,
             run.options.seed,
-            run.checkpoint,
+            run.deadline,
             lambda found: report(problem, run, found.placements, "annealing on twin binary sequences"),
         )
 
@@ -68,6 +68,6 @@ def divide(instance: WaferInstance, run: Run) -> Termination:
 
         problem = wafer_problem(instance)
         sized(problem, run)
-        part(problem, run.checkpoint, lambda found: report(problem, run, found.placements, "divide and conquer"))
+        part(problem, run.deadline, lambda found: report(problem, run, found.placements, "divide and conquer"))
 
     return run.attempt(work)

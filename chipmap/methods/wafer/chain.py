@@ -10,8 +10,9 @@ import os
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 
+from chipmap.deadline import Deadline, Stop
 from chipmap.instances.wafer.instance import Placement, WaferInstance, WaferSolution
-from chipmap.instances.wafer.problem import WaferProblem, evaluate, wafer_problem
+from chipmap.instances.wafer.problem import WaferProblem, evaluate, in_order, wafer_problem
 from chipmap.methods.crew import Member, Task, work_together
 from chipmap.methods.wafer.greedy import exhausted, packed, sized
 from chipmap.result import Termination
@@ -79,8 +80,8 @@ def _one(instance: WaferInstance, run: Run, task: Callable[[Crew, Member], None]
     return run.attempt(work)
 
 
-class _ShareUsedError(Exception):
-    """A task's share of the time is used up."""
+def _deadline(member: Member) -> Deadline:
+    return Deadline(member.until, lambda: "interrupted" if member.stopping.is_set() else None)
 
 
 class Crew:
@@ -141,28 +142,24 @@ class Crew:
         """The best single row, then folded rows."""
         from chipmap.heuristics.wafer.rows.single_row import rows
 
-        rows(self.problem, member.keep_going, lambda _, placements: self._hand_over(member, placements, "row program"))
+        rows(self.problem, _deadline(member), lambda _, placements: self._hand_over(member, placements, "row program"))
 
     def snakes(self, member: Member) -> None:
         """Rows to and fro of least wire, at once."""
         from chipmap.heuristics.wafer.rows.snakes import snakes
 
-        snakes(self.problem, member.keep_going, lambda found: self._hand_over(member, found.placements, "snakes"))
+        snakes(self.problem, _deadline(member), lambda found: self._hand_over(member, found.placements, "snakes"))
 
     def poker(self, member: Member, seed: int) -> None:
         """The row-by-row placer (:mod:`chipmap.heuristics.wafer.baselines.cu_poker`); its best is kept for the
         search."""
         from chipmap.heuristics.wafer.baselines.cu_poker import Found, Placer, TimeSearch
 
-        def checkpoint() -> None:
-            if not member.keep_going():
-                raise _ShareUsedError
-
         def found(layout: Found) -> None:
             self._hand_over(member, layout.placements, "CU.POKer")
 
-        with suppress(_ShareUsedError):
-            TimeSearch(Placer(self.problem), seed, checkpoint, found).run()
+        with suppress(Stop):
+            TimeSearch(Placer(self.problem), seed, _deadline(member), found).run()
 
     def start(self) -> WaferSolution | None:
         """The better of the row placer's and the row program's floorplans that is slicing; None for none.
@@ -193,9 +190,9 @@ class Crew:
         limited = member.run.options.time_limit is not None and not member.run.options.deterministic
         runs = None if limited else UNLIMITED_RUNS
         if self.large:
-            exchange(self.problem, seed, member.keep_going, member.solution("exchanges"), runs)
+            exchange(self.problem, seed, _deadline(member), member.solution("exchanges"), runs)
         else:
-            search(self.problem, seed, member.keep_going, member.solution("slicing search"), runs, start)
+            search(self.problem, seed, _deadline(member), member.solution("slicing search"), runs, start)
 
     def again(self, member: Member, seed: int) -> None:
         """Searches from other seeds, every second one, for the rest of the time (not where kernels are few)."""
@@ -230,22 +227,16 @@ class Crew:
     def bounds(self, member: Member) -> None:
         """Lower bounds, with the incumbent of the moment as the score to beat; of a path first by its row program."""
         from chipmap.heuristics.wafer.bounds.score import bounds
-        from chipmap.heuristics.wafer.rows.single_row import RowProgram, flow_order, path_bound
+        from chipmap.heuristics.wafer.rows.single_row import RowProgram, path_bound
         from chipmap.heuristics.wafer.slicing.sizing import Sizing
 
-        program = RowProgram(self.problem, flow_order(self.problem))
+        program = RowProgram(self.problem)
         if program.exact:
-            value = path_bound(program, member.keep_going, max(1, Sizing(self.problem).area_time()))
+            value = path_bound(program, _deadline(member), max(1, Sizing(self.problem).area_time()))
             member.bound(value, "path program")
-        bounds(self.problem, member.run.upper, member.keep_going, member.bound)
+        bounds(self.problem, member.run.upper, _deadline(member), member.bound)
 
     def _hand_over(self, member: Member, placements: Sequence[Placement], source: str) -> None:
         solution = WaferSolution(instance=self.problem.instance.name, placements=tuple(placements))
         self.known[source] = solution
         member.solution(source)(solution)
-
-
-def in_order(problem: WaferProblem, solution: WaferSolution) -> list[Placement]:
-    """The placements of ``solution`` in the order of the problem."""
-    by_name = {placement.kernel: placement for placement in solution.placements}
-    return [by_name[name] for name in problem.names]

@@ -26,7 +26,7 @@ def report(problem: WaferProblem, run: Run, placements: Sequence[Placement], sou
 
 def sized(problem: WaferProblem, run: Run) -> list[Alone]:
     """Each type alone on the fabric, with the bound or the proof of infeasibility that this gives."""
-    found, reasons = alone(problem, run.checkpoint)
+    found, reasons = alone(problem, run.deadline)
     if reasons:
         run.infeasible(*reasons)
         run.checkpoint()
@@ -74,7 +74,7 @@ def exhausted(problem: WaferProblem, run: Run) -> bool:
     from chipmap.heuristics.wafer.exhaustive import TooLargeError, solve
 
     try:
-        score, placements = solve(problem, run.upper, run.checkpoint)
+        score, placements = solve(problem, run.upper, run.deadline)
     except TooLargeError:
         return False
     if placements is not None and score is not None:

@@ -157,7 +157,7 @@ def _work(run: Run, kind: str, seconds: float | None) -> float | None:
 
 def _reasons(problem: WaferProblem, run: Run) -> list[Infeasibility]:
     """Why there is no floorplan: kernels that have no box alone, or no room beside each other."""
-    _, reasons = alone(problem, run.checkpoint)
+    _, reasons = alone(problem, run.deadline)
     return list(reasons) or [apart(problem)]
 
 

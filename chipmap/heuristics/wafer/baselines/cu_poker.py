@@ -18,6 +18,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from chipmap.deadline import Deadline
 from chipmap.heuristics.wafer.baselines.cu_poker_kernel import (
     INFINITE,
     Boxes,
@@ -32,7 +33,7 @@ from chipmap.heuristics.wafer.baselines.cu_poker_kernel import (
 )
 from chipmap.heuristics.wafer.baselines.cu_poker_refine import refine
 from chipmap.instances.wafer.instance import Placement
-from chipmap.instances.wafer.problem import TICKS, IntArray, Parts, WaferProblem, conv_time, evaluate, least_ks
+from chipmap.instances.wafer.problem import TICKS, IntArray, Parts, WaferProblem, depth_first_order, evaluate, least_ks
 from chipmap.instances.wafer.shapes import Shape, place, shapes
 
 #: Rows tried at one target time before the search settles for what it has.
@@ -45,29 +46,6 @@ FINER = (4, 16, 64)
 STEPS = 6
 #: Targets of the sweep at most (where time weighs nothing).
 MOST_STEPS = 1000
-
-
-def depth_first(problem: WaferProblem) -> list[int]:
-    """A topological order of the kernels by depth-first search: a kernel follows the last of its producers at once.
-
-    Kernels on a cycle come last, in the order of the instance.
-    """
-    consumers: list[list[int]] = [[] for _ in range(problem.n)]
-    waiting = [0] * problem.n
-    for u, v in problem.edges.tolist():
-        consumers[u].append(v)
-        waiting[v] += 1
-    stack = [i for i in reversed(range(problem.n)) if waiting[i] == 0]
-    order: list[int] = []
-    while stack:
-        order.append(stack.pop())
-        ready = []
-        for v in consumers[order[-1]]:
-            waiting[v] -= 1
-            if waiting[v] == 0:
-                ready.append(v)
-        stack += reversed(ready)
-    return order + [i for i in range(problem.n) if waiting[i] > 0]
 
 
 def ports(problem: WaferProblem, t: int, boxes: IntArray, tau: int) -> IntArray:
@@ -100,7 +78,7 @@ class Placer:
 
     def __init__(self, problem: WaferProblem, order: list[int] | None = None, within: bool = False) -> None:
         self.problem, self.within = problem, within
-        self.order = depth_first(problem) if order is None else order
+        self.order = depth_first_order(problem).tolist() if order is None else order
         n = problem.n
         position = {kernel: i for i, kernel in enumerate(self.order)}
         before: list[list[int]] = [[] for _ in range(n)]
@@ -187,22 +165,17 @@ class Placer:
         return [place(self.problem, i, shape, sized.tau, x, y) for i, (shape, x, y) in enumerate(self.layout(sized))]
 
 
-def most_time(problem: WaferProblem) -> int:
-    """The target (quarters) from which on shapes stay the same: every convolution with h = w = c = k = 1."""
-    return max(int(conv_time(conv, 1, 1, 1, 1)) for convs in problem.type_arrays for conv in convs)
-
-
-def least_time(placer: Placer, checkpoint: Callable[[], None]) -> int | None:
+def least_time(placer: Placer, deadline: Deadline) -> int | None:
     """The least target time (quarters) at which the rows fit, by bisection; None where they never do."""
-    most = most_time(placer.problem)
+    most = placer.problem.longest
     low, high = 0, min(most, 4)
     while not placer.fits(high):
-        checkpoint()
+        deadline.check()
         if high == most:
             return None
         low, high = high, min(most, 2 * high)
     while high - low > 1:
-        checkpoint()
+        deadline.check()
         middle = (low + high) // 2
         if placer.fits(middle):
             high = middle
@@ -231,12 +204,12 @@ class TimeSearch:
         self,
         placer: Placer,
         seed: int = 0,
-        checkpoint: Callable[[], None] = lambda: None,
+        deadline: Deadline = Deadline(),
         report: Callable[[Found], None] = lambda found: None,
         each: bool = False,
         anneal: bool = True,
     ) -> None:
-        self.placer, self.seed, self.checkpoint, self.report, self.each = placer, seed, checkpoint, report, each
+        self.placer, self.seed, self.deadline, self.report, self.each = placer, seed, deadline, report, each
         self.anneal = anneal
         self.best: Found | None = None
         self.tried: set[int] = set()
@@ -246,7 +219,7 @@ class TimeSearch:
         if tau in self.tried:
             return
         self.tried.add(tau)
-        self.checkpoint()
+        self.deadline.check()
         sized = self.placer.size(tau)
         if sized is not None and self.placer.cost(sized) is not None:
             placements = self.placer.placements(sized)
@@ -256,7 +229,7 @@ class TimeSearch:
 
     def _refine(self, placements: list[Placement], tau: int) -> None:
         seed = self.seed if self.anneal else None
-        self._keep(refine(self.placer.problem, placements, tau, seed, self.checkpoint), tau)
+        self._keep(refine(self.placer.problem, placements, tau, seed, self.deadline), tau)
 
     def _keep(self, placements: list[Placement], tau: int) -> None:
         parts = evaluate(self.placer.problem, placements)
@@ -266,10 +239,10 @@ class TimeSearch:
 
     def run(self) -> Found | None:
         """Bisection for the least feasible target, neighbour-range search upwards from it, post refinement."""
-        least = least_time(self.placer, self.checkpoint)
+        least = least_time(self.placer, self.deadline)
         if least is None:
             return None
-        weight, most = self.placer.problem.instance.weights.time, most_time(self.placer.problem)
+        weight, most = self.placer.problem.instance.weights.time, self.placer.problem.longest
         tau = least
         for _ in range(MOST_STEPS):
             self.attempt(tau)

@@ -7,12 +7,13 @@ are annealed. Source: CU.POKer's slides, "Protocol Cost Optimization".
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import exp
 
 import numpy as np
 
+from chipmap.deadline import Deadline
 from chipmap.instances.wafer.instance import Placement
 from chipmap.instances.wafer.problem import TICKS, WaferProblem, least_ks, size
 
@@ -125,13 +126,13 @@ class Refiner:
         self.now[i], self.centres[i] = p, self._centre(p)
         return old
 
-    def unify(self, checkpoint: Callable[[], None]) -> None:
+    def unify(self, deadline: Deadline) -> None:
         """Floor by floor, commit the reference pair of one of its kernels that lowers the cost most."""
         floors: dict[int, list[int]] = {}
         for i, slot in enumerate(self.slots):
             floors.setdefault(slot.floor, []).append(i)
         for kernels in floors.values():
-            checkpoint()
+            deadline.check()
             pairs = sorted({(self.now[i].h, self.now[i].w) for i in kernels})
             gain, pair = min((self._try(kernels, pair), pair) for pair in pairs)
             if gain < -1e-9:
@@ -153,7 +154,7 @@ class Refiner:
             self.put(i, p)
         return after - before
 
-    def anneal(self, seed: int, checkpoint: Callable[[], None]) -> None:
+    def anneal(self, seed: int, deadline: Deadline) -> None:
         """Anneal c of first and last convolutions towards those of neighbours; the best state stays."""
         rng = np.random.default_rng(seed)
         steps = MOVES * self.problem.n
@@ -162,7 +163,7 @@ class Refiner:
         best, best_at, now = list(self.now), 0.0, 0.0
         for step in range(steps):
             if step % 1000 == 0:
-                checkpoint()
+                deadline.check()
             i = int(draws[step, 0] * self.problem.n)
             p = self._neighbour(i, draws[step, 1], draws[step, 2])
             if p is None or p == self.now[i]:
@@ -194,14 +195,14 @@ class Refiner:
 
 
 def refine(
-    problem: WaferProblem, placements: Sequence[Placement], tau: int, seed: int | None, checkpoint: Callable[[], None]
+    problem: WaferProblem, placements: Sequence[Placement], tau: int, seed: int | None, deadline: Deadline
 ) -> list[Placement]:
     """``placements`` (in rows) with unified pairs, each kernel within ``tau`` quarters and its slot.
 
     With a ``seed`` the c are annealed, too.
     """
     refiner = Refiner(problem, placements, tau)
-    refiner.unify(checkpoint)
+    refiner.unify(deadline)
     if seed is not None:
-        refiner.anneal(seed, checkpoint)
+        refiner.anneal(seed, deadline)
     return refiner.now

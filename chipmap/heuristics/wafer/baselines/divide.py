@@ -14,10 +14,11 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from chipmap.heuristics.wafer.baselines.cu_poker import Found, depth_first
-from chipmap.heuristics.wafer.baselines.twin_binary import least_area_time
+from chipmap.deadline import Deadline
+from chipmap.heuristics.wafer.baselines.cu_poker import Found
+from chipmap.heuristics.wafer.slicing.sizing import Sizing
 from chipmap.instances.wafer.instance import Placement
-from chipmap.instances.wafer.problem import IntArray, WaferProblem, evaluate
+from chipmap.instances.wafer.problem import IntArray, WaferProblem, depth_first_order, evaluate
 from chipmap.instances.wafer.shapes import Shape, place, shapes
 
 #: A part may have this share of the area at least.
@@ -76,7 +77,7 @@ def _gain(kernel: int, edges: list[tuple[int, int]], left: set[int]) -> int:
 
 def slicing_tree(problem: WaferProblem, area: IntArray) -> Part:
     """The tree of parts, from all kernels in depth-first order down to single ones."""
-    root = Part(depth_first(problem))
+    root = Part(depth_first_order(problem).tolist())
     waiting = [root]
     while waiting:
         part = waiting.pop()
@@ -161,14 +162,14 @@ class Divider:
     def _least_height(part: Part, width: int) -> int:
         return int(np.searchsorted(-part.curve, -width, "left"))
 
-    def untangle(self, tau: int, height: int, checkpoint: Callable[[], None]) -> list[Placement]:
+    def untangle(self, tau: int, height: int, deadline: Deadline) -> list[Placement]:
         """The floorplan with parts swapped, from the largest down, where that lowers the score."""
         swapped: set[int] = set()
         best = self.layout(tau, height, swapped)
         score = evaluate(self.problem, best).score
         for i, part in enumerate(self.nodes):
             if part.parts:
-                checkpoint()
+                deadline.check()
                 trial = self.layout(tau, height, swapped | {i})
                 value = evaluate(self.problem, trial).score
                 if value < score:
@@ -178,25 +179,25 @@ class Divider:
 
 def divide(
     problem: WaferProblem,
-    checkpoint: Callable[[], None] = lambda: None,
+    deadline: Deadline = Deadline(),
     report: Callable[[Found], None] = lambda found: None,
 ) -> Found | None:
     """The best floorplan by score over target times from the least feasible one up; None where none fits."""
-    tau = least_area_time(problem)
+    tau = Sizing(problem).area_time()
     best: Found | None = None
-    if tau is None:
+    if not tau:
         return None
     divider = Divider(problem, tau)
     weight = problem.instance.weights.time
     for _ in range(STEPS):
-        checkpoint()
+        deadline.check()
         if best is not None and weight * tau >= best.parts.score:
             break
         if divider.merge(tau):
             fit = np.flatnonzero(divider.root.curve <= problem.width)
             # Small and square keeps wires short: the height of the least half perimeter.
             height = int(fit[np.argmin(fit + divider.root.curve[fit])])
-            placements = divider.untangle(tau, height, checkpoint)
+            placements = divider.untangle(tau, height, deadline)
             parts = evaluate(problem, placements)
             if best is None or parts.score < best.parts.score:
                 best = Found(parts, placements, tau)

@@ -16,10 +16,12 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from chipmap.heuristics.wafer.baselines.cu_poker import Found, depth_first, ports
+from chipmap.deadline import Deadline
+from chipmap.heuristics.wafer.baselines.cu_poker import Found, ports
 from chipmap.heuristics.wafer.baselines.twin_binary_kernel import Fronts, Room, State, Task, anneal, intervals, pack
+from chipmap.heuristics.wafer.slicing.sizing import Sizing
 from chipmap.instances.wafer.instance import Placement
-from chipmap.instances.wafer.problem import TICKS, IntArray, WaferProblem, evaluate
+from chipmap.instances.wafer.problem import TICKS, IntArray, WaferProblem, depth_first_order, evaluate
 from chipmap.instances.wafer.shapes import Shape, place, shapes
 
 #: Moves per kernel of one annealing.
@@ -73,28 +75,6 @@ def rooms(trees: IntArray) -> list[tuple[int, int, int, int]]:
     ]
 
 
-def least_area_time(problem: WaferProblem) -> int | None:
-    """The least target (quarters) at which the kernels' least areas fit the fabric together; None where they never
-    do."""
-    low, high = 0, 4
-    while not _areas_fit(problem, high):
-        low, high = high, 2 * high
-        if high > 1 << 45:
-            return None
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if _areas_fit(problem, middle) else (middle, high)
-    return high
-
-
-def _areas_fit(problem: WaferProblem, tau: int) -> bool:
-    found = shapes(problem, tau)
-    if not all(len(boxes) for boxes in found):
-        return False
-    least = [int((boxes[:, 0] * boxes[:, 1]).min()) for boxes in found]
-    return sum(least[t] for t in problem.types) <= problem.width * problem.height
-
-
 class Annealer:
     """Annealing of one problem at given target times, each from the best floorplan of the one before."""
 
@@ -117,7 +97,8 @@ class Annealer:
         n = self.problem.n
         trees = twins([1] * (n - 1), [0] * n, [0, *[1] * (n - 1)])
         assert trees is not None
-        return State(trees, np.array([0, *depth_first(self.problem)], dtype=np.int64), np.zeros(n, dtype=np.int64))
+        order = np.append(np.zeros(1, np.int64), depth_first_order(self.problem))
+        return State(trees, order, np.zeros(n, dtype=np.int64))
 
     def at(self, tau: int) -> list[Placement] | None:
         """The best floorplan found within ``tau`` quarters, or None if none fits the fabric."""
@@ -148,18 +129,18 @@ class Annealer:
 def twin_binary(
     problem: WaferProblem,
     seed: int = 0,
-    checkpoint: Callable[[], None] = lambda: None,
+    deadline: Deadline = Deadline(),
     report: Callable[[Found], None] = lambda found: None,
     moves: int = MOVES,
 ) -> Found | None:
     """The best floorplan by score over the target times of :data:`STRETCH`; None where none fits."""
-    least = least_area_time(problem)
+    least = Sizing(problem).area_time()
     best: Found | None = None
     annealer = Annealer(problem, seed, moves)
     weight = problem.instance.weights.time
-    for stretch in STRETCH if least is not None else ():
-        checkpoint()
-        tau = int((least or 0) * stretch) + 1
+    for stretch in STRETCH if least else ():
+        deadline.check()
+        tau = int(least * stretch) + 1
         if best is not None and weight * tau >= best.parts.score:
             break
         placements = annealer.at(tau)

@@ -20,12 +20,12 @@ a row, or wires pay the way up, or some neighbours lie above each other and othe
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
 
+from chipmap.deadline import Deadline
 from chipmap.heuristics.wafer.bounds.clusters import Cases, Cluster, Plan, Shape, plan
 from chipmap.heuristics.wafer.bounds.kernel import INFINITE, message
 from chipmap.heuristics.wafer.bounds.packing import COUNT, FloatArray, Packing
@@ -109,10 +109,8 @@ class Elimination:
         single = all(len(self.problem.convs[v]) == 1 for v in cluster.members)
         return single and self.problem.instance.protocol == "c_n"
 
-    def evaluate(
-        self, states: list[States], strip: Strip, multipliers: FloatArray, check: Callable[[], None]
-    ) -> Relaxed:
-        """The bound for these multipliers λ [COUNT] (it may be infinite); ``check`` is called now and then."""
+    def evaluate(self, states: list[States], strip: Strip, multipliers: FloatArray, deadline: Deadline) -> Relaxed:
+        """The bound for these multipliers λ [COUNT] (it may be infinite); ``deadline`` is asked once per cluster."""
         own = [states[t] for t in self.problem.types.tolist()]
         if any(len(s.x) == 0 for s in own):
             return Relaxed(INFINITE, np.zeros(COUNT))
@@ -123,7 +121,7 @@ class Elimination:
         thin = np.array([min(s.x.min(), s.y.min()) for s in states])[types]
         sweep = _Sweep(own, thin, [self._start(s, penalties[types[i]], loose[i], strips) for i, s in enumerate(own)])
         for cluster in self.plan.clusters:
-            check()
+            deadline.check()
             self._send(sweep, cluster, strips)
         value, chosen, kind = self._ends(sweep, self.wire * strip.low if strips else 0)
         self._trace(sweep, chosen, kind)

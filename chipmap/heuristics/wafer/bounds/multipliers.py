@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from math import ceil
 
 import numpy as np
 from scipy.optimize import linprog
 
+from chipmap.deadline import Deadline
 from chipmap.heuristics.wafer.bounds.elimination import Elimination, Strip
 from chipmap.heuristics.wafer.bounds.packing import COUNT, FloatArray
 from chipmap.heuristics.wafer.bounds.states import States
@@ -53,11 +53,11 @@ class Climb:
         states: list[States],
         strip: Strip,
         steps: int,
-        check: Callable[[], None],
+        deadline: Deadline,
     ) -> None:
         """So many evaluations more, fewer where the search comes to rest."""
         for _ in range(steps):
-            relaxed = program.evaluate(states, strip, self.current, check)
+            relaxed = program.evaluate(states, strip, self.current, deadline)
             if relaxed.value == np.inf:
                 self.value, self.rests = np.inf, True
                 return

@@ -19,6 +19,7 @@ from math import gcd
 
 import numpy as np
 
+from chipmap.deadline import Deadline, Stop
 from chipmap.heuristics.wafer.bounds.cycles import Cycles
 from chipmap.heuristics.wafer.bounds.elimination import Elimination, Strip
 from chipmap.heuristics.wafer.bounds.multipliers import ERROR, Climb
@@ -32,10 +33,6 @@ NARROW = 0.003
 WAY_UP = 0.4
 #: Steps on the multipliers at a time, on Pareto fronts and on states with arguments.
 COARSE, FINE = 8, 2
-
-
-class _StoppedError(Exception):
-    """``keep_going`` said no."""
 
 
 @dataclass(order=True)
@@ -53,16 +50,16 @@ class Part:
 def bounds(
     problem: WaferProblem,
     upper: int | None,
-    keep_going: Callable[[], bool],
+    deadline: Deadline,
     report: Callable[[int, str], None],
 ) -> int:
-    """The best bound on the score (ticks) found while ``keep_going()``; each better one goes to ``report``.
+    """The best bound on the score (ticks) found until ``deadline``; each better one goes to ``report``.
 
     ``upper``: the score of a known floorplan; times and parts that can't beat it aren't looked at, and the bound never
     exceeds it. Returns ``upper`` where it is proved optimal, 0 where nothing was found in time.
     """
-    search = _Search(problem, upper, keep_going, report)
-    with contextlib.suppress(_StoppedError):
+    search = _Search(problem, upper, deadline, report)
+    with contextlib.suppress(Stop):
         search.run()
     return search.best
 
@@ -72,10 +69,10 @@ class _Search:
         self,
         problem: WaferProblem,
         upper: int | None,
-        keep_going: Callable[[], bool],
+        deadline: Deadline,
         report: Callable[[int, str], None],
     ):
-        self.problem, self.upper, self.keep_going, self.report = problem, upper, keep_going, report
+        self.problem, self.upper, self.deadline, self.report = problem, upper, deadline, report
         weights = problem.instance.weights
         self.weight, self.wire = weights.time, 2 * weights.wire
         self.unit = max(1, gcd(self.wire, TICKS * weights.adapter))
@@ -92,7 +89,7 @@ class _Search:
         """Improve the bound until it is proved, nothing promises more, or the time is up."""
         first = self._least_time()
         self._improve(self.weight * first, "packing")
-        heapq.heappush(self.heap, Part(self.weight * first, first, self.tables.longest, self.whole))
+        heapq.heappush(self.heap, Part(self.weight * first, first, self.problem.longest, self.whole))
         while self.heap:
             part = heapq.heappop(self.heap)
             self._improve(part.bound, "elimination")
@@ -102,10 +99,6 @@ class _Search:
                 return
         if self.upper is not None:
             self._improve(self.upper, "elimination")
-
-    def _check(self) -> None:
-        if not self.keep_going():
-            raise _StoppedError
 
     def _improve(self, bound: int, source: str) -> None:
         bound = bound if self.upper is None else min(bound, self.upper)
@@ -156,7 +149,7 @@ class _Search:
 
     def _climb(self, part: Part, climb: Climb, program: Elimination, steps: int) -> None:
         states = self._states(part.high, program.arguments)
-        climb.climb(program, states, part.strip, steps, self._check)
+        climb.climb(program, states, part.strip, steps, self.deadline)
         if climb.value < np.inf:
             rest = -(-climb.floor // self.unit) * self.unit
             if not program.arguments:
@@ -170,15 +163,15 @@ class _Search:
 
     def _states(self, time: int, arguments: bool) -> list[States]:
         if self._cached.get(arguments, (-1,))[0] != time:
-            self._check()
+            self.deadline.check()
             self._cached[arguments] = time, (self.tables.states if arguments else self.tables.fronts)(time)
         return self._cached[arguments][1]
 
     def _least_time(self) -> int:
         """The smallest time whose least boxes meet every packing inequality (quarters)."""
-        low, high = self.tables.next_time(1), self.tables.longest
+        low, high = self.tables.next_time(1), self.problem.longest
         while low < high:
-            self._check()
+            self.deadline.check()
             middle = (low + high) // 2
             if self._fits(middle):
                 high = middle

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 
+from chipmap.deadline import Deadline
 from chipmap.instances.wafer.problem import IntArray, WaferProblem, conv_time, least_widths
 from chipmap.result import Infeasibility
 
@@ -33,9 +33,7 @@ def tiles(problem: WaferProblem, convs: IntArray, tau: int) -> int:
     return int(areas.min()) if len(areas) else 0
 
 
-def alone(
-    problem: WaferProblem, checkpoint: Callable[[], object] = lambda: None
-) -> tuple[list[Alone], list[Infeasibility]]:
+def alone(problem: WaferProblem, deadline: Deadline = Deadline()) -> tuple[list[Alone], list[Infeasibility]]:
     """For each type its :class:`Alone`, by bisection over exact sizes; or the reasons why there is no floorplan.
 
     A type that fits in no time gets (0, 0) and a reason for its first kernel; so does the fabric where the fewest
@@ -43,7 +41,7 @@ def alone(
     """
     found, reasons = [], []
     for number, convs in enumerate(problem.type_arrays):
-        checkpoint()
+        deadline.check()
         high, low = longest(convs), 0
         least = tiles(problem, convs, high)
         if least == 0:

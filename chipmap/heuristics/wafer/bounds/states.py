@@ -52,15 +52,6 @@ class Tables:
                 best = min(best, int(next_time(conv, step, least)))
         return best
 
-    @property
-    def longest(self) -> int:
-        """The largest time of a kernel: h = w = c = k = 1."""
-        return max(
-            -(-4 * int(conv[0] * conv[1] * conv[4] * conv[5] * conv[2] * conv[3]) // int(conv[6] * conv[6]))
-            for convs in self.problem.type_arrays
-            for conv in convs
-        )
-
     def fronts(self, tau: int) -> list[States]:
         """The Pareto front of every type at ``tau`` quarters, all in the one group of agreeing on nothing."""
         return [_states(f[:, 0], f[:, 1], np.zeros((len(f), 1), np.int64)) for f in shapes(self.problem, tau)]

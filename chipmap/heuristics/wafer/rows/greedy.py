@@ -7,33 +7,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from chipmap.heuristics.wafer.bounds.single_kernel import Alone, longest
+from chipmap.heuristics.wafer.bounds.single_kernel import Alone
 from chipmap.instances.wafer.instance import Placement
-from chipmap.instances.wafer.problem import IntArray, WaferProblem, conv_time
+from chipmap.instances.wafer.problem import IntArray, WaferProblem, conv_time, depth_first_order
 from chipmap.instances.wafer.shapes import Shape, place, shapes
 
 #: Target times that are tried, in equal ratios from the least attainable one to the longest.
 TARGETS = 24
-
-
-def depth_first(problem: WaferProblem) -> list[int]:
-    """Kernels in depth-first topological order: each right after its last producer where that is possible."""
-    missing = [0] * problem.n
-    readers: list[list[int]] = [[] for _ in range(problem.n)]
-    for u, v in problem.edges.tolist():
-        missing[v] += 1
-        readers[u].append(v)
-    order: list[int] = []
-    stack = [v for v in reversed(range(problem.n)) if not missing[v]]
-    while stack:
-        u = stack.pop()
-        order.append(u)
-        for v in reversed(readers[u]):
-            missing[v] -= 1
-            if not missing[v]:
-                stack.append(v)
-    placed = set(order)
-    return order + [v for v in range(problem.n) if v not in placed]  # kernels on a cycle
 
 
 class Sized(NamedTuple):
@@ -98,8 +78,8 @@ def greedy(problem: WaferProblem, found: Sequence[Alone], upper: int | None = No
     Targets grow in equal ratios; for each, kernels are at most as high as the fabric divided by 1, 2, 3 … rows.
     ``found`` are the kernels alone (:func:`chipmap.heuristics.wafer.bounds.single_kernel.alone`).
     """
-    order = depth_first(problem)
-    low, high = max(one.time for one in found), max(longest(convs) for convs in problem.type_arrays)
+    order = depth_first_order(problem).tolist()
+    low, high = max(one.time for one in found), problem.longest
     heights = sorted({problem.height // count for count in range(1, problem.height + 1)}, reverse=True)
     best = np.iinfo(np.int64).max if upper is None else upper
     for tau in sorted({max(low, round(low * (high / low) ** (step / (TARGETS - 1)))) for step in range(TARGETS)}):

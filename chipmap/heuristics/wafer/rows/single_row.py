@@ -12,22 +12,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 
+from chipmap.deadline import Deadline
 from chipmap.heuristics.wafer.rows.blocks import Useful, segments, solve_blocks, useful, useful_sizes
 from chipmap.heuristics.wafer.rows.chain import Chain, Row, Solver, fit, lay, row, sizes, solve_chain
 from chipmap.heuristics.wafer.rows.folded import fit_runs, folded_row, foldings, lay_runs
 from chipmap.heuristics.wafer.rows.kernel import INF
 from chipmap.heuristics.wafer.rows.order_kernel import anneal_order
 from chipmap.heuristics.wafer.rows.paths import solve_paths
-from chipmap.heuristics.wafer.rows.times import Trial, search_times
+from chipmap.heuristics.wafer.rows.times import Targets, Trial, search_times
 from chipmap.instances.wafer.instance import Placement, WaferSolution
-from chipmap.instances.wafer.problem import Parts, WaferProblem, evaluate
+from chipmap.instances.wafer.problem import Parts, WaferProblem, depth_first_order, evaluate
 from chipmap.instances.wafer.shapes import shapes
 
-KeepGoing = Callable[[], bool]
 Placements = tuple[Placement, ...]
 Improved = Callable[[int, Placements], None]
 #: The search for folded rows doesn't split intervals of target times shorter than this part of their end.
@@ -37,27 +38,25 @@ FOLDED_RESOLUTION = 300
 class RowResult(NamedTuple):
     """The best floorplan of a family: its placements and parts (None where none was found).
 
-    ``bound`` (ticks) is a lower bound on the family's scores where ``exact`` says so. ``tried`` counts target times.
+    ``bound`` (ticks) is a lower bound on the family's scores where ``exact`` says so.
     """
 
     placements: Placements | None
     parts: Parts | None
     bound: int
     exact: bool
-    tried: int
-
-
-class _StoppedError(Exception):
-    """``keep_going`` said no in the middle of a program."""
 
 
 class RowProgram:
-    """The row program of one order: for chains of residual blocks of single convolutions, or along neighbours.
+    """The row program of one order (default: depth-first).
 
-    ``exact`` says whether the program is exact for its row: every wire joins neighbours of the order.
+    It is for chains of residual blocks of single convolutions, or along neighbours. ``exact`` says whether the program
+    is exact for its row: every wire joins neighbours of the order.
     """
 
-    def __init__(self, problem: WaferProblem, order: Sequence[int]) -> None:
+    def __init__(self, problem: WaferProblem, order: Sequence[int] | None = None) -> None:
+        flow = depth_first_order(problem).tolist()
+        order = flow if order is None else order
         self.problem = problem
         self.row = row(problem, order)
         self.exact = all(j == i + 1 for i, j in self.row.wires)
@@ -65,71 +64,41 @@ class RowProgram:
         self.parts = segments(self.row) if single and not self.exact else None
         self.entries: Useful | None = useful(problem) if single and not self.exact else None
         place = {kernel: i for i, kernel in enumerate(order)}
-        self.path = [place[kernel] for kernel in flow_order(problem)]
+        self.path = [place[kernel] for kernel in flow]
 
-    def at(self, tau: int, keep_going: KeepGoing) -> Solver:
-        """The program at ``tau`` quarters as a function of the row; it gives up when ``keep_going`` says no."""
-        problem, parts = self.problem, self.parts
-        if self.entries is not None:
-            few = useful_sizes(problem, self.entries, tau)
-            if parts is not None:
-                return _watched(lambda line: solve_blocks(problem, line, few, parts), keep_going)
-            return _watched(lambda line: solve_paths(problem, line, few, self.path), keep_going)
-        table = sizes(problem, tau)
-        return _watched(lambda line: solve_chain(problem, line, table), keep_going)
+    def at(self, tau: int, deadline: Deadline = Deadline()) -> Solver:
+        """The program at ``tau`` quarters as a function of the row; it asks ``deadline`` before it solves one."""
+        problem = self.problem
+        if self.entries is None:
+            solve = partial(solve_chain, problem, sizes=sizes(problem, tau))
+        elif self.parts is None:
+            solve = partial(solve_paths, problem, table=useful_sizes(problem, self.entries, tau), path=self.path)
+        else:
+            solve = partial(solve_blocks, problem, table=useful_sizes(problem, self.entries, tau), parts=self.parts)
 
+        def watched(line: Row) -> Chain | None:
+            deadline.check()
+            return solve(line)
 
-def _watched(solve: Solver, keep_going: KeepGoing) -> Solver:
-    def watched(line: Row) -> Chain | None:
-        if not keep_going():
-            raise _StoppedError
-        return solve(line)
-
-    return watched
+        return watched
 
 
-def flow_order(problem: WaferProblem) -> tuple[int, ...]:
-    """A topological order in which a kernel follows its latest ready producer (graphs with cycles: as numbered).
-
-    A chain of residual blocks comes block by block, and each block's inner kernels between its ends.
-    """
-    missing = [0] * problem.n
-    after: list[list[int]] = [[] for _ in range(problem.n)]
-    for u, v in problem.edges.tolist():
-        missing[v] += 1
-        after[u].append(v)
-    ready = [v for v in range(problem.n - 1, -1, -1) if missing[v] == 0]
-    order: list[int] = []
-    while ready:
-        order.append(u := ready.pop())
-        for v in reversed(after[u]):
-            missing[v] -= 1
-            if missing[v] == 0:
-                ready.append(v)
-    return tuple(order) if len(order) == problem.n else tuple(range(problem.n))
-
-
-def slowest(problem: WaferProblem) -> int:
-    """A target time (quarters) that every kernel meets with all execution arguments 1, were it not for memory."""
-    return max(4 * c.H * c.W * c.C * c.K * c.R * c.S for convs in problem.convs for c in convs)
-
-
-def best_row(program: RowProgram, keep_going: KeepGoing, improved: Improved, cutoff: int | None = None) -> RowResult:
+def best_row(program: RowProgram, deadline: Deadline, improved: Improved, cutoff: int | None = None) -> RowResult:
     """The best single row over all target times; scores from ``cutoff`` (ticks) on are of no interest."""
     problem = program.problem
 
     def attempt(tau: int) -> Trial[Placements]:
-        bound, chain = fit(program.row, program.at(tau, keep_going), problem.width)
+        bound, chain = fit(program.row, program.at(tau, deadline), problem.width)
         if chain is None:
             return Trial(bound, 0, tau, None)
         placements = lay(problem, program.row, chain.choices)
         parts = evaluate(problem, placements)
         return Trial(bound, parts.score, parts.time, placements)
 
-    return _search(problem, attempt, keep_going, improved, cutoff, program.exact)
+    return _search(problem, attempt, deadline, improved, cutoff, program.exact)
 
 
-def path_bound(program: RowProgram, keep_going: KeepGoing, least_time: int = 1) -> int:
+def path_bound(program: RowProgram, deadline: Deadline, least_time: int = 1) -> int:
     """A lower bound (ticks) on every floorplan of a path graph whose slowest kernel takes ``least_time`` or more.
 
     It is the least score of a row of any length. Proof: two kernels that a wire joins don't overlap, so they lie side
@@ -138,8 +107,7 @@ def path_bound(program: RowProgram, keep_going: KeepGoing, least_time: int = 1) 
     for each of its wires, its shorter side instead: where it had paid the longer one this saves half a tile or more,
     and the parity that the wire sees costs at most half a tile; if both kernels change, they save a tile. So the
     floorplan's wires are at least those of its kernels in one row, shorter sides along it, with the same adapters.
-    Where that row fits the fabric it is optimal among all floorplans. Equal to 0 unless ``program.exact``, or where
-    ``keep_going`` ended the search before its first target time.
+    Where that row fits the fabric it is optimal among all floorplans. Equal to 0 unless ``program.exact``.
     """
     problem = program.problem
     if not program.exact:
@@ -148,17 +116,17 @@ def path_bound(program: RowProgram, keep_going: KeepGoing, least_time: int = 1) 
     anywhere = replace(program.row, strips=((side, side),) * problem.n)
 
     def attempt(tau: int) -> Trial[Placements]:
-        chain = program.at(tau, keep_going)(anywhere)
+        chain = program.at(tau, deadline)(anywhere)
         if chain is None:
             return Trial(INF, 0, tau, None)
         placements = lay(problem, program.row, chain.choices)
         time = max(least_time, evaluate(problem, placements).time)
         return Trial(chain.value, problem.instance.weights.time * time + chain.value, time, placements)
 
-    return _search(problem, attempt, keep_going, lambda score, placements: None, None, True, low=least_time).bound
+    return _search(problem, attempt, deadline, lambda score, placements: None, None, True, low=least_time).bound
 
 
-def best_folded(program: RowProgram, keep_going: KeepGoing, improved: Improved, cutoff: int | None) -> RowResult:
+def best_folded(program: RowProgram, deadline: Deadline, improved: Improved, cutoff: int | None) -> RowResult:
     """The best folded row found over target times: snakes, and single rows with folded ends (a heuristic)."""
     problem = program.problem
     weights = problem.instance.weights
@@ -173,7 +141,7 @@ def best_folded(program: RowProgram, keep_going: KeepGoing, improved: Improved, 
             rest = min(rest, 2 * weights.wire * folding.wires)
             if len(folding.runs) == 1 or weights.time * tau + 2 * weights.wire * folding.wires >= best:
                 continue
-            solve = solve or program.at(tau, keep_going)
+            solve = solve or program.at(tau, deadline)
             line = folded_row(problem, program.row, folding.runs)
             chain = fit_runs(problem, line, folding.runs, solve)
             if chain is None:
@@ -187,13 +155,13 @@ def best_folded(program: RowProgram, keep_going: KeepGoing, improved: Improved, 
         best = min(best, found.score)
         return found
 
-    return _search(problem, attempt, keep_going, improved, cutoff, False, FOLDED_RESOLUTION)
+    return _search(problem, attempt, deadline, improved, cutoff, False, FOLDED_RESOLUTION)
 
 
 def _search(
     problem: WaferProblem,
     attempt: Callable[[int], Trial[Placements]],
-    keep_going: KeepGoing,
+    deadline: Deadline,
     improved: Improved,
     cutoff: int | None,
     exact: bool,
@@ -201,36 +169,25 @@ def _search(
     low: int = 1,
 ) -> RowResult:
     weight = problem.instance.weights.time
-    high = slowest(problem) if cutoff is None else min(slowest(problem), cutoff // max(weight, 1) + 1)
-    last: list[Placements] = []
-
-    def better(score: int, placements: Placements) -> None:
-        last.append(placements)
-        improved(score, placements)
-
-    try:
-        times = search_times(attempt, low, high, weight, INF, keep_going, better, cutoff, resolution)
-        bound, tried = times.bound, times.tried
-    except _StoppedError:
-        bound, tried, exact = 0, 0, False
-    if not last:
-        return RowResult(None, None, bound, exact, tried)
-    return RowResult(last[-1], evaluate(problem, last[-1]), bound, exact, tried)
+    high = problem.longest if cutoff is None else min(problem.longest, cutoff // max(weight, 1) + 1)
+    times = search_times(attempt, Targets(low, high, weight, resolution), deadline, improved, cutoff)
+    parts = None if times.found is None else evaluate(problem, times.found)
+    return RowResult(times.found, parts, times.bound, exact)
 
 
-def rows(problem: WaferProblem, keep_going: KeepGoing, improved: Improved) -> WaferSolution | None:
-    """The best row, single or folded, found until ``keep_going`` says no; calls ``improved`` each time."""
-    program = RowProgram(problem, flow_order(problem))
-    best = best_row(program, keep_going, improved)
-    while best.parts is not None and program.parts is None and not program.exact and keep_going():
+def rows(problem: WaferProblem, deadline: Deadline, improved: Improved) -> WaferSolution | None:
+    """The best row, single or folded, found until ``deadline``; calls ``improved`` each time."""
+    program = RowProgram(problem)
+    best = best_row(program, deadline, improved)
+    while best.parts is not None and program.parts is None and not program.exact and deadline.keep_going():
         order = short_order(problem, program.row.order, best.parts.time)
         again = RowProgram(problem, order)
-        better = best_row(again, keep_going, improved, best.parts.score)
+        better = best_row(again, deadline, improved, best.parts.score)
         if better.placements is None:
             break
         program, best = again, better
-    if keep_going():
-        folded = best_folded(program, keep_going, improved, best.parts.score if best.parts else None)
+    if deadline.keep_going():
+        folded = best_folded(program, deadline, improved, best.parts.score if best.parts else None)
         best = folded if folded.placements is not None else best
     if best.placements is None:
         return None

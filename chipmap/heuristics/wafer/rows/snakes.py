@@ -11,19 +11,20 @@ from collections.abc import Callable
 
 import numpy as np
 
+from chipmap.deadline import Deadline
 from chipmap.heuristics.wafer.rows.snakes_kernel import INFINITE, lowest, snake
 from chipmap.heuristics.wafer.slicing.kernel import SideArray
-from chipmap.heuristics.wafer.slicing.program import depth_first_order, layout
+from chipmap.heuristics.wafer.slicing.program import layout
 from chipmap.heuristics.wafer.slicing.sizing import Sizing, least_time
 from chipmap.instances.wafer.instance import WaferSolution
-from chipmap.instances.wafer.problem import IntArray, WaferProblem, evaluate
+from chipmap.instances.wafer.problem import IntArray, WaferProblem, depth_first_order, evaluate
 
 #: Target times tried, as shares above the least one at which rows fit.
 LATER = (0.0, 0.002, 0.004, 0.006, 0.008, 0.01, 0.0125, 0.015, 0.02, 0.025, 0.03, 0.04, 0.06, 0.09)
 
 
 def snakes(
-    problem: WaferProblem, keep_going: Callable[[], bool], improved: Callable[[WaferSolution], None]
+    problem: WaferProblem, deadline: Deadline, improved: Callable[[WaferSolution], None]
 ) -> WaferSolution | None:
     """The best snake by the whole score over target times from the least one up; None where no rows fit."""
     sizing, order = Sizing(problem), depth_first_order(problem)
@@ -37,12 +38,12 @@ def snakes(
     def feasible(tau: int) -> bool:
         return bool(lowest(leaves(tau), problem.width, problem.height) <= problem.height)
 
-    least = least_time(feasible, low, sizing.longest)
+    least = least_time(feasible, low, problem.longest)
     weights, cuts = pulls(problem, order)
     best, score = None, -1
     for share in LATER:
         tau = int(least * (1 + share))
-        if least == 0 or not keep_going():
+        if least == 0 or not deadline.keep_going():
             break
         wires, begins, talls = snake(leaves(tau), weights, cuts, problem.width, problem.height)
         if wires[-1, -1] >= INFINITE:

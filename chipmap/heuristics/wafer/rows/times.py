@@ -10,18 +10,37 @@ from __future__ import annotations
 import heapq
 import math
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Generic, NamedTuple, TypeVar
+
+from chipmap.deadline import Deadline, Stop
+from chipmap.heuristics.wafer.rows.kernel import INF
 
 T = TypeVar("T")
 
 
 class Trial(NamedTuple, Generic[T]):
-    """What is known at a target time: a lower bound on R (ticks) and a floorplan with its score and actual time."""
+    """What is known at a target time: a lower bound on R (ticks) and a floorplan with its score and actual time.
+
+    ``rest`` is INF where no floorplan runs within the target time.
+    """
 
     rest: int
     score: int
     time: int
     found: T | None
+
+
+class Targets(NamedTuple):
+    """The target times low <= tau <= high (quarters) that are searched, each quarter at ``weight`` ticks.
+
+    Intervals narrower than their end / ``resolution`` aren't split; their bound counts.
+    """
+
+    low: int
+    high: int
+    weight: int
+    resolution: int | None = None
 
 
 class Times(NamedTuple, Generic[T]):
@@ -35,38 +54,21 @@ class Times(NamedTuple, Generic[T]):
 
 def search_times(
     attempt: Callable[[int], Trial[T]],
-    low: int,
-    high: int,
-    weight: int,
-    infinite: int,
-    keep_going: Callable[[], bool],
+    targets: Targets,
+    deadline: Deadline,
     improved: Callable[[int, T], None],
     cutoff: int | None = None,
-    resolution: int | None = None,
 ) -> Times[T]:
-    """Minimise over target times low <= tau <= high (quarters) with time weight ``weight``.
+    """Minimise the score over ``targets`` by the trials ``attempt(tau)``, until ``deadline``.
 
-    ``attempt(tau)`` returns the trial at tau; ``rest >= infinite`` says that no floorplan runs within tau. Scores from
-    ``cutoff`` on are of no interest. The search is exact when each trial's score is weight · time + rest; otherwise
-    the result's bound says what is left. Intervals narrower than their end / ``resolution`` aren't split (their bound
-    counts). ``keep_going`` is asked before every attempt.
+    Scores from ``cutoff`` on are of no interest. The search is exact when each trial's score is weight · time + rest;
+    otherwise the result's bound says what is left.
     """
-    best, found, tried = infinite if cutoff is None else cutoff, None, 0
-    settled = infinite
-
-    def at(tau: int) -> Trial[T]:
-        """Attempt ``tau``; what it finds is reported and remembered."""
-        nonlocal best, found, tried, settled
-        tried += 1
-        trial = attempt(tau)
-        if trial.found is not None:
-            settled = min(settled, weight * trial.time + trial.rest)
-            if trial.score < best:
-                best, found = trial.score, trial.found
-                improved(best, trial.found)
-        return trial
-
-    heap: list[tuple[int, int, int, int]] = []
+    low, high, weight, resolution = targets
+    best, found, tried = INF if cutoff is None else cutoff, None, 0
+    settled = INF
+    # intervals (bound, a, b, rest) of times a < tau < b that are left; the first trial is at the latest time
+    heap = [(weight * low, low - 1, high + 1, 0)]
 
     def push(a: int, b: int, rest: int) -> None:
         nonlocal settled
@@ -75,18 +77,21 @@ def search_times(
         elif b - a > 1:
             heapq.heappush(heap, (weight * (a + 1) + rest, a, b, rest))
 
-    trial = at(high)
-    if trial.rest < infinite:
-        push(low - 1, trial.time, trial.rest)
-    while heap and heap[0][0] < best and keep_going():
-        _, a, b, rest = heapq.heappop(heap)
-        middle = math.isqrt(max(a, 1) * b) if b > 2 * a else (a + b) // 2
-        middle = min(max(middle, a + 1), b - 1)
-        trial = at(middle)
-        if trial.rest >= infinite:
+    with suppress(Stop):
+        while heap and heap[0][0] < best:
+            deadline.check()
+            _, a, b, rest = heap[0]
+            middle = math.isqrt(max(a, 1) * b) if b > 2 * a else (a + b) // 2
+            middle = min(max(middle, a + 1), b - 1) if tried else high
+            trial = attempt(middle)
+            tried += 1
+            heapq.heappop(heap)
             push(middle, b, rest)
-            continue
-        push(middle, b, rest)
-        push(a, min(trial.time, middle) if trial.found is not None else middle, trial.rest)
-    bound = min(settled, heap[0][0] if heap else infinite, best)
-    return Times(best, found, bound, tried)
+            if trial.found is not None:
+                settled = min(settled, weight * trial.time + trial.rest)
+                if trial.score < best:
+                    best, found = trial.score, trial.found
+                    improved(best, trial.found)
+            if trial.rest < INF:
+                push(a, min(trial.time, middle), trial.rest)
+    return Times(best, found, min(settled, heap[0][0] if heap else INF, best), tried)

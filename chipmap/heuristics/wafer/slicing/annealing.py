@@ -14,18 +14,18 @@ from itertools import product
 
 import numpy as np
 
+from chipmap.deadline import Deadline
 from chipmap.heuristics.wafer.adapters import boxes_of as boxes_between
 from chipmap.heuristics.wafer.slicing import annealing_kernel as kernel
 from chipmap.heuristics.wafer.slicing import moves_kernel
 from chipmap.heuristics.wafer.slicing.guillotine import guillotine
 from chipmap.heuristics.wafer.slicing.orders import ORDERS, order_search
-from chipmap.heuristics.wafer.slicing.program import OrderProgram, Tree, depth_first_order, layout, slicing_layout
-from chipmap.heuristics.wafer.slicing.sizing import IntArray, Sizing
+from chipmap.heuristics.wafer.slicing.program import OrderProgram, Tree, layout, slicing_layout
+from chipmap.heuristics.wafer.slicing.sizing import Sizing
 from chipmap.instances.wafer.instance import WaferSolution
-from chipmap.instances.wafer.problem import TICKS, WaferProblem, evaluate
+from chipmap.instances.wafer.problem import TICKS, IntArray, WaferProblem, depth_first_order, evaluate, in_order
 
 Improved = Callable[[WaferSolution], None]
-KeepGoing = Callable[[], bool]
 
 
 def floor_of(sizing: Sizing, taus: IntArray) -> moves_kernel.Floor:
@@ -137,8 +137,7 @@ class Search:
 
     def _begin(self, start: WaferSolution) -> bool:
         """Take ``start`` as the best so far; whether it is slicing, so that runs can go on from it."""
-        by_name = {placement.kernel: placement for placement in start.placements}
-        placements = [by_name[name] for name in self.problem.names]
+        placements = in_order(self.problem, start)
         found = guillotine(boxes_between(placements))
         if found is None:
             return False
@@ -152,12 +151,12 @@ class Search:
         """Whether there is a start: one given, or a slicing floorplan of the depth-first order."""
         return self.given or self._all.prepare()
 
-    def run(self, keep_going: KeepGoing, improved: Improved) -> None:
+    def run(self, deadline: Deadline, improved: Improved) -> None:
         """One annealing run; ``improved`` hears of each better floorplan."""
         n, weights = self.problem.n, self.problem.instance.weights
         again = self._nodes is not None and (self.runs % 3 != 2 if self.given else self.runs % 2 == 1)
         soft = self.given and again
-        start = self._start if again else self._fresh(keep_going)
+        start = self._start if again else self._fresh(deadline)
         floor = floor_of(start.sizing, self._grid(start, again))
         state = self._state(start, floor, again)
         kernel.restart(state, floor)
@@ -172,7 +171,7 @@ class Search:
         moves = int(self.FIRST * n * self.GROWTH**self.runs)
         chunks = max(1, moves // max(200, self.POLL // (n + 4)))
         for chunk in range(chunks):
-            if not keep_going():
+            if not deadline.keep_going():
                 break
             ends = [hot * 0.015 ** (at / chunks) for at in (chunk, chunk + 1)]
             if soft:
@@ -183,24 +182,24 @@ class Search:
             self._report(start, state, floor, improved)
         self.runs += 1
 
-    def _fresh(self, keep_going: KeepGoing) -> Start:
+    def _fresh(self, deadline: Deadline) -> Start:
         """The start of a run that doesn't go on from the best."""
         self._all.prepare()
         if self.problem.instance.weights.adapter == 0 or self.runs % 3 == 0:
             return self._all
         if self._pairs is None:
-            self._pairs = self._best_pairs(keep_going)
+            self._pairs = self._best_pairs(deadline)
         choice = self._pairs[int(self.random.integers(len(self._pairs)))] if self._pairs else self._all
         return choice if choice.prepare() else self._all
 
-    def _best_pairs(self, keep_going: KeepGoing) -> list[Start]:
+    def _best_pairs(self, deadline: Deadline) -> list[Start]:
         """Starts of the pairs (h, w) with the least time by area."""
         heights = [conv.H for convs in self.problem.convs for conv in convs]
         sides = Counter(-(-height // q) for height in heights for q in range(1, height + 1))
         common = [side for side, _ in sides.most_common(self.SIDES)]
         starts = []
         for h, w in product(common, common):
-            if keep_going() and 2 * h * w <= self._all.sizing.limit:
+            if deadline.keep_going() and 2 * h * w <= self._all.sizing.limit:
                 start = Start(self.problem, (h, w))
                 if start.low:
                     starts.append(start)
@@ -217,7 +216,7 @@ class Search:
             # beyond the best score in time alone there is nothing to gain
             low, high = start.low, 2 * start.tau
             if weights.time == 0:
-                high = start.sizing.longest
+                high = start.sizing.problem.longest
             elif self.score < moves_kernel.WORST:
                 high = max(start.tau, self.score // weights.time)
         grid = np.geomspace(low, high + 1, count - 1).astype(np.int64)
@@ -265,12 +264,12 @@ def boxes_of(sizing: Sizing, nodes: IntArray, tau: int) -> IntArray:
 def search(
     problem: WaferProblem,
     seed: int,
-    keep_going: KeepGoing,
+    deadline: Deadline,
     improved: Improved = lambda solution: None,
     runs: int | None = None,
     start: WaferSolution | None = None,
 ) -> WaferSolution | None:
-    """The best floorplan found until ``keep_going`` (asked several times a second) says no, or after ``runs`` runs.
+    """The best floorplan found until ``deadline`` (asked several times a second), or after ``runs`` runs.
 
     It also ends after :data:`IDLE` runs, each longer than the one before, without a better one: tiny instances only.
 
@@ -279,14 +278,14 @@ def search(
     """
     weights = problem.instance.weights
     if weights.wire == 0 and weights.adapter == 0:
-        return order_search(problem, seed, keep_going, improved, ORDERS if runs is None else 1000 * runs)
+        return order_search(problem, seed, deadline, improved, ORDERS if runs is None else 1000 * runs)
     work = Search(problem, seed, start)
     if problem.n == 1:
         return slicing_layout(problem)
     if not work.possible:
         return None
     idle, best = 0, work.best
-    while keep_going() and idle < IDLE and (runs is None or work.runs < runs):
-        work.run(keep_going, improved)
+    while deadline.keep_going() and idle < IDLE and (runs is None or work.runs < runs):
+        work.run(deadline, improved)
         idle, best = (idle + 1, best) if work.best is best else (0, work.best)
     return work.best

@@ -12,11 +12,12 @@ from itertools import pairwise
 
 import numpy as np
 
+from chipmap.deadline import Deadline
 from chipmap.heuristics.wafer.slicing import exchange_kernel as kernel
-from chipmap.heuristics.wafer.slicing.program import OrderProgram, Tree, boxes, depth_first_order
+from chipmap.heuristics.wafer.slicing.program import OrderProgram, Tree, boxes
 from chipmap.heuristics.wafer.slicing.sizing import Sizing
 from chipmap.instances.wafer.instance import WaferSolution
-from chipmap.instances.wafer.problem import TICKS, IntArray, WaferProblem, evaluate, least_ks
+from chipmap.instances.wafer.problem import TICKS, IntArray, WaferProblem, depth_first_order, evaluate, least_ks
 from chipmap.instances.wafer.shapes import Shape, place
 
 #: The shape of a type in a box of some width and height.
@@ -74,7 +75,7 @@ class Exchange:
         self.program = OrderProgram(self.sizing, depth_first_order(problem))
         self.least = self.program.least(low) if low else 0
 
-    def run(self, keep_going: Callable[[], bool], improved: Callable[[WaferSolution], None]) -> None:
+    def run(self, deadline: Deadline, improved: Callable[[WaferSolution], None]) -> None:
         """One floorplan at the least time: the first from the slicing program's evenest cuts, others from random ones.
 
         A run that is stopped halfway hands over nothing better than it has; ``improved`` hears of better floorplans.
@@ -89,7 +90,7 @@ class Exchange:
         falls = np.geomspace(unit * HOT, unit * COLD, chunks + 1).tolist()
         for hot, cold in pairwise(falls):
             kernel.anneal(self.graph, plan, POLL, hot, cold)
-            if not keep_going():
+            if not deadline.keep_going():
                 break
         self._keep(plan, shapes, improved)
 
@@ -133,15 +134,15 @@ class Exchange:
 def exchange(
     problem: WaferProblem,
     seed: int,
-    keep_going: Callable[[], bool],
+    deadline: Deadline,
     improved: Callable[[WaferSolution], None] = lambda solution: None,
     runs: int | None = None,
 ) -> WaferSolution | None:
-    """The best floorplan found until ``keep_going`` says no, or after ``runs`` runs; ``improved`` hears of better ones.
+    """The best floorplan found until ``deadline``, or after ``runs`` runs; ``improved`` hears of better ones.
 
     None where the slicing program finds no floorplan at any time. Of one kernel there is nothing to exchange.
     """
     work = Exchange(problem, seed)
-    while work.least and problem.n > 1 and keep_going() and (runs is None or work.runs < runs):
-        work.run(keep_going, improved)
+    while work.least and problem.n > 1 and deadline.keep_going() and (runs is None or work.runs < runs):
+        work.run(deadline, improved)
     return work.best

@@ -7,11 +7,9 @@ gives more parts), then each part alone. Row layouts are of this kind; a pinwhee
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from chipmap.heuristics.wafer.slicing.program import Tree
-
-IntArray = NDArray[np.int64]
+from chipmap.instances.wafer.problem import IntArray
 
 
 class Cutter:

@@ -11,10 +11,11 @@ from collections.abc import Callable
 
 import numpy as np
 
-from chipmap.heuristics.wafer.slicing.program import OrderProgram, boxes, depth_first_order, layout
+from chipmap.deadline import Deadline
+from chipmap.heuristics.wafer.slicing.program import OrderProgram, boxes, layout
 from chipmap.heuristics.wafer.slicing.sizing import Sizing
 from chipmap.instances.wafer.instance import WaferSolution
-from chipmap.instances.wafer.problem import IntArray, WaferProblem
+from chipmap.instances.wafer.problem import IntArray, WaferProblem, depth_first_order
 
 #: Tiles of excess width that are accepted at first, the share that is left after ``COOLING`` orders, orders in all.
 HOT, COLD, COOLING, ORDERS = 6.0, 0.02, 3000, 12_000
@@ -23,11 +24,11 @@ HOT, COLD, COOLING, ORDERS = 6.0, 0.02, 3000, 12_000
 def order_search(
     problem: WaferProblem,
     seed: int,
-    keep_going: Callable[[], bool],
+    deadline: Deadline,
     improved: Callable[[WaferSolution], None],
     orders: int = ORDERS,
 ) -> WaferSolution | None:
-    """The floorplan of shortest time found over ``orders`` orders, or until ``keep_going`` says no.
+    """The floorplan of shortest time found over ``orders`` orders, or until ``deadline``.
 
     ``improved`` hears of every better one. None where the depth-first order has no slicing floorplan at any time.
     """
@@ -44,7 +45,7 @@ def order_search(
     order = program.order.copy()
     width = program.width(tau - 1)
     for number in range(orders):
-        if not keep_going() or tau <= low:
+        if not deadline.keep_going() or tau <= low:
             break
         heat = HOT * COLD ** ((number % COOLING) / COOLING)
         program.order = _neighbour(order, random)

@@ -18,15 +18,13 @@ from itertools import pairwise
 from math import isqrt
 
 import numpy as np
-from numpy.typing import NDArray
 
 from chipmap.heuristics.wafer.slicing.kernel import SideArray, lay_out, order_curves, tree_curves
 from chipmap.heuristics.wafer.slicing.sizing import Sizing, least_time
 from chipmap.instances.wafer.instance import WaferSolution
-from chipmap.instances.wafer.problem import WaferProblem
+from chipmap.instances.wafer.problem import IntArray, WaferProblem, depth_first_order
 from chipmap.instances.wafer.shapes import place
 
-IntArray = NDArray[np.int64]
 #: The node of part i within a width and a height.
 Part = Callable[[int, int, int], int]
 
@@ -49,25 +47,6 @@ class Tree:
         """No cuts yet."""
         size = 2 * n - 1
         return cls(np.full(size, -1), np.full(size, -1), np.zeros(size, np.int64), 0 if n == 1 else n)
-
-
-def depth_first_order(problem: WaferProblem) -> IntArray:
-    """[n] the kernels in the depth-first topological order: a kernel follows as soon as all its producers have."""
-    waiting = np.bincount(problem.edges[:, 1], minlength=problem.n)
-    readers: list[list[int]] = [[] for _ in range(problem.n)]
-    for u, v in problem.edges.tolist():
-        readers[u].append(v)
-    ready = [v for v in range(problem.n - 1, -1, -1) if waiting[v] == 0]
-    order: list[int] = []
-    while ready:
-        u = ready.pop()
-        order.append(u)
-        for v in reversed(readers[u]):
-            waiting[v] -= 1
-            if waiting[v] == 0:
-                ready.append(v)
-    # kernels on a cycle have no place in such an order: last, as numbered
-    return np.array(order + sorted(set(range(problem.n)) - set(order)), dtype=np.int64)
 
 
 class OrderProgram:
@@ -103,7 +82,7 @@ class OrderProgram:
 
     def least(self, low: int = 1, high: int | None = None) -> int:
         """The least time in quarters, 0 where the kernels don't fit at any time; the curves are left at it."""
-        high = max(low, self.sizing.longest if high is None else high)
+        high = max(low, self.sizing.problem.longest if high is None else high)
         # galloping: cheaper than bisection, as the answer is mostly near the area bound
         step = max(1, low // 64)
         while low + step < high and not self.feasible(low + step):

@@ -11,13 +11,11 @@ from collections.abc import Callable
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
 from chipmap.heuristics.wafer.slicing.kernel import NONE, Options, SideArray, leaf_curve, option_width
-from chipmap.instances.wafer.problem import WaferProblem, ceil_div, memory_k
+from chipmap.instances.wafer.problem import IntArray, WaferProblem, ceil_div, memory_k
 from chipmap.instances.wafer.shapes import Shape
 
-IntArray = NDArray[np.int64]
 #: Most convolutions of a kernel (a ``cblock``'s).
 MOST = 4
 
@@ -135,12 +133,7 @@ class Sizing:
 
         A lower bound on the maximum time of every layout. The memory can make it infinite: 0 is returned then.
         """
-        return least_time(self.fits, 1, self.longest)
-
-    @property
-    def longest(self) -> int:
-        """Quarters within which every kernel runs with h = w = c = k = 1, memory aside."""
-        return max(int(4 * c.H * c.W * c.C * c.K * c.R * c.S) for convs in self.problem.convs for c in convs)
+        return least_time(self.fits, 1, self.problem.longest)
 
     def shape(self, tau: int, option: int, kind: int, width: int, height: int) -> Shape:
         """The box of that option within ``width`` x ``height``, upright where it fits so.
