@@ -27,8 +27,6 @@ FEW_IDEALS = 20_000
 FEW_STATES = 50_000
 #: Rounds of the station search that come after the neighbourhoods.
 WIDE_ROUNDS = 2
-#: Times that further orders are sliced where nothing else has closed the gap.
-MORE_ORDERS = 3
 
 
 def auto(instance: RingInstance, run: Run) -> Termination:
@@ -102,13 +100,6 @@ def _window_bound(state: State, _: Turn) -> None:
         window_bound(state)
 
 
-def _more_orders(state: State, _: Turn) -> None:
-    for number in range(1, MORE_ORDERS + 1):
-        state.run.checkpoint()
-        if state.sliced:
-            slice_some(state, state.run.options.seed + number)
-
-
 def _model(state: State, _: Turn) -> None:
     """CP-SAT, or the MIP by the solver that the user names."""
     by_model = mip if state.run.options.solver in ("highs", "gurobi") else cpsat
@@ -128,7 +119,5 @@ CHAIN: tuple[Link, ...] = (
     Link("neighbourhoods", 1.0, refine),
     Link("station search, wide", 1.0, lambda state, _: search(state, len(ROUNDS))),
     Link("exact program", 1.0, _exact),
-    Link("more orders", 1.0, _more_orders),
-    Link("neighbourhoods again", 1.0, refine),
     Link("model", 1.0, _model),
 )

@@ -64,12 +64,11 @@ def windows(instance: RingInstance, run: Run) -> Termination:
 
 
 def refine(state: State, turn: Turn) -> None:
-    """A link of the chain: neighbourhoods of an incumbent that they haven't seen, unless another solver is wanted."""
+    """A link of the chain: neighbourhoods of the incumbent for a while, unless another solver is wanted."""
     run = state.run
-    if run.upper is not None and run.upper != state.searched and run.options.solver in (None, "cpsat"):
+    if run.options.solver in (None, "cpsat"):
         seconds = min(CHAIN_SECONDS, CHAIN_SHARE * turn.deadline.seconds)
         _search(state, turn.deadline if run.options.deterministic else turn.deadline.within(seconds), CHAIN_MOST)
-        state.searched = run.upper
 
 
 def _search(state: State, deadline: Deadline, most: float = float("inf")) -> None:

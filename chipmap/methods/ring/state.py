@@ -32,8 +32,7 @@ class State:
     """One instance in one run: its contraction, its programs and ideals, and how far the chain has come.
 
     ``ideals`` are all ideals once :meth:`list_ideals` has listed them. ``sliced`` says that orders have been sliced,
-    so that the programs apply. ``rounds`` counts the rounds of the station search that are done. ``searched`` is the
-    value of the incumbent whose neighbourhoods have been tried.
+    so that the programs apply. ``rounds`` counts the rounds of the station search that are done.
     """
 
     def __init__(self, instance: RingInstance, run: Run) -> None:
@@ -45,7 +44,6 @@ class State:
         self.ideals: IdealFamily | None = None
         self.sliced = False
         self.rounds = 0
-        self.searched: int | None = None
 
     @cached_property
     def programs(self) -> Programs:
