@@ -3,30 +3,13 @@
 from __future__ import annotations
 
 import time
-from typing import Any
 
 import pytest
 
-from chipmap.certificate import Certificate
 from chipmap.deadline import Deadline, Stop
-from chipmap.records import Record
-from chipmap.run import Run, SolveOptions
+from tests.test_run import Answer, new_run
 
 NEVER = float("inf")
-
-
-class Answer(Record, frozen=True, kw_only=True):
-    """A solution that the checker below accepts at ``value``."""
-
-    value: int
-
-
-def check(instance: Any, answer: Answer) -> Certificate:
-    return Certificate(instance_hash="i", solution_hash="s", feasible=True, objective=answer.value)
-
-
-def new_run(**options: Any) -> Run:
-    return Run(Answer(value=0), SolveOptions.make(**options), check)
 
 
 def test_work_goes_on_until_the_moment() -> None:
