@@ -53,7 +53,7 @@ def row(name: str, limit: float) -> list[str]:
     helps = "" if change is None else f"{change.what} ({change.standing})"
     gain = "" if change is None or change.gain is None else f"{100 * change.gain:.1f}%"
     proved = sum(c.standing in ("proved", "infeasible") for c in found.changes)
-    late = "; ".join(note for note in found.notes if "time" in note)
+    late = "; ".join(note.text for note in found.notes)
     return [name, found.status, why(found), helps, gain, f"{proved} of {len(found.changes)}", f"{seconds:.1f}", late]
 
 

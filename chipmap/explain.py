@@ -6,14 +6,14 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from chipmap.explanation import Explanation
+from chipmap.explanation import Explanation, Step
 from chipmap.family import family_of, resolve
 from chipmap.inputs.reading import checked, read, read_solution
 from chipmap.oracle import load_oracle
 from chipmap.records import InputError, Record
 from chipmap.run import SolveOptions
 
-Progress = Callable[[str], None]
+Progress = Callable[[Step], None]
 
 
 def explain(
@@ -27,7 +27,7 @@ def explain(
     """Why ``instance`` has no solution, or what holds its objective up, with changes that were solved and checked.
 
     With ``solution`` (anybody's, valid or not) it says how far that is from the best one known; with ``against`` as
-    well, what differs between the two. ``progress`` hears what is being looked at. With ``isolate`` it runs in a child
+    well, what differs between the two. ``progress`` hears every step. With ``isolate`` it runs in a child
     process that is stopped at the time limit, and what it had told by then is returned, with a note; else in this
     process, where the limit is kept between steps. Raises :class:`InputError` for bad input, or for a family that has
     no explanation.

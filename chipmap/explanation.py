@@ -6,12 +6,20 @@ from typing import Any, Literal
 
 from chipmap.certificate import Violation
 from chipmap.records import Record
-from chipmap.result import Infeasibility, Status
+from chipmap.result import Infeasibility, Note, Status
 
 #: What a change's objective is worth. ``proved``: the optimum of the changed instance. ``best found``: a checked
 #: mapping of it, while ``bound`` says what is still possible. ``infeasible``: proved to have no mapping. ``unknown``:
 #: neither a mapping nor a proof within the time.
 Standing = Literal["proved", "best found", "infeasible", "unknown"]
+
+
+class Step(Record, frozen=True, kw_only=True):
+    """What an explanation does now: it solves the instance as it is, or changed as ``what`` says, maybe once more."""
+
+    kind: Literal["instance", "change"]
+    what: str = ""
+    again: bool = False
 
 
 class Statement(Record, frozen=True, kw_only=True):
@@ -97,5 +105,5 @@ class Explanation(Record, frozen=True, kw_only=True):
     infeasibility: tuple[Infeasibility, ...] = ()
     changes: tuple[Change, ...] = ()
     difference: Difference | None = None
-    notes: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = ()
     seconds: float = 0.0

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Literal
+from contextlib import suppress
+from typing import Any, Literal, Self
 
 import msgspec
 
@@ -25,9 +26,20 @@ BoundKind = Literal["solver", "relaxation", "combinatorial", "published"]
 
 #: start: a warm start was used, or why not (``unused start``); oracle: what the user's function said; refused: what the
 #: checker refused; size: how large the problem is for a method; search: how much was tried; left out: what didn't apply
-#: or was given up; solver: how a solver ended.
+#: or was given up; solver: how a solver ended; stopped: how a run was ended from outside; older: a sentence of an
+#: archive from before notes had kinds.
 NoteKind = Literal[
-    "start", "unused start", "oracle", "not reproducible", "refused", "size", "search", "left out", "solver"
+    "start",
+    "unused start",
+    "oracle",
+    "not reproducible",
+    "refused",
+    "size",
+    "search",
+    "left out",
+    "solver",
+    "stopped",
+    "older",
 ]
 
 #: A bound may exceed a checked objective by this share before it counts as a contradiction.
@@ -140,6 +152,17 @@ class Result(Record, frozen=True, kw_only=True):
     timings: dict[str, float] = {}
     notes: tuple[Note, ...] = ()
     provenance: dict[str, Any] = {}
+
+    @classmethod
+    def from_json(cls, data: bytes | str, where: str = "") -> Self:
+        """The result in ``data``, also of an archive from before notes had kinds, when they were sentences."""
+        with suppress(msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            plain = msgspec.json.decode(data, type=dict[str, Any])
+            notes = plain.get("notes")
+            if isinstance(notes, list) and any(isinstance(note, str) for note in notes):
+                plain["notes"] = [{"kind": "older", "text": note} if isinstance(note, str) else note for note in notes]
+                data = msgspec.json.encode(plain)
+        return super().from_json(data, where)
 
     @property
     def seconds(self) -> float:

@@ -16,50 +16,39 @@ import pytest
 TESTS = Path(__file__).parent
 
 ALL = 10**9
-#: Files of the quick lane (``*`` is anything within a name) -> how many cases of each of their test functions run.
+#: Files of the quick lane, or functions in them (``*`` is anything within a name) -> how many cases of each of their
+#: test functions run. The first line that fits counts.
 QUICK: dict[str, int] = {
     "test_*.py": ALL,
     "docs/test_labels.py": ALL,
-    "conformance/test_labels.py": ALL,
-    "conformance/test_models.py": 12,
-    "conformance/test_solvers_are_there.py": ALL,
+    "methods/*.py": ALL,
     "*/test_tight_bounds.py": ALL,
-    "ring/test_checker.py": ALL,
+    "*/test_checker.py": ALL,
+    "conformance/test_labels.py": ALL,
+    "conformance/test_models.py::test_a_model_says_what_brute_force_says": 40,
+    "conformance/test_models.py::test_an_infeasible_model_names_what_conflicts": 20,
+    "conformance/test_models.py::test_a_warm_start_is_accepted": 10,
+    "conformance/test_models.py::test_so_does_every_other_way_to_state_it": 10,
+    "conformance/test_solvers_are_there.py": ALL,
     "ring/test_checker_brute_force.py": 3,
-    "ring/test_costs.py": ALL,
     "ring/test_cpsat.py": 3,
     "ring/test_cut_bounds.py": 3,
-    "ring/test_full_memory.py": 3,
     "ring/test_mip.py": 3,
     "ring/test_oracle.py": 3,
     "ring/test_programs.py": 3,
-    "ring/test_propagation.py": 3,
-    "ring/test_sampling.py": 3,
     "ring/test_stations.py": 3,
-    "dataflow/test_checker.py": ALL,
     "dataflow/test_cpsat.py": 3,
-    "dataflow/test_handed.py": 3,
-    "dataflow/test_kv_cache.py": 3,
     "dataflow/test_mip.py": 3,
-    "dataflow/test_mixed.py": 3,
-    "dataflow/test_program.py": 3,
+    "dataflow/test_program.py": 1,
     "dataflow/test_relaxation.py": 3,
-    "dataflow/test_stage_models.py": 3,
-    "dataflow/test_stages.py": 3,
+    "dataflow/test_stages.py::test_the_program_finds_what_brute_force_finds": 1,
+    "dataflow/test_stage_models.py::test_both_models_find_what_brute_force_finds": 1,
     "dataflow/test_tiles.py": 3,
-    "dataflow/test_wide.py": 3,
-    "wafer/test_adapters.py": 3,
     "wafer/test_bounds.py": 3,
-    "wafer/test_bounds_links.py": 3,
-    "wafer/test_checker.py": ALL,
-    "wafer/test_cpsat.py": 3,
-    "wafer/test_exchange.py": 3,
-    "wafer/test_mip.py": 3,
-    "wafer/test_relaxation.py": 3,
-    "wafer/test_rows.py": 3,
-    "wafer/test_search.py": 3,
-    "wafer/test_slicing.py": 3,
-    "wafer/test_snakes.py": 3,
+    "wafer/test_cpsat.py::test_the_optimum_is_that_of_enumeration": 5,
+    "wafer/test_mip.py::test_the_optimum_is_that_of_enumeration": 5,
+    "wafer/test_rows.py": 1,
+    "wafer/test_slicing.py": 1,
     "runtime/test_solve.py": ALL,
     "solvers/test_lowering.py": ALL,
     "solvers/test_starts.py": ALL,
@@ -71,17 +60,24 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--quick", action="store_true", help="only the quick lane: the files and samples of QUICK")
 
 
-def quick_cases(path: Path) -> int:
-    """How many cases of each test function of a file the quick lane runs; 0 for a file outside it."""
+def quick_cases(path: Path, function: str) -> int:
+    """How many cases of a test function the quick lane runs; 0 outside it."""
     name = path.relative_to(TESTS).as_posix()
-    fits = (
-        count for pattern, count in QUICK.items() if fnmatch(name, pattern) and name.count("/") == pattern.count("/")
-    )
-    return next(fits, 0)
+    for pattern, count in QUICK.items():
+        file, _, only = pattern.partition("::")
+        if fnmatch(name, file) and name.count("/") == file.count("/") and only in ("", function):
+            return count
+    return 0
+
+
+def is_quick(path: Path) -> bool:
+    """Whether the quick lane has a part in a file of tests."""
+    functions = ["", *(pattern.partition("::")[2] for pattern in QUICK)]
+    return any(quick_cases(path, function) for function in functions)
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    if config.getoption("--quick") and collection_path.is_file() and not quick_cases(collection_path):
+    if config.getoption("--quick") and collection_path.is_file() and not is_quick(collection_path):
         return True
     return None
 
@@ -94,8 +90,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def sampled(items: Iterable[pytest.Item]) -> Iterator[pytest.Item]:
-    """The items of the quick lane, in order: of each test function as many cases as its file may run."""
+    """The items of the quick lane, in order: of each test function as many cases as QUICK says."""
     for function, group in groupby(items, key=lambda item: item.nodeid.partition("[")[0]):
         cases = list(group)
-        most = min(quick_cases(cases[0].path), len(cases))
+        most = min(quick_cases(cases[0].path, function.rpartition("::")[2]), len(cases))
         yield from (cases[i] for i in sorted(Random(function).sample(range(len(cases)), most)))

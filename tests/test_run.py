@@ -99,6 +99,18 @@ def test_infeasibility_and_a_solution_contradict_each_other() -> None:
         other.solution(Answer(value=1), "s")
 
 
+def test_a_note_is_said_once_and_keeps_its_kind_and_numbers() -> None:
+    run = new_run()
+    for seconds in (1, 1, 2):
+        run.note("search", f"{seconds} s", seconds=seconds)
+    run.note("start", "1 s", seconds=1)
+    assert [(note.kind, note.text, note.data) for note in run.notes] == [
+        ("search", "1 s", {"seconds": 1}),
+        ("search", "2 s", {"seconds": 2}),
+        ("start", "1 s", {"seconds": 1}),
+    ]
+
+
 @pytest.mark.parametrize(
     ("objective", "bound", "expected"),
     [(None, None, None), (None, 3, None), (3, None, None), (0, -1, None), (0, 0, 0.0), (100, 90, 0.1), (-4, -6, 0.5)],

@@ -91,12 +91,15 @@ def _changed(instance: Record, name: str, operations: list[str]) -> Record:
     stages: dict[str, int] = {}
     if name == "relay":
         names, stages = _stages(instance, operations[0])
+    unknown = next((one for one in names if one not in _names(instance)), None)
+    if unknown is not None:
+        near = difflib.get_close_matches(unknown, _names(instance), n=3)
+        remedy = f"Did you mean {' or '.join(near)}?" if near else "Use a name from graph.operations."
+        raise InputError(f"no operation is called {unknown!r}", f"--{name}", remedy)
     try:
         made = resolve(family.transforms[name])(instance, names, **stages)
     except InputError as error:
-        near = difflib.get_close_matches(names[0], _names(instance), n=3) if "is called" in error.what else []
-        remedy = f"Did you mean {' or '.join(near)}?" if near else error.remedy
-        raise InputError(error.what, f"--{name}", remedy) from None
+        raise InputError(error.what, f"--{name}", error.remedy) from None
     words = ", ".join(f"{amount:,} {what}" for what, amount in made.report.items() if amount)
     say(f"{name} {', '.join(operations)}: adds {words or 'nothing'}")
     changed: Record = made.instance

@@ -10,7 +10,7 @@ import textwrap
 from typing import Any
 
 from chipmap.cli.common import INSTANCE_HELP, add_family, add_set, columns, say
-from chipmap.explanation import Change, Difference, Explanation, Side
+from chipmap.explanation import Change, Difference, Explanation, Side, Step
 from chipmap.family import Family
 from chipmap.records import InputError
 
@@ -62,7 +62,7 @@ def run(args: argparse.Namespace) -> int:
         one,
         other,
         SolveOptions(time_limit=args.time_limit),
-        None if args.quiet else lambda what: say(f"  {what}"),
+        None if args.quiet else _show,
         isolate=True,
     )
     shown = natural_explanation(found, family)
@@ -72,6 +72,11 @@ def run(args: argparse.Namespace) -> int:
     if found.given is not None and not found.given.feasible:
         return 4
     return {"infeasible": 2, "unknown": 3}.get(found.status, 0)
+
+
+def _show(step: Step) -> None:
+    words = "solving the instance as it is" if step.kind == "instance" else step.what
+    say(f"  {words}{', once more' if step.again else ''}")
 
 
 def natural_explanation(found: Explanation, family: Family) -> dict[str, Any]:
@@ -103,7 +108,7 @@ def _text(found: Explanation, shown: dict[str, Any], family: Family) -> str:
     for told in found.statements:
         text += textwrap.fill(told.message, WIDTH, initial_indent="- ", subsequent_indent="  ") + "\n"
     text += _changes(found, family)
-    text += "".join(f"{note}\n" for note in found.notes)
+    text += "".join(f"{note.text}\n" for note in found.notes)
     if found.difference is not None:
         text += _difference(found.difference, family)
     return text

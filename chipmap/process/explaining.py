@@ -9,14 +9,15 @@ from collections.abc import Callable
 
 import msgspec
 
-from chipmap.explanation import Explanation, Statement
+from chipmap.explanation import Explanation, Statement, Step
 from chipmap.family import Family
 from chipmap.process.messages import Failed, Looking, Question, Told, ToParent
 from chipmap.process.supervisor import GRACE, TICK, Child
 from chipmap.records import ChipmapError, InputError, Record
+from chipmap.result import Limit, Note
 from chipmap.run import SolveOptions
 
-Progress = Callable[[str], None]
+Progress = Callable[[Step], None]
 
 
 def isolated(
@@ -42,13 +43,13 @@ def isolated(
             except queue.Empty:
                 if late:
                     words = f"stopped at the time limit of {options.time_limit:g} s; more was to be tried"
-                    return _ended(told, words, started)
+                    return _ended(told, words, started, limit="time")
                 continue
             if line is None:
-                return _ended(told, "the process that explains ended before its time", started)
+                return _ended(told, "the process that explains ended before its time", started, limit="other")
             message = msgspec.json.decode(line, type=ToParent)
             if isinstance(message, Looking):
-                progress(message.what)
+                progress(message.step)
             elif isinstance(message, Failed):
                 if message.kind == "InputError":
                     raise InputError(message.what, message.where, message.remedy)
@@ -73,5 +74,6 @@ def _nothing_yet(instance: Record, family: Family) -> Explanation:
     )
 
 
-def _ended(told: Explanation, note: str, started: float) -> Explanation:
+def _ended(told: Explanation, words: str, started: float, limit: Limit) -> Explanation:
+    note = Note(kind="stopped", text=words, data={"limit": limit})
     return told.replace(notes=(*told.notes, note), seconds=round(time.monotonic() - started, 3))

@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 
+from chipmap.explanation import Step
 from chipmap.result import Bound, BoundKind, Infeasibility, Note, Termination
 from chipmap.run import Incumbent, SolveOptions
 
@@ -74,9 +75,9 @@ class Ended(msgspec.Struct, frozen=True, tag=True):
 
 
 class Looking(msgspec.Struct, frozen=True, tag=True):
-    """What an explanation looks at now."""
+    """What an explanation does now."""
 
-    what: str
+    step: Step
 
 
 class Told(msgspec.Struct, frozen=True, tag=True):

@@ -149,7 +149,7 @@ def _explain(job: Question, lines: BinaryIO, send: Sender) -> Told:
     def told(explanation: Any, last: bool = False) -> Told:
         return Told(msgspec.Raw(msgspec.json.encode(explanation)), last)
 
-    found = explain(instance, one, options, other, lambda what: send(Looking(what)), lambda so_far: send(told(so_far)))
+    found = explain(instance, one, options, other, lambda step: send(Looking(step)), lambda so_far: send(told(so_far)))
     return told(found, last=True)
 
 

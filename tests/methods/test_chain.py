@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from chipmap.deadline import Deadline, Stop
+from chipmap.deadline import Stop
 from chipmap.methods.chain import Link, Turn, follow
 from chipmap.methods.lanes import side_by_side
 from chipmap.run import Run
@@ -107,23 +107,17 @@ def test_an_interrupt_reaches_every_lane() -> None:
     assert not ended
 
 
-def test_an_inner_run_ends_with_the_one_around_it() -> None:
-    run = new_run(time_limit=60.0)
-    inner = run.inner(Answer(value=1), float("inf"))
-    assert inner.remaining <= 60.0 and inner.keep_going()
-    assert run.inner(Answer(value=1), 1.0).remaining <= 1.0
-    run.interrupted = True
-    assert not inner.keep_going() and not inner.interrupted
-    with pytest.raises(Stop, match="interrupted"):
-        inner.checkpoint()
+def test_what_a_stopped_lane_still_hands_over_is_kept() -> None:
+    def until_told(_: Any, turn: Turn) -> None:
+        while turn.deadline.keep_going():
+            time.sleep(0.001)
+        turn.bound(4, "last find")
 
+    def close(_: Any, turn: Turn) -> None:
+        turn.bound(5, "b")
+        turn.solution(Answer(value=5), "s")
 
-def test_deadlines() -> None:
-    assert Deadline().seconds == float("inf") and Deadline().keep_going() and Deadline.after(None) == Deadline()
-    late = Deadline.after(-1.0)
-    assert late.seconds == 0.0 and not late.keep_going()
-    with pytest.raises(Stop, match="time"):
-        late.check()
-    some = Deadline.after(100.0)
-    assert some.share(0.5).until < some.within(80.0).until < some.within(200.0).until == some.until
-    assert Deadline(ended=lambda: "gap").within(5.0).ended() == "gap"
+    run = new_run()
+    with pytest.raises(Stop, match="gap"):
+        side_by_side(run, None, [[Link("until told", 1.0, until_told)], [Link("close", 1.0, close)]])
+    assert "last find" in {bound.source for bound in run.bounds}

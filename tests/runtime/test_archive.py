@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import subprocess
@@ -15,7 +16,7 @@ import chipmap
 from chipmap import archive
 from chipmap.instances.ring import RingInstance, RingSolution
 from chipmap.records import InputError
-from chipmap.result import Result
+from chipmap.result import Note, Result
 from chipmap.run import SolveOptions
 from chipmap.validation.ring.checker import check
 
@@ -159,3 +160,22 @@ def test_the_manifest_tells_sizes_and_hashes(tmp_path: Path, result: Result, ins
     assert {name: size for name, (size, _) in listed.items()} == {
         path.name: path.stat().st_size for path in target.iterdir() if path.name != "environment.json"
     }
+
+
+def test_archives_from_before_notes_had_kinds_are_read(tmp_path: Path, result: Result, instance: RingInstance) -> None:
+    """Their notes were sentences; what stands in them is kept, and shown as any other note is."""
+    noted = result.replace(notes=(Note(kind="solver", text="mip: warm start accepted"),))
+    target = write(tmp_path / "run", noted, instance)
+    plain = json.loads((target / "result.json").read_text())
+    plain["notes"] = [note["text"] for note in plain["notes"]]
+    old = json.dumps(plain).encode()
+    (target / "result.json").write_bytes(old)
+    about = json.loads((target / "environment.json").read_text())
+    about["files"]["result.json"] = [len(old), hashlib.sha256(old).hexdigest()]
+    (target / "environment.json").write_text(json.dumps(about))
+    read = archive.load(target).result
+    assert read == noted.replace(notes=(Note(kind="older", text="mip: warm start accepted"),))
+    assert Result.from_json(read.to_json()) == read
+    plain["notes"] = [7]
+    with pytest.raises(InputError, match="notes"):
+        Result.from_json(json.dumps(plain).encode())

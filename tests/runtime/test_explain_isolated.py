@@ -9,12 +9,14 @@ import msgspec
 import pytest
 
 import chipmap
-from chipmap.explanation import Explanation, Statement
+from chipmap.explanation import Explanation, Statement, Step
 from chipmap.instances.ring import RingSolution
-from chipmap.process import supervisor
+from chipmap.process import explaining
 from chipmap.process.worker import Failed, Looking, Told, ToParent
 from chipmap.records import ChipmapError, InputError
 from chipmap.run import SolveOptions
+
+FIRST = Step(kind="change", what="with free links")
 
 
 class FakeChild:
@@ -45,35 +47,37 @@ def told(explanation: Explanation, last: bool = False) -> Told:
 
 
 def ask(monkeypatch: pytest.MonkeyPatch, *script: ToParent | None, limit: float | None = 0.1) -> Explanation:
-    monkeypatch.setattr(supervisor, "Child", FakeChild)
-    monkeypatch.setattr(supervisor, "GRACE", 0.1)
+    monkeypatch.setattr(explaining, "Child", FakeChild)
+    monkeypatch.setattr(explaining, "GRACE", 0.1)
     monkeypatch.setattr(FakeChild, "script", list(script))
     monkeypatch.setattr(FakeChild, "killed", 0)
-    heard: list[str] = []
+    heard: list[Step] = []
     try:
         return chipmap.explain(
             "ring/tiny-skip", options=SolveOptions(time_limit=limit), progress=heard.append, isolate=True
         )
     finally:
         assert FakeChild.killed == 1
-        assert heard == [message.what for message in script if isinstance(message, Looking)]
+        assert heard == [message.step for message in script if isinstance(message, Looking)]
 
 
 def test_a_child_that_hangs_is_stopped_and_what_it_told_stands(monkeypatch: pytest.MonkeyPatch) -> None:
-    found = ask(monkeypatch, Looking("first"), told(so_far("one")), Looking("second"), told(so_far("two")))
+    found = ask(
+        monkeypatch, Looking(FIRST), told(so_far("one")), Looking(FIRST.replace(again=True)), told(so_far("two"))
+    )
     assert (found.statements[0].message, found.objective) == ("two", 7)
-    assert "stopped at the time limit of 0.1 s" in found.notes[0]
+    assert "stopped at the time limit of 0.1 s" in found.notes[0].text
 
 
 def test_a_child_that_told_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     found = ask(monkeypatch)
     assert found.status == "unknown" and found.instance == "ring/tiny-skip" and found.family == "ring"
-    assert "Nothing is known" in found.statements[0].message and "stopped" in found.notes[0]
+    assert "Nothing is known" in found.statements[0].message and found.notes[0].kind == "stopped"
 
 
 def test_a_child_that_dies_and_one_that_ends_well(monkeypatch: pytest.MonkeyPatch) -> None:
     found = ask(monkeypatch, told(so_far("one")), None, limit=None)
-    assert found.statements[0].message == "one" and "ended before its time" in found.notes[0]
+    assert found.statements[0].message == "one" and "ended before its time" in found.notes[0].text
     found = ask(monkeypatch, told(so_far("one")), told(so_far("all"), last=True), limit=None)
     assert found.statements[0].message == "all" and found.notes == ()
 

@@ -36,10 +36,10 @@ def relaxations(instance: RingInstance) -> list[Trial]:
         if label in instance.constraints:
             left = [c for c in instance.constraints if c != label]
             setting = f"constraints={json.dumps(left, separators=(',', ':'))}"
-            trials.append(Trial("without", words, partial(variants.without, instance, label), setting))
+            trials.append(Trial("without", words, partial(variants.without, instance, label), setting, left_out=label))
     if instance.package.link_bytes_per_ns is not None:
         free = partial(variants.packaged, instance, link_bytes_per_ns=None)
-        trials.append(Trial("without", "with free links", free, "package.link_bytes_per_ns=null"))
+        trials.append(Trial("without", "with free links", free, "package.link_bytes_per_ns=null", left_out="links"))
     if len(trials) > 1:
         bare = partial(_bare, instance)
         words = "without " + ", ".join([c for c in ("C3", "C4") if c in instance.constraints])

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
 from chipmap.deadline import Deadline
-from chipmap.explanation import Change, Explanation, Statement
+from chipmap.explanation import Change, Explanation, Statement, Step
 from chipmap.heuristics.ring.bounds.simple import largest
 from chipmap.instances.ring.instance import RingInstance, RingSolution
 from chipmap.instances.ring.problem import ring_problem
@@ -22,11 +22,12 @@ from chipmap.methods.ring.explain.difference import difference, placed, side
 from chipmap.methods.ring.explain.reasons import statement
 from chipmap.methods.ring.explain.study import LEAST_SECONDS, Case, Study, Trial, Tried, attempt, study
 from chipmap.methods.ring.explain.text import TICKS_PER_US, plural, share, us
+from chipmap.result import Note
 from chipmap.run import SolveOptions
 
 #: The share of the time that solving the instance itself may take.
 OWN_SHARE = 0.4
-Progress = Callable[[str], None]
+Progress = Callable[[Step], None]
 
 
 def explain(
@@ -51,7 +52,7 @@ def explain(
         if given is not None:
             placed(ring_problem(instance), given, which)
     say = progress or (lambda _: None)
-    say("solving the instance as it is")
+    say(Step(kind="instance"))
     starts = [given for given in (solution, against) if given is not None]
     base = study(instance, options, OWN_SHARE * deadline.seconds, starts)
     work = _Work(Case(instance), base, options, deadline, started, say, (solution, against), told or (lambda _: None))
@@ -83,7 +84,7 @@ class _Work:
     told: Callable[[Explanation], None]
     said: list[Statement] = field(default_factory=list)
     tried: list[Tried] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)
+    notes: list[Note] = field(default_factory=list)
 
     @property
     def instance(self) -> RingInstance:
@@ -122,9 +123,10 @@ class _Work:
         for i, trial in enumerate(trials):
             if self.deadline.seconds <= 0.0:
                 left = [skipped.what for skipped in trials[i:]]
-                self.notes.append(f"not tried for lack of time: {'; '.join(left)}")
+                words = f"not tried for lack of time: {'; '.join(left)}"
+                self.notes.append(Note(kind="left out", text=words, data={"changes": left}))
                 break
-            self.say(trial.what)
+            self.say(Step(kind="change", what=trial.what))
             found = attempt(trial, self.options, self.deadline.seconds / (len(trials) - i), starts)
             if found is not None:
                 done.append(found)
@@ -139,7 +141,7 @@ class _Work:
         for i, one in enumerate(still):
             if self.deadline.seconds <= 2 * LEAST_SECONDS:
                 break
-            self.say(f"{one.trial.what}, once more")
+            self.say(Step(kind="change", what=one.trial.what, again=True))
             starts = [one.study.solution] if one.study.solution is not None else []
             found = attempt(one.trial, self.options, self.deadline.seconds / (len(still) - i), starts)
             if found is not None and (found.study.bound or 0) >= (one.study.bound or 0):
@@ -203,11 +205,11 @@ class _Work:
             study = tried.study
             if study.objective is None or study.objective >= (self.base.objective or 0) or study.solution is None:
                 continue
-            if tried.trial.what.startswith("without the memory") and study.certificate is not None:
+            if tried.trial.left_out == "C4" and study.certificate is not None:
                 enough = int(study.certificate.figures["max_memory_bytes"])
                 trial = ring_trials.sram_trial(self.instance, enough)
                 trials.append(Trial(trial.kind, trial.what, trial.make, trial.setting, study.solution))
-            elif tried.trial.what == "with free links":
+            elif tried.trial.left_out == "links":
                 trials.append(ring_trials.link_trial(self.instance, 2))
         self.attempt(trials)
 

@@ -236,7 +236,7 @@ def costs(base: Study, relaxed: list[Tried]) -> Iterator[Statement]:
 def _blocked(base: Study, tried: Tried) -> Iterator[Statement]:
     """Where the mapping found without a constraint breaks it: the checker's words, or the slowest link."""
     assert tried.study.solution is not None
-    if tried.trial.what == "with free links":
+    if tried.trial.left_out == "links":
         case = Case(base.instance)
         f = case.contraction.lower(tried.study.solution).chips
         load = loads(case.problem, f).load

@@ -136,13 +136,17 @@ class Case:
 
 @dataclass(frozen=True)
 class Trial:
-    """A change to be tried: ``make`` gives the changed instance (:class:`InputError`: it makes no sense here)."""
+    """A change to be tried: ``make`` gives the changed instance (:class:`InputError`: it makes no sense here).
+
+    ``left_out`` is what the change does without, where that is one thing: ``C3``, ``C4``, or the time of ``links``.
+    """
 
     kind: str
     what: str
     make: Callable[[], RingInstance]
     setting: str = ""
     start: RingSolution | None = None
+    left_out: str = ""
 
 
 @dataclass(frozen=True)
