@@ -1,13 +1,14 @@
-"""The chain: what it does with the time that its tasks leave."""
+"""The chain: its lists of links, and what it does with the time that they leave."""
 
 from __future__ import annotations
 
 import pytest
 
+from chipmap.deadline import Deadline, StopReason
 from chipmap.instances.wafer.generators import bert
 from chipmap.instances.wafer.problem import wafer_problem
-from chipmap.methods.crew import Member, work_together
-from chipmap.methods.wafer.chain import AGAIN, Crew
+from chipmap.methods.chain import Link, Turn, follow
+from chipmap.methods.wafer import chain
 from chipmap.run import Run, SolveOptions
 from chipmap.validation.wafer.checker import check
 
@@ -20,16 +21,30 @@ from chipmap.validation.wafer.checker import check
 def test_searches_again_with_other_seeds(
     monkeypatch: pytest.MonkeyPatch, layers: int, limit: float | None, steady: bool, wanted: list[int]
 ) -> None:
+    """Every second seed, while there is time, where kernels are many and the run isn't deterministic."""
     instance = bert(layers=layers, heads=4, hidden=64, sequence=64, split="heads", width=150, height=140)
     problem, seeds = wafer_problem(instance), list[int]()
-    assert (problem.n >= AGAIN) == (layers == 4)
+    assert (problem.n >= chain.AGAIN) == (layers == 4)
 
-    def search(crew: Crew, member: Member, seed: int, start: object = None) -> None:
-        seeds.append(seed)
-        if len(seeds) == 3:
-            member.stopping.set()
+    def search(state: chain.State, turn: Turn, seed: int, start: object = None) -> None:
+        seeds.append(state.seed + seed)
 
-    monkeypatch.setattr(Crew, "search", search)
+    def after_three() -> StopReason | None:
+        return "interrupted" if len(seeds) == 3 else None
+
+    monkeypatch.setattr(chain, "_search", search)
     run = Run(instance, SolveOptions.make(time_limit=limit, deterministic=steady), check)
-    work_together(run, [[lambda member: Crew(problem).again(member, 4)]])
+    chain._other_seeds(chain.State(problem, 4), Turn(run, Deadline(ended=after_three)))
     assert seeds == wanted
+
+
+def test_large_instances_are_searched_by_exchanges(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Their lists hold no rows, and the search is the one of exchanges."""
+    monkeypatch.setattr(chain, "LARGE", 40)
+    monkeypatch.setattr(chain, "UNLIMITED_RUNS", 1)
+    instance = bert(layers=2, heads=4, hidden=64, sequence=64, split="heads", width=150, height=140)
+    run = Run(instance, SolveOptions(), check)
+    follow([Link("search", 1.0, chain._search)], chain.State(wafer_problem(instance), 1), Turn(run, run.deadline))
+    assert run.best is not None and run.best.source == "exchanges"
+    large = {link.name for link in (*chain.LARGE_FLOORPLANS, *chain.LARGE_ONE_LANE)}
+    assert "exchanges" in large and "rows" not in large

@@ -12,9 +12,6 @@ from chipmap.heuristics.wafer.slicing.program import Tree, slicing_layout
 from chipmap.instances.wafer import WaferInstance, WaferSolution
 from chipmap.instances.wafer.generators import bert, explicit
 from chipmap.instances.wafer.problem import TICKS, evaluate, size, wafer_problem
-from chipmap.methods.crew import work_together
-from chipmap.methods.wafer import chain as wafer_chain
-from chipmap.run import Run, SolveOptions
 from chipmap.validation.wafer.checker import check
 
 
@@ -67,13 +64,3 @@ def test_without_room_or_without_a_second_kernel_there_is_nothing() -> None:
     assert exchange(wafer_problem(explicit(kernels=one, width=9, height=9)), 1, Deadline()) is None
     two = {**one, "b": one["a"]}
     assert exchange(wafer_problem(explicit(kernels=two, width=3, height=2)), 1, Deadline()) is None
-
-
-def test_the_chain_exchanges_in_large_instances(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(wafer_chain, "LARGE", 40)
-    monkeypatch.setattr(wafer_chain, "UNLIMITED_RUNS", 1)
-    run = Run(small(), SolveOptions(), check)
-    crew = wafer_chain.Crew(wafer_problem(small()))
-    assert crew.large
-    work_together(run, [[lambda member: crew.search(member, 1)]])
-    assert run.best is not None and run.best.source == "exchanges"

@@ -19,7 +19,7 @@ from chipmap.formulations.wafer.cpsat import WaferCpChoices, WaferCpModel, Wafer
 from chipmap.formulations.wafer.cpsat_boxes import Builder, c0_domain, c1_inside, c2_no_overlap, def_box
 from chipmap.formulations.wafer.cpsat_terms import cut_pairwise, t1_time, t2_wire, t3_adapters
 from chipmap.formulations.wafer.options import Option
-from chipmap.instances.wafer.instance import Placement, WaferSolution
+from chipmap.instances.wafer.instance import Placement
 from chipmap.instances.wafer.problem import IntArray, WaferProblem, conv_time, least_ks, size
 
 #: Options of a free kernel by its number, at the target time.
@@ -147,9 +147,3 @@ def time_of(problem: WaferProblem, placements: list[Placement]) -> int:
         for v, p in enumerate(placements)
         for conv, c, k in zip(problem.type_arrays[int(problem.types[v])], p.c, p.k, strict=True)
     )
-
-
-def arranged(problem: WaferProblem, solution: WaferSolution) -> list[Placement]:
-    """The placements in the order of the problem's kernels."""
-    by_name = {placement.kernel: placement for placement in solution.placements}
-    return [by_name[name] for name in problem.names]

@@ -1,242 +1,258 @@
 """The chain ``wafer/auto``: rows, search and solver neighbourhoods beside bounds, on one incumbent.
 
-Two lanes of tasks work side by side (:mod:`chipmap.methods.lanes`) where two threads are allowed; with one thread the
-same tasks follow one another, each with a share of the time.
+Where two threads are allowed, one lane looks for floorplans while the other proves bounds and then joins the search.
+With one thread the same links follow one another. Which of them finds what on the contest's cases stands in
+``benchmarks/results/wafer-ablation.md``; what found nothing is no part of the chain.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Sequence
 
-from chipmap.deadline import Deadline, Stop
+from chipmap.deadline import Deadline
 from chipmap.instances.wafer.instance import Placement, WaferInstance, WaferSolution
 from chipmap.instances.wafer.problem import WaferProblem, evaluate, in_order, wafer_problem
-from chipmap.methods.crew import Member, Task, work_together
+from chipmap.methods.chain import Link, Turn, follow
+from chipmap.methods.lanes import side_by_side
 from chipmap.methods.wafer.greedy import exhausted, packed, sized
+from chipmap.methods.wafer.neighbourhoods import SOURCE, search_neighbourhoods
 from chipmap.result import Termination
 from chipmap.run import Run
 
 #: Annealing runs, each 1.8 times as long as the one before, where there is no time limit.
 UNLIMITED_RUNS = 3
-#: From so many kernels on, exchanges of equal kernels take the place of the annealing of slicing trees.
+#: From so many kernels on, exchanges of equal kernels take the place of everything else that looks for floorplans.
 LARGE = 200
 #: Kernels from which on a search is worth repeating with other seeds.
 AGAIN = 40
 #: Seconds before the end at which no solver runs any more (a process must not end while one does).
 MARGIN = 0.5
-#: Seconds of solver neighbourhoods between two looks at the clock.
-WINDOW_SECONDS = 4.0
+#: The part of their share that rows use where adapters cost nothing: there, searches find better floorplans.
+ROWS_WITHOUT_ADAPTERS = 0.4
+
+
+class State:
+    """A problem, and what the links have learnt of it: ``rows`` are floorplans in rows, by source, ``fewest`` the one
+    whose adapters have been reduced. ``path_bound`` says that the bound of paths is proved."""
+
+    def __init__(self, problem: WaferProblem, seed: int) -> None:
+        self.problem, self.seed = problem, seed
+        self.rows: dict[str, WaferSolution] = {}
+        self.fewest: WaferSolution | None = None
+        self.path_bound = False
+
+    def in_rows(self, turn: Turn, placements: Sequence[Placement], source: str) -> None:
+        """Hand over a floorplan in rows, and keep it for the search."""
+        solution = WaferSolution(instance=self.problem.instance.name, placements=tuple(placements))
+        self.rows[source] = solution
+        turn.solution(solution, source)
+
+    def score(self, solution: WaferSolution) -> int:
+        """Its score in ticks."""
+        return evaluate(self.problem, in_order(self.problem, solution)).score
+
+    def start(self) -> WaferSolution | None:
+        """The best floorplan in rows that is slicing; None for none, and where adapters cost.
+
+        (A slicing tree keeps no execution arguments.) Not the run's incumbent: which one that is depends on the moment.
+        """
+        from chipmap.heuristics.wafer.adapters import boxes_of
+        from chipmap.heuristics.wafer.slicing.guillotine import guillotine
+
+        if self.problem.instance.weights.adapter:
+            return None
+        found = self.rows.values()
+        slicing = [one for one in found if guillotine(boxes_of(in_order(self.problem, one))) is not None]
+        return min(slicing, key=self.score, default=None)
+
+    def best(self, run: Run) -> WaferSolution | None:
+        """The run's incumbent, or ``fewest`` where that is better (a lane's finds reach the run a moment later)."""
+        known = [self.fewest, run.best.solution if run.best else None]
+        return min((one for one in known if isinstance(one, WaferSolution)), key=self.score, default=None)
 
 
 def auto(instance: WaferInstance, run: Run) -> Termination:
-    """The best chain, until the time is used, the gap is closed, or every task has ended.
+    """The best chain, until the time is used, the gap is closed, or every link has ended.
 
-    Every kernel alone (or why it can't be placed) and greedy rows first; tiny instances by branch and bound; then rows,
-    search, neighbourhoods and bounds.
+    Every kernel by itself (or why it can't be placed) and greedy rows first; tiny instances by branch and bound; then
+    one of the lists below.
     """
 
     def work() -> None:
-        """One task after the other, in one lane or two."""
+        """The lists' links, in one lane or two."""
         problem = wafer_problem(instance)
-        found = sized(problem, run)
-        run.checkpoint()
-        packed(problem, found, run)
-        run.checkpoint()
+        packed(problem, sized(problem, run), run)
         if exhausted(problem, run):
             return
-        crew = Crew(problem)
+        state, large = State(problem, run.options.seed), problem.n >= LARGE
         threads = run.options.threads or os.cpu_count() or 1
-        if run.options.deterministic or threads == 1:
-            work_together(run, [crew.one_lane(run.options.seed)])
+        if run.options.deterministic:
+            follow(LARGE_ONE_LANE if large else ONE_LANE, state, Turn(run, run.deadline))
+        elif threads == 1:
+            side_by_side(run, state, [LARGE_ONE_LANE if large else ONE_LANE])
         else:
-            work_together(run, crew.two_lanes(run.options.seed))
+            side_by_side(run, state, [LARGE_FLOORPLANS if large else FLOORPLANS, PROOFS])
 
     return run.attempt(work)
 
 
 def rows(instance: WaferInstance, run: Run) -> Termination:
     """The best single row, then folded rows (:mod:`chipmap.heuristics.wafer.rows.single_row`)."""
-    return _one(instance, run, lambda crew, member: crew.rows(member))
+    return _only(instance, run, Link("rows", 1.0, _single_rows))
 
 
 def search(instance: WaferInstance, run: Run) -> Termination:
     """Annealing of slicing trees with the target time (:mod:`chipmap.heuristics.wafer.slicing.annealing`)."""
-    return _one(instance, run, lambda crew, member: crew.search(member, run.options.seed))
+    return _only(instance, run, Link("search", 1.0, _search))
 
 
 def bounds(instance: WaferInstance, run: Run) -> Termination:
     """Every lower bound that applies, each under its own name; no floorplan is looked for."""
-    return _one(instance, run, lambda crew, member: crew.bounds(member))
+    return _only(instance, run, Link("bounds", 1.0, _bounds))
 
 
-def _one(instance: WaferInstance, run: Run, task: Callable[[Crew, Member], None]) -> Termination:
+def _only(instance: WaferInstance, run: Run, link: Link) -> Termination:
     def work() -> None:
         problem = wafer_problem(instance)
         sized(problem, run)
-        work_together(run, [[lambda member: task(Crew(problem), member)]])
+        follow([link], State(problem, run.options.seed), Turn(run, run.deadline))
 
     return run.attempt(work)
 
 
-def _deadline(member: Member) -> Deadline:
-    return Deadline(member.until, lambda: "interrupted" if member.stopping.is_set() else None)
+def _snakes(state: State, turn: Turn) -> None:
+    """Rows to and fro of least wire, at once."""
+    from chipmap.heuristics.wafer.rows.snakes import snakes
+
+    snakes(state.problem, turn.deadline, lambda found: state.in_rows(turn, found.placements, "snakes"))
 
 
-class Crew:
-    """The tasks on one problem. ``one_lane`` and ``two_lanes`` say in which order and with which shares they run."""
+def _single_rows(state: State, turn: Turn) -> None:
+    """The best single row, then folded rows."""
+    from chipmap.heuristics.wafer.rows.single_row import rows
 
-    #: Shares of the time that is left when it is their turn: the row-by-row placer, rows (more where adapters cost: no
-    #: search finds as good ones), bounds, a search before its floorplan is polished.
-    POKER, ROWS, ROWS_ADAPTERS, BOUNDS, SEARCH = 0.15, 0.2, 0.5, 0.3, 0.7
+    rows(state.problem, turn.deadline, lambda _, placements: state.in_rows(turn, placements, "row program"))
 
-    def __init__(self, problem: WaferProblem) -> None:
-        self.problem = problem
-        self.large = problem.n >= LARGE
-        self.known: dict[str, WaferSolution] = {}
 
-    def one_lane(self, seed: int) -> list[Task]:
-        """All tasks for one thread; a first look at the bounds comes early."""
-        return [
-            lambda member: self.bounds(member.share(0.02)),
-            lambda member: self.snakes(member.share(self.POKER)),
-            lambda member: self.poker(member.share(self.POKER), seed),
-            lambda member: self.rows(member.share(self.row_share)),
-            lambda member: self.search(member.share(self.SEARCH), seed, self.start()),
-            lambda member: self.polish(member.share(0.4), seed),
-            lambda member: self.bounds(member),
-            lambda member: self.again(member, seed),
-        ]
+def _rows(state: State, turn: Turn) -> None:
+    _single_rows(state, turn if state.problem.instance.weights.adapter else turn.share(ROWS_WITHOUT_ADAPTERS))
 
-    def two_lanes(self, seed: int) -> list[list[Task]]:
-        """Rows, a search from the best of them and what polishes its floorplan in one lane.
 
-        Bounds and a search from the slicing program's floorplan in the other.
-        """
-        return [
-            [
-                lambda member: self.snakes(member.share(self.POKER)),
-                lambda member: self.poker(member.share(self.POKER), seed),
-                lambda member: self.rows(member.share(self.row_share)),
-                lambda member: self.search(member.share(self._share()), seed, self.start()),
-                lambda member: self.polish(member, seed),
-                lambda member: self.again(member, seed),
-            ],
-            [
-                lambda member: self.bounds(member.share(self.BOUNDS)),
-                lambda member: self.search(member, seed + 1),
-                lambda member: self.again(member, seed + 1),
-            ],
-        ]
+def _search(state: State, turn: Turn, seed: int = 0, start: WaferSolution | None = None) -> None:
+    """Annealing of slicing trees with the target time, from ``start`` or else the slicing program's floorplan.
 
-    @property
-    def row_share(self) -> float:
-        """The row programs' share."""
-        return self.ROWS_ADAPTERS if self.problem.instance.weights.adapter else self.ROWS
+    Of large instances: annealing of who takes which box.
+    """
+    from chipmap.heuristics.wafer.slicing.annealing import search
+    from chipmap.heuristics.wafer.slicing.exchange import exchange
 
-    def _share(self) -> float:
-        return 0.97 if self.large else self.SEARCH
+    options = turn.run.options
+    runs = None if options.time_limit is not None and not options.deterministic else UNLIMITED_RUNS
+    source = "exchanges" if state.problem.n >= LARGE else "slicing search"
 
-    def rows(self, member: Member) -> None:
-        """The best single row, then folded rows."""
-        from chipmap.heuristics.wafer.rows.single_row import rows
+    def found(solution: WaferSolution) -> None:
+        turn.solution(solution, source)
 
-        rows(self.problem, _deadline(member), lambda _, placements: self._hand_over(member, placements, "row program"))
+    if state.problem.n >= LARGE:
+        exchange(state.problem, state.seed + seed, turn.deadline, found, runs)
+    else:
+        search(state.problem, state.seed + seed, turn.deadline, found, runs, start)
 
-    def snakes(self, member: Member) -> None:
-        """Rows to and fro of least wire, at once."""
-        from chipmap.heuristics.wafer.rows.snakes import snakes
 
-        snakes(self.problem, _deadline(member), lambda found: self._hand_over(member, found.placements, "snakes"))
+def _search_rows(state: State, turn: Turn) -> None:
+    """The search from the best floorplan in rows."""
+    _search(state, turn, 0, state.start())
 
-    def poker(self, member: Member, seed: int) -> None:
-        """The row-by-row placer (:mod:`chipmap.heuristics.wafer.baselines.cu_poker`); its best is kept for the
-        search."""
-        from chipmap.heuristics.wafer.baselines.cu_poker import Found, Placer, TimeSearch
 
-        def found(layout: Found) -> None:
-            self._hand_over(member, layout.placements, "CU.POKer")
+def _other_seeds(state: State, turn: Turn, lane: int = 0) -> None:
+    """Searches from other seeds, every second one, for the rest of the time (not where kernels are few)."""
+    options = turn.run.options
+    if options.time_limit is None or options.deterministic or state.problem.n < AGAIN:
+        return
+    seed = lane
+    while turn.deadline.keep_going():
+        seed += 2
+        _search(state, turn, seed, state.start())
 
-        with suppress(Stop):
-            TimeSearch(Placer(self.problem), seed, _deadline(member), found).run()
 
-    def start(self) -> WaferSolution | None:
-        """The better of the row placer's and the row program's floorplans that is slicing; None for none.
+def _adapters(state: State, turn: Turn) -> None:
+    """The fewest adapters within the best floorplan's boxes."""
+    from chipmap.heuristics.wafer.adapters import fewest_adapters
 
-        Not the run's incumbent: which one that is depends on the moment. None as well where adapters cost, as a
-        slicing tree keeps no execution arguments.
-        """
-        if self.problem.instance.weights.adapter:
-            return None
-        from chipmap.heuristics.wafer.adapters import boxes_of
-        from chipmap.heuristics.wafer.slicing.guillotine import guillotine
+    best = state.best(turn.run)
+    if best is not None and state.problem.instance.weights.adapter:
+        time = evaluate(state.problem, in_order(state.problem, best)).time
+        state.fewest = fewest_adapters(state.problem, best, time)
+        turn.solution(state.fewest, "adapters")
 
-        slicing = []
-        for solution in self.known.values():
-            placements = in_order(self.problem, solution)
-            if guillotine(boxes_of(placements)) is not None:
-                slicing.append((evaluate(self.problem, placements).score, solution))
-        return min(slicing, key=lambda pair: pair[0])[1] if slicing else None
 
-    def search(self, member: Member, seed: int, start: WaferSolution | None = None) -> None:
-        """Annealing of slicing trees with the target time, from ``start`` or else the slicing program's floorplan.
+def _neighbourhoods(state: State, turn: Turn) -> None:
+    """CP-SAT neighbourhoods of the best floorplan."""
+    best = state.best(turn.run)
+    if best is not None:
+        end = Deadline(turn.deadline.until - MARGIN, turn.deadline.ended)
+        search_neighbourhoods(turn.run, state.problem, best, end, lambda better: turn.solution(better, SOURCE))
 
-        Of large instances: annealing of who takes which box.
-        """
-        from chipmap.heuristics.wafer.slicing.annealing import search
-        from chipmap.heuristics.wafer.slicing.exchange import exchange
 
-        limited = member.run.options.time_limit is not None and not member.run.options.deterministic
-        runs = None if limited else UNLIMITED_RUNS
-        if self.large:
-            exchange(self.problem, seed, _deadline(member), member.solution("exchanges"), runs)
-        else:
-            search(self.problem, seed, _deadline(member), member.solution("slicing search"), runs, start)
+def _path_bound(state: State, turn: Turn) -> None:
+    """The bound of graphs that are a path, by their row program."""
+    from chipmap.heuristics.wafer.rows.single_row import RowProgram, path_bound
+    from chipmap.heuristics.wafer.slicing.sizing import Sizing
 
-    def again(self, member: Member, seed: int) -> None:
-        """Searches from other seeds, every second one, for the rest of the time (not where kernels are few)."""
-        options = member.run.options
-        if options.time_limit is None or options.deterministic or self.problem.n < AGAIN:
-            return
-        while member.keep_going():
-            seed += 2
-            self.search(member, seed, self.start())
+    program = RowProgram(state.problem)
+    if program.exact and not state.path_bound:
+        value = path_bound(program, turn.deadline, max(1, Sizing(state.problem).area_time()))
+        turn.bound(value, "path program")
+        state.path_bound = turn.deadline.keep_going()
 
-    def polish(self, member: Member, seed: int) -> None:
-        """The fewest adapters within the best floorplan's boxes, then CP-SAT neighbourhoods (not if large)."""
-        from chipmap.heuristics.wafer.adapters import fewest_adapters
-        from chipmap.methods.wafer.neighbourhoods import improve
 
-        best = member.run.best
-        if best is None or not isinstance(best.solution, WaferSolution):
-            return
-        solution = best.solution
-        if self.problem.instance.weights.adapter:
-            tau = evaluate(self.problem, in_order(self.problem, solution)).time
-            solution = fewest_adapters(self.problem, solution, tau)
-            member.solution("adapters")(solution)
-        found = member.solution("CP-SAT windows")
-        while not self.large and member.seconds > 2 * MARGIN and member.keep_going():
-            seconds = min(member.seconds - MARGIN, WINDOW_SECONDS)
-            better = improve(self.problem, solution, seconds, seed, 1, found)
-            if better is None:
-                return
-            solution, seed = better, seed + 1
+def _bounds(state: State, turn: Turn) -> None:
+    """Lower bounds, with the incumbent of the moment as the score to beat."""
+    from chipmap.heuristics.wafer.bounds.score import bounds
 
-    def bounds(self, member: Member) -> None:
-        """Lower bounds, with the incumbent of the moment as the score to beat; of a path first by its row program."""
-        from chipmap.heuristics.wafer.bounds.score import bounds
-        from chipmap.heuristics.wafer.rows.single_row import RowProgram, path_bound
-        from chipmap.heuristics.wafer.slicing.sizing import Sizing
+    _path_bound(state, turn)
+    bounds(state.problem, turn.run.upper, turn.deadline, turn.bound)
 
-        program = RowProgram(self.problem)
-        if program.exact:
-            value = path_bound(program, _deadline(member), max(1, Sizing(self.problem).area_time()))
-            member.bound(value, "path program")
-        bounds(self.problem, member.run.upper, _deadline(member), member.bound)
 
-    def _hand_over(self, member: Member, placements: Sequence[Placement], source: str) -> None:
-        solution = WaferSolution(instance=self.problem.instance.name, placements=tuple(placements))
-        self.known[source] = solution
-        member.solution(source)(solution)
+#: Of two lanes: rows, a search from the best of them, and what polishes its floorplan.
+FLOORPLANS: tuple[Link, ...] = (
+    Link("snakes", 0.15, _snakes),
+    Link("rows", 0.5, _rows),
+    Link("search", 0.7, _search_rows),
+    Link("adapters", 1.0, _adapters),
+    Link("neighbourhoods", 1.0, _neighbourhoods),
+    Link("other seeds", 1.0, _other_seeds),
+)
+#: The same of large instances.
+LARGE_FLOORPLANS: tuple[Link, ...] = (
+    Link("exchanges", 0.97, _search),
+    Link("adapters", 1.0, _adapters),
+    Link("other seeds", 1.0, _other_seeds),
+)
+#: Beside them: bounds, then a search from the slicing program's floorplan.
+PROOFS: tuple[Link, ...] = (
+    Link("bounds", 0.3, _bounds),
+    Link("search", 1.0, lambda state, turn: _search(state, turn, 1)),
+    Link("other seeds", 1.0, lambda state, turn: _other_seeds(state, turn, 1)),
+)
+#: All for one thread; a first look at the bounds comes early.
+ONE_LANE: tuple[Link, ...] = (
+    Link("first bounds", 0.02, _bounds),
+    Link("snakes", 0.15, _snakes),
+    Link("rows", 0.5, _rows),
+    Link("path bound", 0.3, _path_bound),
+    Link("search", 0.7, _search_rows),
+    Link("adapters", 1.0, _adapters),
+    Link("neighbourhoods", 0.4, _neighbourhoods),
+    Link("bounds", 1.0, _bounds),
+    Link("other seeds", 1.0, _other_seeds),
+)
+#: The same of large instances.
+LARGE_ONE_LANE: tuple[Link, ...] = (
+    Link("first bounds", 0.02, _bounds),
+    Link("exchanges", 0.7, _search),
+    Link("adapters", 1.0, _adapters),
+    Link("bounds", 1.0, _bounds),
+    Link("other seeds", 1.0, _other_seeds),
+)

@@ -1,96 +1,56 @@
-"""CP-SAT neighbourhoods of a floorplan: re-place and re-size some kernels exactly, again and again.
+"""Neighbourhoods of a floorplan: some kernels are placed and sized again, exactly, by CP-SAT.
 
-The target time is the floorplan's own, so that wires and adapters can only fall. Four neighbourhoods take turns: a
-kernel with those nearest to it, kernels that follow each other in the order of the instance, the ends of a long wire
-with their neighbours, and all kernels in the order in which they lie.
+The target time is the floorplan's own, so that wires and adapters can only fall. Four kinds of neighbourhood take
+turns at random: a kernel with those nearest to it, kernels that follow each other in the order of the instance, the
+ends of a long wire with their neighbours, and all kernels in the order in which they lie.
 """
 
 from __future__ import annotations
 
-import time as clock
 from collections.abc import Callable
 from functools import cached_property
 from random import Random
 from typing import Any
 
-from chipmap.instances.wafer.instance import Placement, WaferInstance, WaferSolution
-from chipmap.instances.wafer.problem import WaferProblem, evaluate, size
-from chipmap.result import Termination
+from chipmap.deadline import Deadline
+from chipmap.instances.wafer.instance import WaferSolution
+from chipmap.instances.wafer.problem import WaferProblem, evaluate, in_order, size
+from chipmap.methods.model_solve import Limits
+from chipmap.methods.neighbourhoods import Tally, improve
 from chipmap.run import Run
-from chipmap.solvers import solve_model
-from chipmap.solvers.outcome import SolveRequest
 
-#: Kernels in the first windows; one more whenever a round of windows was solved without a gain.
-FIRST_SIZE = 4
-#: Deterministic work of CP-SAT on one window, and on all kernels in their order.
-WINDOW_WORK, ORDER_WORK = 2.0, 6.0
-#: More kernels than this are not re-placed all at once.
-MAX_ORDERED = 60
+SOURCE = "CP-SAT neighbourhoods"
+#: Free kernels of the first neighbourhoods, and of the last: one more whenever a round of them gained nothing.
+FIRST_SIZE, LAST_SIZE = 4, 8
+#: Deterministic work of CP-SAT on one neighbourhood, and on all kernels in their order.
+WORK, ORDER_WORK = 2.0, 6.0
+#: One neighbourhood in so many is all kernels in their order, unless there are more kernels than this.
+ORDER_EVERY, MOST_ORDERED = 8, 60
 
-
-def improve(
-    problem: WaferProblem,
-    solution: WaferSolution,
-    seconds: float,
-    seed: int = 0,
-    threads: int | None = 1,
-    found: Callable[[WaferSolution], None] | None = None,
-) -> WaferSolution | None:
-    """A better floorplan than ``solution`` (valid) at most as slow, or None if none was found within ``seconds``.
-
-    ``found`` hears every improvement.
-    """
-    from chipmap.formulations.wafer.cpsat_window import arranged
-
-    search = _Search(problem, arranged(problem, solution), clock.monotonic() + seconds, Random(seed), threads)
-    start = evaluate(problem, search.placements).score
-    while search.remaining > 0.0:
-        if search.round() and found is not None:
-            found(search.solution)
-        if search.size > problem.n:
-            break
-    return search.solution if evaluate(problem, search.placements).score < start else None
+#: The free kernels.
+Free = tuple[int, ...]
 
 
-def windows(instance: WaferInstance, run: Run) -> Termination:
-    """Neighbourhoods of the run's best floorplan, until the time is up or none has a better one."""
-    from chipmap.instances.wafer.problem import wafer_problem
-
-    def work() -> None:
-        """Improve the run's best floorplan, if there is one."""
-        if run.best is None:
-            return
-        assert isinstance(run.best.solution, WaferSolution)
-        improve(
-            wafer_problem(instance),
-            run.best.solution,
-            min(run.remaining, 1e9),
-            run.options.seed,
-            run.options.threads,
-            lambda solution: _report(run, solution),
-        )
-
-    return run.attempt(work)
+def search_neighbourhoods(
+    run: Run, problem: WaferProblem, solution: WaferSolution, deadline: Deadline, found: Callable[[WaferSolution], None]
+) -> Tally:
+    """Improve ``solution`` (valid) until no neighbourhood is left; ``found`` hears every better one."""
+    tally = Tally()
+    improve(run, Neighbourhoods(problem, solution, run.options.seed, found), deadline, tally)
+    return tally
 
 
-def _report(run: Run, solution: WaferSolution) -> None:
-    run.solution(solution, "cpsat windows")
-    run.checkpoint()
-
-
-class _Search:
-    """A floorplan, its neighbourhoods and the time left."""
+class Neighbourhoods:
+    """A floorplan and its neighbourhoods (:class:`chipmap.methods.neighbourhoods.Search`)."""
 
     def __init__(
-        self, problem: WaferProblem, placements: list[Placement], end: float, random: Random, threads: int | None
+        self, problem: WaferProblem, solution: WaferSolution, seed: int, found: Callable[[WaferSolution], None]
     ) -> None:
-        from chipmap.formulations.wafer.cpsat_window import time_of
-
-        self.problem, self.placements, self.end = problem, placements, end
-        self.random, self.threads = random, threads
-        self.tau = time_of(problem, placements)
-        self.size = min(FIRST_SIZE, problem.n)
-        self.failures = 0
+        self.problem, self.found, self.random = problem, found, Random(seed)
+        self.placements = in_order(problem, solution)
+        parts = evaluate(problem, self.placements)
+        self.score, self.tau = parts.score, parts.time
+        self.size, self.failures = min(FIRST_SIZE, problem.n), 0
         self.neighbours: list[set[int]] = [set() for _ in range(problem.n)]
         for u, v in problem.edges.tolist():
             self.neighbours[u].add(v)
@@ -103,34 +63,45 @@ class _Search:
 
         return options(self.problem, Limits("front", tau=self.tau))
 
-    @property
-    def remaining(self) -> float:
-        """Seconds left."""
-        return max(0.0, self.end - clock.monotonic())
-
-    @property
-    def solution(self) -> WaferSolution:
-        """The best floorplan so far."""
-        return WaferSolution(instance=self.problem.instance.name, placements=tuple(self.placements))
-
-    def round(self) -> bool:
-        """One neighbourhood; whether it had a better floorplan. Windows grow when a round of them had none."""
-        from chipmap.formulations.wafer.cpsat_window import same_order, window
-
-        turn = self.random.randrange(8)
-        if turn == 0 and self.problem.n <= MAX_ORDERED:
-            everyone = list(range(self.problem.n))
-            better = self._solve(same_order(self.problem, self.placements, self._menu(everyone), self.tau), ORDER_WORK)
-        else:
-            pick = (self._near, self._row, self._wire)[turn % 3]
-            menu = self._menu(pick())
-            better = self._solve(window(self.problem, self.placements, menu, self.tau), WINDOW_WORK)
-        self.failures = 0 if better else self.failures + 1
+    def pick(self) -> Free | None:
+        """A random neighbourhood; None where those of the last size gained nothing either."""
         if self.failures > 2 * self.problem.n // self.size + 4:
             self.size, self.failures = self.size + 1, 0
-        return better
+        if self.size > min(LAST_SIZE, self.problem.n):
+            return None
+        turn = self.random.randrange(ORDER_EVERY)
+        if turn == 0 and self.problem.n <= MOST_ORDERED:
+            return tuple(range(self.problem.n))
+        return tuple((self._near, self._row, self._wire)[turn % 3]())
 
-    def _menu(self, free: list[int]) -> dict[int, list[Any]]:
+    def model(self, free: Free) -> Any:
+        """The free kernels placed and sized anew; where all are free, they keep the order in which they lie."""
+        from chipmap.formulations.wafer.cpsat_window import same_order, window
+
+        neighbourhood = same_order if self._ordered(free) else window
+        return neighbourhood(self.problem, self.placements, self._menu(free), self.tau)
+
+    def limits(self, free: Free) -> Limits:
+        """One thread and deterministic work."""
+        work = ORDER_WORK if self._ordered(free) else WORK
+        return Limits(work=work, gap=0.0, threads=1, seed=self.random.randrange(1000))
+
+    def take(self, free: Free, better: WaferSolution | None) -> bool:
+        """Keep a better floorplan."""
+        if better is not None:
+            placements = in_order(self.problem, better)
+            score = evaluate(self.problem, placements).score
+            if score < self.score:
+                self.placements, self.score, self.failures = placements, score, 0
+                self.found(better)
+                return True
+        self.failures += 1
+        return False
+
+    def _ordered(self, free: Free) -> bool:
+        return len(free) == self.problem.n > self.size
+
+    def _menu(self, free: Free) -> dict[int, list[Any]]:
         """The options of free kernels: every Pareto-minimal box, and what saves adapters at their neighbours."""
         from chipmap.formulations.wafer.cpsat_window import with_labels
 
@@ -145,28 +116,13 @@ class _Search:
                 )
         return menu
 
-    def _solve(self, model: Any, work: float) -> bool:
-        native = {"max_deterministic_time": work}
-        request = SolveRequest(
-            time_limit=self.remaining, threads=self.threads, seed=self.random.randrange(1000), native=native
-        )
-        outcome = solve_model(model, request, "cpsat")
-        if outcome.value_of is None:
-            return False
-        from chipmap.formulations.wafer.cpsat_window import arranged
-
-        new = arranged(self.problem, model.decode(outcome.value_of))
-        if evaluate(self.problem, new).score >= evaluate(self.problem, self.placements).score:
-            return False
-        self.placements = new
-        return True
-
     def _centre(self, v: int) -> tuple[int, int]:
         placement = self.placements[v]
         width, height = size(placement)
         return 2 * placement.x + width, 2 * placement.y + height
 
     def _distance(self, u: int, v: int) -> int:
+        """Half tiles between the centres of two kernels."""
         a, b = self._centre(u), self._centre(v)
         return abs(a[0] - b[0]) + abs(a[1] - b[1])
 

@@ -8,11 +8,12 @@ from typing import Any
 import pytest
 
 from chipmap.formulations.wafer.cpsat import WaferCpModel, build
-from chipmap.formulations.wafer.cpsat_window import arranged, same_order, time_of, window, with_labels
+from chipmap.formulations.wafer.cpsat_window import same_order, time_of, window, with_labels
 from chipmap.formulations.wafer.options import Limits, options
 from chipmap.instances.wafer import Placement, WaferSolution
-from chipmap.instances.wafer.problem import WaferProblem, evaluate, wafer_problem
-from chipmap.methods.wafer.neighbourhoods import improve
+from chipmap.instances.wafer.problem import WaferProblem, evaluate, in_order, wafer_problem
+from chipmap.methods.wafer.neighbourhoods import search_neighbourhoods
+from chipmap.run import Run, SolveOptions
 from chipmap.solvers import solve_model
 from chipmap.solvers.outcome import SolveRequest
 from chipmap.validation.wafer.checker import check
@@ -30,7 +31,7 @@ def crude(seed: int) -> tuple[WaferProblem, list[Placement]]:
     outcome = solve_model(model, SolveRequest(threads=1, time_limit=30.0))
     assert outcome.value_of is not None
     weights = one.weights.replace(time=1, wire=3, adapter=5)
-    return wafer_problem(one.replace(weights=weights)), arranged(problem, model.decode(outcome.value_of))
+    return wafer_problem(one.replace(weights=weights)), in_order(problem, model.decode(outcome.value_of))
 
 
 def every(problem: WaferProblem, tau: int) -> dict[int, list[Any]]:
@@ -45,7 +46,7 @@ def solved(problem: WaferProblem, model: WaferCpModel) -> tuple[list[Placement],
     certificate = check(problem.instance, solution)
     assert certificate.feasible and certificate.objective is not None
     assert certificate.objective <= round(outcome.objective)  # the solver reports a float
-    return arranged(problem, solution), round(outcome.objective)
+    return in_order(problem, solution), round(outcome.objective)
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -79,21 +80,35 @@ def test_the_same_order_is_no_worse_than_the_floorplan_and_no_better_than_the_mo
     assert best <= found <= evaluate(problem, placements).score
 
 
+@pytest.mark.parametrize("deterministic", (False, True))
 @pytest.mark.parametrize("seed", (12, 60, 93))
-def test_improve_finds_what_windows_hold(seed: int) -> None:
-    """Two kernels: a window of both is the whole model at the floorplan's time, so its optimum is found."""
+def test_the_search_finds_what_neighbourhoods_hold(seed: int, deterministic: bool) -> None:
+    """Two kernels: a neighbourhood of both is the whole model at the floorplan's time, so its optimum is found."""
     problem, placements = crude(seed)
     tau = time_of(problem, placements)
     heard: list[WaferSolution] = []
     start = WaferSolution(instance=problem.instance.name, placements=tuple(placements))
-    better = improve(problem, start, 30.0, seed=1, threads=1, found=heard.append)
+    run = Run(problem.instance, SolveOptions(time_limit=30.0, deterministic=deterministic), check)
+    tally = search_neighbourhoods(run, problem, start, run.deadline, heard.append)
     _, best = solved(problem, window(problem, placements, every(problem, tau), tau))
-    if better is None:
-        assert evaluate(problem, placements).score <= best
-        return
-    assert heard and heard[-1] == better and check(problem.instance, better).feasible
-    after = evaluate(problem, arranged(problem, better))
-    assert after.time <= tau and after.score < evaluate(problem, placements).score
+    assert tally.gained == len(heard) and tally.tried > tally.gained
+    assert all(check(problem.instance, better).feasible for better in heard)
+    found = [evaluate(problem, in_order(problem, better)) for better in heard]
+    scores = [evaluate(problem, placements).score, *(parts.score for parts in found)]
+    assert scores == sorted(set(scores), reverse=True) and scores[-1] <= best
+    assert all(parts.time <= tau for parts in found)
+
+
+def test_neighbourhoods_are_the_same_again() -> None:
+    """With one thread and deterministic work, no clock decides."""
+    problem, placements = crude(60)
+    start = WaferSolution(instance=problem.instance.name, placements=tuple(placements))
+    heard: list[list[WaferSolution]] = []
+    for _ in range(2):
+        run = Run(problem.instance, SolveOptions(time_limit=60.0, deterministic=True), check)
+        heard.append([])
+        search_neighbourhoods(run, problem, start, run.deadline, heard[-1].append)
+    assert heard[0] == heard[1]
 
 
 def test_sizings_with_labels_run_in_time_and_within_memory() -> None:
