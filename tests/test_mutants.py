@@ -1,0 +1,37 @@
+"""The table of seeded defects fits the code: each can be laid, compiles, and names tests that the quick lane runs."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+from benchmarks.mutants import ROOT, Mutant, importers, mutants
+from tests.conftest import TESTS, is_quick
+
+MUTANTS = mutants()
+
+
+def test_there_are_enough_and_none_twice() -> None:
+    assert len(MUTANTS) >= 40
+    assert len({mutant.name for mutant in MUTANTS}) == len({mutant.digest for mutant in MUTANTS}) == len(MUTANTS)
+
+
+@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
+def test_each_changes_one_place_of_the_code(mutant: Mutant) -> None:
+    text = (ROOT / mutant.file).read_text(encoding="utf-8")
+    assert ast.dump(ast.parse(mutant.applied(text))) != ast.dump(ast.parse(text))
+
+
+@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
+def test_each_names_files_of_the_quick_lane(mutant: Mutant) -> None:
+    assert mutant.tests and all(is_quick(TESTS / name) for name in mutant.tests if (TESTS / name).exists())
+    assert any((TESTS / name).exists() for name in mutant.tests)
+
+
+def test_a_mutants_importers_are_found_however_they_import_it() -> None:
+    """Their compiled code may contain the mutant's."""
+    found = importers("chipmap/heuristics/ring/programs/kernel.py")
+    assert {Path("chipmap/heuristics/ring/programs/kernel.py"), Path("chipmap/methods/ring/chain.py")} <= found
+    assert not [path for path in found if "wafer" in path.parts or "dataflow" in path.parts]
