@@ -1,94 +1,126 @@
-"""Page, checker and models speak of the same constraints and terms.
+"""Page, checker and models state the same labels under the same words: the rule of :mod:`tests.docs.labels`.
 
-Each label of a family's record stands on its page, has a function in its checker (``c3_triangle``), and in each model
-a function with that prefix or a place in a literal tuple ``BY_DOMAIN`` or ``LAZY``.
+Each rule is also shown to fail: on sources in which a label is dropped, swapped with another, renamed or never used.
 """
 
 from __future__ import annotations
 
 import ast
+import copy
 import re
-from functools import cache
 from pathlib import Path
 
 import pytest
 
 from chipmap.family import FAMILY_NAMES, Family, Formulation, get_family
+from tests.docs import labels
+from tests.docs.labels import (
+    BEGIN,
+    END,
+    anchors,
+    defined,
+    listed,
+    module_of,
+    parts_of,
+    sources,
+    stated,
+    tree_of,
+    wrong_in_checker,
+    wrong_in_model,
+)
 from tests.docs.pages import ROOT
 
 FAMILIES = [get_family(name) for name in FAMILY_NAMES]
 FORMULATIONS = [(family, formulation) for family in FAMILIES for formulation in family.formulations]
-_PREFIX = re.compile(r"^_?([ct]\d+)_")
+LABELS = [(family, label) for family in FAMILIES for label in family.words]
+every_family = pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.name)
+every_label = pytest.mark.parametrize(("family", "label"), LABELS, ids=lambda one: getattr(one, "name", one))
+every_formulation = pytest.mark.parametrize(
+    ("family", "formulation"), FORMULATIONS, ids=[formulation.name for _, formulation in FORMULATIONS]
+)
 
 
-def labels(family: Family) -> set[str]:
-    """C0 …, T1 … of the family's record."""
-    return {*family.constraints, *family.terms}
+class Renamed(ast.NodeTransformer):
+    """Puts other names for some, where they are referred to and not where they are defined."""
+
+    def __init__(self, names: dict[str, str]) -> None:
+        self.names = names
+
+    def visit_Name(self, node: ast.Name) -> ast.Name:
+        """Another name, if there is one."""
+        return ast.Name(self.names.get(node.id, node.id), node.ctx)
 
 
-@cache
-def tree_of(module: str) -> ast.Module:
-    """The parsed source of a module."""
-    return ast.parse(ROOT.joinpath(*module.split(".")).with_suffix(".py").read_text(encoding="utf-8"))
+def renamed(tree: ast.Module, names: dict[str, str]) -> ast.Module:
+    """A copy of a source that refers to other functions."""
+    changed: ast.Module = Renamed(names).visit(copy.deepcopy(tree))
+    return changed
 
 
-def parts_of(module: str) -> set[str]:
-    """The module and those of its own folder that it imports, directly or not."""
-    folder, seen, queue = module.rpartition(".")[0], {module}, [module]
-    while queue:
-        for node in ast.walk(tree_of(queue.pop())):
-            if not isinstance(node, ast.ImportFrom) or node.module is None:
-                continue
-            for name in (node.module, *(f"{node.module}.{alias.name}" for alias in node.names)):
-                path = ROOT.joinpath(*name.split(".")).with_suffix(".py")
-                if name.rpartition(".")[0] == folder and name not in seen and path.is_file():
-                    seen.add(name)
-                    queue.append(name)
-    return seen
-
-
-def functions(tree: ast.AST) -> set[str]:
-    """The labels that prefix names of functions and methods."""
-    defined = (node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef))
-    return {match[1].upper() for name in defined if (match := _PREFIX.match(name))}
-
-
-def listed(tree: ast.Module, names: tuple[str, ...]) -> set[str]:
-    """The strings in the module's literal tuples of these names."""
-    found: set[str] = set()
-    for node in tree.body:
-        targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
-        if any(isinstance(target, ast.Name) and target.id in names for target in targets):
-            assert isinstance(node, (ast.Assign, ast.AnnAssign)) and node.value is not None
-            value = ast.literal_eval(node.value)
-            assert isinstance(value, tuple), f"{names} must be literal tuples"
-            found.update(value)
-    return found
-
-
-@pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.name)
-def test_page_has_every_label(family: Family) -> None:
+@every_family
+def test_the_page_has_every_label_and_no_other(family: Family) -> None:
     page = (ROOT / "docs" / "families" / f"{family.name}.md").read_text(encoding="utf-8")
-    assert set(re.findall(r"^- \*\*(C\d+)", page, re.MULTILINE)) == set(family.constraints)
-    assert set(re.findall(r"\bT\d+\b", page)) == set(family.terms)
+    assert set(anchors(family)) == set(family.words)
+    assert set(re.findall(r"\b[CT]\d+\b", page)) == set(family.words)
 
 
-@pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.name)
-def test_checker_has_a_function_for_every_label(family: Family) -> None:
-    assert functions(tree_of(family.check.partition(":")[0])) == labels(family)
+@every_family
+def test_the_checker_calls_a_function_for_every_label(family: Family) -> None:
+    assert list(wrong_in_checker(family, tree_of(module_of(family.check)))) == []
 
 
-@pytest.mark.parametrize(("family", "formulation"), FORMULATIONS, ids=[f.name for _, f in FORMULATIONS])
-def test_model_has_every_label(family: Family, formulation: Formulation) -> None:
-    parts = [tree_of(name) for name in parts_of(formulation.build.partition(":")[0])]
-    stated = set().union(*map(functions, parts))
-    elsewhere = set().union(*(listed(tree, ("BY_DOMAIN", "LAZY")) for tree in parts))
-    assert stated | elsewhere == labels(family)
+@every_label
+def test_a_label_dropped_or_swapped_in_the_checker_is_noticed(family: Family, label: str) -> None:
+    tree, name = tree_of(module_of(family.check)), family.label_name(label)
+    others = [family.label_name(other) for other in family.words if other != label]
+    dropped = [renamed(tree, {name: "nothing"}), renamed(tree, {name: others[0]})]
+    swapped = [renamed(tree, {name: other, other: name}) for other in others]
+    for changed in (*dropped, *swapped):
+        assert list(wrong_in_checker(family, changed))
+
+
+@every_formulation
+def test_models_state_labels_by_their_names(family: Family, formulation: Formulation) -> None:
+    trees = sources(formulation)
+    assert list(wrong_in_model(family, trees)) == []
+    assert stated(family, trees) <= set(family.words)
+
+
+@every_formulation
+def test_a_function_that_a_model_never_calls_is_noticed(family: Family, formulation: Formulation) -> None:
+    trees = sources(formulation)
+    for name in {name for tree in trees for name in defined(tree)}:
+        assert list(wrong_in_model(family, [renamed(tree, {name: "nothing"}) for tree in trees]))
+
+
+@every_label
+def test_a_label_with_another_word_is_noticed(family: Family, label: str) -> None:
+    """A function ``c1_fabric`` where the word is ``inside``."""
+    other = ast.parse(f"def {label.lower()}_elsewhere(): ...\n{label.lower()}_elsewhere()\n")
+    assert list(wrong_in_model(family, [other])) == [f"{label.lower()}_elsewhere is no label's name"]
+    module = tree_of(module_of(family.check))
+    assert list(wrong_in_checker(family, ast.Module([*module.body, *other.body], [])))
+
+
+def test_the_architecture_page_has_the_table() -> None:
+    """`python -m tests.docs.labels` writes it."""
+    page = labels.ARCHITECTURE.read_text(encoding="utf-8")
+    assert page.partition(BEGIN)[2].partition(END)[0].strip() == labels.table()
+
+
+def test_a_page_with_another_word_lacks_the_label(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    page = (ROOT / "docs" / "families" / "wafer.md").read_text(encoding="utf-8")
+    monkeypatch.setattr("tests.docs.labels.ROOT", tmp_path)
+    (tmp_path / "docs" / "families").mkdir(parents=True)
+    (tmp_path / "docs" / "families" / "wafer.md").write_text(
+        page.replace("**C1 inside**", "**C1 within**").replace("| T2 wire |", "| T2 |"), encoding="utf-8"
+    )
+    assert set(anchors(get_family("wafer"))) == {"C0", "C1 within", "C2", "C3", "T1", "T3"}
 
 
 def test_prefixes() -> None:
     tree = ast.parse("BY_DOMAIN = ('C1',)\nclass A:\n    def c2_x(self): ...\ndef t1_chip(): ...\ndef cut_y(): ...\n")
-    assert functions(tree) == {"C2", "T1"}
+    assert set(defined(tree)) == {"c2_x", "t1_chip"}
     assert listed(tree, ("BY_DOMAIN",)) == {"C1"}
 
 
@@ -97,5 +129,5 @@ def test_every_part_of_a_model_is_found(tmp_path: Path, monkeypatch: pytest.Monk
     (tmp_path / "box" / "a.py").write_text("def f():\n    from box.b import g\n")
     (tmp_path / "box" / "b.py").write_text("from box import c\nfrom other import d\n")
     (tmp_path / "box" / "c.py").write_text("")
-    monkeypatch.setattr("tests.docs.test_labels.ROOT", tmp_path)
-    assert parts_of("box.a") == {"box.a", "box.b", "box.c"}
+    monkeypatch.setattr("tests.docs.labels.ROOT", tmp_path)
+    assert parts_of("box.a") == ["box.a", "box.b", "box.c"]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from fractions import Fraction
 from itertools import cycle, pairwise
 
@@ -22,11 +22,11 @@ from chipmap.validation.dataflow.times import Times, held, inside, times_of
 
 def check(instance: DataflowInstance, solution: DataflowSolution) -> Certificate:
     """The certificate of ``solution`` for a valid ``instance``; a violation of C0 leaves the objective undefined."""
-    domain = list(c0_domain(instance, solution))
-    if domain:
-        return certify(instance, solution, {"C0": domain}, grade=instance.mode)
+    broken: dict[str, Iterable[Finding]] = {"C0": list(c0_domain(instance, solution))}
+    if broken["C0"]:
+        return certify(instance, solution, broken, grade=instance.mode)
     mapping = mapping_of(instance, solution)
-    broken = {
+    broken |= {
         "C1": c1_order(mapping),
         "C2": c2_sram(mapping),
         "C3": c3_phases(mapping),

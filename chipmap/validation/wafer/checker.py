@@ -7,7 +7,7 @@ itself.
 from __future__ import annotations
 
 from bisect import insort
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice
 
@@ -37,11 +37,11 @@ def check(instance: WaferInstance, solution: WaferSolution) -> Certificate:
 
     Objective and terms stand beside violations of C1 to C3 too; a violation of C0 leaves them undefined.
     """
-    domain = list(c0_domain(instance, solution))
-    if domain:
-        return certify(instance, solution, {"C0": domain})
+    broken: dict[str, Iterable[Finding]] = {"C0": list(c0_domain(instance, solution))}
+    if broken["C0"]:
+        return certify(instance, solution, broken)
     placed = _placed(instance, solution)
-    broken = {
+    broken |= {
         "C1": c1_inside(instance, placed),
         "C2": c2_no_overlap(placed),
         "C3": c3_memory(instance, placed),

@@ -1,0 +1,188 @@
+"""Where the labels of the families stand: read from the sources. ``python -m tests.docs.labels`` writes the table of
+``docs/dev/architecture.md``.
+
+One rule: a label has one word (:meth:`chipmap.family.Family.words`), and so one name, such as ``c3_triangle``.
+
+- The page has a list item ``- **C3 triangle** …`` for a constraint, and a cell ``| T2 link |`` for a term.
+- The checker has a function of that name, and ``check`` refers to it once, as what stands under this label.
+- A model has functions whose names are that name or begin with it (``c3_triangle_reach``), each of them in use; or the
+  label is in a literal tuple ``BY_DOMAIN`` (the variables' domains imply it) or ``LAZY`` (separated on demand).
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from functools import cache
+
+from chipmap.family import FAMILY_NAMES, Family, Formulation, get_family
+from tests.docs.pages import ROOT
+
+ARCHITECTURE = ROOT / "docs" / "dev" / "architecture.md"
+#: The lines of the page between which the table stands.
+BEGIN, END = "<!-- labels: python -m tests.docs.labels -->", "<!-- end of labels -->"
+_PREFIX = re.compile(r"_?[ct]\d+_")
+
+
+@cache
+def tree_of(module: str) -> ast.Module:
+    """The parsed source of a module."""
+    return ast.parse(ROOT.joinpath(*module.split(".")).with_suffix(".py").read_text(encoding="utf-8"))
+
+
+def parts_of(module: str) -> list[str]:
+    """The module and those of its own folder that it imports, directly or not."""
+    folder, seen, queue = module.rpartition(".")[0], [module], [module]
+    while queue:
+        for node in ast.walk(tree_of(queue.pop())):
+            if not isinstance(node, ast.ImportFrom) or node.module is None:
+                continue
+            for name in (node.module, *(f"{node.module}.{alias.name}" for alias in node.names)):
+                path = ROOT.joinpath(*name.split(".")).with_suffix(".py")
+                if name.rpartition(".")[0] == folder and name not in seen and path.is_file():
+                    seen.append(name)
+                    queue.append(name)
+    return sorted(seen)
+
+
+def module_of(spec: str) -> str:
+    """The module of a ``"module:function"`` string."""
+    return spec.partition(":")[0]
+
+
+def defined(tree: ast.AST) -> list[str]:
+    """The names of functions and methods that begin like a label's."""
+    names = (node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef))
+    return [name for name in names if _PREFIX.match(name)]
+
+
+def used(tree: ast.AST) -> Counter[str]:
+    """How often names are referred to (imports and definitions aside)."""
+    return Counter(node.id for node in ast.walk(tree) if isinstance(node, ast.Name))
+
+
+def listed(tree: ast.Module, names: tuple[str, ...]) -> set[str]:
+    """The strings in the module's literal tuples of these names."""
+    found: set[str] = set()
+    for node in tree.body:
+        targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
+        if any(isinstance(target, ast.Name) and target.id in names for target in targets):
+            assert isinstance(node, (ast.Assign, ast.AnnAssign)) and node.value is not None
+            value = ast.literal_eval(node.value)
+            assert isinstance(value, tuple), f"{names} must be literal tuples"
+            found.update(value)
+    return found
+
+
+def states(family: Family, label: str, function: str) -> bool:
+    """Whether a function of a model states ``label``, by its name."""
+    name = family.label_name(label)
+    return function == name or function.startswith(f"{name}_")
+
+
+def wrong_in_checker(family: Family, tree: ast.Module) -> Iterator[str]:
+    """What of a checker's source breaks the rule."""
+    names = {family.label_name(label): label for label in family.words}
+    count = Counter(defined(tree))
+    yield from (f"{name} is no label's name" for name in count if name not in names)
+    yield from (f"there are {count[name]} functions {name}" for name in names if count[name] != 1)
+    checks = [node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == "check"]
+    under = [pair for node in ast.walk(checks[0]) for pair in _under(node)]
+    for name, label in names.items():
+        found = [key for key, value in under for _ in range(used(value)[name])]
+        if found != [label] or used(tree)[name] != 1:
+            yield f"{name} stands under {found} in check, and {used(tree)[name]} times in the checker"
+
+
+def _under(node: ast.AST) -> Iterator[tuple[object, ast.AST]]:
+    """(constant key, value) of literal mappings and of assignments to a key."""
+    if isinstance(node, ast.Dict):
+        pairs = zip(node.keys, node.values, strict=True)
+        yield from ((key.value, value) for key, value in pairs if isinstance(key, ast.Constant))
+    if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Subscript):
+        key = node.targets[0].slice
+        yield from ([(key.value, node.value)] if isinstance(key, ast.Constant) else [])
+
+
+def wrong_in_model(family: Family, trees: Iterable[ast.Module]) -> Iterator[str]:
+    """What of a model's sources breaks the rule (a label that is missing aside)."""
+    trees = list(trees)
+    uses, lazy = sum(map(used, trees), Counter[str]()), set[str]().union(*(listed(tree, ("LAZY",)) for tree in trees))
+    for name in (name for tree in trees for name in defined(tree)):
+        labels = [label for label in family.words if states(family, label, name)]
+        if len(labels) != 1:
+            yield f"{name} is no label's name"
+        if set(labels) & lazy:
+            yield f"{name} states a label that is LAZY"
+        if not uses[name]:
+            yield f"{name} is never used"
+
+
+def stated(family: Family, trees: Iterable[ast.Module]) -> set[str]:
+    """The labels that a model with these sources states, by functions, by domains or on demand."""
+    found: set[str] = set()
+    for tree in trees:
+        found |= {label for label in family.words for name in defined(tree) if states(family, label, name)}
+        found |= listed(tree, ("BY_DOMAIN", "LAZY"))
+    return found
+
+
+def sources(formulation: Formulation) -> list[ast.Module]:
+    """The sources of a model."""
+    return [tree_of(name) for name in parts_of(module_of(formulation.build))]
+
+
+def anchors(family: Family) -> dict[str, str]:
+    """The heading, as an anchor, under which each label stands on its page; labels with another word are left out."""
+    found: dict[str, str] = {}
+    heading = ""
+    for line in ROOT.joinpath("docs", "families", f"{family.name}.md").read_text(encoding="utf-8").splitlines():
+        if line.startswith("#"):
+            heading = re.sub(r"[^\w\- ]", "", line.lstrip("# ").lower()).replace(" ", "-")
+        cells = re.findall(r"(?<=\|) (T\d+) ([^|]+?) (?=\|)", line) if line.startswith("|") else []
+        for label, word in [*re.findall(r"^- \*\*(C\d+) ?([^*]*)\*\*", line), *cells]:
+            if family.words.get(label) == word:
+                found.setdefault(label, heading)
+            else:
+                found[f"{label} {word}"] = heading  # no label of the family
+    return found
+
+
+def table() -> str:
+    """One row for each label of each family."""
+    rows = ["| label | on the page and in the checker | in the MIP | in the CP-SAT model |", "|---|---|---|---|"]
+    for family in map(get_family, FAMILY_NAMES):
+        where = anchors(family)
+        for label in family.words:
+            page = f"[{family.name} {label}](../families/{family.name}.md#{where[label]})"
+            cells = [_cell(family, kind, label) for kind in ("mip", "cpsat")]
+            rows.append(f"| {page} | `{family.label_name(label)}` | {' | '.join(cells)} |")
+    return "\n".join(rows)
+
+
+def _cell(family: Family, kind: str, label: str) -> str:
+    """Which functions of which modules state ``label`` in the family's models of that kind."""
+    modules = {part for form in family.formulations if form.kind == kind for part in parts_of(module_of(form.build))}
+    found = []
+    for module in sorted(modules):
+        names = [name for name in defined(tree_of(module)) if states(family, label, name)]
+        ends = ", ".join(f"`{end}`" for name in names if (end := name.removeprefix(family.label_name(label))))
+        also = "and " if family.label_name(label) in names else ""
+        if names:
+            found.append(f"`{module.rpartition('.')[2]}`" + (f" ({also}{ends})" if ends else ""))
+    for words, text in ((("BY_DOMAIN",), "by domain"), (("LAZY",), "on demand")):
+        found += [text] if any(label in listed(tree_of(module), words) for module in modules) else []
+    return ", ".join(found) or "-"
+
+
+def main() -> None:
+    """Write the table."""
+    before, _, rest = ARCHITECTURE.read_text(encoding="utf-8").partition(BEGIN)
+    after = rest.partition(END)[2]
+    ARCHITECTURE.write_text(f"{before}{BEGIN}\n{table()}\n{END}{after}", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
