@@ -58,7 +58,6 @@ def test_page_shows_every_run(tmp_path: Path) -> None:
     entries = collect(tmp_path)
     assert [entry.result.method for entry in entries if entry.result] == ["ring/auto", "ring/greedy"]
     seen = Reader(page(entries, tmp_path))
-<<<<<<< Updated upstream
     for word in (
         "ring/chain",
         "optimal",
@@ -68,10 +67,6 @@ def test_page_shows_every_run(tmp_path: Path) -> None:
         "solution hash",
         "50.00%",
     ):
-=======
-    words = ("ring/chain", "optimal", "bound 100000", "source 1", "T1: chip (the slowest)", "solution hash", "50.00%")
-    for word in words:
->>>>>>> Stashed changes
         assert word in seen.text, word
     assert seen.tags.count("svg") == 2 and seen.runs == ["run-0", "run-1"]
     assert all(address.startswith(("#run-", "data:image/svg+xml;base64,")) for address in seen.addresses)
