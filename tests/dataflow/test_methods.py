@@ -56,7 +56,7 @@ def test_the_sram_that_would_do_does_and_a_byte_less_does_not() -> None:
 
 def test_labels_are_counted_for_each_question(monkeypatch: pytest.MonkeyPatch) -> None:
     """The least SRAM takes many searches, each within the labels of one."""
-    monkeypatch.setattr(dataflow_reasons, "FIRST", 30_000)
+    monkeypatch.setattr(dataflow_reasons, "FIRST_TRY", 30_000)
     whole = table6("physical", schemes={})
     (reason,) = run(with_sram(whole, whole.system.chip.sram_bytes // 20)).infeasibility
     assert reason.label == "C2" and "would do" in reason.message

@@ -224,9 +224,9 @@ def test_what_is_no_mapping() -> None:
 
 def test_dram_that_is_too_small() -> None:
     """Weights of 400,000 bytes with gradients and state, 3.2 MB a kernel."""
-    hopeless = solved(example(dram_bytes=4 * 10**6))
-    assert hopeless.status == "infeasible"
-    assert (hopeless.infeasibility[0].label, hopeless.infeasibility[0].demand) == ("C6", 4_800_000.0)
+    refused = solved(example(dram_bytes=4 * 10**6))
+    assert refused.status == "infeasible"
+    assert (refused.infeasibility[0].label, refused.infeasibility[0].demand) == ("C6", 4_800_000.0)
     (reason,) = solved(example(dram_bytes=5 * 10**6)).infeasibility  # two kernels share a stage
     assert (reason.label, reason.demand) == ("C6", 6_450_000.0)
     instance = example(dram_bytes=6_420_000)  # b's output waits

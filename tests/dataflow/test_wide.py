@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from itertools import count as counter
 from itertools import pairwise
 from random import Random
 from typing import Any
 
 import pytest
 
-from chipmap.deadline import Stop
+from chipmap.deadline import Deadline, Stop
 from chipmap.heuristics.dataflow.cover.column_generation import Cover, PartitionBound
 from chipmap.heuristics.dataflow.cover.pricing import partitions_of
 from chipmap.heuristics.dataflow.program.lattice import TooWideError
-from chipmap.heuristics.dataflow.program.program import Program
-from chipmap.heuristics.dataflow.program.restricted_program import Found, Narrow
+from chipmap.heuristics.dataflow.program.program import Chain, Program
+from chipmap.heuristics.dataflow.program.restricted_program import RestrictedProgram
 from chipmap.heuristics.dataflow.symmetric.branches import interchangeable
 from chipmap.heuristics.dataflow.symmetric.classes import classes
 from chipmap.heuristics.dataflow.symmetric.program import SymmetricProgram
@@ -24,8 +23,7 @@ from chipmap.instances.dataflow.generators import moe
 from chipmap.instances.dataflow.instance import allowed_degrees
 from chipmap.instances.dataflow.problem import DataflowProblem, dataflow_problem, resident
 from chipmap.instances.dataflow.shipped import SHIPPED
-from chipmap.methods.dataflow.wide_graphs import Wide, hopeless
-from chipmap.result import BoundKind
+from chipmap.methods.dataflow.wide_graphs import WideGraph, has_no_mapping
 from chipmap.run import Run, SolveOptions
 from chipmap.solve import solve
 from chipmap.solvers.repeated import Repeated
@@ -60,25 +58,18 @@ def covered(problem: DataflowProblem, rounds: int = 150) -> Cover | None:
     task, chip = problem.instance.task, problem.instance.system.chip
     bound = PartitionBound(classes(problem), task.partitions if task.fused and chip.fused else None, Repeated)
     last: list[Cover] = []
-    number = counter()
-    bound.run(lambda: next(number) < rounds, lambda: 10.0, last.append)
+    bound.run(rounds, Deadline(), last.append)
     return None if bound.infeasible else last[-1]
 
 
 def solved_as_wide(instance: DataflowInstance, most_seconds: float = 60.0) -> tuple[Run, int | None]:
     """The state after the method for wide graphs at the first degrees, and its bound (None: proved infeasible)."""
     run = Run(instance, SolveOptions.make(time_limit=most_seconds, threads=1), check)
-    bounds: list[int] = []
-
-    def bounded(ticks: int, source: str, kind: BoundKind) -> None:
-        bounds.append(ticks)
-        run.bound(ticks, source, kind)
-
     try:
-        hope = not hopeless(problem_of(instance), run)
-        left = Wide(problem_of(instance), run, bounded).solve() if hope else None
+        hope = not has_no_mapping(problem_of(instance), run)
+        left = WideGraph(problem_of(instance), run).solve() if hope else None
     except Stop:
-        left = max(bounds, default=0)
+        left = run.lower.value if run.lower else 0
     return run, left
 
 
@@ -203,11 +194,11 @@ def test_the_options_of_the_optimum_are_left(seed: int) -> None:
     instance = branched(Random(seed))
     problem, task = problem_of(instance), instance.task
     chain, of = Program(problem).best(task.partitions, task.exactly), classes(problem)
-    cover, number = PartitionBound(of, task.partitions, Repeated), counter()
-    cover.run(lambda: next(number) < 100, lambda: 10.0, lambda _: None)
+    cover = PartitionBound(of, task.partitions, Repeated)
+    cover.run(100, Deadline(), lambda _: None)
     assert chain is not None and (cover.best.each[False] < 0) == (seed in (27, 43))
-    for hurry in (False, True):
-        allowed = cover.allowed(chain.ticks + 1, lambda hurry=hurry: not hurry, lambda: 10.0)  # type: ignore[misc]
+    for deadline in (Deadline(), Deadline.after(0.0)):
+        allowed = cover.allowed(chain.ticks + 1, deadline)
         assert all(o in allowed[of.of()[v]] for v, o in enumerate(chain.chosen))
 
 
@@ -257,7 +248,7 @@ def test_a_program_that_takes_too_long_is_given_up() -> None:
     """Its ideals are few, its labels many: the method for wide graphs finds a mapping and a bound all the same."""
     problem = shipped("moe-3-experts")
     with pytest.raises(TooWideError, match="takes more than 1,000 labels"):
-        Program(problem, labels=1000).best(None)
+        Program(problem, most_labels=1000).best(None)
     full = Program(problem)
     full.best(None)
     assert full.work[0] > 1000
@@ -285,10 +276,10 @@ def test_pieces_of_an_order_are_mappings_at_their_price() -> None:
     """What the restricted programs find costs what the exact program says of it, and never less than the optimum."""
     problem = shipped("moe-3-experts")
     of = classes(problem)
-    narrow, found = Narrow(of, None, False, True), list[Found]()
-    schemes = narrow.first(lambda: True, found.append)
+    program, found = RestrictedProgram(of, None, False, True), list[Chain]()
+    schemes = program.best_schemes(Deadline(), found.append)
     assert schemes is not None
-    wide = narrow.solve(schemes, 12)
+    wide = program.solve(schemes, 12)
     optimum = exact(problem)
     assert wide is not None and optimum is not None
     assert optimum <= wide.ticks <= min(one.ticks for one in found)
@@ -301,8 +292,8 @@ def test_side_by_side_gemms_come_close() -> None:
     """24 kernels side by side have 2^24 ideals."""
     kernels = {name: {**GEMM, "M": 64 * (i % 5 + 1)} for i, name in enumerate("abcdefghijklmnopqrstuvwx")}
     problem = problem_of(made(kernels, "", degrees={"tensor": 2, "dimensions": ["tensor"]}, sram_bytes=160_000))
-    narrow, found = Narrow(classes(problem), None, False, True), list[Found]()
-    narrow.first(lambda: True, found.append)
+    program, found = RestrictedProgram(classes(problem), None, False, True), list[Chain]()
+    program.best_schemes(Deadline(), found.append)
     cover = covered(problem)
     best = min(one.ticks for one in found)
     assert cover is not None and 0.9 * best < cover.bound <= best

@@ -18,7 +18,7 @@ from chipmap.instances.dataflow import (
     Task,
     Workload,
 )
-from chipmap.instances.dataflow.layer_handover import ways
+from chipmap.instances.dataflow.layer_handover import handover_cases
 from chipmap.instances.dataflow.problem import caching, dataflow_problem, resident, total_ticks
 from chipmap.instances.dataflow.systems import system
 from chipmap.instances.dataflow.workloads.gpt import gpt_layer
@@ -101,7 +101,7 @@ def by_program(instance: DataflowInstance) -> int | None:
     """The batch's optimum by the exact program; None: no mapping fits."""
     assert instance.task.degrees is not None
     task, ticks = instance.task, list[int]()
-    for problem in ways(dataflow_problem(instance, instance.task.degrees)):
+    for problem in handover_cases(dataflow_problem(instance, instance.task.degrees)):
         most, exactly = (task.partitions, task.exactly) if task.fused else (None, False)
         found = [Program(problem).best(most, exactly, task.fused)]
         if resident(problem) and (task.fused or problem.n == 1) and not (task.exactly and task.partitions != 1):

@@ -22,7 +22,7 @@ import cvxpy as cp
 import numpy as np
 
 from chipmap.instances.dataflow.instance import DataflowInstance, DataflowSolution
-from chipmap.instances.dataflow.layer_handover import handed
+from chipmap.instances.dataflow.layer_handover import handovers
 from chipmap.instances.dataflow.loads import Load, layer_share, loads
 from chipmap.instances.dataflow.problem import DataflowProblem
 from chipmap.records import InputError
@@ -96,7 +96,7 @@ class _Schemes:
     def _network(self) -> list[tuple[str, Any]]:
         problem = self.problem
         parts = [(group, self._column(v, "collective")) for v, group in enumerate(self.group)]
-        for u, v in [*problem.edges.tolist(), *handed(problem)]:
+        for u, v in [*problem.edges.tolist(), *handovers(problem)]:
             made, taken = range(len(problem.options[u])), range(len(problem.options[v]))
             changes = np.array([[float(problem.converts(u, v, a, b)) for b in taken] for a in made])
             if changes.any():

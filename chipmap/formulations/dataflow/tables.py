@@ -22,7 +22,7 @@ from chipmap.formulations.dataflow.tables_slots import (
 from chipmap.formulations.dataflow.tables_tensors import Alike, Tensor, alike, stored_as, tensor_of
 from chipmap.instances.dataflow.batch import forward_runs, layers_per_stage
 from chipmap.instances.dataflow.instance import DataflowSolution
-from chipmap.instances.dataflow.layer_handover import handed
+from chipmap.instances.dataflow.layer_handover import handovers
 from chipmap.instances.dataflow.problem import (
     DataflowProblem,
     Option,
@@ -373,5 +373,5 @@ def tables(problem: DataflowProblem, *, roomy: bool = False, given: DataflowSolu
         slots=slots,
         place=place,
         stages=stages,
-        handed=tuple(tensor_of(problem, u, v, 0) for u, v in handed(problem)),
+        handed=tuple(tensor_of(problem, u, v, 0) for u, v in handovers(problem)),
     )

@@ -8,7 +8,7 @@ import numpy as np
 
 from chipmap.instances.dataflow.batch import forward_runs
 from chipmap.instances.dataflow.instance import DataflowInstance, DataflowSolution
-from chipmap.instances.dataflow.layer_handover import handed
+from chipmap.instances.dataflow.layer_handover import handovers
 from chipmap.instances.dataflow.problem import (
     DataflowProblem,
     Option,
@@ -103,6 +103,6 @@ def _network(problem: DataflowProblem, solution: DataflowSolution) -> dict[int, 
     times = dict.fromkeys(where, 0)
     for p, option in zip(where, options, strict=True):
         times[p] += option.collective
-    for u, v in [*wires(problem, len(where) // problem.n), *handed(problem)]:
+    for u, v in [*wires(problem, len(where) // problem.n), *handovers(problem)]:
         times[where[v]] += problem.converts(u % problem.n, v % problem.n, number[u], number[v])
     return times

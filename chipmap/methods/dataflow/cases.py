@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
-from chipmap.instances.dataflow.instance import DataflowInstance, allowed_degrees
-from chipmap.instances.dataflow.layer_handover import ways
+from chipmap.instances.dataflow.instance import DataflowInstance, DataflowSolution, allowed_degrees
+from chipmap.instances.dataflow.layer_handover import handover_cases
 from chipmap.instances.dataflow.problem import DataflowProblem, compute_ticks, dataflow_problem
+from chipmap.run import Run
 
 
 class Case(NamedTuple):
@@ -29,5 +31,40 @@ def cases(instance: DataflowInstance) -> list[Case]:
 
 def open_cases(instance: DataflowInstance) -> list[Case]:
     """The same for every case of the hand-over between layers (:mod:`chipmap.instances.dataflow.layer_handover`)."""
-    split = (case_of(one) for case in cases(instance) for one in ways(case.problem))
+    split = (case_of(one) for case in cases(instance) for one in handover_cases(case.problem))
     return sorted(split, key=lambda case: case.bound)
+
+
+def solve_each(
+    todo: Sequence[Case],
+    run: Run,
+    solve: Callable[[Case, list[int], int], Iterable[int]],
+    proved: Iterable[int] = (),
+) -> list[int]:
+    """Solve the cases in turn, but for those whose bound is no better than the incumbent; the bounds of all.
+
+    ``solve(case, others, left)`` bounds a case, or returns nothing where it has no mapping. It is given the bounds of
+    all other cases, and how many come after it. ``proved`` are the bounds of cases that are done already.
+    """
+    found = list(proved)
+    for number, case in enumerate(todo):
+        run.checkpoint()
+        if run.upper is not None and case.bound >= run.upper:
+            found.append(case.bound)
+            continue
+        later = [one.bound for one in todo[number + 1 :]]
+        found += solve(case, [*found, *later], len(later))
+    return found
+
+
+def mapping_of(
+    problem: DataflowProblem, chosen: Sequence[int], partitions: tuple[int, ...], stages: tuple[int, ...] = ()
+) -> DataflowSolution:
+    """The mapping with these numbers of the options that are ``chosen``, these partitions and their stages."""
+    return DataflowSolution(
+        instance=problem.instance.name,
+        degrees=problem.degrees,
+        schemes=tuple(problem.options[v % problem.n][option].scheme for v, option in enumerate(chosen)),
+        partitions=partitions,
+        stages=stages,
+    )

@@ -1,26 +1,24 @@
-"""The methods of family ``dataflow``: what ``--method`` names.
+"""The chain ``dataflow/auto``: exact programs for every choice of degrees, other methods for graphs that are too wide.
 
-Every method is a function (instance, run) -> Termination that reports to ``run``. The exact program solves one choice
-of degrees; the method tries all of them, the most promising first, and drops those whose bound is no better.
+The exact program solves one choice of degrees. All of them are tried, the most promising first, and those are dropped
+whose bound is no better than the incumbent. Degrees whose graph is too wide are left over for the next links.
 """
 
 from __future__ import annotations
 
-from chipmap.instances.dataflow.instance import DataflowInstance, DataflowSolution, Degrees
-from chipmap.instances.dataflow.problem import (
-    DataflowProblem,
-    caching,
-    dataflow_problem,
-    first_layer,
-    resident,
-    total_ticks,
-)
-from chipmap.methods.dataflow.cases import Case, case_of, cases, open_cases
-from chipmap.methods.dataflow.effort import FIRST
+from dataclasses import dataclass, field
+
+from chipmap.heuristics.dataflow.program.lattice import TooWideError
+from chipmap.instances.dataflow.instance import DataflowInstance, Degrees
+from chipmap.instances.dataflow.problem import DataflowProblem, dataflow_problem
+from chipmap.methods.chain import Link, Turn, follow
+from chipmap.methods.dataflow.cases import Case, case_of, cases, open_cases, solve_each
 from chipmap.methods.dataflow.infeasibility import no_degrees, no_mapping
 from chipmap.methods.dataflow.models import by_cpsat
-from chipmap.methods.dataflow.stages import UnfitError, solve_stages
-from chipmap.result import BoundKind, Termination
+from chipmap.methods.dataflow.programs import solve_degrees
+from chipmap.methods.dataflow.stages import UnfitError
+from chipmap.methods.dataflow.wide_graphs import WideGraph, has_cover_bound, has_no_mapping
+from chipmap.result import Termination
 from chipmap.run import Run
 
 #: Pairs of a kernel and a partition up to which CP-SAT is asked after the methods for wide graphs: if a mapping is
@@ -30,105 +28,113 @@ SMALL, LARGEST = 1000, 20_000
 SMALL_STAGES = 5000
 
 
+@dataclass
+class State:
+    """What is known of an instance: the bounds that are ``proved`` for some choices of degrees, and the choices that
+    the program leaves over, with the reason of each."""
+
+    instance: DataflowInstance
+    run: Run
+    proved: list[int] = field(default_factory=list)
+    left_over: list[tuple[Case, str]] = field(default_factory=list)
+
+
 def auto(instance: DataflowInstance, run: Run) -> Termination:
-    """The exact program for every choice of degrees: the optimum over all of them, with its proof.
+    """The chain (:data:`CHAIN`): the optimum over all choices of degrees, with its proof, unless a graph is too wide.
 
-    Degrees whose graph is too wide for the program are solved by restrictions of it and a bound by covers
-    (:mod:`chipmap.methods.dataflow.wide_graphs`); a note names them.
+    A note names the degrees whose graph is.
     """
-    from chipmap.heuristics.dataflow.program.lattice import TooWideError
-
-    def work() -> None:
-        todo = open_cases(instance)
-        if not todo:
-            run.infeasible(no_degrees(instance))
-            return
-        run.bound(todo[0].bound, "compute")
-        proved, wide = list[int](), list[tuple[Case, str]]()
-        too_wide: set[Degrees] = set()
-        for number, case in enumerate(todo):
-            run.checkpoint()
-            if run.upper is not None and case.bound >= run.upper:
-                proved.append(case.bound)
-                continue
-            if case.problem.degrees in too_wide:
-                continue
-            try:
-                ticks = solve_degrees(case.problem, run)
-            except TooWideError as error:
-                too_wide.add(case.problem.degrees)
-                wide.append((case_of(dataflow_problem(instance, case.problem.degrees)), str(error)))
-                continue
-            except UnfitError as error:
-                wide.append((Case(case.problem, error.bound), str(error)))
-                continue
-            if ticks is not None:
-                proved.append(ticks)
-            rest = [*proved, *(one.bound for one, _ in wide), *(later.bound for later in todo[number + 1 :])]
-            if rest:
-                run.bound(min(rest), "program over ideals")
-        if wide:
-            proved += (_staged_models if instance.task.stages == "kernels" else _solve_wide)(wide, proved, run)
-        if not proved:
-            no_mapping(instance, [case.problem for case in cases(instance)], run)
-
-    return run.attempt(work, TooWideError)
+    return run.attempt(lambda: follow(CHAIN, State(instance, run), Turn(run, run.deadline)), TooWideError)
 
 
-def _solve_wide(cases: list[tuple[Case, str]], proved: list[int], run: Run) -> list[int]:
-    """Bounds for degrees whose graph is too wide for the program, none for those where nothing fits.
+def _program(state: State, _: Turn) -> None:
+    """The exact program, for every choice of degrees and every case of the hand-over between layers."""
+    instance, run, left_over = state.instance, state.run, state.left_over
+    todo, too_wide = open_cases(instance), set[Degrees]()
+    if not todo:
+        run.infeasible(no_degrees(instance))
+        return
+    run.bound(todo[0].bound, "compute")
 
-    ``proved`` are the bounds of the other degrees. Each choice gets its share of the time that is left.
-    """
-    from chipmap.methods.dataflow.wide_graphs import Wide, covers, hopeless
+    def solve(case: Case, others: list[int], _: int) -> list[int]:
+        degrees = case.problem.degrees
+        if degrees in too_wide:
+            return []
+        try:
+            ticks = solve_degrees(case.problem, run)
+        except TooWideError as error:
+            too_wide.add(degrees)
+            left_over.append((case_of(dataflow_problem(instance, degrees)), str(error)))
+            return []
+        except UnfitError as error:
+            left_over.append((Case(case.problem, error.bound), str(error)))
+            return []
+        proved = [] if ticks is None else [ticks]
+        bounds = [*proved, *others, *(one.bound for one, _ in left_over)]
+        if bounds:
+            run.bound(min(bounds), "program over ideals")
+        return proved
 
-    for case, why in cases:
-        what = "mappings and bound" if covers(case.problem) else "mappings"
+    state.proved = solve_each(todo, run, solve)
+    if not (state.proved or left_over):
+        _no_mapping(state)
+
+
+def _wide_graphs(state: State, _: Turn) -> None:
+    """Restricted programs and a bound by covers; then CP-SAT, where the graph is small."""
+    run = state.run
+    if state.instance.task.stages == "kernels" or not state.left_over:
+        return
+    for case, why in state.left_over:
+        what = "mappings and bound" if has_cover_bound(case.problem) else "mappings"
         run.note("left out", f"{case.problem.degrees.text}: {why}; {what} for wide graphs")
-    todo, found = [case for case, _ in cases if not hopeless(case.problem, run)], list[int]()
-    for number, case in enumerate(todo):
-        run.checkpoint()
-        others = [*proved, *found, *(later.bound for later in todo[number + 1 :])]
 
-        def bounded(ticks: int, source: str, kind: BoundKind, case: Case = case, others: list[int] = others) -> None:
-            run.bound(min([max(ticks, case.bound), *others]), source, kind)
-
-        if run.upper is not None and case.bound >= run.upper:
-            found.append(case.bound)
-            continue
+    def solve(case: Case, others: list[int], left: int) -> list[int]:
         small = _pairs(case.problem) <= SMALL
-        ticks = Wide(case.problem, run, bounded, share=(0.5 if small else 1.0) / (len(todo) - number)).solve()
+        share = (0.5 if small else 1.0) / (left + 1)
+        ticks = WideGraph(case.problem, run, others, case.bound, share).solve()
         if ticks is None:
-            continue
+            return []
         bound = max(ticks, case.bound)
         tried = small or (run.best is None and _pairs(case.problem) <= LARGEST)
-        if tried and run.keep_going():
-            found += [max(bound, one) for one in by_cpsat(case, run, others)]
-        else:
-            found.append(bound)
-    if cases and (proved or found):
-        run.bound(min([*proved, *found]), "cover by partitions" if todo else "the models", "relaxation")
-    return found
+        return [max(bound, one) for one in by_cpsat(case, run, others)] if tried and run.keep_going() else [bound]
+
+    todo = [case for case, _ in state.left_over if not has_no_mapping(case.problem, run)]
+    state.proved = solve_each(todo, run, solve, state.proved)
+    if state.proved:
+        run.bound(min(state.proved), "cover by partitions" if todo else "the models", "relaxation")
+    else:
+        _no_mapping(state)
 
 
-def _staged_models(cases: list[tuple[Case, str]], proved: list[int], run: Run) -> list[int]:
-    """Bounds for degrees with stages of kernels that the program doesn't decide: by CP-SAT where these are small."""
-    small = [(case, why, _pairs(case.problem) <= SMALL_STAGES) for case, why in cases]
-    for case, why, modelled in small:
-        what = "CP-SAT takes it" if modelled else "dataflow/mip and dataflow/cpsat take it"
+def _stages_of_kernels(state: State, _: Turn) -> None:
+    """CP-SAT for small problems whose stages share out kernels."""
+    run = state.run
+    if state.instance.task.stages != "kernels" or not state.left_over:
+        return
+    todo, known = list[Case](), list(state.proved)
+    for case, why in state.left_over:
+        small = _pairs(case.problem) <= SMALL_STAGES
+        what = "CP-SAT takes it" if small else "dataflow/mip and dataflow/cpsat take it"
         run.note("left out", f"{case.problem.degrees.text}: {why}; {what}")
-    found = [case.bound for case, _, modelled in small if not modelled]
-    todo = [case for case, _, modelled in small if modelled]
-    for number, case in enumerate(todo):
-        run.checkpoint()
-        if run.upper is not None and case.bound >= run.upper:
-            found.append(case.bound)
-            continue
-        rest = [*proved, *found, *(later.bound for later in todo[number + 1 :])]
-        found += [max(case.bound, one) for one in by_cpsat(case, run, rest)]
-    if proved or found:
-        run.bound(min([*proved, *found]), "the models", "relaxation")
-    return found
+        if small:
+            todo.append(case)
+        else:
+            known.append(case.bound)
+
+    def solve(case: Case, others: list[int], _: int) -> list[int]:
+        return [max(case.bound, one) for one in by_cpsat(case, run, others)]
+
+    state.proved = solve_each(todo, run, solve, known)
+    if state.proved:
+        run.bound(min(state.proved), "the models", "relaxation")
+    else:
+        _no_mapping(state)
+
+
+def _no_mapping(state: State) -> None:
+    """No choice of degrees is left: the reasons why."""
+    no_mapping(state.instance, [case.problem for case in cases(state.instance)], state.run)
 
 
 def _pairs(problem: DataflowProblem) -> int:
@@ -139,38 +145,9 @@ def _pairs(problem: DataflowProblem) -> int:
     return kernels * stages * min(kernels, task.partitions or kernels)
 
 
-def solve_degrees(problem: DataflowProblem, run: Run) -> int | None:
-    """Report the best mapping at these degrees if it is better than all before; a lower bound on the ticks of the
-    whole batch at these degrees, None where no mapping is known and none fits.
-
-    Raises :class:`TooWideError` where that takes more than a first try.
-    """
-    from chipmap.heuristics.dataflow.program.label_setting import NO_LIMIT
-    from chipmap.heuristics.dataflow.program.program import Program
-
-    instance, task = problem.instance, problem.instance.task
-    if task.stages == "kernels":
-        return solve_stages(problem, run)
-    fused = task.fused and instance.system.chip.fused
-    layers = instance.workload.layers if task.across_layers else 1
-    program = Program(problem, layers, labels=FIRST)
-    below = NO_LIMIT if run.upper is None else first_layer(problem, run.upper)
-    found = [program.best(task.partitions if fused else None, task.exactly and fused, fused, below=below)]
-    if resident(problem) and not (task.exactly and fused and task.partitions != 1):
-        for cached in (False, True) if caching(problem) else (False,):
-            stays = Program(problem, layers, resident=True, cached=cached, labels=FIRST)
-            found.append(stays.best(1, True, fused, below=below))
-    chains = [chain for chain in found if chain is not None]
-    if not chains:
-        return run.upper
-    best = min(chains, key=lambda chain: total_ticks(problem, chain.ticks, chain.chosen))
-    options = zip(problem.options * layers, best.chosen, strict=True)
-    solution = DataflowSolution(
-        instance=instance.name,
-        degrees=problem.degrees,
-        schemes=tuple(one[number].scheme for one, number in options),
-        partitions=best.partitions,
-    )
-    ticks = total_ticks(problem, best.ticks, best.chosen)
-    run.solution(solution, "program over ideals", claimed=ticks)
-    return ticks
+#: Each link stops when it has nothing more to say; a share below 1 would end it before.
+CHAIN: tuple[Link, ...] = (
+    Link("program over ideals", 1.0, _program),
+    Link("wide graphs", 1.0, _wide_graphs),
+    Link("models of stages", 1.0, _stages_of_kernels),
+)

@@ -1,8 +1,8 @@
 """Why an instance of family ``dataflow`` has no mapping: the label, the numbers, and what would fit.
 
-What is dropped in turn: first DRAM's capacity (if there is a mapping then, it is short), then also the pins and the
-number of partitions (if there is still no mapping, SRAM is short), then the number of partitions alone (if there is
-still none, the pins don't hold), so that what is left is that number.
+Constraints are dropped in turn. Without the capacity of DRAM: if there is a mapping then, DRAM is short (C6). Without
+pins and a number of partitions as well: if there is still none, SRAM is short (C2). With the pins again: if there is
+none, the pins can't be kept (C5). Else the number of partitions is the reason (C4).
 """
 
 from __future__ import annotations
@@ -11,13 +11,14 @@ from collections.abc import Iterator, Sequence
 from itertools import combinations
 from typing import TYPE_CHECKING
 
-from chipmap.deadline import Stop
+from chipmap.deadline import Deadline
+from chipmap.heuristics.dataflow.program.lattice import TooWideError
 from chipmap.instances.dataflow.instance import DataflowInstance, held_degrees
 from chipmap.instances.dataflow.problem import DataflowProblem, dataflow_problem
-from chipmap.methods.dataflow.effort import FIRST
-from chipmap.methods.dataflow.shortages import ROOMY, Checkpoint, short_of_dram, smaller_weights
-from chipmap.methods.dataflow.stages import roomy_enough
+from chipmap.methods.dataflow.effort import FIRST_TRY
+from chipmap.methods.dataflow.shortages import AMPLE, short_of_dram, smaller_weights
 from chipmap.methods.dataflow.stages import short_of_dram as stages_short_of_dram
+from chipmap.methods.dataflow.stages import with_enough_dram
 from chipmap.result import Infeasibility
 from chipmap.run import Run
 
@@ -57,79 +58,69 @@ def _divisible(instance: DataflowInstance) -> str:
         if not (_no_pipeline(instance) and degrees.pipeline > 1):
             samples, stages = degrees.data * task.micro_batch, degrees.pipeline if task.stages == "layers" else 1
             found.append((-(-layers // stages) * stages, -(-task.batch // samples) * samples))
-    ways = {
+    remedies = {
         "workload.layers": min((count for count, batch in found if batch == task.batch), default=None),
         "task.batch": min((batch for count, batch in found if count == layers), default=None),
     }
-    known = [f"{field} to {value}" for field, value in ways.items() if value is not None]
+    known = [f"{field} to {value}" for field, value in remedies.items() if value is not None]
     least = min(found)
     return f"Set {' or '.join(known) or f'workload.layers to {least[0]} and task.batch to {least[1]}'}."
 
 
 def no_mapping(instance: DataflowInstance, problems: Sequence[DataflowProblem], run: Run) -> None:
-    """Record the proof that none of ``problems`` has a mapping, with its reasons as far as there is time, or room, for
-    them: the proof stands without."""
+    """Record the proof that none of ``problems`` has a mapping, with its reasons as far as the limits allow."""
     found: list[Infeasibility] = []
     try:
-        found = reasons(instance, problems, lambda: _time_left(run))
+        found = reasons(instance, problems, run.deadline)
     finally:
         if not found:
             run.note("left out", "no mapping fits; what is short wasn't found")
         run.infeasible(*found)
 
 
-def _time_left(run: Run) -> None:
-    """As ``run.checkpoint``, for what follows a proof."""
-    if run.interrupted or run.remaining <= 0.0:
-        raise Stop("interrupted" if run.interrupted else "time")
-
-
-def reasons(
-    instance: DataflowInstance, problems: Sequence[DataflowProblem], checkpoint: Checkpoint
-) -> list[Infeasibility]:
+def reasons(instance: DataflowInstance, problems: Sequence[DataflowProblem], deadline: Deadline) -> list[Infeasibility]:
     """Why none of ``problems`` (those of the instance, all degrees) has a mapping. C5, C2 or C4."""
-    from chipmap.heuristics.dataflow.program.lattice import TooWideError
     from chipmap.methods.dataflow.wide_infeasibility import wide_reasons
 
-    clash = pins_clash(instance)
-    if clash:
-        return [clash]
+    conflict = pins_conflict(instance)
+    if conflict:
+        return [conflict]
     try:
-        return _by_program(instance, problems, checkpoint)
-    except TooWideError:  # what is known of wide graphs is for stages of layers
-        return wide_reasons(problems, checkpoint) if instance.task.stages == "layers" else []
+        return _by_program(instance, problems, deadline)
+    except TooWideError:  # the bounds for wide graphs know stages of layers alone
+        return wide_reasons(problems, deadline) if instance.task.stages == "layers" else []
 
 
 def _by_program(
-    instance: DataflowInstance, problems: Sequence[DataflowProblem], checkpoint: Checkpoint
+    instance: DataflowInstance, problems: Sequence[DataflowProblem], deadline: Deadline
 ) -> list[Infeasibility]:
     if instance.task.stages == "kernels":
-        short = stages_short_of_dram(instance, problems, checkpoint)
+        short = stages_short_of_dram(instance, problems, deadline)
         if short is not None:
             return [short]
-        problems = roomy_enough(instance, problems)
+        problems = with_enough_dram(instance, problems)
         memory = instance.system.memory.replace(capacity_bytes=None)
         instance = instance.replace(system=instance.system.replace(memory=memory))
     if instance.system.memory.capacity_bytes is not None:
-        system = instance.system.replace(memory=instance.system.memory.replace(capacity_bytes=ROOMY))
+        system = instance.system.replace(memory=instance.system.memory.replace(capacity_bytes=AMPLE))
         roomy = instance.replace(system=system)
         fused = instance.task.fused and instance.system.chip.fused
         asked = (instance.task.partitions, instance.task.exactly) if fused else (None, False)
         programs = _programs(roomy, problems)
-        if _fits(programs, checkpoint, None, *asked):
-            return [short_of_dram(instance, programs, asked, checkpoint)]
+        if _fits(programs, deadline, None, *asked):
+            return [short_of_dram(instance, programs, asked, deadline)]
         instance = roomy
     plain = instance.replace(
         task=instance.task.replace(together=(), partitions=None, exactly=False, degrees=None), name="without pins"
     )
     programs = _programs(plain, problems)
-    if not _fits(programs, checkpoint):
-        return [_short_of_sram(plain, programs, checkpoint)]
+    if not _fits(programs, deadline):
+        return [_short_of_sram(plain, programs, deadline)]
     pinned = plain.replace(task=plain.task.replace(together=instance.task.together))
     programs = _programs(pinned, problems)
-    if not _fits(programs, checkpoint):
+    if not _fits(programs, deadline):
         return [_groups_too_large(instance)]
-    return [_partitions(instance, programs, checkpoint)]
+    return [_partitions(instance, programs, deadline)]
 
 
 def _programs(instance: DataflowInstance, problems: Sequence[DataflowProblem]) -> list[Program]:
@@ -137,19 +128,19 @@ def _programs(instance: DataflowInstance, problems: Sequence[DataflowProblem]) -
     from chipmap.heuristics.dataflow.program.program import Program
 
     layers = instance.workload.layers if instance.task.across_layers else 1
-    return [Program(dataflow_problem(instance, problem.degrees), layers, labels=FIRST) for problem in problems]
+    return [Program(dataflow_problem(instance, problem.degrees), layers, most_labels=FIRST_TRY) for problem in problems]
 
 
 def _fits(
     programs: Sequence[Program],
-    checkpoint: Checkpoint,
+    deadline: Deadline,
     sram: int | None = None,
     most: int | None = None,
     exactly: bool = False,
 ) -> bool:
     """Whether one of ``programs`` has a mapping, with ``most`` partitions per phase, or in each stage of kernels."""
     for program in programs:
-        checkpoint()
+        deadline.check()
         instance = program.problem.instance
         fused = instance.task.fused and instance.system.chip.fused
         stages = program.problem.degrees.pipeline if instance.task.stages == "kernels" else 1
@@ -158,7 +149,7 @@ def _fits(
     return False
 
 
-def pins_clash(instance: DataflowInstance) -> Infeasibility | None:
+def pins_conflict(instance: DataflowInstance) -> Infeasibility | None:
     """C5: a group that can't lie in one partition, whatever the sizes (None where every group can)."""
     task, kernels = instance.task, {kernel.name: kernel for kernel in instance.workload.kernels}
     several = [group for group in task.together if len(group) > 1]
@@ -204,15 +195,15 @@ def _cycles(instance: DataflowInstance) -> Iterator[tuple[tuple[str, ...], tuple
             yield groups[a], groups[b]
 
 
-def _short_of_sram(instance: DataflowInstance, programs: Sequence[Program], checkpoint: Checkpoint) -> Infeasibility:
+def _short_of_sram(instance: DataflowInstance, programs: Sequence[Program], deadline: Deadline) -> Infeasibility:
     """C2: the least SRAM with which there would be a mapping, with any number of partitions and without pins."""
     limit, kernels = instance.system.chip.sram_bytes, instance.workload.kernels
     short, enough = limit, 2 * limit
-    while not _fits(programs, checkpoint, enough):
+    while not _fits(programs, deadline, enough):
         short, enough = enough, 2 * enough
     while enough - short > 1:
         middle = (short + enough) // 2
-        if _fits(programs, checkpoint, middle):
+        if _fits(programs, deadline, middle):
             enough = middle
         else:
             short = middle
@@ -241,14 +232,14 @@ def _groups_too_large(instance: DataflowInstance) -> Infeasibility:
     return _pins(len(instance.task.together), 0, "groups", message)
 
 
-def _partitions(instance: DataflowInstance, programs: Sequence[Program], checkpoint: Checkpoint) -> Infeasibility:
+def _partitions(instance: DataflowInstance, programs: Sequence[Program], deadline: Deadline) -> Infeasibility:
     """C4: the numbers of partitions with which there would be a mapping."""
     task = instance.task
     layers = instance.workload.layers if task.across_layers else 1
     asked, most = task.partitions or 0, layers * len(instance.workload.kernels)
     counts = range(1, most + 1) if task.exactly else range(asked + 1, most + 1)
     near = sorted(counts, key=lambda count: abs(count - asked))
-    found = next((count for count in near if _fits(programs, checkpoint, None, count, task.exactly)), None)
+    found = next((count for count in near if _fits(programs, deadline, None, count, task.exactly)), None)
     tiles = " and the tiles" if task.utilisation is None else ""
     each = "stage" if task.stages == "kernels" else "phase"
     word = "exactly" if task.exactly else "at most"

@@ -2,36 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from chipmap.deadline import Deadline
+from chipmap.heuristics.dataflow.program.lattice import TooWideError
 from chipmap.instances.dataflow.instance import DataflowInstance, Degrees, allowed_degrees
 from chipmap.instances.dataflow.problem import DataflowProblem, dataflow_problem
-from chipmap.methods.dataflow.effort import FIRST
+from chipmap.methods.dataflow.effort import FIRST_TRY
 from chipmap.result import Infeasibility
 
 if TYPE_CHECKING:
     from chipmap.heuristics.dataflow.program.program import Program
 
-Checkpoint = Callable[[], None]
 #: How many partitions per phase are asked for, and whether exactly so many.
 Asked = tuple[int | None, bool]
 #: Bytes of DRAM that no mapping needs.
-ROOMY = 2**62
+AMPLE = 2**62
 
 
 def short_of_dram(
-    instance: DataflowInstance, programs: Sequence[Program], asked: Asked, checkpoint: Checkpoint
+    instance: DataflowInstance, programs: Sequence[Program], asked: Asked, deadline: Deadline
 ) -> Infeasibility:
     """The reason, for ``programs`` (one per choice of degrees) of the instance with all the DRAM that they want."""
     limit = instance.system.memory.capacity_bytes or 0
-    needs = {program.problem.degrees: _least(program, asked, limit, checkpoint) for program in programs}
+    needs = {program.problem.degrees: _least(program, asked, limit, deadline) for program in programs}
     found = {degrees: need for degrees, need in needs.items() if need is not None}
     degrees = min(found, key=lambda one: found[one])
     need = found[degrees]
     problem = next(program.problem for program in programs if program.problem.degrees == degrees)
-    others = [] if instance.task.degrees is None else _others(programs[0].problem, asked, limit, checkpoint)
+    others = [] if instance.task.degrees is None else _others(programs[0].problem, asked, limit, deadline)
     fit = f"; {others[0].text} would fit" if others else ""
     remedies = [f"Set system.memory.capacity_bytes to {need:,} or more.".replace(",", "")]
     remedies += ["Set task.degrees to those that fit." if others else "Use more tensor or pipeline parallelism."]
@@ -47,17 +48,17 @@ def short_of_dram(
     )
 
 
-def _least(program: Program, asked: Asked, limit: int, checkpoint: Checkpoint) -> int | None:
+def _least(program: Program, asked: Asked, limit: int, deadline: Deadline) -> int | None:
     """The least capacity above ``limit`` with which there is a mapping; None where none fits SRAM or pins."""
     instance = program.problem.instance
     fused = instance.task.fused and instance.system.chip.fused
-    checkpoint()
+    deadline.check()
     chain = program.best(*asked, fused)
     if chain is None:
         return None
     enough, short = program.dram(chain), limit
     while enough - short > 1:
-        checkpoint()
+        deadline.check()
         chain = program.best(*asked, fused, dram=(short + enough) // 2)
         if chain is None:
             short = (short + enough) // 2
@@ -66,9 +67,8 @@ def _least(program: Program, asked: Asked, limit: int, checkpoint: Checkpoint) -
     return enough
 
 
-def _others(problem: DataflowProblem, asked: Asked, limit: int, checkpoint: Checkpoint) -> list[Degrees]:
+def _others(problem: DataflowProblem, asked: Asked, limit: int, deadline: Deadline) -> list[Degrees]:
     """The degrees that the network holds, without those that the task asks for, with which a mapping would fit."""
-    from chipmap.heuristics.dataflow.program.lattice import TooWideError
     from chipmap.heuristics.dataflow.program.program import Program
 
     free = problem.instance.replace(task=problem.instance.task.replace(degrees=None))
@@ -76,8 +76,8 @@ def _others(problem: DataflowProblem, asked: Asked, limit: int, checkpoint: Chec
     layers = free.workload.layers if free.task.across_layers else 1
     fit = []
     for degrees in allowed_degrees(free):
-        checkpoint()
-        program = Program(dataflow_problem(free, degrees), layers, labels=FIRST)
+        deadline.check()
+        program = Program(dataflow_problem(free, degrees), layers, most_labels=FIRST_TRY)
         with suppress(TooWideError):
             if degrees != problem.degrees and program.best(*asked, fused, dram=limit) is not None:
                 fit.append(degrees)
@@ -85,7 +85,7 @@ def _others(problem: DataflowProblem, asked: Asked, limit: int, checkpoint: Chec
 
 
 def largest(problem: DataflowProblem, limit: int) -> str:
-    """What takes most: a kernel's parameters and kept outputs, or a tensor while it waits."""
+    """The largest part: a kernel's parameters and kept outputs, or a tensor while it waits."""
     workload = problem.instance.workload
     names = [kernel.name for kernel in workload.kernels]
     read = {u for u, _ in workload.edges}

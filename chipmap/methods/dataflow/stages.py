@@ -1,4 +1,4 @@
-"""One choice of degrees where the stages of a pipeline share out kernels: the exact program, and what DRAM says."""
+"""One choice of degrees where the stages of a pipeline share out kernels: the exact program, and the need of DRAM."""
 
 from __future__ import annotations
 
@@ -6,17 +6,20 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from chipmap.instances.dataflow.instance import DataflowInstance, DataflowSolution
+from chipmap.deadline import Deadline
+from chipmap.heuristics.dataflow.program.lattice import TooWideError
+from chipmap.instances.dataflow.instance import DataflowInstance
 from chipmap.instances.dataflow.problem import DataflowProblem, dataflow_problem, steps
 from chipmap.instances.dataflow.stages import batch_of_steps, stage_costs
-from chipmap.methods.dataflow.shortages import ROOMY, Checkpoint
+from chipmap.methods.dataflow.cases import mapping_of
+from chipmap.methods.dataflow.shortages import AMPLE
 from chipmap.result import Infeasibility
 from chipmap.run import Run
 
 if TYPE_CHECKING:
     from chipmap.heuristics.dataflow.stages.program import Division, StageProgram
 
-SOURCE, SOURCE_PIECES = "program over ideals", "program over some ideals"
+SOURCE, SOURCE_RESTRICTED = "program over ideals", "program over some ideals"
 #: Places that a kernel may be ahead of another, in turn, and ideals of such a program.
 WINDOWS, IDEALS = (1, 2, 4), 4000
 #: Ideals from which on such programs come first, as the whole one may take long.
@@ -34,30 +37,33 @@ class UnfitError(Exception):
 
 
 def solve_stages(problem: DataflowProblem, run: Run) -> int | None:
-    """Report the best mapping at these degrees if it is better than all before; a lower bound on the ticks of the whole
-    batch at these degrees, None where no mapping is known and none fits.
+    """Report the best mapping at these degrees if it is better than all before.
 
-    Raises :class:`UnfitError`, and ``TooWideError`` for a graph with too many ideals, after the search for a mapping in
-    pieces of a linear order.
+    Returns a lower bound on the ticks of the whole batch at these degrees, None where no mapping is known and none
+    fits. Raises :class:`UnfitError`; and :class:`TooWideError` for a graph with too many ideals, after restricted
+    programs have looked for a mapping.
     """
-    from chipmap.heuristics.dataflow.program.lattice import TooWideError
 
-    if not roomy_enough(problem.instance, [problem]):
+    if not with_enough_dram(problem.instance, [problem]):
         return run.upper
     try:
         program = _program(problem)
         if len(program.lattice.sets) > MANY:
-            _in_pieces(problem, run)
-        found = _divided(program, run)
+            _restricted(problem, run)
+        found = _divided(program, run.deadline, run.upper)
     except TooWideError:
-        _in_pieces(problem, run)
+        _restricted(problem, run)
         raise
     if found is None:
         return run.upper
     ticks, most = batch_of_steps(problem, found.step), _dram(problem, found)
     fit = _fitting(program, found, run)
     if fit is not None:
-        run.solution(_solution(problem, fit), SOURCE, claimed=batch_of_steps(problem, fit.step))
+        run.solution(
+            mapping_of(problem, fit.chosen, fit.partitions, fit.stages),
+            SOURCE,
+            claimed=batch_of_steps(problem, fit.step),
+        )
     if fit is None or fit.step > found.step:
         capacity = problem.instance.system.memory.capacity_bytes
         what = f"the mapping of the shortest step needs {most:,} bytes of DRAM, a chip has {capacity:,}"
@@ -66,15 +72,17 @@ def solve_stages(problem: DataflowProblem, run: Run) -> int | None:
 
 
 def _fitting(program: StageProgram, found: Division, run: Run) -> Division | None:
-    """``found`` if it fits the DRAM, else one that leaves as much more to tensors that wait as the last one was short
-    of (None: a few of these don't fit either)."""
+    """``found`` if it fits the DRAM, else another mapping that does (None: a few of these don't fit either).
+
+    Each leaves as much more DRAM to tensors that wait as the one before was short of.
+    """
     capacity, one = program.problem.instance.system.memory.capacity_bytes, found
     for _ in range(TRIES):
         most = _dram(program.problem, one)
         if capacity is None or most <= capacity:
             return one
         program.spare += most - capacity
-        other = _divided(program, run)
+        other = _divided(program, run.deadline, run.upper)
         if other is None:
             break
         one = other
@@ -84,33 +92,30 @@ def _fitting(program: StageProgram, found: Division, run: Run) -> Division | Non
 def _program(problem: DataflowProblem, window: int | None = None) -> StageProgram:
     """The program on all ideals, or on those where a kernel is less than ``window`` places ahead of another in one
     linear order."""
-    from chipmap.heuristics.dataflow.stages.program import StageProgram, in_order
+    from chipmap.heuristics.dataflow.stages.program import StageProgram, linear_order
 
     layers = problem.instance.workload.layers if problem.instance.task.across_layers else 1
     if window is None:
         return StageProgram(problem, layers)
-    return StageProgram(problem, layers, limit=IDEALS, after=in_order(problem, layers, window))
+    return StageProgram(problem, layers, limit=IDEALS, after=linear_order(problem, layers, window))
 
 
-def _divided(program: StageProgram, run: Run | None = None, checkpoint: Checkpoint | None = None) -> Division | None:
-    """The mapping of the shortest step, whatever DRAM it takes, of those better than the best one of ``run`` (None:
+def _divided(program: StageProgram, deadline: Deadline, upper: int | None = None) -> Division | None:
+    """The mapping of the shortest step, whatever DRAM it takes, whose batch takes less than ``upper`` ticks (None:
     there is none)."""
     from chipmap.heuristics.dataflow.program.label_setting import NO_LIMIT
 
     instance, task = program.problem.instance, program.problem.instance.task
     fused = task.fused and instance.system.chip.fused
-    most, exactly = task.partitions if fused else None, task.exactly and fused
-    if run is None:
-        return program.divide(most, exactly, fused, NO_LIMIT, checkpoint or (lambda: None))
-    below = NO_LIMIT if run.upper is None else -(-run.upper // steps(program.problem))
-    return program.divide(most, exactly, fused, below, run.checkpoint)
+    below = NO_LIMIT if upper is None else -(-upper // steps(program.problem))
+    return program.divide(task.partitions if fused else None, task.exactly and fused, fused, below, deadline)
 
 
-def _in_pieces(problem: DataflowProblem, run: Run) -> None:
-    """Report the best mappings whose partitions are pieces of a linear order, or nearly so; if need be, each kernel
-    under the scheme that is cheapest alone."""
-    from chipmap.heuristics.dataflow.program.lattice import TooWideError
+def _restricted(problem: DataflowProblem, run: Run) -> None:
+    """Report the best mappings whose partitions are, or nearly are, pieces of a linear order.
 
+    If need be, each kernel has the scheme that is cheapest whatever is around it.
+    """
     cheapest = [
         min(choice, key=lambda option: option.compute + option.stream + option.collective) for choice in problem.options
     ]
@@ -118,26 +123,20 @@ def _in_pieces(problem: DataflowProblem, run: Run) -> None:
     for one in (problem, pinned):
         for window in WINDOWS:
             try:
-                found = _divided(_program(one, window), run)
+                found = _divided(_program(one, window), run.deadline, run.upper)
             except TooWideError:
                 break
             capacity = problem.instance.system.memory.capacity_bytes
             if found is not None and (capacity is None or _dram(one, found) <= capacity):
-                run.solution(_solution(one, found), SOURCE_PIECES, claimed=batch_of_steps(one, found.step))
+                run.solution(
+                    mapping_of(one, found.chosen, found.partitions, found.stages),
+                    SOURCE_RESTRICTED,
+                    claimed=batch_of_steps(one, found.step),
+                )
 
 
 def _dram(problem: DataflowProblem, found: Division) -> int:
     return max(stage_costs(problem, found.chosen, found.partitions, found.stages).dram)
-
-
-def _solution(problem: DataflowProblem, found: Division) -> DataflowSolution:
-    return DataflowSolution(
-        instance=problem.instance.name,
-        degrees=problem.degrees,
-        schemes=tuple(problem.options[i % problem.n][o].scheme for i, o in enumerate(found.chosen)),
-        partitions=found.partitions,
-        stages=found.stages,
-    )
 
 
 def dram_need(problem: DataflowProblem) -> int:
@@ -148,28 +147,28 @@ def dram_need(problem: DataflowProblem) -> int:
     return max(*kept, -(-layers * sum(kept) // problem.degrees.pipeline), 0)
 
 
-def roomy_enough(instance: DataflowInstance, problems: Sequence[DataflowProblem]) -> list[DataflowProblem]:
+def with_enough_dram(instance: DataflowInstance, problems: Sequence[DataflowProblem]) -> list[DataflowProblem]:
     """Those whose stages' DRAM can hold what rests there."""
     limit = instance.system.memory.capacity_bytes
     return [problem for problem in problems if limit is None or dram_need(problem) <= limit]
 
 
 def short_of_dram(
-    instance: DataflowInstance, problems: Sequence[DataflowProblem], checkpoint: Checkpoint
+    instance: DataflowInstance, problems: Sequence[DataflowProblem], deadline: Deadline
 ) -> Infeasibility | None:
-    """C6 where at all degrees some stage has more at rest than a chip's DRAM, or where there are mappings but none is
-    said to fit (None: neither)."""
+    """C6, where at all degrees some stage has more at rest than a chip's DRAM, or where there are mappings but none is
+    known to fit (None: neither)."""
     limit = instance.system.memory.capacity_bytes
     if limit is None or not problems:
         return None
-    if not roomy_enough(instance, problems):
+    if not with_enough_dram(instance, problems):
         need = min(dram_need(problem) for problem in problems)
         what = f"what rests in DRAM, shared out over all stages, takes {need:,} bytes of some chip; it has {limit:,}"
         return _short(limit, need, what)
-    memory = instance.system.memory.replace(capacity_bytes=ROOMY)
+    memory = instance.system.memory.replace(capacity_bytes=AMPLE)
     roomy = instance.replace(system=instance.system.replace(memory=memory))
     free = [dataflow_problem(roomy, problem.degrees) for problem in problems]
-    found = [(one, mapping) for one in free if (mapping := _divided(_program(one), None, checkpoint)) is not None]
+    found = [(one, mapping) for one in free if (mapping := _divided(_program(one), deadline)) is not None]
     if not found:
         return None
     need = min(_dram(*pair) for pair in found)

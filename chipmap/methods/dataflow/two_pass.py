@@ -8,22 +8,23 @@ mapping, nor one that fits: ``dataflow/auto`` and the models take both passes at
 from __future__ import annotations
 
 from math import ceil
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from chipmap.deadline import Stop
 from chipmap.heuristics.dataflow.program.lattice import TooWideError
 from chipmap.instances.dataflow.instance import DataflowInstance, DataflowSolution
-from chipmap.instances.dataflow.layer_handover import ways
+from chipmap.instances.dataflow.layer_handover import handover_cases
 from chipmap.instances.dataflow.passes import inter_chip
 from chipmap.instances.dataflow.problem import DataflowProblem, dataflow_problem
 from chipmap.methods.dataflow.cases import Case, cases
-from chipmap.methods.dataflow.chain import auto, solve_degrees
+from chipmap.methods.dataflow.chain import auto
 from chipmap.methods.dataflow.infeasibility import no_degrees
-from chipmap.methods.dataflow.models import ModelTask, request
+from chipmap.methods.dataflow.models import build, by_cpsat
+from chipmap.methods.dataflow.programs import solve_degrees
+from chipmap.methods.model_solve import Limits, solve_within
 from chipmap.records import InputError
 from chipmap.result import Termination
 from chipmap.run import Run
-from chipmap.solvers import solve_model
 
 #: Share of the time that is left for the search of the first pass's least time in the network.
 SHARE = 0.5
@@ -51,7 +52,7 @@ def two_pass(instance: DataflowInstance, run: Run) -> Termination:
             second_pass(case.problem, given, run)
         except TooWideError as error:
             run.note("left out", f"intra-chip pass: {error}; CP-SAT takes it")
-            ModelTask(instance, run, "cpsat", case, [], "combinatorial", given).solve()
+            by_cpsat(case, run, [], given)
         if run.best is None:
             run.note("left out", "no partitions fit the sharding and the stages of the inter-chip pass")
 
@@ -71,8 +72,7 @@ def first_pass(todo: list[Case], run: Run) -> DataflowSolution:
 
 def _by_program(todo: list[Case], run: Run) -> Pass | None:
     """The shortest batch by ``dataflow/auto``; None where that isn't proved."""
-    limit = None if run.remaining == float("inf") else run.remaining * SHARE
-    inner = Run(todo[0].problem.instance, run.options.replace(time_limit=limit), run.check)
+    inner = run.inner(todo[0].problem.instance, run.deadline.share(SHARE).seconds)
     proved = auto(todo[0].problem.instance, inner).reason == "optimal"
     run.checkpoint()
     return Pass(inner.best.solution, inner.best.objective) if proved and inner.best is not None else None  # type: ignore[arg-type]
@@ -89,16 +89,13 @@ def _by_models(todo: list[Case], run: Run) -> Pass | None:
 def _solved(case: Case, run: Run, upper: int | None, network: bool = False) -> Pass | None:
     """The optimum for one choice of degrees, within ``upper`` ticks, by CP-SAT: the shortest batch, or the least time
     of T3 (the least that is found in a share of the time, with a note). None: there is none."""
-    from chipmap.formulations.dataflow import cpsat
-
     run.checkpoint()
-    model = cpsat.build(case.problem.instance, {"degrees": case.problem.degrees, "upper": upper})
-    until = run.remaining * SHARE if network else 0.0
+    model: Any = build(case, "cpsat", upper=upper)
     if network:
         model.native.clear_objective()
         model.native.minimize(sum(model.variables.terms["T3"]))
-    ask = request(run, "cpsat", should_stop=lambda: run.interrupted or run.remaining < until)
-    outcome = solve_model(model, ask)
+    deadline = run.deadline.share(SHARE) if network else run.deadline
+    outcome = solve_within(run, model, limits=Limits(deadline=deadline), solver="cpsat")
     run.checkpoint()
     if outcome.termination.reason not in ("optimal", "infeasible"):
         if not network:
@@ -119,8 +116,8 @@ def second_pass(problem: DataflowProblem, given: DataflowSolution, run: Run) -> 
     if task.stages == "layers" and not task.across_layers:
         pins = dict(zip(names, given.schemes, strict=True))
         pinned = instance.replace(task=task.replace(schemes=pins, degrees=problem.degrees))
-        (way,) = ways(dataflow_problem(pinned, problem.degrees))
-        solve_degrees(way, run)
+        (case,) = handover_cases(dataflow_problem(pinned, problem.degrees))
+        solve_degrees(case, run)
         return
     mapping = _by_stage(problem, given, run)
     if mapping is not None:
@@ -139,7 +136,7 @@ def _by_stage(problem: DataflowProblem, given: DataflowSolution, run: Run) -> Da
     where, stages = [0] * len(chosen), list[int]()
     for s in range(problem.degrees.pipeline):
         inside = [i for i, at in enumerate(of) if at == s]
-        found = partitions(Stage(problem, chosen, inside), run.checkpoint)
+        found = partitions(Stage(problem, chosen, inside), run.deadline)
         if found is None:
             return None
         for part in found:

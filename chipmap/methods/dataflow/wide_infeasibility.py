@@ -1,14 +1,15 @@
-"""Why a graph of any width has no mapping at some degrees: what a kernel, a group of pins or a phase needs at least."""
+"""Why a graph of any width has no mapping at some degrees: a kernel, a group of pins or a phase needs too much."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
-from chipmap.heuristics.dataflow.cover.pricing import Single
-from chipmap.heuristics.dataflow.program.restricted_program import Narrow
+from chipmap.deadline import Deadline
+from chipmap.heuristics.dataflow.cover.pricing import PricingProgram
+from chipmap.heuristics.dataflow.program.restricted_program import RestrictedProgram
 from chipmap.heuristics.dataflow.symmetric.classes import Classes, classes
 from chipmap.instances.dataflow.problem import DataflowProblem, outside
 from chipmap.methods.dataflow.shortages import largest, smaller_weights
@@ -16,8 +17,8 @@ from chipmap.result import Infeasibility
 from chipmap.solvers.repeated import Repeated
 
 
-class Need(NamedTuple):
-    """What no mapping can do without, in ``unit``, beside what there is; ``where`` names what needs it."""
+class Shortage(NamedTuple):
+    """The ``demand`` of every mapping in ``unit``, which is above the ``limit``; ``where`` names what needs it."""
 
     label: str
     demand: int
@@ -26,15 +27,16 @@ class Need(NamedTuple):
     where: str
 
 
-def need(of: Classes, seconds: float) -> Need | None:
+def shortage(of: Classes, seconds: float) -> Shortage | None:
     """A proof that ``of``'s degrees have no mapping, or None where these bounds show none."""
     return _kernel(of.problem) or _dram(of.problem) or _partitions(of) or _group(of, seconds)
 
 
-def alone(problem: DataflowProblem, v: int) -> int:
-    """Bytes of SRAM that kernel v needs in any partition: its weights and two buffers of each tensor, at the least.
+def least_sram(problem: DataflowProblem, v: int) -> int:
+    """Bytes of SRAM that kernel v needs in any partition at least: its weights and two buffers of each tensor.
 
-    A tensor takes two buffers where it crosses a border and at least two inside, so that company never saves any.
+    A tensor takes two buffers where it crosses a border and at least two inside. So other kernels in the partition
+    never save any.
     """
     small = [min(option.buffer for option in choice) for choice in problem.options]
     once = problem.instance.mode == "physical"
@@ -44,20 +46,22 @@ def alone(problem: DataflowProblem, v: int) -> int:
     return min(option.weights for option in problem.options[v]) + 2 * tensors
 
 
-def _kernel(problem: DataflowProblem) -> Need | None:
-    sizes = [alone(problem, v) for v in range(problem.n)]
+def _kernel(problem: DataflowProblem) -> Shortage | None:
+    sizes = [least_sram(problem, v) for v in range(problem.n)]
     worst = max(range(problem.n), key=sizes.__getitem__)
     name = problem.instance.workload.kernels[worst].name
-    return Need("C2", sizes[worst], problem.sram, "bytes", name) if sizes[worst] > problem.sram else None
+    return Shortage("C2", sizes[worst], problem.sram, "bytes", name) if sizes[worst] > problem.sram else None
 
 
-def _dram(problem: DataflowProblem) -> Need | None:
-    """C6: what rests in a chip's DRAM all the time takes more than there is."""
+def _dram(problem: DataflowProblem) -> Shortage | None:
+    """C6: the bytes that rest in a chip's DRAM all the time are more than it has."""
     limit, rests = problem.instance.system.memory.capacity_bytes, outside(problem, "kept")
-    return Need("C6", rests, limit, "bytes", largest(problem, limit)) if limit is not None and rests > limit else None
+    return (
+        Shortage("C6", rests, limit, "bytes", largest(problem, limit)) if limit is not None and rests > limit else None
+    )
 
 
-def _partitions(of: Classes) -> Need | None:
+def _partitions(of: Classes) -> Shortage | None:
     """C4: the weights of a phase fill more partitions than are asked for."""
     task, chip = of.problem.instance.task, of.problem.instance.system.chip
     if task.partitions is None or not (task.fused and chip.fused):
@@ -70,39 +74,39 @@ def _partitions(of: Classes) -> Need | None:
         )
         fewest = -(-held // of.problem.sram)
         if fewest > task.partitions:
-            return Need("C4", fewest, task.partitions, "partitions", "backward" if phase else "forward")
+            return Shortage("C4", fewest, task.partitions, "partitions", "backward" if phase else "forward")
     return None
 
 
-def _group(of: Classes, seconds: float) -> Need | None:
+def _group(of: Classes, seconds: float) -> Shortage | None:
     """C5: no partition holds all kernels of some group."""
     instance, where = of.problem.instance, of.of()
     index = {kernel.name: v for v, kernel in enumerate(instance.workload.kernels)}
     for group in instance.task.together:
         c = where[index[group[0]]]
-        single = Single(of, of.backward[c], 1.0)
-        row = {single.names["x", c, o]: 1.0 for o in range(len(of.options(c)))}
-        solver = Repeated(single.upper, single.integer, [*single.rows, (row, 1.0, 1.0)])
-        if solver.minimise(np.zeros(len(single.upper)), seconds, 1.0).bound is None:
+        pricing = PricingProgram(of, of.backward[c], 1.0)
+        row = {pricing.names["x", c, o]: 1.0 for o in range(len(of.options(c)))}
+        solver = Repeated(pricing.upper, pricing.integer, [*pricing.rows, (row, 1.0, 1.0)])
+        if solver.minimise(np.zeros(len(pricing.upper)), seconds, 1.0).bound is None:
             held = sum(min(o.weights for o in of.problem.options[index[name]]) for name in group)
-            return Need("C5", max(held, of.problem.sram + 1), of.problem.sram, "bytes", ", ".join(group))
+            return Shortage("C5", max(held, of.problem.sram + 1), of.problem.sram, "bytes", ", ".join(group))
     return None
 
 
-def wide_reasons(problems: Sequence[DataflowProblem], checkpoint: Callable[[], None]) -> list[Infeasibility]:
+def wide_reasons(problems: Sequence[DataflowProblem], deadline: Deadline) -> list[Infeasibility]:
     """The reason at the degrees that come nearest; none where some degrees may have a mapping."""
     found = []
     for problem in problems:
-        checkpoint()
+        deadline.check()
         of = classes(problem)
-        short = need(of, 10.0)
+        short = shortage(of, 10.0)
         if short is None:
             return []
         found.append((short.demand / max(1, short.limit), short, of))
     if not found:
         return []
     _, short, of = min(found, key=lambda one: one[0])
-    message, remedies = _words(short, of)
+    message, remedies = _message(short, of)
     return [
         Infeasibility(
             label=short.label,
@@ -116,7 +120,7 @@ def wide_reasons(problems: Sequence[DataflowProblem], checkpoint: Callable[[], N
     ]
 
 
-def _words(short: Need, of: Classes) -> tuple[str, tuple[str, ...]]:
+def _message(short: Shortage, of: Classes) -> tuple[str, tuple[str, ...]]:
     tensor = of.problem.degrees.tensor
     if short.label == "C2":
         names = [kernel.name for kernel in of.problem.instance.workload.kernels]
@@ -155,8 +159,8 @@ def _words(short: Need, of: Classes) -> tuple[str, tuple[str, ...]]:
 
 def _enough(of: Classes) -> int | None:
     """A number of partitions per phase for which there is a mapping (None: none found)."""
-    narrow = Narrow(of, None, False, True)
-    found = narrow.solve(narrow.cheapest(), 1)
+    program = RestrictedProgram(of, None, False, True)
+    found = program.solve(program.cheapest(), 1)
     if found is None:
         return None
     kernels = of.problem.instance.workload.kernels

@@ -3,10 +3,13 @@
     min Σ_S time(S) · z_S   with every class of kernels covered as often as it has kernels, tensors read as often as
     written under each scheme of their makers, and at most so many partitions per phase
 
-over all partitions S that obey C2, C3 and C5. A mapping is such a cover by whole partitions, so the least is at most
-its T4. What the bound drops: partitions are fractions, and their order (C1). Prices come from the linear program over
-the partitions known so far; :class:`~chipmap.heuristics.dataflow.cover.pricing.Single` finds a partition that is
-cheaper than its prices, or proves how much cheaper any could be, which bounds the whole from below (Dantzig and
+over all partitions S that obey C2, C3 and C5. A mapping is such a cover by whole partitions, so the least value of a
+cover is at most the mapping's T4. The bound drops two things: partitions may be fractions, and their order (C1) is
+free.
+
+Prices are the duals of the linear program over the partitions that are known so far. The
+:class:`~chipmap.heuristics.dataflow.cover.pricing.PricingProgram` finds a partition that costs less than the prices of
+its kernels, or proves how much less any partition could cost. The latter bounds the whole from below (Dantzig and
 Wolfe, 1960).
 """
 
@@ -17,17 +20,18 @@ from typing import NamedTuple
 
 import numpy as np
 
-from chipmap.heuristics.dataflow.cover.pricing import Floats, IntegerSolver, Partition, Single
+from chipmap.deadline import Deadline
+from chipmap.heuristics.dataflow.cover.pricing import Floats, IntegerSolver, Partition, PricingProgram
 from chipmap.heuristics.dataflow.program.graph import Floor
 from chipmap.heuristics.dataflow.symmetric.classes import Classes
 
-#: Share of the best prices so far in those that are asked about (Wentges 1997), and of a bound that arithmetic may err.
+#: Share of the best prices so far in those that are priced next (Wentges 1997); share of a bound that arithmetic errs.
 SMOOTH, NOISE = 0.7, 1e-6
 #: The bound is done when it is this near to the cover's value; longest seconds of one question.
 NEAR, LONGEST = 1e-5, 20.0
 #: Cost of leaving a row of the cover unmet, in units (a layer's compute is about 1000).
 MISSING = 1e6
-#: Units by which a question may be off: partitions of thousandths of a layer are told apart.
+#: Units by which the answer to a pricing question may be off. A unit is a thousandth of a layer.
 GAP = 1e-3
 
 
@@ -55,8 +59,8 @@ class PartitionBound:
         self.first = max((_first(classes, field) for field in ("compute", "stream", "collective")), key=sum)
         self.unit = max(1.0, sum(self.first) / 1000)
         self.phases = sorted(set(classes.backward))
-        self.single = {phase: Single(classes, phase, self.unit) for phase in self.phases}
-        self.solver = {phase: solver(one.upper, one.integer, one.rows) for phase, one in self.single.items()}
+        self.pricing = {phase: PricingProgram(classes, phase, self.unit) for phase in self.phases}
+        self.solver = {phase: solver(one.upper, one.integer, one.rows) for phase, one in self.pricing.items()}
         self.kernels = {
             phase: sum(classes.size(c) for c in range(len(classes.kernels)) if classes.backward[c] == phase)
             for phase in self.phases
@@ -74,8 +78,10 @@ class PartitionBound:
         self.columns += partitions
 
     def learn(self, other: PartitionBound, seen: int) -> int:
-        """Add what the bound of another problem, which differs in options alone, found after its first ``seen``
-        partitions, as far as no kernel in a partition or next to one differs; how many are seen then."""
+        """Add partitions that the bound of ``other`` found after its first ``seen``; how many are seen then.
+
+        The other problem differs only in options. A partition is added if neither its kernels nor their neighbours do.
+        """
         if self.classes.kernels != other.classes.kernels:
             return len(other.found)
         pairs = [(link.u, link.v) for link in self.classes.links]
@@ -126,16 +132,18 @@ class PartitionBound:
         )
         return float(found.fun), prices, np.array(found.x[: len(self.columns)])
 
-    def run(self, keep_going: Callable[[], bool], seconds: Callable[[], float], found: Callable[[Cover], None]) -> None:
-        """Add partitions until the bound meets the cover or ``keep_going`` says no; ``found`` hears of every round.
+    def run(self, rounds: int, deadline: Deadline, found: Callable[[Cover], None]) -> None:
+        """Add partitions in so many rounds, until the bound meets the cover; ``found`` hears of every round.
 
         Sets ``infeasible`` where some phase has no partition at all, and ``done`` then or when the bound has met it.
         """
         found(Cover(self._ticks(self.bound), float("inf"), {}))
-        while keep_going():
+        for _ in range(rounds):
+            if not deadline.keep_going():
+                return
             value, prices, weights = self.master()
             asked = _between(self.best, prices, self.smooth)
-            lower, added = self._ask(asked, prices, seconds)
+            lower, added = self._ask(asked, prices, deadline)
             if self.infeasible:
                 self.done = True
                 return
@@ -166,20 +174,22 @@ class PartitionBound:
             self.slack * self.unit - NOISE * self.unit * 1000,
         )
 
-    def allowed(self, upper: int, keep_going: Callable[[], bool], seconds: Callable[[], float]) -> list[list[int]]:
-        """For each class the options that a mapping below ``upper`` picoseconds may have: with any other somewhere,
-        even the cheapest cover at the best prices costs more."""
+    def allowed(self, upper: int, deadline: Deadline) -> list[list[int]]:
+        """For each class the options that a mapping below ``upper`` picoseconds may have.
+
+        An option is left out if a cover that has it somewhere costs at least ``upper`` at the best prices.
+        """
         kept = []
         for c in range(len(self.classes.kernels)):
             phase, options = self.classes.backward[c], range(len(self.classes.options(c)))
-            cost = self.single[phase].costs(self.best.covers, self.best.matches)
+            cost = self.pricing[phase].costs(self.best.covers, self.best.matches)
             usable = []
             for o in options:
                 bound: float | None = self.best.each[phase]  # as much as any partition costs
-                if len(options) > 1 and keep_going():
-                    column = self.single[phase].names["x", c, o]
+                if len(options) > 1 and deadline.keep_going():
+                    column = self.pricing[phase].names["x", c, o]
                     self.solver[phase].set_lower(column, 1.0)
-                    bound = self.solver[phase].minimise(cost, max(0.05, min(LONGEST, seconds())), GAP).bound
+                    bound = self.solver[phase].minimise(cost, _patience(deadline), GAP).bound
                     self.solver[phase].set_lower(column, 0.0)
                 if bound is not None:
                     more = max(0.0, bound - self.best.each[phase])
@@ -189,25 +199,25 @@ class PartitionBound:
         return kept
 
     def _start(self) -> Prices:
-        """Prices that no partition undercuts: compute alone, weights alone, or sums alone."""
+        """Prices that no partition undercuts: those of compute, of weights or of collectives, without the others."""
         each = [one / self.classes.size(c) / self.unit for c, one in enumerate(self.first)]
         return Prices(np.array(each), dict.fromkeys(self.matches, 0.0), dict.fromkeys(self.phases, 0.0))
 
-    def _ask(self, asked: Prices, prices: Prices, seconds: Callable[[], float]) -> tuple[float, int]:
+    def _ask(self, asked: Prices, prices: Prices, deadline: Deadline) -> tuple[float, int]:
         """The bound at the prices ``asked``, and how many partitions were added that are cheaper than ``prices``."""
         lower, added = float(np.dot(asked.covers, self.sizes)), 0
         for phase in self.phases:
-            single = self.single[phase]
+            pricing = self.pricing[phase]
             most = self.kernels[phase] if self.most is None else min(self.most, self.kernels[phase])
-            cost = single.costs(asked.covers, asked.matches)
-            answer = self.solver[phase].minimise(cost, max(0.05, min(LONGEST, seconds())), GAP)
+            cost = pricing.costs(asked.covers, asked.matches)
+            answer = self.solver[phase].minimise(cost, _patience(deadline), GAP)
             if answer.bound is None:
                 self.infeasible = True
                 return lower, added
             lower += asked.each[phase] * (self.most or 0) + most * min(0.0, answer.bound - asked.each[phase])
             if answer.values is None:
                 continue
-            part = single.partition(answer.values)
+            part = pricing.partition(answer.values)
             if _reduced(part, prices) - prices.each[phase] < -1e-7 * max(1.0, part.time):
                 self.columns.append((phase, part))
                 self.found.append((phase, part))
@@ -225,7 +235,7 @@ class PartitionBound:
         return found
 
 
-def one_partition(classes: Classes, seconds: float, solver: IntegerSolver, *, cached: bool = False) -> int | None:
+def one_partition(classes: Classes, deadline: Deadline, solver: IntegerSolver, *, cached: bool = False) -> int | None:
     """A bound on the picoseconds of a layer that is all one partition, its weights never read (with ``cached`` nor its
     KV cache, which then lies in SRAM); None if none fits."""
     inside = [
@@ -235,13 +245,18 @@ def one_partition(classes: Classes, seconds: float, solver: IntegerSolver, *, ca
     if sum(inside) + sum(_first(classes, "weights")) + caches > classes.problem.sram:
         return None
     unit = max(1.0, sum(_first(classes, "compute")) / 1000)
-    single, rows = Single(classes, classes.backward[0], unit, resident=True, cached=cached), []
+    pricing, rows = PricingProgram(classes, classes.backward[0], unit, resident=True, cached=cached), []
     for c in range(len(classes.kernels)):
-        row = {single.names["x", c, o]: 1.0 for o in range(len(classes.options(c)))}
+        row = {pricing.names["x", c, o]: 1.0 for o in range(len(classes.options(c)))}
         rows.append((row, float(classes.size(c)), float(classes.size(c))))
-    program = solver(single.upper, single.integer, [*single.rows, *rows])
-    answer = program.minimise(single.costs(np.zeros(len(classes.kernels)), {}), seconds, GAP)
+    program = solver(pricing.upper, pricing.integer, [*pricing.rows, *rows])
+    answer = program.minimise(pricing.costs(np.zeros(len(classes.kernels)), {}), min(LONGEST, deadline.seconds), GAP)
     return None if answer.bound is None else max(0, int(np.ceil(answer.bound * unit * (1 - NOISE))))
+
+
+def _patience(deadline: Deadline) -> float:
+    """Seconds for one question."""
+    return max(0.05, min(LONGEST, deadline.seconds))
 
 
 def _reduced(part: Partition, prices: Prices) -> float:

@@ -1,9 +1,9 @@
-"""One partition of a mapping as a small integer program, over counts of kernels per class.
+"""Pricing: one partition of a mapping as a small integer program, over counts of kernels per class.
 
 A partition's time depends on its own kernels, their schemes, and the schemes of those outside whose outputs it reads.
-Whatever obeys C2, C3 and C5 and could stand in some mapping is a solution here; what is dropped is that the others must
-run before or after it (but for the cuts of :meth:`Single.cut`), and, where a branch has cycles, which of its kernels
-belong to one copy. So the least of ``time - prices`` over these is a lower bound over all partitions.
+Every partition that obeys C2, C3 and C5 and could be part of some mapping is a solution of the program. The program
+drops two rules: that the other kernels must run before or after the partition, and which kernels of a branch belong to
+one copy. So the least of ``time - prices`` over its solutions is a lower bound over all partitions.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class Partition(NamedTuple):
     crosses: dict[tuple[int, int], float]
 
 
-class Single:
+class PricingProgram:
     """The program for partitions of one phase. ``unit``: picoseconds per unit of time."""
 
     def __init__(
@@ -214,13 +214,6 @@ class Single:
                 self._row([*self._x(c), *self._x(here[0], None, -1.0)], 0.0, 0.0)
         if leaders:
             self._row(leaders, 0.0, 1.0)
-
-    def cut(self, u: int, w: int, v: int) -> None:
-        """Where kernels of classes u and v are in, so are those of w between them (a partition has no way out and
-        back in): x_u/m_u + x_v/m_v - 1 <= x_w/m_w."""
-        sizes = [float(self.classes.size(c)) for c in (u, v, w)]
-        terms = [*self._x(u, None, 1 / sizes[0]), *self._x(v, None, 1 / sizes[1]), *self._x(w, None, -1 / sizes[2])]
-        self._row(terms, -np.inf, 1.0)
 
     def costs(self, covers: Floats, matches: Mapping[tuple[int, int], float]) -> Floats:
         """Cost of each column: ``time - Σ covers[c] · kernels of class c - Σ matches[link, made] · crosses``."""

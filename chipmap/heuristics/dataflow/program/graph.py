@@ -1,4 +1,4 @@
-"""What the exact program over order ideals runs on: the ideals of a layer, and all that partitions cost, in arrays."""
+"""What the exact program over order ideals works on: the ideals of a layer, and the costs of kernels, in arrays."""
 
 from __future__ import annotations
 
@@ -21,8 +21,11 @@ OUTSIDE = ("kept", None, "hop", "gradient")
 
 
 class Floor(NamedTuple):
-    """A lower bound on what kernels cost that are still to come: the sum of theirs, of the tensors that they read from
-    earlier partitions, and a constant, in picoseconds."""
+    """A lower bound in picoseconds on the cost of kernels that are still to come.
+
+    It is a sum: ``kernels`` has what each of them adds, ``edges`` what each tensor that it reads from an earlier
+    partition adds, and ``constant`` stands for itself.
+    """
 
     kernels: list[float]
     edges: list[float]
@@ -32,10 +35,10 @@ class Floor(NamedTuple):
 class IdealGraph:
     """A problem's layer (or ``layers`` layers in a row), its ideals listed once.
 
-    ``resident``: weights are never read from DRAM; ``cached``: nor is what kernels fetch, KV caches that lie in SRAM.
-    ``after``: pairs of kernels of which the second may not be in an earlier partition than the first, beside the
-    tensors; they make the program a restriction. Raises :class:`TooWideError` where there are more than ``limit``
-    ideals. ``labels``: the most that a search may make.
+    With ``resident`` weights are never read from DRAM; with ``cached`` neither is what kernels fetch, KV caches that
+    lie in SRAM. ``after`` are pairs of kernels, of which the second may not be in an earlier partition than the first:
+    they come on top of the tensors and make the program a restriction. A search may make ``most_labels`` labels.
+    Raises :class:`TooWideError` where there are more than ``limit`` ideals.
     """
 
     def __init__(
@@ -47,10 +50,10 @@ class IdealGraph:
         cached: bool = False,
         limit: int = 200_000,
         after: Sequence[tuple[int, int]] = (),
-        labels: int = 2**62,
+        most_labels: int = 2**62,
     ) -> None:
         self.problem, self.layers, self.resident, self.cached = problem, layers, resident, cached
-        self.work = np.array([0, labels], dtype=np.int64)
+        self.work = np.array([0, most_labels], dtype=np.int64)
         kernels = problem.instance.workload.kernels
         n, m = problem.n, len(problem.edges)
         wired = [(u, v, i % m if i < layers * m else -1) for i, (u, v) in enumerate(wires(problem, layers))]
@@ -168,7 +171,7 @@ class IdealGraph:
         )
 
     def bound_rest(self, floor: Floor) -> None:
-        """Bound what is left after each ideal by ``floor`` too: not where kernels may join a partition under way."""
+        """Bound the time of what is left after each ideal by ``floor`` too, where only whole partitions are left."""
         n = len(self.order)
         inside = np.unpackbits(self.graph.sets.view(np.uint8), axis=1, bitorder="little")[:, :n].astype(np.float64)
         rest = (1 - inside) @ np.array([floor.kernels[v] for v in self.order]) + floor.constant
@@ -222,15 +225,15 @@ def _rows(n: int, ends: IntArray) -> tuple[IntArray, IntArray]:
 
 def _slots(n: int, options: Sequence[int], open_sets: Sequence[Sequence[int]]) -> IntArray:
     """Places in a signature: kernels with a choice that are open together have different ones."""
-    clash: list[set[int]] = [set() for _ in range(n)]
+    apart: list[set[int]] = [set() for _ in range(n)]
     for together in open_sets:
         choice = [u for u in together if options[u] > 1]
         for u in choice:
-            clash[u].update(choice)
+            apart[u].update(choice)
     slots = np.full(n, -1, dtype=np.int64)
     for u in range(n):
-        if clash[u]:
-            taken = {int(slots[w]) for w in clash[u]}
+        if apart[u]:
+            taken = {int(slots[w]) for w in apart[u]}
             slots[u] = next(slot for slot in range(n + 1) if slot not in taken)
     if slots.max(initial=-1) * BITS + BITS > 60 or max(options) > MASK + 1:
         raise TooWideError("too many kernels with a choice of sharding schemes are open at once")

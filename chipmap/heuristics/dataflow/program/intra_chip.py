@@ -1,18 +1,19 @@
-"""The intra-chip pass alone: the partitions of a chip whose kernels and their sharding are given, by a plain program.
+"""The intra-chip pass: the partitions of a chip whose kernels and their sharding are given.
 
-The kernels of one stage (or of all layers in a row) are forward kernels with one scheme each, so that the cost of a
-partition depends on its kernels alone: a shortest path over the order ideals of their graph, with what other stages
-send and read. Everything that a partition obeys is known then, C6 included.
+The kernels of one stage (or of all layers in a row) are forward kernels with one scheme each. So the cost of a
+partition depends only on its kernels, and the best partitions are a shortest path over the order ideals of their graph.
+Tensors that other stages send and read count. Every constraint on a partition can be checked, C6 included.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
+from chipmap.deadline import Deadline
 from chipmap.heuristics.dataflow.program.lattice import TooWideError
 from chipmap.instances.dataflow.problem import DataflowProblem, Option, caching, levels, resident, wires
 from chipmap.instances.dataflow.tiles import sharing
@@ -141,8 +142,8 @@ class Stage:
         return max(compute, memory, network) if problem.instance.task.overlap else compute + memory + network
 
 
-def partitions(stage: Stage, checkpoint: Callable[[], None] = lambda: None) -> list[frozenset[int]] | None:
-    """The partitions of the stage in the order in which they take least time one after the other; None where none fit.
+def partitions(stage: Stage, deadline: Deadline = Deadline()) -> list[frozenset[int]] | None:
+    """The partitions of the stage, in their order, that take the least time one after the other; None where none fit.
 
     Raises :class:`TooWideError` for too many order ideals.
     """
@@ -158,7 +159,7 @@ def partitions(stage: Stage, checkpoint: Callable[[], None] = lambda: None) -> l
     best: dict[tuple[frozenset[int], int], tuple[int, list[frozenset[int]]]] = {(frozenset(), 0): (0, [])}
     ideals = stage.ideals()
     for before in ideals:
-        checkpoint()
+        deadline.check()
         starts = [(k, best[before, k]) for k in range(most + 1) if (before, k) in best and (k < most or not counted)]
         for after in ideals if starts else ():
             if not (before < after and stage.fits(before, part := after - before)):

@@ -12,6 +12,7 @@ from chipmap.heuristics.dataflow.program.label_setting import (
     Graph,
     Labels,
     Rules,
+    Step,
     below,
     extend,
     finish,
@@ -113,8 +114,8 @@ def explore(g: Graph, rules: Rules, table: Table, pool: Labels, root: int, s: in
         # kernels outside may join the partition under way: they add to its resources one by one, not to its time
         room, runs = upper - least, rules.runs if j <= g.gate else 1
         limits = (-((g.rest[j, 0] - room) // runs), -((g.rest[j, 1] - room) // runs), -((g.rest[j, 2] - room) // runs))
-        labels, options = (lower[depth], higher[depth], higher[depth]), (g.first[v], g.first[v + 1])
-        end = extend(g, rules, pool, labels, v, options, g.sets[j], g.sets[root], limits)
+        adding = Step(v, g.first[v], g.first[v + 1], lower[depth], higher[depth])
+        end = extend(g, rules, pool, adding, g.sets[j], g.sets[root], limits)
         made += higher[depth] - lower[depth]
         if end < 0 or made > room_for:
             table.work[0] += made

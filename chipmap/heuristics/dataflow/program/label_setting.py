@@ -1,4 +1,7 @@
-"""Labels of the program over ideals, compiled: they grow kernel by kernel inside a partition."""
+"""The label-setting search inside a partition, compiled: labels grow kernel by kernel.
+
+A label is a choice of schemes for the kernels that are in the partition so far, with what they take.
+"""
 
 from __future__ import annotations
 
@@ -27,12 +30,12 @@ class Graph(NamedTuple):
     time that the kernel always takes), ``held`` (SRAM), ``dram`` (one write or read of its output), ``buffer``.
     ``enter``/``entering`` list the edges into a kernel, ``leave``/``leaving`` those out; ``source``, ``target``,
     ``waits`` [m]; ``converts`` [m, 8, 8] picoseconds of a layout change. ``slot`` [n] is a kernel's place in a
-    signature (-1: one option, or no readers). ``sets`` are the ideals, ``grow``/``by``/``into`` their growth, ``open``
-    the kernels with readers outside. ``grouped`` [ideals, groups] counts kernels that are pinned together, ``sizes``
-    the groups. ``rest`` [ideals, 3 or more] is the compute, memory and network that kernels outside take at least, and
-    what whole partitions of them do. ``gate`` is
-    the position of the ideal that ends the first phase (0: one phase). ``tiles`` are the options' shares of tiles;
-    where these count, ``compute`` is what an option takes at least of all tiles.
+    signature (-1: one option, or no readers). ``sets`` are the ideals. Ideal j grows by the kernels ``by`` into the
+    ideals ``into``, both at ``grow[j]`` … ``grow[j+1]-1``; ``open`` lists the kernels with readers outside.
+    ``grouped`` [ideals, groups] counts kernels that are pinned together, ``sizes`` the groups. ``rest``
+    [ideals, 3 or more] is the compute, memory and network that kernels outside take at least, and what whole
+    partitions of them do. ``gate`` is the position of the ideal that ends the first phase (0: one phase). ``tiles`` are
+    the options' shares of tiles; where these count, ``compute`` is what an option takes at least of all tiles.
     """
 
     first: IntArray
@@ -67,10 +70,12 @@ class Graph(NamedTuple):
 
 
 class Rules(NamedTuple):
-    """SRAM bytes; most partitions per phase; whether kernels are fused; whether a tensor is read once per partition;
-    whether compute, memory and network overlap (else all is summed up as compute); whether kernels share tiles (else
-    their compute adds up); DRAM bytes that are left for tensors that wait and for a choice of schemes; how often the
-    first phase runs."""
+    """What partitions obey: ``sram`` bytes, at most ``most`` partitions per phase, several kernels where ``fused``.
+
+    ``multicast``: a tensor is read once per partition. ``overlap``: compute, memory and network overlap, else all is
+    summed up as compute. ``shared``: kernels share tiles, else their compute adds up. ``room``: bytes of DRAM left for
+    tensors that wait and for schemes that keep more. ``runs``: how often the first phase runs.
+    """
 
     sram: int
     most: int
@@ -83,8 +88,12 @@ class Rules(NamedTuple):
 
 
 class Labels(NamedTuple):
-    """Labels of a partition under way, as a stack: its compute, memory, network, held bytes, signature, the label that
-    it grew from (-1: none), the column of the option that it grew by, and sums of ``outside``."""
+    """The labels of the search inside a partition, as a stack [POOL].
+
+    ``compute``, ``memory``, ``network`` are picoseconds, ``held`` bytes of SRAM, ``signature`` the schemes of the open
+    kernels. ``parent`` is the label that it grew from (-1: none), ``option`` the column of the option that it grew by.
+    ``outside`` [POOL, columns] are sums of the graph's.
+    """
 
     compute: IntArray
     memory: IntArray
@@ -94,6 +103,17 @@ class Labels(NamedTuple):
     parent: IntArray
     option: IntArray
     outside: IntArray
+
+
+class Step(NamedTuple):
+    """One step of a search: ``kernel`` is added to the labels from ``first`` to ``end`` - 1, under each of its options
+    from ``option`` to ``options`` - 1. New labels are written from ``end`` on."""
+
+    kernel: int
+    option: int
+    options: int
+    first: int
+    end: int
 
 
 def empty_labels(columns: int) -> Labels:
@@ -140,22 +160,19 @@ def extend(
     g: Graph,
     rules: Rules,
     pool: Labels,
-    labels: tuple[int, int, int],
-    v: int,
-    options: tuple[int, int],
+    step: Step,
     ideal: Words,
     root: Words,
     limits: tuple[int, int, int],
 ) -> int:
-    """The labels a to b - 1 with kernel v added under each of its ``options``, from b on; their end (-1: pool full).
+    """Make the labels of a ``step`` in the partition ``ideal`` \\ ``root``; their end (-1: pool full).
 
-    ``labels`` is (a, b, where to write); ``ideal`` includes v already. Labels with more bytes than the SRAM, or with
-    compute, memory or network at its limit, go.
+    ``ideal`` includes the step's kernel already. A label with more bytes than the SRAM holds, or whose compute, memory
+    or network reaches its limit, is left out.
     """
-    a, b, end = labels
-    start = end
-    for option in range(options[0], options[1]):
-        for i in range(a, b):
+    v, end = step.kernel, step.end
+    for option in range(step.option, step.options):
+        for i in range(step.first, step.end):
             compute = pool.compute[i] + g.compute[option]
             memory = pool.memory[i] + g.memory[option]
             network = pool.network[i] + g.network[option]
@@ -187,7 +204,7 @@ def extend(
             pool.held[end], pool.signature[end], pool.parent[end], pool.option[end] = held, signature, i, option
             for k in range(g.outside.shape[1]):
                 pool.outside[end, k] = pool.outside[i, k] + g.outside[option, k]
-            end += keep(g, rules, pool, start, end)
+            end += keep(g, rules, pool, step.end, end)
     return end
 
 

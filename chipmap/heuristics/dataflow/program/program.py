@@ -28,6 +28,7 @@ from chipmap.heuristics.dataflow.program.label_setting import (
     Graph,
     Labels,
     Rules,
+    Step,
     chosen,
     empty_labels,
     extend,
@@ -284,8 +285,9 @@ class Program(IdealGraph):
             grown = grown.copy()
             grown[v >> 6] |= np.uint64(1 << (v & 63))
             a, b = ranges[-1]
-            options, bounds = (int(g.first[v]), int(g.first[v + 1])), (int(limits[0]), int(limits[1]), int(limits[2]))
-            ranges.append((b, extend(g, rules, pool, (a, b, b), v, options, grown, g.sets[root], bounds)))
+            step = Step(v, int(g.first[v]), int(g.first[v + 1]), a, b)
+            bounds = int(limits[0]), int(limits[1]), int(limits[2])
+            ranges.append((b, extend(g, rules, pool, step, grown, g.sets[root], bounds)))
         found = next(i for i in range(*ranges[-1]) if wanted(pool, i))
         return [int(option - g.first[v]) for option, v in zip(chosen(pool, found)[::-1], inside, strict=True)]
 

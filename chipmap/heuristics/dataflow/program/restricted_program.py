@@ -1,9 +1,9 @@
 """Mappings of graphs with too many ideals: the exact program on fewer of them, with fewer schemes.
 
-Two restrictions, neither of which loses what the checker asks: kernels of a class (equal positions of interchangeable
-branches) have the same scheme, and a kernel may be at most ``window`` places ahead of another in one linear order of
-all kernels (window 1: partitions are pieces of that order, as many ideals as kernels). What the program finds is the
-best under both; it bounds nothing.
+There are two restrictions. Kernels of a class (equal positions of interchangeable branches) have the same scheme. And a
+kernel may be at most ``window`` places ahead of another in one linear order of all kernels; with a window of 1
+partitions are pieces of that order, and there are as many ideals as kernels. Every mapping that is found is one of the
+problem, and the best under both restrictions. No bound follows from it.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from itertools import islice, product
-from typing import NamedTuple
 
+from chipmap.deadline import Deadline
 from chipmap.heuristics.dataflow.program.graph import topological
 from chipmap.heuristics.dataflow.program.label_setting import NO_LIMIT
 from chipmap.heuristics.dataflow.program.lattice import TooWideError
-from chipmap.heuristics.dataflow.program.program import Program
+from chipmap.heuristics.dataflow.program.program import Chain, Program
 from chipmap.heuristics.dataflow.symmetric.classes import Classes
 from chipmap.instances.dataflow.problem import DataflowProblem, wires
 
@@ -26,21 +26,13 @@ COMBINATIONS, IDEALS = 100, 4000
 Schemes = Mapping[int, int]
 
 
-class Found(NamedTuple):
-    """A mapping: picoseconds of a layer, partition and option of each kernel."""
-
-    ticks: int
-    partitions: tuple[int, ...]
-    chosen: tuple[int, ...]
-
-
-class Narrow:
-    """Restricted programs of one problem. ``most``, ``exactly``, ``fused``, ``layers``: as in the program; ``labels``:
-    the most that a program may make."""
+class RestrictedProgram:
+    """Restricted programs of one problem. ``most``, ``exactly``, ``fused``, ``layers`` are as in the program;
+    ``most_labels`` are the labels that a program may make."""
 
     def __init__(self, classes: Classes, most: int | None, exactly: bool, fused: bool, layers: int = 1) -> None:
         self.classes, self.most, self.exactly, self.fused, self.layers = classes, most, exactly, fused, layers
-        problem, self.labels = classes.problem, 2**62
+        problem, self.most_labels = classes.problem, 2**62
         later = [kernel.phase == "backward" for kernel in problem.instance.workload.kernels]
         self.order = topological(problem.n * layers, wires(problem, layers), later * layers)
         self.of = classes.of()
@@ -54,23 +46,21 @@ class Narrow:
         resident: bool = False,
         cached: bool = False,
         limit: int = IDEALS,
-    ) -> Found | None:
+    ) -> Chain | None:
         """The best mapping below ``upper`` with these schemes of classes (all of those that it doesn't name).
 
         Raises :class:`TooWideError` where there are still too many ideals, or schemes open at once.
         """
         pinned = self._pinned(schemes)
         after = [(self.order[i], self.order[i + window]) for i in range(len(self.order) - window)]
-        layers, labels = self.layers, self.labels
-        program = Program(pinned, layers, resident=resident, cached=cached, limit=limit, after=after, labels=labels)
-        if resident:
-            chain = program.best(1, True, self.fused, below=upper)
-        else:
-            chain = program.best(self.most, self.exactly, self.fused, below=upper)
+        stays, most_labels = {"resident": resident, "cached": cached}, self.most_labels
+        program = Program(pinned, self.layers, **stays, limit=limit, after=after, most_labels=most_labels)
+        most, exactly = (1, True) if resident else (self.most, self.exactly)
+        chain = program.best(most, exactly, self.fused, below=upper)
         if chain is None:
             return None
-        chosen = tuple(schemes.get(self.of[v % len(self.of)], option) for v, option in enumerate(chain.chosen))
-        return Found(chain.ticks, chain.partitions, chosen)
+        options = enumerate(chain.chosen)
+        return chain._replace(chosen=tuple(schemes.get(self.of[v % len(self.of)], option) for v, option in options))
 
     def _pinned(self, schemes: Schemes) -> DataflowProblem:
         problem = self.classes.problem
@@ -95,11 +85,14 @@ class Narrow:
             for options in (self.classes.options(c),)
         }
 
-    def first(self, keep_going: Callable[[], bool], found: Callable[[Found], None]) -> Schemes | None:
-        """Pieces of the linear order, for every combination of schemes: the schemes of the best (None: none fits)."""
+    def best_schemes(self, deadline: Deadline, found: Callable[[Chain], None]) -> Schemes | None:
+        """Try every combination of schemes with partitions that are pieces of the linear order.
+
+        ``found`` hears of every mapping. Returns the schemes of the best one (None: none fits).
+        """
         best: tuple[int, Schemes] | None = None
         for schemes in [self.cheapest(), *self.combinations()]:
-            if not keep_going():
+            if not deadline.keep_going():
                 break
             try:
                 one = self.solve(schemes, 1)
@@ -110,6 +103,3 @@ class Narrow:
                 if best is None or one.ticks < best[0]:
                     best = one.ticks, schemes
         return None if best is None else best[1]
-
-
-__all__ = ["Found", "Narrow", "Schemes"]

@@ -7,7 +7,16 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from chipmap.heuristics.dataflow.program.label_setting import NO_LIMIT, Graph, Labels, Rules, extend, finish, together
+from chipmap.heuristics.dataflow.program.label_setting import (
+    NO_LIMIT,
+    Graph,
+    Labels,
+    Rules,
+    Step,
+    extend,
+    finish,
+    together,
+)
 from chipmap.instances.dataflow.problem import IntArray
 
 #: What :func:`explore` says where an array must grow, and where labels ran out.
@@ -34,12 +43,11 @@ class Arcs(NamedTuple):
 
 
 class Stages(NamedTuple):
-    """Labels of the stage under way, by node, stage, number of its partitions (0: none yet) and place [nodes, PP + 1,
-    most + 1, places]: its picoseconds (``value``, -1: no label), the bytes at rest in the stages before (``begun``),
-    and where it comes from: the node, the number of partitions (-1: a stage of one whose weights stay in SRAM), the
-    place.
+    """Labels of the stage under way, by node, stage, number of its partitions (0: none yet) and place.
 
-    Of two labels at the same node the one of no less time that has no more before it goes.
+    All arrays are [nodes, stages + 1, most + 1, places]. ``value`` is the picoseconds of the stage (-1: no label),
+    ``begun`` the bytes at rest in the stages before it; ``origin``, ``before`` and ``place`` are an :class:`Origin`.
+    Of two labels at the same node, one goes if it has no less time and no more bytes in the stages before.
     """
 
     value: IntArray
@@ -54,6 +62,16 @@ class Rest(NamedTuple):
 
     bytes: IntArray
     room: int
+
+
+class StageArcs(NamedTuple):
+    """What stages are made of: partitions whose weights are ``streamed`` from DRAM, and partitions whose weights are
+    ``resident`` in SRAM. ``links`` [nodes] are the picoseconds to send what is open at a node, ``rest`` its DRAM."""
+
+    streamed: Arcs
+    resident: Arcs
+    links: IntArray
+    rest: Rest
 
 
 @njit(cache=True, nogil=True)
@@ -99,9 +117,9 @@ def explore(
         v, j = g.by[k], g.into[k]
         if v < last[depth]:
             continue
-        labels, options = (lower[depth], higher[depth], higher[depth]), (g.first[v], g.first[v + 1])
+        adding = Step(v, g.first[v], g.first[v + 1], lower[depth], higher[depth])
         limits = (limit + 1, limit + 1, limit + 1)
-        end = extend(g, rules, pool, labels, v, options, g.sets[j], g.sets[root], limits)
+        end = extend(g, rules, pool, adding, g.sets[j], g.sets[root], limits)
         if end < 0:
             return WIDE
         if end == higher[depth]:
@@ -126,50 +144,51 @@ def explore(
     return count
 
 
+class Origin(NamedTuple):
+    """Where a label of a stage comes from: the node, the number of partitions there (-1: a stage of one partition whose
+    weights stay in SRAM), and the place."""
+
+    node: int
+    partitions: int
+    place: int
+
+
 @njit(cache=True, nogil=True)
-def fill(
-    order: IntArray,
-    links: IntArray,
-    plain: Arcs,
-    alone: Arcs,
-    rest: Rest,
-    counted: bool,
-    exactly: bool,
-    below: int,
-    table: Stages,
-) -> int:
+def fill(arcs: StageArcs, order: IntArray, counted: bool, exactly: bool, below: int, table: Stages) -> int:
     """Whether stages of at most ``below`` picoseconds, and as long transfers, take all kernels (1 or 0); ``WIDE`` where
     there is no place for a label. Fills the table.
 
-    ``order`` are the nodes with those of smaller ideals first, ``links`` the picoseconds to send on what is open at
-    each; ``plain`` the partitions, ``alone`` those whose weights stay in SRAM. Partitions per stage are ``counted`` up
-    to the table's most, else the last number stands for any.
+    ``order`` are the nodes with those of smaller ideals first. Partitions per stage are ``counted`` up to the table's
+    most, else the last number stands for any.
     """
     pipeline, most, places = table.value.shape[1] - 1, table.value.shape[2] - 1, table.value.shape[3]
-    full = order[-1]
+    streamed, resident, rest, full = arcs.streamed, arcs.resident, arcs.rest, order[-1]
     table.value[:] = -1
     table.value[order[0], 0, 0, 0] = table.begun[order[0], 0, 0, 0] = 0
     for x in order:
         for s in range(pipeline):
+            # a stage may end where its last partition does
             for k in range(most if exactly else 1, most + 1):
                 for place in range(places):
                     if table.value[x, s, k, place] >= 0:
-                        close(links, rest, table, x, x, s, k, place, below, full)
+                        close(arcs, table, (x, s, x == full), Origin(x, k, place), below)
+            # a stage that begins here may be one partition whose weights stay in SRAM
             if table.value[x, s, 0, 0] == 0 and (not exactly or most == 1):
-                for a in range(alone.first[x], alone.first[x + 1]):
-                    y = alone.target[a]
-                    if alone.cost[a] <= below and rest.bytes[y] - rest.bytes[x] <= rest.room:
-                        close(links, rest, table, x, y, s, -1, 0, below, full)
+                for a in range(resident.first[x], resident.first[x + 1]):
+                    y = resident.target[a]
+                    if resident.cost[a] <= below and rest.bytes[y] - rest.bytes[x] <= rest.room:
+                        close(arcs, table, (y, s, y == full), Origin(x, -1, 0), below)
+            # a stage under way may take one more partition
             for k in range(most + (not counted)):
                 for place in range(places):
                     before, begun = table.value[x, s, k, place], table.begun[x, s, k, place]
                     if before < 0:
                         continue
-                    for a in range(plain.first[x], plain.first[x + 1]):
-                        time, y = before + plain.cost[a], plain.target[a]
+                    for a in range(streamed.first[x], streamed.first[x + 1]):
+                        time, y = before + streamed.cost[a], streamed.target[a]
                         if time > below or rest.bytes[y] - begun > rest.room:
                             continue
-                        if not offer(table, y, s, min(k + 1, most), time, begun, x, k, place):
+                        if not offer(table, (y, s, min(k + 1, most)), time, begun, Origin(x, k, place)):
                             return WIDE
     for s in range(pipeline + 1):
         if table.value[full, s, 0, 0] == 0 and (s == pipeline or not exactly):
@@ -178,8 +197,12 @@ def fill(
 
 
 @njit(cache=True, nogil=True)
-def offer(table: Stages, y: int, s: int, now: int, time: int, begun: int, x: int, k: int, place: int) -> bool:
-    """Keep a label at node y that comes from x unless one there is as good; False where there is no place for it."""
+def offer(table: Stages, state: tuple[int, int, int], time: int, begun: int, origin: Origin) -> bool:
+    """Keep a label of ``state`` (node, stage, number of its partitions) unless one there is as good.
+
+    False where there is no place for it.
+    """
+    y, s, now = state
     free = -1
     for p in range(table.value.shape[3]):
         value, other = table.value[y, s, now, p], table.begun[y, s, now, p]
@@ -191,16 +214,16 @@ def offer(table: Stages, y: int, s: int, now: int, time: int, begun: int, x: int
     if free < 0:
         return False
     table.value[y, s, now, free], table.begun[y, s, now, free] = time, begun
-    table.origin[y, s, now, free], table.before[y, s, now, free], table.place[y, s, now, free] = x, k, place
+    table.origin[y, s, now, free] = origin.node
+    table.before[y, s, now, free], table.place[y, s, now, free] = origin.partitions, origin.place
     return True
 
 
 @njit(cache=True, nogil=True)
-def close(
-    links: IntArray, rest: Rest, table: Stages, x: int, y: int, s: int, k: int, place: int, below: int, full: int
-) -> None:
-    """Let the next stage begin at node y, after stage s that came from node x (k partitions there)."""
-    pipeline = table.value.shape[1] - 1
-    if table.value[y, s + 1, 0, 0] < 0 and links[y] <= below and (s + 1 < pipeline or y == full):
-        table.value[y, s + 1, 0, 0], table.begun[y, s + 1, 0, 0] = 0, rest.bytes[y]
-        table.origin[y, s + 1, 0, 0], table.before[y, s + 1, 0, 0], table.place[y, s + 1, 0, 0] = x, k, place
+def close(arcs: StageArcs, table: Stages, state: tuple[int, int, bool], origin: Origin, below: int) -> None:
+    """End a stage where ``state`` (node, stage, whether no kernel is left) says, and let the next one begin there."""
+    y, s, whole = state
+    if table.value[y, s + 1, 0, 0] < 0 and arcs.links[y] <= below and (s + 2 < table.value.shape[1] or whole):
+        table.value[y, s + 1, 0, 0], table.begun[y, s + 1, 0, 0] = 0, arcs.rest.bytes[y]
+        table.origin[y, s + 1, 0, 0] = origin.node
+        table.before[y, s + 1, 0, 0], table.place[y, s + 1, 0, 0] = origin.partitions, origin.place

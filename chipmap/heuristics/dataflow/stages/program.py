@@ -1,14 +1,17 @@
 """The exact program for pipelines whose stages share out kernels: the shortest step.
 
-What it proves: no choice of schemes, of partitions in sequence, each within its SRAM, and of the stages that run them
-has a shorter slowest stage or transfer (page ``dataflow-stages``). Of DRAM (C6) it knows what rests there at least:
-where its mapping doesn't fit, it is a bound alone. Partitions are arcs between nodes, an ideal with the schemes of its
-open kernels, as in :mod:`chipmap.heuristics.dataflow.program.program`; all of at most some picoseconds are listed
-once. For a threshold, the least time of the stage under way, by node, stage and number of its partitions (with a
-limit on DRAM, Pareto labels of time and bytes at rest), says whether stages within the threshold take all kernels: a
-stage may end at a node if what is open there can be sent on within the threshold. Bisection over whole picoseconds
-finds the least threshold: where there are such stages, their slowest is the next upper bound, where there are none,
-the next picosecond the lower one.
+It proves that no mapping has a shorter slowest stage or transfer, over all choices of schemes, of partitions in
+sequence, each within its SRAM, and of the stages that run them (page ``dataflow-stages``). Of DRAM (C6) it counts the
+bytes that rest there at least. So where its mapping doesn't fit the DRAM, its step is only a bound.
+
+A node is an ideal with the schemes of its open kernels, and a partition is an arc between two nodes, as in
+:mod:`chipmap.heuristics.dataflow.program.program`. All arcs of at most some picoseconds are listed once. For a
+threshold, labels by node, stage and number of partitions hold the least time of the stage under way (with a limit on
+DRAM: all Pareto pairs of time and bytes at rest). They say whether stages within the threshold take all kernels, where
+a stage may end at a node if the tensors that are open there can be sent on within the threshold.
+
+Bisection over whole picoseconds finds the least threshold. Where there are such stages, their slowest is the next upper
+bound; where there are none, the next picosecond is the next lower bound.
 """
 
 from __future__ import annotations
@@ -19,6 +22,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from chipmap.deadline import Deadline
 from chipmap.heuristics.dataflow.program.graph import topological
 from chipmap.heuristics.dataflow.program.label_setting import (
     NO_LIMIT,
@@ -31,7 +35,7 @@ from chipmap.heuristics.dataflow.program.label_setting import (
 )
 from chipmap.heuristics.dataflow.program.lattice import TooWideError, members
 from chipmap.heuristics.dataflow.program.program import ENTRIES, WIDTH, Program, open_bits
-from chipmap.heuristics.dataflow.stages.kernel import GROW, WIDE, Arcs, Nodes, Rest, Stages, explore, fill
+from chipmap.heuristics.dataflow.stages.kernel import GROW, WIDE, Arcs, Nodes, Rest, StageArcs, Stages, explore, fill
 from chipmap.instances.dataflow.problem import DataflowProblem, IntArray, resident, wires
 
 #: Labels of a stage at a node where DRAM is limited.
@@ -60,30 +64,29 @@ class _Arc(NamedTuple):
 
 
 class _Listed(NamedTuple):
-    """Nodes by number, in the order of their ideals, with the transfer and the bytes at rest at each; the partitions
-    between them."""
+    """All nodes, the ``ideal`` and ``signature`` of each by number and their ``order`` by the size of ideals, and the
+    partitions between them."""
 
     ideal: IntArray
     signature: IntArray
     order: IntArray
-    links: IntArray
-    rest: Rest
-    plain: Arcs
-    alone: Arcs
+    arcs: StageArcs
 
 
-def in_order(problem: DataflowProblem, layers: int, window: int) -> list[tuple[int, int]]:
-    """Pairs (first, later) of kernels ``window`` places apart in a linear order of all: a rule that leaves few ideals,
-    with a window of 1 one more than kernels."""
+def linear_order(problem: DataflowProblem, layers: int, window: int) -> list[tuple[int, int]]:
+    """Pairs (first, later) of kernels ``window`` places apart in a linear order of all.
+
+    With a window of 1 they leave one ideal more than there are kernels.
+    """
     count = layers * problem.n
     order = topological(count, wires(problem, layers), [False] * count)
     return [(order[i], order[i + window]) for i in range(count - window)]
 
 
 class StageProgram(Program):
-    """The program on the ideals of one pass (:class:`Program` says what the parameters are).
+    """The program on the ideals of one pass (:class:`IdealGraph` says what the parameters are).
 
-    ``spare`` bytes of DRAM are left to tensors that wait: the program proves what it says where these are 0.
+    ``spare`` bytes of DRAM are left to tensors that wait. With 0 of them, the step that it finds is a bound.
     """
 
     spare = 0
@@ -94,12 +97,12 @@ class StageProgram(Program):
         exactly: bool = False,
         fused: bool = True,
         below: int = NO_LIMIT,
-        checkpoint: Callable[[], None] = lambda: None,
+        deadline: Deadline = Deadline(),
     ) -> Division | None:
         """The mapping with the shortest step, with at most (or exactly) ``most`` partitions per stage; None where none
         fits whose step takes less than ``below`` picoseconds.
 
-        ``checkpoint`` is called now and then. Raises :class:`TooWideError` for too many partitions or open schemes.
+        Raises :class:`TooWideError` for too many partitions or open schemes.
         """
         if exactly and most is not None and most * self.problem.degrees.pipeline > len(self.order):
             return None
@@ -108,10 +111,10 @@ class StageProgram(Program):
         while low < top:
             limit = min(low + (low // 4 + 1) * slack, top - 1)
             slack *= 2
-            listed = self._list(rules, limit, checkpoint)
+            listed = self._list(rules, limit, deadline)
             found = self._within(listed, most, exactly, limit, rules)
             if found is not None:
-                return self._shortest(listed, most, exactly, low, found, rules, checkpoint)
+                return self._shortest(listed, most, exactly, low, found, rules, deadline)
             low = limit + 1
         return None
 
@@ -140,11 +143,11 @@ class StageProgram(Program):
         low: int,
         best: Division,
         rules: Rules,
-        checkpoint: Callable[[], None],
+        deadline: Deadline,
     ) -> Division:
         """The shortest step from ``low`` to that of ``best``."""
         while low < best.step:
-            checkpoint()
+            deadline.check()
             middle = (low + best.step) // 2
             found = self._within(listed, most, exactly, middle, rules)
             if found is None:
@@ -155,11 +158,11 @@ class StageProgram(Program):
 
     # the partitions
 
-    def _list(self, rules: Rules, limit: int, checkpoint: Callable[[], None]) -> _Listed:
+    def _list(self, rules: Rules, limit: int, deadline: Deadline) -> _Listed:
         """All nodes, and partitions of at most ``limit`` picoseconds."""
-        plain, alone = self._graphs()
+        streamed, stays = self._graphs()
         count = len(self.lattice.sets)
-        width = min(WIDTH, int(max(1, *(2 ** open_bits(plain, j) for j in range(count)))))
+        width = min(WIDTH, int(max(1, *(2 ** open_bits(streamed, j) for j in range(count)))))
         if count * width > ENTRIES:
             raise TooWideError(f"{count:,} order ideals and {width} sharding schemes are too many")
         nodes = Nodes(*(np.zeros(shape, np.int64) for shape in ((count, width), count, 1024, 1024, 1)))
@@ -167,9 +170,9 @@ class StageProgram(Program):
         pool, room = empty_labels(0), [np.zeros((2, 1 << 12), np.int64)]
         chunks: list[list[tuple[int, IntArray]]] = [[], []]
         order, total = list[int](), 0
-        graphs = [plain, *([alone] if alone is not None else [])]
+        graphs = [streamed, *([stays] if stays is not None else [])]
         for j in range(count):
-            checkpoint()
+            deadline.check()
             for t in range(int(nodes.used[j])):
                 start = int(nodes.number[j, t])
                 order.append(start)
@@ -179,25 +182,27 @@ class StageProgram(Program):
                     total += found.shape[1]
                     if total > MOST_ARCS:
                         raise TooWideError(f"there are more than {MOST_ARCS:,} partitions to choose from")
-        sent = plain._replace(waits_dram=self._column("link"))
+        sent = streamed._replace(waits_dram=self._column("link"))
         size = int(nodes.total[0])
         ideal, signature = nodes.ideal[:size], nodes.signature[:size]
-        links = [waiting(sent, rules, int(s), int(j), plain.sets[0]) for j, s in zip(ideal, signature, strict=True)]
+        links = [waiting(sent, rules, int(s), int(j), streamed.sets[0]) for j, s in zip(ideal, signature, strict=True)]
         return _Listed(
             ideal=ideal,
             signature=signature,
             order=np.array(order, dtype=np.int64),
-            links=np.array(links, dtype=np.int64),
-            rest=self._rest(ideal),
-            plain=_rows(chunks[0], size),
-            alone=_rows(chunks[1], size),
+            arcs=StageArcs(
+                streamed=_rows(chunks[0], size),
+                resident=_rows(chunks[1], size),
+                links=np.array(links, dtype=np.int64),
+                rest=self._rest(ideal),
+            ),
         )
 
     def _graphs(self) -> tuple[Graph, Graph | None]:
         """The graph, and that in which weights stay in SRAM (None: they never do)."""
-        plain = self.graph._replace(outside=self.graph.outside[:, :0])
+        streamed = self.graph._replace(outside=self.graph.outside[:, :0])
         stays = resident(self.problem) and any(o.spared for options in self.problem.options for o in options)
-        return plain, plain._replace(memory=self._column("fetch")) if stays else None
+        return streamed, streamed._replace(memory=self._column("fetch")) if stays else None
 
     def _column(self, field: str) -> IntArray:
         """A column of all options, kernels in the order of the program."""
@@ -220,15 +225,13 @@ class StageProgram(Program):
         if listed.ideal[listed.order[-1]] != len(self.lattice.sets) - 1:
             return None
         counted, pipeline = most is not None and most < len(self.order), self.problem.degrees.pipeline
-        places = 1 if listed.rest.room == NO_LIMIT else min(pipeline * len(self.order), PLACES)
+        places = 1 if listed.arcs.rest.room == NO_LIMIT else min(pipeline * len(self.order), PLACES)
         shape = (len(listed.ideal), pipeline + 1, (most if counted and most else 1) + 1, places)
         if np.prod(shape, dtype=np.float64) > ENTRIES:
             raise TooWideError(f"{shape[0]:,} nodes, {pipeline} stages and {shape[2] - 1} partitions are too many")
         kinds = (np.int64, np.int64, np.int32, np.int32, np.int32)
         table = Stages(*(np.zeros(shape, kind) for kind in kinds))
-        found = fill(
-            listed.order, listed.links, listed.plain, listed.alone, listed.rest, counted, exactly, below, table
-        )
+        found = fill(listed.arcs, listed.order, counted, exactly, below, table)
         if found == WIDE:
             raise TooWideError("too many different bytes at rest in DRAM")
         if not found:
@@ -242,19 +245,19 @@ class StageProgram(Program):
         while y != listed.order[0] or s > 0:
             x, before, place = (int(column[y, s, k, p]) for column in (table.origin, table.before, table.place))
             if k == 0 and before < 0:
-                yield _Arc(x, y, _least(listed.alone, x, y), s - 1, True)
+                yield _Arc(x, y, _least(listed.arcs.resident, x, y), s - 1, True)
             elif k > 0:
                 yield _Arc(x, y, int(table.value[y, s, k, p] - table.value[x, s, before, place]), s, False)
             s, y, k, p = s - (k == 0), x, max(before, 0), place
 
     def _division(self, listed: _Listed, arcs: list[_Arc], rules: Rules) -> Division:
-        plain, alone = self._graphs()
+        streamed, stays = self._graphs()
         partitions, picked = [0] * len(self.order), [0] * len(self.order)
         times = [0] * self.problem.degrees.pipeline
-        links = [int(listed.links[a.end]) for a, b in pairwise(arcs) if a.stage < b.stage]
+        links = [int(listed.arcs.links[a.end]) for a, b in pairwise(arcs) if a.stage < b.stage]
         for number, arc in enumerate(arcs):
             times[arc.stage] += arc.cost
-            g = alone if arc.stays and alone is not None else plain
+            g = stays if arc.stays and stays is not None else streamed
             root, j = int(listed.ideal[arc.start]), int(listed.ideal[arc.end])
             inside = members(self.lattice.sets[j] & ~self.lattice.sets[root])
             wanted = _wanted(g, rules, (root, j), int(listed.signature[arc.end]), arc.cost)

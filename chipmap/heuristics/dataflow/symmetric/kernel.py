@@ -1,4 +1,4 @@
-"""The compiled part of the program over ideals up to symmetry: partitions grown from a canonical ideal."""
+"""The compiled part of the program over ideals up to symmetry: it lists the partitions that may follow an ideal."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from chipmap.heuristics.dataflow.program.label_setting import (
     Graph,
     Labels,
     Rules,
+    Step,
     extend,
     has,
     option_of,
@@ -40,13 +41,37 @@ class Branches(NamedTuple):
     forward: int
 
 
-class Hit(NamedTuple):
-    """A wanted partition, and where it is written: ideal, signature and cost [3]; its set; the branch that each place
-    of the canonical ideal takes, and whether it was found [branches + 1]."""
+class Wanted(NamedTuple):
+    """A partition to find again, and where it is written.
 
-    wanted: IntArray
+    ``end`` [3] are the ideal (-1: none is wanted), the signature and the cost that it ends with. Once it is found,
+    ``words`` is its set of kernels, and ``taken`` [branches + 1] the branch that each place of the canonical ideal
+    takes, with the signature before the branches are sorted in the last entry.
+    """
+
+    end: IntArray
     words: Words
     taken: IntArray
+
+
+class Search(NamedTuple):
+    """What one run of the program works on. Where ``capped``, there may be no more than ``rules.most`` partitions; only
+    values below ``upper`` picoseconds are kept."""
+
+    graph: Graph
+    rules: Rules
+    branches: Branches
+    table: Table
+    pool: Labels
+    capped: bool
+    upper: int
+
+
+class State(NamedTuple):
+    """A canonical ideal ``root`` with the ``number`` of one of its signatures."""
+
+    root: int
+    number: int
 
 
 @njit(cache=True, nogil=True)
@@ -62,7 +87,7 @@ def hash_of(words: Words) -> int:
 
 
 @njit(cache=True, nogil=True)
-def fill(table: IntArray, sets: Words) -> None:
+def fill_index(table: IntArray, sets: Words) -> None:
     """Put every ideal into the hash table."""
     for j in range(len(sets)):
         at = hash_of(sets[j]) & (len(table) - 1)
@@ -108,7 +133,7 @@ def choice_of(g: Graph, b: Branches, signature: int, branch: int) -> int:
 
 
 @njit(cache=True, nogil=True)
-def order(g: Graph, b: Branches, words: Words, signature: int, taken: IntArray, into: Words) -> int:
+def canonicalise(g: Graph, b: Branches, words: Words, signature: int, taken: IntArray, into: Words) -> int:
     """Sort the branches of each group by how far they are (furthest first), then by their open schemes.
 
     ``taken`` gets the branch that each place takes, ``into`` the canonical ideal; returns the canonical signature.
@@ -160,7 +185,7 @@ def may_add(g: Graph, b: Branches, tied: IntArray, words: Words, v: int) -> bool
 
 
 @njit(cache=True, nogil=True)
-def close(g: Graph, rules: Rules, pool: Labels, i: int, inside: IntArray, words: Words) -> int:
+def partition_time(g: Graph, rules: Rules, pool: Labels, i: int, inside: IntArray, words: Words) -> int:
     """max(compute, memory, network) of the partition of the kernels ``inside``, all of them up to ``words`` (-1: what
     leaves doesn't fit)."""
     memory, held = pool.memory[i], pool.held[i]
@@ -181,13 +206,12 @@ def close(g: Graph, rules: Rules, pool: Labels, i: int, inside: IntArray, words:
 
 
 @njit(cache=True, nogil=True)
-def offer(
-    table: Table, root: int, s: int, j: int, signature: int, cost: int, top: int, capped: bool, upper: int
-) -> bool:
-    """Offer ideal j the values of (root, signature number s) with one more partition; False where the table is full.
+def offer(search: Search, state: State, j: int, signature: int, cost: int, upper: int) -> bool:
+    """Offer ideal j the values of ``state`` with one more partition, below ``upper``; False where the table is full.
 
-    Without a cap all numbers of partitions from ``top`` on share a place.
+    Without a cap all numbers of partitions from the most on share a place.
     """
+    table, top, (root, s) = search.table, search.rules.most, state
     at = -1
     for t in range(table.used[j]):
         if table.signature[j, t] == signature:
@@ -195,7 +219,7 @@ def offer(
             break
     for k in range(top + 1):
         before = table.value[root, s, k]
-        if before < 0 or before + cost >= upper or (k == top and capped):
+        if before < 0 or before + cost >= upper or (k == top and search.capped):
             continue
         if at < 0:
             at = table.used[j]
@@ -212,10 +236,10 @@ def offer(
 
 
 @njit(cache=True, nogil=True)
-def least_of(table: Table, root: int, s: int) -> int:
+def least_of(table: Table, state: State) -> int:
     """The least value of a state (-1: none)."""
     least = -1
-    for value in table.value[root, s]:
+    for value in table.value[state.root, state.number]:
         if value >= 0 and (least < 0 or value < least):
             least = value
     return least
@@ -233,72 +257,63 @@ def ties(g: Graph, b: Branches, words: Words, signature: int) -> IntArray:
 
 
 @njit(cache=True, nogil=True)
-def arrive(
-    g: Graph,
-    rules: Rules,
-    b: Branches,
-    table: Table,
-    pool: Labels,
-    state: tuple[int, int, int],
-    labels: tuple[int, int],
+def offer_ends(
+    search: Search,
+    state: State,
+    labels: tuple[int, int, int],
     inside: IntArray,
     words: Words,
     limits: tuple[int, int],
-    capped: bool,
-    hit: Hit,
+    wanted: Wanted,
 ) -> int:
-    """Offer the ends of the ``labels`` of a partition (kernels ``inside``, up to ``words``) to canonical ideal j of
-    ``state`` (root, signature number, j), below ``limits`` (its cost, the sum). 1: the wanted one; -1: no room; 0."""
+    """Offer the ends of a partition of the kernels ``inside`` to the canonical ideal of all that is done then.
+
+    ``labels`` are the first and the end of its labels, and that ideal; ``words`` is the ideal before its branches are
+    sorted; ``limits`` are those of the partition's cost and of the value. Returns 1 where the wanted partition is
+    found, -1 where room ran out, else 0.
+    """
+    g, b, (first, end, j) = search.graph, search.branches, labels
     taken, into = np.zeros(len(b.member), np.int64), np.zeros(len(words), np.uint64)
-    for i in range(labels[0], labels[1]):
-        cost = close(g, rules, pool, i, inside, words)
+    for i in range(first, end):
+        cost = partition_time(g, search.rules, search.pool, i, inside, words)
         if cost < 0 or cost >= limits[0]:
             continue
-        signature = order(g, b, words, pool.signature[i], taken, into)
-        if hit.wanted[0] < 0:
-            if not offer(table, state[0], state[1], state[2], signature, cost, rules.most, capped, limits[1]):
+        signature = canonicalise(g, b, words, search.pool.signature[i], taken, into)
+        if wanted.end[0] < 0:
+            if not offer(search, state, j, signature, cost, limits[1]):
                 return -1
-        elif hit.wanted[0] == state[2] and hit.wanted[1] == signature and hit.wanted[2] == cost:
-            hit.words[:] = words
-            hit.taken[:-1] = taken
-            hit.taken[-1] = pool.signature[i]
+        elif wanted.end[0] == j and wanted.end[1] == signature and wanted.end[2] == cost:
+            wanted.words[:] = words
+            wanted.taken[:-1] = taken
+            wanted.taken[-1] = search.pool.signature[i]
             return 1
     return 0
 
 
 @njit(cache=True, nogil=True)
-def grow(
-    g: Graph,
-    rules: Rules,
-    b: Branches,
-    table: Table,
-    pool: Labels,
-    state: tuple[int, int],
-    upper: int,
-    capped: bool,
-    hit: Hit,
-) -> bool:
-    """Every partition that may follow the canonical ideal and signature number ``state``, up to symmetry.
+def grow(search: Search, state: State, wanted: Wanted) -> bool:
+    """Every partition that may follow a ``state``, up to symmetry; False where room ran out.
 
-    False where room ran out. With a wanted partition in ``hit`` (its ideal not -1), stop at the first that is it.
+    Where a partition is ``wanted``, stop at the first that is it.
     """
-    root, s = state
-    n, least = g.first.shape[0] - 1, least_of(table, root, s)
-    if least < 0 or least + most_left(g, root) >= upper:
+    g, b, table, pool, root = search.graph, search.branches, search.table, search.pool, state.root
+    n, least = g.first.shape[0] - 1, least_of(table, state)
+    if least < 0 or least + most_left(g, root) >= search.upper:
         return True
+    # by depth: the set with the kernels added so far, the labels of their partition, and the kernel to try next
     words = np.zeros((n + 2, g.sets.shape[1]), np.uint64)
     words[0] = g.sets[root]
     rows = np.zeros((4, n + 2), np.int64)
     lower, higher, step, inside = rows[0], rows[1], rows[2], rows[3]
     taken, into = np.zeros(len(b.member), np.int64), np.zeros(g.sets.shape[1], np.uint64)
-    tied = ties(g, b, g.sets[root], table.signature[root, s])
+    tied = ties(g, b, g.sets[root], table.signature[root, state.number])
     higher[0] = 1
     pool.compute[0] = pool.memory[0] = pool.network[0] = pool.held[0] = 0
-    pool.signature[0], pool.parent[0] = table.signature[root, s], -1
+    pool.signature[0], pool.parent[0] = table.signature[root, state.number], -1
     stop, depth = b.forward if g.gate > 0 and root < g.gate else n, 0
     while depth >= 0:
         v = step[depth]
-        if v >= stop or (depth == 1 and not rules.fused):
+        if v >= stop or (depth == 1 and not search.rules.fused):
             depth -= 1
             continue
         step[depth] += 1
@@ -307,20 +322,21 @@ def grow(
         grown = words[depth + 1]
         grown[:] = words[depth]
         grown[v >> 6] |= np.uint64(1) << np.uint64(v & 63)
-        order(g, b, grown, 0, taken, into)
+        canonicalise(g, b, grown, 0, taken, into)
         j = index_of(b, g.sets, into)
-        room, left = upper - least, most_left(g, j)
-        room_each = (room - g.rest[j, 0], room - g.rest[j, 1], room - g.rest[j, 2])
-        labels, options = (lower[depth], higher[depth], higher[depth]), (g.first[v], g.first[v + 1])
-        end = extend(g, rules, pool, labels, v, options, grown, g.sets[root], room_each)
+        # what kernels outside take at least is kept free
+        room, left = search.upper - least, most_left(g, j)
+        limits = (room - g.rest[j, 0], room - g.rest[j, 1], room - g.rest[j, 2])
+        adding = Step(v, g.first[v], g.first[v + 1], lower[depth], higher[depth])
+        end = extend(g, search.rules, pool, adding, grown, g.sets[root], limits)
         if end < 0:
             return False
         if end == higher[depth]:
             continue
         inside[depth] = v
         if together(g, root, j):
-            now, costs = (higher[depth], end), (room - left, upper - left)
-            ended = arrive(g, rules, b, table, pool, (root, s, j), now, inside[: depth + 1], grown, costs, capped, hit)
+            labels, costs = (higher[depth], end, j), (room - left, search.upper - left)
+            ended = offer_ends(search, state, labels, inside[: depth + 1], grown, costs, wanted)
             if ended != 0:
                 return ended > 0
         lower[depth + 1], higher[depth + 1] = higher[depth], end
@@ -330,26 +346,13 @@ def grow(
 
 
 @njit(cache=True, nogil=True)
-def solve_some(
-    g: Graph,
-    rules: Rules,
-    b: Branches,
-    table: Table,
-    pool: Labels,
-    flags: tuple[bool, bool],
-    gate: IntArray,
-    upper: int,
-    roots: tuple[int, int],
-    hit: Hit,
-) -> bool:
-    """Fill the table from the ideals ``roots`` on; ``flags``: exactly so many partitions, and whether there is a cap.
-
-    False where room ran out.
-    """
+def fill_table(search: Search, exactly: bool, gate: IntArray, roots: tuple[int, int], nothing: Wanted) -> bool:
+    """Fill the table from the ideals ``roots`` on, with ``exactly`` so many partitions; False where room ran out."""
+    g, table = search.graph, search.table
     for root in range(roots[0], roots[1]):
         if g.gate > 0 and root == g.gate:
-            pass_gate(g, rules, table, flags[0], gate)
+            pass_gate(g, search.rules, table, exactly, gate)
         for s in range(table.used[root]):
-            if not grow(g, rules, b, table, pool, (root, s), upper, flags[1], hit):
+            if not grow(search, State(root, s), nothing):
                 return False
     return True

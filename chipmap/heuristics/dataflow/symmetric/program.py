@@ -9,20 +9,30 @@ program proves (:mod:`chipmap.heuristics.dataflow.program.program`); schemes of 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 
 import numpy as np
 
+from chipmap.deadline import Deadline
 from chipmap.heuristics.dataflow.program.kernel import Table
-from chipmap.heuristics.dataflow.program.label_setting import NO_LIMIT, Labels, Rules, empty_labels
+from chipmap.heuristics.dataflow.program.label_setting import NO_LIMIT, Labels, empty_labels
 from chipmap.heuristics.dataflow.program.lattice import Lattice, TooWideError, as_words, members
 from chipmap.heuristics.dataflow.program.program import ENTRIES, WIDTH, Chain, Program
 from chipmap.heuristics.dataflow.symmetric.branches import Group, interchangeable
-from chipmap.heuristics.dataflow.symmetric.kernel import Branches, Hit, close, fill, grow, solve_some
+from chipmap.heuristics.dataflow.symmetric.kernel import (
+    Branches,
+    Search,
+    State,
+    Wanted,
+    fill_index,
+    fill_table,
+    grow,
+    partition_time,
+)
 from chipmap.instances.dataflow.problem import DataflowProblem, IntArray
 
-#: Ideals from which partitions are grown between two looks at the clock.
+#: Ideals from which partitions are grown between two looks at the deadline.
 CHUNK = 50
 #: Kernels with a choice of schemes that a signature holds.
 SLOTS = 20
@@ -95,7 +105,7 @@ class SymmetricProgram(Program):
         while size < 2 * len(self.lattice.sets):
             size *= 2
         table = np.full(size, -1, dtype=np.int64)
-        fill(table, self.graph.sets)
+        fill_index(table, self.graph.sets)
         start = np.cumsum([0, *map(len, groups)]).astype(np.int64)
         return Branches(member, start, branch, position, as_words([trunk], n)[0], table, self.forward)
 
@@ -106,9 +116,9 @@ class SymmetricProgram(Program):
         fused: bool = True,
         *,
         upper: int = NO_LIMIT,
-        checkpoint: Callable[[], None] = lambda: None,
+        deadline: Deadline = Deadline(),
     ) -> Chain | None:
-        """As :meth:`Program.best`, below ``upper`` picoseconds; ``checkpoint`` is called now and then."""
+        """As :meth:`Program.best`, below ``upper`` picoseconds and before the ``deadline``."""
         n, count = len(self.order), len(self.lattice.sets)
         if exactly and most is not None and most > n:
             return None
@@ -126,12 +136,11 @@ class SymmetricProgram(Program):
             work=self.work,
         )
         table.used[0], table.value[0, 0, 0] = 1, 0
-        gate, pool = np.zeros(width, np.int64), empty_labels(0)
-        flags, hit = (exactly, most is not None), self._hit((-1, 0, 0))
+        gate, nothing = np.zeros(width, np.int64), self._wanted_end((-1, 0, 0))
+        search = Search(self.graph, rules, self.branches, table, empty_labels(0), most is not None, upper)
         for first in range(0, count - 1, CHUNK):
-            checkpoint()
-            roots = (first, min(first + CHUNK, count - 1))
-            if not solve_some(self.graph, rules, self.branches, table, pool, flags, gate, upper, roots, hit):
+            deadline.check()
+            if not fill_table(search, exactly, gate, (first, min(first + CHUNK, count - 1)), nothing):
                 raise TooWideError("too many combinations of sharding schemes are open at once")
         ends = [
             (int(table.value[-1, s, k]), s, k)
@@ -139,27 +148,27 @@ class SymmetricProgram(Program):
             for k in range(top + 1)
             if table.value[-1, s, k] >= 0 and (k == top or not exactly)
         ]
-        return self._retrace(rules, table, gate, min(ends), upper, most is not None) if ends else None
+        return self._retrace(search, gate, min(ends)) if ends else None
 
-    def _hit(self, wanted: tuple[int, int, int]) -> Hit:
+    def _wanted_end(self, end: tuple[int, int, int]) -> Wanted:
+        """The partition that ends with this ideal, signature and cost, to be found."""
         words = np.zeros(self.graph.sets.shape[1], np.uint64)
-        return Hit(np.array(wanted, dtype=np.int64), words, np.full(len(self._rows()) + 1, -1, np.int64))
+        return Wanted(np.array(end, dtype=np.int64), words, np.full(len(self._rows()) + 1, -1, np.int64))
 
     def _rows(self) -> list[tuple[int, ...]]:
         return [branch for group in self._placed() for branch in group]
 
-    def _retrace(
-        self, rules: Rules, table: Table, gate: IntArray, end: tuple[int, int, int], upper: int, capped: bool
-    ) -> Chain:
+    def _retrace(self, search: Search, gate: IntArray, end: tuple[int, int, int]) -> Chain:
         """The mapping behind the value ``end`` (ticks, signature number, partitions) of the last ideal."""
-        g, arcs, (ticks, s, k) = self.graph, list[tuple[int, int, int, int, int]](), end
+        g, rules, table, arcs = search.graph, search.rules, search.table, list[tuple[int, int, int, int, int]]()
+        ticks, s, k = end
         j = len(self.lattice.sets) - 1
         while j > 0:
             if g.gate > 0 and j == g.gate and k == 0:
                 k = int(gate[s])
             value = int(table.value[j, s, k]) if table.value[j, s, k] >= 0 else int(table.value[j, s, 0])
             root, before = (int(x) for x in table.origin[j, s, k])
-            k = k - 1 if capped else int(root not in (0, g.gate))
+            k = k - 1 if search.capped else int(root not in (0, g.gate))
             start = int(table.value[root, before, k])
             if start < 0:
                 start = int(table.value[root, before, 0])
@@ -169,16 +178,17 @@ class SymmetricProgram(Program):
         rows = self._rows()
         real = list(range(len(self.order)))  # the kernel that each place of the canonical ideal stands for
         for number, (root, before, j, signature, cost) in enumerate(reversed(arcs)):
-            hit = self._hit((j, signature, cost))
-            pool = empty_labels(0)
-            grow(g, rules, self.branches, table, pool, (root, before), upper, capped, hit)
-            grown = int.from_bytes(hit.words.tobytes(), "little")
+            found = self._wanted_end((j, signature, cost))
+            grow(search._replace(pool=empty_labels(0)), State(root, before), found)
+            grown = int.from_bytes(found.words.tobytes(), "little")
             inside = members(grown & ~self.lattice.sets[root])
             kernels = np.array(inside, dtype=np.int64)
 
-            def wanted(pool: Labels, i: int, hit: Hit = hit, kernels: IntArray = kernels, cost: int = cost) -> bool:
-                ends = pool.signature[i] == hit.taken[-1]
-                return bool(ends and close(g, rules, pool, i, kernels, hit.words) == cost)
+            def wanted(
+                pool: Labels, i: int, found: Wanted = found, inside: IntArray = kernels, cost: int = cost
+            ) -> bool:
+                ends = pool.signature[i] == found.taken[-1]
+                return bool(ends and partition_time(g, rules, pool, i, inside, found.words) == cost)
 
             begins = int(table.signature[root, before]), cost + 1
             options = self._options(g, rules, begins, root, inside, wanted)
@@ -186,7 +196,7 @@ class SymmetricProgram(Program):
                 partitions[self.order[real[v]]], picked[self.order[real[v]]] = number, option
             moved = list(real)
             for i, row in enumerate(rows):
-                for v, u in zip(row, rows[int(hit.taken[i])], strict=True):
+                for v, u in zip(row, rows[int(found.taken[i])], strict=True):
                     moved[v] = real[u]
             real = moved
         return Chain(ticks, tuple(partitions), tuple(picked), tuple(cost for *_, cost in reversed(arcs)))

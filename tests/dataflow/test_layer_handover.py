@@ -1,4 +1,4 @@
-"""Changes of layout between what a layer hands on and what the next one reads, in mode ``physical``."""
+"""Changes of layout of the tensors that a layer passes to the next, in mode ``physical``."""
 
 from __future__ import annotations
 
@@ -7,10 +7,9 @@ from typing import Any
 
 import pytest
 
-from chipmap.instances.dataflow import DataflowInstance, DataflowSolution
-from chipmap.instances.dataflow import layer_handover as handed_module
+from chipmap.instances.dataflow import DataflowInstance, DataflowSolution, layer_handover
 from chipmap.instances.dataflow.instance import allowed_degrees
-from chipmap.instances.dataflow.layer_handover import handed, ways
+from chipmap.instances.dataflow.layer_handover import handover_cases, handovers
 from chipmap.instances.dataflow.loads import loads
 from chipmap.instances.dataflow.problem import dataflow_problem, layer_ticks
 from chipmap.methods.dataflow.bounds import bounds, relaxation
@@ -46,7 +45,7 @@ def network(instance: DataflowInstance, schemes: tuple[str, ...], partitions: tu
 
 def test_changes_by_hand() -> None:
     """c leaves its rows split (M), a wants all of them (NONE) or split rows (M). On a ring of two an all-gather of
-    S bytes takes S / 2 at 1 byte per ns: once for each tensor that is handed on, in the partition that reads it."""
+    S bytes takes S / 2 at 1 byte per ns: once for each tensor that is passed on, in the partition that reads it."""
     gather = OUTPUT // 2 * 1000
     inside = network(chain(""), ("NONE", "M", "M"))
     assert network(chain(), ("NONE", "M", "M")) == [inside[0] + gather, *inside[1:]]
@@ -62,7 +61,7 @@ def test_no_changes_are_counted(fields: dict[str, Any]) -> None:
     """In the published model, and where there is no next layer."""
     instance = chain(**fields)
     assert network(instance, ("NONE", "M", "M")) == network(chain("", **fields), ("NONE", "M", "M"))
-    assert not handed(dataflow_problem(instance, allowed_degrees(instance)[0]))
+    assert not handovers(dataflow_problem(instance, allowed_degrees(instance)[0]))
 
 
 def test_across_layers_the_first_layer_reads_its_input_for_free() -> None:
@@ -97,35 +96,35 @@ def test_recomputed_layers_read_twice() -> None:
     assert terms[1] - terms[0] == 2 * OUTPUT // 2 * 10**6
 
 
-def test_ways_part_all_mappings() -> None:
+def test_every_mapping_is_in_one_case() -> None:
     """Every combination of schemes is in one of the problems, with what the checker says of its network."""
     instance = chain("ca bb cb ba")
     problem = dataflow_problem(instance, allowed_degrees(instance)[0])
-    each = list(ways(problem))
-    assert len(each) == 4  # b and c hand on split or whole rows
+    each = list(handover_cases(problem))
+    assert len(each) == 4  # b and c pass on split or whole rows
     seen = set()
-    for way in each:
-        for a in way.options[0]:
-            for b in way.options[1]:
-                for c in way.options[2]:
+    for case in each:
+        for a in case.options[0]:
+            for b in case.options[1]:
+                for c in case.options[2]:
                     schemes = a.scheme, b.scheme, c.scheme
                     seen.add(schemes)
                     own = a.collective + b.collective + c.collective
-                    read = [way.options[v].index(o) for v, o in enumerate((a, b, c))]
-                    inside = way.converts(0, 1, read[0], read[1]) + way.converts(1, 2, read[1], read[2])
+                    read = [case.options[v].index(o) for v, o in enumerate((a, b, c))]
+                    inside = case.converts(0, 1, read[0], read[1]) + case.converts(1, 2, read[1], read[2])
                     assert sum(network(instance, schemes)) == own + inside, schemes
-    assert len(seen) == sum(len(way.options[0]) * len(way.options[1]) * len(way.options[2]) for way in each) == 18
+    assert len(seen) == sum(len(case.options[0]) * len(case.options[1]) * len(case.options[2]) for case in each) == 18
 
 
-def test_too_many_ways_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(handed_module, "MOST_WAYS", 3)
+def test_too_many_cases_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(layer_handover, "MOST_CASES", 3)
     state = Run(chain("ca bb cb ba"), SolveOptions(time_limit=60.0, threads=1), check)
-    with pytest.raises(InputError, match=r"what 2 kernels hand on \(b, c, …\) may lie in 4 ways"):
+    with pytest.raises(InputError, match=r"2 kernels \(b, c, …\) pass to the next layer can have 4 layouts"):
         auto(chain("ca bb cb ba"), state)
 
 
 def circular(random: Random) -> DataflowInstance:
-    """A random instance of several layers that hand something on, over slow links."""
+    """A random instance of several layers that pass tensors on, over slow links."""
     while True:
         instance = mixed_instance(random)
         workload, task = instance.workload, instance.task
@@ -141,7 +140,7 @@ def circular(random: Random) -> DataflowInstance:
             task=task.replace(schemes={}),
         )
         if 4 <= count(instance) <= 400 and any(
-            handed(dataflow_problem(instance, d)) for d in allowed_degrees(instance)
+            handovers(dataflow_problem(instance, d)) for d in allowed_degrees(instance)
         ):
             return instance
 
@@ -177,7 +176,7 @@ def test_so_is_the_method_for_wide_graphs() -> None:
         memory = instance.system.memory.replace(capacity_bytes=None)
         system = instance.system.replace(memory=memory)
         instance = instance.replace(task=task, system=system)
-        if task.utilisation is None or not handed(dataflow_problem(instance, allowed_degrees(instance)[0])):
+        if task.utilisation is None or not handovers(dataflow_problem(instance, allowed_degrees(instance)[0])):
             continue
         optimum = brute_force(instance, check)[0]
         if optimum is None:
