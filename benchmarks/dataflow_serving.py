@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from chipmap.report.dataflow.serving_plots import Speculation
+    from benchmarks.dataflow_speculation import Speculation
 
 ROOT = Path(__file__).resolve().parents[1]
 SPLITS = ((16, 1), (8, 2), (4, 4), (2, 8), (1, 16))
@@ -45,7 +45,7 @@ def published_instance(step: str) -> Any:
 
 def real(model: str, step: str = "decode", tokens: int = 1, **task: Any) -> Any:
     """A Llama as it is, on 16 SN40L in a ring."""
-    from chipmap.bench.dataflow.serving import verification
+    from benchmarks.dataflow_speculation import verification
     from chipmap.instances.dataflow.shipped_workloads import RESIDUAL
 
     system = {"chip": "sn40l", "sizes": [16], "memory_gbps": 1638.4, "link_gbps": 50.0, "latency_ns": 150.0}
@@ -93,8 +93,8 @@ def figure_20() -> tuple[list[str], int]:
 def figure_21(acceptances: list[float], windows: list[int]) -> tuple[list[Speculation], dict[str, float], int]:
     """Tokens per second of the 405B model with each draft model, by window and acceptance; microseconds of a token of
     each model alone; mappings not proved."""
-    from chipmap.bench.dataflow import serving
-    from chipmap.report.dataflow.serving_plots import Speculation
+    from benchmarks.dataflow_speculation import Speculation, published_rate, sequence_rate, tree_rate
+    from chipmap.bench.dataflow.serving import serve
 
     settings: dict[str, Any] = {"mode": "dfmodel", "all_reduce_factor": 2, "overlap": False}
     passes: dict[tuple[str, int], float] = {}
@@ -103,7 +103,7 @@ def figure_21(acceptances: list[float], windows: list[int]) -> tuple[list[Specul
     def time(model: str, tokens: int) -> float:
         nonlocal bad
         if (model, tokens) not in passes:
-            made = serving.serve(real(model, tokens=tokens, **settings))
+            made = serve(real(model, tokens=tokens, **settings))
             passes[model, tokens] = made.latency_us
             bad += not made.optimal
         return passes[model, tokens]
@@ -117,10 +117,10 @@ def figure_21(acceptances: list[float], windows: list[int]) -> tuple[list[Specul
             for a in acceptances:
                 step = time(draft, 1)
                 found = (
-                    serving.published_rate(window, a, step, alone),
-                    serving.sequence_rate(window, a, step, checked),
-                    serving.published_rate(window, a, step, alone, tree=True),
-                    serving.tree_rate(a, levels, tree),
+                    published_rate(window, a, step, alone),
+                    sequence_rate(window, a, step, checked),
+                    published_rate(window, a, step, alone, tree=True),
+                    tree_rate(a, levels, tree),
                 )
                 rates.append(Speculation(draft, window, a, *found))
     return rates, {model: time(model, 1) for model in (*DRAFTS, TARGET)}, bad
@@ -139,14 +139,14 @@ def print_figure_21(rates: list[Speculation], steps: dict[str, float]) -> None:
 
 def write_figure_21(rates: list[Speculation], steps: dict[str, float], folder: Path) -> None:
     """Figure 21 as CSV and PNG in ``folder``."""
-    from chipmap.report.dataflow.serving_plots import speculation
+    from benchmarks.dataflow_speculation import draw
 
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / "speculation.csv").open("w", newline="") as file:
         writer = csv.writer(file)
         writer.writerow([*rates[0]._fields, "draft_us", "target_us"])
         writer.writerows([*one, steps[one.draft], steps[TARGET]] for one in rates)
-    speculation(rates, 1e6 / steps[TARGET], folder / "speculation.png")
+    draw(rates, 1e6 / steps[TARGET], folder / "speculation.png")
 
 
 def main() -> int:

@@ -19,12 +19,12 @@ from pathlib import Path
 
 import numpy as np
 
+from benchmarks.ring_lifting import BatchLift
 from chipmap.heuristics.ring.sampling.propagate import SampleRule
 from chipmap.heuristics.ring.sampling.sample_fix import Sampler, Samples
 from chipmap.inputs.reading import read
 from chipmap.instances.ring import RingInstance, RingSolution
 from chipmap.instances.ring.contraction import Contraction, contract
-from chipmap.instances.ring.lifting import BatchLift
 from chipmap.instances.ring.problem import IntArray, ring_problem
 from chipmap.validation.ring.checker import check
 

@@ -29,8 +29,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from benchmarks.ring_curves import best_so_far, draw_curves, geomean, improvement, sparse, threshold_table
 from chipmap.heuristics.ring.greedy import greedy
-from chipmap.heuristics.ring.sampling.curves import best_so_far, geomean, improvement, sparse, threshold_table
 from chipmap.heuristics.ring.sampling.evaluate import INVALID, Evaluator
 from chipmap.heuristics.ring.sampling.sample_fix import Sampler
 from chipmap.heuristics.ring.sampling.search import Annealing, Policy, Uniform, search
@@ -216,8 +216,6 @@ def tables(runs: Runs) -> list[str]:
 
 def draw(runs: Runs, path: Path) -> None:
     """Figures 5 and 6: best of N over greedy."""
-    from chipmap.report.ring.curves import draw_curves
-
     have = {(key.instance, key.constraints) for key in runs}
     panels = {f"BERT-large, {c}": gains(runs, [(BERT, c)]) for c in (ALL, STATIC) if (BERT, c) in have}
     others = [(name, ALL) for name in OTHERS if (name, ALL) in have]

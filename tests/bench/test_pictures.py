@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 from matplotlib.patches import Rectangle
 
+from benchmarks.dataflow_speculation import Speculation, draw
 from chipmap.bench.point import Row, solve_point
 from chipmap.bench.sweep import points, read_sweep
-from chipmap.report.dataflow.serving_plots import Speculation, passes, speculation
+from chipmap.report.dataflow.serving_plots import passes
 from chipmap.report.sweeps.plots import COLOURS, curves, heat_maps, latencies, plots, roofline
 from tests.bench.samples import tiny
 
@@ -84,5 +85,5 @@ def test_serving_is_drawn(tmp_path: Path) -> None:
 
 def test_speculation_is_drawn(tmp_path: Path) -> None:
     rates = [Speculation("small", window, a, 50.0, 40.0, 30.0, 20.0) for window in (1, 2) for a in (0.5, 0.9)]
-    speculation(rates, 31.0, tmp_path / "s.png")
+    draw(rates, 31.0, tmp_path / "s.png")
     assert (tmp_path / "s.png").read_bytes()[:4] == b"\x89PNG"

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from benchmarks import dataflow_speculation as speculation
 from chipmap.bench.dataflow import serving
 from chipmap.inputs.reading import read
 from chipmap.instances.dataflow import DataflowInstance
@@ -61,20 +62,20 @@ def test_one_sample_takes_its_latency() -> None:
 
 def test_a_rate_by_hand() -> None:
     """K = 4, a = 0.5, 1 us a draft, 6 us a target: 3 tokens in 10 us published; 31/16 of them expected."""
-    assert serving.published_rate(4, 0.5, 1.0, 6.0) == pytest.approx(3 / 10 * 1e6)
-    assert serving.expected_tokens(4, 0.5) == pytest.approx(31 / 16)
-    assert serving.sequence_rate(4, 0.5, 1.0, 6.0) == pytest.approx(31 / 160 * 1e6)
-    assert serving.published_rate(4, 0.5, 1.0, 6.0, tree=True) == pytest.approx(3 / 22 * 1e6)
-    assert serving.tree_acceptance(0.5) == 0.75
-    assert serving.tree_rate(0.5, [1.0, 2.0], 6.0) == pytest.approx((1 + 0.75 + 0.75**2) / 9 * 1e6)
+    assert speculation.published_rate(4, 0.5, 1.0, 6.0) == pytest.approx(3 / 10 * 1e6)
+    assert speculation.expected_tokens(4, 0.5) == pytest.approx(31 / 16)
+    assert speculation.sequence_rate(4, 0.5, 1.0, 6.0) == pytest.approx(31 / 160 * 1e6)
+    assert speculation.published_rate(4, 0.5, 1.0, 6.0, tree=True) == pytest.approx(3 / 22 * 1e6)
+    assert speculation.tree_acceptance(0.5) == 0.75
+    assert speculation.tree_rate(0.5, [1.0, 2.0], 6.0) == pytest.approx((1 + 0.75 + 0.75**2) / 9 * 1e6)
 
 
 def test_the_published_count_is_an_upper_bound() -> None:
     for window in (1, 2, 5):
         for a in (0.0, 0.3, 0.8, 1.0):
-            assert serving.expected_tokens(window, a) <= window * a + 1 + 1e-12
-        assert serving.expected_tokens(window, 1.0) == window + 1
-        assert serving.expected_tokens(window, 0.0) == 1
+            assert speculation.expected_tokens(window, a) <= window * a + 1 + 1e-12
+        assert speculation.expected_tokens(window, 1.0) == window + 1
+        assert speculation.expected_tokens(window, 0.0) == 1
 
 
 def test_expected_tokens_by_trial() -> None:
@@ -85,12 +86,12 @@ def test_expected_tokens_by_trial() -> None:
         while accepted < window and random.random() < a:
             accepted += 1
         total += accepted + 1
-    assert total / rounds == pytest.approx(serving.expected_tokens(window, a), rel=0.02)
+    assert total / rounds == pytest.approx(speculation.expected_tokens(window, a), rel=0.02)
 
 
 def test_a_target_checks_several_tokens_at_little_cost() -> None:
     settings: dict[str, Any] = {"sizes": [16], "memory_gbps": 1638.4, "link_gbps": 50.0, "overlap": False}
-    one, nine = (serving.serve(serving.verification("llama3-405b", tokens, **settings)) for tokens in (1, 9))
+    one, nine = (serving.serve(speculation.verification("llama3-405b", tokens, **settings)) for tokens in (1, 9))
     assert one.latency_us < nine.latency_us < 1.12 * one.latency_us
     assert nine.tokens_per_s > 8 * one.tokens_per_s
 
@@ -99,11 +100,11 @@ def test_what_is_refused() -> None:
     with pytest.raises(InputError, match=r"task\.purpose"):
         serving.serve(published("decode").replace(task={"purpose": "training"}))
     with pytest.raises(InputError, match="window: is 0"):
-        serving.published_rate(0, 0.5, 1.0, 6.0)
+        speculation.published_rate(0, 0.5, 1.0, 6.0)
     with pytest.raises(InputError, match=r"acceptance: is 1\.5"):
-        serving.expected_tokens(3, 1.5)
+        speculation.expected_tokens(3, 1.5)
     with pytest.raises(InputError, match="times"):
-        serving.sequence_rate(3, 0.5, 1.0, 0.0)
+        speculation.sequence_rate(3, 0.5, 1.0, 0.0)
     with pytest.raises(InputError, match="32 layers"):
         serving.staged(published("decode"), 5, 3, batch=1)
     small = published("decode")

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
+from benchmarks.ring_lifting import BatchLift
 from chipmap.heuristics.ring.sampling.propagate import SampleRule, propagator
 from chipmap.heuristics.ring.sampling.propagate_kernel import place
 from chipmap.heuristics.ring.sampling.propagate_state import undo
@@ -16,7 +17,6 @@ from chipmap.heuristics.ring.sampling.sample_fix import Sampler, fix, sample
 from chipmap.instances.graph import Operation, OperationGraph, Tensor
 from chipmap.instances.ring import Forbidden, Package, RingInstance, RingSolution
 from chipmap.instances.ring.contraction import Contraction, contract
-from chipmap.instances.ring.lifting import BatchLift
 from chipmap.instances.ring.problem import ring_problem
 from chipmap.records import InputError
 from chipmap.validation.ring.candidates import candidates

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from chipmap.heuristics.ring.sampling.curves import (
+from benchmarks.ring_curves import (
     best_so_far,
     geomean,
     improvement,

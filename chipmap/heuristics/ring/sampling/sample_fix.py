@@ -3,7 +3,7 @@
 Both visit the operations of a contracted instance in an order (by default a random one each time) and give each a chip
 from its domain: SAMPLE draws it from a distribution, FIX keeps the candidate's chip where it can and draws the others
 uniformly afterwards. The result obeys C0 to C3 as far as they are in force; C4 is left to whoever judges it, like the
-paper's dynamic constraint. :class:`chipmap.instances.ring.lifting.BatchLift` leads back to the original operations.
+paper's dynamic constraint.
 
 A search that has failed too often begins again, in a new order if none was given. After the last budget, rule ``full``
 falls back on ``path``, whose mappings it contains and which needs no backtracking on connected graphs.
