@@ -21,7 +21,7 @@ from chipmap.instances.dataflow import (
 from chipmap.instances.dataflow.layer_handover import handover_cases
 from chipmap.instances.dataflow.problem import caching, dataflow_problem, resident, total_ticks
 from chipmap.instances.dataflow.systems import system
-from chipmap.instances.dataflow.workloads.gpt import gpt_layer
+from chipmap.instances.dataflow.workloads.gpt import gpt_network
 from chipmap.solvers import solve_model
 from chipmap.solvers.outcome import Outcome, SolveRequest
 from chipmap.validation.dataflow.checker import check
@@ -130,7 +130,7 @@ def optimum(instance: DataflowInstance, model: Model) -> int | None:
 
 def table6(mode: Any = "dfmodel", partitions: int | None = 4, **task: Any) -> DataflowInstance:
     """GPT3-175B forward on eight SN10 in a ring, as in the paper's table VI, with the sharding that it took."""
-    workload = gpt_layer("gpt3-175b", hidden=12_288, heads=96, tokens=2048, layers=96)
+    workload = gpt_network(hidden=12_288, heads=96, tokens=2048, layers=96)
     alone = [kernel.name for kernel in workload.kernels if kernel.kind == "elementwise" and kernel.outer == 1]
     schemes = dict.fromkeys(alone, "NONE") | {"GeLU": "M", "Proj": "K", "FFN0": "M", "FFN1": "K"}
     fields: dict[str, Any] = {"batch": 2304, "all_reduce_factor": 2, "schemes": schemes, "partitions": partitions}
@@ -146,7 +146,7 @@ def table6(mode: Any = "dfmodel", partitions: int | None = 4, **task: Any) -> Da
 
 def gpt3_1t(mode: Any = "dfmodel") -> DataflowInstance:
     """GPT3-1T forward and backward, 41 kernels, on 8 x 128 SN30 with three partitions per phase and free sharding."""
-    workload = gpt_layer("gpt3-1t", hidden=25_600, heads=160, tokens=2048, layers=128, backward=True)
+    workload = gpt_network(hidden=25_600, heads=160, tokens=2048, layers=128, backward=True)
     degrees = Degrees(tensor=8, pipeline=128, dimensions=("tensor", "pipeline"))
     return DataflowInstance(
         name="gpt3-1t",

@@ -14,14 +14,13 @@ from chipmap.instances.dataflow.systems import system
 from chipmap.instances.dataflow.workload import Kernel, Workload
 from chipmap.instances.dataflow.workloads.dlrm import dlrm_network
 from chipmap.instances.dataflow.workloads.fft import fft_network
-from chipmap.instances.dataflow.workloads.gpt import gpt_layer
+from chipmap.instances.dataflow.workloads.gpt import gpt_network
 from chipmap.instances.dataflow.workloads.hpl import hpl_network
 from chipmap.instances.dataflow.workloads.llama import llama_network
-from chipmap.instances.dataflow.workloads.moe import moe_layer
+from chipmap.instances.dataflow.workloads.moe import moe_network
 from chipmap.instances.generator import NamedGenerator
 from chipmap.instances.importers import ImportedGraph
 from chipmap.instances.networks.resnet import resnet
-from chipmap.records import InputError
 
 Count = Annotated[int, Meta(ge=1, le=1_000_000)]
 
@@ -81,60 +80,6 @@ class DataflowGenerator(NamedGenerator[Setting]):
         )
         instance.check()
         return instance
-
-
-def gpt_network(
-    hidden: Count = 12_288,
-    heads: Count = 96,
-    tokens: Count = 2048,
-    layers: Annotated[int, Meta(ge=1, le=10_000)] = 96,
-    backward: bool = False,
-    residuals: bool = False,
-    word_bytes: Annotated[int, Meta(ge=1, le=64)] = 2,
-) -> Workload:
-    """GPT layers (:func:`chipmap.instances.dataflow.workloads.gpt.gpt_layer`)."""
-    if hidden % heads:
-        raise InputError(f"is {hidden}, not a multiple of heads = {heads}", "hidden", "Give a multiple.")
-    return gpt_layer(
-        f"gpt-{hidden}-{layers}",
-        hidden=hidden,
-        heads=heads,
-        tokens=tokens,
-        layers=layers,
-        backward=backward,
-        residuals=residuals,
-        word_bytes=word_bytes,
-    )
-
-
-def moe_network(
-    hidden: Count = 4096,
-    heads: Count = 32,
-    inner: Count = 14_336,
-    experts: Annotated[int, Meta(ge=1, le=10_000)] = 8,
-    active: Annotated[int, Meta(ge=1, le=10_000)] = 2,
-    gated: bool = True,
-    tokens: Count = 2048,
-    layers: Annotated[int, Meta(ge=1, le=10_000)] = 32,
-    word_bytes: Annotated[int, Meta(ge=1, le=64)] = 2,
-) -> Workload:
-    """Layers with a mixture of experts (:func:`chipmap.instances.dataflow.workloads.moe.moe_layer`)."""
-    if hidden % heads:
-        raise InputError(f"is {hidden}, not a multiple of heads = {heads}", "hidden", "Give a multiple.")
-    if active > experts:
-        raise InputError(f"is {active}, but there are {experts} experts", "active", "Give no more than experts.")
-    return moe_layer(
-        f"moe-{experts}x{hidden}-{layers}",
-        hidden=hidden,
-        heads=heads,
-        inner=inner,
-        experts=experts,
-        active=active,
-        gated=gated,
-        tokens=tokens,
-        layers=layers,
-        word_bytes=word_bytes,
-    )
 
 
 def explicit_network(

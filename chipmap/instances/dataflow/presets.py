@@ -7,10 +7,7 @@ from typing import Any
 from chipmap.instances.dataflow import generators
 from chipmap.instances.dataflow.generators import DataflowGenerator
 from chipmap.instances.dataflow.instance import DataflowInstance
-from chipmap.instances.dataflow.workloads.dlrm import DLRM
-from chipmap.instances.dataflow.workloads.fft import FFT
 from chipmap.instances.dataflow.workloads.gpt import GPT
-from chipmap.instances.dataflow.workloads.hpl import HPL
 from chipmap.instances.dataflow.workloads.llama import LLAMA
 from chipmap.records import InputError
 
@@ -21,9 +18,9 @@ WORKLOADS: dict[str, tuple[DataflowGenerator, dict[str, Any]]] = {
         for name, (hidden, heads, layers) in GPT.items()
     },
     **{name: (generators.llama, {"model": name}) for name in LLAMA},
-    **{name: (generators.dlrm, dict(sizes)) for name, sizes in DLRM.items()},
-    **{name: (generators.hpl, dict(sizes)) for name, sizes in HPL.items()},
-    **{name: (generators.fft, dict(sizes)) for name, sizes in FFT.items()},
+    "dlrm-793b": (generators.dlrm, {}),
+    "hpl-5m": (generators.hpl, {}),
+    "fft-2e40": (generators.fft, {}),
 }
 
 

@@ -8,24 +8,11 @@ from typing import Annotated, Any
 from msgspec import Meta
 
 from chipmap.instances.dataflow.workload import Kernel, Phase, Workload
+from chipmap.instances.dataflow.workloads.layer import WordBytes
 from chipmap.records import InputError
 
 Count = Annotated[int, Meta(ge=1, le=1_000_000_000)]
 Layers = Annotated[int, Meta(ge=1, le=1000)]
-
-#: DFModel's input of 793 billion parameters: 600 tables x 14,211,469 rows x 93 columns, of which 15 rows are pooled;
-#: 5 layers below the lookup and 15 above it, 6,750 wide.
-DLRM = {
-    "dlrm-793b": {
-        "width": 6750,
-        "bottom": 5,
-        "top": 15,
-        "tables": 600,
-        "rows": 14_211_469,
-        "columns": 93,
-        "pooled": 15,
-    }
-}
 
 
 def dlrm_network(
@@ -38,15 +25,16 @@ def dlrm_network(
     pooled: Count = 15,
     backward: bool = True,
     separate_updates: bool = False,
-    word_bytes: Annotated[int, Meta(ge=1, le=64)] = 2,
+    word_bytes: WordBytes = 2,
 ) -> Workload:
     """A DLRM: ``bottom`` and ``top`` layers of ``width`` x ``width``, one sample a column.
 
-    Source: DFModel, section VI-C and its published input. The last of the bottom layers fetches tables · pooled ·
-    columns words per sample from the tables, which lie on all chips, and sends them to the chips of their samples (an
-    all-to-all); its backward kernel returns as many. A weight update is part of its layer's backward kernel
-    (twice the FLOP), or a kernel of its own with ``separate_updates``, as in the published input: then nothing orders
-    the updates, and there are 2^(bottom + top) order ideals and more. ``rows`` is only for the number of parameters.
+    Source: DFModel, section VI-C and its published input, whose 793 billion parameters are the defaults. The last of
+    the bottom layers fetches tables · pooled · columns words per sample from the tables, which lie on all chips, and
+    sends them to the chips of their samples (an all-to-all); its backward kernel returns as many. A weight update is
+    part of its layer's backward kernel (twice the FLOP), or a kernel of its own with ``separate_updates``, as in the
+    published input: then nothing orders the updates, and there are 2^(bottom + top) order ideals and more. ``rows`` is
+    only for the number of parameters.
     """
     count = bottom + top
     if tables * rows * columns > 10**18:
@@ -57,19 +45,15 @@ def dlrm_network(
 
     def layer(name: str, phase: Phase, update: bool = False) -> Kernel:
         lookup = {"fetch_bytes": words, "exchange": "all_to_all", "exchange_bytes": words} if name in looked_up else {}
-        fields: dict[str, Any]
+        fields: dict[str, Any] = {"M": width, "K": width, "N": 1, "weights": True}
+        # rows split, sums scattered: one choice, as the stored outputs of all layers are open at once; free schemes
+        # save one reduce-scatter of all
+        fields["schemes"] = ("M", "K_RS") if name == names[0] else ("K_RS",)
         if update:
-            fields = {"kind": "gemm", "M": width, "K": 1, "N": width, "update": True}
+            fields = {"M": width, "K": 1, "N": width, "update": True}
         elif phase == "backward" and not separate_updates:
-            # the gradient of the input, and that of the weights
-            fields = {"kind": "gemm", "M": width, "K": width, "N": 1, "weights": True, "flop": 4 * width * width}
-        else:
-            fields = {"kind": "gemm", "M": width, "K": width, "N": 1, "weights": True}
-        if not update:
-            # rows split, sums scattered: one choice, as the stored outputs of all layers are open at once; free schemes
-            # save one reduce-scatter of all
-            fields["schemes"] = ("M", "K_RS") if name == names[0] else ("K_RS",)
-        return Kernel.make(name=name, phase=phase, **fields, **lookup)
+            fields["flop"] = 4 * width * width  # the gradient of the input, and that of the weights
+        return Kernel.make(name=name, kind="gemm", phase=phase, **fields, **lookup)
 
     kernels = [layer(name, "forward") for name in names]
     edges = list(pairwise(names))

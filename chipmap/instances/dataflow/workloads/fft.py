@@ -8,23 +8,21 @@ from typing import Annotated
 from msgspec import Meta
 
 from chipmap.instances.dataflow.workload import Kernel, Workload
+from chipmap.instances.dataflow.workloads.layer import WordBytes
 from chipmap.records import InputError
-
-#: The transform of DFModel's section VI-C, 10^12 points.
-FFT = {"fft-2e40": {"log2_points": 40}}
 
 
 def fft_network(
     log2_points: Annotated[int, Meta(ge=2, le=60)] = 40,
     radix: Annotated[int, Meta(ge=2, le=4096)] = 32,
     samples: Annotated[int, Meta(ge=1, le=10_000_000)] = 1024,
-    word_bytes: Annotated[int, Meta(ge=1, le=64)] = 2,
+    word_bytes: WordBytes = 2,
 ) -> Workload:
     """An FFT of 2^log2_points points, the square of ``side``: FFTs of its columns, an all-to-all, FFTs of its rows.
 
     A pass is made of small dense transforms: 2 · points · (4 · radix · log_radix(side)) FLOP. Its columns are cut into
-    ``samples`` equal parts: set the task's batch to them. Source: DFModel, section VI-C and its published input (radix
-    32, points of 2 bytes).
+    ``samples`` equal parts: set the task's batch to them. Source: DFModel, section VI-C (10^12 points) and its
+    published input (radix 32, points of 2 bytes).
     """
     if log2_points % 2 or (1 << log2_points) % samples:
         words = f"2^{log2_points} points are not {samples} equal parts of a square"

@@ -1,59 +1,14 @@
-"""GPT and Llama layers as kernels: DFModel's published inputs (forward 18 kernels, with backward 41)."""
+"""GPT layers as kernels: DFModel's published inputs (forward 18 kernels, with backward 41)."""
 
 from __future__ import annotations
 
 from chipmap.instances.dataflow.workload import Kernel, Workload
+from chipmap.instances.dataflow.workloads.layer import Count, Layer, Repeats, WordBytes
 from chipmap.records import InputError
 
 #: Hidden size, heads, layers.
 GPT = {"gpt3-175b": (12_288, 96, 96), "gpt3-1t": (25_600, 160, 128), "gpt3-100t": (160_000, 1000, 330)}
 
-_FORWARD = [
-    "Add_Prev",
-    "LN1",
-    "Q",
-    "K",
-    "V",
-    "MHA1",
-    "Softmax",
-    "Dropout1",
-    "MHA2",
-    "Proj",
-    "Dropout2",
-    "Add1",
-    "LN2",
-    "FFN0",
-    "GeLU",
-    "FFN1",
-    "Dropout3",
-    "Add2",
-]
-_BACKWARD = [
-    "Loss_b",
-    "Dropout3_b",
-    "FFN1_b",
-    "GeLU_b",
-    "FFN0_b",
-    "LN2_b",
-    "Dropout2_b",
-    "Proj_b",
-    "MHA2_b1",
-    "MHA2_b2",
-    "V_b",
-    "Dropout1_b",
-    "Softmax_b",
-    "MHA1_b1",
-    "MHA1_b2",
-    "Q_b",
-    "K_b",
-    "FFN1_u",
-    "FFN0_u",
-    "Proj_u",
-    "V_u",
-    "K_u",
-    "Q_u",
-]
-_NAMES = [*_FORWARD, *_BACKWARD, "LN1_b"]
 #: Edges by kernel number, 1 to 18 forward and 19 to 41 backward.
 _FORWARD_EDGES: tuple[tuple[int, int], ...] = (
     (1, 2), (2, 3), (2, 4), (2, 5), (3, 6), (4, 6), (6, 7), (7, 8), (8, 9), (5, 9), (9, 10), (10, 11), (11, 12),
@@ -69,40 +24,37 @@ _BACKWARD_EDGES: tuple[tuple[int, int], ...] = (
 _RESIDUAL_EDGES: tuple[tuple[int, int], ...] = ((18, 19), (19, 24), (24, 42), (29, 42), (34, 42), (35, 42))
 
 
-def gpt_layer(
-    name: str,
-    *,
-    hidden: int,
-    heads: int,
-    tokens: int,
-    layers: int,
+def gpt_network(
+    hidden: Count = 12_288,
+    heads: Count = 96,
+    tokens: Count = 2048,
+    layers: Repeats = 96,
     backward: bool = False,
     residuals: bool = False,
-    word_bytes: int = 2,
+    word_bytes: WordBytes = 2,
 ) -> Workload:
-    """A GPT layer of ``hidden`` with ``heads`` heads over ``tokens`` tokens, with its backward kernels if asked.
+    """GPT layers of ``hidden`` with ``heads`` heads over ``tokens`` tokens, with their backward kernels if asked.
 
     Source: DFModel, figure 2 and its published inputs; the backward edges are those of the published input, which has
     none from forward to the loss and none for the gradients of residual connections. ``residuals`` adds them, with a
     42nd kernel for the gradient of the layer's input, which is carried to the layer before. Raises :class:`InputError`
     for ``residuals`` without ``backward``.
     """
+    if hidden % heads:
+        raise InputError(f"is {hidden}, not a multiple of heads = {heads}", "hidden", "Give a multiple.")
     if residuals and not backward:
         raise InputError("residual gradients need the backward kernels", "residuals", "Set backward to true.")
-    kernels = _forward(hidden, heads, tokens)
-    edges = _FORWARD_EDGES
-    carries = [("Add2", "Add_Prev")]
+    kernels, edges, carries = _forward(hidden, heads, tokens), _FORWARD_EDGES, [("Add2", "Add_Prev")]
     if backward:
-        kernels = [*kernels, *_backward(hidden, heads, tokens)]
-        edges = edges + _BACKWARD_EDGES
+        kernels, edges = kernels + _backward(hidden, heads, tokens), edges + _BACKWARD_EDGES
     if residuals:
         kernels.append(Kernel(name="LN1_b", kind="elementwise", M=hidden, N=tokens, phase="backward"))
         edges = edges + _RESIDUAL_EDGES
         carries.append(("LN1_b", "Loss_b"))
     return Workload(
-        name=name,
+        name=f"gpt-{hidden}-{layers}",
         kernels=tuple(kernels),
-        edges=tuple((_NAMES[u - 1], _NAMES[v - 1]) for u, v in edges),
+        edges=tuple((kernels[u - 1].name, kernels[v - 1].name) for u, v in edges),
         carries=tuple(carries),
         layers=layers,
         word_bytes=word_bytes,
@@ -111,68 +63,46 @@ def gpt_layer(
 
 
 def _forward(hidden: int, heads: int, tokens: int) -> list[Kernel]:
-    size = hidden // heads
-
-    def linear(name: str, rows: int, columns: int, outer: int = 1) -> Kernel:
-        return Kernel(name=name, kind="gemm", outer=outer, M=rows, K=columns, N=tokens, weights=True)
-
-    def element(name: str, rows: int = hidden, outer: int = 1) -> Kernel:
-        return Kernel(name=name, kind="elementwise", outer=outer, M=rows, N=tokens)
-
-    return [
-        element("Add_Prev"),
-        element("LN1"),
-        *(linear(name, size, hidden, heads) for name in "QKV"),
-        Kernel(name="MHA1", kind="gemm", outer=heads, M=tokens, K=size, N=tokens),
-        element("Softmax", tokens, heads),
-        element("Dropout1", tokens, heads),
-        Kernel(name="MHA2", kind="gemm", outer=heads, M=size, K=tokens, N=tokens),
-        linear("Proj", hidden, hidden),
-        element("Dropout2"),
-        element("Add1"),
-        element("LN2"),
-        linear("FFN0", 4 * hidden, hidden),
-        element("GeLU", 4 * hidden),
-        linear("FFN1", hidden, 4 * hidden),
-        element("Dropout3"),
-        element("Add2"),
-    ]
+    made, size, wide = Layer(tokens), hidden // heads, 4 * hidden
+    for name in ("Add_Prev", "LN1"):
+        made.element(name, hidden)
+    for name in "QKV":
+        made.linear(name, size, hidden, outer=heads)
+    made.gemm("MHA1", tokens, size, outer=heads)
+    for name in ("Softmax", "Dropout1"):
+        made.element(name, tokens, outer=heads)
+    made.gemm("MHA2", size, tokens, outer=heads)
+    made.linear("Proj", hidden, hidden)
+    for name in ("Dropout2", "Add1", "LN2"):
+        made.element(name, hidden)
+    made.linear("FFN0", wide, hidden)
+    made.element("GeLU", wide)
+    made.linear("FFN1", hidden, wide)
+    for name in ("Dropout3", "Add2"):
+        made.element(name, hidden)
+    return made.kernels
 
 
 def _backward(hidden: int, heads: int, tokens: int) -> list[Kernel]:
-    size = hidden // heads
-
-    def linear(name: str, rows: int, columns: int, outer: int = 1) -> Kernel:
-        return Kernel(name=name, kind="gemm", outer=outer, M=rows, K=columns, N=tokens, weights=True, phase="backward")
-
-    def element(name: str, rows: int = hidden, outer: int = 1) -> Kernel:
-        return Kernel(name=name, kind="elementwise", outer=outer, M=rows, N=tokens, phase="backward")
-
-    def attention(name: str, rows: int, inner: int) -> Kernel:
-        return Kernel(name=name, kind="gemm", outer=heads, M=rows, K=inner, N=tokens, phase="backward")
-
-    def update(name: str, rows: int, columns: int) -> Kernel:
-        return Kernel(name=name, kind="gemm", M=rows, K=tokens, N=columns, phase="backward", update=True)
-
-    return [
-        element("Loss_b"),
-        element("Dropout3_b"),
-        linear("FFN1_b", 4 * hidden, hidden),
-        element("GeLU_b", 4 * hidden),
-        linear("FFN0_b", hidden, 4 * hidden),
-        element("LN2_b"),
-        element("Dropout2_b"),
-        linear("Proj_b", hidden, hidden),
-        attention("MHA2_b1", tokens, size),
-        attention("MHA2_b2", size, tokens),
-        linear("V_b", hidden, hidden),
-        element("Dropout1_b", tokens, heads),
-        element("Softmax_b", tokens, heads),
-        attention("MHA1_b1", size, tokens),
-        attention("MHA1_b2", size, tokens),
-        linear("Q_b", size, hidden, heads),
-        linear("K_b", size, hidden, heads),
-        update("FFN1_u", 4 * hidden, hidden),
-        update("FFN0_u", hidden, 4 * hidden),
-        *(update(name, hidden, hidden) for name in ("Proj_u", "V_u", "K_u", "Q_u")),
-    ]
+    made, size, wide = Layer(tokens, "backward"), hidden // heads, 4 * hidden
+    for name in ("Loss_b", "Dropout3_b"):
+        made.element(name, hidden)
+    made.linear("FFN1_b", wide, hidden)
+    made.element("GeLU_b", wide)
+    made.linear("FFN0_b", hidden, wide)
+    for name in ("LN2_b", "Dropout2_b"):
+        made.element(name, hidden)
+    made.linear("Proj_b", hidden, hidden)
+    made.gemm("MHA2_b1", tokens, size, outer=heads)
+    made.gemm("MHA2_b2", size, tokens, outer=heads)
+    made.linear("V_b", hidden, hidden)
+    for name in ("Dropout1_b", "Softmax_b"):
+        made.element(name, tokens, outer=heads)
+    for name in ("MHA1_b1", "MHA1_b2"):
+        made.gemm(name, size, tokens, outer=heads)
+    for name in ("Q_b", "K_b"):
+        made.linear(name, size, hidden, outer=heads)
+    square = [(f"{name}_u", hidden, hidden) for name in ("Proj", "V", "K", "Q")]
+    for name, rows, columns in (("FFN1_u", wide, hidden), ("FFN0_u", hidden, wide), *square):
+        made.gemm(name, rows, tokens, N=columns, update=True)
+    return made.kernels

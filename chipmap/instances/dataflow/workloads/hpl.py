@@ -8,10 +8,8 @@ from typing import Annotated
 from msgspec import Meta
 
 from chipmap.instances.dataflow.workload import Kernel, Workload
+from chipmap.instances.dataflow.workloads.layer import WordBytes
 from chipmap.records import InputError
-
-#: The matrix of DFModel's section VI-C, 5 million squared.
-HPL = {"hpl-5m": {"n": 5_242_880, "block": 2048}}
 
 
 def hpl_network(
@@ -21,14 +19,14 @@ def hpl_network(
     steps: Annotated[int, Meta(ge=1, le=10_000_000)] | None = None,
     samples: Annotated[int, Meta(ge=1, le=10_000_000)] = 1024,
     grid: Annotated[int, Meta(ge=1, le=100_000)] = 32,
-    word_bytes: Annotated[int, Meta(ge=1, le=64)] = 2,
+    word_bytes: WordBytes = 2,
 ) -> Workload:
     """LU of an n x n matrix in steps of ``block`` columns, as a chain of ``kernels`` that stand for equally many steps.
 
     A step with ``side`` rows left takes 2 · side² · block FLOP and hands on a panel of side · block words: each chip of
     a row of the process grid gets 1/``grid`` of it by a broadcast, and keeps it. The work is cut into ``samples`` equal
-    parts: set the task's batch to them. ``steps``: only the first ones. Source: DFModel, section VI-C and its published
-    input (the first 64 steps of n = 2^20); the process grid is that of the HPL benchmark.
+    parts: set the task's batch to them. ``steps``: only the first ones. Source: DFModel, section VI-C (5 million
+    squared) and its published input (the first 64 steps of n = 2^20); the process grid is that of the HPL benchmark.
     """
     if n % block or not 1 <= (taken := steps or n // block) <= n // block or taken % kernels:
         words = f"{n} / {block} = {n / block:g} steps ({steps or 'all'} of them) are not {kernels} equal parts"
