@@ -116,7 +116,7 @@ def lay(mutant: Mutant, folder: Path) -> None:
             shutil.copy2(path, folder)
     target = folder / mutant.file
     target.write_text(mutant.applied(target.read_text(encoding="utf-8")), encoding="utf-8")
-    if "numba" in target.read_text(encoding="utf-8") or "heuristics" in mutant.file:
+    if "numba" in target.read_text(encoding="utf-8"):
         for path in importers(mutant.file):
             for cache in (folder / path.parent / "__pycache__").glob(f"{path.stem}.*.nb[ic]"):
                 cache.unlink()
