@@ -166,27 +166,29 @@ def kept() -> dict[str, Fate]:
 def page(fates: dict[str, Fate]) -> Iterator[str]:
     """The lines of docs/dev/mutants.md."""
     listed = mutants()
-    killed = [fates[one.name] for one in listed if one.name in fates and fates[one.name].lane]
-    quick = sum(one.lane == "quick" for one in killed)
+    lanes = [fates[one.name].lane if one.name in fates else "not run" for one in listed]
+    quick, whole, alive, missing = (lanes.count(lane) for lane in ("quick", "whole suite", "", "not run"))
     yield "# Mutants"
     yield ""
     yield "Would the tests notice? A mutant is the project with one seeded defect: a bound that is one tick too high, a"
     yield "constraint that a model forgets, a checker that charges the wrong term, a deadline that nobody asks. Each"
     yield "meets the quick lane first (`make quick`), and the whole suite (`make test`) only if it survives that."
     yield ""
-    yield f"Of {len(listed)} mutants, {quick} are killed by the quick lane, {len(killed) - quick} more by the whole"
-    yield f"suite, and {len(listed) - len(killed)} survive. The table of defects is"
-    yield "[benchmarks/mutants.toml](../../benchmarks/mutants.toml). This page is made by"
-    yield "`python -m benchmarks.mutants --write`, which runs what has changed. Each row names the commit that"
-    yield "it was laid in and the first test that failed; others may fail as well."
+    yield f"Of {len(listed)} mutants, the quick lane kills {quick} and the whole suite {whole} more; {alive} survive."
+    if missing:
+        yield f"The other {missing} have not been run."
+    yield ""
+    yield "The defects stand in [benchmarks/mutants.toml](../../benchmarks/mutants.toml). This page is written by"
+    yield "`python -m benchmarks.mutants --write`, which runs the mutants whose entries are new or changed. Each row names"
+    yield "the commit in which the mutant was laid and the first test that failed. Others may fail as well."
     yield ""
     yield "| mutant | what is wrong | file | lane | killed by | commit |"
     yield "|---|---|---|---|---|---|"
     for one in listed:
-        end = fates.get(one.name)
-        told = ("not run", "", "") if end is None else (end.lane or "survives", end.test, end.commit)
-        test = told[1].replace("tests/", "", 1).replace("|", "\\|")
-        yield f"| {one.name} | {one.says} | `{one.file.removeprefix('chipmap/')}` | {told[0]} | `{test}` | {told[2]} |"
+        end = fates.get(one.name, Fate("", "not run", "", ""))
+        test = end.test.replace("tests/", "", 1).replace("|", "\\|")
+        cells = (one.name, one.says, f"`{one.file.removeprefix('chipmap/')}`", end.lane or "survives", test, end.commit)
+        yield f"| {' | '.join(cells)} |"
 
 
 def main() -> None:
