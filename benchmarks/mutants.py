@@ -179,7 +179,7 @@ def page(fates: dict[str, Fate]) -> Iterator[str]:
         yield f"The other {missing} have not been run."
     yield ""
     yield "The defects stand in [benchmarks/mutants.toml](../../benchmarks/mutants.toml). This page is written by"
-    yield "`python -m benchmarks.mutants --write`, which runs the mutants whose entries are new or changed. Each row names"
+    yield "`python -m benchmarks.mutants --write`, which runs the mutants that are new or changed. Each row names"
     yield "the commit in which the mutant was laid and the first test that failed. Others may fail as well."
     yield ""
     yield "| mutant | what is wrong | file | lane | killed by | commit |"
