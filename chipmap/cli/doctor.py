@@ -53,10 +53,7 @@ def examine() -> dict[str, Any]:
     from chipmap.solvers.availability import availability, known_bad, package_version
 
     packages = {name: package_version(name) for name in CORE}
-    solvers = [
-        {"name": s.name, "package": s.package, "version": s.version, "licence": s.licence, "problem": s.problem}
-        for s in availability()
-    ]
+    solvers = [status._asdict() for status in availability()]
     problems = [s["problem"] for s in solvers if s["problem"] and s["name"] != "gurobi"]
     problems += [
         f"{bad.package} {package_version(bad.package)} {bad.why}: {bad.remedy}"

@@ -11,7 +11,8 @@ from typing import Any
 from chipmap.family import Model
 from chipmap.records import InputError
 from chipmap.solvers.availability import KINDS, require
-from chipmap.solvers.outcome import Outcome, SolveRequest
+from chipmap.solvers.outcome import Outcome, SolveRequest, TriviallyInfeasible
+from chipmap.solvers.session import Session
 
 __all__ = ["infeasible_labels", "solve_model"]
 
@@ -23,17 +24,26 @@ def solve_model(model: Model, request: SolveRequest, solver: str | None = None) 
     :class:`InputError` for a solver that doesn't take this kind of model, :class:`SolverUnavailableError` for one that
     is missing, has no licence, or is known to be wrong.
     """
-    outcome: Outcome = _adapter(model, solver).solve(model, request)
-    return outcome
+    name, adapter = _adapter(model, solver)
+    session = Session(name, request)
+    try:
+        return session.conclude(adapter.solve(model, session))
+    except TriviallyInfeasible as finding:
+        return session.conclude(("infeasible", "none", str(finding)), (finding.label,))
 
 
 def infeasible_labels(model: Model, request: SolveRequest, solver: str | None = None) -> tuple[str, ...]:
     """Labels of constraints that can't hold together in an infeasible ``model``; () when none were found in time."""
-    labels: tuple[str, ...] = _adapter(model, solver).infeasible_labels(model, request)
-    return labels
+    name, adapter = _adapter(model, solver)
+    try:
+        labels: tuple[str, ...] = adapter.infeasible_labels(model, Session(name, request))
+        return labels
+    except TriviallyInfeasible as finding:
+        return (finding.label,)
 
 
-def _adapter(model: Model, solver: str | None) -> Any:
+def _adapter(model: Model, solver: str | None) -> tuple[str, Any]:
+    """The solver's name and its module: ``solve(model, session) -> Verdict`` and ``infeasible_labels``."""
     fitting = [name for name, kinds in KINDS.items() if model.kind in kinds]
     name = solver or fitting[0]
     require(name)
@@ -41,4 +51,4 @@ def _adapter(model: Model, solver: str | None) -> Any:
         raise InputError(
             f"solver {name!r} doesn't take a {model.kind} model", "--solver", f"Choose from: {', '.join(fitting)}."
         )
-    return import_module(f"chipmap.solvers.{name}")
+    return name, import_module(f"chipmap.solvers.{name}")

@@ -1,4 +1,4 @@
-"""Which solvers are here, in which version, under which licence, and what each of them can do.
+"""Which solvers are here, in which version, under which licence.
 
 Versions come from the installed packages' metadata, so that asking imports no solver (only Gurobi's licence does).
 """
@@ -6,9 +6,9 @@ Versions come from the installed packages' metadata, so that asking imports no s
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
+from typing import NamedTuple
 
 from packaging.version import Version
 
@@ -22,16 +22,9 @@ GUROBI_REMEDY = "Get a licence at gurobi.com (free for academics: gurobi.com/aca
 PACKAGES = {"highs": "highspy", "gurobi": "gurobipy", "cpsat": "ortools"}
 #: Solver -> kinds of model that it takes.
 KINDS = {"highs": ("mip",), "gurobi": ("mip",), "cpsat": ("cpsat",)}
-#: Solver -> what it can do; the unit of the deterministic work limit is in brackets.
-FEATURES = {
-    "highs": ("warm start", "seed", "work limit (nodes)", "infeasible set"),
-    "gurobi": ("warm start", "seed", "work limit (Gurobi work units)", "infeasible set"),
-    "cpsat": ("warm start", "seed", "work limit (deterministic seconds)", "infeasible set (by assumptions)"),
-}
 
 
-@dataclass(frozen=True)
-class KnownBad:
+class KnownBad(NamedTuple):
     """Versions of a package, from ``first`` on, that must not be used, and why."""
 
     package: str
@@ -62,8 +55,7 @@ KNOWN_BAD = (
 )
 
 
-@dataclass(frozen=True)
-class SolverStatus:
+class SolverStatus(NamedTuple):
     """One solver: its package and version (None: not installed), licence, and ``problem`` ("" when it is usable)."""
 
     name: str
@@ -71,13 +63,6 @@ class SolverStatus:
     version: str | None
     licence: str
     problem: str
-    kinds: tuple[str, ...]
-    features: tuple[str, ...]
-
-    @property
-    def usable(self) -> bool:
-        """Whether :func:`require` would accept it."""
-        return not self.problem
 
 
 def package_version(package: str) -> str | None:
@@ -91,15 +76,7 @@ def package_version(package: str) -> str | None:
 def availability() -> tuple[SolverStatus, ...]:
     """The status of every solver that chipmap knows, in a fixed order."""
     return tuple(
-        SolverStatus(
-            name=name,
-            package=package,
-            version=package_version(package),
-            licence=_licence(name),
-            problem=_problem(name),
-            kinds=KINDS[name],
-            features=FEATURES[name],
-        )
+        SolverStatus(name, package, package_version(package), _licence(name), _problem(name))
         for name, package in PACKAGES.items()
     )
 
@@ -121,7 +98,7 @@ def require(name: str) -> None:
         raise SolverUnavailableError(problem)
 
 
-@lru_cache(maxsize=1)
+@cache
 def gurobi_licence() -> str:
     """``"full"``, ``"limited"`` (that of the pip package) or ``"none"``: found by trying, without printing."""
     import gurobipy

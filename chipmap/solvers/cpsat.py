@@ -15,8 +15,8 @@ from ortools.sat.python import cp_model
 
 from chipmap.family import Model
 from chipmap.records import InputError
-from chipmap.solvers.outcome import Outcome, SolveRequest, ValueOf
-from chipmap.solvers.session import Session, Verdict
+from chipmap.solvers.outcome import ValueOf
+from chipmap.solvers.session import COMPLETION_SHARE, Session, Verdict
 
 #: CpSolverStatus -> what it means. UNKNOWN and FEASIBLE are ends at a limit, which `_limit` names.
 STATUSES: dict[str, Verdict] = {
@@ -27,20 +27,16 @@ STATUSES: dict[str, Verdict] = {
     "MODEL_INVALID": ("other_error", "none", "invalid model"),
 }
 
-#: Share of the remaining time that the completion of a warm start may take.
-COMPLETION_SHARE = 0.5
 
-
-def solve(model: Model, request: SolveRequest) -> Outcome:
+def solve(model: Model, session: Session) -> Verdict:
     """Solve a ``CpModel`` (minimised; a maximised objective is negated). The work limit is in deterministic seconds.
 
     Raises :class:`InputError` for an unknown native parameter.
     """
-    session = Session("cpsat", request)
     native = _with_assumptions(model)
     session.rows, session.columns = len(native.proto.constraints), len(native.proto.variables)
     with _own_hints(native):
-        if request.start is not None:
+        if session.request.start is not None:
             _complete(native, session)
         completed = len(session.log)
         solver = _solver(session)
@@ -53,7 +49,7 @@ def solve(model: Model, request: SolveRequest) -> Outcome:
     if session.start_accepted:
         # Presolve may break a symmetry that the start has: it was accepted all the same, and the session keeps it.
         session.start_accepted = "solution hint is complete and is feasible" in session.log[completed:]
-    return session.conclude(verdict)
+    return verdict
 
 
 def reader(solution: Sequence[int]) -> ValueOf:
@@ -74,13 +70,12 @@ def export_cpsat(model: Model, path: Path) -> None:
         raise InputError("can't be written", str(path), "Check the disk.")
 
 
-def infeasible_labels(model: Model, request: SolveRequest) -> tuple[str, ...]:
+def infeasible_labels(model: Model, session: Session) -> tuple[str, ...]:
     """Labels of the model's ``assumptions`` that can't hold together; () if it has none or time is short.
 
     CP-SAT's sufficient set, shrunk label by label (deletion filter) as long as time allows.
     """
     assumptions: dict[str, Any] = getattr(model, "assumptions", {})
-    session = Session("cpsat", request)
     core = _core(model, assumptions, session) if assumptions else None
     for label in sorted(core or {}):
         if core and label in core:
@@ -171,6 +166,11 @@ def _set_parameter(parameters: cp_model.cmh.SatParameters, name: str, value: Any
         raise InputError(f"CP-SAT refuses {value!r} for its parameter {name!r}", "native", remedy) from None
 
 
+def _sign(native: cp_model.CpModel) -> float:
+    """-1 where an objective is maximised."""
+    return -1.0 if native.proto.objective.scaling_factor < 0 else 1.0
+
+
 class _Incumbents(cp_model.CpSolverSolutionCallback):
     """Reports each solution to the session."""
 
@@ -185,7 +185,7 @@ class _Incumbents(cp_model.CpSolverSolutionCallback):
 
 def _run(solver: cp_model.CpSolver, native: cp_model.CpModel, session: Session, report: bool = True) -> str:
     """Run ``solver`` to its end or an interruption; the name of its status. Incumbents and bounds are reported."""
-    sign = -1.0 if native.proto.objective.scaling_factor < 0 else 1.0
+    sign = _sign(native)
     incumbents = _Incumbents(session, sign) if report else None
     if report and native.has_objective():
         solver.best_bound_callback = lambda value: session.bound(sign * value)
@@ -210,14 +210,13 @@ def _complete(native: cp_model.CpModel, session: Session) -> None:
     _hint(native, *zip(*pairs, strict=True)) if pairs else native.clear_hints()
     solver = _solver(session, COMPLETION_SHARE)
     solver.parameters.fix_variables_to_their_hinted_value = True
-    sign = -1.0 if native.proto.objective.scaling_factor < 0 else 1.0
-    status = str(session.run(lambda: solver.solve(native), solver.stop_search).name)
+    status = _run(solver, native, session, report=False)
     native.clear_hints()
     if status not in ("OPTIMAL", "FEASIBLE"):
         return
     session.start_accepted = True
     solution = list(solver.response_proto.solution)
-    session.solution(reader(solution), sign * solver.objective_value)
+    session.solution(reader(solution), _sign(native) * solver.objective_value)
     _hint(native, range(len(solution)), solution)
 
 

@@ -13,8 +13,7 @@ from gurobipy import GRB
 from chipmap.family import Model
 from chipmap.records import InputError, SolverUnavailableError
 from chipmap.solvers.availability import GUROBI_FREE_SIZE, GUROBI_REMEDY, gurobi_licence
-from chipmap.solvers.lowering import LoweredModel, TriviallyInfeasible, lower
-from chipmap.solvers.outcome import Outcome, SolveRequest
+from chipmap.solvers.lowering import LoweredModel, lower
 from chipmap.solvers.session import Session, Verdict
 
 #: Gurobi's status codes (Reference Manual, "Optimization Status Codes") -> what they mean.
@@ -41,17 +40,13 @@ STATUSES: dict[int, Verdict] = {
 }
 
 
-def solve(model: Model, request: SolveRequest) -> Outcome:
+def solve(model: Model, session: Session) -> Verdict:
     """Solve a Pyomo model. The work limit is in Gurobi's work units (about a second each).
 
     Raises :class:`SolverUnavailableError` without a licence for a model of this size, :class:`InputError` for an
     unknown native parameter or a model that can't be lowered.
     """
-    session = Session("gurobi", request)
-    try:
-        lowered = lower(model.native)
-    except TriviallyInfeasible as finding:
-        return session.conclude(("infeasible", "none", str(finding)), (finding.label,))
+    lowered = lower(model.native)
     session.rows, session.columns = lowered.rows, lowered.columns
     with _loaded(lowered, session) as (native, x):
         _set_start(native, x, lowered, session)
@@ -61,11 +56,10 @@ def solve(model: Model, request: SolveRequest) -> Outcome:
             native.setParam("DualReductions", 0)
             status = _run(native, x, lowered, session)
         _read(native, x, lowered, session, status)
-    if session.start_accepted is None and request.start is not None and lowered.integer.any():
-        session.start_accepted = "User MIP start produced solution" in session.log or "Loaded user MIP start" in (
-            session.log
-        )
-    return session.conclude(STATUSES[status])
+    if session.start_accepted is None and session.request.start is not None and lowered.integer.any():
+        said = "User MIP start produced solution", "Loaded user MIP start"
+        session.start_accepted = any(words in session.log for words in said)
+    return STATUSES[status]
 
 
 @contextmanager
@@ -120,14 +114,10 @@ def _fill(native: Any, lowered: LoweredModel) -> Any:
 def _set_options(native: Any, session: Session) -> None:
     request = session.request
     options: dict[str, Any] = {"LogToConsole": 0, "OutputFlag": 1, "Seed": request.seed, "MIPGap": request.gap}
-    if session.remaining is not None:
-        options["TimeLimit"] = session.remaining
-    if session.threads is not None:
-        options["Threads"] = session.threads
-    if request.work_limit is not None:
-        options["WorkLimit"] = request.work_limit
+    options |= {"TimeLimit": session.remaining, "Threads": session.threads, "WorkLimit": request.work_limit}
     for name, value in options.items():
-        native.setParam(name, value)
+        if value is not None:
+            native.setParam(name, value)
     for name, value in request.native.items():
         try:
             native.setParam(name, value)
@@ -179,13 +169,9 @@ def _read(native: Any, x: Any, lowered: LoweredModel, session: Session, status: 
         session.bound(native.ObjVal)
 
 
-def infeasible_labels(model: Model, request: SolveRequest) -> tuple[str, ...]:
+def infeasible_labels(model: Model, session: Session) -> tuple[str, ...]:
     """The labels of Gurobi's irreducible infeasible set (MIP included); () when none is found in time."""
-    session = Session("gurobi", request)
-    try:
-        lowered = lower(model.native)
-    except TriviallyInfeasible as finding:
-        return (finding.label,)
+    lowered = lower(model.native)
     with _loaded(lowered, session) as (native, _):
         try:
             session.run(native.computeIIS, native.terminate)

@@ -12,9 +12,8 @@ import numpy as np
 
 from chipmap.family import Model
 from chipmap.records import InputError
-from chipmap.solvers.lowering import LoweredModel, TriviallyInfeasible, lower
-from chipmap.solvers.outcome import Outcome, SolveRequest
-from chipmap.solvers.session import Session, Verdict
+from chipmap.solvers.lowering import LoweredModel, lower
+from chipmap.solvers.session import COMPLETION_SHARE, Session, Verdict
 
 #: HighsModelStatus -> what it means. HiGHS reports a reached node limit as a "solution limit".
 STATUSES: dict[str, Verdict] = {
@@ -46,23 +45,15 @@ PROBING = 1 << 15
 #: and has been seen to take 60 s of a limit of 12 s (HiGHS pull request 2865 mends it in a later version).
 PROBING_SIZE = 1e9
 
-#: Share of the remaining time that the completion of a warm start may take.
-COMPLETION_SHARE = 0.5
 
-
-def solve(model: Model, request: SolveRequest) -> Outcome:
+def solve(model: Model, session: Session) -> Verdict:
     """Solve a Pyomo model. The work limit counts branch-and-bound nodes.
 
-    Raises :class:`InputError` for an unknown native option or a model that can't be lowered,
-    :class:`SolverUnavailableError` without highspy.
+    Raises :class:`InputError` for an unknown native option or a model that can't be lowered.
     """
-    session = Session("highs", request)
-    try:
-        lowered = lower(model.native)
-    except TriviallyInfeasible as finding:
-        return session.conclude(("infeasible", "none", str(finding)), (finding.label,))
+    lowered = lower(model.native)
     session.rows, session.columns = lowered.rows, lowered.columns
-    start = _complete(lowered, session) if request.start is not None else None
+    start = _complete(lowered, session) if session.request.start is not None else None
     highs = _load(lowered, session)
     if start is not None:
         solution = highspy.HighsSolution()
@@ -74,7 +65,7 @@ def solve(model: Model, request: SolveRequest) -> Outcome:
     _read(highs, lowered, session, status)
     if start is not None and "cannot yield feasible solution" in session.log:
         session.start_accepted = False
-    return session.conclude(STATUSES[status])
+    return STATUSES[status]
 
 
 def _load(lowered: LoweredModel, session: Session, bounds: tuple[np.ndarray, np.ndarray] | None = None) -> Any:
@@ -95,13 +86,11 @@ def _load(lowered: LoweredModel, session: Session, bounds: tuple[np.ndarray, np.
     }
     if int(lowered.integer.sum()) * lowered.matrix.nnz > PROBING_SIZE:
         options["presolve_rule_off"] = PROBING
-    if session.remaining is not None:
-        options["time_limit"] = session.remaining
-    if session.threads is not None:
-        options["threads"] = session.threads
     if request.work_limit is not None:
         options["mip_max_nodes"] = int(request.work_limit)
-    for name, value in {**options, **request.native}.items():
+    options |= {"time_limit": session.remaining, "threads": session.threads}
+    given = {name: value for name, value in options.items() if value is not None}
+    for name, value in {**given, **request.native}.items():
         set_option(highs, name, value)
     return highs
 
@@ -185,34 +174,38 @@ def _read(highs: Any, lowered: LoweredModel, session: Session, status: str) -> N
         session.solution(lowered.value_of(np.zeros(0)), lowered.offset)
         session.bound(lowered.offset)
         return
+    if status != "kUnbounded":
+        _solution(highs, lowered, session)
     info = highs.getInfo()
-    if info.primal_solution_status == highspy.kSolutionStatusFeasible and status != "kUnbounded":
-        values = np.array(highs.getSolution().col_value)
-        session.solution(lowered.value_of(values), info.objective_function_value)
     if lowered.integer.any():
         session.bound(info.mip_dual_bound)
     elif status == "kOptimal":
         session.bound(info.objective_function_value)
 
 
+def _solution(highs: Any, lowered: LoweredModel, session: Session) -> np.ndarray | None:
+    """The columns' values in the final solution, which the session hears; None if there is none."""
+    info = highs.getInfo()
+    if info.primal_solution_status != highspy.kSolutionStatusFeasible:
+        return None
+    values = np.array(highs.getSolution().col_value)
+    session.solution(lowered.value_of(values), info.objective_function_value)
+    return values
+
+
 def _complete(lowered: LoweredModel, session: Session) -> np.ndarray | None:
     """All columns' values, from one solve with those of the start fixed; None (not accepted) if there are none."""
     assert session.request.start is not None
-    session.start_accepted = False
     bounds = lowered.fixed_bounds(session.request.start)
+    session.start_accepted = bounds is not None
     if bounds is None or not lowered.columns:
-        session.start_accepted = bounds is not None
         return None
     highs = _load(lowered, session, bounds)
     if session.remaining is not None:
         highs.setOptionValue("time_limit", COMPLETION_SHARE * session.remaining)
     _run(highs, lowered, session, report=False)
-    info = highs.getInfo()
-    if info.primal_solution_status != highspy.kSolutionStatusFeasible:
-        return None
-    session.start_accepted = True
-    values = np.array(highs.getSolution().col_value)
-    session.solution(lowered.value_of(values), info.objective_function_value)
+    values = _solution(highs, lowered, session)
+    session.start_accepted = values is not None
     return values
 
 
@@ -224,18 +217,14 @@ def _unbounded_or_infeasible(lowered: LoweredModel, session: Session) -> str:
     return {"kOptimal": "kUnbounded", "kInfeasible": "kInfeasible"}.get(status, "kUnboundedOrInfeasible")
 
 
-def infeasible_labels(model: Model, request: SolveRequest) -> tuple[str, ...]:
+def infeasible_labels(model: Model, session: Session) -> tuple[str, ...]:
     """The labels of an infeasible set of rows: irreducible where time allows, () when none is found.
 
     An infeasible linear relaxation gives HiGHS's own set. Otherwise each label's rows are dropped in turn, and stay
     dropped if what is left is still infeasible (deletion filter; Chinneck, *Feasibility and Infeasibility in
     Optimization*, 2008, section 6.2).
     """
-    session = Session("highs", request)
-    try:
-        lowered = lower(model.native)
-    except TriviallyInfeasible as finding:
-        return (finding.label,)
+    lowered = lower(model.native)
     return _relaxation_labels(lowered, session) or _deletion_filter(lowered, session)
 
 

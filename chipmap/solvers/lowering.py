@@ -14,18 +14,8 @@ from pyomo.core import Constraint, Objective
 from pyomo.repn.plugins.standard_form import LinearStandardFormCompiler
 from scipy.sparse import csc_array
 
-from chipmap.records import ChipmapError, InputError
-from chipmap.solvers.outcome import ValueOf
-
-
-class TriviallyInfeasible(ChipmapError):  # noqa: N818 - a finding about the model
-    """A row without free variables can't hold: the model is infeasible, and ``label`` names the constraint."""
-
-    exit_code = 2
-
-    def __init__(self, label: str, row: str) -> None:
-        self.label, self.row = label, row
-        super().__init__(f"constraint {row!r} ({label}) can't hold whatever the variables are")
+from chipmap.records import InputError
+from chipmap.solvers.outcome import TriviallyInfeasible, ValueOf
 
 
 @dataclass(frozen=True)
@@ -112,13 +102,9 @@ def lower(native: Any) -> LoweredModel:
             native.name,
             "Deactivate all but one.",
         )
-    with PauseGC():  # hundreds of thousands of small objects, none of them garbage
-        return _compile(native, bool(objectives))
-
-
-def _compile(native: Any, has_objective: bool) -> LoweredModel:
     try:
-        form = LinearStandardFormCompiler().write(native, mixed_form=True)
+        with PauseGC():  # hundreds of thousands of small objects, none of them garbage
+            form = LinearStandardFormCompiler().write(native, mixed_form=True)
     except InfeasibleConstraintException as error:
         raise _name_infeasible(native, str(error)) from None
     except (InvalidConstraintError, InvalidExpressionError) as error:
@@ -133,8 +119,8 @@ def _compile(native: Any, has_objective: bool) -> LoweredModel:
         lower=np.array([-np.inf if low is None else low for low, _ in bounds], float),
         upper=np.array([np.inf if high is None else high for _, high in bounds], float),
         integer=np.array([not variable.is_continuous() for variable in form.columns], bool),
-        cost=np.asarray(form.c.todense(), float).reshape(-1) if has_objective else np.zeros(len(form.columns)),
-        offset=float(form.c_offset[0]) if has_objective else 0.0,
+        cost=np.asarray(form.c.todense(), float).reshape(-1) if objectives else np.zeros(len(form.columns)),
+        offset=float(form.c_offset[0]) if objectives else 0.0,
         variables=tuple(form.columns),
         constraints=constraints,
     )

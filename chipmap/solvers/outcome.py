@@ -7,10 +7,21 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from chipmap.records import ChipmapError
 from chipmap.result import Termination
 
 #: Reads the value of a native variable (Pyomo variable data, or a CP-SAT variable) in a solution.
 ValueOf = Callable[[Any], float]
+
+
+class TriviallyInfeasible(ChipmapError):  # noqa: N818 - a finding about the model
+    """A row without free variables can't hold: the model is infeasible, and ``label`` names the constraint."""
+
+    exit_code = 2
+
+    def __init__(self, label: str, row: str) -> None:
+        self.label, self.row = label, row
+        super().__init__(f"constraint {row!r} ({label}) can't hold whatever the variables are")
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,8 @@ from chipmap.solvers.outcome import Outcome, SolveRequest, ValueOf
 
 #: How often ``should_stop`` is asked, in seconds.
 POLL_SECONDS = 0.05
+#: Share of the remaining time that the completion of a warm start may take.
+COMPLETION_SHARE = 0.5
 #: How much of a solver's log an :class:`Outcome` keeps, in characters from its end.
 LOG_TAIL = 100_000
 
