@@ -138,8 +138,8 @@ def first_failure(folder: Path, *arguments: str) -> str | None:
     return named[1]
 
 
-def fate(mutant: Mutant, commit: str, workers: int) -> Fate:
-    """Lay the mutant and see which test notices."""
+def fate(mutant: Mutant, commit: str, workers: int, named: bool) -> Fate | None:
+    """Lay the mutant and see which test notices; None: none of those that it names, and others weren't asked."""
     with tempfile.TemporaryDirectory(prefix="mutant-") as name:
         folder = Path(name)
         lay(mutant, folder)
@@ -153,6 +153,8 @@ def fate(mutant: Mutant, commit: str, workers: int) -> Fate:
             test = first_failure(folder, *arguments)
             if test is not None:
                 return Fate(mutant.digest, lane, test, commit)
+            if named:
+                return None
     return Fate(mutant.digest, "", "", commit)
 
 
@@ -195,6 +197,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", default="", help="mutants with this in their name")
     parser.add_argument("--again", action="store_true", help="also those whose result is known")
+    parser.add_argument("--named", action="store_true", help="only the tests that the entries name, no lane as a whole")
     parser.add_argument("--workers", type=int, default=1, help="processes of a test run")
     parser.add_argument("--write", action="store_true", help=f"write {PAGE.relative_to(ROOT)}")
     args = parser.parse_args()
@@ -206,7 +209,11 @@ def main() -> None:
         if args.only not in mutant.name or (mutant.name in fates and not args.again):
             continue
         began = time.monotonic()
-        fates[mutant.name] = end = fate(mutant, commit, args.workers)
+        end = fate(mutant, commit, args.workers, args.named)
+        if end is None:
+            print(f"{mutant.name}: survives the tests that it names ({time.monotonic() - began:.0f} s)", flush=True)
+            continue
+        fates[mutant.name] = end
         print(f"{mutant.name}: {end.lane or 'SURVIVES'} {end.test} ({time.monotonic() - began:.0f} s)", flush=True)
         KEPT.write_text(json.dumps({name: asdict(one) for name, one in fates.items()}, indent=1) + "\n")
     if args.write:
