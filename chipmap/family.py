@@ -11,9 +11,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from importlib import import_module
+from pathlib import Path
 from typing import Any, Literal, Protocol
 
 from chipmap.records import InputError, Record
+from chipmap.result import Unit, Units
 
 #: The families. A new one is one more name here and one module ``chipmap/families/<name>.py`` with a ``FAMILY``.
 FAMILY_NAMES = ("ring", "dataflow", "wafer")
@@ -117,25 +119,43 @@ class FileFormat:
 
 @dataclass(frozen=True)
 class Family:
-    """One problem: its records, checker, formulations, methods, formats and the words for its page.
+    """One problem: its records, checker, models, methods, formats and the words for its page.
 
-    Objectives are integers in ticks; ``unit`` is the natural unit shown to users, of which one tick is
-    ``unit_per_tick``. The strings name functions: ``check`` (instance, solution) -> Certificate; ``shipped`` a mapping
-    of instance names to (generator, parameters); ``from_graph`` (ImportedGraph, name) -> instance; ``plot`` (instance,
-    solution, path); ``describe`` (instance) -> dict of figures for ``chipmap info``; ``files`` (instance, solution) ->
-    dict of file name -> bytes, written beside ``solution.json``; ``explain`` (instance, solution or None, options,
-    solution to compare with or None, progress) -> Explanation (empty: the family has none). ``transforms`` names
-    explicit changes of an instance's graph: (instance, names of operations) -> record with ``instance`` and ``report``.
-    ``plot_both`` (instance, solution, other solution, path) draws two side by side (empty: none); ``formats`` are the
-    files that it reads and writes beside JSON. ``sweeps`` is a mapping of names to fields of a
-    :class:`chipmap.bench.sweep.Sweep`, ``measures`` (instance, solution or None) -> dict of figures for the rows of
-    sweeps (empty: none). ``oracle`` is the label of the constraint that a function of the user's own states
-    (:mod:`chipmap.oracle`; empty: the family takes none), ``scopes`` what its rejections may say beyond ``mapping``.
+    Objectives are integers in ticks. ``unit`` is the natural unit shown to users, of which one tick is
+    ``unit_per_tick``. ``constraints`` and ``terms``: label -> its word, and in brackets what else is worth saying:
+    ``"triangle (of chips)"``. Page, checker and models use this word.
 
-    ``constraints`` and ``terms``: label -> its word, and in brackets what else is worth saying: ``"triangle (of
-    chips)"``. Page, checker and models use this word. ``in_force`` names a function (instance) -> frozenset of the
-    labels that matter to this instance, where that depends on it, as on its objective (empty: all do, always). A model
-    may leave out the others and be exact.
+    The other strings are ``"module:name"``. Every family has these:
+
+    ================  =================================================================================================
+    ``instance``      its record of an instance; ``solution`` that of a solution
+    ``check``         (instance, solution) -> Certificate; with an oracle also (instance, solution, oracle)
+    ``candidates``    (instance) -> iterator over solutions, among them an optimal one if there is any; its module has
+                      ``count``: (instance) -> how many there are
+    ================  =================================================================================================
+
+    The rest is optional; the empty default says that the family has none:
+
+    ================  =================================================================================================
+    ``shipped``       mapping of instance names to (generator, parameters)
+    ``from_graph``    (ImportedGraph, name) -> instance
+    ``from_graphs``   (list of (ImportedGraph, name)) -> instance, where one instance holds several graphs
+    ``plot``          (instance, solution, path); ``plot_both`` (instance, solution, other solution, path)
+    ``describe``      (instance) -> dict of figures for ``chipmap info``
+    ``files``         (instance, solution) -> dict of file name -> bytes, written beside ``solution.json``
+    ``formats``       the files that it reads and writes beside JSON
+    ``explain``       (instance, solution or None, options, solution to compare with or None, progress) -> Explanation
+    ``transforms``    changes of an instance's graph by name: (instance, names of operations) -> record with
+                      ``instance`` and ``report``
+    ``sweeps``        mapping of names to fields of a :class:`chipmap.bench.sweep.Sweep`
+    ``measures``      (instance, solution or None) -> dict of figures for the rows of sweeps
+    ``oracle``        the label of the constraint that a function of the user's own states (:mod:`chipmap.oracle`);
+                      ``scopes`` says what its rejections may mean beyond ``mapping``
+    ``in_force``      (instance) -> frozenset of the labels that matter to this instance, where that depends on it, as
+                      on its objective; a model may leave out the others and be exact (default: all matter, always)
+    ``units``         (instance) -> :class:`~chipmap.result.Units`, where the objective's unit depends on the instance,
+                      or terms have units of their own (default: ``unit`` for all)
+    ================  =================================================================================================
     """
 
     name: str
@@ -144,6 +164,7 @@ class Family:
     instance: str
     solution: str
     check: str
+    candidates: str
     tick: str
     unit: str
     unit_per_tick: float
@@ -151,23 +172,25 @@ class Family:
     terms: Mapping[str, str]
     methods: tuple[Method, ...]
     default_method: str
-    warm_starts: Mapping[str, str]
     formulations: tuple[Formulation, ...]
-    generators: tuple[Generator, ...]
-    shipped: str
-    from_graph: str
-    plot: str
-    describe: str
-    files: str
+    warm_starts: Mapping[str, str] = field(default_factory=dict)
+    generators: tuple[Generator, ...] = ()
+    shipped: str = ""
+    from_graph: str = ""
+    from_graphs: str = ""
+    plot: str = ""
+    plot_both: str = ""
+    describe: str = ""
+    files: str = ""
+    formats: tuple[FileFormat, ...] = ()
     explain: str = ""
     transforms: Mapping[str, str] = field(default_factory=dict)
-    plot_both: str = ""
-    formats: tuple[FileFormat, ...] = ()
     sweeps: str = ""
     measures: str = ""
     oracle: str = ""
     scopes: Mapping[str, str] = field(default_factory=dict)
     in_force: str = ""
+    units: str = ""
 
     @property
     def words(self) -> dict[str, str]:
@@ -181,6 +204,26 @@ class Family:
     def labels_in_force(self, instance: Any) -> frozenset[str]:
         """The labels that matter to ``instance``."""
         return frozenset(resolve(self.in_force)(instance)) if self.in_force else frozenset(self.words)
+
+    def units_of(self, instance: Record | None) -> Units:
+        """The units of objective and terms of ``instance`` (None: those that the family has by default)."""
+        if self.units and instance is not None:
+            found: Units = resolve(self.units)(instance)
+            return found
+        return Units(objective=Unit(name=self.unit, per_tick=self.unit_per_tick))
+
+    def figures(self, instance: Record) -> dict[str, Any]:
+        """What ``chipmap info`` says of ``instance``."""
+        return dict(resolve(self.describe)(instance)) if self.describe else {}
+
+    def draw(self, path: str | Path, instance: Record, *solutions: Record) -> None:
+        """Draw one solution, or two side by side; :class:`InputError` where the family doesn't."""
+        spec = self.plot if len(solutions) == 1 else self.plot_both
+        if not spec and not self.plot:
+            raise InputError(f"family {self.name!r} draws no pictures", str(path), "`chipmap check` prints figures.")
+        if not spec:
+            raise InputError(f"family {self.name!r} draws one solution at a time", "--against", "Leave it out.")
+        resolve(spec)(instance, *solutions, path)
 
     def method(self, name: str | None) -> Method:
         """The method of that name (``ring/auto`` or ``auto``); the family's best chain for None."""

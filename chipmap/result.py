@@ -46,6 +46,24 @@ NoteKind = Literal[
 BOUND_TOLERANCE = 1e-6
 
 
+class Unit(Record, frozen=True, kw_only=True):
+    """A unit for people: its ``name`` and what of it one tick is."""
+
+    name: str
+    per_tick: float
+
+
+class Units(Record, frozen=True, kw_only=True):
+    """The unit of objective and bound, and those of the terms that have others."""
+
+    objective: Unit
+    terms: dict[str, Unit] = {}
+
+    def of(self, term: str) -> Unit:
+        """The unit of a term."""
+        return self.terms.get(term, self.objective)
+
+
 class Note(Record, frozen=True, kw_only=True):
     """What a run says beside its figures: its kind (:data:`NoteKind`), a sentence, and the numbers in it by name."""
 
@@ -126,16 +144,18 @@ def integer_bound(value: float) -> int:
 
 
 class Result(Record, frozen=True, kw_only=True):
-    """The outcome of one solve. Objective, bound and terms are in ticks; :mod:`chipmap.report` shows natural units.
+    """The outcome of one solve. Objective, bound and terms are in ticks; :mod:`chipmap.report` shows ``units``.
 
     ``solution`` is the family's own solution record as plain JSON; ``certificate`` the checker's word on it.
-    ``claimed_objective`` is what the method or solver believed.
+    ``claimed_objective`` is what the method or solver believed. Older archives have no
+    ``units``: theirs are the family's.
     """
 
     schema: Literal["result/1"] = "result/1"
     instance: str
     instance_hash: str
     family: str
+    units: Units | None = None
     method: str
     status: Status
     objective: int | None = None

@@ -116,6 +116,7 @@ def result_of(run: Run, family: Family, chosen: Method, termination: Termination
         instance=str(getattr(run.instance, "name", "")),
         instance_hash=run.instance.content_hash,
         family=family.name,
+        units=family.units_of(run.instance),
         method=chosen.name,
         status=status,
         objective=objective,

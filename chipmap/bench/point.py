@@ -9,6 +9,7 @@ import chipmap
 from chipmap.bench.sweep import Point
 from chipmap.family import family_of, resolve
 from chipmap.records import ChipmapError, InputError, Record
+from chipmap.result import Units
 from chipmap.run import SolveOptions
 from chipmap.solve import check, solve
 
@@ -17,7 +18,7 @@ FINAL = frozenset({"optimal", "infeasible", "bad input"})
 
 
 class Row(Record, frozen=True, kw_only=True):
-    """What is known of a point. Objective, bound and terms are in ticks of the family; ``detail`` says what went wrong.
+    """What is known of a point. Objective, bound and terms are in ticks of ``units``; ``detail`` says what went wrong.
 
     ``status`` is that of a Result, or ``bad input`` (no such instance) or ``lost`` (its workers died). ``figures`` are
     the checker's and the family's own measures.
@@ -30,6 +31,7 @@ class Row(Record, frozen=True, kw_only=True):
     instance: str = ""
     instance_hash: str = ""
     status: str
+    units: Units | None = None
     objective: int | None = None
     bound: int | None = None
     terms: dict[str, int] = {}
@@ -82,6 +84,7 @@ def solve_point(point: Point) -> Row:
         method=result.method,
         instance=result.instance,
         instance_hash=result.instance_hash,
+        units=result.units,
         objective=result.objective,
         bound=result.bound,
         terms=certificate.terms if certificate else {},

@@ -58,17 +58,13 @@ def run(args: argparse.Namespace) -> int:
 
 
 def bounds(result: Result) -> list[dict[str, Any]]:
-    """The bounds in the family's unit, tightest first, the best of each source."""
-    from chipmap.family import get_family
-    from chipmap.report.rows import natural
+    """The bounds in the result's unit, tightest first, the best of each source."""
+    from chipmap.report.rows import in_units, units_of
 
-    scale = get_family(result.family).unit_per_tick
     best: dict[str, dict[str, Any]] = {}
     for one in sorted(result.bounds, key=lambda one: (-one.value, one.seconds)):
-        value = natural(one.value, scale)
-        best.setdefault(
-            one.source, {"bound": value, "source": one.source, "kind": one.kind, "seconds": round(one.seconds, 3)}
-        )
+        shown = {"bound": one.value, "source": one.source, "kind": one.kind, "seconds": round(one.seconds, 3)}
+        best.setdefault(one.source, in_units(shown, units_of(result)))
     return list(best.values())
 
 

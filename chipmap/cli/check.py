@@ -8,7 +8,7 @@ from typing import Any
 
 from chipmap.certificate import Certificate
 from chipmap.cli.common import INSTANCE_HELP, add_family, add_oracle, add_set, columns
-from chipmap.family import Family
+from chipmap.records import Record
 
 #: Violations printed in a table; JSON holds all.
 SHOWN = 20
@@ -39,7 +39,7 @@ def run(args: argparse.Namespace) -> int:
     instance = read(args.instance, args.set, args.family)
     family = family_of(instance)
     certificate = check(instance, read_solution(args.solution, family, instance), args.oracle)
-    shown = natural_certificate(certificate, family, str(getattr(instance, "name", "")))
+    shown = natural_certificate(certificate, instance)
     print(
         json.dumps(shown, allow_nan=False) if args.format == "json" else _text(shown),
         end="\n" * (args.format == "json"),
@@ -47,20 +47,23 @@ def run(args: argparse.Namespace) -> int:
     return 0 if certificate.feasible else 4
 
 
-def natural_certificate(certificate: Certificate, family: Family, instance: str) -> dict[str, Any]:
-    """The certificate with objective and terms in the family's unit."""
+def natural_certificate(certificate: Certificate, instance: Record) -> dict[str, Any]:
+    """The certificate with objective and terms in the instance's units."""
     import msgspec
 
-    from chipmap.report.rows import natural
+    from chipmap.family import family_of
+    from chipmap.report.rows import in_units, term_units
 
-    scale = family.unit_per_tick
-    return {
-        "instance": instance,
+    family = family_of(instance)
+    units = family.units_of(instance)
+    shown = {
+        "instance": str(getattr(instance, "name", "")),
         "family": family.name,
         "feasible": certificate.feasible,
-        "objective": natural(certificate.objective, scale),
-        "unit": family.unit,
-        "terms": {name: natural(ticks, scale) for name, ticks in certificate.terms.items()},
+        "objective": certificate.objective,
+        "unit": units.objective.name,
+        "terms": certificate.terms,
+        "term_units": term_units(certificate.terms, units),
         "grade": certificate.grade,
         "figures": certificate.figures,
         "oracle": certificate.oracle,
@@ -68,6 +71,7 @@ def natural_certificate(certificate: Certificate, family: Family, instance: str)
         "instance_hash": certificate.instance_hash,
         "solution_hash": certificate.solution_hash,
     }
+    return in_units(shown, units)
 
 
 def _text(shown: dict[str, Any]) -> str:
@@ -78,7 +82,7 @@ def _text(shown: dict[str, Any]) -> str:
     text = f"{shown['instance']}: {verdict}\n"
     if shown["objective"] is not None:
         facts = [("objective", f"{number(shown['objective'])} {shown['unit']}")]
-        facts += [(name, f"{number(value)} {shown['unit']}") for name, value in shown["terms"].items()]
+        facts += [(name, f"{number(value)} {shown['term_units'][name]}") for name, value in shown["terms"].items()]
         facts += [(name, number(value)) for name, value in shown["figures"].items()]
         facts += [(name, shown[key]) for name, key in (("memory grade", "grade"), ("oracle", "oracle")) if shown[key]]
         text += columns(facts)

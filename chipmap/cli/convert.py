@@ -23,7 +23,8 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "package, unless --set says otherwise. --clone and --relay change the graph, in the order given, and say what "
         "they add. With --solution, a solution of the instance is written instead. FILE's ending names the format.",
     )
-    parser.add_argument("graph", metavar="SOURCE", help="a graph file, an instance, or - for standard input")
+    what = "a graph file, an instance, or - for standard input; several graphs for a family that takes them"
+    parser.add_argument("graphs", metavar="SOURCE", nargs="+", help=what)
     parser.add_argument(
         "--family",
         metavar="NAME",
@@ -58,9 +59,12 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 def run(args: argparse.Namespace) -> int:
     """Read, change, write; notes of the reader and what changes add go to standard error."""
     from chipmap.family import family_of
-    from chipmap.inputs.reading import encode, read, read_solution
+    from chipmap.inputs.reading import encode, read, read_graphs, read_solution
 
-    instance = read(args.graph, args.set, args.family, args.dim)
+    if len(args.graphs) > 1:
+        instance = read_graphs(args.graphs, args.set, args.family, args.dim)
+    else:
+        instance = read(args.graphs[0], args.set, args.family, args.dim)
     if args.solution is not None and args.changes:
         raise InputError("a solution of the unchanged graph", "--solution", "Leave out --clone and --relay.")
     solution = None if args.solution is None else read_solution(args.solution, family_of(instance), instance)

@@ -11,8 +11,8 @@ from typing import Any
 
 from chipmap.cli.common import INSTANCE_HELP, add_family, add_set, columns, say
 from chipmap.explanation import Change, Difference, Explanation, Side, Step
-from chipmap.family import Family
 from chipmap.records import InputError
+from chipmap.result import Unit, Units
 
 #: Seconds when ``--time-limit`` is silent.
 TIME_LIMIT = 60.0
@@ -65,10 +65,11 @@ def run(args: argparse.Namespace) -> int:
         None if args.quiet else _show,
         isolate=True,
     )
-    shown = natural_explanation(found, family)
-    sys.stdout.write(
-        json.dumps(shown, allow_nan=False) + "\n" if args.format == "json" else _text(found, shown, family)
-    )
+    units = family.units_of(instance)
+    if args.format == "json":
+        print(json.dumps(natural_explanation(found, units), allow_nan=False))
+    else:
+        sys.stdout.write(_text(found, units))
     if found.given is not None and not found.given.feasible:
         return 4
     return {"infeasible": 2, "unknown": 3}.get(found.status, 0)
@@ -79,49 +80,42 @@ def _show(step: Step) -> None:
     say(f"  {words}{', once more' if step.again else ''}")
 
 
-def natural_explanation(found: Explanation, family: Family) -> dict[str, Any]:
-    """The explanation as plain data, with objectives, bounds and terms in the family's unit."""
+def natural_explanation(found: Explanation, units: Units) -> dict[str, Any]:
+    """The explanation as plain data, with objectives, bounds and terms in their units."""
     import msgspec
 
-    from chipmap.report.rows import natural
+    from chipmap.report.rows import in_units, term_units
 
-    def scaled(data: dict[str, Any]) -> dict[str, Any]:
-        times: dict[str, Any] = {
-            key: natural(data[key], family.unit_per_tick) for key in ("objective", "bound") if key in data
-        }
-        terms = {name: natural(ticks, family.unit_per_tick) for name, ticks in data.get("terms", {}).items()}
-        return {**data, **times, **({"terms": terms} if "terms" in data else {})}
-
-    shown = scaled(msgspec.to_builtins(found))
-    shown["unit"] = family.unit
-    shown["changes"] = [scaled(change) for change in shown["changes"]]
+    shown = in_units(msgspec.to_builtins(found), units)
+    shown |= {"unit": units.objective.name, "term_units": term_units(found.terms, units)}
+    shown["changes"] = [in_units(change, units) for change in shown["changes"]]
     if found.given is not None:
-        shown["given"] = scaled(shown["given"])
+        shown["given"] = in_units(shown["given"], units)
     if found.difference is not None:
-        both = {which: scaled(shown["difference"][which]) for which in ("before", "after")}
-        shown["difference"] = {**shown["difference"], **both}
+        both = {which: in_units(shown["difference"][which], units) for which in ("before", "after")}
+        shown["difference"] |= both
     return shown
 
 
-def _text(found: Explanation, shown: dict[str, Any], family: Family) -> str:
+def _text(found: Explanation, units: Units) -> str:
     text = f"{found.instance}: {found.status}\n"
     for told in found.statements:
         text += textwrap.fill(told.message, WIDTH, initial_indent="- ", subsequent_indent="  ") + "\n"
-    text += _changes(found, family)
+    text += _changes(found, units)
     text += "".join(f"{note.text}\n" for note in found.notes)
     if found.difference is not None:
-        text += _difference(found.difference, family)
+        text += _difference(found.difference, units)
     return text
 
 
-def _changes(found: Explanation, family: Family) -> str:
+def _changes(found: Explanation, units: Units) -> str:
     """The changes that help, as a table; those that don't in one line."""
     helpful = [c for c in found.changes if c.objective is not None and (c.gain is None or c.gain > 0)]
     costly = [c for c in found.changes if c.gain is not None and c.gain < 0]
     text = ""
     if helpful or costly:
         rows: list[tuple[Any, ...]] = [("change", "period", "gain", "chips used", "standing", "--set")]
-        rows += [_row(change, family) for change in [*helpful[:SHOWN], *costly[-SHOWN:]]]
+        rows += [_row(change, units.objective) for change in [*helpful[:SHOWN], *costly[-SHOWN:]]]
         text += f"\nchanges, each solved and checked:\n{columns(rows)}"
     groups = {
         "no gain": [c.what for c in found.changes if c.gain == 0 and c.standing == "proved"],
@@ -136,25 +130,24 @@ def _changes(found: Explanation, family: Family) -> str:
     return text
 
 
-def _row(change: Change, family: Family) -> tuple[str, ...]:
-    from chipmap.report.rows import natural
+def _row(change: Change, unit: Unit) -> tuple[str, ...]:
+    from chipmap.report.rows import amount, natural
     from chipmap.report.tables import number
 
     gain = "" if change.gain is None else f"{100 * change.gain:+.1f}%"
-    period = f"{number(natural(change.objective, family.unit_per_tick))} {family.unit}"
     used = f"{change.figures.get('chips_used', '')} of {change.figures.get('chips', '')}"
     standing: str = change.standing
     if standing == "best found" and change.bound is not None:
-        standing += f" (>= {number(natural(change.bound, family.unit_per_tick))})"
-    return change.what, period, gain, used, standing, change.setting
+        standing += f" (>= {number(natural(change.bound, unit.per_tick))})"
+    return change.what, amount(change.objective, unit), gain, used, standing, change.setting
 
 
-def _difference(found: Difference, family: Family) -> str:
+def _difference(found: Difference, units: Units) -> str:
     from chipmap.report.tables import number
 
     rows: list[tuple[Any, ...]] = [("", "SOLUTION", "--against")]
     rows += [
-        (name, a, b) for (name, a), (_, b) in zip(_side(found.before, family), _side(found.after, family), strict=True)
+        (name, a, b) for (name, a), (_, b) in zip(_side(found.before, units), _side(found.after, units), strict=True)
     ]
     text = f"\nthe two solutions:\n{columns(rows)}"
     moves: list[tuple[Any, ...]] = [("moved", "operations", "from chip", "to chip", "work us")]
@@ -182,16 +175,12 @@ def _more(count: int) -> str:
     return f"  and {count - SHOWN} more (--format json prints all)\n" if count > SHOWN else ""
 
 
-def _side(one: Side, family: Family) -> list[tuple[str, str]]:
+def _side(one: Side, units: Units) -> list[tuple[str, str]]:
     from chipmap.report.rows import natural
     from chipmap.report.tables import number
 
-    rows = [
-        ("checked", "valid" if one.feasible else f"refused ({len(one.violations)})"),
-        (f"objective {family.unit}", number(natural(one.objective, family.unit_per_tick))),
-    ]
-    rows += [
-        (f"{name} {family.unit}", number(natural(ticks, family.unit_per_tick)))
-        for name, ticks in sorted(one.terms.items())
-    ]
+    parts = [("objective", one.objective, units.objective)]
+    parts += [(name, ticks, units.of(name)) for name, ticks in sorted(one.terms.items())]
+    rows = [("checked", "valid" if one.feasible else f"refused ({len(one.violations)})")]
+    rows += [(f"{name} {unit.name}", number(natural(ticks, unit.per_tick))) for name, ticks, unit in parts]
     return rows + [(name, number(value)) for name, value in sorted(one.figures.items())]

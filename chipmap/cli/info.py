@@ -79,13 +79,13 @@ def _sweeps(family: Family) -> dict[str, dict[str, Any]]:
 
 def figures(source: str, settings: list[str], family_name: str | None) -> dict[str, Any]:
     """Name, schema and hash of an instance, and the family's own figures of it."""
-    from chipmap.family import family_of, resolve
+    from chipmap.family import family_of
     from chipmap.inputs.reading import read
 
     instance = read(source, settings, family_name)
     family = family_of(instance)
     shown = {"instance": str(getattr(instance, "name", "")), "schema": family.schema, "hash": instance.content_hash}
-    return {**shown, **resolve(family.describe)(instance)}
+    return {**shown, **family.figures(instance)}
 
 
 def _record(name: str) -> type[Record]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 
 from chipmap.cli.common import INSTANCE_HELP, add_set, say
-from chipmap.records import InputError
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -25,17 +24,13 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 def run(args: argparse.Namespace) -> int:
     """Draw and say where."""
-    from chipmap.family import family_of, resolve
+    from chipmap.family import family_of
     from chipmap.inputs.reading import read, read_solution
 
     instance = read(args.instance, args.set)
     family = family_of(instance)
     solution = read_solution(args.solution, family, instance)
-    if args.against is None:
-        resolve(family.plot)(instance, solution, args.out)
-    elif family.plot_both:
-        resolve(family.plot_both)(instance, solution, read_solution(args.against, family, instance), args.out)
-    else:
-        raise InputError(f"family {family.name!r} draws one solution at a time", "--against", "Leave it out.")
+    other = () if args.against is None else (read_solution(args.against, family, instance),)
+    family.draw(args.out, instance, solution, *other)
     say(f"wrote {args.out}")
     return 0

@@ -94,12 +94,10 @@ class Progress:
 
 def describe(event: TraceEvent, run: Run) -> str:
     """One line about a run: incumbent, bound, gap, and who made the last improvement."""
-    from chipmap.report.rows import natural
-    from chipmap.report.tables import number, percent
+    from chipmap.report.rows import amount
+    from chipmap.report.tables import percent
 
-    family = family_of(run.instance)
-    lower = run.lower.value if run.lower else None
-    incumbent, bound = (number(natural(ticks, family.unit_per_tick)) for ticks in (run.upper, lower))
+    unit = family_of(run.instance).units_of(run.instance).objective
+    incumbent, bound = amount(run.upper, unit), amount(run.lower.value if run.lower else None, unit)
     what = "incumbent" if event.event == "solution" else "bound"
-    unit = family.unit
-    return f"incumbent {incumbent} {unit}  bound {bound} {unit}  gap {percent(run.gap)}  ({what} by {event.source})"
+    return f"incumbent {incumbent}  bound {bound}  gap {percent(run.gap)}  ({what} by {event.source})"

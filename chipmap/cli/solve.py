@@ -154,7 +154,7 @@ class Keeper:
             family = family_of(instance)
             environment = {key: result.provenance[key] for key in ("chipmap", "python", "platform", "versions")}
             files: dict[str, bytes] = {}
-            if result.solution is not None:
+            if result.solution is not None and family.files:
                 solution = resolve(family.solution).make(**result.solution)
                 files = resolve(family.files)(instance, solution)
             try:
@@ -212,5 +212,5 @@ def _plot(instance: Record, result: Result, path: str) -> None:
     if result.solution is None:
         say(f"no solution, so {path} is not drawn")
         return
-    resolve(family.plot)(instance, resolve(family.solution).make(**result.solution), path)
+    family.draw(path, instance, resolve(family.solution).make(**result.solution))
     say(f"wrote {path}")

@@ -13,6 +13,7 @@ FAMILY = Family(
     instance="chipmap.instances.dataflow:DataflowInstance",
     solution="chipmap.instances.dataflow:DataflowSolution",
     check="chipmap.validation.dataflow.checker:check",
+    candidates="chipmap.validation.dataflow.candidates:candidates",
     tick="1 ps",
     unit="s",
     unit_per_tick=1e-12,
@@ -63,7 +64,6 @@ FAMILY = Family(
         ),
     ),
     default_method="dataflow/auto",
-    warm_starts={},
     formulations=(
         Formulation("dataflow/mip", "mip", "chipmap.formulations.dataflow.mip:build", PAPER + ", equations 1 to 7"),
         Formulation(

@@ -13,6 +13,7 @@ FAMILY = Family(
     instance="chipmap.instances.ring:RingInstance",
     solution="chipmap.instances.ring:RingSolution",
     check="chipmap.validation.ring.checker:check",
+    candidates="chipmap.validation.ring.candidates:candidates",
     tick="10 ps",
     unit="us",
     unit_per_tick=1e-5,

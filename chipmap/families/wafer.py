@@ -13,6 +13,7 @@ FAMILY = Family(
     instance="chipmap.instances.wafer:WaferInstance",
     solution="chipmap.instances.wafer:WaferSolution",
     check="chipmap.validation.wafer.checker:check",
+    candidates="chipmap.validation.wafer.candidates:candidates",
     tick="a quarter of a point",
     unit="points",
     unit_per_tick=0.25,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +43,19 @@ def read(
     return decode(load(name), "standard input" if name == "-" else name, settings, family, dims)
 
 
+def read_graphs(
+    sources: Sequence[str | Path], settings: Iterable[str] = (), family: str | None = None, dims: Iterable[str] = ()
+) -> Record:
+    """The one instance of several published graphs, for families that take them; arguments as of :func:`read`."""
+    where = ", ".join(map(str, sources))
+    if family is None:
+        raise InputError("several graphs make one instance of a family", where, "Name it with --family.")
+    if not get_family(family).from_graphs:
+        raise InputError(f"family {family!r} takes one graph at a time", where, "Convert each by itself.")
+    graphs = [(load(str(source)), str(source)) for source in sources]
+    return _changed(convert(graphs, get_family(family), dims), where, list(settings))
+
+
 def load(name: str) -> bytes:
     """The bytes of a file, or of standard input for ``-``, without a byte order mark."""
     data = sys.stdin.buffer.read() if name == "-" else read_bytes(name)
@@ -63,7 +76,7 @@ def decode(
     if schema is None:
         if family is None:
             raise InputError("has no `schema`, so it is no instance", where, f"{_FORMATS} A graph needs --family.")
-        return _changed(convert(data, where, get_family(family), dims), where, settings)
+        return _changed(convert([(data, where)], get_family(family), dims), where, settings)
     if list(dims):
         raise InputError("an instance has no dimensions to give values to", where, "Leave out --dim.")
     found = _family_of_schema(schema, where)
@@ -104,13 +117,20 @@ def _native(
     return _changed(checked(instance, where), where, settings)
 
 
-def convert(data: bytes, where: str, family: Family, dims: Iterable[str] = ()) -> Record:
-    """The instance of ``family`` with its default package that a published graph format holds."""
+def convert(graphs: Sequence[tuple[bytes, str]], family: Family, dims: Iterable[str] = ()) -> Record:
+    """The instance of ``family`` with its default package made of graphs in published formats: (content, where)."""
     from chipmap.instances.importers import import_graph
 
-    name = "stdin" if where == "standard input" else Path(where).stem
-    instance: Record = resolve(family.from_graph)(import_graph(where, data, dimensions(dims)), name)
-    return checked(instance, where)
+    everywhere, given = ", ".join(where for _, where in graphs), dimensions(dims)
+    if not family.from_graph and not family.from_graphs:
+        raise InputError(f"family {family.name!r} takes no graphs", everywhere, "Give an instance.")
+    imported = [
+        (import_graph(where, data, given), "stdin" if where == "standard input" else Path(where).stem)
+        for data, where in graphs
+    ]
+    alone = len(imported) == 1 and family.from_graph
+    made: Record = resolve(family.from_graph)(*imported[0]) if alone else resolve(family.from_graphs)(imported)
+    return checked(made, everywhere)
 
 
 def dimensions(dims: Iterable[str]) -> dict[str, tuple[int, ...]]:
@@ -214,7 +234,7 @@ def generators() -> dict[str, Generator]:
 def _shipped(family: Family) -> Mapping[str, Callable[[], Record]]:
     """Shipped instances by full name."""
     made: dict[str, Callable[[], Record]] = {}
-    for name, (spec, parameters) in resolve(family.shipped).items():
+    for name, (spec, parameters) in (resolve(family.shipped) if family.shipped else {}).items():
         full = name if name.startswith(f"{family.name}/") else f"{family.name}/{name}"
         made[full] = _maker(spec, parameters)
     return made

@@ -6,11 +6,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from chipmap.family import get_family
 from chipmap.report.collect import Entry
-from chipmap.report.html_run import pill, relative, run_section, unit_sign
+from chipmap.report.html_run import pill, relative, run_section
 from chipmap.report.markup import Markup, join, table, tag
-from chipmap.report.rows import natural
+from chipmap.report.rows import natural, sign, units_of
 from chipmap.report.style import CSS
 from chipmap.report.tables import number, percent
 from chipmap.result import BOUND_TOLERANCE, Bound, Result, best_bound, gap
@@ -108,7 +107,7 @@ def _contradiction(known: Known) -> str:
 def _gaps(results: list[Result], known: dict[str, Known]) -> Markup:
     body: list[tuple[object, ...]] = []
     for i, result in enumerate(results):
-        family = get_family(result.family)
+        unit = units_of(result).objective
         best = known[result.instance_hash].objective
         above = gap(result.objective, best)
         body.append(
@@ -116,9 +115,9 @@ def _gaps(results: list[Result], known: dict[str, Known]) -> Markup:
                 tag("a", result.instance, href=f"#run-{i}"),
                 result.method,
                 pill(result.status),
-                number(natural(result.objective, family.unit_per_tick)),
-                number(natural(result.bound, family.unit_per_tick)),
-                unit_sign(family),
+                number(natural(result.objective, unit.per_tick)),
+                number(natural(result.bound, unit.per_tick)),
+                sign(unit),
                 _gap_cell(result.gap),
                 percent(above),
                 f"{result.seconds:,.2f}",
@@ -139,15 +138,15 @@ def _gap_cell(share: float | None) -> Markup:
 def _best(known: dict[str, Known]) -> Markup:
     body: list[tuple[object, ...]] = []
     for k in known.values():
-        family = get_family(k.runs[0].family)
+        unit = units_of(k.runs[0]).objective
         body.append(
             (
                 k.runs[0].instance,
-                number(natural(k.objective, family.unit_per_tick)),
+                number(natural(k.objective, unit.per_tick)),
                 k.best.method if k.best else "",
-                number(natural(k.bound.value if k.bound else None, family.unit_per_tick)),
+                number(natural(k.bound.value if k.bound else None, unit.per_tick)),
                 k.bound.source if k.bound else "",
-                unit_sign(family),
+                sign(unit),
                 "contradiction" if k.contradiction else percent(k.gap),
                 len(k.runs),
             )

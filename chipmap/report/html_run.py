@@ -12,10 +12,10 @@ from chipmap.certificate import Certificate
 from chipmap.family import Family, get_family
 from chipmap.report.collect import Entry
 from chipmap.report.markup import Markup, join, table, tag
-from chipmap.report.rows import natural, row
+from chipmap.report.rows import natural, row, sign, units_of
 from chipmap.report.tables import number, percent
 from chipmap.report.trace_svg import trace_chart
-from chipmap.result import Result, best_bound, gap
+from chipmap.result import Result, Unit, best_bound, gap
 
 #: A plot above this size is named, not embedded.
 LARGEST_PLOT = 8 * 1024 * 1024
@@ -28,16 +28,11 @@ def pill(status: str) -> Markup:
     return tag("span", status, class_=f"pill {_PILLS.get(status, '')}".strip())
 
 
-def unit_sign(family: Family) -> str:
-    """The family's unit as people write it."""
-    return {"us": "µs"}.get(family.unit, family.unit)
-
-
 def run_section(entry: Entry, number_: int, is_open: bool) -> Markup:
     """The foldable section of a whole archive (``entry.result`` is not None)."""
     result = entry.result
     assert result is not None
-    family = get_family(result.family)
+    family, unit = get_family(result.family), units_of(result).objective
     head = tag(
         "summary",
         tag("b", result.instance),
@@ -46,11 +41,11 @@ def run_section(entry: Entry, number_: int, is_open: bool) -> Markup:
     )
     body = tag(
         "div",
-        _tiles(result, family),
+        _tiles(result, unit),
         *(tag("p", note, class_="warning") for note in _warnings(result)),
-        _section("Incumbent and bound over time", trace_chart(result, unit_sign(family), family.unit_per_tick)),
+        _section("Incumbent and bound over time", trace_chart(result, unit)),
         _section("Why it is infeasible", _infeasibility(result)),
-        _section("Lower bounds", _bounds(result, family)),
+        _section("Lower bounds", _bounds(result, unit)),
         _section("Certificate of the independent checker", _certificate(result, family)),
         _section("Plot", _plot(entry)),
         _section("Notes", tag("ul", *(tag("li", note.text) for note in result.notes)) if result.notes else None),
@@ -64,7 +59,7 @@ def _section(title: str, body: Markup | None) -> Markup | None:
     return None if body is None else join(tag("h3", title), body)
 
 
-def _tiles(result: Result, family: Family) -> Markup:
+def _tiles(result: Result, unit: Unit) -> Markup:
     shown = row(result)
     lower = best_bound(result.bounds)
     by = f"by {result.incumbent_source}" if result.incumbent_source else ""
@@ -72,8 +67,8 @@ def _tiles(result: Result, family: Family) -> Markup:
     why = result.termination.reason.replace("_", " ") + (f" ({limit} limit)" if limit != "none" else "")
     detail = f"{why}: {result.termination.detail}" if result.termination.detail else why
     tiles = [
-        ("Objective", _with_unit(shown["objective"], family), by),
-        ("Lower bound", _with_unit(shown["bound"], family), f"by {lower.source}" if lower else ""),
+        ("Objective", _with_unit(shown["objective"], unit), by),
+        ("Lower bound", _with_unit(shown["bound"], unit), f"by {lower.source}" if lower else ""),
         ("Gap", percent(result.gap), "(objective - bound) / objective"),
         ("Seconds", f"{result.seconds:,.2f}", detail),
     ]
@@ -81,8 +76,8 @@ def _tiles(result: Result, family: Family) -> Markup:
     return tag("div", *boxes, class_="tiles")
 
 
-def _with_unit(value: float | None, family: Family) -> str:
-    return "n/a" if value is None else f"{number(value)} {unit_sign(family)}"
+def _with_unit(value: float | None, unit: Unit) -> str:
+    return "n/a" if value is None else f"{number(value)} {sign(unit)}"
 
 
 def _warnings(result: Result) -> list[str]:
@@ -113,7 +108,7 @@ def _infeasibility(result: Result) -> Markup | None:
     return table(("constraint", "resource", "demand", "limit", "in words"), body, frozenset({2, 3}))
 
 
-def _bounds(result: Result, family: Family) -> Markup | None:
+def _bounds(result: Result, unit: Unit) -> Markup | None:
     """Every bound, best first, with the gap that it alone would leave."""
     if not result.bounds:
         return None
@@ -121,13 +116,13 @@ def _bounds(result: Result, family: Family) -> Markup | None:
         (
             bound.source,
             bound.kind,
-            number(natural(bound.value, family.unit_per_tick)),
+            number(natural(bound.value, unit.per_tick)),
             percent(gap(result.objective, bound.value)),
             f"{bound.seconds:,.2f}",
         )
         for bound in sorted(result.bounds, key=lambda bound: (-bound.value, bound.seconds))
     ]
-    return table(("source", "kind", f"bound, {unit_sign(family)}", "gap", "at second"), body, frozenset({2, 3, 4}))
+    return table(("source", "kind", f"bound, {sign(unit)}", "gap", "at second"), body, frozenset({2, 3, 4}))
 
 
 def _certificate(result: Result, family: Family) -> Markup | None:
@@ -137,7 +132,8 @@ def _certificate(result: Result, family: Family) -> Markup | None:
     verdict = "valid" if certificate.feasible else "refused"
     lines: list[tuple[object, ...]] = [("verdict", tag("span", verdict, class_=f"pill {_verdict_pill(verdict)}"))]
     for name, ticks in certificate.terms.items():
-        value = f"{number(natural(ticks, family.unit_per_tick))} {unit_sign(family)}"
+        unit = units_of(result).of(name)
+        value = _with_unit(natural(ticks, unit.per_tick), unit)
         lines.append((f"{name}: {family.terms.get(name, name)}", value))
     lines += [(name.replace("_", " "), number(value)) for name, value in certificate.figures.items()]
     if certificate.grade:

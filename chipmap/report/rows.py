@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any
 
 from chipmap.family import get_family
-from chipmap.result import Result, best_bound
+from chipmap.report.tables import number
+from chipmap.result import Result, Unit, Units, best_bound
 
 
 def natural(ticks: int | None, unit_per_tick: float) -> float | None:
@@ -18,31 +20,63 @@ def natural(ticks: int | None, unit_per_tick: float) -> float | None:
     return None if ticks is None else float(ticks * Decimal(repr(unit_per_tick)))
 
 
+def units_of(result: Result) -> Units:
+    """The units of a result; those of its family if it is from an older archive."""
+    return result.units or get_family(result.family).units_of(None)
+
+
+def amount(ticks: int | None, unit: Unit) -> str:
+    """So many ticks for people: ``1.1 us``."""
+    return f"{number(natural(ticks, unit.per_tick))} {unit.name}"
+
+
+def sign(unit: Unit) -> str:
+    """The unit as people write it."""
+    return {"us": "µs"}.get(unit.name, unit.name)
+
+
+def in_units(ticks: Mapping[str, Any], units: Units) -> dict[str, Any]:
+    """``ticks`` with its ``objective``, ``bound`` and ``terms``, where it has them, in natural units."""
+    found = dict(ticks)
+    for name in ("objective", "bound"):
+        if name in found:
+            found[name] = natural(found[name], units.objective.per_tick)
+    if "terms" in found:
+        found["terms"] = {name: natural(value, units.of(name).per_tick) for name, value in found["terms"].items()}
+    return found
+
+
+def term_units(terms: Mapping[str, Any], units: Units) -> dict[str, str]:
+    """The name of the unit of each of ``terms``."""
+    return {name: units.of(name).name for name in terms}
+
+
 def row(result: Result) -> dict[str, Any]:
     """The result in the unit that ``unit`` names; ``gap`` is a share, None where a side is missing.
 
-    ``terms`` are the objective's parts, ``feasible`` is the checker's word (False where there is no solution), and
-    ``figures`` holds the sources of objective and bound, why the run stopped, and the certificate's own figures.
+    ``terms`` are the objective's parts in ``term_units``, ``feasible`` is the checker's word (False where there is no
+    solution), and ``figures`` holds the sources of objective and bound, why the run stopped, and the certificate's own
+    figures.
     """
-    family = get_family(result.family)
-    scale = family.unit_per_tick
-    certificate = result.certificate
+    units, certificate = units_of(result), result.certificate
     terms = certificate.terms if certificate else {}
-    return {
+    shown = {
         "instance": result.instance,
         "family": result.family,
         "method": result.method,
         "status": result.status,
-        "objective": natural(result.objective, scale),
-        "unit": family.unit,
-        "bound": natural(result.bound, scale),
+        "objective": result.objective,
+        "unit": units.objective.name,
+        "bound": result.bound,
         "gap": result.gap,
         "seconds": round(result.seconds, 3),
-        "terms": {name: natural(ticks, scale) for name, ticks in terms.items()},
+        "terms": terms,
+        "term_units": term_units(terms, units),
         "feasible": certificate is not None and certificate.feasible,
         "figures": _figures(result),
         "infeasibility": [reason.message for reason in result.infeasibility],
     }
+    return in_units(shown, units)
 
 
 def _figures(result: Result) -> dict[str, Any]:

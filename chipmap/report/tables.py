@@ -79,7 +79,10 @@ def markdown(rows: Iterable[Row]) -> str:
 
 
 def csv(rows: Iterable[Row]) -> str:
-    """Every field of every row; terms and figures become columns ``terms.T1``, ``figures.chips`` …; empty for None."""
+    """Every field of every row; nested ones become columns ``terms.T1``, ``figures.chips`` …; empty for None.
+
+    Units of terms only where they aren't the objective's.
+    """
     flat = [_flat(row) for row in rows]
     columns = list(dict.fromkeys(name for line in flat for name in line)) or [*_COLUMNS[:-1], "feasible"]
     out = io.StringIO()
@@ -92,7 +95,9 @@ def csv(rows: Iterable[Row]) -> str:
 def _flat(row: Row) -> Row:
     flat: Row = {}
     for name, value in row.items():
-        if name in _NESTED:
+        if name == "term_units":
+            flat.update({f"{name}.{key}": unit for key, unit in value.items() if unit != row["unit"]})
+        elif name in _NESTED:
             flat.update({f"{name}.{key}": inner for key, inner in value.items()})
         elif isinstance(value, list):
             flat[name] = "; ".join(map(str, value))

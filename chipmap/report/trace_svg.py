@@ -7,9 +7,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from chipmap.report.markup import Markup, join, tag
-from chipmap.report.rows import natural
+from chipmap.report.rows import natural, sign
 from chipmap.report.tables import number
-from chipmap.result import Result
+from chipmap.result import Result, Unit
 
 WIDTH, HEIGHT = 1000, 270
 LEFT, RIGHT, TOP, BOTTOM = 84, 150, 14, 34
@@ -48,17 +48,17 @@ class _Scale:
         return [value for value in found if self.low <= value <= self.high]
 
 
-def trace_chart(result: Result, unit: str, unit_per_tick: float) -> Markup | None:
+def trace_chart(result: Result, unit: Unit) -> Markup | None:
     """The chart, or None when the run has no trace. Times before the first event are not shown."""
-    incumbents = _points(result, "solution", unit_per_tick)
-    bounds = _points(result, "bound", unit_per_tick)
+    incumbents = _points(result, "solution", unit.per_tick)
+    bounds = _points(result, "bound", unit.per_tick)
     if not incumbents and not bounds:
         return None
     end = max(result.seconds, *(point[0] for point in (*incumbents, *bounds)))
     x, y = _time_scale([point[0] for point in (*incumbents, *bounds)], end), _value_scale(incumbents, bounds)
     chart = tag(
         "svg",
-        *_axes(x, y, unit),
+        *_axes(x, y, sign(unit)),
         _shade(incumbents, bounds, end, x, y),
         _curve(incumbents, "incumbent", end, x, y),
         _curve(bounds, "bound", end, x, y),

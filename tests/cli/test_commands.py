@@ -86,6 +86,7 @@ def test_solve_prints_what_scripts_rely_on(chipmap: Command, put: Put, tmp_path:
         "gap",
         "seconds",
         "terms",
+        "term_units",
         "feasible",
     ]
     assert [key for key in row if key in wanted] == wanted

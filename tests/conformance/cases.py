@@ -19,7 +19,7 @@ from chipmap.family import FAMILY_NAMES, Family, Formulation, Model, get_family,
 from chipmap.inputs.reading import read, shipped_names
 from chipmap.solvers import solve_model
 from chipmap.solvers.outcome import Outcome, SolveRequest
-from chipmap.validation.brute_force import LIMIT, brute_force
+from chipmap.validation.brute_force import LIMIT, brute_force, count
 
 #: Solvers of each kind of formulation. All of them must be there: one that is missing fails the suite.
 SOLVERS = {"mip": ("highs", "gurobi"), "cpsat": ("cpsat",)}
@@ -74,7 +74,6 @@ def cases(family: Family) -> tuple[Case, ...]:
 @cache
 def _cases(name: str) -> tuple[Case, ...]:
     family = get_family(name)
-    count = import_module(f"chipmap.validation.{name}.candidates").count
     shipped = {full: read(full) for full in shipped_names() if full.startswith(f"{name}/tiny-")}
     found = {**shipped, **_hook(family, "variants")}
     return tuple(Case(family, case, one) for case, one in found.items() if count(one) <= LIMIT // 100)

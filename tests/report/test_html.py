@@ -16,6 +16,7 @@ from chipmap.report.html_run import flatten
 from chipmap.report.markup import join, tag
 from chipmap.report.ring.plots import plot
 from chipmap.report.trace_svg import WIDTH, trace_chart
+from chipmap.result import Unit
 from tests.report.samples import archived, chain, result
 
 BALANCED, LOPSIDED = (0, 0, 1, 1, 2, 2, 3, 3), (0, 0, 0, 1, 1, 2, 2, 3)
@@ -156,15 +157,18 @@ def test_contradicting_runs_are_called_out(tmp_path: Path) -> None:
     assert "One of the two is wrong" in Reader(page(collect(tmp_path), tmp_path)).text
 
 
+US = Unit(name="us", per_tick=1e-5)
+
+
 def test_trace_chart_needs_a_trace() -> None:
-    assert trace_chart(result(chain(), [], []), "us", 1e-5) is None
+    assert trace_chart(result(chain(), [], []), US) is None
 
 
 @pytest.mark.parametrize("values", [[0], [200_000], [200_000, 200_000], [9_000_000, 300_000, 200_000]])
 def test_trace_chart_of_any_values(values: list[int]) -> None:
     trace = [{"seconds": i * 0.7, "event": "solution", "value": v, "source": "s"} for i, v in enumerate(values)]
     trace += [{"seconds": 0.3, "event": "bound", "value": min(values), "source": "b"}]
-    chart = trace_chart(result(chain(), [BALANCED], [], trace=trace), "us", 1e-5)
+    chart = trace_chart(result(chain(), [BALANCED], [], trace=trace), US)
     assert chart is not None
     places = re.findall(r' (?:c?[xy][12]?)="([^"]*)"', chart)
     assert places and all(0 <= float(place) <= WIDTH for place in places)

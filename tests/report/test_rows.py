@@ -12,10 +12,12 @@ from hypothesis import strategies as st
 
 from chipmap.report import tables
 from chipmap.report.rows import natural, row
+from chipmap.result import Unit, Units
 from tests.report.samples import chain, result
 
 PROMISED = {
-    "instance", "family", "method", "status", "objective", "unit", "bound", "gap", "seconds", "terms", "feasible",
+    "instance", "family", "method", "status", "objective", "unit", "bound", "gap", "seconds", "terms", "term_units",
+    "feasible",
 }  # fmt: skip
 BALANCED = (0, 0, 1, 1, 2, 2, 3, 3)
 ALONE = (0,) * 8
@@ -27,9 +29,27 @@ def test_row_is_in_natural_units() -> None:
     assert set(shown) >= PROMISED
     assert (shown["objective"], shown["bound"], shown["unit"]) == (2.0, 1.5, "us")
     assert shown["terms"] == {"T1": 2.0, "T2": 0.25}
+    assert shown["term_units"] == {"T1": "us", "T2": "us"}
     assert (shown["gap"], shown["status"], shown["feasible"]) == (0.25, "feasible", True)
     assert shown["figures"]["incumbent_source"] == "source 1"
     assert shown["figures"]["bound_source"] == "bound 150000"
+
+
+def test_terms_with_units_of_their_own() -> None:
+    """A product of time and energy: every number in its own unit, in a row, in CSV and in the page of the report."""
+    units = Units(objective=Unit(name="J s", per_tick=1e-3), terms={"T2": Unit(name="J", per_tick=0.5)})
+    shown = row(result(chain(), [BALANCED], [150_000], units=units))
+    assert (shown["objective"], shown["bound"], shown["unit"]) == (200.0, 150.0, "J s")
+    ticks = result(chain(), [BALANCED], []).certificate.terms  # type: ignore[union-attr]
+    assert shown["terms"] == {"T1": ticks["T1"] / 1000, "T2": ticks["T2"] / 2}
+    assert shown["term_units"] == {"T1": "J s", "T2": "J"}
+    line = next(csv.DictReader(io.StringIO(tables.csv([shown]))))
+    assert (line["unit"], line["term_units.T2"]) == ("J s", "J") and "term_units.T1" not in line
+
+
+def test_an_older_result_has_the_units_of_its_family() -> None:
+    older = result(chain(), [BALANCED], [])
+    assert older.units is None and row(older)["unit"] == "us"
 
 
 def test_row_without_solution() -> None:

@@ -11,7 +11,8 @@ from typing import Any
 from chipmap.bench.point import Row
 from chipmap.bench.sweep import Sweep
 from chipmap.family import FAMILY_NAMES, get_family
-from chipmap.result import gap
+from chipmap.report.rows import in_units
+from chipmap.result import Unit, Units, gap
 
 _LAST = ("seconds", "cpu_seconds", "attempts", "version", "detail")
 
@@ -32,21 +33,18 @@ def table(sweep: Sweep, rows: Sequence[Row]) -> str:
 
 def _flat(sweep: Sweep, row: Row) -> dict[str, Any]:
     found: dict[str, Any] = dict(row.labels) | {"instance": row.instance, "method": row.method, "seed": row.seed}
-    scale, unit = _unit(row)
-    found |= {"status": row.status, "objective": _natural(row.objective, scale), "bound": _natural(row.bound, scale)}
-    found |= {"unit": unit, "gap": gap(row.objective, row.bound)}
+    units = _units(row)
+    found |= {"status": row.status, **in_units({"objective": row.objective, "bound": row.bound}, units)}
+    found |= {"unit": units.objective.name, "gap": gap(row.objective, row.bound)}
     found |= row.terms | row.figures
     return found | {name: getattr(row, name) for name in _LAST}
 
 
-def _unit(row: Row) -> tuple[float, str]:
+def _units(row: Row) -> Units:
+    """Those of the row; of an older one the family's, or none."""
     name = row.method.partition("/")[0]
-    family = get_family(name) if name in FAMILY_NAMES else None
-    return (family.unit_per_tick, family.unit) if family else (1.0, "")
-
-
-def _natural(ticks: int | None, scale: float) -> float | None:
-    return None if ticks is None else ticks * scale
+    known = get_family(name).units_of(None) if name in FAMILY_NAMES else Units(objective=Unit(name="", per_tick=1.0))
+    return row.units or known
 
 
 def summary(rows: Sequence[Row]) -> str:
