@@ -59,7 +59,7 @@ FAMILY = Family(
         ),
     ),
     default_method="ring/auto",
-    warm_starts={"greedy": "chipmap.methods.ring.programs:greedy", "slice": "chipmap.methods.ring.chain:slicing"},
+    warm_starts={"greedy": "chipmap.methods.ring.programs:greedy", "slice": "chipmap.methods.ring.programs:slicing"},
     formulations=(
         Formulation("ring/mip", "mip", "chipmap.formulations.ring.mip:build", PAPER),
         Formulation("ring/mip-path", "mip", "chipmap.formulations.ring.mip:build", PAPER, {"family": "path"}),
