@@ -45,12 +45,8 @@ def import_graph(path: str, data: bytes | None = None, dimensions: Dimensions | 
     return _reader(content, path)(content, path)
 
 
-def _traced(data: bytes, where: str) -> ImportedGraph:
-    return ImportedGraph(traced.read(data, where), None, "traced")
-
-
 _READERS: tuple[tuple[str, Reader], ...] = (
-    ("out_bytes", _traced),
+    ("out_bytes", lambda data, where: ImportedGraph(traced.read(data, where), None, "traced")),
     ("fpgaLatency", dnn_partitioning.read),
     ("TMPCs", piper.read),
 )

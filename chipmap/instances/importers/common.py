@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 import msgspec
 
@@ -32,6 +32,20 @@ class ImportedGraph:
     format: str
     notes: tuple[str, ...] = ()
     together: tuple[tuple[str, ...], ...] = ()
+
+
+class Node(msgspec.Struct, frozen=True, kw_only=True):
+    """A node in JSON: an id, unique in the file, and perhaps a name, which several nodes may share."""
+
+    id: int
+    name: str | None = None
+
+
+class Edge(msgspec.Struct, frozen=True, kw_only=True):
+    """An edge in JSON, from one node's id to another's."""
+
+    sourceId: int  # noqa: N815 (the formats' own names)
+    destId: int  # noqa: N815
 
 
 def decode(data: bytes, kind: type[T], where: str, remedy: str) -> T:
@@ -85,20 +99,6 @@ def unique_names(names: Iterable[str], ids: Iterable[int | str]) -> list[str]:
     return fresh
 
 
-class Node(Protocol):
-    """A node with an id and perhaps a name."""
-
-    @property
-    def id(self) -> int:
-        """Its id, unique in the file."""
-        ...
-
-    @property
-    def name(self) -> str | None:
-        """Its name; several nodes may share one."""
-        ...
-
-
 def node_names(nodes: Sequence[Node]) -> list[str]:
     """Unique names of nodes: their own, ``node7`` where they have none."""
     return unique_names((node.name or f"node{node.id}" for node in nodes), (node.id for node in nodes))
@@ -111,20 +111,38 @@ def endpoint(key: int | str, at: dict[int | str, int], where: str) -> int:
     return at[key]
 
 
-def tensors_of_edges(edges: Iterable[tuple[int, int, int]], unread: dict[int, int]) -> tuple[Tensor, ...]:
-    """Tensors of edges (producer, reader, bytes): edges of one producer with equal bytes carry one tensor.
+def ends(nodes: Sequence[Node], edges: Iterable[Edge], where: str) -> list[tuple[int, int]]:
+    """The positions of each edge's two nodes; :class:`InputError` for an id used twice and for one that no node has."""
+    at, keys = positions([node.id for node in nodes], f"{where}: nodes"), ("sourceId", "destId")
+    found = []
+    for i, edge in enumerate(edges):
+        u, v = (endpoint(getattr(edge, key), at, f"{where}: edges[{i}].{key}") for key in keys)
+        found.append((u, v))
+    return found
 
-    ``unread`` gives the bytes of what an operation makes and no edge carries.
+
+def graph_of_edges(
+    name: str,
+    operations: Sequence[Operation],
+    edges: Iterable[tuple[int, int, int]],
+    source: str,
+    where: str,
+    unread: Iterable[tuple[int, int]] = (),
+) -> OperationGraph:
+    """The graph of edges (producer, reader, bytes): edges of one producer with equal bytes carry one tensor.
+
+    ``unread`` gives (producer, bytes) of what an operation makes and no edge need carry.
     """
     readers: dict[tuple[int, int], set[int]] = {}
     for producer, reader, count in edges:
         readers.setdefault((producer, count), set()).add(reader)
-    for producer, count in unread.items():
-        readers.setdefault((producer, count), set())
-    return tuple(
+    for key in unread:
+        readers.setdefault(key, set())
+    tensors = [
         Tensor(producer=producer, readers=tuple(sorted(to)), bytes=count)
         for (producer, count), to in sorted(readers.items())
-    )
+    ]
+    return finished(name, operations, tensors, source, where)
 
 
 def finished(

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping
+import operator
+from collections.abc import Callable, Mapping
 
 from chipmap.instances.importers.program import MAX_DIMENSION
 from chipmap.records import InputError
@@ -12,6 +13,15 @@ from chipmap.records import InputError
 Dimensions = Mapping[str, tuple[int, ...]]
 
 _LONGEST = 200
+#: What two whole numbers may be combined by: functions of SymPy, and operators by the names of their syntax nodes.
+_FUNCTIONS: dict[str, Callable[[int, int], int]] = {
+    "Max": max,
+    "Min": min,
+    "FloorDiv": operator.floordiv,
+    "Mod": operator.mod,
+    "CeilDiv": lambda a, b: -(-a // b),
+}
+_OPERATORS = _FUNCTIONS | {"Add": operator.add, "Sub": operator.sub, "Mult": operator.mul}
 
 
 def dimension(expression: str, given: Dimensions, tensor: str, where: str) -> int:
@@ -20,7 +30,7 @@ def dimension(expression: str, given: Dimensions, tensor: str, where: str) -> in
         return given[expression][0]
     try:
         tree = ast.parse(expression[: _LONGEST + 1], mode="eval").body
-        missing = [node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and not _is_function(node.id)]
+        missing = [node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and node.id not in _FUNCTIONS]
         value = _evaluate(tree, given)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         value, missing = None, [expression[:_LONGEST]]
@@ -29,10 +39,6 @@ def dimension(expression: str, given: Dimensions, tensor: str, where: str) -> in
         what = f"the dimension {absent!r} of tensor {tensor!r} has no value"
         raise InputError(what, where, f"Give it one, such as `chipmap convert --dim '{absent}=8'`, or export it fixed.")
     return value
-
-
-def _is_function(name: str) -> bool:
-    return name in ("Max", "Min", "FloorDiv", "Mod", "CeilDiv")
 
 
 def _evaluate(node: ast.AST, given: Dimensions) -> int | None:
@@ -55,20 +61,12 @@ def _evaluate(node: ast.AST, given: Dimensions) -> int | None:
 def _combined(name: str, a: int | None, b: int | None) -> int | None:
     if a is None or b is None:
         return None
-    if name in ("FloorDiv", "Div", "CeilDiv", "Mod") and b == 0:
+    try:
+        if name == "Div":
+            return a // b if a % b == 0 else None
+        return _OPERATORS[name](a, b) if name in _OPERATORS else None
+    except ZeroDivisionError:
         return None
-    values = {
-        "Add": lambda: a + b,
-        "Sub": lambda: a - b,
-        "Mult": lambda: a * b,
-        "Div": lambda: a // b if a % b == 0 else None,
-        "FloorDiv": lambda: a // b,
-        "CeilDiv": lambda: -(-a // b),
-        "Mod": lambda: a % b,
-        "Max": lambda: max(a, b),
-        "Min": lambda: min(a, b),
-    }
-    return values[name]() if name in values else None
 
 
 def check_used(given: Dimensions, known: set[str], where: str) -> None:

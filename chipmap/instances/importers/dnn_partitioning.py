@@ -25,17 +25,8 @@ from pathlib import PurePath
 import msgspec
 
 from chipmap.instances.graph import Operation, Role
-from chipmap.instances.importers.common import (
-    ImportedGraph,
-    decode,
-    endpoint,
-    finished,
-    nanoseconds,
-    node_names,
-    positions,
-    size,
-    tensors_of_edges,
-)
+from chipmap.instances.importers import common
+from chipmap.instances.importers.common import Edge, ImportedGraph, Node, nanoseconds, size
 from chipmap.records import InputError
 
 FORMAT = "dnn-partitioning"
@@ -43,18 +34,14 @@ _NS_PER_MS = 1e6
 _REMEDY = "A node has at least id, fpgaLatency and size; an edge sourceId and destId."
 
 
-class _Node(msgspec.Struct, frozen=True):
-    id: int
+class _Node(Node, frozen=True, kw_only=True):
     fpgaLatency: float  # noqa: N815 (the format's own names)
     size: float
-    name: str | None = None
     isBackwardNode: bool | int = False  # noqa: N815
     colorClass: int | None = None  # noqa: N815
 
 
-class _Edge(msgspec.Struct, frozen=True):
-    sourceId: int  # noqa: N815
-    destId: int  # noqa: N815
+class _Edge(Edge, frozen=True, kw_only=True):
     size: float | None = None
 
 
@@ -65,24 +52,21 @@ class _File(msgspec.Struct, frozen=True):
 
 def read(data: bytes, where: str) -> ImportedGraph:
     """The forward nodes of the graph; :class:`InputError` with the JSON path of what is wrong."""
-    file = decode(data, _File, where, _REMEDY)
-    at = positions([node.id for node in file.nodes], f"{where}: nodes")
-    for i, edge in enumerate(file.edges):
-        endpoint(edge.sourceId, at, f"{where}: edges[{i}].sourceId")
-        endpoint(edge.destId, at, f"{where}: edges[{i}].destId")
-    nodes = [node for node in file.nodes if not node.isBackwardNode]
-    if not nodes:
+    file = common.decode(data, _File, where, _REMEDY)
+    pairs = common.ends(file.nodes, file.edges, where)
+    forward = [v for v, node in enumerate(file.nodes) if not node.isBackwardNode]
+    if not forward:
         raise InputError("no node belongs to the forward pass", f"{where}: nodes", "Clear isBackwardNode.")
-    kept = {node.id: v for v, node in enumerate(nodes)}
-    edges = _edges(file, kept, where)
+    nodes = [file.nodes[v] for v in forward]
+    edges = _edges(file, pairs, {old: new for new, old in enumerate(forward)}, where)
     made: dict[int, int] = defaultdict(int)
     for u, _, count in edges:
         made[u] = max(made[u], count)
     reading = {v for _, v, _ in edges}
-    names = node_names(nodes)
+    names = common.node_names(nodes)
     operations, times = [], []
     for v, (node, name) in enumerate(zip(nodes, names, strict=True)):
-        here = f"{where}: nodes[{at[node.id]}]"
+        here = f"{where}: nodes[{forward[v]}]"
         time = nanoseconds(node.fpgaLatency, _NS_PER_MS, f"{here}.fpgaLatency")
         taken = size(node.size, f"{here}.size")
         role: Role = "compute" if time or v in reading else "constant" if taken else "input"
@@ -90,20 +74,20 @@ def read(data: bytes, where: str) -> ImportedGraph:
         kind = name.rstrip("0123456789_") or name
         operations.append(Operation(name=name, kind=kind, role=role, weight_bytes=weights))
         times.append(time if role == "compute" else None)
-    graph = finished(PurePath(where).stem, operations, tensors_of_edges(edges, {}), "dnn-partitioning", where)
+    graph = common.graph_of_edges(PurePath(where).stem, operations, edges, "dnn-partitioning", where)
     return ImportedGraph(graph, tuple(times), FORMAT, _notes(file, nodes), _groups(nodes, operations))
 
 
-def _edges(file: _File, kept: dict[int, int], where: str) -> list[tuple[int, int, int]]:
+def _edges(file: _File, pairs: list[tuple[int, int]], kept: dict[int, int], where: str) -> list[tuple[int, int, int]]:
+    """Edges among the nodes ``kept`` (position in the file -> position in the graph), with their bytes."""
     known = any(edge.size is not None for edge in file.edges)
-    nodes = {node.id: node for node in file.nodes}
     edges = []
-    for i, edge in enumerate(file.edges):
-        if edge.sourceId in kept and edge.destId in kept:
-            count = edge.size if known else nodes[edge.sourceId].size
+    for i, (u, v) in enumerate(pairs):
+        if u in kept and v in kept:
+            count = file.edges[i].size if known else file.nodes[u].size
             if count is None:
                 raise InputError("size is missing", f"{where}: edges[{i}]", "Give it for all edges or for none.")
-            edges.append((kept[edge.sourceId], kept[edge.destId], size(count, f"{where}: edges[{i}].size")))
+            edges.append((kept[u], kept[v], size(count, f"{where}: edges[{i}].size")))
     return edges
 
 

@@ -16,15 +16,7 @@ import re
 from pathlib import PurePath
 
 from chipmap.instances.graph import Operation
-from chipmap.instances.importers.common import (
-    ImportedGraph,
-    endpoint,
-    finished,
-    nanoseconds,
-    positions,
-    size,
-    tensors_of_edges,
-)
+from chipmap.instances.importers.common import ImportedGraph, endpoint, graph_of_edges, nanoseconds, positions, size
 from chipmap.records import InputError
 
 FORMAT = "pipedream"
@@ -97,7 +89,7 @@ def _graph(
     for source, target, here in links:
         u, v = endpoint(source, at, here), endpoint(target, at, here)
         edges.append((u, v, made[u]))
-    tensors = tensors_of_edges(edges, dict(enumerate(made)))
-    graph = finished(PurePath(where).name.split(".")[0], operations, tensors, "PipeDream profile", where)
+    name = PurePath(where).name.split(".")[0]
+    graph = graph_of_edges(name, operations, edges, "PipeDream profile", where, enumerate(made))
     notes = ("times and tensors are those of a whole training batch, forward pass only",)
     return ImportedGraph(graph, tuple(times), FORMAT, notes)

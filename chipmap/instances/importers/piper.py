@@ -15,17 +15,8 @@ from pathlib import PurePath
 import msgspec
 
 from chipmap.instances.graph import Operation
-from chipmap.instances.importers.common import (
-    ImportedGraph,
-    decode,
-    endpoint,
-    finished,
-    nanoseconds,
-    node_names,
-    positions,
-    size,
-    tensors_of_edges,
-)
+from chipmap.instances.importers import common
+from chipmap.instances.importers.common import Edge, ImportedGraph, Node, nanoseconds, size
 from chipmap.records import InputError
 
 FORMAT = "piper"
@@ -40,15 +31,11 @@ class _Option(msgspec.Struct, frozen=True):
     id: str = ""
 
 
-class _Node(msgspec.Struct, frozen=True):
-    id: int
+class _Node(Node, frozen=True, kw_only=True):
     TMPCs: dict[str, list[_Option]]
-    name: str | None = None
 
 
-class _Edge(msgspec.Struct, frozen=True):
-    sourceId: int  # noqa: N815
-    destId: int  # noqa: N815
+class _Edge(Edge, frozen=True, kw_only=True):
     communicationCost: float  # noqa: N815
 
 
@@ -59,11 +46,11 @@ class _File(msgspec.Struct, frozen=True):
 
 def read(data: bytes, where: str) -> ImportedGraph:
     """The layers without parallelism; :class:`InputError` with the JSON path of what is wrong."""
-    file = decode(data, _File, where, _REMEDY)
-    at = positions([node.id for node in file.nodes], f"{where}: nodes")
+    file = common.decode(data, _File, where, _REMEDY)
+    pairs = common.ends(file.nodes, file.edges, where)
     options = [_vanilla(node, f"{where}: nodes[{v}].TMPCs") for v, node in enumerate(file.nodes)]
     in_ms = sum(option.timePerSample for option in options) > MAX_SECONDS
-    names = node_names(file.nodes)
+    names = common.node_names(file.nodes)
     operations, times = [], []
     for v, (name, option) in enumerate(zip(names, options, strict=True)):
         here = f"{where}: nodes[{v}]"
@@ -72,12 +59,11 @@ def read(data: bytes, where: str) -> ImportedGraph:
             Operation(name=name, kind=kind, weight_bytes=size(option.parameterSize, f"{here}.parameterSize"))
         )
         times.append(nanoseconds(option.timePerSample, 1e6 if in_ms else 1e9, f"{here}.timePerSample"))
-    edges = []
-    for i, edge in enumerate(file.edges):
-        here = f"{where}: edges[{i}]"
-        u, v = endpoint(edge.sourceId, at, f"{here}.sourceId"), endpoint(edge.destId, at, f"{here}.destId")
-        edges.append((u, v, size(edge.communicationCost, f"{here}.communicationCost")))
-    graph = finished(PurePath(where).stem, operations, tensors_of_edges(edges, {}), "Piper", where)
+    edges = [
+        (u, v, size(edge.communicationCost, f"{where}: edges[{i}].communicationCost"))
+        for i, ((u, v), edge) in enumerate(zip(pairs, file.edges, strict=True))
+    ]
+    graph = common.graph_of_edges(PurePath(where).stem, operations, edges, "Piper", where)
     unit = "ms (more than 10 s per sample otherwise)" if in_ms else "seconds"
     notes = (f"timePerSample is forward and backward pass of one sample, read as {unit}; tensor parallelism off",)
     return ImportedGraph(graph, tuple(times), FORMAT, notes)
