@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Literal
+import heapq
+from collections.abc import Iterable
+from typing import Literal, Self
 
 from chipmap.records import InputError, Record
 
@@ -47,6 +49,20 @@ class OperationGraph(Record, frozen=True, kw_only=True):
     operations: tuple[Operation, ...]
     tensors: tuple[Tensor, ...] = ()
     source: str = ""
+
+    @classmethod
+    def checked(
+        cls,
+        name: str,
+        operations: Iterable[Operation],
+        tensors: Iterable[Tensor],
+        source: str = "",
+        where: str = "graph",
+    ) -> Self:
+        """The graph of these parts, if :meth:`check` accepts it."""
+        graph = cls(name=name, operations=tuple(operations), tensors=tuple(tensors), source=source)
+        graph.check(where)
+        return graph
 
     def check(self, where: str = "graph") -> None:
         """Raise :class:`InputError` for a bad index, a negative size, a name used twice, a cycle or a wrong role."""
@@ -100,8 +116,6 @@ class OperationGraph(Record, frozen=True, kw_only=True):
 
         Raises :class:`InputError` that names the operations of one cycle.
         """
-        import heapq
-
         count = len(self.operations)
         readers: list[list[int]] = [[] for _ in range(count)]
         missing = [0] * count
@@ -119,9 +133,8 @@ class OperationGraph(Record, frozen=True, kw_only=True):
                 if not missing[w]:
                     heapq.heappush(heap, w)
         if len(order) < count:
-            names = " -> ".join(
-                self.operations[v].name for v in _cycle(readers, {v for v in range(count) if missing[v]})
-            )
+            cycle = _cycle(readers, {v for v in range(count) if missing[v]})
+            names = " -> ".join(self.operations[v].name for v in cycle)
             raise InputError(f"the graph has a cycle: {names}", where, "Remove one of these dependencies.")
         return tuple(order)
 

@@ -142,13 +142,4 @@ def graph_of_edges(
         Tensor(producer=producer, readers=tuple(sorted(to)), bytes=count)
         for (producer, count), to in sorted(readers.items())
     ]
-    return finished(name, operations, tensors, source, where)
-
-
-def finished(
-    name: str, operations: Sequence[Operation], tensors: Sequence[Tensor], source: str, where: str
-) -> OperationGraph:
-    """The graph, checked."""
-    graph = OperationGraph(name=name, operations=tuple(operations), tensors=tuple(tensors), source=source)
-    graph.check(where)
-    return graph
+    return OperationGraph.checked(name, operations, tensors, source, where)

@@ -8,7 +8,6 @@ have shapes in the file count their bytes; ``notes`` lists them.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
@@ -16,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from chipmap.instances.importers import onnx_operators as operators
 from chipmap.instances.importers.common import ImportedGraph
 from chipmap.instances.importers.dimensions import Dimensions, check_used, dimension
-from chipmap.instances.importers.program import Program, Step, Value, assemble, checked_shape, uncounted_note
+from chipmap.instances.importers.program import Program, Step, Value, checked_shape, imported
 from chipmap.records import InputError
 
 if TYPE_CHECKING:
@@ -250,16 +249,15 @@ def _graph(
         if info.name not in large:
             program.inputs.append(info.name)
             program.values[info.name] = _value(info, info.name, "an input", where)
-    uncounted: Counter[str] = Counter()
     for node in graph.node:
         _check_reads(node, program, where)
         maker = f"made by {node.op_type} {_name(node)!r}"
         for made in node.output:
             if made in wanted or _is_known(infos.get(made)):
                 program.values[made] = _value(infos.get(made), made, maker, where)
-        program.steps.append(_step(node, program, uncounted, where))
+        program.steps.append(_step(node, program))
     program.outputs += [info.name for info in graph.output]
-    return ImportedGraph(assemble(program, where), None, FORMAT, (*notes, *uncounted_note(uncounted)))
+    return imported(program, where, FORMAT, notes)
 
 
 def _check_reads(node: onnx.NodeProto, program: Program, where: str) -> None:
@@ -282,7 +280,7 @@ def _value(info: onnx.ValueInfoProto | None, name: str, maker: str, where: str) 
     return Value(name, checked_shape(shape, name, where), _bits(info.type.tensor_type.elem_type, name, where))
 
 
-def _step(node: onnx.NodeProto, program: Program, uncounted: Counter[str], where: str) -> Step:
+def _step(node: onnx.NodeProto, program: Program) -> Step:
     standard = node.domain in _STANDARD
     kind = node.op_type if standard else f"{node.domain}.{node.op_type}"
     read = [program.values[name] if name else None for name in node.input]
@@ -290,7 +288,7 @@ def _step(node: onnx.NodeProto, program: Program, uncounted: Counter[str], where
     attributes = {a.name: a.s.decode(errors="replace") if a.s else a.i for a in node.attribute}
     flop, known = operators.flop(kind, read, made, attributes)
     if not known:
-        uncounted[kind] += 1
+        program.uncounted[kind] += 1
     return Step(
         name=_name(node),
         kind=kind or "unnamed",

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from math import prod
 
 from chipmap.instances.graph import Operation, OperationGraph, Role, Tensor
-from chipmap.instances.importers.common import MAX_BYTES, finished, unique_names
+from chipmap.instances.importers.common import MAX_BYTES, ImportedGraph, unique_names
 from chipmap.records import InputError
 
 #: More floating-point operations in one operator are taken for a mistake.
@@ -67,7 +67,8 @@ class Step:
 class Program:
     """A program: its values by name, inputs, parameters and outputs (names of values), and its operators in order.
 
-    ``parameter_nodes``: parameters are nodes of the program and become operations (constants).
+    ``parameter_nodes``: parameters are nodes of the program and become operations (constants). ``uncounted``: how many
+    operators of which kind have FLOP that aren't known.
     """
 
     name: str
@@ -78,6 +79,7 @@ class Program:
     steps: list[Step] = field(default_factory=list)
     outputs: list[str] = field(default_factory=list)
     parameter_nodes: bool = True
+    uncounted: Counter[str] = field(default_factory=Counter)
 
 
 def words(text: str) -> frozenset[str]:
@@ -130,14 +132,6 @@ def einsum(equation: str, operands: Sequence[Value]) -> int | None:
     return (2 if len(operands) > 1 else 1) * prod(ranges.values())
 
 
-def uncounted_note(uncounted: Counter[str]) -> tuple[str, ...]:
-    """The note that lists operators whose FLOP aren't known; none if there is none."""
-    if not uncounted:
-        return ()
-    listed = ", ".join(f"{kind[:60]} ({count})" for kind, count in sorted(uncounted.items())[:30])
-    return (f"FLOP of {uncounted.total()} operators are not known, one per element was counted: {listed}",)
-
-
 def checked_shape(shape: Iterable[int], name: str, where: str) -> Shape:
     """The shape; :class:`InputError` for one that no tensor has."""
     sizes = tuple(shape)
@@ -151,19 +145,27 @@ def checked_shape(shape: Iterable[int], name: str, where: str) -> Shape:
     return sizes
 
 
-def assemble(program: Program, where: str) -> OperationGraph:
-    """The graph of ``program``, checked; :class:`InputError` names the operator or tensor that is wrong."""
+def imported(program: Program, where: str, reader: str, notes: tuple[str, ...] = ()) -> ImportedGraph:
+    """The graph of ``program``, with a note that lists operators whose FLOP aren't known.
+
+    Raises :class:`InputError` that names the operator or tensor that is wrong.
+    """
     building = _Building(program, where)
     for name in program.inputs:
         building.add(Step(name, "input", (), (name,)), "input", 0)
     for name in program.parameters:
-        if not program.parameter_nodes:
-            building.store(name)
-            continue
-        building.add(Step(name, "parameter", (), (name,), parameter=True), "constant", 0)
+        if program.parameter_nodes:
+            building.add(Step(name, "parameter", (), (name,), parameter=True), "constant", 0)
+        else:
+            building.makers[name], building.readers[name], building.origin[name] = -1, [], name
     for step in program.steps:
         building.step(step)
-    return building.finish()
+    uncounted = program.uncounted
+    if uncounted:
+        listed = ", ".join(f"{kind[:60]} ({count})" for kind, count in sorted(uncounted.items())[:30])
+        said = f"FLOP of {uncounted.total()} operators are not known, one per element was counted: {listed}"
+        notes = (*notes, said)
+    return ImportedGraph(building.finish(), None, reader, notes)
 
 
 class _Building:
@@ -171,15 +173,11 @@ class _Building:
         self.program, self.where = program, where
         self.operations: list[tuple[str, Role, int, int]] = []  # kind, role, FLOP, bytes of weights
         self.names: list[str] = []
-        self.makers: dict[str, int] = {}  # value -> operation
+        self.makers: dict[str, int] = {}  # value -> operation (-1: a parameter without one)
         self.readers: dict[str, list[int]] = {}
         self.dynamic: set[str] = set()
         self.origin: dict[str, str] = {}  # value -> the parameter that it renames
         self.charged: set[str] = set()
-
-    def store(self, name: str) -> None:
-        """A parameter without an operation of its own."""
-        self.makers[name], self.readers[name], self.origin[name] = -1, [], name
 
     def step(self, step: Step) -> None:
         for name in step.reads:
@@ -251,4 +249,4 @@ class _Building:
             Operation(name=name, kind=kind, role=role, flop=flop, weight_bytes=weights)
             for name, (kind, role, flop, weights) in zip(names, self.operations, strict=True)
         ]
-        return finished(program.name, operations, tensors, program.source, self.where)
+        return OperationGraph.checked(program.name, operations, tensors, program.source, self.where)

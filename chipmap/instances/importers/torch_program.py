@@ -13,7 +13,6 @@ import io
 import json
 import zipfile
 import zlib
-from collections import Counter
 from collections.abc import Iterator
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
@@ -23,7 +22,7 @@ import msgspec
 from chipmap.instances.importers import aten
 from chipmap.instances.importers.common import ImportedGraph, decode
 from chipmap.instances.importers.dimensions import Dimensions, check_used, dimension
-from chipmap.instances.importers.program import Program, Step, Value, assemble, checked_shape, uncounted_note
+from chipmap.instances.importers.program import Program, Step, Value, checked_shape, imported
 from chipmap.records import InputError
 
 if TYPE_CHECKING:
@@ -113,7 +112,7 @@ def read(data: bytes, where: str, dimensions: Dimensions | None = None) -> Impor
         makes = [name for argument in node.outputs for name in _tensors(argument, here)]
         plain = {a.name: value for a in node.inputs for value in a.arg.values() if isinstance(value, bool | int | str)}
         calls.add(node.name or (makes[0] if makes else f"node{i}"), node.target, reads, makes, plain)
-    return ImportedGraph(assemble(program, where), None, FORMAT, calls.notes())
+    return imported(program, where, FORMAT)
 
 
 def import_exported(
@@ -147,15 +146,14 @@ def import_exported(
             _refuse_graphs(node.name, name) if not values else made.parameters.extend(names)
         else:
             calls.add(node.name, _target(node.target), _read_by(node, made), names, _plain(node))
-    return ImportedGraph(assemble(made, name), None, FORMAT, calls.notes())
+    return imported(made, name, FORMAT)
 
 
 class _Calls:
-    """Calls of operators as steps of a program; ``uncounted`` are the kinds whose FLOP aren't known."""
+    """Calls of operators as steps of a program."""
 
     def __init__(self, program: Program, where: str) -> None:
         self.program, self.where = program, where
-        self.uncounted: Counter[str] = Counter()
         self.changed: dict[str, str] = {}  # a tensor changed in place -> the result that replaces it
 
     def add(self, name: str, target: str, reads: list[str], makes: list[str], plain: dict[str, Any]) -> None:
@@ -167,15 +165,12 @@ class _Calls:
                 raise InputError(f"{name!r} names the tensor {tensor!r}, which has no shape", self.where, _REMEDY)
         flop, known = aten.flop(kind, [values[read] for read in reads], [values[make] for make in makes], plain)
         if not known:
-            self.uncounted[kind] += 1
+            self.program.uncounted[kind] += 1
         if kind.endswith("_") and not kind.endswith("__") and reads and makes:
             self.changed[reads[0]] = makes[0]
         self.program.steps.append(
             Step(name, kind, tuple(reads), tuple(makes), flop, kind in aten.VIEWS, kind in aten.FIXED)
         )
-
-    def notes(self) -> tuple[str, ...]:
-        return uncounted_note(self.uncounted)
 
 
 def _json_of(data: bytes, where: str) -> tuple[bytes, str]:

@@ -70,17 +70,12 @@ def read(data: bytes, where: str) -> OperationGraph:
             raise InputError(f"output {v} names no node", f"{where}: outputs[{i}]", f"Ids run from 0 to {count - 1}.")
     roles = _roles(nodes, reads)
     names = unique_names((node.name for node in nodes), (node.id for node in nodes))
-    graph = OperationGraph(
-        name=traced.name,
-        operations=tuple(
-            Operation(name=name, kind=node.op, role=role, flop=node.flops, weight_bytes=node.weight_bytes)
-            for name, node, role in zip(names, nodes, roles, strict=True)
-        ),
-        tensors=tuple(_tensors(nodes, readers, roles, set(traced.outputs))),
-        source=traced.source,
+    operations = (
+        Operation(name=name, kind=node.op, role=role, flop=node.flops, weight_bytes=node.weight_bytes)
+        for name, node, role in zip(names, nodes, roles, strict=True)
     )
-    graph.check(where)
-    return graph
+    tensors = _tensors(nodes, readers, roles, set(traced.outputs))
+    return OperationGraph.checked(traced.name, operations, tensors, traced.source, where)
 
 
 def _roles(nodes: list[_Node], reads: list[list[int]]) -> list[Role]:

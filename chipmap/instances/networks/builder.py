@@ -46,11 +46,6 @@ class Value:
         """Product of the shape."""
         return prod(self.shape)
 
-    @property
-    def bytes(self) -> int:
-        """Bytes of the tensor in the graph."""
-        return 0 if self.parameter is not None else self.elements * self.word_bytes
-
 
 class Network:
     """A network under construction; :meth:`graph` ends it.
@@ -81,7 +76,8 @@ class Network:
 
     def parameter(self, name: str, *shape: int, word_bytes: int | None = None) -> Value:
         """A trained parameter or a buffer of the network (``word_bytes`` if its elements aren't of the usual size)."""
-        return self._value(self._add(name, "parameter", "constant"), shape, word_bytes, parameter=True)
+        v = self._add(name, "parameter", "constant")
+        return self._value(v, shape, word_bytes, parameter=len(self._makes))
 
     def op(
         self,
@@ -105,7 +101,7 @@ class Network:
         dynamic = any(read.dynamic for read in reads)
         weights = sum(self._charge(read, copy) for read in reads)
         v = self._add(kind, kind, "compute" if dynamic else "constant", flop, weights, reads)
-        value = self._value(v, shape, word_bytes, dynamic=dynamic)
+        value = self._value(v, shape, word_bytes, dynamic)
         for elements, size in unread:
             self._tensor(v, elements * size)
         return value
@@ -113,9 +109,7 @@ class Network:
     def view(self, kind: str, read: Value, shape: Shape) -> Value:
         """``read`` in another shape: a view, or a constant when ``read`` is one."""
         v = self._add(kind, kind, "view" if read.dynamic else "constant", reads=(read,))
-        return self._value(
-            v, shape, read.word_bytes, dynamic=read.dynamic, parameter=read.parameter is not None, of=read
-        )
+        return self._value(v, shape, read.word_bytes, read.dynamic, read.parameter)
 
     def product(self, kind: str, a: Value, b: Value, bias: Value | None = None, copy: bool = False) -> Value:
         """The matrix product a [..., m, k] · b [..., k, n] (+ bias [n]): 2 · m · k · n FLOP per matrix."""
@@ -134,40 +128,26 @@ class Network:
             Tensor(producer=v, readers=tuple(sorted(set(readers))), bytes=size, output=t in marked)
             for t, ((v, size), readers) in enumerate(zip(self._makes, self._readers, strict=True))
         )
-        graph = OperationGraph(
-            name=self.name, operations=tuple(self._operations), tensors=tuple(tensors), source=self.source
-        )
-        graph.check()
-        return graph
+        return OperationGraph.checked(self.name, self._operations, tensors, self.source)
 
     def _add(
         self, name: str, kind: str, role: Role, flop: int = 0, weight_bytes: int = 0, reads: tuple[Value, ...] = ()
     ) -> int:
         full = ".".join([*self._scopes, name])
         used = self._names[full] = self._names.get(full, -1) + 1
+        full = f"{full}_{used}" if used else full
         v = len(self._operations)
-        self._operations.append(
-            Operation(
-                name=f"{full}_{used}" if used else full, kind=kind, role=role, flop=flop, weight_bytes=weight_bytes
-            )
-        )
+        self._operations.append(Operation(name=full, kind=kind, role=role, flop=flop, weight_bytes=weight_bytes))
         for read in reads:
             self._readers[read.tensor].append(v)
         return v
 
     def _value(
-        self,
-        producer: int,
-        shape: Shape,
-        word_bytes: int | None,
-        dynamic: bool = False,
-        parameter: bool = False,
-        of: Value | None = None,
+        self, producer: int, shape: Shape, word_bytes: int | None, dynamic: bool = False, parameter: int | None = None
     ) -> Value:
         word = self.word_bytes if word_bytes is None else word_bytes
-        tensor = self._tensor(producer, 0 if parameter else prod(shape) * word)
-        origin = None if not parameter else tensor if of is None else of.parameter
-        return Value(tensor, shape, word, dynamic, origin)
+        tensor = self._tensor(producer, prod(shape) * word if parameter is None else 0)
+        return Value(tensor, shape, word, dynamic, parameter)
 
     def _tensor(self, producer: int, size: int) -> int:
         self._makes.append((producer, size))

@@ -73,28 +73,21 @@ def explicit(
     """
     names = {name: v for v, name in enumerate(flop)}
     readers: dict[str, list[int]] = {name: [] for name in flop}
-    for where, keys in (
-        ("edges", {x for edge in edges for x in edge}),
-        ("sizes", sizes),
-        ("weight_bytes", weight_bytes),
-    ):
+    named = {"edges": {x for edge in edges for x in edge}, "sizes": sizes, "weight_bytes": weight_bytes}
+    for where, keys in named.items():
         for name in sorted(keys):
             require(name in names, f"no operation is called {name!r}", where, "Name the operations of `flop`.")
     for u, v in edges:
         readers[u].append(names[v])
-    graph = OperationGraph(
-        name="explicit",
-        operations=tuple(
-            Operation(name=name, kind="given", flop=work, weight_bytes=weight_bytes.get(name, 0))
-            for name, work in flop.items()
-        ),
-        tensors=tuple(
-            Tensor(producer=names[name], readers=tuple(sorted(set(to))), bytes=sizes.get(name, tensor_bytes))
-            for name, to in readers.items()
-        ),
+    operations = (
+        Operation(name=name, kind="given", flop=work, weight_bytes=weight_bytes.get(name, 0))
+        for name, work in flop.items()
     )
-    graph.check()
-    return graph
+    tensors = (
+        Tensor(producer=names[name], readers=tuple(sorted(set(to))), bytes=sizes.get(name, tensor_bytes))
+        for name, to in readers.items()
+    )
+    return OperationGraph.checked("explicit", operations, tensors)
 
 
 def _around(value: int, spread: float, draw: random.Random) -> int:
