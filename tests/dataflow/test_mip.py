@@ -67,10 +67,10 @@ def test_a_mapping_goes_in_and_out(seed: int, mode: str) -> None:
     assert pyo.value(block.terms["T1"]) == pytest.approx(certificate.terms["T1"], rel=1e-6, abs=1)
     assert pyo.value(block.terms["T3"]) == pytest.approx(certificate.terms["T3"], rel=1e-6, abs=1)
     index = {kernel.name: k for k, kernel in enumerate(instance.workload.kernels)}
-    where = [_slot(block, model.tables.slots[i], i) for i in model.tables.copies]
+    where = [_slot(block, block.tables.slots[i], i) for i in block.tables.copies]
     for e, (a, b) in enumerate(instance.workload.edges):
         u, v = where[index[a]], where[index[b]]
-        for c in range(model.tables.count):
+        for c in range(block.tables.count):
             assert round(pyo.value(block.B[e, c]), 6) == int(u == v == c)
             assert round(pyo.value(block.D[e, c]), 6) == int((u == c) != (v == c))
             assert round(pyo.value(block.L[e, c]), 6) == int(u <= c <= v and u < v)

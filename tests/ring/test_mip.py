@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given, settings
 
 from chipmap.family import Standing
-from chipmap.formulations.ring.mip import RingMipChoices, RingMipModel, build
+from chipmap.formulations.built import Built
+from chipmap.formulations.ring.mip import RingMipChoices, build
 from chipmap.instances.graph import Operation, OperationGraph, Tensor
 from chipmap.instances.ring import Forbidden, Package, Pin, RingInstance, RingSolution
 from chipmap.instances.ring.precedence import skips
@@ -103,7 +104,7 @@ def test_side_constraints(fields: dict[str, Any]) -> None:
     agrees(instance, build(instance), brute_force(instance, check)[0])
 
 
-def on_values(model: RingMipModel, solution: RingSolution) -> None:
+def on_values(model: Built, solution: RingSolution) -> None:
     """Give the step variables the values of ``solution``."""
     for variable, value in model.encode(solution) or ():
         variable.set_value(int(value))

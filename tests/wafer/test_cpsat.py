@@ -8,7 +8,8 @@ import pytest
 from ortools.sat.python import cp_model
 
 from chipmap.family import Standing
-from chipmap.formulations.wafer.cpsat import WaferCpChoices, WaferCpModel, add_wafer, build
+from chipmap.formulations.built import Built
+from chipmap.formulations.wafer.cpsat import WaferCpChoices, add_wafer, build
 from chipmap.formulations.wafer.options import Limits, least_time, options
 from chipmap.instances.wafer import Fabric, Kernel, WaferInstance, Weights
 from chipmap.instances.wafer.problem import evaluate, wafer_problem
@@ -29,11 +30,11 @@ CHOICES: tuple[dict[str, Any], ...] = (
 )
 
 
-def solved(model: WaferCpModel, **request: Any) -> Outcome:
+def solved(model: Built, **request: Any) -> Outcome:
     return solve_model(model, SolveRequest(**{"threads": 1, "time_limit": 60.0, **request}))
 
 
-def check(seed: int, model: WaferCpModel) -> None:
+def check(seed: int, model: Built) -> None:
     """The model's optimum is that of enumeration, and its floorplan is valid and scores so."""
     outcome = solved(model)
     assert outcome.termination.reason == "optimal" and outcome.value_of is not None
@@ -152,7 +153,7 @@ def test_two_fabrics_in_one_model() -> None:
     solver = cp_model.CpSolver()
     solver.parameters.num_workers, solver.parameters.max_time_in_seconds = 1, 60.0
     assert solver.solve(native) == cp_model.OPTIMAL
-    times = sorted({option.time for one in both for chosen in one.builder.sizing.options for option in chosen})
+    times = sorted({option.time for one in both for chosen in one.decisions.sizing.options for option in chosen})
     costs = [[cost_within(one, time) for one in pair] for time in times]
     wanted = min(time + sum(cost) for time, cost in zip(times, costs, strict=True) if None not in cost)
     assert solver.objective_value == wanted

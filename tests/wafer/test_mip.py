@@ -8,7 +8,8 @@ import pyomo.environ as pyo
 import pytest
 
 from chipmap.family import Standing
-from chipmap.formulations.wafer.mip import WaferMipChoices, WaferMipModel, add_wafer, build, decode
+from chipmap.formulations.built import Built
+from chipmap.formulations.wafer.mip import WaferMipChoices, add_wafer, build, decode
 from chipmap.instances.wafer import Fabric, Weights
 from chipmap.instances.wafer.problem import wafer_problem
 from chipmap.records import InputError
@@ -29,11 +30,11 @@ SOLVERS = ("highs", "gurobi")
 FEW = (5, 7, 25, 38, 93, 156)
 
 
-def solved(model: WaferMipModel, solver: str, **request: Any) -> Outcome:
+def solved(model: Built, solver: str, **request: Any) -> Outcome:
     return solve_model(model, SolveRequest(**{"threads": 1, "time_limit": 60.0, **request}), solver)
 
 
-def check(seed: int, model: WaferMipModel, solver: str) -> None:
+def check(seed: int, model: Built, solver: str) -> None:
     """The model's optimum is that of enumeration, and its floorplan is valid and scores so."""
     outcome = solved(model, solver)
     assert outcome.termination.reason == "optimal" and outcome.value_of is not None

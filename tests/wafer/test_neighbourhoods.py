@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from chipmap.formulations.wafer.cpsat import WaferCpModel, build
+from chipmap.formulations.built import Built
+from chipmap.formulations.wafer.cpsat import build
 from chipmap.formulations.wafer.cpsat_window import same_order, time_of, window, with_labels
 from chipmap.formulations.wafer.options import Limits, options
 from chipmap.instances.wafer import Placement, WaferSolution
@@ -39,7 +40,7 @@ def every(problem: WaferProblem, tau: int) -> dict[int, list[Any]]:
     return {v: list(listed[int(problem.types[v])]) for v in range(problem.n)}
 
 
-def solved(problem: WaferProblem, model: WaferCpModel) -> tuple[list[Placement], int]:
+def solved(problem: WaferProblem, model: Built) -> tuple[list[Placement], int]:
     outcome = solve_model(model, SolveRequest(threads=1, time_limit=30.0))
     assert outcome.termination.reason == "optimal" and outcome.value_of is not None and outcome.objective is not None
     solution = model.decode(outcome.value_of)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 from chipmap.family import Standing
 from chipmap.instances.dataflow.instance import (
@@ -64,8 +63,3 @@ def settle(instance: DataflowInstance, choices: DataflowChoices) -> Settled:
     returns = any(phase[u] == "backward" and phase[v] == "forward" for u, v in wires)
     exact = len(allowed) == 1 and not returns and choices.given is None
     return Settled(degrees, Standing.EXACT if exact else Standing.RESTRICTION, fit=True)
-
-
-def chosen(kind: type[Any], choices: Any) -> Any:
-    """A record of choices of that kind from one, or from a mapping."""
-    return kind(**choices) if isinstance(choices, Mapping) else choices

@@ -8,12 +8,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from typing import Any, Literal
 
 from ortools.sat.python import cp_model
 
 from chipmap.family import Standing
-from chipmap.formulations.dataflow.choices import DataflowChoices, chosen, settle
+from chipmap.formulations.built import Built, stated
+from chipmap.formulations.dataflow.choices import DataflowChoices, settle
 from chipmap.formulations.dataflow.cpsat_assignment import (
     Builder,
     c0_domain_degrees,
@@ -93,59 +95,41 @@ class DataflowCpVariables:
     step: Any = None
 
 
-@dataclass(eq=False)
-class DataflowCpModel:
-    """The CP-SAT model of one instance; ``assumptions``: label -> literal, where the choices ask for them."""
-
-    instance: DataflowInstance
-    native: cp_model.CpModel
-    variables: DataflowCpVariables
-    standing: Standing
-    kind: Literal["mip", "cpsat"] = "cpsat"
-
-    @property
-    def assumptions(self) -> dict[str, Any]:
-        """The literal that enforces each label's constraints (none with labels ``plain``)."""
-        return self.variables.assumptions
-
-    def encode(self, solution: DataflowSolution) -> list[tuple[Any, float]] | None:
-        """Values of the literals of schemes and partitions, or None if the mapping is outside the model."""
-        v = self.variables
-        ranks = v.tables.ranks(solution)
-        if ranks is None:
-            return None
-        where, options = ranks
-        places = v.tables.places(where, options) if v.shares else []
-        if places is None:
-            return None
-        shares = [(literal, float(where[i] == c and places[i] == (g, p))) for (i, g, p, c), literal in v.shares.items()]
-        pairs = shares + [(literal, float(options[i] == o)) for (i, o), literal in v.s.items()]
-        return pairs + [(literal, float(where[i] == c)) for (i, c), literal in v.A.items()]
-
-    def decode(self, value: Callable[[Any], float]) -> DataflowSolution:
-        """The mapping that the literals stand for."""
-        v = self.variables
-        where = [slots.start for slots in v.tables.slots]
-        for (i, c), literal in v.A.items():
-            where[i] = c if value(literal) > 0.5 else where[i]
-        options = [0] * len(v.tables.copies)
-        for (i, o), literal in v.s.items():
-            options[i] = o if value(literal) > 0.5 else options[i]
-        return v.tables.solution(where, options)
+def encode(v: DataflowCpVariables, solution: DataflowSolution) -> list[tuple[Any, float]] | None:
+    """Values of the literals of schemes and partitions, or None if the mapping is outside the model."""
+    ranks = v.tables.ranks(solution)
+    if ranks is None:
+        return None
+    where, options = ranks
+    places = v.tables.places(where, options) if v.shares else []
+    if places is None:
+        return None
+    shares = [(literal, float(where[i] == c and places[i] == (g, p))) for (i, g, p, c), literal in v.shares.items()]
+    pairs = shares + [(literal, float(options[i] == o)) for (i, o), literal in v.s.items()]
+    return pairs + [(literal, float(where[i] == c)) for (i, c), literal in v.A.items()]
 
 
-def build(
-    instance: DataflowInstance, choices: DataflowCpChoices | Mapping[str, Any] = DataflowCpChoices()
-) -> DataflowCpModel:
+def decode(v: DataflowCpVariables, value: Callable[[Any], float]) -> DataflowSolution:
+    """The mapping that the literals stand for."""
+    where = [slots.start for slots in v.tables.slots]
+    for (i, c), literal in v.A.items():
+        where[i] = c if value(literal) > 0.5 else where[i]
+    options = [0] * len(v.tables.copies)
+    for (i, o), literal in v.s.items():
+        options[i] = o if value(literal) > 0.5 else options[i]
+    return v.tables.solution(where, options)
+
+
+def build(instance: DataflowInstance, choices: DataflowCpChoices | Mapping[str, Any] = DataflowCpChoices()) -> Built:
     """The CP-SAT model of ``instance`` at the chosen degrees, minimising the time of the batch.
 
     The objective in integers is the layer's, unless T5 or T6 depend on the mapping; its scale (and offset) makes it the
     batch's in ticks, before their last rounding. Raises :class:`InputError` where it could pass 64 bits.
     """
-    stated = chosen(DataflowCpChoices, choices)
+    chosen = stated(DataflowCpChoices, choices)
     model = cp_model.CpModel()
     model.name = instance.name
-    variables = add_dataflow(model, instance, stated)
+    variables = add_dataflow(model, instance, chosen)
     factor, fixed = variables.factor, variables.tables.fixed
     if fixed is not None or not factor:
         model.minimize(variables.layer if variables.step is None else variables.step)
@@ -153,11 +137,12 @@ def build(
         model.proto.objective.offset = float((fixed or 0) / factor) if factor else 0.0
     else:
         cost = _batch(variables)
-        if stated.upper is not None:
-            model.add(cost <= stated.upper * factor.denominator)
+        if chosen.upper is not None:
+            model.add(cost <= chosen.upper * factor.denominator)
         model.minimize(cost)
         model.proto.objective.scaling_factor = 1.0 / factor.denominator
-    return DataflowCpModel(instance, model, variables, variables.standing)
+    ways = partial(encode, variables), partial(decode, variables)
+    return Built("cpsat", instance, model, variables.standing, *ways, variables)
 
 
 def _batch(variables: DataflowCpVariables) -> Any:

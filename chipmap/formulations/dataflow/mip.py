@@ -9,14 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from math import ceil, log2
-from typing import Any, Literal
+from typing import Any
 
 import pyomo.environ as pyo
 from pyomo.common.gc_manager import PauseGC
 
 from chipmap.family import Standing
-from chipmap.formulations.dataflow.choices import DataflowChoices, chosen, settle
+from chipmap.formulations.built import Built, require_empty, stated
+from chipmap.formulations.dataflow.choices import DataflowChoices, settle
 from chipmap.formulations.dataflow.mip_assignment import (
     c0_domain_degrees,
     c0_domain_schemes,
@@ -44,7 +46,6 @@ from chipmap.formulations.dataflow.mip_tiles import c7_tiles, encode_shares, t1_
 from chipmap.formulations.dataflow.tables import Tables, tables
 from chipmap.instances.dataflow import DataflowInstance, DataflowSolution
 from chipmap.instances.dataflow.problem import batch_factor, dataflow_problem, steps
-from chipmap.records import InputError
 
 #: Labels that live in variable domains alone.
 BY_DOMAIN: tuple[str, ...] = ("C8",)
@@ -57,25 +58,6 @@ LARGEST_COEFFICIENT = 2.0**12
 @dataclass(frozen=True)
 class DataflowMipChoices(DataflowChoices):
     """How the MIP is stated."""
-
-
-@dataclass(eq=False)
-class DataflowMipModel:
-    """The MIP of one instance: ``native`` is a ConcreteModel with the block ``dataflow`` and the one Objective."""
-
-    instance: DataflowInstance
-    native: pyo.ConcreteModel
-    tables: Tables
-    standing: Standing
-    kind: Literal["mip", "cpsat"] = "mip"
-
-    def encode(self, solution: DataflowSolution) -> list[tuple[Any, float]] | None:
-        """Values of the free binaries, or None if the mapping is outside the model's degrees, schemes or slots."""
-        return encode(self.native.dataflow, self.tables, solution)
-
-    def decode(self, value: Callable[[Any], float]) -> DataflowSolution:
-        """The mapping that the binaries stand for."""
-        return decode(self.native.dataflow, self.tables, value)
 
 
 def encode(block: pyo.Block, tables: Tables, solution: DataflowSolution) -> list[tuple[Any, float]] | None:
@@ -102,16 +84,14 @@ def decode(block: pyo.Block, tables: Tables, value: Callable[[Any], float]) -> D
     return tables.solution(where, options)
 
 
-def build(
-    instance: DataflowInstance, choices: DataflowMipChoices | Mapping[str, Any] = DataflowMipChoices()
-) -> DataflowMipModel:
+def build(instance: DataflowInstance, choices: DataflowMipChoices | Mapping[str, Any] = DataflowMipChoices()) -> Built:
     """The MIP of ``instance`` at the chosen degrees, minimising the time of the batch in ticks."""
-    stated = chosen(DataflowMipChoices, choices)
     model = pyo.ConcreteModel(name=instance.name)
     model.dataflow = pyo.Block()
-    made, standing = add_dataflow(model.dataflow, instance, stated)
+    made, standing = add_dataflow(model.dataflow, instance, stated(DataflowMipChoices, choices))
     model.objective = pyo.Objective(expr=model.dataflow.cost)
-    return DataflowMipModel(instance, model, made, standing)
+    block = model.dataflow
+    return Built("mip", instance, model, standing, partial(encode, block, made), partial(decode, block, made))
 
 
 def add_dataflow(
@@ -130,12 +110,9 @@ def add_dataflow(
     Times and, in mode ``physical``, SRAM are exact or above: put upper limits or costs on them.
     Raises :class:`InputError` for a block in use.
     """
-    if next(iter(block.component_map()), None) is not None:
-        raise InputError(
-            f"block {block.name!r} already has components", "add_dataflow", "Give an empty pyo.Block() each time."
-        )
+    require_empty(block, "add_dataflow")
     settled = settle(instance, choices)
-    made = tables(dataflow_problem(instance, settled.degrees), given=choices.given)
+    block.tables = made = tables(dataflow_problem(instance, settled.degrees), given=choices.given)
     with PauseGC():
         _assignment(block, made, choices)
         def_pair(block, made)

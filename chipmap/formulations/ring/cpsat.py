@@ -7,12 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
 from ortools.sat.python import cp_model
 
 from chipmap.family import Standing
+from chipmap.formulations.built import Built, stated
 from chipmap.formulations.ring.cpsat_assignment import (
     Builder,
     Neighbourhood,
@@ -79,43 +81,36 @@ class RingCpVariables:
     assumptions: dict[str, Any]
 
 
-@dataclass(eq=False)
-class RingCpModel:
-    """The CP-SAT model of one instance; ``assumptions``: label -> literal, where the choices ask for them."""
-
-    instance: RingInstance
-    native: cp_model.CpModel
-    variables: RingCpVariables
-    standing: Standing
-    kind: Literal["mip", "cpsat"] = "cpsat"
-
-    @property
-    def assumptions(self) -> dict[str, Any]:
-        """The literal that enforces each label's constraints (none with labels ``plain``)."""
-        return self.variables.assumptions
-
-    def encode(self, solution: RingSolution) -> list[tuple[Any, float]] | None:
-        """Values of the chip variables, or None if the mapping is outside their domains."""
-        chips = self.variables.chip
-        if len(chips) != len(solution.chips):
-            return None
-        inside = all(chip.domain.contains(c) for chip, c in zip(chips, solution.chips, strict=True))
-        return [(chip, float(c)) for chip, c in zip(chips, solution.chips, strict=True)] if inside else None
-
-    def decode(self, value: Callable[[Any], float]) -> RingSolution:
-        """The mapping that the chip variables stand for."""
-        return RingSolution(instance=self.instance.name, chips=tuple(round(value(c)) for c in self.variables.chip))
-
-
-def build(instance: RingInstance, choices: RingCpChoices | Mapping[str, Any] = RingCpChoices()) -> RingCpModel:
+def build(instance: RingInstance, choices: RingCpChoices | Mapping[str, Any] = RingCpChoices()) -> Built:
     """The CP-SAT model of ``instance`` (C1 to C4 as it names them, its cost mode)."""
-    chosen = choices if isinstance(choices, RingCpChoices) else RingCpChoices(**choices)
+    chosen = stated(RingCpChoices, choices)
     model = cp_model.CpModel()
     model.name = instance.name
     variables = add_ring(model, instance, chosen)
     if variables.cost is not None:
         model.minimize(variables.cost)
-    return RingCpModel(instance, model, variables, chosen.standing)
+    return built(instance, model, variables, chosen.standing)
+
+
+def built(instance: RingInstance, model: cp_model.CpModel, variables: RingCpVariables, standing: Standing) -> Built:
+    """The model with its variables."""
+    chips = variables.chip
+    return Built(
+        "cpsat", instance, model, standing, partial(encode, chips), partial(decode, chips, instance), variables
+    )
+
+
+def encode(chips: list[cp_model.IntVar], solution: RingSolution) -> list[tuple[Any, float]] | None:
+    """Values of the chip variables, or None if the mapping is outside their domains."""
+    if len(chips) != len(solution.chips):
+        return None
+    pairs = list(zip(chips, solution.chips, strict=True))
+    return [(chip, float(c)) for chip, c in pairs] if all(chip.domain.contains(c) for chip, c in pairs) else None
+
+
+def decode(chips: list[cp_model.IntVar], instance: RingInstance, value: Callable[[Any], float]) -> RingSolution:
+    """The mapping that the chip variables stand for."""
+    return RingSolution(instance=instance.name, chips=tuple(round(value(chip)) for chip in chips))
 
 
 def add_ring(

@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from chipmap.formulations.ring.cpsat import RingCpModel
+from chipmap.formulations.built import Built
 from chipmap.formulations.ring.cpsat_assignment import no
 from chipmap.instances.ring.problem import ring_problem
 
 
 def cut_rejected(
-    model: RingCpModel, blocks: Sequence[tuple[frozenset[int], bool]], mappings: Sequence[dict[int, int]]
+    model: Built, blocks: Sequence[tuple[frozenset[int], bool]], mappings: Sequence[dict[int, int]]
 ) -> None:
     """No chip holds exactly (monotone: at least) the operations of a block; no mapping is one of ``mappings``.
 
@@ -34,6 +34,6 @@ def cut_rejected(
         _clause(model, [no(on(v, c)) for v, c in chips.items()])
 
 
-def _clause(model: RingCpModel, literals: list[Any]) -> None:
+def _clause(model: Built, literals: list[Any]) -> None:
     if not any(literal is True for literal in literals):
         model.native.add_bool_or([literal for literal in literals if literal is not False])

@@ -5,12 +5,13 @@ from __future__ import annotations
 from ortools.sat.python import cp_model
 
 from chipmap.family import Standing
-from chipmap.formulations.ring.cpsat import RingCpChoices, RingCpModel, add_ring
+from chipmap.formulations.built import Built
+from chipmap.formulations.ring.cpsat import RingCpChoices, add_ring, built
 from chipmap.instances.ring.instance import RingInstance
 from chipmap.instances.ring.problem import ring_problem
 
 
-def build(instance: RingInstance) -> RingCpModel:
+def build(instance: RingInstance) -> Built:
     """Minimise the fullest chip's bytes (C4's left side) under the other constraints that ``instance`` names.
 
     Standing: auxiliary, its objective is bytes.
@@ -25,4 +26,4 @@ def build(instance: RingInstance) -> RingCpModel:
     for used in variables.chip_memory:
         model.add(used <= sram)
     model.minimize(sram)
-    return RingCpModel(roomy, model, variables, Standing.AUXILIARY)
+    return built(roomy, model, variables, Standing.AUXILIARY)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -15,6 +16,7 @@ import pyomo.environ as pyo
 from pyomo.common.gc_manager import PauseGC
 
 from chipmap.family import Standing
+from chipmap.formulations.built import Built, require_empty, stated
 from chipmap.formulations.ring.mip_assignment import (
     c0_domain,
     c0_domain_together,
@@ -36,7 +38,6 @@ from chipmap.formulations.ring.mip_triangle import (
 )
 from chipmap.instances.ring import RingInstance, RingSolution
 from chipmap.instances.ring.problem import RingProblem, ring_problem
-from chipmap.records import InputError
 
 #: Labels that live in variable domains: none (pins, groups and forbidden chips are rows c0_…).
 BY_DOMAIN: tuple[str, ...] = ()
@@ -71,24 +72,6 @@ class RingMipChoices:
         return Standing.RESTRICTION if self.family == "path" or unknown else Standing.EXACT
 
 
-@dataclass(eq=False)
-class RingMipModel:
-    """The MIP of one instance: ``native`` is a ConcreteModel with the block ``ring`` and the one Objective."""
-
-    instance: RingInstance
-    native: pyo.ConcreteModel
-    standing: Standing
-    kind: Literal["mip", "cpsat"] = "mip"
-
-    def encode(self, solution: RingSolution) -> list[tuple[Any, float]] | None:
-        """Values of the free step variables, or None if the mapping is outside the model's fixings."""
-        return encode(self.native.ring, solution)
-
-    def decode(self, value: Callable[[Any], float]) -> RingSolution:
-        """The mapping that the step variables stand for."""
-        return decode(self.native.ring, self.instance, value)
-
-
 def encode(block: pyo.Block, solution: RingSolution) -> list[tuple[Any, float]] | None:
     """Values of the free step variables of a block made by :func:`add_ring`, or None outside its fixings."""
     pairs = []
@@ -113,14 +96,15 @@ def decode(block: pyo.Block, instance: RingInstance, value: Callable[[Any], floa
     return RingSolution(instance=instance.name, chips=tuple(chips))
 
 
-def build(instance: RingInstance, choices: RingMipChoices | Mapping[str, Any] = RingMipChoices()) -> RingMipModel:
+def build(instance: RingInstance, choices: RingMipChoices | Mapping[str, Any] = RingMipChoices()) -> Built:
     """The MIP of ``instance`` (C1 to C4 as it names them, its cost mode), minimising ``ring.cost`` in ticks."""
-    chosen = choices if isinstance(choices, RingMipChoices) else RingMipChoices(**choices)
+    chosen = stated(RingMipChoices, choices)
     model = pyo.ConcreteModel(name=instance.name)
     model.ring = pyo.Block()
     add_ring(model.ring, instance, chosen)
     model.objective = pyo.Objective(expr=model.ring.cost)
-    return RingMipModel(instance, model, chosen.standing)
+    block = model.ring
+    return Built("mip", instance, model, chosen.standing, partial(encode, block), partial(decode, block, instance))
 
 
 def add_ring(block: pyo.Block, instance: RingInstance, choices: RingMipChoices = RingMipChoices()) -> None:
@@ -131,10 +115,7 @@ def add_ring(block: pyo.Block, instance: RingInstance, choices: RingMipChoices =
     and the variables ``step[v, c]`` = [f(v) <= c] and ``on[v, c]`` = [f(v) = c]. Loads and memory are exact or above:
     put upper limits or costs on them. Raises :class:`InputError` for a block in use.
     """
-    if next(iter(block.component_map()), None) is not None:
-        raise InputError(
-            f"block {block.name!r} already has components", "add_ring", "Give an empty pyo.Block() for each instance."
-        )
+    require_empty(block, "add_ring")
     problem = ring_problem(instance)
     with PauseGC():
         def_step(block, problem)

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 import numpy as np
 import pyomo.environ as pyo
 
-from chipmap.formulations.ring.mip import RingMipModel
+from chipmap.formulations.built import Built
 from chipmap.instances.ring.problem import ring_problem
 
 
 def cut_rejected(
-    model: RingMipModel, blocks: Sequence[tuple[frozenset[int], bool]], mappings: Sequence[dict[int, int]]
+    model: Built, blocks: Sequence[tuple[frozenset[int], bool]], mappings: Sequence[dict[int, int]]
 ) -> None:
     """No chip holds exactly (monotone: at least) the operations of a block; no mapping is one of ``mappings``.
 

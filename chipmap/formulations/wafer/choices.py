@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal
+from typing import Any, Literal, NamedTuple
 
 from chipmap.family import Standing
 from chipmap.formulations.wafer.options import Kept, Limits, Option, exact, least_time, options
@@ -238,3 +239,32 @@ def reflect(sizing: Sizing, chosen: list[Chosen]) -> list[Chosen]:
     if 2 * x + first.width <= 2 * y + first.height or not sizing.square:
         return turned
     return [(sizing.swapped(v, number), y, x) for v, (number, x, y) in enumerate(turned)]
+
+
+class Decisions(NamedTuple):
+    """The decision variables of a model: corners ``x[v]``, ``y[v]``, and ``option(v, i)``, 1 where kernel v runs as its
+    option i."""
+
+    sizing: Sizing
+    x: Any
+    y: Any
+    option: Callable[[int, int], Any]
+
+    def encode(self, solution: WaferSolution) -> list[tuple[Any, float]] | None:
+        """Values for ``solution`` (or its mirror image); None where no options lie within its boxes."""
+        chosen, problem = choose(self.sizing, solution), self.sizing.problem
+        if chosen is None or any(not (0 <= x <= problem.width and 0 <= y <= problem.height) for _, x, y in chosen):
+            return None
+        pairs: list[tuple[Any, float]] = []
+        for v, (number, x, y) in enumerate(chosen):
+            pairs += [(self.x[v], float(x)), (self.y[v], float(y))]
+            pairs += [(self.option(v, i), float(i == number)) for i in range(len(self.sizing.options[v]))]
+        return pairs
+
+    def decode(self, value: Callable[[Any], float]) -> WaferSolution:
+        """The floorplan that they stand for."""
+        problem, placements = self.sizing.problem, []
+        for v, (name, listed) in enumerate(zip(problem.names, self.sizing.options, strict=True)):
+            number = max(range(len(listed)), key=lambda i: value(self.option(v, i)))
+            placements.append(listed[number].placement(name, round(value(self.x[v])), round(value(self.y[v]))))
+        return WaferSolution(instance=problem.instance.name, placements=tuple(placements))

@@ -13,7 +13,8 @@ from typing import Any, Literal
 from ortools.sat.python import cp_model
 
 from chipmap.family import Standing
-from chipmap.formulations.wafer.choices import WaferChoices, choose, sizing
+from chipmap.formulations.built import Built, stated
+from chipmap.formulations.wafer.choices import Decisions, WaferChoices, sizing
 from chipmap.formulations.wafer.cpsat_boxes import (
     Builder,
     c0_domain,
@@ -53,97 +54,50 @@ class WaferCpVariables:
     """What :func:`add_wafer` added, by kernel v in the order of the problem, for constraints and costs of your own.
 
     ``x[v]``, ``y[v]``: the lower left corner; ``width[v]``, ``height[v]``: the box in tiles; ``option[v]``: a literal
-    for each of ``options[v]``, of which one is true. ``time`` in quarters, ``wires[e]`` in half tiles by edge and
+    for each of its options, of which one is true. ``time`` in quarters, ``wires[e]`` in half tiles by edge and
     ``adapters`` (a count) are exact or above; ``cost`` = w_t · time + 2 w_l Σ wires + 4 w_a · adapters ticks.
     """
 
-    builder: Builder
+    x: list[Any]
+    y: list[Any]
+    width: list[Any]
+    height: list[Any]
+    option: list[list[Any]]
     time: Any
     wires: list[Any]
     adapters: Any
     cost: Any
-
-    @property
-    def x(self) -> list[Any]:
-        """Left sides."""
-        return self.builder.x
-
-    @property
-    def y(self) -> list[Any]:
-        """Lower sides."""
-        return self.builder.y
-
-    @property
-    def width(self) -> list[Any]:
-        """Widths in tiles."""
-        return self.builder.width
-
-    @property
-    def height(self) -> list[Any]:
-        """Heights in tiles."""
-        return self.builder.height
-
-    @property
-    def option(self) -> list[list[Any]]:
-        """One literal per option."""
-        return self.builder.option
+    decisions: Decisions
+    assumptions: dict[str, Any]
 
     def decode(self, value: Callable[[Any], float]) -> WaferSolution:
         """The floorplan that the variables stand for."""
-        builder, problem = self.builder, self.builder.problem
-        placements = []
-        for v, name in enumerate(problem.names):
-            number = next(i for i, literal in enumerate(builder.option[v]) if value(literal) > 0.5)
-            x, y = round(value(builder.x[v])), round(value(builder.y[v]))
-            placements.append(builder.sizing.options[v][number].placement(name, x, y))
-        return WaferSolution(instance=problem.instance.name, placements=tuple(placements))
-
-    def encode(self, solution: WaferSolution) -> list[tuple[Any, float]] | None:
-        """Values of corners and options for ``solution`` (or its mirror image), None where no options are within."""
-        chosen = choose(self.builder.sizing, solution)
-        if chosen is None:
-            return None
-        pairs: list[tuple[Any, float]] = []
-        for v, (number, x, y) in enumerate(chosen):
-            if not (0 <= x <= self.builder.problem.width and 0 <= y <= self.builder.problem.height):
-                return None
-            pairs += [(self.builder.x[v], float(x)), (self.builder.y[v], float(y))]
-            pairs += [(literal, float(i == number)) for i, literal in enumerate(self.builder.option[v])]
-        return pairs
+        return self.decisions.decode(value)
 
 
-@dataclass(eq=False)
-class WaferCpModel:
-    """The CP-SAT model of one instance; ``assumptions``: label -> literal, where the choices ask for them."""
-
-    instance: WaferInstance
-    native: cp_model.CpModel
-    variables: WaferCpVariables
-    standing: Standing
-    kind: Literal["mip", "cpsat"] = "cpsat"
-
-    @property
-    def assumptions(self) -> dict[str, Any]:
-        """The literal that enforces each label's constraints (none with labels ``plain``)."""
-        return self.variables.builder.assumptions
-
-    def encode(self, solution: WaferSolution) -> list[tuple[Any, float]] | None:
-        """Values of the corners and options, or None if the model has no options within the solution's boxes."""
-        return self.variables.encode(solution)
-
-    def decode(self, value: Callable[[Any], float]) -> WaferSolution:
-        """The floorplan that the variables stand for."""
-        return self.variables.decode(value)
+def variables_of(builder: Builder, time: Any, wires: list[Any], adapters: Any) -> WaferCpVariables:
+    """The variables of a model whose boxes and terms are stated."""
+    weights = builder.problem.instance.weights
+    cost = weights.time * time + 2 * weights.wire * sum(wires) + 4 * weights.adapter * adapters
+    decisions = Decisions(builder.sizing, builder.x, builder.y, lambda v, i: builder.option[v][i])
+    boxes = (builder.x, builder.y, builder.width, builder.height, builder.option)
+    return WaferCpVariables(*boxes, time, wires, adapters, cost, decisions, builder.assumptions)
 
 
-def build(instance: WaferInstance, choices: WaferCpChoices | Mapping[str, Any] = WaferCpChoices()) -> WaferCpModel:
+def built(model: cp_model.CpModel, variables: WaferCpVariables, standing: Standing) -> Built:
+    """The model that minimises the score."""
+    model.minimize(variables.cost)
+    decisions = variables.decisions
+    instance = decisions.sizing.problem.instance
+    return Built("cpsat", instance, model, standing, decisions.encode, decisions.decode, variables)
+
+
+def build(instance: WaferInstance, choices: WaferCpChoices | Mapping[str, Any] = WaferCpChoices()) -> Built:
     """The CP-SAT model of ``instance``, minimising its score in ticks."""
-    chosen = choices if isinstance(choices, WaferCpChoices) else WaferCpChoices(**choices)
+    chosen = stated(WaferCpChoices, choices)
     model = cp_model.CpModel()
     model.name = instance.name
-    variables = add_wafer(model, instance, chosen)
-    model.minimize(variables.cost)
-    return WaferCpModel(instance, model, variables, chosen.standing(wafer_problem(instance)))
+    return built(model, add_wafer(model, instance, chosen), chosen.standing(wafer_problem(instance)))
 
 
 def add_wafer(
@@ -163,16 +117,13 @@ def add_wafer(
     c2_no_overlap(builder, choices.boxes)
     if choices.symmetry == "reflections" and not assume:  # it must not stand for C1
         sym_reflections(builder)
-    time = t1_time(builder)
     wires = t2_wire(builder)
-    adapters = t3_adapters(builder)
+    variables = variables_of(builder, t1_time(builder), wires, t3_adapters(builder))
     if "pairwise" in choices.cuts:
         cut_pairwise(builder, wires)
     if "triangle" in choices.cuts:
         cut_triangles(builder, wires)
     cut_blocks(builder, wires)
-    weights = instance.weights
-    cost = weights.time * time + 2 * weights.wire * sum(wires) + 4 * weights.adapter * adapters
     if choices.upper is not None:
-        model.add(cost <= choices.upper)
-    return WaferCpVariables(builder, time, wires, adapters, cost)
+        model.add(variables.cost <= choices.upper)
+    return variables

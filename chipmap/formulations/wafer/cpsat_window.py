@@ -14,8 +14,9 @@ from collections.abc import Collection, Iterable
 from ortools.sat.python import cp_model
 
 from chipmap.family import Standing
+from chipmap.formulations.built import Built
 from chipmap.formulations.wafer.choices import Sizing
-from chipmap.formulations.wafer.cpsat import WaferCpChoices, WaferCpModel, WaferCpVariables
+from chipmap.formulations.wafer.cpsat import WaferCpChoices, built, variables_of
 from chipmap.formulations.wafer.cpsat_boxes import Builder, c0_domain, c1_inside, c2_no_overlap, def_box
 from chipmap.formulations.wafer.cpsat_terms import cut_pairwise, t1_time, t2_wire, t3_adapters
 from chipmap.formulations.wafer.options import Option
@@ -81,7 +82,7 @@ def _add(
             best[(*box, labels)] = Option(*box, tau, labels, c, k, rotated)
 
 
-def window(problem: WaferProblem, placements: list[Placement], menu: Menu, tau: int) -> WaferCpModel:
+def window(problem: WaferProblem, placements: list[Placement], menu: Menu, tau: int) -> Built:
     """Re-place the kernels in ``menu``, each with one of its options or as it is; the others stay."""
     builder = _builder(problem, placements, menu, tau)
     for v, placement in enumerate(placements):
@@ -92,7 +93,7 @@ def window(problem: WaferProblem, placements: list[Placement], menu: Menu, tau: 
     return _finish(builder, placements)
 
 
-def same_order(problem: WaferProblem, placements: list[Placement], menu: Menu, tau: int) -> WaferCpModel:
+def same_order(problem: WaferProblem, placements: list[Placement], menu: Menu, tau: int) -> Built:
     """Re-place all kernels so that every two stay apart in a direction in which they are now (the widest gap)."""
     builder = _builder(problem, placements, menu, tau)
     boxes = [size(placement) for placement in placements]
@@ -123,21 +124,17 @@ def _builder(problem: WaferProblem, placements: list[Placement], menu: Menu, tau
     return builder
 
 
-def _finish(builder: Builder, placements: list[Placement]) -> WaferCpModel:
+def _finish(builder: Builder, placements: list[Placement]) -> Built:
     """The objective, and the floorplan as it is as a hint."""
-    weights = builder.problem.instance.weights
     wires = t2_wire(builder)
     cut_pairwise(builder, wires)
-    adapters, time = t3_adapters(builder), t1_time(builder)
-    cost = 2 * weights.wire * sum(wires) + 4 * weights.adapter * adapters + weights.time * time
-    builder.model.minimize(cost)
+    variables = variables_of(builder, t1_time(builder), wires, t3_adapters(builder))
     for v, placement in enumerate(placements):
         builder.model.add_hint(builder.x[v], placement.x)
         builder.model.add_hint(builder.y[v], placement.y)
         for i, literal in enumerate(builder.option[v]):
             builder.model.add_hint(literal, i == 0)
-    variables = WaferCpVariables(builder, time, wires, adapters, cost)
-    return WaferCpModel(builder.problem.instance, builder.model, variables, Standing.AUXILIARY)
+    return built(builder.model, variables, Standing.AUXILIARY)
 
 
 def time_of(problem: WaferProblem, placements: list[Placement]) -> int:

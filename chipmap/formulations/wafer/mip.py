@@ -15,8 +15,8 @@ from typing import Any, Literal
 import pyomo.environ as pyo
 from pyomo.common.gc_manager import PauseGC
 
-from chipmap.family import Standing
-from chipmap.formulations.wafer.choices import Sizing, WaferChoices, choose, sizing
+from chipmap.formulations.built import Built, require_empty, stated
+from chipmap.formulations.wafer.choices import Decisions, Sizing, WaferChoices, sizing
 from chipmap.formulations.wafer.mip_boxes import (
     c0_domain,
     c1_inside,
@@ -35,7 +35,6 @@ from chipmap.formulations.wafer.mip_terms import (
 )
 from chipmap.instances.wafer import WaferInstance, WaferSolution
 from chipmap.instances.wafer.problem import wafer_problem
-from chipmap.records import InputError
 
 
 @dataclass(frozen=True)
@@ -49,57 +48,25 @@ class WaferMipChoices(WaferChoices):
     order: Literal["directions", "sequences"] = "directions"
 
 
-@dataclass(eq=False)
-class WaferMipModel:
-    """The MIP of one instance: ``native`` is a ConcreteModel with the block ``wafer`` and the one Objective."""
-
-    instance: WaferInstance
-    native: pyo.ConcreteModel
-    standing: Standing
-    kind: Literal["mip", "cpsat"] = "mip"
-
-    def encode(self, solution: WaferSolution) -> list[tuple[Any, float]] | None:
-        """Values of the corners, options and directions, or None if no options lie within the solution's boxes."""
-        return encode(self.native.wafer, solution)
-
-    def decode(self, value: Callable[[Any], float]) -> WaferSolution:
-        """The floorplan that the variables stand for."""
-        return decode(self.native.wafer, value)
-
-
-def encode(block: pyo.Block, solution: WaferSolution) -> list[tuple[Any, float]] | None:
-    """Values of the decision variables of a block made by :func:`add_wafer`, or None where no options lie within."""
-    chosen = choose(block.sizing, solution)
-    if chosen is None:
-        return None
-    pairs: list[tuple[Any, float]] = []
-    for v, (number, x, y) in enumerate(chosen):
-        problem = block.sizing.problem
-        if not (0 <= x <= problem.width and 0 <= y <= problem.height):
-            return None
-        pairs += [(block.x[v], float(x)), (block.y[v], float(y))]
-        pairs += [(block.option[v, i], float(i == number)) for i in range(len(block.sizing.options[v]))]
-    return pairs
-
-
-def decode(block: pyo.Block, value: Callable[[Any], float]) -> WaferSolution:
-    """The floorplan that the variables of a block made by :func:`add_wafer` stand for."""
-    made: Sizing = block.sizing
-    placements = []
-    for v, name in enumerate(made.problem.names):
-        number = max(range(len(made.options[v])), key=lambda i: value(block.option[v, i]))
-        placements.append(made.options[v][number].placement(name, round(value(block.x[v])), round(value(block.y[v]))))
-    return WaferSolution(instance=made.problem.instance.name, placements=tuple(placements))
-
-
-def build(instance: WaferInstance, choices: WaferMipChoices | Mapping[str, Any] = WaferMipChoices()) -> WaferMipModel:
+def build(instance: WaferInstance, choices: WaferMipChoices | Mapping[str, Any] = WaferMipChoices()) -> Built:
     """The MIP of ``instance``, minimising ``wafer.cost``, its score in ticks."""
-    chosen = choices if isinstance(choices, WaferMipChoices) else WaferMipChoices(**choices)
+    chosen = stated(WaferMipChoices, choices)
     model = pyo.ConcreteModel(name=instance.name)
     model.wafer = pyo.Block()
     add_wafer(model.wafer, instance, chosen)
     model.objective = pyo.Objective(expr=model.wafer.cost)
-    return WaferMipModel(instance, model, chosen.standing(wafer_problem(instance)))
+    standing, decisions = chosen.standing(wafer_problem(instance)), decisions_of(model.wafer)
+    return Built("mip", instance, model, standing, decisions.encode, decisions.decode)
+
+
+def decisions_of(block: pyo.Block) -> Decisions:
+    """The decision variables of a block made by :func:`add_wafer`."""
+    return Decisions(block.sizing, block.x, block.y, lambda v, i: block.option[v, i])
+
+
+def decode(block: pyo.Block, value: Callable[[Any], float]) -> WaferSolution:
+    """The floorplan that the variables of a block made by :func:`add_wafer` stand for."""
+    return decisions_of(block).decode(value)
 
 
 def add_wafer(block: pyo.Block, instance: WaferInstance, choices: WaferMipChoices = WaferMipChoices()) -> None:
@@ -111,10 +78,7 @@ def add_wafer(block: pyo.Block, instance: WaferInstance, choices: WaferMipChoice
     ``cost`` (ticks). Terms are exact or above: put upper limits or costs on them. Constraints on places need
     ``symmetry="none"``. Raises :class:`InputError` for a block in use.
     """
-    if next(iter(block.component_map()), None) is not None:
-        raise InputError(
-            f"block {block.name!r} already has components", "add_wafer", "Give an empty pyo.Block() for each instance."
-        )
+    require_empty(block, "add_wafer")
     made = sizing(wafer_problem(instance), choices, witnesses=True)
     block.sizing = made
     with PauseGC():

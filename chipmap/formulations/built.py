@@ -1,0 +1,48 @@
+"""A built model, the same for every family and kind: the native object and the way between its values and solutions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, TypeVar
+
+from chipmap.family import Standing
+from chipmap.records import InputError
+
+C = TypeVar("C")
+
+
+@dataclass(eq=False)
+class Built:
+    """The model of one instance (:class:`chipmap.family.Model`), stated to be solved alone.
+
+    ``encode`` gives (variable, value) for the decision variables of a solution, None where the model can't hold it;
+    ``decode`` reads the solution from a function that gives a variable's value. ``variables`` is what was added to a
+    ``CpModel``, for further constraints; of a MIP they are the block's own components.
+    """
+
+    kind: Literal["mip", "cpsat"]
+    instance: Any
+    native: Any
+    standing: Standing
+    encode: Callable[[Any], list[tuple[Any, float]] | None]
+    decode: Callable[[Callable[[Any], float]], Any]
+    variables: Any = None
+
+    @property
+    def assumptions(self) -> dict[str, Any]:
+        """Of a CP-SAT model with labels ``assume``: the literal that enforces each label's constraints."""
+        found: dict[str, Any] = self.variables.assumptions
+        return found
+
+
+def stated(kind: type[C], choices: C | Mapping[str, Any]) -> C:
+    """The record of choices that is given, or that a mapping of its fields makes."""
+    return kind(**choices) if isinstance(choices, Mapping) else choices
+
+
+def require_empty(block: Any, function: str) -> None:
+    """:class:`InputError` for a Pyomo block that has components (Pyomo would replace them with a warning)."""
+    if next(iter(block.component_map()), None) is not None:
+        remedy = "Give an empty pyo.Block() for each instance."
+        raise InputError(f"block {block.name!r} already has components", function, remedy)
