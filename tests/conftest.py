@@ -57,6 +57,7 @@ QUICK: dict[str, int] = {
     "report/test_rows.py": ALL,
     "runtime/test_solve.py": ALL,
     "solvers/test_lowering.py": ALL,
+    "solvers/test_session.py": ALL,
     "solvers/test_starts.py": ALL,
     "solvers/test_adapters.py::test_deterministic_twice": 0,
     "solvers/test_adapters.py::test_highs_thread_count_may_change_between_solves": 0,
