@@ -29,11 +29,11 @@ _SIZES = {
     "hpl": ([32, 32], [4, 8, 32], [32, 32], [32, 32], [32, 32]),
     "fft": ([32, 32], [8, 8, 16], [32, 32], [8, 128], [8, 128]),
 }
-_NVLINK_INSIDE = {"system.network.0.bytes_per_ns": 450.0, "system.network.0.watts_per_gbps": 0.0104}
+_NVLINK_INSIDE: Json = {"system.network.0.bytes_per_ns": 450.0, "system.network.0.watts_per_gbps": 0.0104}
 
 
 def _chips(workload: str) -> list[Json]:
-    alone = {"sram_bytes": TILED, "fused": False}
+    alone: Json = {"sram_bytes": TILED, "fused": False}
     first, count = _BACKWARD.get(workload, (0, 0))
     changes: Json = {f"workload.kernels.{i}.phase": "forward" for i in range(first, count)}
     if workload == "gpt3":
@@ -48,7 +48,7 @@ def _chips(workload: str) -> list[Json]:
 
 
 def _technologies(workload: str) -> list[Json]:
-    inside = _NVLINK_INSIDE if workload == "gpt3" else {}
+    inside: Json = _NVLINK_INSIDE if workload == "gpt3" else {}
     links: tuple[tuple[str, str, Json], ...] = (
         ("PCIe", "pcie-50", {}),
         ("NVLink", "pcie-50" if inside else "nvlink-450", inside),

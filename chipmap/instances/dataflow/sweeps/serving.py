@@ -7,7 +7,7 @@ from typing import Any
 from chipmap.instances.dataflow.shipped_workloads import DECODE, PREFILL, PUBLISHED, RESIDUAL
 from chipmap.instances.dataflow.sweeps.parts import Json, choice, sweep
 
-_SN40L = {"chip": "sn40l", "memory_gbps": 1638.4, "link_gbps": 50.0, "latency_ns": 150.0, "batch": 16_384}
+_SN40L: Json = {"chip": "sn40l", "memory_gbps": 1638.4, "link_gbps": 50.0, "latency_ns": 150.0, "batch": 16_384}
 #: In the published runs Add2 leaves its rows split, so that a chip hands a share on to the next stage.
 _RUNS = {**PUBLISHED, "schemes": {**PUBLISHED["schemes"], "Add2": "M"}}
 _SPLITS = [
