@@ -9,7 +9,7 @@ from numba import njit
 
 #: No chain yet.
 INFINITE = np.int64(1) << np.int64(62)
-ONE = np.uint64(1)
+ZERO, ONE = np.uint64(0), np.uint64(1)
 
 
 class Operations(NamedTuple):

@@ -73,7 +73,9 @@ class Programs:
         self.graph = graph or flow_graph(problem)
         self.operations, self.storages = _operations(problem, self.graph), _storages(problem, self.graph)
         #: Further conditions on the pairs (:mod:`chipmap.heuristics.ring.programs.screens`); need C2.
-        self.screens: list[Screen] = [full_memory(self)] if problem.full_memory else []
+        self.screens: list[Screen] = []
+        if problem.full_memory:
+            self.screens.append(full_memory(self.operations.weights, self.storages, problem.sram_bytes))
 
     def solve(
         self, rule: Rule, ideals: IdealFamily, upper: int | None = None, deadline: Deadline = Deadline()
