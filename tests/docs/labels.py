@@ -16,6 +16,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from functools import cache
+from typing import Any
 
 from chipmap.family import FAMILY_NAMES, Family, Formulation, get_family
 from tests.docs.pages import ROOT
@@ -132,6 +133,20 @@ def stated(family: Family, trees: Iterable[ast.Module]) -> set[str]:
 def sources(formulation: Formulation) -> list[ast.Module]:
     """The sources of a model."""
     return [tree_of(name) for name in parts_of(module_of(formulation.build))]
+
+
+def lacking(family: Family, trees: Iterable[ast.Module], instance: Any) -> set[str]:
+    """The labels in force that a model of ``instance`` doesn't state: without one of them it is a relaxation."""
+    return set(family.labels_in_force(instance)) - stated(family, trees)
+
+
+def said_to_be_in_force(page: str) -> set[str]:
+    """The labels in the paragraphs of a page that say when something is in force, ranges (C1 to C4) included."""
+    text = "".join(paragraph for paragraph in page.split("\n\n") if "in force" in paragraph)
+    found = set(re.findall(r"\b[CT]\d+\b", text))
+    for kind, first, last in re.findall(r"\b([CT])(\d+) to \1(\d+)", text):
+        found |= {f"{kind}{number}" for number in range(int(first), int(last))}
+    return found
 
 
 def anchors(family: Family) -> dict[str, str]:
