@@ -53,17 +53,20 @@ def module_of(spec: str) -> str:
     return spec.partition(":")[0]
 
 
-def defined(tree: ast.AST) -> list[str]:
+@cache
+def defined(tree: ast.AST) -> tuple[str, ...]:
     """The names of functions and methods that begin like a label's."""
     names = (node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef))
-    return [name for name in names if _PREFIX.match(name)]
+    return tuple(name for name in names if _PREFIX.match(name))
 
 
+@cache
 def used(tree: ast.AST) -> Counter[str]:
     """How often names are referred to (imports and definitions aside)."""
     return Counter(node.id for node in ast.walk(tree) if isinstance(node, ast.Name))
 
 
+@cache
 def listed(tree: ast.Module, names: tuple[str, ...]) -> set[str]:
     """The strings in the module's literal tuples of these names."""
     found: set[str] = set()
