@@ -33,6 +33,8 @@ QUICK: dict[str, int] = {
     "ring/test_cpsat.py": 3,
     "ring/test_cpsat_methods.py": 1,
     "ring/test_cut_bounds.py": 3,
+    "ring/test_full_memory.py::test_by_hand": ALL,
+    "ring/test_full_memory.py::test_models_by_hand": ALL,
     "ring/test_mip.py": 3,
     "ring/test_oracle.py": 3,
     "ring/test_programs.py": 3,
