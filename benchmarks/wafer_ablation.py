@@ -22,7 +22,7 @@ from typing import Any, Literal
 from benchmarks.wafer_published import SUITE
 
 CASES = (*(f"ispd2020-{case}" for case in SUITE), "bert-large", "bert-large-heads", "gpt2", "gpt-1000", "resnet-1000")
-COLUMNS = "case | objective | gap | found by | at s | gains | on the way | bounded by | at s | on the way".split(" | ")
+COLUMNS = ["case", "objective", "gap", "found by", "at s", "gains", "on the way", "bounded by", "at s", "on the way"]
 
 
 def solved(name: str, arguments: argparse.Namespace) -> dict[str, Any]:
