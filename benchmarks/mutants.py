@@ -132,7 +132,7 @@ def first_failure(folder: Path, *arguments: str) -> str | None:
         return "the tests ran out of time"
     if done.returncode == 0:
         return None
-    named = re.search(r"^(?:FAILED|ERROR) (\S+)", done.stdout, re.MULTILINE)
+    named = re.search(r"^(?:FAILED|ERROR) (.+?)(?: - .*)?$", done.stdout, re.MULTILINE)
     if named is None:
         raise SystemExit(f"pytest {' '.join(arguments)} ended with {done.returncode}:\n{done.stdout}\n{done.stderr}")
     return named[1]

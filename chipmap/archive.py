@@ -49,7 +49,6 @@ class Writer:
         self.target = Path(target)
         _require_replaceable(self.target)
         self.partial = self.target.with_name(self.target.name + _PARTIAL)
-        self._log: BinaryIO | None = None
         try:
             self.target.absolute().parent.mkdir(parents=True, exist_ok=True)
             self.partial.mkdir(exist_ok=True)
@@ -57,18 +56,13 @@ class Writer:
             if is_full(error):
                 raise
             raise InputError(f"can't be written: {error.strerror}", str(self.target), _ELSEWHERE) from None
-        self._lock: BinaryIO | None = _locked(self.partial)
+        self._lock = _locked(self.partial)
         _restore(self.target)
         for stale in self.partial.iterdir():
             if stale.name != ".lock":
                 shutil.rmtree(stale) if stale.is_dir() else stale.unlink()
-
-    @property
-    def log(self) -> BinaryIO:
-        """``solver.log``, open for writing, unbuffered."""
-        if self._log is None:
-            self._log = open(self.partial / "solver.log", "wb", buffering=0)  # noqa: SIM115 - closed by close()
-        return self._log
+        #: ``solver.log``, open for writing, unbuffered.
+        self.log: BinaryIO = open(self.partial / "solver.log", "wb", buffering=0)  # noqa: SIM115 - closed by _close()
 
     def solution(self, solution: Record) -> None:
         """Put the best solution so far on disk, at once and whole."""
@@ -86,7 +80,6 @@ class Writer:
             contents["solution.json"] = msgspec.json.encode(result.solution) + b"\n"
         for name, data in contents.items():
             write_whole(self.partial / name, data)
-        self.log.flush()
         os.fsync(self.log.fileno())
         listed = {name: _fingerprint(self.partial / name) for name in sorted([*contents, "solver.log"])}
         about = msgspec.json.encode({**environment, "files": listed})
@@ -101,11 +94,9 @@ class Writer:
         shutil.rmtree(self.partial, ignore_errors=True)
 
     def _close(self) -> None:
-        for stream in (self._log, self._lock):
-            if stream is not None:
-                with suppress(OSError):
-                    stream.close()
-        self._log = self._lock = None
+        for stream in (self.log, self._lock):
+            with suppress(OSError):
+                stream.close()
         (self.partial / ".lock").unlink(missing_ok=True)
 
 
@@ -175,15 +166,16 @@ def _fingerprint(path: Path) -> tuple[int, str]:
     return len(data), hashlib.sha256(data).hexdigest()
 
 
+class _Environment(msgspec.Struct):
+    """What is read of the file: size and SHA-256 by name."""
+
+    files: dict[str, tuple[int, str]]
+
+
 def _manifest(directory: Path) -> dict[str, tuple[int, str]]:
-    class Environment(msgspec.Struct):
-        """What is read of the file: size and SHA-256 by name."""
-
-        files: dict[str, tuple[int, str]]
-
     path = directory / ENVIRONMENT
     try:
-        return msgspec.json.decode(read_bytes(path), type=Environment).files
+        return msgspec.json.decode(read_bytes(path), type=_Environment).files
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise InputError(f"is a damaged archive: {error}", str(path), "Run `chipmap solve --out` again.") from None
 
@@ -216,7 +208,9 @@ def _replace(partial: Path, target: Path) -> None:
     """Rename ``partial`` to ``target``; an older archive there gives way, keeping files that it doesn't list itself."""
     old = target.with_name(target.name + _OLD)
     if target.exists() and any(target.iterdir()):
-        listed = {*_manifest_names(target), ENVIRONMENT}
+        listed = {ENVIRONMENT}
+        with suppress(InputError):
+            listed |= _manifest(target).keys()
         os.rename(target, old)
         try:
             os.rename(partial, target)
@@ -240,13 +234,6 @@ def _restore(target: Path) -> None:
             shutil.rmtree(old, ignore_errors=True)
         else:
             os.rename(old, target)
-
-
-def _manifest_names(directory: Path) -> list[str]:
-    try:
-        return list(_manifest(directory))
-    except InputError:
-        return []
 
 
 def _sync(directory: Path) -> None:

@@ -14,8 +14,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
-from chipmap.records import InputError, Record
-from chipmap.result import Unit, Units
+from chipmap.records import InputError, Record, Unit, Units
 
 #: The families. A new one is one more name here and one module ``chipmap/families/<name>.py`` with a ``FAMILY``.
 FAMILY_NAMES = ("ring", "dataflow", "wafer")
@@ -153,7 +152,7 @@ class Family:
                       ``scopes`` says what its rejections may mean beyond ``mapping``
     ``in_force``      (instance) -> frozenset of the labels that matter to this instance, where that depends on it, as
                       on its objective; a model may leave out the others and be exact (default: all matter, always)
-    ``units``         (instance) -> :class:`~chipmap.result.Units`, where the objective's unit depends on the instance,
+    ``units``         (instance) -> :class:`~chipmap.records.Units`, where the objective's unit depends on the instance,
                       or terms have units of their own (default: ``unit`` for all)
     ================  =================================================================================================
     """

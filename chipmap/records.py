@@ -110,6 +110,24 @@ class Record(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         return type(self).make(**fields)
 
 
+class Unit(Record, frozen=True, kw_only=True):
+    """A unit for people: its ``name`` and what of it one tick is."""
+
+    name: str
+    per_tick: float
+
+
+class Units(Record, frozen=True, kw_only=True):
+    """The unit of objective and bound, and those of the terms that have others."""
+
+    objective: Unit
+    terms: dict[str, Unit] = {}
+
+    def of(self, term: str) -> Unit:
+        """The unit of a term."""
+        return self.terms.get(term, self.objective)
+
+
 def _hashed(value: Any) -> Any:
     """What of ``value`` goes into a hash: all, but for the later fields of records at their defaults."""
     if isinstance(value, Record) and _has_later(type(value)):

@@ -9,7 +9,7 @@ from typing import Any, Literal, Self
 import msgspec
 
 from chipmap.certificate import Certificate
-from chipmap.records import Record
+from chipmap.records import Record, Units
 
 Reason = Literal[
     "optimal",
@@ -44,24 +44,6 @@ NoteKind = Literal[
 
 #: A bound may exceed a checked objective by this share before it counts as a contradiction.
 BOUND_TOLERANCE = 1e-6
-
-
-class Unit(Record, frozen=True, kw_only=True):
-    """A unit for people: its ``name`` and what of it one tick is."""
-
-    name: str
-    per_tick: float
-
-
-class Units(Record, frozen=True, kw_only=True):
-    """The unit of objective and bound, and those of the terms that have others."""
-
-    objective: Unit
-    terms: dict[str, Unit] = {}
-
-    def of(self, term: str) -> Unit:
-        """The unit of a term."""
-        return self.terms.get(term, self.objective)
 
 
 class Note(Record, frozen=True, kw_only=True):

@@ -30,7 +30,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "deadline": (),
     "result": ("records", "certificate"),
     "run": ("records", "certificate", "oracle", "deadline", "result"),
-    "family": ("records", "result"),
+    "family": ("records",),
     "explanation": ("records", "certificate", "result"),
     "families": ("family",),
     "instances": ("records", "deadline", "instances"),

@@ -5,8 +5,6 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterable
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
 from chipmap.bench.point import Row
 from chipmap.records import InputError
@@ -64,19 +62,10 @@ class Matrix:
         try:
             found = self._db.execute("SELECT key, row FROM points").fetchall()
         except sqlite3.Error as error:
-            raise InputError(
-                f"can't be used as a matrix: {error}", str(self.path), "Give --out another folder."
-            ) from None
+            what = f"can't be used as a matrix: {error}"
+            raise InputError(what, str(self.path), "Give --out another folder.") from None
         return {key: Row.from_json(text, str(self.path)) for key, text in found if key in wanted}
 
     def close(self) -> None:
         """Let the file go."""
         self._db.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()

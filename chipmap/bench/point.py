@@ -8,8 +8,7 @@ from typing import Any
 import chipmap
 from chipmap.bench.sweep import Point
 from chipmap.family import family_of, resolve
-from chipmap.records import ChipmapError, InputError, Record
-from chipmap.result import Units
+from chipmap.records import ChipmapError, InputError, Record, Units
 from chipmap.run import SolveOptions
 from chipmap.solve import check, solve
 

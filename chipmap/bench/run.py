@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import queue
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Protocol
 
@@ -33,7 +34,7 @@ def bench(points: Sequence[Point], path: Path, pool: Callable[[], Pool], listene
     Each row is checked again here before it is kept. Stopped at any time, the same call goes on where it was.
     """
     by_key = {point.key: point for point in points}
-    with Matrix(path) as matrix:
+    with closing(Matrix(path)) as matrix:
         rows = matrix.rows(by_key)
         todo = [point for key, point in by_key.items() if key not in rows or not rows[key].settled(point)]
         for number, row in enumerate(_solved(todo, pool), len(by_key) - len(todo) + 1):

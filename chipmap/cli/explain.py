@@ -11,8 +11,7 @@ from typing import Any
 
 from chipmap.cli.common import INSTANCE_HELP, add_family, add_set, columns, say
 from chipmap.explanation import Change, Difference, Explanation, Side, Step
-from chipmap.records import InputError
-from chipmap.result import Unit, Units
+from chipmap.records import InputError, Unit, Units
 
 #: Seconds when ``--time-limit`` is silent.
 TIME_LIMIT = 60.0

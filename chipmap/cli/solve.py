@@ -133,12 +133,7 @@ class Keeper:
 
     def log(self) -> BinaryIO | None:
         """Where the solver's log goes, if anywhere."""
-        if self.writer is not None:
-            try:
-                return self.writer.log
-            except OSError as error:
-                self._give_up(error)
-        return None
+        return self.writer.log if self.writer is not None else None
 
     def hear(self, event: TraceEvent, run: Run) -> None:
         """Put a new incumbent on disk."""

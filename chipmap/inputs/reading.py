@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,9 @@ from chipmap.inputs import settings as changes
 from chipmap.records import InputError, Record, read_bytes
 
 _FORMATS = "An instance is a JSON file with a `schema`; `chipmap convert` makes one from a published graph format."
+
+
+_ORDER = "The order is: chipmap check INSTANCE SOLUTION"
 
 
 class _Head(msgspec.Struct):
@@ -68,20 +72,20 @@ def decode(
     """The instance in ``data``; ``where`` names its source in errors."""
     settings = list(settings)
     native = file_format(data, where, "instance")
-    if native is not None:
-        return _native(data, where, *native, settings, family, dims)
-    if file_format(data, where, "solution") is not None:
-        raise InputError("is a solution, not an instance", where, "The order is: chipmap check INSTANCE SOLUTION")
-    schema = _schema(data, where, graph=family is not None)
-    if schema is None:
+    if native is None and file_format(data, where, "solution") is not None:
+        raise InputError("is a solution, not an instance", where, _ORDER)
+    schema = None if native is not None else _schema(data, where, graph=family is not None)
+    if native is None and schema is None:
         if family is None:
             raise InputError("has no `schema`, so it is no instance", where, f"{_FORMATS} A graph needs --family.")
         return _changed(convert([(data, where)], get_family(family), dims), where, settings)
     if list(dims):
         raise InputError("an instance has no dimensions to give values to", where, "Leave out --dim.")
-    found = _family_of_schema(schema, where)
+    found = native[0] if native is not None else _family_of_schema(schema or "", where)
     if family is not None and family != found.name:
         raise InputError(f"is an instance of family {found.name!r}", where, f"Leave out --family {family}.")
+    if native is not None:
+        return _changed(checked(resolve(native[1].read)(data, where), where), where, settings)
     record: type[Record] = resolve(found.instance)
     if settings:
         plain = msgspec.json.decode(data)
@@ -97,24 +101,6 @@ def file_format(data: bytes, name: str, holds: str) -> tuple[Family, FileFormat]
             if one.holds == holds and one.fits(data, name):
                 return family, one
     return None
-
-
-def _native(
-    data: bytes,
-    where: str,
-    found: Family,
-    form: FileFormat,
-    settings: list[str],
-    family: str | None,
-    dims: Iterable[str],
-) -> Record:
-    """The instance in a file of a family's own format."""
-    if family is not None and family != found.name:
-        raise InputError(f"is an instance of family {found.name!r}", where, f"Leave out --family {family}.")
-    if list(dims):
-        raise InputError("an instance has no dimensions to give values to", where, "Leave out --dim.")
-    instance: Record = resolve(form.read)(data, where)
-    return _changed(checked(instance, where), where, settings)
 
 
 def convert(graphs: Sequence[tuple[bytes, str]], family: Family, dims: Iterable[str] = ()) -> Record:
@@ -158,9 +144,15 @@ def read_solution(source: str | Path, family: Family, instance: Record | None = 
     record: type[Record] = resolve(family.solution)
     native = file_format(data, name, "solution")
     if native is not None:
-        return _native_solution(data, where, *native, family, instance)
+        found, form = native
+        if found is not family:
+            raise InputError(f"is a solution of family {found.name!r}", where, f"Give one of family {family.name!r}.")
+        if instance is None:
+            raise InputError(f"a {form.ending} is read together with its instance", where, "Give the instance as well.")
+        solution: Record = resolve(form.read)(data, where, instance)
+        return solution
     if file_format(data, name, "instance") is not None:
-        raise InputError("is an instance, not a solution", where, "The order is: chipmap check INSTANCE SOLUTION")
+        raise InputError("is an instance, not a solution", where, _ORDER)
     schema = _schema(data, where, graph=False) or ""
     if schema.startswith("result/"):
         inner = msgspec.json.decode(data).get("solution")
@@ -168,22 +160,8 @@ def read_solution(source: str | Path, family: Family, instance: Record | None = 
             raise InputError("this result holds no solution", where, "Name a result that found one.")
         data, where = msgspec.json.encode(inner), f"{where}: solution"
     elif schema in {f"{name}/1" for name in FAMILY_NAMES}:
-        raise InputError(
-            f"is an instance ({schema}), not a solution", where, "The order is: chipmap check INSTANCE SOLUTION"
-        )
+        raise InputError(f"is an instance ({schema}), not a solution", where, _ORDER)
     return record.from_json(data, where)
-
-
-def _native_solution(
-    data: bytes, where: str, found: Family, form: FileFormat, family: Family, instance: Record | None
-) -> Record:
-    """The solution in a file of a family's own format."""
-    if found is not family:
-        raise InputError(f"is a solution of family {found.name!r}", where, f"Give one of family {family.name!r}.")
-    if instance is None:
-        raise InputError(f"a {form.ending} is read together with its instance", where, "Give the instance as well.")
-    solution: Record = resolve(form.read)(data, where, instance)
-    return solution
 
 
 def encode(instance: Record, name: str, solution: Record | None = None) -> bytes:
@@ -236,17 +214,13 @@ def _shipped(family: Family) -> Mapping[str, Callable[[], Record]]:
     made: dict[str, Callable[[], Record]] = {}
     for name, (spec, parameters) in (resolve(family.shipped) if family.shipped else {}).items():
         full = name if name.startswith(f"{family.name}/") else f"{family.name}/{name}"
-        made[full] = _maker(spec, parameters)
+        made[full] = partial(_made, spec, parameters)
     return made
 
 
-def _maker(spec: str, parameters: Mapping[str, Any]) -> Callable[[], Record]:
-    def make() -> Record:
-        function = resolve(spec if ":" in spec else generators()[spec].function)
-        instance: Record = function(**parameters)
-        return instance
-
-    return make
+def _made(spec: str, parameters: Mapping[str, Any]) -> Record:
+    instance: Record = resolve(spec if ":" in spec else generators()[spec].function)(**parameters)
+    return instance
 
 
 def _changed(instance: Record, where: str, settings: list[str]) -> Record:
@@ -264,13 +238,11 @@ def _schema(data: bytes, where: str, graph: bool) -> str | None:
         raise InputError("is empty", where, _FORMATS)
     try:
         return msgspec.json.decode(data, type=_Head).schema
-    except msgspec.ValidationError as error:
-        if graph:
-            return None
-        raise InputError(str(error), where, _FORMATS) from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         if graph:
             return None
+        if isinstance(error, msgspec.ValidationError):
+            raise InputError(str(error), where, _FORMATS) from None
         raise InputError(f"not valid JSON: {error}", where, f"Mend the file at that position. {_FORMATS}") from None
 
 

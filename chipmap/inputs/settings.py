@@ -35,72 +35,51 @@ def apply(data: dict[str, Any], record: type[Record], settings: Iterable[str]) -
     """
     for setting in settings:
         path, value = parse(setting)
-        _Change(f"--set {setting}", value).at(data, kinds.type_info(record), path.split("."), ())
+        _set(data, kinds.type_info(record), path.split("."), value, f"--set {setting}")
 
 
-class _Change:
-    """One setting on its way down the data; ``done`` is the path walked so far."""
-
-    def __init__(self, where: str, value: Any) -> None:
-        self.where, self.value = where, value
-
-    def at(self, data: Any, kind: kinds.Type, path: list[str], done: tuple[str, ...]) -> None:
-        kind = _solid(kind)
+def _set(data: Any, kind: kinds.Type, path: list[str], value: Any, where: str) -> None:
+    """Set the value at ``path`` below ``data``, which is of ``kind``."""
+    for i, name in enumerate(path):
+        here, last, kind = ".".join(path[:i]), i == len(path) - 1, _solid(kind)
+        key: str | int = name
         if isinstance(kind, kinds.StructType) and isinstance(data, dict):
-            self._field(data, kind, path, done)
+            fields = {field.encode_name: field for field in kind.fields}
+            if name not in fields:
+                what = f"{here or f'a {kind.cls.__name__}'} has no field {name!r}"
+                raise InputError(what, where, f"The fields are: {', '.join(fields)}.")
+            if not last and name not in data:
+                data[name] = _default(fields[name], ".".join(path[: i + 1]), where)
+            kind = fields[name].type
         elif isinstance(kind, kinds.DictType) and isinstance(data, dict):
-            self._entry(data, kind, path, done)
+            kind = _solid(kind.value_type)
+            if last or not isinstance(kind, kinds.StructType | kinds.DictType):
+                data[".".join(path[i:])] = value
+                return
+            if name not in data:
+                raise InputError(f"{here} has no entry {name!r}", where, f"Entries: {', '.join(data) or 'none'}.")
         elif isinstance(data, list):
-            self._item(data, kind, path, done)
+            if not name.isdecimal() or int(name) >= len(data):
+                remedy = f"Positions run from 0 to {len(data) - 1}." if data else f"It is empty: set {here} as a whole."
+                raise InputError(f"{here} has no item {name!r}", where, remedy)
+            key = int(name)
+            kind = _item_kind(kind, key)
         else:
-            here = ".".join(done)
-            raise self._wrong(f"{here} is a single value and has no {path[0]!r}", f"Set {here} as a whole.")
-
-    def _field(self, data: dict[str, Any], kind: kinds.StructType, path: list[str], done: tuple[str, ...]) -> None:
-        fields = {field.encode_name: field for field in kind.fields}
-        name, rest = path[0], path[1:]
-        if name not in fields:
-            here = ".".join(done) or f"a {kind.cls.__name__}"
-            raise self._wrong(f"{here} has no field {name!r}", f"The fields are: {', '.join(fields)}.")
-        if not rest:
-            data[name] = self.value
-            return
-        if name not in data:
-            data[name] = self._default(fields[name], (*done, name))
-        self.at(data[name], fields[name].type, rest, (*done, name))
-
-    def _entry(self, data: dict[str, Any], kind: kinds.DictType, path: list[str], done: tuple[str, ...]) -> None:
-        inner = _solid(kind.value_type)
-        if isinstance(inner, kinds.StructType | kinds.DictType) and len(path) > 1:
-            if path[0] not in data:
-                raise self._wrong(
-                    f"{'.'.join(done)} has no entry {path[0]!r}", f"Entries: {', '.join(data) or 'none'}."
-                )
-            self.at(data[path[0]], inner, path[1:], (*done, path[0]))
+            raise InputError(f"{here} is a single value and has no {name!r}", where, f"Set {here} as a whole.")
+        if last:
+            data[key] = value
         else:
-            data[".".join(path)] = self.value
+            data = data[key]
 
-    def _item(self, data: list[Any], kind: kinds.Type, path: list[str], done: tuple[str, ...]) -> None:
-        name, rest = path[0], path[1:]
-        if not name.isdecimal() or int(name) >= len(data):
-            here = ".".join(done)
-            remedy = f"Positions run from 0 to {len(data) - 1}." if data else f"It is empty: set {here} as a whole."
-            raise self._wrong(f"{here} has no item {name!r}", remedy)
-        position = int(name)
-        if not rest:
-            data[position] = self.value
-        else:
-            self.at(data[position], _item_kind(kind, position), rest, (*done, name))
 
-    def _default(self, field: kinds.Field, done: tuple[str, ...]) -> Any:
-        if field.default is not msgspec.NODEFAULT:
-            return msgspec.json.decode(msgspec.json.encode(field.default))
-        if field.default_factory is not msgspec.NODEFAULT:
-            return msgspec.json.decode(msgspec.json.encode(field.default_factory()))
-        raise self._wrong(f"{'.'.join(done)} is missing in the data", "Give it there first.")
-
-    def _wrong(self, what: str, remedy: str) -> InputError:
-        return InputError(what, self.where, remedy)
+def _default(field: kinds.Field, path: str, where: str) -> Any:
+    if field.default is not msgspec.NODEFAULT:
+        value = field.default
+    elif field.default_factory is not msgspec.NODEFAULT:
+        value = field.default_factory()
+    else:
+        raise InputError(f"{path} is missing in the data", where, "Give it there first.")
+    return msgspec.json.decode(msgspec.json.encode(value))
 
 
 def _solid(kind: kinds.Type) -> kinds.Type:

@@ -5,32 +5,42 @@ from __future__ import annotations
 import inspect
 import math
 from collections.abc import Callable
-from typing import Any, Generic, TypeVar, get_type_hints
+from typing import Any, ClassVar, Generic, TypeVar, cast, get_type_hints
 
 import msgspec
 
-from chipmap.records import InputError, Record
+from chipmap.records import InputError
 
 _REMEDY = "docs/instances.md lists the parameters with their types and ranges."
-Setting = TypeVar("Setting", bound=Record)
+Instance = TypeVar("Instance")
 
 
-class NamedGenerator(Generic[Setting]):
-    """Takes keyword parameters: those of ``network`` and the fields of ``setting``.
+class NamedGenerator(Generic[Instance]):
+    """Makes instances from keyword parameters: those of ``network`` and the fields of the family's ``setting``.
 
+    A setting is a record with a method ``instance``, which takes the generator's name and what ``network`` made.
     ``defaults`` are the generator's own, where they differ.
     """
 
-    def __init__(self, name: str, network: Callable[..., Any], setting: type[Setting], **defaults: Any) -> None:
-        self.name, self.network, self.setting, self.defaults = name, network, setting, defaults
+    setting: ClassVar[type[Any]]
+
+    def __init__(self, name: str, network: Callable[..., Any], **defaults: Any) -> None:
+        self.name, self.network, self.defaults = name, network, defaults
         self.__doc__ = network.__doc__
+
+    def __call__(self, **parameters: Any) -> Instance:
+        """The instance with these parameters. Raises :class:`InputError` that names the valid ones."""
+        setting, own = self.read(parameters)
+        instance = setting.instance(self.name, self.network(**own))
+        instance.check()
+        return cast(Instance, instance)
 
     def parameters(self) -> dict[str, Any]:
         """Every parameter with its default (``inspect.Parameter.empty`` where one must be given)."""
         own = {p.name: p.default for p in inspect.signature(self.network).parameters.values()}
         return own | msgspec.structs.asdict(self.setting()) | self.defaults
 
-    def read(self, parameters: dict[str, Any]) -> tuple[Setting, dict[str, Any]]:
+    def read(self, parameters: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
         """The setting, and the network's own parameters, converted to the types and checked against the ranges.
 
         A parameter that doesn't exist, is missing, or has the wrong type or range raises :class:`InputError`.

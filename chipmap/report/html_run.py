@@ -10,12 +10,13 @@ from typing import Any
 
 from chipmap.certificate import Certificate
 from chipmap.family import Family, get_family
+from chipmap.records import Unit
 from chipmap.report.collect import Entry
 from chipmap.report.markup import Markup, join, table, tag
 from chipmap.report.rows import natural, row, sign, units_of
 from chipmap.report.tables import number, percent
 from chipmap.report.trace_svg import trace_chart
-from chipmap.result import Result, Unit, best_bound, gap
+from chipmap.result import Result, best_bound, gap
 
 #: A plot above this size is named, not embedded.
 LARGEST_PLOT = 8 * 1024 * 1024

@@ -7,8 +7,9 @@ from decimal import Decimal
 from typing import Any
 
 from chipmap.family import get_family
+from chipmap.records import Unit, Units
 from chipmap.report.tables import number
-from chipmap.result import Result, Unit, Units, best_bound
+from chipmap.result import Result, best_bound
 
 
 def natural(ticks: int | None, unit_per_tick: float) -> float | None:

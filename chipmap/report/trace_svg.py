@@ -6,10 +6,11 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from chipmap.records import Unit
 from chipmap.report.markup import Markup, join, tag
 from chipmap.report.rows import natural, sign
 from chipmap.report.tables import number
-from chipmap.result import Result, Unit
+from chipmap.result import Result
 
 WIDTH, HEIGHT = 1000, 270
 LEFT, RIGHT, TOP, BOTTOM = 84, 150, 14, 34

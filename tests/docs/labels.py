@@ -16,6 +16,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from functools import cache
+from typing import Any
 
 from chipmap.family import FAMILY_NAMES, Family, Formulation, get_family
 from tests.docs.pages import ROOT
@@ -52,17 +53,20 @@ def module_of(spec: str) -> str:
     return spec.partition(":")[0]
 
 
-def defined(tree: ast.AST) -> list[str]:
+@cache
+def defined(tree: ast.AST) -> tuple[str, ...]:
     """The names of functions and methods that begin like a label's."""
     names = (node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef))
-    return [name for name in names if _PREFIX.match(name)]
+    return tuple(name for name in names if _PREFIX.match(name))
 
 
+@cache
 def used(tree: ast.AST) -> Counter[str]:
     """How often names are referred to (imports and definitions aside)."""
     return Counter(node.id for node in ast.walk(tree) if isinstance(node, ast.Name))
 
 
+@cache
 def listed(tree: ast.Module, names: tuple[str, ...]) -> set[str]:
     """The strings in the module's literal tuples of these names."""
     found: set[str] = set()
@@ -132,6 +136,20 @@ def stated(family: Family, trees: Iterable[ast.Module]) -> set[str]:
 def sources(formulation: Formulation) -> list[ast.Module]:
     """The sources of a model."""
     return [tree_of(name) for name in parts_of(module_of(formulation.build))]
+
+
+def lacking(family: Family, trees: Iterable[ast.Module], instance: Any) -> set[str]:
+    """The labels in force that a model of ``instance`` doesn't state: without one of them it is a relaxation."""
+    return set(family.labels_in_force(instance)) - stated(family, trees)
+
+
+def said_to_be_in_force(page: str) -> set[str]:
+    """The labels in the paragraphs of a page that say when something is in force, ranges (C1 to C4) included."""
+    text = "".join(paragraph for paragraph in page.split("\n\n") if "in force" in paragraph)
+    found = set(re.findall(r"\b[CT]\d+\b", text))
+    for kind, first, last in re.findall(r"\b([CT])(\d+) to \1(\d+)", text):
+        found |= {f"{kind}{number}" for number in range(int(first), int(last))}
+    return found
 
 
 def anchors(family: Family) -> dict[str, str]:

@@ -9,14 +9,13 @@ from pathlib import Path
 import pytest
 
 from chipmap.instances.ring import RingSolution
-from chipmap.records import InputError
+from chipmap.records import InputError, Unit
 from chipmap.report.collect import collect
 from chipmap.report.html import best_known, page
 from chipmap.report.html_run import flatten
 from chipmap.report.markup import join, tag
 from chipmap.report.ring.plots import plot
 from chipmap.report.trace_svg import WIDTH, trace_chart
-from chipmap.result import Unit
 from tests.report.samples import archived, chain, result
 
 BALANCED, LOPSIDED = (0, 0, 1, 1, 2, 2, 3, 3), (0, 0, 0, 1, 1, 2, 2, 3)

@@ -10,9 +10,9 @@ import math
 from hypothesis import given
 from hypothesis import strategies as st
 
+from chipmap.records import Unit, Units
 from chipmap.report import tables
 from chipmap.report.rows import natural, row
-from chipmap.result import Unit, Units
 from tests.report.samples import chain, result
 
 PROMISED = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from random import Random
 from typing import Any
 
@@ -15,6 +16,8 @@ from chipmap.instances.ring import Package, RingInstance, RingSolution
 from chipmap.instances.ring.contraction import contract
 from chipmap.instances.ring.problem import loads, ring_problem
 from chipmap.records import InputError
+from chipmap.solvers import solve_model
+from chipmap.solvers.outcome import SolveRequest
 from chipmap.validation.brute_force import brute_force
 from chipmap.validation.ring.checker import check
 from chipmap.validation.ring.facts import facts
@@ -55,6 +58,15 @@ def test_by_hand(chips: tuple[int, ...], expected: tuple[int, ...]) -> None:
     tight = skip_chain(constraints=("C1", "C2", "C4"), package=Package(chips=3, sram_bytes=max(expected) - 1))
     (violation,) = check(tight, RingSolution(chips=chips)).violations
     assert (violation.label, violation.amount) == ("C4", 1.0)
+
+
+@pytest.mark.parametrize(("model", "solver"), [("mip", "highs"), ("cpsat", "cpsat")])
+@pytest.mark.parametrize(("sram", "reason"), [(4 + 1110, "optimal"), (4 + 1110 - 1, "infeasible")])
+def test_models_by_hand(model: str, solver: str, sram: int, reason: str) -> None:
+    """On one chip all tensors live there: those that are alive at once decide, to the byte."""
+    instance = skip_chain(constraints=("C1", "C2", "C4"), package=Package(chips=1, sram_bytes=sram))
+    built = import_module(f"chipmap.formulations.ring.{model}").build(instance)
+    assert solve_model(built, SolveRequest(threads=1), solver).termination.reason == reason
 
 
 def squeezed(random: Random, **fields: Any) -> RingInstance:

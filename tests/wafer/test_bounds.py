@@ -13,11 +13,10 @@ from numba import njit
 
 from chipmap.deadline import Deadline
 from chipmap.heuristics.wafer.bounds.clusters import SHAPES, plan
-from chipmap.heuristics.wafer.bounds.cycles import Cycles, covered, least_window
 from chipmap.heuristics.wafer.bounds.elimination import Elimination, Strip
 from chipmap.heuristics.wafer.bounds.packing import COUNT, functions
 from chipmap.heuristics.wafer.bounds.score import bounds
-from chipmap.heuristics.wafer.bounds.states import States, Tables
+from chipmap.heuristics.wafer.bounds.states import Tables
 from chipmap.instances.wafer import Fabric, Kernel, Placement, WaferInstance, Weights
 from chipmap.instances.wafer.problem import WaferProblem, conv_time, evaluate, least_ks, memory_k, wafer_problem
 
@@ -297,90 +296,3 @@ def test_plan_covers_every_edge_once() -> None:
             assert not done & set(cluster.members)
             done |= set(cluster.members[:-1])
         assert len(done) + len(made.roots) == n
-
-
-def cut(random: Random, box: tuple[int, int, int, int], largest: int) -> list[tuple[int, int, int, int]]:
-    """A box (x, y, width, height) cut at random until most pieces have at most ``largest`` tiles."""
-    x, y, w, h = box
-    if w * h == 1 or (w * h <= largest and random.random() < 0.7):
-        return [box]
-    if w > 1 and (h == 1 or random.random() < w / (w + h)):
-        k = random.randint(1, w - 1)
-        return cut(random, (x, y, k, h), largest) + cut(random, (x + k, y, w - k, h), largest)
-    k = random.randint(1, h - 1)
-    return cut(random, (x, y, w, k), largest) + cut(random, (x, y + k, w, h - k), largest)
-
-
-def test_least_window_of_boxes_cut_from_the_fabric() -> None:
-    """Boxes with centres in any window: their centres' true ranges are never less than the bound, often equal it."""
-    equal = 0
-    for seed in range(400):
-        random = Random(seed)
-        width, height = random.randint(4, 40), random.randint(4, 40)
-        largest = random.choice((2, 5, 20, width * height // 4 + 1, width, height))
-        pieces = np.array(cut(random, (0, 0, width, height), largest))
-        centres, areas = 2 * pieces[:, :2] + pieces[:, 2:], pieces[:, 2] * pieces[:, 3]
-        for _ in range(5):
-            low = np.array([random.randint(0, width), random.randint(0, height)])
-            high = 2 * np.array([width, height]) - [random.randint(0, width), random.randint(0, height)]
-            some = ((centres >= low) & (centres <= high)).all(axis=1)
-            if some.any():
-                true = int(np.ptp(centres[some], axis=0).sum())
-                least = least_window(width, height, int(areas[some].sum()), int(areas[some].max()))
-                assert least <= true
-                equal += least == true > 0
-    assert equal >= 3
-
-
-def test_covered_by_boxes_with_centres_in_a_window() -> None:
-    """Tiles beside a window that some box of at most ``largest`` tiles reaches, counted box by box."""
-
-    def beside(width: int, x: int, rest: int, y: int, largest: int) -> float:
-        """Left and right of a window x × y: with boxes of any height, or one box and boxes of at most y."""
-        counts = []
-        for highest in (rest, min(rest, y)):
-            seen = np.zeros(((width - x) // 2, rest // 2), bool)
-            for q in range(1, highest // 2 + 1):
-                seen[: largest // (4 * q), :q] = True
-            counts.append(2 * int(seen.sum()))
-        return 2 * (y * ((width - x) // 2) + min(counts[0], largest / 2 + counts[1]))
-
-    random, close = Random(3), 0
-    for _ in range(200):
-        width, height = 2 * random.randint(5, 60), 2 * random.randint(5, 60)
-        x, y = 2 * random.randint(0, width // 2), 2 * random.randint(0, min(random.choice((5, 60)), height // 2))
-        largest = random.randint(4, width * height)
-        counted = min(
-            x * height + beside(width, x, height - y, y, largest), y * width + beside(height, y, width - x, x, largest)
-        )
-        most = float(covered(width, height, np.array(2 * x), np.array(2 * y), largest))
-        assert counted <= most + 1e-6
-        close += counted >= 0.97 * most
-    assert close >= 100
-
-
-def test_least_window_of_one_row() -> None:
-    """Ten strips that fill the fabric in a row: nine widths."""
-    assert least_window(100, 100, 10_000, 1_000) == 2 * 90
-
-
-@pytest.mark.parametrize("n", [3, 4, 5])
-def test_cycles_do_not_cost_more_than_the_least_wire(n: int) -> None:
-    """Boxes of any shape, and strips that fill the fabric, whose thin sides are often exceeded."""
-    random, more = Random(70 + n), 0
-    edges = [(i, (i + 1) % n) for i in range(n)]
-    for turn in range(40):
-        problem = make(random, n, edges, (random.randint(n + 1, 2 * n - (n > 4)), random.randint(2, 4)), blocks=False)
-        boxes = [(random.randint(1, 2), random.randint(1, problem.height)) for _ in range(2)]
-        if turn % 2:
-            side = sum(boxes[t][0] for t in problem.types.tolist())
-            fabric = Fabric(width=side + random.randint(0, 1), height=side, memory_words=100)
-            problem = wafer_problem(replace(problem.instance, fabric=fabric))
-            boxes = [(x, side) for x, _ in boxes]
-        chosen = np.array([boxes[t] for t in problem.types.tolist()])
-        true = least_wire(chosen, problem.edges, problem.width, problem.height)
-        fronts = [States(np.array([x]), np.array([y]), np.zeros((1, 1), np.int64)) for x, y in boxes]
-        least = Cycles(problem).least_wire(fronts)
-        assert true < 0 or least <= true
-        more += int(true >= 0 and least > chosen.min(axis=1)[problem.edges].sum())
-    assert more >= 3

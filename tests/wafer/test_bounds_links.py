@@ -15,7 +15,19 @@ from chipmap.heuristics.wafer.bounds.packing import COUNT
 from chipmap.heuristics.wafer.bounds.states import States, Tables
 from chipmap.instances.wafer import Weights
 from chipmap.instances.wafer.problem import WaferProblem, wafer_problem
-from tests.wafer.test_bounds import cut, make
+from tests.wafer.test_bounds import make
+
+
+def cut(random: Random, box: tuple[int, int, int, int], largest: int) -> list[tuple[int, int, int, int]]:
+    """A box (x, y, width, height) cut at random until most pieces have at most ``largest`` tiles."""
+    x, y, w, h = box
+    if w * h == 1 or (w * h <= largest and random.random() < 0.7):
+        return [box]
+    if w > 1 and (h == 1 or random.random() < w / (w + h)):
+        k = random.randint(1, w - 1)
+        return cut(random, (x, y, k, h), largest) + cut(random, (x + k, y, w - k, h), largest)
+    k = random.randint(1, h - 1)
+    return cut(random, (x, y, w, k), largest) + cut(random, (x, y + k, w, h - k), largest)
 
 
 def wired(random: Random, n: int, edges: list[tuple[int, int]], side: tuple[int, int]) -> WaferProblem:

@@ -40,11 +40,10 @@ def test_searches_again_with_other_seeds(
 
 def test_large_instances_are_searched_by_exchanges(monkeypatch: pytest.MonkeyPatch) -> None:
     """Their lists hold no rows, and the search is the one of exchanges."""
-    monkeypatch.setattr(chain, "LARGE", 40)
+    monkeypatch.setattr(chain, "MANY", 40)
     monkeypatch.setattr(chain, "UNLIMITED_RUNS", 1)
     instance = bert(layers=2, heads=4, hidden=64, sequence=64, split="heads", width=150, height=140)
     run = Run(instance, SolveOptions(), check)
     follow([Link("search", 1.0, chain._search)], chain.State(wafer_problem(instance), 1), Turn(run, run.deadline))
     assert run.best is not None and run.best.source == "exchanges"
-    large = {link.name for link in (*chain.LARGE_FLOORPLANS, *chain.LARGE_ONE_LANE)}
-    assert "exchanges" in large and "rows" not in large
+    assert "rows" not in {link.name for link in chain.LARGE}

@@ -1,4 +1,4 @@
-"""The greedy rows, the kernels alone on the fabric, and branch and bound over all placements."""
+"""The greedy rows, the kernels by themselves, and branch and bound over all placements."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from random import Random
 
 import pytest
 
-from chipmap.heuristics.wafer.bounds.single_kernel import alone
+from chipmap.heuristics.wafer.bounds.single_kernel import single_kernels
 from chipmap.heuristics.wafer.exhaustive import TooLargeError
 from chipmap.heuristics.wafer.exhaustive import solve as exhaust
 from chipmap.heuristics.wafer.rows.greedy import greedy
@@ -32,7 +32,7 @@ def shipped(name: str) -> WaferInstance:
 def test_greedy_rows_are_valid_and_get_better(name: str) -> None:
     instance = shipped(name)
     problem = wafer_problem(instance)
-    found, reasons = alone(problem)
+    found, reasons = single_kernels(problem)
     assert not reasons
     plans = [plan for plan in greedy(problem, found) if plan is not None]
     scores = [evaluate(problem, plan).score for plan in plans]
@@ -43,10 +43,10 @@ def test_greedy_rows_are_valid_and_get_better(name: str) -> None:
     assert not [plan for plan in greedy(problem, found, scores[-1]) if plan is not None]
 
 
-def test_alone_is_the_least_time_of_one_kernel() -> None:
+def test_a_single_kernel_has_its_least_time() -> None:
     for name, instance in variants().items():
         problem = wafer_problem(instance)
-        found, reasons = alone(problem)
+        found, reasons = single_kernels(problem)
         assert not reasons, name
         for i, t in enumerate(problem.types.tolist()):
             one = instance.replace(
@@ -64,21 +64,21 @@ def test_every_kernel_that_has_no_place_is_named() -> None:
         "C2": made(5, 2, "", {"a": A, "b": B}),
     }
     for label, instance in cases.items():
-        _, reasons = alone(wafer_problem(instance))
+        _, reasons = single_kernels(wafer_problem(instance))
         assert {reason.label for reason in reasons} == {label}
         assert all(reason.shortfall > 0 and reason.remedies and reason.message for reason in reasons)
         result = solve(instance, "greedy", SolveOptions(warm_start="none"))
         assert result.status == "infeasible" and len(result.infeasibility) == len(reasons)
-    named = [reason.message for reason in alone(wafer_problem(cases["C1"]))[1]]
+    named = [reason.message for reason in single_kernels(wafer_problem(cases["C1"]))[1]]
     assert named == ["kernel 'block' covers at least 12 x 2 tiles; the fabric has 2 x 10"]
 
 
 def test_the_words_that_a_kernel_needs_are_the_least() -> None:
     instance = made(6, 3, "", {"a": A}, memory_words=7)
-    (reason,) = alone(wafer_problem(instance))[1]
+    (reason,) = single_kernels(wafer_problem(instance))[1]
     enough = instance.replace(fabric=instance.fabric.replace(memory_words=round(reason.demand)))
     short = instance.replace(fabric=instance.fabric.replace(memory_words=round(reason.demand) - 1))
-    assert not alone(wafer_problem(enough))[1] and alone(wafer_problem(short))[1]
+    assert not single_kernels(wafer_problem(enough))[1] and single_kernels(wafer_problem(short))[1]
 
 
 def test_depth_first_orders_hold_every_kernel_once() -> None:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Annotated, Any, Literal
+from inspect import signature
+from typing import Any, Literal
 
-from msgspec import Meta
+import msgspec
 
 from chipmap.instances.dataflow.from_graph import from_graph
 from chipmap.instances.dataflow.instance import CostMode, DataflowInstance, Task
@@ -16,13 +16,12 @@ from chipmap.instances.dataflow.workloads.dlrm import dlrm_network
 from chipmap.instances.dataflow.workloads.fft import fft_network
 from chipmap.instances.dataflow.workloads.gpt import gpt_network
 from chipmap.instances.dataflow.workloads.hpl import hpl_network
+from chipmap.instances.dataflow.workloads.layer import Count, WordBytes
 from chipmap.instances.dataflow.workloads.llama import llama_network
 from chipmap.instances.dataflow.workloads.moe import moe_network
 from chipmap.instances.generator import NamedGenerator
 from chipmap.instances.importers import ImportedGraph
 from chipmap.instances.networks.resnet import resnet
-
-Count = Annotated[int, Meta(ge=1, le=1_000_000)]
 
 
 class Setting(Task, frozen=True, kw_only=True):
@@ -47,39 +46,26 @@ class Setting(Task, frozen=True, kw_only=True):
     mode: CostMode = "physical"
     notes: str = ""
 
-
-class DataflowGenerator(NamedGenerator[Setting]):
-    """Makes dataflow instances from keyword parameters: those of ``network`` and those of :class:`Setting`."""
-
-    def __init__(self, name: str, network: Callable[..., Workload], **defaults: Any) -> None:
-        super().__init__(name, network, Setting, **defaults)
-
-    def __call__(self, **parameters: Any) -> DataflowInstance:
-        """The instance with these parameters. Raises :class:`InputError` that names the valid ones."""
-        setting, own = self.read(parameters)
-        where = system(
-            setting.chip,
-            setting.sizes,
-            memory_gbps=setting.memory_gbps,
-            link_gbps=setting.link_gbps,
-            topology=setting.topology,
-            latency_ns=setting.latency_ns,
-            memory=setting.memory,
-            link=setting.link,
+    def instance(self, generator: str, workload: Workload) -> DataflowInstance:
+        """The instance of ``workload``."""
+        own = msgspec.structs.asdict(self)
+        where = system(**{name: own[name] for name in signature(system).parameters})
+        if self.sram_bytes is not None:
+            where = where.replace(chip=where.chip.replace(sram_bytes=self.sram_bytes))
+        return DataflowInstance.make(
+            name=self.name or f"{generator}-{'x'.join(map(str, self.sizes))}",
+            workload=workload,
+            system=where.replace(memory=where.memory.replace(capacity_bytes=self.dram_bytes)),
+            task=Task(**{field: own[field] for field in Task.__struct_fields__}),
+            mode=self.mode,
+            notes=self.notes,
         )
-        if setting.sram_bytes is not None:
-            where = where.replace(chip=where.chip.replace(sram_bytes=setting.sram_bytes))
-        where = where.replace(memory=where.memory.replace(capacity_bytes=setting.dram_bytes))
-        instance = DataflowInstance.make(
-            name=setting.name or f"{self.name}-{'x'.join(map(str, setting.sizes))}",
-            workload=self.network(**own),
-            system=where,
-            task=Task(**{field: getattr(setting, field) for field in Task.__struct_fields__}),
-            mode=setting.mode,
-            notes=setting.notes,
-        )
-        instance.check()
-        return instance
+
+
+class DataflowGenerator(NamedGenerator[DataflowInstance]):
+    """Makes dataflow instances: a workload on equal chips, with a :class:`Setting`."""
+
+    setting = Setting
 
 
 def explicit_network(
@@ -110,7 +96,7 @@ def resnet_network(
     depth: Literal[18, 34, 50, 101, 152] = 50,
     image: Count = 224,
     classes: Count = 1000,
-    word_bytes: Annotated[int, Meta(ge=1, le=64)] = 2,
+    word_bytes: WordBytes = 2,
 ) -> Workload:
     """ResNet, forward (:func:`chipmap.instances.networks.resnet.resnet`): its operations are opaque kernels of one
     layer, each whole on every chip of a group (no halos are counted, so that none is split)."""

@@ -19,13 +19,13 @@ PUBLISHED: dict[str, Any] = {
     **{"model": "llama3-8b", "kv_heads": 32, "gated": False, "dropout": True, "schemes": _SHARDED},
     **{"mode": "dfmodel", "all_reduce_factor": 2, "partitions": 1, "overlap": False},
 }
-DECODE = {"purpose": "decode", "step": "decode", "tokens": 1, "context": 4096}
-PREFILL = {"purpose": "prefill", "step": "prefill", "tokens": 4096}
+DECODE: dict[str, Any] = {"purpose": "decode", "step": "decode", "tokens": 1, "context": 4096}
+PREFILL: dict[str, Any] = {"purpose": "prefill", "step": "prefill", "tokens": 4096}
 _TORUS = {"chip": "sn30", "sizes": [32, 32], "degrees": {"tensor": 32, "data": 32, "dimensions": ["tensor", "data"]}}
 
 
 #: What a layer hands to the next lies on every chip at both ends (a change of layout there would cost nothing).
-RESIDUAL = {"schemes": {"Add_Prev": "NONE", "Add2": "NONE"}}
+RESIDUAL: dict[str, Any] = {"schemes": {"Add_Prev": "NONE", "Add2": "NONE"}}
 
 
 def _llama(model: str, **parameters: Any) -> Entry:

@@ -7,57 +7,22 @@ prices in US dollars, powers in watts.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from chipmap.instances.dataflow.system import Chip, Dimension, Memory, System, Topology
 from chipmap.records import InputError
 
-CHIPS: dict[str, Chip] = {
-    "h100": Chip(
-        name="H100",
-        tiles=1056,
-        lanes=16,
-        stages=16,
-        ghz=1.837,
-        sram_bytes=118_489_090,
-        fused=False,
-        price_usd=33_000.0,
-        watts=750.0,
-    ),
-    "a100": Chip(name="A100", tiles=432, lanes=16, stages=16, ghz=1.41, sram_bytes=41_943_040, fused=False),
-    "tpu-v4": Chip(
-        name="TPU v4",
-        tiles=8,
-        lanes=128,
-        stages=128,
-        ghz=1.05,
-        sram_bytes=167_772_160,
-        fused=False,
-        price_usd=4_475.0,
-        watts=170.6,
-    ),
-    "sn10": Chip(name="SN10", tiles=640, lanes=32, stages=6, ghz=1.25, sram_bytes=335_544_320),
-    "sn30": Chip(
-        name="SN30",
-        tiles=1280,
-        lanes=32,
-        stages=6,
-        ghz=1.25,
-        sram_bytes=671_088_640,
-        price_usd=16_522.0,
-        watts=444.7,
-    ),
-    "sn40l": Chip(name="SN40L", tiles=1040, lanes=32, stages=6, ghz=1.6, sram_bytes=545_259_520),
-    "wse-2": Chip(
-        name="WSE-2",
-        tiles=853_776,
-        lanes=4,
-        stages=1,
-        ghz=1.1,
-        sram_bytes=41_964_010_000,
-        price_usd=3_025_964.0,
-        watts=20_298.0,
-    ),
+#: Name, tiles, lanes, stages, GHz, bytes of SRAM, whether kernels are fused, US dollars, watts.
+_CHIPS: dict[str, tuple[Any, ...]] = {
+    "h100": ("H100", 1056, 16, 16, 1.837, 118_489_090, False, 33_000.0, 750.0),
+    "a100": ("A100", 432, 16, 16, 1.41, 41_943_040, False, 0.0, 0.0),
+    "tpu-v4": ("TPU v4", 8, 128, 128, 1.05, 167_772_160, False, 4_475.0, 170.6),
+    "sn10": ("SN10", 640, 32, 6, 1.25, 335_544_320, True, 0.0, 0.0),
+    "sn30": ("SN30", 1280, 32, 6, 1.25, 671_088_640, True, 16_522.0, 444.7),
+    "sn40l": ("SN40L", 1040, 32, 6, 1.6, 545_259_520, True, 0.0, 0.0),
+    "wse-2": ("WSE-2", 853_776, 4, 1, 1.1, 41_964_010_000, True, 3_025_964.0, 20_298.0),
 }
+CHIPS = {key: Chip(**dict(zip(Chip.__struct_fields__, row, strict=True))) for key, row in _CHIPS.items()}
 
 #: Rates of section VI-C's text, and (with a number) of the published runs.
 MEMORIES: dict[str, Memory] = {
@@ -84,7 +49,6 @@ def system(
     link_gbps: float = 25.0,
     topology: Topology | Sequence[Topology] = "ring",
     latency_ns: float = 0.0,
-    name: str = "",
     memory: str = "",
     link: str = "",
 ) -> System:
@@ -101,20 +65,10 @@ def system(
         what = f"names {len(topologies)} topologies for {len(sizes)} dimensions"
         raise InputError(what, "topology", "Give one for all, or one for each of sizes.")
     rate, dollars, watts = LINKS[link] if link else (link_gbps, 0.0, 0.0)
-    network = tuple(
-        Dimension(
-            size=size,
-            topology=one,
-            bytes_per_ns=rate,
-            latency_ns=latency_ns,
-            usd_per_gbps=dollars,
-            watts_per_gbps=watts,
-        )
-        for size, one in zip(sizes, topologies, strict=True)
-    )
-    shape = "x".join(map(str, sizes))
+    costs = {"bytes_per_ns": rate, "latency_ns": latency_ns, "usd_per_gbps": dollars, "watts_per_gbps": watts}
+    network = tuple(Dimension(size=size, topology=one, **costs) for size, one in zip(sizes, topologies, strict=True))
     return System(
-        name=name or f"{chip}-{shape}",
+        name=f"{chip}-{'x'.join(map(str, sizes))}",
         chip=CHIPS[chip],
         memory=MEMORIES[memory] if memory else Memory(bytes_per_ns=memory_gbps),
         network=network,

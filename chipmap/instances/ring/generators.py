@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+import msgspec
 
 from chipmap.instances import networks
 from chipmap.instances.generator import NamedGenerator
@@ -37,32 +36,23 @@ class Setting(Record, frozen=True, kw_only=True):
     together: tuple[tuple[str, ...], ...] = ()
     forbidden: tuple[Forbidden, ...] = ()
 
-    def package(self) -> Package:
-        """The package, with SRAM in bytes."""
+    def instance(self, generator: str, graph: OperationGraph) -> RingInstance:
+        """The instance of ``graph``; SRAM is in bytes there."""
         if not 0 <= self.sram_mib <= 1e9:
             raise InputError(f"is {self.sram_mib}", "sram_mib", "Give 0 or more MiB (at most 1e9).")
-        shared = set(Package.__struct_fields__) & set(Setting.__struct_fields__)
-        return Package(sram_bytes=round(self.sram_mib * _MIB), **{field: getattr(self, field) for field in shared})
-
-
-class InstanceGenerator(NamedGenerator[Setting]):
-    """Makes ring instances from keyword parameters: those of ``network`` and those of :class:`Setting`."""
-
-    def __init__(self, name: str, network: Callable[..., OperationGraph], **defaults: Any) -> None:
-        super().__init__(name, network, Setting, **defaults)
-
-    def __call__(self, **parameters: Any) -> RingInstance:
-        """The instance with these parameters. Raises :class:`InputError` that names the valid ones."""
-        setting, own = self.read(parameters)
-        shared = set(RingInstance.__struct_fields__) & set(Setting.__struct_fields__) - {"name"}
-        instance = RingInstance.make(
-            name=setting.name or f"{self.name}-{setting.chips}",
-            graph=self.network(**own),
-            package=setting.package(),
-            **{field: getattr(setting, field) for field in shared},
+        own = msgspec.structs.asdict(self)
+        package = {field: own[field] for field in Package.__struct_fields__ if field in own}
+        return RingInstance.make(
+            **{field: own[field] for field in RingInstance.__struct_fields__ if field in own}
+            | {"name": self.name or f"{generator}-{self.chips}", "graph": graph},
+            package=Package(sram_bytes=round(self.sram_mib * _MIB), **package),
         )
-        instance.check()
-        return instance
+
+
+class InstanceGenerator(NamedGenerator[RingInstance]):
+    """Makes ring instances: a network on a package, with a :class:`Setting`."""
+
+    setting = Setting
 
 
 bert_large = InstanceGenerator("bert-large", networks.bert_encoder, sram_mib=64.0)

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 from chipmap.instances.generator import NamedGenerator
 from chipmap.instances.wafer import networks
 from chipmap.instances.wafer.instance import Fabric, Protocol, WaferInstance, Weights
@@ -28,28 +25,23 @@ class Setting(Record, frozen=True, kw_only=True):
     protocol: Protocol = "c_n"
     notes: str = ""
 
-
-class WaferGenerator(NamedGenerator[Setting]):
-    """Makes wafer instances from keyword parameters: those of ``network`` and those of :class:`Setting`."""
-
-    def __init__(self, name: str, network: Callable[..., KernelGraph], **defaults: Any) -> None:
-        super().__init__(name, network, Setting, **defaults)
-
-    def __call__(self, **parameters: Any) -> WaferInstance:
-        """The instance with these parameters. Raises :class:`InputError` that names the valid ones."""
-        setting, own = self.read(parameters)
-        graph = self.network(**own)
-        instance = WaferInstance.make(
-            name=setting.name or f"{self.name}-{sum(kernel.placed for kernel in graph.kernels)}",
+    def instance(self, generator: str, graph: KernelGraph) -> WaferInstance:
+        """The instance of ``graph``."""
+        return WaferInstance.make(
+            name=self.name or f"{generator}-{sum(kernel.placed for kernel in graph.kernels)}",
             kernels=graph.kernels,
             edges=graph.edges,
-            fabric=Fabric(width=setting.width, height=setting.height, memory_words=setting.memory_words),
-            weights=Weights(time=setting.time_weight, wire=setting.wire_weight, adapter=setting.adapter_weight),
-            protocol=setting.protocol,
-            notes=setting.notes,
+            fabric=Fabric(width=self.width, height=self.height, memory_words=self.memory_words),
+            weights=Weights(time=self.time_weight, wire=self.wire_weight, adapter=self.adapter_weight),
+            protocol=self.protocol,
+            notes=self.notes,
         )
-        instance.check()
-        return instance
+
+
+class WaferGenerator(NamedGenerator[WaferInstance]):
+    """Makes wafer instances: a kernel graph, with a :class:`Setting`."""
+
+    setting = Setting
 
 
 resnet = WaferGenerator("wafer-resnet", networks.resnet)

@@ -45,7 +45,7 @@ def annealing(instance: WaferInstance, run: Run) -> Termination:
     """Annealing on twin binary sequences (:mod:`chipmap.heuristics.wafer.baselines.twin_binary`)."""
 
     def work() -> None:
-        """Size every kernel alone, then anneal until the run ends."""
+        """Size every kernel by itself, then anneal until the run ends."""
         from chipmap.heuristics.wafer.baselines.twin_binary import twin_binary
 
         problem = wafer_problem(instance)

@@ -2,7 +2,7 @@
 
 Where two threads are allowed, one lane looks for floorplans while the other proves bounds and then joins the search.
 With one thread the same links follow one another. Which of them finds what on the contest's cases stands in
-``benchmarks/results/wafer-ablation.md``; what found nothing is no part of the chain.
+``benchmarks/results/wafer-ablation.md``; what found nothing there is no part of the chain.
 """
 
 from __future__ import annotations
@@ -23,13 +23,11 @@ from chipmap.run import Run
 #: Annealing runs, each 1.8 times as long as the one before, where there is no time limit.
 UNLIMITED_RUNS = 3
 #: From so many kernels on, exchanges of equal kernels take the place of everything else that looks for floorplans.
-LARGE = 200
+MANY = 200
 #: Kernels from which on a search is worth repeating with other seeds.
 AGAIN = 40
 #: Seconds before the end at which no solver runs any more (a process must not end while one does).
 MARGIN = 0.5
-#: The part of their share that rows use where adapters cost nothing: there, searches find better floorplans.
-ROWS_WITHOUT_ADAPTERS = 0.4
 
 
 class State:
@@ -38,6 +36,7 @@ class State:
 
     def __init__(self, problem: WaferProblem, seed: int) -> None:
         self.problem, self.seed = problem, seed
+        self.large = problem.n >= MANY
         self.rows: dict[str, WaferSolution] = {}
         self.fewest: WaferSolution | None = None
         self.path_bound = False
@@ -53,9 +52,10 @@ class State:
         return evaluate(self.problem, in_order(self.problem, solution)).score
 
     def start(self) -> WaferSolution | None:
-        """The best floorplan in rows that is slicing; None for none, and where adapters cost.
+        """The best floorplan in rows that is slicing; None for none.
 
-        (A slicing tree keeps no execution arguments.) Not the run's incumbent: which one that is depends on the moment.
+        None as well where adapters cost, as a slicing tree keeps no execution arguments. Not the run's incumbent: which
+        one that is depends on the moment.
         """
         from chipmap.heuristics.wafer.adapters import boxes_of
         from chipmap.heuristics.wafer.slicing.guillotine import guillotine
@@ -85,21 +85,21 @@ def auto(instance: WaferInstance, run: Run) -> Termination:
         packed(problem, sized(problem, run), run)
         if exhausted(problem, run):
             return
-        state, large = State(problem, run.options.seed), problem.n >= LARGE
-        threads = run.options.threads or os.cpu_count() or 1
+        state = State(problem, run.options.seed)
+        floorplans = LARGE if state.large else ADAPTERS if instance.weights.adapter else WIRES
         if run.options.deterministic:
-            follow(LARGE_ONE_LANE if large else ONE_LANE, state, Turn(run, run.deadline))
-        elif threads == 1:
-            side_by_side(run, state, [LARGE_ONE_LANE if large else ONE_LANE])
+            follow((*FIRST, *floorplans, *LAST), state, Turn(run, run.deadline))
+        elif (run.options.threads or os.cpu_count()) == 1:
+            side_by_side(run, state, [(*FIRST, *floorplans, *LAST)])
         else:
-            side_by_side(run, state, [LARGE_FLOORPLANS if large else FLOORPLANS, PROOFS])
+            side_by_side(run, state, [(*floorplans, *AFTER), PROOFS])
 
     return run.attempt(work)
 
 
 def rows(instance: WaferInstance, run: Run) -> Termination:
     """The best single row, then folded rows (:mod:`chipmap.heuristics.wafer.rows.single_row`)."""
-    return _only(instance, run, Link("rows", 1.0, _single_rows))
+    return _only(instance, run, Link("rows", 1.0, _rows))
 
 
 def search(instance: WaferInstance, run: Run) -> Termination:
@@ -128,15 +128,19 @@ def _snakes(state: State, turn: Turn) -> None:
     snakes(state.problem, turn.deadline, lambda found: state.in_rows(turn, found.placements, "snakes"))
 
 
-def _single_rows(state: State, turn: Turn) -> None:
+def _cu_poker(state: State, turn: Turn) -> None:
+    """The baseline's rows: a start from which the search gets further than from its own."""
+    from chipmap.heuristics.wafer.baselines.cu_poker import Placer, TimeSearch
+
+    placer = Placer(state.problem)
+    TimeSearch(placer, state.seed, turn.deadline, lambda found: state.in_rows(turn, found.placements, "CU.POKer")).run()
+
+
+def _rows(state: State, turn: Turn) -> None:
     """The best single row, then folded rows."""
     from chipmap.heuristics.wafer.rows.single_row import rows
 
     rows(state.problem, turn.deadline, lambda _, placements: state.in_rows(turn, placements, "row program"))
-
-
-def _rows(state: State, turn: Turn) -> None:
-    _single_rows(state, turn if state.problem.instance.weights.adapter else turn.share(ROWS_WITHOUT_ADAPTERS))
 
 
 def _search(state: State, turn: Turn, seed: int = 0, start: WaferSolution | None = None) -> None:
@@ -149,12 +153,12 @@ def _search(state: State, turn: Turn, seed: int = 0, start: WaferSolution | None
 
     options = turn.run.options
     runs = None if options.time_limit is not None and not options.deterministic else UNLIMITED_RUNS
-    source = "exchanges" if state.problem.n >= LARGE else "slicing search"
+    source = "exchanges" if state.large else "slicing search"
 
     def found(solution: WaferSolution) -> None:
         turn.solution(solution, source)
 
-    if state.problem.n >= LARGE:
+    if state.large:
         exchange(state.problem, state.seed + seed, turn.deadline, found, runs)
     else:
         search(state.problem, state.seed + seed, turn.deadline, found, runs, start)
@@ -190,7 +194,7 @@ def _adapters(state: State, turn: Turn) -> None:
 def _neighbourhoods(state: State, turn: Turn) -> None:
     """CP-SAT neighbourhoods of the best floorplan."""
     best = state.best(turn.run)
-    if best is not None:
+    if best is not None and not state.large:
         end = Deadline(turn.deadline.until - MARGIN, turn.deadline.ended)
         search_neighbourhoods(turn.run, state.problem, best, end, lambda better: turn.solution(better, SOURCE))
 
@@ -215,44 +219,35 @@ def _bounds(state: State, turn: Turn) -> None:
     bounds(state.problem, turn.run.upper, turn.deadline, turn.bound)
 
 
-#: Of two lanes: rows, a search from the best of them, and what polishes its floorplan.
-FLOORPLANS: tuple[Link, ...] = (
+#: Floorplans where adapters cost nothing. The search goes on from the best rows, and it is the better the better they
+#: are.
+WIRES: tuple[Link, ...] = (
+    Link("snakes", 0.15, _snakes),
+    Link("CU.POKer", 0.15, _cu_poker),
+    Link("rows", 0.2, _rows),
+    Link("search", 0.7, _search_rows),
+)
+#: Where adapters cost, rows find what no search does.
+ADAPTERS: tuple[Link, ...] = (
     Link("snakes", 0.15, _snakes),
     Link("rows", 0.5, _rows),
-    Link("search", 0.7, _search_rows),
+    Link("search", 0.7, _search),
     Link("adapters", 1.0, _adapters),
-    Link("neighbourhoods", 1.0, _neighbourhoods),
-    Link("other seeds", 1.0, _other_seeds),
 )
-#: The same of large instances.
-LARGE_FLOORPLANS: tuple[Link, ...] = (
-    Link("exchanges", 0.97, _search),
-    Link("adapters", 1.0, _adapters),
-    Link("other seeds", 1.0, _other_seeds),
-)
-#: Beside them: bounds, then a search from the slicing program's floorplan.
+#: Of large instances.
+LARGE: tuple[Link, ...] = (Link("exchanges", 0.9, _search), Link("adapters", 1.0, _adapters))
+#: What follows one of these in a lane that others prove bounds beside.
+AFTER: tuple[Link, ...] = (Link("neighbourhoods", 1.0, _neighbourhoods), Link("other seeds", 1.0, _other_seeds))
+#: The lane beside it: bounds, then a search from the slicing program's floorplan.
 PROOFS: tuple[Link, ...] = (
     Link("bounds", 0.3, _bounds),
     Link("search", 1.0, lambda state, turn: _search(state, turn, 1)),
     Link("other seeds", 1.0, lambda state, turn: _other_seeds(state, turn, 1)),
 )
-#: All for one thread; a first look at the bounds comes early.
-ONE_LANE: tuple[Link, ...] = (
-    Link("first bounds", 0.02, _bounds),
-    Link("snakes", 0.15, _snakes),
-    Link("rows", 0.5, _rows),
-    Link("path bound", 0.3, _path_bound),
-    Link("search", 0.7, _search_rows),
-    Link("adapters", 1.0, _adapters),
+#: With one lane only: what comes before and after the floorplans.
+FIRST: tuple[Link, ...] = (Link("first bounds", 0.02, _bounds), Link("path bound", 0.2, _path_bound))
+LAST: tuple[Link, ...] = (
     Link("neighbourhoods", 0.4, _neighbourhoods),
-    Link("bounds", 1.0, _bounds),
-    Link("other seeds", 1.0, _other_seeds),
-)
-#: The same of large instances.
-LARGE_ONE_LANE: tuple[Link, ...] = (
-    Link("first bounds", 0.02, _bounds),
-    Link("exchanges", 0.7, _search),
-    Link("adapters", 1.0, _adapters),
     Link("bounds", 1.0, _bounds),
     Link("other seeds", 1.0, _other_seeds),
 )

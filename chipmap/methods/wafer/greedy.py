@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from chipmap.heuristics.wafer.bounds.single_kernel import Alone, alone, apart, score_of_time
+from chipmap.heuristics.wafer.bounds.single_kernel import SingleKernel, least_score, no_joint_floorplan, single_kernels
 from chipmap.instances.wafer.instance import Placement, WaferInstance, WaferSolution
 from chipmap.instances.wafer.problem import WaferProblem, evaluate, wafer_problem
 from chipmap.records import InputError
@@ -24,13 +24,13 @@ def report(problem: WaferProblem, run: Run, placements: Sequence[Placement], sou
         run.solution(solution, source, claimed=value)
 
 
-def sized(problem: WaferProblem, run: Run) -> list[Alone]:
-    """Each type alone on the fabric, with the bound or the proof of infeasibility that this gives."""
-    found, reasons = alone(problem, run.deadline)
+def sized(problem: WaferProblem, run: Run) -> list[SingleKernel]:
+    """Each type by itself on the fabric, with the bound or the proof of infeasibility that this gives."""
+    found, reasons = single_kernels(problem, run.deadline)
     if reasons:
         run.infeasible(*reasons)
         run.checkpoint()
-    run.bound(score_of_time(problem, found), "slowest kernel alone")
+    run.bound(least_score(problem, found), "slowest single kernel")
     return found
 
 
@@ -45,7 +45,7 @@ def greedy(instance: WaferInstance, run: Run) -> Termination:
     return run.attempt(work)
 
 
-def packed(problem: WaferProblem, found: Sequence[Alone], run: Run) -> None:
+def packed(problem: WaferProblem, found: Sequence[SingleKernel], run: Run) -> None:
     """Report every row packing that improves on the incumbent."""
     from chipmap.heuristics.wafer.rows.greedy import greedy as pack
 
@@ -83,5 +83,5 @@ def exhausted(problem: WaferProblem, run: Run) -> bool:
     elif run.upper is not None:
         run.bound(run.upper, "branch and bound")
     else:
-        run.infeasible(apart(problem))
+        run.infeasible(no_joint_floorplan(problem))
     return True

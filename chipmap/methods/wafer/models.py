@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from chipmap.family import Model
 from chipmap.formulations.wafer.options import least_time
-from chipmap.heuristics.wafer.bounds.single_kernel import alone, apart
+from chipmap.heuristics.wafer.bounds.single_kernel import no_joint_floorplan, single_kernels
 from chipmap.instances.wafer.instance import WaferInstance, WaferSolution
 from chipmap.instances.wafer.problem import WaferProblem, wafer_problem
 from chipmap.methods.model_solve import Finds, Limits, conclude, solve_within
@@ -122,6 +122,6 @@ def _targets(problem: WaferProblem, run: Run, kind: Literal["mip", "cpsat"]) -> 
 
 
 def _reasons(problem: WaferProblem, run: Run) -> list[Infeasibility]:
-    """Why there is no floorplan: kernels that have no box alone, or no room beside each other."""
-    _, reasons = alone(problem, run.deadline)
-    return list(reasons) or [apart(problem)]
+    """Why there is no floorplan: kernels that have no box, or no room beside each other."""
+    _, reasons = single_kernels(problem, run.deadline)
+    return list(reasons) or [no_joint_floorplan(problem)]

@@ -11,8 +11,9 @@ from typing import Any
 from chipmap.bench.point import Row
 from chipmap.bench.sweep import Sweep
 from chipmap.family import FAMILY_NAMES, get_family
+from chipmap.records import Unit, Units
 from chipmap.report.rows import in_units
-from chipmap.result import Unit, Units, gap
+from chipmap.result import gap
 
 _LAST = ("seconds", "cpu_seconds", "attempts", "version", "detail")
 

@@ -2,50 +2,31 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from chipmap.heuristics.ring.programs.kernel import has
+from chipmap.heuristics.ring.programs.ideals import IdealFamily
+from chipmap.heuristics.ring.programs.kernel import Storages, has
 from chipmap.heuristics.ring.programs.screens import Screen
 
-if TYPE_CHECKING:
-    from chipmap.heuristics.ring.programs.ideals import IdealFamily
-    from chipmap.heuristics.ring.programs.program import Programs
 
-
-def full_memory(programs: Programs) -> Screen:
-    """The pairs whose block fits the SRAM in grade ``full``.
+def full_memory(weights: NDArray[np.int64], storages: Storages, sram: int) -> Screen:
+    """The pairs whose block fits ``sram`` bytes in grade ``full``; ``weights`` [n] in the order of execution.
 
     Weights + 2 · bytes made in I and read outside I (received or relayed) + 2 · bytes made in the block and read
     outside J (sent) + the peak of the bytes made in the block and read inside it only.
     """
-    storages, sram = programs.storages, programs.problem.sram_bytes
-    last = np.array(
-        [max(x for x in range(programs.graph.n) if _bit(row, x)) for row in storages.readers], dtype=np.int64
-    )
+    masks = [int.from_bytes(row.astype("<u8").tobytes(), "little") for row in storages.readers]
+    last = np.array([mask.bit_length() - 1 for mask in masks], dtype=np.int64)
 
     def screen(ideals: IdealFamily, source: NDArray[np.int64], target: NDArray[np.int32]) -> NDArray[np.bool_]:
         """Which blocks fit."""
-        bytes_ = block_bytes(
-            ideals.words,
-            source,
-            target,
-            programs.operations.weights,
-            storages.producer,
-            storages.readers,
-            storages.bytes,
-            last,
-        )
-        return np.asarray(bytes_ <= sram)
+        return np.asarray(block_bytes(ideals.words, source, target, weights, storages, last) <= sram)
 
     return screen
-
-
-def _bit(row: NDArray[np.uint64], x: int) -> bool:
-    return bool((int(row[x >> 6]) >> (x & 63)) & 1)
 
 
 @njit(cache=True)
@@ -57,13 +38,12 @@ def _read_outside(readers: Any, words: Any) -> bool:
 
 
 @njit(cache=True)
-def block_bytes(
-    words: Any, source: Any, target: Any, weights: Any, producer: Any, readers: Any, size: Any, last: Any
-) -> Any:
-    """[p] bytes of SRAM that the block of each pair needs; operations are numbered in the order of execution."""
+def block_bytes(words: Any, source: Any, target: Any, weights: Any, storages: Storages, last: Any) -> Any:
+    """[p] bytes of SRAM that the block of each pair needs; ``last`` [s] is the last reader of each storage."""
     n = len(weights)
+    producer, readers, size = storages.producer, storages.readers, storages.bytes
     found = np.zeros(len(source), dtype=np.int64)
-    steps = np.zeros(n + 1, dtype=np.int64)
+    steps = np.zeros(n + 1, dtype=np.int64)  # by how much the bytes of inner storages change at each operation
     for p in range(len(source)):
         inside, end = words[source[p]], words[target[p]]
         total = 0

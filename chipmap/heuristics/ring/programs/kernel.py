@@ -9,7 +9,7 @@ from numba import njit
 
 #: No chain yet.
 INFINITE = np.int64(1) << np.int64(62)
-ONE = np.uint64(1)
+ZERO, ONE = np.uint64(0), np.uint64(1)
 
 
 class Operations(NamedTuple):
@@ -63,6 +63,13 @@ class Lattice(NamedTuple):
     added: Any
     target: Any
     cut: Any
+
+
+class Chains(NamedTuple):
+    """[m, chips + 1]: the value of the ``best`` chain to an ideal, by its number of blocks, and the ideal before it."""
+
+    best: Any
+    parent: Any
 
 
 class _Blocks(NamedTuple):
@@ -328,17 +335,16 @@ def sweep(
     collect: bool,
     start: int,
     stop: int,
-    best: Any,
-    parent: Any,
+    chains: Chains,
 ) -> Any:
     """From each ideal I of [start, stop), visit the ideals J above it while the block keeps to the terms.
 
-    ``best`` [m, chips + 1]: the value of the best chain to an ideal, by its number of blocks. Each pair (I, J) relaxes
-    best[J, k + 1] by max(best[I, k], cost(I, J)), and ``parent`` [m, chips + 1] remembers I; with ``collect`` the pairs
-    are kept instead and ``best`` is not read.
+    Each pair (I, J) relaxes best[J, k + 1] by max(best[I, k], cost(I, J)), and ``parent`` remembers I; with ``collect``
+    the pairs are kept instead and ``chains`` are not read.
     Returns the number of pairs, and for those kept how many there are per ideal [stop - start], their target, cost
     and chips allowed.
     """
+    best, parent = chains
     n = len(operations.ticks)
     blocks = _blocks(len(lattice.words))
     crossing, between = np.empty(n, dtype=np.int64), np.zeros((n, lattice.words.shape[1]), dtype=np.uint64)

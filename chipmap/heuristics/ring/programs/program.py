@@ -31,7 +31,16 @@ from numpy.typing import NDArray
 from chipmap.deadline import Deadline
 from chipmap.heuristics.ring.programs.full_memory import full_memory
 from chipmap.heuristics.ring.programs.ideals import FlowGraph, IdealFamily, bits, flow_graph, to_words
-from chipmap.heuristics.ring.programs.kernel import INFINITE, Lattice, Operations, Storages, Terms, cut_ticks, sweep
+from chipmap.heuristics.ring.programs.kernel import (
+    INFINITE,
+    Chains,
+    Lattice,
+    Operations,
+    Storages,
+    Terms,
+    cut_ticks,
+    sweep,
+)
 from chipmap.heuristics.ring.programs.screens import Screen, relax_pairs, screened
 from chipmap.instances.ring.problem import RingProblem
 
@@ -73,7 +82,9 @@ class Programs:
         self.graph = graph or flow_graph(problem)
         self.operations, self.storages = _operations(problem, self.graph), _storages(problem, self.graph)
         #: Further conditions on the pairs (:mod:`chipmap.heuristics.ring.programs.screens`); need C2.
-        self.screens: list[Screen] = [full_memory(self)] if problem.full_memory else []
+        self.screens: list[Screen] = []
+        if problem.full_memory:
+            self.screens.append(full_memory(self.operations.weights, self.storages, problem.sram_bytes))
 
     def solve(
         self, rule: Rule, ideals: IdealFamily, upper: int | None = None, deadline: Deadline = Deadline()
@@ -90,7 +101,7 @@ class Programs:
                 pairs += len(target)
                 deadline.check()
         else:
-            for _, part in self._sweeps(rule, ideals, upper, False, best, parent):
+            for _, part in self._sweeps(rule, ideals, upper, False, Chains(best, parent)):
                 pairs += part[0]
                 deadline.check()
         row = best[-1]
@@ -111,7 +122,9 @@ class Programs:
         ideals to the first with ``backwards``.
         """
         nothing = np.full((1, self.blocks + 1), INFINITE, dtype=np.int64)
-        for start, part in self._sweeps(rule, ideals, upper, True, nothing, nothing.astype(np.int32), backwards):
+        for start, part in self._sweeps(
+            rule, ideals, upper, True, Chains(nothing, nothing.astype(np.int32)), backwards
+        ):
             yield start, *(screened(self.screens, ideals, start, part[1:]) if self.screens else part[1:])
 
     def mapping(self, ideals: IdealFamily, chain: list[int]) -> tuple[int, ...]:
@@ -133,8 +146,7 @@ class Programs:
         ideals: IdealFamily,
         upper: int | None,
         collect: bool,
-        best: Any,
-        parent: Any,
+        chains: Chains,
         backwards: bool = False,
     ) -> Iterator[tuple[int, Any]]:
         """Compiled sweeps over the ideals, some hundred at a time, so that a deadline is noticed in between."""
@@ -152,7 +164,7 @@ class Programs:
         starts = range(0, len(ideals), CHUNK)
         for start in reversed(starts) if backwards else starts:
             stop = min(len(ideals), start + CHUNK)
-            yield start, sweep(lattice, self.operations, storages, terms, collect, start, stop, best, parent)
+            yield start, sweep(lattice, self.operations, storages, terms, collect, start, stop, chains)
 
 
 def _operations(problem: RingProblem, graph: FlowGraph) -> Operations:

@@ -14,14 +14,16 @@ memory).
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
-from numpy.typing import NDArray
 
 from chipmap.deadline import Deadline
 from chipmap.heuristics.ring.programs.ideals import IdealFamily, bits, to_words
 from chipmap.heuristics.ring.programs.kernel import INFINITE
+from chipmap.heuristics.ring.programs.patterns import FULL, TOO_MANY_GROUPS, empty, longer
 from chipmap.heuristics.ring.programs.program import ProgramResult, Programs
-from chipmap.heuristics.ring.programs.triangle_kernel import FULL, TOO_MANY_GROUPS, fewest_after, relax
+from chipmap.heuristics.ring.programs.triangle_kernel import Ideals, States, fewest_after, relax
 
 #: More blocks than any chain has.
 NEVER = 1 << 30
@@ -36,37 +38,36 @@ class _States:
 
     def __init__(self, ideals: int, blocks: int, width: int) -> None:
         room = 1 << 12
-        self.head = np.full(ideals, -1, dtype=np.int64)
-        self.following = np.full(room, -1, dtype=np.int64)
-        self.table = np.full(4 * room, -1, dtype=np.int64)
-        self.ideal = np.zeros(room, dtype=np.int64)
-        self.at = np.zeros(room, dtype=np.int64)
-        self.pool = np.zeros(room * (2 + 2 * width), dtype=np.uint64)
-        self.sizes = np.array([1, 1], dtype=np.int64)  # state 0: ideal ∅ with no groups, pool word 0
-        self.value = np.full((room, blocks + 1), INFINITE, dtype=np.int64)
-        self.parent = np.full((room, blocks + 1), -1, dtype=np.int32)
-        self.head[0] = 0
-        self.value[0, 0] = 0
+        rows = empty(room, room * (3 + 2 * width))
+        rows.at[1], rows.sizes[:] = 2, (1, 2)  # state 0: the words 0 (its ideal, ∅) and 0 (its number of groups)
+        self.arrays = States(
+            rows,
+            head=np.full(ideals, -1, dtype=np.int64),
+            following=np.full(room, -1, dtype=np.int64),
+            value=np.full((room, blocks + 1), INFINITE, dtype=np.int64),
+            parent=np.full((room, blocks + 1), -1, dtype=np.int32),
+        )
+        self.arrays.head[0] = 0
+        self.arrays.value[0, 0] = 0
+
+    def __len__(self) -> int:
+        return int(self.arrays.rows.sizes[0])
 
     def grow(self) -> None:
-        """Twice the room for whatever is full."""
-        states, words = (int(size) for size in self.sizes)
-        if 2 * words > len(self.pool):
-            self.pool = np.concatenate((self.pool, np.zeros_like(self.pool)))
-        if 2 * states > len(self.ideal):
-            more = len(self.ideal)
-            self.following = np.concatenate((self.following, np.full(more, -1, dtype=np.int64)))
-            self.ideal = np.concatenate((self.ideal, np.zeros(more, dtype=np.int64)))
-            self.at = np.concatenate((self.at, np.zeros(more, dtype=np.int64)))
-            self.value = np.concatenate((self.value, np.full_like(self.value, INFINITE)))
-            self.parent = np.concatenate((self.parent, np.full_like(self.parent, -1)))
-            self._rehash(4 * len(self.ideal))
+        """Twice the room for whatever is more than half full."""
+        rows, head, following, value, parent = self.arrays
+        more_rows = 2 * len(self) > len(following)
+        rows = longer(rows, more_rows, more_words=2 * int(rows.sizes[1]) > len(rows.pool))
+        if more_rows:
+            following = np.concatenate((following, np.full_like(following, -1)))
+            value = np.concatenate((value, np.full_like(value, INFINITE)))
+            parent = np.concatenate((parent, np.full_like(parent, -1)))
+        self.arrays = States(rows, head, following, value, parent)
 
-    def _rehash(self, slots: int) -> None:
-        from chipmap.heuristics.ring.programs.triangle_kernel import rehash
-
-        self.table = np.full(slots, -1, dtype=np.int64)
-        rehash(self.table, self.ideal, self.at, self.pool, int(self.sizes[0]), int(self.sizes[1]))
+    def ideal(self, state: int) -> int:
+        """The number of the state's ideal."""
+        rows = self.arrays.rows
+        return int(rows.pool[rows.at[state]])
 
 
 def solve_exact(
@@ -75,8 +76,8 @@ def solve_exact(
     """The best chain under C1, C2, C3 (and C4, pins) with value <= ``upper``; value None when there is none.
 
     Over all ideals that is the optimum, and None proves that no mapping is as good as ``upper``. Raises
-    :class:`TooManyStatesError`, and ValueError for problems without C3 (it
-    is enforced here) or with pins but without C2 (chips may then stay empty, which no pair stands for).
+    :class:`TooManyStatesError`, and ValueError for problems without C3 (it is enforced here) or with pins but without
+    C2 (chips may then stay empty, which no pair stands for).
     """
     problem = programs.problem
     if not problem.has("C3"):
@@ -91,22 +92,18 @@ def solve_exact(
     if after[0] > programs.blocks:
         return ProgramResult(None, None, 0)
     graph = programs.graph
-    readers = to_words(graph.readers, graph.n)
-    open_words = to_words([_open(mask, graph.readers) for mask in ideals.masks], graph.n)
-    states = _States(len(ideals), programs.blocks, readers.shape[1])
+    still_open = to_words([_open(mask, graph.readers) for mask in ideals.masks], graph.n)
+    arrays = Ideals(ideals.words, still_open, after, to_words(graph.readers, graph.n))
+    states = _States(len(ideals), programs.blocks, ideals.words.shape[1])
     visited = 0
     for start, count, target, cost, chips in programs.pairs("n1", ideals, upper):
-        first = 0
-        for i in range(start, start + len(count)):
-            high = first + int(count[i - start])
-            if states.head[i] >= 0 and high > first:
-                part = slice(first, high)
-                visited += _relax(
-                    states, i, target[part], cost[part], chips[part], after, ideals.words, open_words, readers
-                )
-            first = high
+        ends = np.cumsum(count)
+        for i in np.flatnonzero(count).tolist():
+            if states.arrays.head[start + i] >= 0:
+                part = slice(ends[i] - count[i], ends[i])
+                visited += _relax(states, start + i, (target[part], cost[part], chips[part]), arrays)
         deadline.check()
-        if states.sizes[0] > state_limit:
+        if len(states) > state_limit:
             raise TooManyStatesError(f"more than {state_limit} states")
     return _best(programs, ideals, states, visited)
 
@@ -116,40 +113,10 @@ def _open(mask: int, readers: tuple[int, ...]) -> int:
     return sum(1 << u for u in bits(mask) if readers[u] & ~mask)
 
 
-def _relax(
-    states: _States,
-    i: int,
-    target: NDArray[np.int32],
-    cost: NDArray[np.int64],
-    chips: NDArray[np.uint64],
-    after: NDArray[np.int64],
-    words: NDArray[np.uint64],
-    open_words: NDArray[np.uint64],
-    readers: NDArray[np.uint64],
-) -> int:
+def _relax(states: _States, i: int, pairs: tuple[Any, Any, Any], arrays: Ideals) -> int:
     """Extend all states of ideal i by all its pairs, with as much room as that takes; returns the extensions tried."""
     while True:
-        tried = relax(
-            i,
-            0,
-            len(target),
-            target,
-            cost,
-            chips,
-            after,
-            words,
-            open_words,
-            readers,
-            states.head,
-            states.following,
-            states.table,
-            states.ideal,
-            states.at,
-            states.pool,
-            states.sizes,
-            states.value,
-            states.parent,
-        )
+        tried = relax(i, pairs[0], pairs[1], pairs[2], arrays, states.arrays)
         if tried == TOO_MANY_GROUPS:
             raise TooManyStatesError("more than 64 chips have open operations at once")
         if tried != FULL:
@@ -159,17 +126,18 @@ def _relax(
 
 def _best(programs: Programs, ideals: IdealFamily, states: _States, visited: int) -> ProgramResult:
     """The best state at V, and the mapping that its parents tell."""
+    _, head, following, value, parent = states.arrays
     best, number, blocks = int(INFINITE), -1, 0
-    state = int(states.head[-1])
+    state = int(head[-1])
     while state >= 0:
-        k = int(np.argmin(states.value[state]))
-        if states.value[state, k] < best:
-            best, number, blocks = int(states.value[state, k]), state, k
-        state = int(states.following[state])
+        k = int(np.argmin(value[state]))
+        if value[state, k] < best:
+            best, number, blocks = int(value[state, k]), state, k
+        state = int(following[state])
     if number < 0:
         return ProgramResult(None, None, visited)
-    chain = [int(states.ideal[number])]
+    chain = [states.ideal(number)]
     for k in range(blocks, 0, -1):
-        number = int(states.parent[number, k])
-        chain.append(int(states.ideal[number]))
+        number = int(parent[number, k])
+        chain.append(states.ideal(number))
     return ProgramResult(best, programs.mapping(ideals, chain[::-1]), visited)

@@ -1,24 +1,39 @@
-"""The compiled part of the exact program under C3: states in flat arrays, found again by hashing (numba).
-
-A pattern is G groups of open operations and the reachability among them
-(:mod:`chipmap.heuristics.ring.programs.triangle`), stored as 1 + G · (w + 1) words: G, then per group its bit set (w
-words), then per group the groups it reaches (one word, so G <= 64).
-"""
+"""The compiled part of the exact program under C3 (numba). A state's row is its ideal's number, then its pattern."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
 
 from chipmap.heuristics.ring.programs.kernel import INFINITE, ONE
+from chipmap.heuristics.ring.programs.patterns import FULL, MAX_GROUPS, Rows, extend, find, find_readers
 
-#: What :func:`relax` returns besides success.
-FULL = -1
-TOO_MANY_GROUPS = -2
-MAX_GROUPS = 64
-ZERO = np.uint64(0)
+
+class States(NamedTuple):
+    """The states found so far, as ``rows``; ``head`` [ideals] and ``following`` [states] chain those of an ideal.
+
+    ``value`` [states, blocks + 1] is the least maximum of block costs by the number of blocks, ``parent`` the state
+    before.
+    """
+
+    rows: Rows
+    head: Any
+    following: Any
+    value: Any
+    parent: Any
+
+
+class Ideals(NamedTuple):
+    """Per ideal [m]: its bit set ``words`` and its open operations ``still_open`` [m, w], and the fewest blocks from it
+    to the set of all operations, ``after``. ``readers`` [n, w] are those of the operations.
+    """
+
+    words: Any
+    still_open: Any
+    after: Any
+    readers: Any
 
 
 @njit(cache=True)
@@ -34,179 +49,43 @@ def fewest_after(start: int, count: Any, target: Any, after: Any) -> None:
 
 
 @njit(cache=True)
-def _hash(ideal: int, words: Any, length: int) -> Any:
-    h = np.uint64(1469598103934665603) ^ np.uint64(ideal)
-    for x in range(length):
-        h = (h ^ words[x]) * np.uint64(1099511628211)
-        h ^= h >> np.uint64(29)
-    return h
+def relax(i: int, target: Any, cost: Any, chips: Any, ideals: Ideals, states: States) -> int:
+    """Extend all states of ideal i by all its pairs. Returns the extensions tried, FULL or TOO_MANY_GROUPS.
 
-
-@njit(cache=True)
-def _find(
-    ideal: int, words: Any, length: int, table: Any, state_ideal: Any, state_at: Any, pool: Any, sizes: Any
-) -> int:
-    """The number of the state (made if it is new), or FULL. ``sizes`` = (states, pool words used)."""
-    slot = _hash(ideal, words, length) % np.uint64(len(table))
-    while table[slot] >= 0:
-        s = table[slot]
-        if state_ideal[s] == ideal and pool[state_at[s]] == words[0]:
-            same = True
-            for x in range(length):
-                if pool[state_at[s] + x] != words[x]:
-                    same = False
-                    break
-            if same:
-                return s
-        slot = (slot + ONE) % np.uint64(len(table))
-    s = sizes[0]
-    if s >= len(state_ideal) or sizes[1] + length > len(pool) or 2 * s >= len(table):
-        return FULL
-    table[slot] = s
-    state_ideal[s], state_at[s] = ideal, sizes[1]
-    for x in range(length):
-        pool[sizes[1] + x] = words[x]
-    sizes[0] += 1
-    sizes[1] += length
-    return s
-
-
-@njit(cache=True)
-def rehash(table: Any, state_ideal: Any, state_at: Any, pool: Any, states: int, used: int) -> None:
-    """Enter all states into an empty table (their patterns lie one after the other in the pool)."""
-    for s in range(states):
-        end = state_at[s + 1] if s + 1 < states else used
-        slot = _hash(state_ideal[s], pool[state_at[s] : end], end - state_at[s]) % np.uint64(len(table))
-        while table[slot] >= 0:
-            slot = (slot + ONE) % np.uint64(len(table))
-        table[slot] = s
-
-
-@njit(cache=True)
-def _senders(pool: Any, at: int, groups: int, width: int, readers: Any, out: Any) -> None:
-    """Into ``out`` [G, w]: the readers of each group's operations."""
-    for g in range(groups):
-        out[g] = 0
-        for w in range(width):
-            word = pool[at + 1 + g * width + w]
-            u = w * 64
-            while word != 0:
-                if word & ONE:
-                    for x in range(width):
-                        out[g, x] |= readers[u, x]
-                word >>= ONE
-                u += 1
-
-
-@njit(cache=True)
-def _extend(
-    pool: Any, at: int, groups: int, width: int, senders: Any, inside: Any, target: Any, still_open: Any, out: Any
-) -> int:
-    """The pattern after the block target \\ inside, into ``out``: its length, 0 if C3 breaks, or TOO_MANY_GROUPS."""
-    sending = ZERO
-    for g in range(groups):
-        for w in range(width):
-            if senders[g, w] & target[w] & ~inside[w] != 0:
-                sending |= ONE << np.uint64(g)
-                break
-    reach_at = at + 1 + groups * width
-    for g in range(groups):
-        if (sending >> np.uint64(g)) & ONE and pool[reach_at + g] & sending != 0:
-            return 0
-    kept = ZERO
-    count = 0
-    for g in range(groups):
-        alive = False
-        for w in range(width):
-            word = pool[at + 1 + g * width + w] & still_open[w]
-            out[1 + count * width + w] = word
-            alive = alive or word != 0
-        if alive:
-            kept |= ONE << np.uint64(g)
-            count += 1
-    fresh = False
-    for w in range(width):
-        word = target[w] & ~inside[w] & still_open[w]
-        out[1 + count * width + w] = word
-        fresh = fresh or word != 0
-    total = count + 1 if fresh else count
-    if total > MAX_GROUPS:
-        return TOO_MANY_GROUPS
-    out[0] = total
-    position = 1 + total * width
-    for g in range(groups):
-        if (kept >> np.uint64(g)) & ONE == 0:
-            continue
-        row = ZERO
-        bit = 0
-        for h in range(groups):
-            if (kept >> np.uint64(h)) & ONE:
-                if (pool[reach_at + g] >> np.uint64(h)) & ONE:
-                    row |= ONE << np.uint64(bit)
-                bit += 1
-        if fresh and ((sending >> np.uint64(g)) & ONE or pool[reach_at + g] & sending != 0):
-            row |= ONE << np.uint64(count)
-        out[position] = row
-        position += 1
-    if fresh:
-        out[position] = ZERO
-        position += 1
-    return position
-
-
-@njit(cache=True)
-def relax(
-    i: int,
-    low: int,
-    high: int,
-    target: Any,
-    cost: Any,
-    chips: Any,
-    after: Any,
-    words: Any,
-    open_words: Any,
-    readers: Any,
-    head: Any,
-    following: Any,
-    table: Any,
-    state_ideal: Any,
-    state_at: Any,
-    pool: Any,
-    sizes: Any,
-    value: Any,
-    parent: Any,
-) -> int:
-    """Extend all states of ideal i by all its pairs [low, high). Returns the extensions tried, FULL or TOO_MANY_GROUPS.
-
-    ``head``/``following`` chain the states of an ideal; ``value``/``parent`` [states, blocks + 1]. Running it again
-    after FULL (with more room) changes nothing that was done.
+    A pair has a ``target`` ideal, a ``cost`` and a set of ``chips`` allowed. Running it again after FULL, with more
+    room, changes nothing that was done.
     """
+    words, still_open, after, readers = ideals
+    rows, head, following, value, parent = states
+    at, pool, sizes = rows.at, rows.pool, rows.sizes
     width = words.shape[1]
     blocks = value.shape[1] - 1
-    senders = np.empty((MAX_GROUPS, width), dtype=np.uint64)
-    pattern = np.empty(2 + (MAX_GROUPS + 1) * (width + 1), dtype=np.uint64)
+    group_readers = np.empty((MAX_GROUPS, width), dtype=np.uint64)
+    row = np.empty(3 + (MAX_GROUPS + 1) * (width + 1), dtype=np.uint64)
+    new = row[1:]
     tried = 0
     s = head[i]
     while s >= 0:
-        at = state_at[s]
-        groups = int(pool[at])
-        _senders(pool, at, groups, width, readers, senders)
+        pattern = pool[at[s] + 1 : at[s + 1]]
+        find_readers(pattern, readers, group_readers)
+        # first: the fewest blocks of a chain to this state
         first = 0
         while first < blocks and value[s, first] >= INFINITE:
             first += 1
-        for p in range(low, high):
+        for p in range(len(target)):
             j = target[p]
-            last = blocks - after[j]  # k + 1 + after[j] <= blocks
+            last = blocks - after[j]  # chains of fewer blocks than that can still end in time
             if first + 1 > last:
                 continue
             tried += 1
-            length = _extend(pool, at, groups, width, senders, words[i], words[j], open_words[j], pattern)
+            length = extend(pattern, group_readers, words[i], words[j], still_open[j], new)
             if length == 0:
                 continue
             if length < 0:
                 return length
             before = sizes[0]
-            t = _find(j, pattern, length, table, state_ideal, state_at, pool, sizes)
+            row[0] = j
+            t = find(row, length + 1, rows)
             if t < 0:
                 return FULL
             if sizes[0] > before:

@@ -32,6 +32,28 @@ class Levels(NamedTuple):
     changed: Any
 
 
+class Rules(NamedTuple):
+    """The constraints ``net`` and the intervals ``root`` [n, 2] that they leave (of length 0: not to be tried)."""
+
+    net: Net
+    root: Any
+
+
+class Task(NamedTuple):
+    """What is asked: to visit the operations in this ``order``, or ``shuffled`` anew for each search.
+
+    SAMPLE draws by ``weights`` [n, C], or [1, C] for all. FIX (``fixing``) first wants the chips ``wishes`` [k or 1, n]
+    of sample k. A search ends after the failures that its entry of ``budgets`` allows, and the next begins.
+    """
+
+    order: Any
+    shuffled: bool
+    weights: Any
+    wishes: Any
+    fixing: bool
+    budgets: Any
+
+
 @njit(cache=True)
 def _next(random: Any) -> Any:
     """The next 64 random bits."""
@@ -93,10 +115,9 @@ def _choose(net: Net, state: State, u: int, wish: int, first_pass: bool, weights
 
 
 @njit(cache=True)
-def search(
-    net: Net, state: State, levels: Levels, order: Any, weights: Any, wish: Any, fixing: bool, limit: int, random: Any
-) -> int:
+def search(net: Net, state: State, levels: Levels, task: Task, wish: Any, limit: int, random: Any) -> int:
     """Algorithms 1 and 2 from the state's intervals: FOUND, NONE_LEFT or GAVE_UP (more than ``limit`` failures)."""
+    order, weights, fixing = task.order, task.weights, task.fixing
     n, chips = len(order), net.allowed.shape[2]
     box, trail, who = state.box, state.trail, levels.who
     end = 2 * n if fixing else n
@@ -148,64 +169,34 @@ def _enter(levels: Levels, level: int) -> None:
 
 
 @njit(cache=True)
-def _one(
-    net: Net,
-    root: Any,
-    state: State,
-    levels: Levels,
-    order: Any,
-    shuffled: bool,
-    weights: Any,
-    wish: Any,
-    fixing: bool,
-    budgets: Any,
-    random: Any,
-) -> int:
-    """Searches with growing budgets, each from ``root`` [n, 2] and (if ``shuffled``) in a new order."""
+def _one(rules: Rules, state: State, levels: Levels, task: Task, wish: Any, random: Any) -> int:
+    """Searches with growing budgets, each from the root and (if ``shuffled``) in a new order."""
     status = GAVE_UP
-    for limit in budgets:
+    for limit in task.budgets:
         if status != GAVE_UP:
             break
-        state.box[:, :2] = root
+        state.box[:, :2] = rules.root
         state.trail[0, 0] = 0
-        if shuffled:
-            _shuffle(order, random)
-        status = search(net, state, levels, order, weights, wish, fixing, limit, random)
+        if task.shuffled:
+            _shuffle(task.order, random)
+        status = search(rules.net, state, levels, task, wish, limit, random)
     return status
 
 
 @njit(cache=True)
-def many(
-    first: int,
-    out: Any,
-    status: Any,
-    net: Net,
-    root: Any,
-    path_net: Net,
-    path_root: Any,
-    state: State,
-    levels: Levels,
-    order: Any,
-    shuffled: bool,
-    weights: Any,
-    wishes: Any,
-    fixing: bool,
-    budgets: Any,
-    seed: int,
-) -> None:
-    """Samples ``first`` … into ``out`` [k, n], with the ``status`` [k] of each; ``wishes`` [k or 1, n] are FIX's y.
-
-    ``path_root`` of length 0: there is nothing to fall back on. ``weights`` is [n, C], or [1, C] for all.
-    """
+def many(first: int, seed: int, rules: Rules, spare: Rules, state: State, levels: Levels, task: Task, out: Any) -> Any:
+    """Samples ``first`` … into ``out`` [k, n]; the status [k] of each. ``spare`` rules come after ``rules``."""
     random = np.empty(1, dtype=np.uint64)
+    status = np.empty(len(out), dtype=np.int64)
     for i in range(len(out)):
         random[0] = np.uint64(seed)
         random[0] = _next(random) ^ np.uint64(first + i)
         _next(random)
-        wish = wishes[i if len(wishes) > 1 else 0]
-        status[i] = _one(net, root, state, levels, order, shuffled, weights, wish, fixing, budgets, random)
-        if status[i] == GAVE_UP and len(path_root) == len(order):
-            done = _one(path_net, path_root, state, levels, order, shuffled, weights, wish, fixing, budgets, random)
+        wish = task.wishes[i if len(task.wishes) > 1 else 0]
+        status[i] = _one(rules, state, levels, task, wish, random)
+        if status[i] == GAVE_UP and len(spare.root) == len(task.order):
+            done = _one(spare, state, levels, task, wish, random)
             status[i] = FELL_BACK if done == FOUND else GAVE_UP
         if status[i] >= FOUND:
             out[i] = state.box[:, 0]
+    return status

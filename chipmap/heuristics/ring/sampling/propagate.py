@@ -90,24 +90,18 @@ def _net(problem: RingProblem, rule: SampleRule) -> Net:
     n, flows = problem.n, problem.flows.astype(np.int64)
     full = rule == "full"
     caps = _caps(problem) if full else np.ones(len(flows), dtype=np.int64)
-    skip_at, skip_ops, ends, role_at, roles = _skip_lists(problem, full and problem.has("C3"))
     prefix = NO_PREFIX
     if problem.has("C2") and n:
         prefix = COUNT if full or _parts(problem) > 1 else LEAST
-    out_at, out = _lists(n, flows[:, 0], flows[:, 1], caps)
-    into_at, into = _lists(n, flows[:, 1], flows[:, 0], caps)
+    out, into = _lists(n, flows[:, 0], flows[:, 1], caps), _lists(n, flows[:, 1], flows[:, 0], caps)
+    skips_at, skip_rows = _skip_lists(problem, full and problem.has("C3"))
     return Net(
-        out_at=out_at,
-        out=out,
-        into_at=into_at,
-        into=into,
+        ends_at=np.stack((out[0], into[0])),
+        ends=np.stack((out[1], into[1])),
+        skips_at=skips_at,
+        skips=skip_rows,
         flows=flows,
         allowed=_allowed(problem),
-        skip_at=skip_at,
-        skip_ops=skip_ops,
-        skip_ends=ends,
-        role_at=role_at,
-        roles=roles,
         sizes=_sizes(problem),
         modes=np.array([prefix, full and problem.has("C3")], dtype=np.int64),
     )
@@ -133,19 +127,12 @@ def _caps(problem: RingProblem) -> IntArray:
     return np.minimum(1 + np.array(free, dtype=np.int64).reshape(-1), problem.chips)
 
 
-def _skip_lists(problem: RingProblem, wanted: bool) -> tuple[IntArray, IntArray, IntArray, IntArray, IntArray]:
-    """Skips as lists: (starts, operations between, ends [s, 2], starts per operation, (skip, is an end) [r, 2])."""
-    inside: dict[tuple[int, int], list[int]] = {}
-    for u, w, v in skips(problem).tolist() if wanted else []:
-        inside.setdefault((u, v), []).append(w)
-    starts = np.concatenate(([0], np.cumsum([len(ops) for ops in inside.values()]))).astype(np.int64)
-    ops = np.array([w for part in inside.values() for w in part], dtype=np.int64)
-    ends = np.array(list(inside), dtype=np.int64).reshape(-1, 2)
-    roles = [(v, s, 1) for s, pair in enumerate(inside) for v in pair]
-    roles += [(w, s, 0) for s, part in enumerate(inside.values()) for w in part]
-    table = np.array(sorted(roles), dtype=np.int64).reshape(-1, 3)
-    role_at = np.concatenate(([0], np.cumsum(np.bincount(table[:, 0], minlength=problem.n)))).astype(np.int64)
-    return starts, ops, ends, role_at, np.ascontiguousarray(table[:, 1:])
+def _skip_lists(problem: RingProblem, wanted: bool) -> tuple[IntArray, IntArray]:
+    """(starts per operation, (u, w, v) of the skips in which it is one of the three)."""
+    triples = skips(problem) if wanted else np.zeros((0, 3), dtype=np.int64)
+    operation, number = triples.reshape(-1), np.repeat(np.arange(len(triples)), 3)
+    starts = np.concatenate(([0], np.cumsum(np.bincount(operation, minlength=problem.n)))).astype(np.int64)
+    return starts, triples[number[np.lexsort((number, operation))]]
 
 
 def _allowed(problem: RingProblem) -> IntArray:

@@ -21,22 +21,20 @@ NO_PREFIX, LEAST, COUNT = 0, 1, 2
 
 
 @njit(cache=True, inline="always")
-def _flows(
-    out_at: Any, out: Any, into_at: Any, into: Any, allowed: Any, box: Any, trail: Any, queue: Any, v: int
-) -> bool:
+def _flows(ends_at: Any, ends: Any, allowed: Any, box: Any, trail: Any, queue: Any, v: int) -> bool:
     """0 <= f(y) - f(x) <= cap on the flows (x, y) of operation v."""
     lo, hi = box[v, 0], box[v, 1]
-    for e in range(out_at[v], out_at[v + 1]):
-        w = out[e, 0]
+    for e in range(ends_at[0, v], ends_at[0, v + 1]):
+        w, cap = ends[0, e, 0], ends[0, e, 1]
         if lo > box[w, 0] and not at_least(allowed, box, trail, queue, w, lo):  # most are no news: spare the call
             return False
-        if hi + out[e, 1] < box[w, 1] and not at_most(allowed, box, trail, queue, w, hi + out[e, 1]):
+        if hi + cap < box[w, 1] and not at_most(allowed, box, trail, queue, w, hi + cap):
             return False
-    for e in range(into_at[v], into_at[v + 1]):
-        u = into[e, 0]
+    for e in range(ends_at[1, v], ends_at[1, v + 1]):
+        u, cap = ends[1, e, 0], ends[1, e, 1]
         if hi < box[u, 1] and not at_most(allowed, box, trail, queue, u, hi):
             return False
-        if lo - into[e, 1] > box[u, 0] and not at_least(allowed, box, trail, queue, u, lo - into[e, 1]):
+        if lo - cap > box[u, 0] and not at_least(allowed, box, trail, queue, u, lo - cap):
             return False
     return True
 
@@ -57,29 +55,11 @@ def _one_of(allowed: Any, box: Any, trail: Any, queue: Any, u: int, w: int, v: i
 
 
 @njit(cache=True)
-def _skips(
-    role_at: Any,
-    roles: Any,
-    skip_at: Any,
-    skip_ops: Any,
-    skip_ends: Any,
-    allowed: Any,
-    box: Any,
-    trail: Any,
-    queue: Any,
-    x: int,
-) -> bool:
+def _skips(skips_at: Any, skips: Any, allowed: Any, box: Any, trail: Any, queue: Any, x: int) -> bool:
     """The skips of which operation x is an end or lies between the ends."""
-    for r in range(role_at[x], role_at[x + 1]):
-        s = roles[r, 0]
-        u, v = skip_ends[s, 0], skip_ends[s, 1]
-        if roles[r, 1] == 0:
-            if not _one_of(allowed, box, trail, queue, u, x, v):
-                return False
-            continue
-        for i in range(skip_at[s], skip_at[s + 1]):
-            if not _one_of(allowed, box, trail, queue, u, skip_ops[i], v):
-                return False
+    for s in range(skips_at[x], skips_at[x + 1]):
+        if not _one_of(allowed, box, trail, queue, skips[s, 0], skips[s, 1], skips[s, 2]):
+            return False
     return True
 
 
@@ -213,17 +193,14 @@ def _fill(allowed: Any, box: Any, trail: Any, queue: Any, c: int) -> bool:
 @njit(cache=True)
 def _settle(net: Net, state: State) -> bool:
     box, trail, queue, allowed = state.box, state.trail, state.queue, net.allowed
-    out_at, out, into_at, into = net.out_at, net.out, net.into_at, net.into
-    role_at, roles, skip_at, skip_ops, skip_ends = net.role_at, net.roles, net.skip_at, net.skip_ops, net.skip_ends
+    ends_at, ends, skips_at, skips = net.ends_at, net.ends, net.skips_at, net.skips
     prefix, triangle = net.modes[0], net.modes[1]
     while True:
         while queue[1] > 0:
             v = pop(box, queue)
-            if not _flows(out_at, out, into_at, into, allowed, box, trail, queue, v):
+            if not _flows(ends_at, ends, allowed, box, trail, queue, v):
                 return False
-            if role_at[v] == role_at[v + 1]:
-                continue
-            if not _skips(role_at, roles, skip_at, skip_ops, skip_ends, allowed, box, trail, queue, v):
+            if skips_at[v] < skips_at[v + 1] and not _skips(skips_at, skips, allowed, box, trail, queue, v):
                 return False
         if triangle and not _triangle(net.flows, state.sets, allowed, box, trail, queue):
             return False

@@ -46,25 +46,20 @@ class Room(NamedTuple):
 
 
 class Net(NamedTuple):
-    """Constraints: flows as lists per operation with the cap on f(v) - f(u), skips, allowed chips, sizes, the modes.
+    """Constraints: flows per operation with the cap on f(v) - f(u), skips, allowed chips, sizes, the modes.
 
-    ``out`` and ``into`` [m, 2] hold (other end, cap). ``allowed[0, v, c]`` is the least allowed chip >= c (C if none),
-    ``allowed[1, v, c]`` the greatest <= c (-1 if none). Skip s is ``skip_ends[s]`` = (u, v) with the operations
-    ``skip_ops[skip_at[s]:skip_at[s + 1]]`` between them; ``role_at``/``roles`` list (skip, 1 for an end) per operation.
-    ``modes`` = (prefix, triangle).
+    ``ends`` [2, m, 2] has (other end, cap) of the flows out of (0) and into (1) each operation v, in the rows
+    ``ends_at[., v]`` to ``ends_at[., v + 1]``. ``skips`` [k, 3] has (u, w, v) of the skips in which operation x is one
+    of the three, in the rows ``skips_at[x]`` to ``skips_at[x + 1]``. ``allowed[0, v, c]`` is the least allowed chip
+    >= c (C if none), ``allowed[1, v, c]`` the greatest <= c (-1 if none). ``modes`` = (prefix, triangle).
     """
 
-    out_at: Any
-    out: Any
-    into_at: Any
-    into: Any
+    ends_at: Any
+    ends: Any
+    skips_at: Any
+    skips: Any
     flows: Any
     allowed: Any
-    skip_at: Any
-    skip_ops: Any
-    skip_ends: Any
-    role_at: Any
-    roles: Any
     sizes: Sizes
     modes: Any
 

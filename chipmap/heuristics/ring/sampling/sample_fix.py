@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from chipmap.heuristics.ring.sampling.kernel import FELL_BACK, FOUND, NONE_LEFT, Levels, many
+from chipmap.heuristics.ring.sampling.kernel import FELL_BACK, FOUND, NONE_LEFT, Levels, Rules, Task, many
 from chipmap.heuristics.ring.sampling.propagate import Propagator, SampleRule, propagator
 from chipmap.instances.ring.problem import IntArray, RingProblem
 from chipmap.records import InputError
@@ -62,9 +62,9 @@ class Sampler:
         self.problem, self.rule = problem, rule
         self.propagator: Propagator = propagator(problem, rule)
         spare = propagator(problem, "path") if rule == "full" else self.propagator
-        nothing = np.zeros((0, 2), dtype=np.int64)
-        self._spare_net = spare.net
-        self._spare_root = spare.root if rule == "full" and spare.root is not None else nothing
+        self._spare = Rules(spare.net, np.zeros((0, 2), dtype=np.int64))
+        if rule == "full" and spare.root is not None:
+            self._spare = Rules(spare.net, spare.root)
         self._state = self.propagator.state()
         n, chips = problem.n, problem.chips
         self._levels = Levels(
@@ -125,28 +125,20 @@ class Sampler:
     ) -> Samples:
         n = self.problem.n
         out = np.full((count, n), -1, dtype=np.int64)
-        status = np.full(count, NONE_LEFT, dtype=np.int64)
-        root = self.propagator.root
         visited = np.arange(n, dtype=np.int64) if order is None else self._order(order)
-        if root is not None:
-            many(
-                first,
-                out,
-                status,
-                self.propagator.net,
-                root,
-                self._spare_net,
-                self._spare_root,
-                self._state,
-                self._levels,
-                visited,
-                order is None,
-                weights,
-                wishes,
-                fixing,
-                np.array(BUDGETS, dtype=np.int64),
-                seed % 2**62,
-            )
+        root = self.propagator.root
+        if root is None:
+            return Samples(out, np.full(count, NONE_LEFT, dtype=np.int64))
+        task = Task(
+            order=visited,
+            shuffled=order is None,
+            weights=weights,
+            wishes=wishes,
+            fixing=fixing,
+            budgets=np.array(BUDGETS, dtype=np.int64),
+        )
+        rules = Rules(self.propagator.net, root)
+        status = many(first, seed % 2**62, rules, self._spare, self._state, self._levels, task, out)
         return Samples(out, status)
 
     def _order(self, order: Sequence[int]) -> IntArray:

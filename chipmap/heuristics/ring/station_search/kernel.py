@@ -1,74 +1,82 @@
-"""The compiled part of the station search (numba): blocks of one state, states of one level found by hashing.
+"""The compiled part of the station search (numba): the states of the next level that follow one state by one block.
 
-A state is a row of words: the ideal (w words), then a pattern as in
-:mod:`chipmap.heuristics.ring.programs.triangle_kernel` (G, then per group of open operations its bit set, then per
-group the groups that it reaches), groups in order of their first operation, so that equal states are equal words.
+A state's row is its ideal (w words), then its pattern (:mod:`chipmap.heuristics.ring.programs.patterns`) with the
+groups in order of their first operation, so that equal states are equal words.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
 
-from chipmap.heuristics.ring.programs.kernel import ONE, has
-from chipmap.heuristics.ring.programs.triangle_kernel import MAX_GROUPS, ZERO, _extend, _senders
-from chipmap.heuristics.ring.station_search.rules_kernel import close, dead, together
+from chipmap.heuristics.ring.programs.kernel import ONE, ZERO, has
+from chipmap.heuristics.ring.programs.patterns import (
+    MAX_GROUPS,
+    Rows,
+    extend,
+    find,
+    find_readers,
+)
+from chipmap.heuristics.ring.station_search.forced_kernel import PRODUCERS, READERS, dead, force, together
 
-#: What :func:`expand` reports in ``flags``: some block was left out; no room for another state.
-CUT_SHORT, FULL = 0, 1
+#: What stopped :func:`expand`: nothing; some block was left out; there was no room for another state.
+COMPLETE, CUT_SHORT, NO_ROOM = 0, 1, 2
+
+
+class Charged(NamedTuple):
+    """The storages that links are charged for, [s]: the ``producer``, the ``readers`` [s, w] and the ``ticks``."""
+
+    producer: Any
+    readers: Any
+    ticks: Any
+
+
+class Demands(NamedTuple):
+    """What blocks must keep to: work <= ``limit``, work of the ideal after it >= ``least``, at most ``nodes`` ideals.
+
+    A block holds all operations of ``must`` [w]. ``ticks`` [n] are those of the graph, but more than the limit for
+    operations whose station window hasn't begun. ``rank`` [n] is the order in which operations are tried.
+    """
+
+    limit: int
+    least: int
+    nodes: int
+    ticks: Any
+    must: Any
+    rank: Any
+
+
+class Level(NamedTuple):
+    """A level in the making: its ``rows``, and per state its ``parent`` in the level before and its work ``done``."""
+
+    rows: Rows
+    parent: Any
+    done: Any
+
+
+class _Stack(NamedTuple):
+    """The depth-first search by depth: the operations ``waiting`` [depths, n] (``count`` of them, tried up to
+    ``position``), which was ``chosen``, and the block's ``work`` so far.
+
+    The block must grow to ``block`` [depths, w] in the end, with ``total`` ticks of work; ``below`` are all that come
+    after it, and ``sending`` the groups that send to it, as bits.
+    """
+
+    waiting: Any
+    count: Any
+    position: Any
+    chosen: Any
+    work: Any
+    total: Any
+    sending: Any
+    block: Any
+    below: Any
 
 
 @njit(cache=True)
-def _hash(words: Any, length: int) -> Any:
-    h = np.uint64(1469598103934665603)
-    for x in range(length):
-        h = (h ^ words[x]) * np.uint64(1099511628211)
-        h ^= h >> np.uint64(29)
-    return h
-
-
-@njit(cache=True)
-def find(row: Any, length: int, table: Any, at: Any, pool: Any, sizes: Any) -> int:
-    """The number of the state in ``row``: found (< sizes[0] before), made, or -1 without room."""
-    slot = _hash(row, length) % np.uint64(len(table))
-    while table[slot] >= 0:
-        s = table[slot]
-        if at[s + 1] - at[s] == length:
-            same = True
-            for x in range(length):
-                if pool[at[s] + x] != row[x]:
-                    same = False
-                    break
-            if same:
-                return s
-        slot = (slot + ONE) % np.uint64(len(table))
-    s = sizes[0]
-    if s + 2 >= len(at) or sizes[1] + length > len(pool) or 2 * s >= len(table):
-        return -1
-    table[slot] = s
-    at[s] = sizes[1]
-    for x in range(length):
-        pool[sizes[1] + x] = row[x]
-    sizes[0] += 1
-    sizes[1] += length
-    at[s + 1] = sizes[1]
-    return s
-
-
-@njit(cache=True)
-def enter(table: Any, at: Any, pool: Any, states: int) -> None:
-    """Enter all states into an empty table."""
-    for s in range(states):
-        slot = _hash(pool[at[s] : at[s + 1]], at[s + 1] - at[s]) % np.uint64(len(table))
-        while table[slot] >= 0:
-            slot = (slot + ONE) % np.uint64(len(table))
-        table[slot] = s
-
-
-@njit(cache=True)
-def canonical(raw: Any, width: int, out: Any) -> None:
+def _canonical(raw: Any, width: int, out: Any) -> None:
     """The pattern ``raw`` with its groups in order of their first operation, into ``out``."""
     groups = int(np.int64(raw[0]))
     order = np.empty(MAX_GROUPS, dtype=np.int64)
@@ -101,14 +109,14 @@ def canonical(raw: Any, width: int, out: Any) -> None:
 
 
 @njit(cache=True)
-def _cut(ideal: Any, storage_producer: Any, storage_readers: Any, storage_ticks: Any) -> int:
+def _cut(ideal: Any, producer: Any, readers: Any, ticks: Any) -> int:
     """Ticks of the storages made inside the ideal and read outside it."""
     cut = 0
-    for s in range(len(storage_producer)):
-        if has(ideal, storage_producer[s]):
+    for s in range(len(producer)):
+        if has(ideal, producer[s]):
             for w in range(len(ideal)):
-                if storage_readers[s, w] & ~ideal[w] != 0:
-                    cut += storage_ticks[s]
+                if readers[s, w] & ~ideal[w] != 0:
+                    cut += ticks[s]
                     break
     return cut
 
@@ -122,13 +130,13 @@ def _closed(v: int, block_end: Any, readers: Any) -> bool:
 
 
 @njit(cache=True)
-def _still_open(pool: Any, at: int, groups: int, inside: Any, block_end: Any, readers: Any, out: Any) -> None:
+def _still_open(pattern: Any, inside: Any, block_end: Any, readers: Any, out: Any) -> None:
     """Into ``out``: the operations of the groups and of the block that have readers outside ``block_end``."""
     width = len(inside)
     for w in range(width):
         word = block_end[w] & ~inside[w]
-        for g in range(groups):
-            word |= pool[at + 1 + g * width + w]
+        for g in range(int(np.int64(pattern[0]))):
+            word |= pattern[1 + g * width + w]
         out[w] = 0
         u = w * 64
         bit = ONE
@@ -141,209 +149,88 @@ def _still_open(pool: Any, at: int, groups: int, inside: Any, block_end: Any, re
 
 
 @njit(cache=True)
-def expand(
-    pool: Any,
-    start: int,
-    parent: int,
-    done: int,
-    limit: int,
-    least: int,
-    nodes: int,
-    rank: Any,
-    early: Any,
-    must: Any,
-    ticks: Any,
-    producers: Any,
-    readers: Any,
-    ancestors: Any,
-    descendants: Any,
-    storage_producer: Any,
-    storage_readers: Any,
-    storage_ticks: Any,
-    table: Any,
-    at: Any,
-    new_pool: Any,
-    sizes: Any,
-    new_parent: Any,
-    new_done: Any,
-    flags: Any,
-) -> int:
-    """Enter the states that follow the one at ``pool[start:]`` by one block into the next level; returns the nodes.
-
-    Blocks have work <= ``limit``; with the ideal's work ``done`` they reach ``least``; their operations are those
-    with ``early`` (window begun), all ``must`` among them, and what ``close`` adds. Depth first in order of ``rank``;
-    each ideal once: what a branch passes over stays out. At most ``nodes`` of them, else ``flags[CUT_SHORT]``.
-    """
-    n, width = producers.shape
-    inside = pool[start : start + width].copy()
-    pattern_at = start + width
-    groups = int(np.int64(pool[pattern_at]))
-    senders = np.empty((MAX_GROUPS, width), dtype=np.uint64)
-    _senders(pool, pattern_at, groups, width, readers, senders)
-    sends = np.zeros(n, dtype=np.uint64)
-    against = np.zeros(n, dtype=np.uint64)
-    reach_at = pattern_at + 1 + groups * width
+def _groups(inside: Any, pattern: Any, readers: Any) -> Any:
+    """The groups' readers [64, w], and what :func:`force` needs to know of them: ``signals`` and ``sent``."""
+    n, width = readers.shape
+    group_readers = np.empty((MAX_GROUPS, width), dtype=np.uint64)
+    find_readers(pattern, readers, group_readers)
+    groups = int(np.int64(pattern[0]))
+    reach = pattern[1 + groups * width : 1 + groups * width + groups]
+    sent = np.empty((groups, width + 1), dtype=np.uint64)
+    signals = np.zeros((n, 2), dtype=np.uint64)
     for g in range(groups):
-        conflict = pool[reach_at + g]
+        conflict = reach[g]
         for h in range(groups):
-            if (pool[reach_at + h] >> np.uint64(g)) & ONE:
+            if (reach[h] >> np.uint64(g)) & ONE:
                 conflict |= ONE << np.uint64(h)
         for v in range(n):
-            if has(senders[g], v):
-                sends[v] |= ONE << np.uint64(g)
-                against[v] |= conflict
-    missing = np.zeros(n, dtype=np.int64)
-    waiting = np.empty((n + 1, n), dtype=np.int32)
-    count = np.zeros(n + 1, dtype=np.int64)
-    position = np.zeros(n + 1, dtype=np.int64)
-    sending = np.zeros(n + 1, dtype=np.uint64)
-    work = np.zeros(n + 1, dtype=np.int64)
-    total = np.zeros(n + 1, dtype=np.int64)
-    block = np.zeros((n + 1, width), dtype=np.uint64)
-    below = np.zeros((n + 1, width), dtype=np.uint64)
-    pending = must & ~inside
-    reach = pool[reach_at : reach_at + groups].copy()
-    sent = senders[:groups].copy()
-    for g in range(groups):
-        sent[g] &= ~inside
-    total[0], sending[0] = close(
-        pending,
-        inside,
-        early,
-        limit,
-        0,
-        ZERO,
-        block[0],
-        below[0],
-        ticks,
-        producers,
-        descendants,
-        sends,
-        against,
-        sent,
-        reach,
+            if has(group_readers[g], v):
+                signals[v, 0] |= ONE << np.uint64(g)
+                signals[v, 1] |= conflict
+        sent[g, :width], sent[g, width] = group_readers[g] & ~inside, reach[g]
+    return group_readers, signals, sent
+
+
+@njit(cache=True)
+def _stack(n: int, width: int) -> _Stack:
+    return _Stack(
+        np.empty((n + 1, n), dtype=np.int32),
+        np.zeros(n + 1, dtype=np.int64),
+        np.zeros(n + 1, dtype=np.int64),
+        np.empty(n + 1, dtype=np.int64),
+        np.zeros(n + 1, dtype=np.int64),
+        np.zeros(n + 1, dtype=np.int64),
+        np.zeros(n + 1, dtype=np.uint64),
+        np.zeros((n + 1, width), dtype=np.uint64),
+        np.zeros((n + 1, width), dtype=np.uint64),
     )
-    if total[0] < 0:
-        return 0
-    chosen = np.empty(n + 1, dtype=np.int64)
-    linked = False
-    for s in range(len(storage_ticks)):
-        linked = linked or storage_ticks[s] > 0
-    for v in range(n):
+
+
+@njit(cache=True)
+def _insert(waiting: Any, count: int, v: int, rank: Any) -> None:
+    """Enter v into the ``count`` waiting operations, in order of rank."""
+    place = count
+    while place > 0 and rank[waiting[place - 1]] > rank[v]:
+        waiting[place] = waiting[place - 1]
+        place -= 1
+    waiting[place] = v
+
+
+@njit(cache=True)
+def _ready(inside: Any, producers: Any, rank: Any, waiting: Any, missing: Any) -> int:
+    """Into ``missing`` [n]: how many producers outside the ideal an operation has; those with none are ``waiting``."""
+    count = 0
+    for v in range(len(missing)):
         if not has(inside, v):
-            for w in range(width):
+            for w in range(len(inside)):
                 word = producers[v, w] & ~inside[w]
                 while word != 0:
                     word &= word - ONE
                     missing[v] += 1
             if missing[v] == 0:
-                _insert(waiting[0], count, 0, v, rank)
-    block_end = inside.copy()
-    still_open = np.empty(width, dtype=np.uint64)
-    sets = np.empty((n + 1, width), dtype=np.uint64)
-    raw = np.empty(2 + (MAX_GROUPS + 1) * (width + 1), dtype=np.uint64)
-    row = np.empty(2 + width + (MAX_GROUPS + 1) * (width + 1), dtype=np.uint64)
-    depth, visited = 0, 0
-    while depth >= 0:
-        if position[depth] >= count[depth]:
-            depth -= 1
-            if depth >= 0:
-                v = chosen[depth]
-                _release(v, block_end, readers, missing)
-                position[depth] = position[depth] + 1 if not has(block[depth], v) else count[depth]
-            continue
-        v = waiting[depth, position[depth]]
-        deeper = depth + 1
-        block[deeper], below[deeper] = block[depth], below[depth]
-        total[deeper], sending[deeper] = total[depth], sending[depth]
-        if not has(block[depth], v):
-            pending[:] = 0
-            pending[v >> 6] = ONE << np.uint64(v & 63)
-            total[deeper], sending[deeper] = close(
-                pending,
-                inside,
-                early,
-                limit,
-                total[depth],
-                sending[depth],
-                block[deeper],
-                below[deeper],
-                ticks,
-                producers,
-                descendants,
-                sends,
-                against,
-                sent,
-                reach,
-            )
-            if total[deeper] < 0:
-                position[depth] += 1
-                continue
-        visited += 1
-        if visited > nodes:
-            flags[CUT_SHORT] = 1
-            return visited
-        chosen[depth] = v
-        block_end[v >> 6] |= ONE << np.uint64(v & 63)
-        work[depth + 1] = work[depth] + ticks[v]
-        count[depth + 1], position[depth + 1] = 0, 0
-        for p in range(position[depth] + 1, count[depth]):
-            waiting[depth + 1, p - position[depth] - 1] = waiting[depth, p]
-        count[depth + 1] = count[depth] - position[depth] - 1
-        for w in range(width):
-            word = readers[v, w]
-            x = w * 64
-            while word != 0:
-                if word & ONE:
-                    missing[x] -= 1
-                    if missing[x] == 0:
-                        _insert(waiting[depth + 1], count, depth + 1, x, rank)
-                word >>= ONE
-                x += 1
-        depth += 1
-        if done + work[depth] < least:
-            continue
-        whole = True
-        for w in range(width):
-            if block[depth, w] & ~block_end[w] != 0:
-                whole = False
-                break
-        if not whole:
-            continue
-        if linked and _cut(block_end, storage_producer, storage_readers, storage_ticks) > limit:
-            continue
-        _still_open(pool, pattern_at, groups, inside, block_end, readers, still_open)
-        length = _extend(pool, pattern_at, groups, width, senders, inside, block_end, still_open, raw)
-        if length == 0:
-            continue
-        if length < 0:
-            flags[CUT_SHORT] = 1
-            continue
-        if dead(raw, width, block_end, readers, descendants):
-            continue
-        if not together(raw, block_end, limit, ticks, readers, ancestors, descendants, sets):
-            continue
-        row[:width] = block_end
-        canonical(raw, width, row[width:])
-        before = sizes[0]
-        t = find(row, width + length, table, at, new_pool, sizes)
-        if t < 0:
-            flags[FULL] = 1
-            return visited
-        if sizes[0] > before:
-            new_parent[t], new_done[t] = parent, done + work[depth]
-    return visited
+                _insert(waiting, count, v, rank)
+                count += 1
+    return count
 
 
 @njit(cache=True)
-def _insert(waiting: Any, count: Any, depth: int, v: int, rank: Any) -> None:
-    """Enter v into the waiting operations, in order of rank."""
-    place = count[depth]
-    while place > 0 and rank[waiting[place - 1]] > rank[v]:
-        waiting[place] = waiting[place - 1]
-        place -= 1
-    waiting[place] = v
-    count[depth] += 1
+def _take(v: int, depth: int, waiting: Any, position: Any, count: Any, readers: Any, rank: Any, missing: Any) -> None:
+    """Put v into the block: those after it in the order, and those that it makes ready, wait at the next depth."""
+    deeper, left = depth + 1, count[depth] - position[depth] - 1
+    for p in range(left):
+        waiting[deeper, p] = waiting[depth, position[depth] + 1 + p]
+    for w in range(readers.shape[1]):
+        word = readers[v, w]
+        x = w * 64
+        while word != 0:
+            if word & ONE:
+                missing[x] -= 1
+                if missing[x] == 0:
+                    _insert(waiting[deeper], left, x, rank)
+                    left += 1
+            word >>= ONE
+            x += 1
+    count[deeper], position[deeper] = left, 0
 
 
 @njit(cache=True)
@@ -358,3 +245,134 @@ def _release(v: int, block_end: Any, readers: Any, missing: Any) -> None:
                 missing[x] += 1
             word >>= ONE
             x += 1
+
+
+@njit(cache=True)
+def _follow(
+    block_end: Any,
+    inside: Any,
+    pattern: Any,
+    group_readers: Any,
+    limit: int,
+    ticks: Any,
+    relations: Any,
+    room: Any,
+    new: Any,
+) -> int:
+    """The state with the ideal ``block_end``: its row into ``new[1]``, and the row's length.
+
+    0 where C3 excludes it or all that follows; TOO_MANY_GROUPS. ``room`` [n + 2, w]; the pattern is made in ``new[0]``.
+    """
+    width = len(inside)
+    raw, row = new[0], new[1]
+    still_open = room[len(ticks) + 1]
+    _still_open(pattern, inside, block_end, relations[READERS], still_open)
+    length = extend(pattern, group_readers, inside, block_end, still_open, raw)
+    if length <= 0:
+        return length
+    if dead(raw, block_end, relations) or not together(raw, block_end, limit, ticks, relations, room):
+        return 0
+    row[:width] = block_end
+    _canonical(raw, width, row[width:])
+    return width + length
+
+
+@njit(cache=True)
+def _enter(row: Any, length: int, parent: int, done: int, level: Level) -> bool:
+    """Enter a state into the level, unless it is there; False: there is no room."""
+    states = level.rows.sizes[0]
+    s = find(row, length, level.rows)
+    if s == states:
+        level.parent[s], level.done[s] = parent, done
+    return bool(s >= 0)
+
+
+@njit(cache=True)
+def expand(
+    row: Any, parent: int, done: int, ticks: Any, relations: Any, charged: Charged, demands: Demands, level: Level
+) -> int:
+    """Enter into ``level`` the states that follow state number ``parent`` (``row``) by one block; what stopped it.
+
+    With the ideal's work ``done`` and the block's, a new ideal must reach the demanded least. Depth first in the order
+    of rank. Each ideal is visited once: what a branch passes over stays out of its block. Returns COMPLETE, CUT_SHORT
+    (some block was left out) or NO_ROOM.
+    """
+    _, n, width = relations.shape
+    limit, least, nodes, late, must, rank = demands
+    readers, linked = relations[READERS], len(charged.ticks) > 0
+    # what is known of the state, whatever block follows
+    inside, pattern = row[:width].copy(), row[width:]
+    group_readers, signals, sent = _groups(inside, pattern, readers)
+    room = np.empty((n + 2, width), dtype=np.uint64)
+    new = np.empty((2, width + 2 + (MAX_GROUPS + 1) * (width + 1)), dtype=np.uint64)
+    waiting, count, position, chosen, work, total, sending, block, below = _stack(n, width)
+    # block[0]: the ideal, and all that the block must hold because its station window ends here
+    pending = must.copy()
+    block[0] = inside
+    total[0], sending[0] = force(pending, limit, 0, ZERO, block[0], below[0], late, relations, signals, sent)
+    if total[0] < 0:
+        return COMPLETE
+    # block_end: the ideal with the block as far as it has come; waiting: what has all its producers in there
+    block_end = inside.copy()
+    missing = np.zeros(n, dtype=np.int64)
+    count[0] = _ready(inside, relations[PRODUCERS], rank, waiting[0], missing)
+    depth, visited, stopped = 0, 0, COMPLETE
+    while depth >= 0:
+        if position[depth] >= count[depth]:
+            # all that waits here has been tried: one step back; what the block must hold is never passed over
+            depth -= 1
+            if depth >= 0:
+                v = chosen[depth]
+                _release(v, block_end, readers, missing)
+                position[depth] = position[depth] + 1 if not has(block[depth], v) else count[depth]
+            continue
+        v = waiting[depth, position[depth]]
+        deeper = depth + 1
+        # block[deeper]: all that must be in the block together with v; total < 0: that can't be
+        block[deeper], below[deeper] = block[depth], below[depth]
+        total[deeper], sending[deeper] = total[depth], sending[depth]
+        if not has(block[depth], v):
+            pending[:] = 0
+            pending[v >> 6] = ONE << np.uint64(v & 63)
+            total[deeper], sending[deeper] = force(
+                pending,
+                limit,
+                total[depth],
+                sending[depth],
+                block[deeper],
+                below[deeper],
+                late,
+                relations,
+                signals,
+                sent,
+            )
+            if total[deeper] < 0:
+                position[depth] += 1
+                continue
+        visited += 1
+        if visited > nodes:
+            return CUT_SHORT
+        chosen[depth] = v
+        block_end[v >> 6] |= ONE << np.uint64(v & 63)
+        work[deeper] = work[depth] + ticks[v]
+        _take(v, depth, waiting, position, count, readers, rank, missing)
+        depth = deeper
+        # a block that holds all that it must, with enough work, ends in a state
+        if done + work[depth] >= least and _within(block[depth], block_end):
+            if linked and _cut(block_end, charged.producer, charged.readers, charged.ticks) > limit:
+                continue
+            length = _follow(block_end, inside, pattern, group_readers, limit, ticks, relations, room, new)
+            if length > 0 and not _enter(new[1], length, parent, done + work[depth], level):
+                return NO_ROOM
+            if length < 0:
+                stopped = CUT_SHORT
+    return stopped
+
+
+@njit(cache=True)
+def _within(some: Any, words: Any) -> bool:
+    """Whether the bit set ``some`` is part of the other."""
+    for w in range(len(words)):  # noqa: SIM110 - any() does not compile
+        if some[w] & ~words[w] != 0:
+            return False
+    return True

@@ -18,14 +18,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from chipmap.deadline import Deadline
 from chipmap.heuristics.ring.programs.ideals import FlowGraph, bits, flow_graph, to_words
-from chipmap.heuristics.ring.station_search.kernel import CUT_SHORT, FULL, enter, expand
+from chipmap.heuristics.ring.programs.patterns import empty, keep, longer
+from chipmap.heuristics.ring.station_search.kernel import COMPLETE, CUT_SHORT, NO_ROOM, Charged, Demands, Level, expand
 from chipmap.instances.ring.problem import RingProblem
 from chipmap.instances.ring.station_windows import Windows, windows
 
@@ -56,16 +56,15 @@ class StationSearch:
         self.graph = graph = graph or flow_graph(problem)
         n = graph.n
         index = {v: i for i, v in enumerate(graph.operation)}
+        relations = (graph.producers, graph.readers, graph.ancestors, graph.descendants)
         self.ticks = problem.ticks[list(graph.operation)]
-        self.producers = to_words(graph.producers, n)
-        self.readers = to_words(graph.readers, n)
-        self.ancestors = to_words(graph.ancestors, n)
-        self.descendants = to_words(graph.descendants, n)
-        charged = problem.storages if problem.cost_mode != "sum" else ()
-        charged = tuple(s for s in charged if s.ticks > 0)
-        self.storage_producer = np.array([index[s.producer] for s in charged], dtype=np.int32)
-        self.storage_readers = to_words([sum(1 << index[v] for v in s.readers) for s in charged], n)
-        self.storage_ticks = np.array([s.ticks for s in charged], dtype=np.int64)
+        self.relations = np.stack([to_words(masks, n) for masks in relations])
+        charged = [s for s in problem.storages if s.ticks > 0 and problem.cost_mode != "sum"]
+        self.charged = Charged(
+            producer=np.array([index[s.producer] for s in charged], dtype=np.int32),
+            readers=to_words([sum(1 << index[v] for v in s.readers) for s in charged], n),
+            ticks=np.array([s.ticks for s in charged], dtype=np.int64),
+        )
         self.blocks = min(problem.chips, n)
 
     def decide(
@@ -85,22 +84,23 @@ class StationSearch:
         if within is None:
             return SearchResult(None, True, 0, 0)
         ranks = self._ranks(orders, seed)
+        words = self.relations.shape[2]
         total = int(self.ticks.sum())
-        level = _Level(np.zeros(self.producers.shape[1] + 1, dtype=np.uint64), self.producers.shape[1])
+        level = _Level(np.zeros(words + 1, dtype=np.uint64), words)
         levels = [level]
         complete, states = True, 0
         noise = np.random.default_rng(seed)
         for k in range(self.blocks):
-            early, must = self._window(within, k)
-            demands = _Demands(target, total - (self.blocks - k - 1) * target, nodes, early, must)
-            following = _Room(self.producers.shape[1])
+            demands = self._demands(within, k, nodes, ranks)
+            following = _Room(words)
             for s in range(len(level.done)):
                 if s % CHUNK == 0:
                     deadline.check()
-                complete &= self._follow(level, s, following, demands, ranks)
-                if following.flags[FULL]:
+                stopped = self._follow(level, s, following, demands)
+                complete &= stopped == COMPLETE
+                if stopped == NO_ROOM:
                     following.keep(following.best(width, noise))
-            count = int(following.sizes[0])
+            count = len(following)
             states += count
             if not count:
                 return SearchResult(None, complete, states, k + 1)
@@ -116,61 +116,20 @@ class StationSearch:
                 return SearchResult(self._mapping(levels, ends[0]), complete, states, k + 1)
         return SearchResult(None, complete, states, self.blocks)
 
-    def _follow(
-        self, level: _Level, s: int, following: _Room, demands: _Demands, ranks: list[NDArray[np.int64]]
-    ) -> bool:
-        """Enter what follows state ``s``, by all orders or until one leaves nothing out; whether one did.
+    def _follow(self, level: _Level, s: int, following: _Room, demands: list[Demands]) -> int:
+        """Enter what follows state ``s``, by all orders or until one leaves nothing out; what stopped the last one.
 
-        Sets the flag FULL where no more room can be had.
+        NO_ROOM where no more room can be had.
         """
-        for rank in ranks:
-            following.flags[:] = 0
-            self._expand(level, s, following, demands, rank)
-            while following.flags[FULL] and following.roomy:
+        row, done = level.pool[level.at[s] : level.at[s + 1]], int(level.done[s])
+        for demand in demands:
+            stopped = expand(row, s, done, self.ticks, self.relations, self.charged, demand, following.arrays)
+            while stopped == NO_ROOM and following.roomy:
                 following.grow()
-                following.flags[:] = 0
-                self._expand(level, s, following, demands, rank)
-            if following.flags[FULL]:
-                return False
-            if not following.flags[CUT_SHORT]:
-                return True
-        return False
-
-    def _expand(
-        self,
-        level: _Level,
-        s: int,
-        following: _Room,
-        demands: _Demands,
-        rank: NDArray[np.int64],
-    ) -> None:
-        expand(
-            level.pool,
-            int(level.at[s]),
-            s,
-            int(level.done[s]),
-            demands.limit,
-            demands.least,
-            demands.nodes,
-            rank,
-            demands.early,
-            demands.must,
-            self.ticks,
-            self.producers,
-            self.readers,
-            self.ancestors,
-            self.descendants,
-            self.storage_producer,
-            self.storage_readers,
-            self.storage_ticks,
-            following.table,
-            following.at,
-            following.pool,
-            following.sizes,
-            following.parent,
-            following.done,
-            following.flags,
-        )
+                stopped = expand(row, s, done, self.ticks, self.relations, self.charged, demand, following.arrays)
+            if stopped != CUT_SHORT:
+                return int(stopped)
+        return CUT_SHORT
 
     def _ranks(self, orders: Sequence[int], seed: int) -> list[NDArray[np.int64]]:
         """The place of each operation in each of ``orders``."""
@@ -179,13 +138,16 @@ class StationSearch:
         every = list(topological_orders(self.graph, max(orders) + 1, seed))
         return [np.argsort(np.array(every[order], dtype=np.int64)) for order in orders]
 
-    def _window(self, within: Windows, chip: int) -> tuple[NDArray[np.bool_], NDArray[np.uint64]]:
-        """The operations that may lie on ``chip`` or before, and those that must."""
-        positions = list(self.graph.operation)
+    def _demands(self, within: Windows, chip: int, nodes: int, ranks: list[NDArray[np.int64]]) -> list[Demands]:
+        """What a block on ``chip`` must keep to, for each order of the operations."""
+        positions, ticks = list(self.graph.operation), self.ticks
         must = 0
         for v in np.flatnonzero(within.hi[positions] <= chip).tolist():
             must |= 1 << v
-        return within.lo[positions] <= chip, to_words([must], self.graph.n)[0]
+        target = within.target
+        late = np.where(within.lo[positions] <= chip, ticks, target + 1)
+        least = int(ticks.sum()) - (self.blocks - chip - 1) * target
+        return [Demands(target, least, nodes, late, to_words([must], self.graph.n)[0], rank) for rank in ranks]
 
     def _mapping(self, levels: list[_Level], state: int) -> tuple[int, ...]:
         chips = [-1] * self.problem.n
@@ -195,16 +157,6 @@ class StationSearch:
                 chips[self.graph.operation[v]] = k - 1
             state = parent
         return tuple(chips)
-
-
-class _Demands(NamedTuple):
-    """What a block must keep to: the kernel's ``limit``, ``least``, ``nodes``, ``early`` and ``must``."""
-
-    limit: int
-    least: int
-    nodes: int
-    early: NDArray[np.bool_]
-    must: NDArray[np.uint64]
 
 
 class _Level:
@@ -230,47 +182,36 @@ class _Room:
     """Room for the states of a level in the making; it grows by doubling up to the limits of this module."""
 
     def __init__(self, width: int) -> None:
-        rows = 1 << 12
+        states = 1 << 12
         self.width = width
-        self.pool = np.zeros(rows * 8 * (width + 2), dtype=np.uint64)
-        self.at = np.zeros(rows + 2, dtype=np.int64)
-        self.table = np.full(4 * rows, -1, dtype=np.int64)
-        self.sizes = np.zeros(2, dtype=np.int64)
-        self.flags = np.zeros(2, dtype=np.int64)
-        self.parent = np.full(rows, -1, dtype=np.int64)
-        self.done = np.zeros(rows, dtype=np.int64)
+        rows = empty(states, states * 8 * (width + 2))
+        self.arrays = Level(rows, np.full(states, -1, dtype=np.int64), np.zeros(states, dtype=np.int64))
+
+    def __len__(self) -> int:
+        return int(self.arrays.rows.sizes[0])
 
     @property
     def roomy(self) -> bool:
         """Whether it may still grow."""
-        return 2 * len(self.pool) <= MAX_WORDS and 2 * len(self.done) <= MAX_STATES
+        return 2 * len(self.arrays.rows.pool) <= MAX_WORDS and 2 * len(self.arrays.done) <= MAX_STATES
 
     def grow(self) -> None:
         """Twice the room."""
-        self.pool = np.concatenate((self.pool, np.zeros_like(self.pool)))
-        self.parent = np.concatenate((self.parent, np.zeros_like(self.parent)))
-        self.done = np.concatenate((self.done, np.zeros_like(self.done)))
-        self.at = np.concatenate((self.at, np.zeros(len(self.done) + 2 - len(self.at), dtype=np.int64)))
-        self.table = np.full(4 * len(self.done), -1, dtype=np.int64)
-        enter(self.table, self.at, self.pool, int(self.sizes[0]))
+        rows, parent, done = self.arrays
+        self.arrays = Level(longer(rows), *(np.concatenate((array, np.zeros_like(array))) for array in (parent, done)))
 
     def keep(self, states: NDArray[np.int64]) -> None:
         """Only these states."""
-        rows = [self.pool[self.at[s] : self.at[s + 1]] for s in states.tolist()]
-        ends = np.cumsum([0, *map(len, rows)])
-        self.pool[: ends[-1]] = np.concatenate(rows)
-        self.at[: len(ends)] = ends
-        self.parent[: len(states)], self.done[: len(states)] = self.parent[states], self.done[states]
-        self.sizes[:] = len(states), ends[-1]
-        self.table[:] = -1
-        enter(self.table, self.at, self.pool, len(states))
+        rows, parent, done = self.arrays
+        keep(rows, states)
+        parent[: len(states)], done[: len(states)] = parent[states], done[states]
 
     def best(self, width: int, noise: np.random.Generator) -> NDArray[np.int64]:
         """``width`` states: half of them those with most work done, the others spread over the rest by work done.
 
         Ties at random.
         """
-        done = self.done[: self.sizes[0]]
+        done = self.arrays.done[: len(self)]
         order = np.lexsort((noise.random(len(done)), -done))
         fullest = (width + 1) // 2
         others = np.linspace(fullest, len(order) - 1, width - fullest).astype(np.int64)
@@ -278,8 +219,9 @@ class _Room:
 
     def level(self) -> _Level:
         """What has been found, as a level."""
-        count = int(self.sizes[0])
-        level = _Level(self.pool[: self.sizes[1]].copy(), self.width)
-        level.at, level.parent, level.done = self.at[: count + 1].copy(), self.parent[:count], self.done[:count]
+        (_, at, pool, sizes), parent, done = self.arrays
+        level = _Level(pool[: sizes[1]].copy(), self.width)
+        count = len(self)
+        level.at, level.parent, level.done = at[: count + 1].copy(), parent[:count], done[:count]
         level.ideals = level.pool[level.at[:-1, None] + np.arange(self.width)]
         return level

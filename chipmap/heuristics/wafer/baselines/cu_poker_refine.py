@@ -21,6 +21,8 @@ from chipmap.instances.wafer.problem import TICKS, WaferProblem, least_ks, size
 MOVES = 300
 #: Ticks of an adapter where the weights give it none, so that fewer adapters break ties.
 TIE = 1e-3
+#: The first and the last temperature, in adapters.
+HOT, COLD = 0.5, 0.02
 
 
 @dataclass(frozen=True)
@@ -159,7 +161,7 @@ class Refiner:
         rng = np.random.default_rng(seed)
         steps = MOVES * self.problem.n
         draws = rng.random((steps, 4))
-        hot, cold = 0.5 * self.ticks[1], 0.02 * self.ticks[1]
+        hot, cold = HOT * self.ticks[1], COLD * self.ticks[1]
         best, best_at, now = list(self.now), 0.0, 0.0
         for step in range(steps):
             if step % 1000 == 0:

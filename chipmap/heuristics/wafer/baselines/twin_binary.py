@@ -18,7 +18,17 @@ import numpy as np
 
 from chipmap.deadline import Deadline
 from chipmap.heuristics.wafer.baselines.cu_poker import Found, ports
-from chipmap.heuristics.wafer.baselines.twin_binary_kernel import Fronts, Room, State, Task, anneal, intervals, pack
+from chipmap.heuristics.wafer.baselines.twin_binary_kernel import (
+    Fronts,
+    Layouts,
+    Room,
+    Schedule,
+    State,
+    Task,
+    anneal,
+    intervals,
+    pack,
+)
 from chipmap.heuristics.wafer.slicing.sizing import Sizing
 from chipmap.instances.wafer.instance import Placement
 from chipmap.instances.wafer.problem import TICKS, IntArray, WaferProblem, depth_first_order, evaluate
@@ -28,6 +38,10 @@ from chipmap.instances.wafer.shapes import Shape, place, shapes
 MOVES = 3000
 #: Target times tried, as multiples of the least at which the kernels' areas fit the fabric.
 STRETCH = (1.06, 1.1, 1.15, 1.2, 1.3, 1.45, 1.7, 2.2, 3.2, 5.0, 8.0, 16.0)
+#: The first and the last temperature: half tiles of wire, adapters, ticks.
+HOT, COLD = (400.0, 1.0, 1.0), (4.0, 0.1, 0.01)
+#: A tile beyond the fabric costs a half tile of wire per edge, and an adapter per so many edges.
+ADAPTERS_OVER = 20
 
 Bits = Sequence[int]
 
@@ -79,15 +93,16 @@ class Annealer:
     """Annealing of one problem at given target times, each from the best floorplan of the one before."""
 
     def __init__(self, problem: WaferProblem, seed: int, moves: int = MOVES) -> None:
-        self.problem, self.seed, self.moves = problem, seed, moves
+        self.problem = problem
         n = problem.n
         weights, m = problem.instance.weights, len(problem.edges)
         wire, adapter = 2 * weights.wire, TICKS * weights.adapter
-        ticks = np.array([wire, adapter, max(1, wire * m + adapter * m // 20)], dtype=np.int64)
+        ticks = np.array([wire, adapter, max(1, wire * m + adapter * m // ADAPTERS_OVER)], dtype=np.int64)
         side = np.array([problem.width, problem.height], dtype=np.int64)
         self.task = Task(problem.types, problem.edges, side, ticks)
-        self.heat = np.array([400.0 * wire + adapter + 1, 4.0 * wire + 0.1 * adapter + 0.01])
-        self.now, self.trial, self.best = (self._chain() for _ in range(3))
+        hot, cold = (tiles * wire + share * adapter + rest for tiles, share, rest in (HOT, COLD))
+        self.schedule = Schedule(moves * n, seed, hot, cold)
+        self.layouts = Layouts(self._chain(), self._chain(), self._chain())
         lines = np.zeros((2, n + 1), dtype=np.int64)
         span = np.zeros((2, 2, n + 1), dtype=np.int64)
         self.room = Room(span, np.zeros(n + 2, np.int64), lines, np.zeros(n, np.int64), np.zeros(n, np.int64))
@@ -111,17 +126,17 @@ class Annealer:
         fronts = Fronts(first, np.concatenate([boxes[:, :2] for boxes in found]), all_ports)
         for k, t in enumerate(problem.types):
             boxes = found[t]
-            self.now.shape[k] = first[t] + int(np.argmin(boxes[:, 0] * boxes[:, 1]))
-        steps = self.moves * problem.n
-        _, fits = anneal(self.task, fronts, self.now, self.trial, self.best, self.room, self.heat, steps, self.seed)
-        for mine, theirs in zip(self.now, self.best, strict=True):
+            self.layouts.now.shape[k] = first[t] + int(np.argmin(boxes[:, 0] * boxes[:, 1]))
+        now, _, best = self.layouts
+        _, fits = anneal(self.task, fronts, self.layouts, self.room, self.schedule)
+        for mine, theirs in zip(now, best, strict=True):
             mine[:] = theirs
         if not fits:
             return None
-        pack(self.best, fronts, self.room)
+        pack(best, fronts, self.room)
         placed = []
         for k, t in enumerate(problem.types):
-            shape = Shape(*found[t][self.best.shape[k] - first[t]].tolist())
+            shape = Shape(*found[t][best.shape[k] - first[t]].tolist())
             placed.append(place(problem, k, shape, tau, int(self.room.x[k]), int(self.room.y[k])))
         return placed
 

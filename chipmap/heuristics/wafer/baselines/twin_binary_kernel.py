@@ -9,6 +9,11 @@ from numba import njit
 
 from chipmap.instances.wafer.problem import IntArray
 
+#: How often a move takes another shape of a kernel, and how often it swaps two kernels; else it rotates a tree.
+RESHAPE, SWAP = 0.4, 0.3
+#: How often another shape is one of the next REACH, and how often swapped kernels are neighbours on the diagonal.
+NEAR, NEXT, REACH = 0.7, 0.5, 6
+
 
 class Fronts(NamedTuple):
     """Shapes of all types: rows first[t]..first[t + 1] of ``box`` [s, 2] and ``ports`` [s, 4] (h, w, c in, c out)."""
@@ -33,6 +38,23 @@ class State(NamedTuple):
     tree: IntArray
     order: IntArray
     shape: IntArray
+
+
+class Layouts(NamedTuple):
+    """The layouts of an annealing: the present one, the one being tried, and the best so far."""
+
+    now: State
+    trial: State
+    best: State
+
+
+class Schedule(NamedTuple):
+    """``steps`` moves by the random numbers of ``seed``; the temperature (ticks) falls from ``hot`` to ``cold``."""
+
+    steps: int
+    seed: int
+    hot: float
+    cold: float
 
 
 class Room(NamedTuple):
@@ -161,19 +183,19 @@ def _move(task: Task, state: State, fronts: Fronts) -> bool:
     """A random move: a shape near the present one or any, a swap of two kernels, or a rotation."""
     n = len(task.types)
     draw = np.random.random()
-    if draw < 0.4 or n == 1:
+    if draw < RESHAPE or n == 1:
         k = np.random.randint(n)
         low, high = fronts.first[task.types[k]], fronts.first[task.types[k] + 1]
         shape = np.random.randint(low, high)
-        if np.random.random() < 0.7:
-            shape = min(high - 1, max(low, state.shape[k] + np.random.randint(-6, 7)))
+        if np.random.random() < NEAR:
+            shape = min(high - 1, max(low, state.shape[k] + np.random.randint(-REACH, REACH + 1)))
         if shape == state.shape[k]:
             return False
         state.shape[k] = shape
         return True
-    if draw < 0.7:
+    if draw < RESHAPE + SWAP:
         i, j = np.random.randint(1, n + 1), np.random.randint(1, n + 1)
-        if np.random.random() < 0.5:
+        if np.random.random() < NEXT:
             j = i % n + 1
         if i == j:
             return False
@@ -183,23 +205,23 @@ def _move(task: Task, state: State, fronts: Fronts) -> bool:
 
 
 @njit(cache=True, nogil=True)
-def anneal(
-    task: Task, fronts: Fronts, now: State, trial: State, best: State, room: Room, heat: Any, steps: int, seed: int
-) -> tuple[float, bool]:
-    """``steps`` moves from ``now`` at a temperature that falls geometrically from heat[0] to heat[1].
+def anneal(task: Task, fronts: Fronts, layouts: Layouts, room: Room, schedule: Schedule) -> tuple[float, bool]:
+    """The moves of ``schedule`` from the present layout, at a temperature that falls geometrically.
 
-    The best floorplan is left in ``best``: one that fits before any that doesn't. Returns its cost and whether it fits.
+    The best floorplan is left in ``layouts.best``: one that fits before any that doesn't. Returns its cost and whether
+    it fits.
     """
-    np.random.seed(seed)
+    now, trial, best = layouts
+    np.random.seed(schedule.seed)
     value, fits = cost(task, now, fronts, room)
     _copy(best, now)
     least, least_fits = value, fits
-    for step in range(steps):
+    for step in range(schedule.steps):
         _copy(trial, now)
         if not _move(task, trial, fronts):
             continue
         new, new_fits = cost(task, trial, fronts, room)
-        temperature = heat[0] * (heat[1] / heat[0]) ** (step / steps)
+        temperature = schedule.hot * (schedule.cold / schedule.hot) ** (step / schedule.steps)
         if new > value and np.random.random() >= np.exp((value - new) / temperature):
             continue
         _copy(now, trial)

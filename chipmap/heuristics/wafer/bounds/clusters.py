@@ -119,7 +119,7 @@ def _link_cases() -> list[Case]:
 
 def _triangle_cases(linked: tuple[bool, ...] = (False, False, False)) -> list[Case]:
     rows = [case for middle in range(3) for case in _row_cases(middle, linked[middle])]
-    mixed = [Case([(2, 0) if i == alone else (1, 2) for i in range(3)]) for alone in range(3)]
+    mixed = [Case([(2, 0) if i == other else (1, 2) for i in range(3)]) for other in range(3)]
     return _both(rows + mixed)
 
 

@@ -1,11 +1,11 @@
 """Least wire and adapters at a target time, by elimination on a cactus of the kernel graph, with packing multipliers.
 
-At a fixed time every kernel has one state (:mod:`bounds_states`). The bound is
+At a fixed time every kernel has one state (:mod:`.states`). The bound is
 
     min over states of  Σ clusters (least wire of the case, adapters) + Σ_r λ_r · (Σ_i load_ir - 1),   λ >= 0,
 
-which holds because each cluster's case holds (:mod:`bounds_clusters`), wires and adapters of edges outside the clusters
-count with less than they cost, and every floorplan meets the packing inequalities (:mod:`bounds_packing`). It is
+which holds because each cluster's case holds (:mod:`.clusters`), wires and adapters of edges outside the clusters
+count with less than they cost, and every floorplan meets the packing inequalities (:mod:`.packing`). It is
 computed exactly: clusters are eliminated from the leaves of the forest, and a message depends on the arguments h, w, c
 only through which of them agree, so that eight tables of minima per member suffice instead of all pairs of states.
 Adapters on a cycle: an argument that differs anywhere on it differs on at least two of its edges.

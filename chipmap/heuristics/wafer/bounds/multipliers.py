@@ -17,6 +17,9 @@ from chipmap.heuristics.wafer.bounds.states import States
 ERROR = 1e-9
 #: The search rests where the model promises less than this part of the value, or after ``patience`` steps without gain.
 PROMISE = 2e-4
+#: The box round the best multipliers: its first and its least radius as shares of the value, and the factors by which
+#: it grows with success and shrinks without.
+FIRST, LEAST, GROWTH, SHRINK = 0.1, 0.02, 2.0, 0.6
 
 
 @dataclass(eq=False)
@@ -70,10 +73,10 @@ class Climb:
     def _move(self, value: float) -> None:
         """Go to the current multipliers if they are better."""
         if value > self.value + PROMISE * abs(value):
-            self._radius = max(2 * self._radius, 0.02 * abs(value)) if self.started else 0.1 * abs(value) + 1
+            self._radius = max(GROWTH * self._radius, LEAST * abs(value)) if self.started else FIRST * abs(value) + 1
             self._idle = 0
         else:
-            self._radius *= 0.6
+            self._radius *= SHRINK
             self._idle += 1
         if value > self.value:
             self.value, self.best = value, self.current.copy()

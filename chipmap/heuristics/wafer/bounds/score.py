@@ -2,11 +2,10 @@
 
 The time T of a floorplan is a time that some kernel can have, and its centres range over some r half tiles in y. For
 T in [low, high] and r in a strip [r_low, r_high] every floorplan costs at least w_t · low plus the least wire and
-adapters of boxes sized for ``high`` within the strip (:mod:`bounds_elimination`), or plus the least wire of the graph's
-cycles (:mod:`bounds_cycles`) where that is more: a kernel that meets T meets ``high``.
+adapters of boxes sized for ``high`` within the strip (:mod:`.elimination`), as a kernel that meets T meets ``high``.
 The smallest value over parts (intervals × strips) that cover everything is a bound on every floorplan. The part that
 has it is split, or its multipliers are improved, again and again. Times below the first interval are excluded because
-the boxes need more than the fabric (:mod:`bounds_packing`).
+the boxes need more than the fabric (:mod:`.packing`).
 """
 
 from __future__ import annotations
@@ -20,7 +19,6 @@ from math import gcd
 import numpy as np
 
 from chipmap.deadline import Deadline, Stop
-from chipmap.heuristics.wafer.bounds.cycles import Cycles
 from chipmap.heuristics.wafer.bounds.elimination import Elimination, Strip
 from chipmap.heuristics.wafer.bounds.multipliers import ERROR, Climb
 from chipmap.heuristics.wafer.bounds.packing import COUNT
@@ -79,7 +77,6 @@ class _Search:
         self.tables = Tables(problem)
         self.coarse = Elimination(problem, self.tables, arguments=False)
         self.fine = Elimination(problem, self.tables, arguments=True) if self.tables.adapters else None
-        self.cycles = Cycles(problem)
         self.whole = Strip(0, 2 * problem.height)
         self.best = 0
         self.heap: list[Part] = []
@@ -152,8 +149,6 @@ class _Search:
         climb.climb(program, states, part.strip, steps, self.deadline)
         if climb.value < np.inf:
             rest = -(-climb.floor // self.unit) * self.unit
-            if not program.arguments:
-                rest = max(rest, self.wire * self.cycles.least_wire(states))
             part.bound = max(part.bound, self.weight * part.low + rest)
             self._push(part)
 

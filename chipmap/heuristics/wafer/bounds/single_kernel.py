@@ -1,4 +1,4 @@
-"""Each kernel alone on the fabric: the least time it can run in, or why it can't be placed at all."""
+"""Each kernel by itself on the fabric: the least time it can run in, or why it can't be placed at all."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from chipmap.instances.wafer.problem import IntArray, WaferProblem, conv_time, l
 from chipmap.result import Infeasibility
 
 
-class Alone(NamedTuple):
-    """A kernel alone on the fabric: the least time in quarters, and the fewest tiles that it can do with."""
+class SingleKernel(NamedTuple):
+    """A kernel by itself on the fabric: the least time in quarters, and the fewest tiles that it can do with."""
 
     time: int
     tiles: int
@@ -33,8 +33,10 @@ def tiles(problem: WaferProblem, convs: IntArray, tau: int) -> int:
     return int(areas.min()) if len(areas) else 0
 
 
-def alone(problem: WaferProblem, deadline: Deadline = Deadline()) -> tuple[list[Alone], list[Infeasibility]]:
-    """For each type its :class:`Alone`, by bisection over exact sizes; or the reasons why there is no floorplan.
+def single_kernels(
+    problem: WaferProblem, deadline: Deadline = Deadline()
+) -> tuple[list[SingleKernel], list[Infeasibility]]:
+    """For each type its :class:`SingleKernel`, by bisection over exact sizes; or the reasons why there is no floorplan.
 
     A type that fits in no time gets (0, 0) and a reason for its first kernel; so does the fabric where the fewest
     tiles of all kernels together are too many.
@@ -46,12 +48,12 @@ def alone(problem: WaferProblem, deadline: Deadline = Deadline()) -> tuple[list[
         least = tiles(problem, convs, high)
         if least == 0:
             reasons.append(_unplaceable(problem, number, convs))
-            found.append(Alone(0, 0))
+            found.append(SingleKernel(0, 0))
             continue
         while high - low > 1:
             middle = (low + high) // 2
             low, high = (low, middle) if tiles(problem, convs, middle) else (middle, high)
-        found.append(Alone(high, least))
+        found.append(SingleKernel(high, least))
     total = sum(found[int(t)].tiles for t in problem.types)
     if not reasons and total > problem.width * problem.height:
         reasons.append(_crowded(problem, total))
@@ -122,8 +124,8 @@ def _crowded(problem: WaferProblem, total: int) -> Infeasibility:
     )
 
 
-def apart(problem: WaferProblem) -> Infeasibility:
-    """The reason where every kernel fits alone, yet no floorplan of all of them without overlap was left."""
+def no_joint_floorplan(problem: WaferProblem) -> Infeasibility:
+    """The reason where every kernel fits by itself, yet no floorplan of all of them without overlap was left."""
     room = problem.width * problem.height
     return Infeasibility(
         label="C2",
@@ -137,6 +139,6 @@ def apart(problem: WaferProblem) -> Infeasibility:
     )
 
 
-def score_of_time(problem: WaferProblem, found: list[Alone]) -> int:
-    """A lower bound on the score in ticks: the slowest kernel's least time, were it alone."""
+def least_score(problem: WaferProblem, found: list[SingleKernel]) -> int:
+    """A lower bound on the score in ticks: the slowest kernel's least time, were it the only one."""
     return problem.score(max(one.time for one in found), 0, 0)

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from chipmap.heuristics.wafer.bounds.single_kernel import Alone
+from chipmap.heuristics.wafer.bounds.single_kernel import SingleKernel
 from chipmap.instances.wafer.instance import Placement
 from chipmap.instances.wafer.problem import IntArray, WaferProblem, conv_time, depth_first_order
 from chipmap.instances.wafer.shapes import Shape, place, shapes
@@ -72,11 +72,13 @@ def score(problem: WaferProblem, sized: Sized, corners: IntArray) -> int:
     return problem.score(int(sized.time.max()), wire, adapters)
 
 
-def greedy(problem: WaferProblem, found: Sequence[Alone], upper: int | None = None) -> Iterator[list[Placement] | None]:
+def greedy(
+    problem: WaferProblem, found: Sequence[SingleKernel], upper: int | None = None
+) -> Iterator[list[Placement] | None]:
     """Floorplans, each better than those before and than ``upper`` ticks; None after every attempt without one.
 
     Targets grow in equal ratios; for each, kernels are at most as high as the fabric divided by 1, 2, 3 … rows.
-    ``found`` are the kernels alone (:func:`chipmap.heuristics.wafer.bounds.single_kernel.alone`).
+    ``found`` are the kernels by themselves (:mod:`chipmap.heuristics.wafer.bounds.single_kernel`).
     """
     order = depth_first_order(problem).tolist()
     low, high = max(one.time for one in found), problem.longest

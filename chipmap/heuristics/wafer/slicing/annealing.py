@@ -117,8 +117,18 @@ class Search:
     FIRST, GROWTH, POLL = 1500, 1.8, 80_000
     #: Grid of target times: entries at most, and curve entries at most (memory).
     GRID, ENTRIES = 256, 1 << 23
-    #: Factors of the temperature from a given start: wires change by a few tiles up to many.
-    HOT = 0.1, 0.3, 0.75
+    #: A fresh run's first temperature: a wire across the fabric, times a random factor from LEAST to MOST, and a share
+    #: of the least time. The last one, as a share of the first.
+    LEAST, MOST, OF_TIME, COLD = 0.5, 1.5, 0.0005, 0.015
+    #: Factors of the first temperature of a run that goes on from the best, and from a given start (wires change by a
+    #: few tiles up to many).
+    AGAIN, HOT = 0.25, (0.1, 0.3, 0.75)
+    #: Share of the moves that change the time: as much as that of so many kernels' own moves, but for a limit.
+    TIME_MOVES, MOST_TIME_MOVES = 4.0, 0.1
+    #: The penalty for a tile too many grows by this factor during a run.
+    PENALTY = 4
+    #: How far, as a share of the best time, the grid of a run that goes on from the best reaches to either side.
+    MARGINS = 0.03, 0.2
     #: Values of h and w to choose pairs from, and pairs kept.
     SIDES, PAIRS = 12, 5
 
@@ -162,21 +172,26 @@ class Search:
         kernel.restart(state, floor)
         self._report(start, state, floor, improved)
         # from wires changed by up to a quarter of the fabric to wires changed by a few tiles
-        hot = start.sizing.limit * weights.wire * self.random.uniform(0.5, 1.5) + 0.0005 * start.low * weights.time
+        hot = (
+            start.sizing.limit * weights.wire * self.random.uniform(self.LEAST, self.MOST)
+            + self.OF_TIME * start.low * weights.time
+        )
         if again:
-            hot *= 0.25 if not self.given else float(self.random.choice(self.HOT))
+            hot *= self.AGAIN if not self.given else float(self.random.choice(self.HOT))
         hot = max(1.0, hot)
         # a change of the time costs as much as n / 12 other moves
-        ease = min(0.1, 4 / n)
+        ease = min(self.MOST_TIME_MOVES, self.TIME_MOVES / n)
         moves = int(self.FIRST * n * self.GROWTH**self.runs)
         chunks = max(1, moves // max(200, self.POLL // (n + 4)))
         for chunk in range(chunks):
             if not deadline.keep_going():
                 break
-            ends = [hot * 0.015 ** (at / chunks) for at in (chunk, chunk + 1)]
+            ends = [hot * self.COLD ** (at / chunks) for at in (chunk, chunk + 1)]
             if soft:
                 # a tile of height is worth about what the score would fall with the fabric's area; later more
-                floor.numbers[moves_kernel.PER_OVER] = int(4 ** (chunk / chunks) * self.score / self.problem.height)
+                floor.numbers[moves_kernel.PER_OVER] = int(
+                    self.PENALTY ** (chunk / chunks) * self.score / self.problem.height
+                )
                 kernel.restart(state, floor)
             kernel.anneal(state, floor, moves // chunks, ends[0], ends[1], ease)
             self._report(start, state, floor, improved)
@@ -210,7 +225,7 @@ class Search:
         count = max(16, min(self.GRID, self.ENTRIES // entries))
         weights = self.problem.instance.weights
         if again:
-            margin = self.random.choice((0.03, 0.2))
+            margin = self.random.choice(self.MARGINS)
             low, high = max(start.low, int((1 - margin) * self._time)), int((1 + margin) * self._time)
         else:
             # beyond the best score in time alone there is nothing to gain

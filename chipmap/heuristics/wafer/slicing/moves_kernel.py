@@ -32,6 +32,15 @@ WHOLE, FIRST, SECOND, FORCED = range(4)
 #: Entries of ``Floor.numbers``: fabric, ticks per quarter, per half tile, per adapter and per tile beyond the fabric's
 #: height (0: not allowed).
 WIDE, HIGH, PER_TIME, PER_WIRE, PER_ADAPTER, PER_OVER = range(6)
+#: Moves by cumulated probability: a part goes elsewhere, two parts change places, a cut turns (half of the time with
+#: its sides exchanged), a part is mirrored, a cut's sides are exchanged, an alignment changes. The rest exchanges the
+#: axes of a part. These and the probabilities below are those of the published results on the contest's 20 inputs.
+GRAFT, SWAP, TURN, MIRROR, SIDES, ALIGNMENT = 0.3, 0.55, 0.65, 0.8, 0.88, 0.96
+#: How often the part that moves is a single kernel; how often that goes to a neighbour in the graph; how often the next
+#: larger rectangle round that neighbour is taken instead.
+SINGLE, TO_NEIGHBOUR, LARGER = 0.6, 0.5, 0.4
+#: Steps of the target time double with this probability, up to a limit.
+DOUBLE, LONGEST_STEP = 0.5, 32
 
 
 class Floor(NamedTuple):
@@ -175,7 +184,7 @@ def _neighbour(state: State, floor: Floor, a: int) -> int:
     if floor.start[a + 1] == floor.start[a]:
         return below(state.random, 2 * len(floor.types) - 1)
     b = floor.near[floor.start[a] + below(state.random, floor.start[a + 1] - floor.start[a])]
-    while state.tree[PARENT, b] >= 0 and uniform(state.random) < 0.4:
+    while state.tree[PARENT, b] >= 0 and uniform(state.random) < LARGER:
         b = state.tree[PARENT, b]
     return b
 
@@ -185,9 +194,9 @@ def _move_part(state: State, floor: Floor, grafted: bool) -> bool:
     """Move a part of the tree elsewhere or exchange two, often a kernel to its neighbour in the graph."""
     tree, random, plan = state.tree, state.random, state.plan
     n = len(floor.types)
-    leaf = uniform(random) < 0.6
+    leaf = uniform(random) < SINGLE
     a = below(random, n if leaf else 2 * n - 1)
-    b = _neighbour(state, floor, a) if leaf and uniform(random) < 0.5 else below(random, 2 * n - 1)
+    b = _neighbour(state, floor, a) if leaf and uniform(random) < TO_NEIGHBOUR else below(random, 2 * n - 1)
     p = tree[PARENT, a]
     if p < 0 or _inside(tree, b, a) or b == p:
         return False
@@ -207,18 +216,18 @@ def propose(state: State, floor: Floor) -> bool:
     tree, random, plan = state.tree, state.random, state.plan
     n = len(floor.types)
     r = uniform(random)
-    if r < 0.55:
-        return _move_part(state, floor, r < 0.3)
+    if r < SWAP:
+        return _move_part(state, floor, r < GRAFT)
     node = n + below(random, n - 1)
-    if r < 0.65:
+    if r < TURN:
         tree[CUT, node] = 1 - tree[CUT, node]
         plan[FIRST] = node
         r = 0.0 if uniform(random) < 0.5 else 1.0
-    if r < 0.65 or 0.8 <= r < 0.88:
+    if r < TURN or MIRROR <= r < SIDES:
         tree[LEFT, node], tree[RIGHT, node] = tree[RIGHT, node], tree[LEFT, node]
-    elif r < 0.8:
+    elif r < MIRROR:
         mirror(tree, node, below(random, 2), state.work[STACK])
-    elif r < 0.96:
+    elif r < ALIGNMENT:
         kernel = below(random, 2 * n - 1)
         before = tree[ALIGN, kernel]
         tree[ALIGN, kernel] = below(random, 3)
@@ -237,7 +246,7 @@ def step_time(state: State, times: int) -> None:
     """Change the target time by some steps of the grid, few more often than many."""
     tree, random = state.tree, state.random
     step = 1
-    while step < 32 and uniform(random) < 0.5:
+    while step < LONGEST_STEP and uniform(random) < DOUBLE:
         step *= 2
     time = tree[TIME, -1] + (step if uniform(random) < 0.5 else -step)
     tree[TIME, -1] = min(max(time, 0), times - 1)

@@ -10,106 +10,68 @@ between stages bind nothing, so that it carries none. SN30 fuses kernels for GPT
 
 from __future__ import annotations
 
-from typing import Any
-
 from chipmap.instances.dataflow.shipped import PUBLISHED_SCHEMES
-from chipmap.instances.dataflow.workloads.gpt import GPT
+from chipmap.instances.dataflow.sweeps.parts import TILED, Json, choice, gpt, networks, sweep
 
-#: No tensor or weight is too large for chips that run kernel by kernel: they read operands tile by tile as they go.
-TILED = 10**15
 #: Key -> label in tables, generator, parameters.
-WORKLOADS: dict[str, tuple[str, str, dict[str, Any]]] = {
-    "gpt3": (
-        "GPT3 1T",
-        "dataflow-gpt",
-        {
-            **dict(zip(("hidden", "heads", "layers"), GPT["gpt3-1t"], strict=True)),
-            **{"backward": True, "batch": 3072, "schemes": PUBLISHED_SCHEMES},
-        },
-    ),
+WORKLOADS: dict[str, tuple[str, str, Json]] = {
+    "gpt3": ("GPT3 1T", "dataflow-gpt", gpt("gpt3-1t", backward=True, batch=3072, schemes=PUBLISHED_SCHEMES)),
     "dlrm": ("DLRM 793B", "dataflow-dlrm", {"batch": 512 * 1024, "micro_batch": 512}),
     "hpl": ("HPL 5M", "dataflow-hpl", {"batch": 1024, "n": 2**20, "steps": 64}),
     "fft": ("FFT 2^40", "dataflow-fft", {"batch": 1024}),
 }
 #: The first backward kernel, and all kernels.
 _BACKWARD = {"gpt3": (18, 41), "dlrm": (20, 40)}
-_TORI = {
-    "gpt3": ([8, 128], [8, 64, 2]),
-    "dlrm": ([32, 32], [8, 8, 16]),
-    "hpl": ([32, 32], [4, 8, 32]),
-    "fft": ([32, 32], [8, 8, 16]),
+#: Sizes of the networks, in their order in ``TOPOLOGIES``.
+_SIZES = {
+    "gpt3": ([8, 128], [8, 64, 2], [8, 128], [8, 128], [8, 128]),
+    "dlrm": ([32, 32], [8, 8, 16], [32, 32], [8, 128], [8, 128]),
+    "hpl": ([32, 32], [4, 8, 32], [32, 32], [32, 32], [32, 32]),
+    "fft": ([32, 32], [8, 8, 16], [32, 32], [8, 128], [8, 128]),
 }
-_NVLINK_INSIDE = {"system.network.0.bytes_per_ns": 450.0, "system.network.0.watts_per_gbps": 0.0104}
+_NVLINK_INSIDE: Json = {"system.network.0.bytes_per_ns": 450.0, "system.network.0.watts_per_gbps": 0.0104}
 
 
-def _networks(workload: str) -> list[dict[str, Any]]:
-    flat, deep = _TORI[workload]
-    boxes = [32, 32] if workload == "hpl" else [8, 128]
-    shapes = (
-        ("2D torus", flat, ("ring", "ring")),
-        ("3D torus", deep, ("ring", "ring", "ring")),
-        ("dragonfly", flat, ("full", "full")),
-        ("DGX-1", boxes, ("ring", "switch")),
-        ("DGX-2", boxes, ("switch", "switch")),
+def _chips(workload: str) -> list[Json]:
+    alone: Json = {"sram_bytes": TILED, "fused": False}
+    first, count = _BACKWARD.get(workload, (0, 0))
+    changes: Json = {f"workload.kernels.{i}.phase": "forward" for i in range(first, count)}
+    if workload == "gpt3":
+        changes["workload.carries"] = []
+    steps: Json = {"n": 5 * 2**20, "block": 81_920, "steps": None} if workload == "hpl" else {}
+    return [
+        choice("H100", chip="h100", **alone),
+        choice("TPU v4", chip="tpu-v4", **alone),
+        choice("SN30", chip="sn30", **({"partitions": 3} if workload == "gpt3" else alone)),
+        choice("WSE-2", changes, chip="wse-2", sram_bytes=TILED, partitions=1, **steps),
+    ]
+
+
+def _technologies(workload: str) -> list[Json]:
+    inside: Json = _NVLINK_INSIDE if workload == "gpt3" else {}
+    links: tuple[tuple[str, str, Json], ...] = (
+        ("PCIe", "pcie-50", {}),
+        ("NVLink", "pcie-50" if inside else "nvlink-450", inside),
     )
     return [
-        {
-            "label": label,
-            "parameters": {"sizes": sizes, "topology": list(topology), "degrees": _degrees(workload, sizes)},
-        }
-        for label, sizes, topology in shapes
-    ]
-
-
-def _degrees(workload: str, sizes: list[int]) -> dict[str, Any]:
-    if workload != "gpt3":
-        return {"data": 1024, "dimensions": ["data"] * len(sizes)}
-    uses = ("tensor", "pipeline", "data")[: len(sizes)]
-    return {**dict(zip(uses, sizes, strict=True)), "dimensions": list(uses)}
-
-
-def _chips(workload: str) -> list[dict[str, Any]]:
-    alone = {"sram_bytes": TILED, "fused": False}
-    first, count = _BACKWARD.get(workload, (0, 0))
-    whole = {f"workload.kernels.{i}.phase": "forward" for i in range(first, count)}
-    carried: dict[str, Any] = {"workload.carries": []} if workload == "gpt3" else {}
-    steps: dict[str, Any] = {"n": 5 * 2**20, "block": 81_920, "steps": None} if workload == "hpl" else {}
-    return [
-        {"label": "H100", "parameters": {"chip": "h100", **alone}},
-        {"label": "TPU v4", "parameters": {"chip": "tpu-v4", **alone}},
-        {"label": "SN30", "parameters": {"chip": "sn30", **({"partitions": 3} if workload == "gpt3" else alone)}},
-        {
-            "label": "WSE-2",
-            "parameters": {"chip": "wse-2", "sram_bytes": TILED, "partitions": 1, **steps},
-            "set": {**whole, **carried},
-        },
-    ]
-
-
-def _technologies(workload: str) -> list[dict[str, Any]]:
-    inside = workload == "gpt3"
-    return [
-        {
-            "label": f"{memory} & {link}",
-            "parameters": {"memory": rate, "link": "nvlink-450" if link == "NVLink" and not inside else "pcie-50"},
-            "set": _NVLINK_INSIDE if link == "NVLink" and inside else {},
-        }
+        choice(f"{memory} & {name}", changes, memory=rate, link=link)
         for memory, rate in (("DDR", "ddr-300"), ("HBM", "hbm-3072"))
-        for link in ("PCIe", "NVLink")
+        for name, link, changes in links
     ]
 
 
-def published(workload: str) -> dict[str, Any]:
+def published(workload: str) -> Json:
     """The sweep of a workload (a key of ``WORKLOADS``)."""
     label, generator, parameters = WORKLOADS[workload]
-    return {
-        "schema": "sweep/1",
-        "notes": f"{label} on the 80 systems: rates, shapes, degrees and partitions of DFModel's published runs",
-        "parameters": {"mode": "dfmodel", "all_reduce_factor": 2},
-        "axes": [
-            {"name": "workload", "choices": [{"label": label, "generator": generator, "parameters": parameters}]},
-            {"name": "chip", "choices": _chips(workload)},
-            {"name": "network", "choices": _networks(workload)},
-            {"name": "technology", "choices": _technologies(workload)},
-        ],
-    }
+    uses = ("tensor", "pipeline", "data") if workload == "gpt3" else ("data",) * 3
+    return sweep(
+        f"{label} on the 80 systems: rates, shapes, degrees and partitions of DFModel's published runs",
+        {
+            "workload": [choice(label, generator=generator, **parameters)],
+            "chip": _chips(workload),
+            "network": networks(*_SIZES[workload], uses=uses),
+            "technology": _technologies(workload),
+        },
+        mode="dfmodel",
+        all_reduce_factor=2,
+    )

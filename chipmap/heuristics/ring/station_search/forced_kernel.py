@@ -7,17 +7,21 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from chipmap.heuristics.ring.programs.kernel import ONE
-from chipmap.heuristics.ring.programs.triangle_kernel import ZERO
+from chipmap.heuristics.ring.programs.kernel import ONE, ZERO
+
+#: The flow graph as bit sets [4, n, w]: what comes directly or at all before and after each operation. (One array: each
+#: array that is handed to a function costs as much as some words of its work.)
+PRODUCERS, READERS, ANCESTORS, DESCENDANTS = 0, 1, 2, 3
 
 
 @njit(cache=True)
-def dead(pattern: Any, width: int, ideal: Any, readers: Any, descendants: Any) -> bool:
+def dead(pattern: Any, ideal: Any, relations: Any) -> bool:
     """Whether some group reaches another before which it has no reader to come: C3 breaks whatever follows.
 
     Chip a reaches chip c, and an operation x outside the ideal reads from a and comes after an operation of c. The
     path from c to the chip b of x ends with an edge into b from a chip that a reaches, beside the edge (a, b).
     """
+    width = len(ideal)
     groups = int(np.int64(pattern[0]))
     sent = np.zeros((groups, width), dtype=np.uint64)
     below = np.zeros((groups, width), dtype=np.uint64)
@@ -28,8 +32,8 @@ def dead(pattern: Any, width: int, ideal: Any, readers: Any, descendants: Any) -
             while word != 0:
                 if word & ONE:
                     for x in range(width):
-                        sent[g, x] |= readers[u, x]
-                        below[g, x] |= descendants[u, x]
+                        sent[g, x] |= relations[READERS, u, x]
+                        below[g, x] |= relations[DESCENDANTS, u, x]
                 word >>= ONE
                 u += 1
     for a in range(groups):
@@ -91,22 +95,44 @@ def _total(words: Any, amounts: Any) -> int:
 
 
 @njit(cache=True)
-def together(
-    pattern: Any, ideal: Any, limit: int, ticks: Any, readers: Any, ancestors: Any, descendants: Any, sets: Any
-) -> bool:
+def together(pattern: Any, ideal: Any, limit: int, ticks: Any, relations: Any, sets: Any) -> bool:
     """Whether what the open groups force onto one chip can be there: work <= ``limit``, and C3 for its senders.
 
-    If y and x outside the ideal both read from chip a and x comes after y, they share a chip with all between them:
-    otherwise a path leads from a by y's chip to x's, beside the edge that C3 then forbids. Sets that meet are one.
-    ``sets`` [n + 1, w] is room.
+    ``sets`` [n + 1, w] (or more) is room.
     """
     width = len(ideal)
     groups = int(np.int64(pattern[0]))
     sent = np.zeros((groups, width), dtype=np.uint64)
+    count = _forced_sets(pattern, ideal, relations, sent, sets)
+    for at in range(count):
+        if _total(sets[at], ticks) > limit:
+            return False
+        sending = ZERO
+        for g in range(groups):
+            for w in range(width):
+                if sent[g, w] & sets[at, w] != 0:
+                    sending |= ONE << np.uint64(g)
+                    break
+        for g in range(groups):
+            if (sending >> np.uint64(g)) & ONE and pattern[1 + groups * width + g] & sending != 0:
+                return False
+    return True
+
+
+@njit(cache=True)
+def _forced_sets(pattern: Any, ideal: Any, relations: Any, sent: Any, sets: Any) -> int:
+    """Into ``sets``: operations that must share a chip; into ``sent`` [G, w]: each group's readers outside the ideal.
+
+    If y and x outside the ideal both read from chip a and x comes after y, they share a chip with all between them:
+    otherwise a path leads from a by y's chip to x's, beside the edge that C3 then forbids. Sets that meet are one.
+    Returns the number of sets.
+    """
+    width = len(ideal)
+    readers, ancestors, descendants = relations[READERS], relations[ANCESTORS], relations[DESCENDANTS]
     below = np.empty(width, dtype=np.uint64)
     above = np.empty(width, dtype=np.uint64)
     count = 0
-    for g in range(groups):
+    for g in range(len(sent)):
         _spread(pattern[1 + g * width : 1 + (g + 1) * width], readers, sent[g])
         sent[g] &= ~ideal
         below[:] = 0
@@ -138,45 +164,32 @@ def together(
             sets[at] = sets[count - 1]
             count = _merge(sets, count - 1, new)
             at = 0
-    for at in range(count):
-        if _total(sets[at], ticks) > limit:
-            return False
-        sending = ZERO
-        for g in range(groups):
-            for w in range(width):
-                if sent[g, w] & sets[at, w] != 0:
-                    sending |= ONE << np.uint64(g)
-                    break
-        for g in range(groups):
-            if (sending >> np.uint64(g)) & ONE and pattern[1 + groups * width + g] & sending != 0:
-                return False
-    return True
+    return count
 
 
 @njit(cache=True)
-def close(
+def force(
     pending: Any,
-    inside: Any,
-    early: Any,
     limit: int,
     total: int,
     sending: Any,
     block: Any,
     below: Any,
     ticks: Any,
-    producers: Any,
-    descendants: Any,
-    sends: Any,
-    against: Any,
+    relations: Any,
+    signals: Any,
     sent: Any,
-    reach: Any,
 ) -> Any:
     """Enter ``pending`` into ``block`` with all that must then be there; (work, senders), work -1 if that can't be.
 
-    All before an operation comes too. If group a sends to the block or reaches a sender, the readers of a that come
-    after something of the block (``below``) must be in it: else C3 breaks at their chip.
+    ``block`` holds the ideal too. All before an operation comes with it. If group g sends to the block or reaches a
+    sender, its readers that come after something of the block (``below``) must be in it: else C3 breaks at their chip.
+
+    ``ticks`` [n] are above the limit for operations that can't be on this chip yet. ``signals`` [n, 2] has the groups
+    that send to an operation, and those that then must not send to its chip, as bits. ``sent`` [G, w + 1] holds the
+    readers of a group outside the ideal, and in the last word the groups that it reaches.
     """
-    width = len(inside)
+    width = len(block)
     while True:
         for w in range(width):
             while pending[w] != 0:
@@ -190,16 +203,16 @@ def close(
                     word >>= ONE
                     z += 1
                 total += ticks[z]
-                if not early[z] or total > limit or against[z] & (sending | sends[z]) != 0:
+                if total > limit or signals[z, 1] & (sending | signals[z, 0]) != 0:
                     return -1, sending
-                sending |= sends[z]
+                sending |= signals[z, 0]
                 for x in range(width):
-                    below[x] |= descendants[z, x]
+                    below[x] |= relations[DESCENDANTS, z, x]
                     # what comes before z in words already passed waits for the next round
-                    pending[x] |= producers[z, x] & ~inside[x] & ~block[x]
+                    pending[x] |= relations[PRODUCERS, z, x] & ~block[x]
         more = False
-        for g in range(len(reach)):
-            if (sending >> np.uint64(g)) & ONE or reach[g] & sending != 0:
+        for g in range(len(sent)):
+            if (sending >> np.uint64(g)) & ONE or sent[g, width] & sending != 0:
                 for w in range(width):
                     pending[w] |= sent[g, w] & below[w] & ~block[w]
         for w in range(width):

@@ -1,0 +1,1 @@
+"""A family added by the checklist of ``CONTRIBUTING.md``."""

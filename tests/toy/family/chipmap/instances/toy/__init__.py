@@ -1,0 +1,1 @@
+"""Family ``toy``: tasks on two machines."""
