@@ -9,8 +9,8 @@ from __future__ import annotations
 from random import Random
 
 import pytest
-
 from chipmap.heuristics.wafer.bounds.cycles import least_window
+
 from chipmap.instances.wafer.problem import WaferProblem
 from tests.wafer.test_bounds import GRAPHS, bound, make, optimum
 
