@@ -95,10 +95,7 @@ class OperationGraph(Record, frozen=True, kw_only=True):
 
     def _check_roles(self, order: tuple[int, ...], where: str) -> None:
         """An input reads nothing and a constant only constants (or views of them): both precede the network's run."""
-        reads: list[list[int]] = [[] for _ in order]
-        for tensor in self.tensors:
-            for reader in tensor.readers:
-                reads[reader].append(tensor.producer)
+        reads = self.reads()
         fixed = [False] * len(order)
         for v in order:
             operation = self.operations[v]
@@ -110,6 +107,11 @@ class OperationGraph(Record, frozen=True, kw_only=True):
                     f"{where}.operations[{v}]",
                     "Inputs read nothing and constants only constants: give it role compute or view.",
                 )
+
+    def reads(self) -> list[list[int]]:
+        """For each operation the producers of the tensors that it reads."""
+        pairs = ((reader, tensor.producer) for tensor in self.tensors for reader in tensor.readers)
+        return neighbours(len(self.operations), pairs)
 
     def topological_order(self, where: str = "graph") -> tuple[int, ...]:
         """Positions such that producers come before readers, the lowest position first (Kahn's algorithm).
@@ -137,6 +139,14 @@ class OperationGraph(Record, frozen=True, kw_only=True):
             names = " -> ".join(self.operations[v].name for v in cycle)
             raise InputError(f"the graph has a cycle: {names}", where, "Remove one of these dependencies.")
         return tuple(order)
+
+
+def neighbours(count: int, pairs: Iterable[tuple[int, int]]) -> list[list[int]]:
+    """For each of ``count`` positions u the v of its ``pairs`` (u, v), in their order."""
+    found: list[list[int]] = [[] for _ in range(count)]
+    for u, v in pairs:
+        found[u].append(v)
+    return found
 
 
 def _cycle(readers: list[list[int]], left: set[int]) -> list[int]:

@@ -63,10 +63,7 @@ def _flop(operation: Operation, time_ns: float | None, rate: Fraction) -> int:
 
 def _edges(graph: OperationGraph) -> tuple[tuple[str, str], ...]:
     """(producer, reader) of computing operations, views between them left out, in order, each once."""
-    reads: list[list[int]] = [[] for _ in graph.operations]
-    for tensor in graph.tensors:
-        for reader in tensor.readers:
-            reads[reader].append(tensor.producer)
+    reads = graph.reads()
     sources: list[tuple[int, ...]] = [()] * len(graph.operations)
     found: dict[tuple[str, str], None] = {}
     for v in graph.topological_order():

@@ -60,16 +60,9 @@ def bills(system: System) -> tuple[Bill, Bill]:
     chip, memory, count = system.chip, system.memory, system.chips
     wires = [(wiring(system, i), one) for i, one in enumerate(system.network)]
     ports = sum(wire.ports * one.bytes_per_ns for wire, one in wires)
-    price = Bill(
-        chips=count * chip.price_usd,
-        memory=count * memory.bytes_per_ns * memory.usd_per_gbps,
-        links=sum(wire.links * one.bytes_per_ns * one.usd_per_gbps for wire, one in wires),
-        ports=PORT_USD * ports,
-    )
-    power = Bill(
-        chips=count * chip.watts,
-        memory=count * memory.bytes_per_ns * memory.watts_per_gbps,
-        links=sum(wire.links * one.bytes_per_ns * one.watts_per_gbps for wire, one in wires),
-        ports=PORT_WATTS * ports,
-    )
-    return price, power
+
+    def bill(each: float, per_gbps: str, port: float) -> Bill:
+        links = sum(wire.links * one.bytes_per_ns * getattr(one, per_gbps) for wire, one in wires)
+        return Bill(count * each, count * memory.bytes_per_ns * getattr(memory, per_gbps), links, port * ports)
+
+    return bill(chip.price_usd, "usd_per_gbps", PORT_USD), bill(chip.watts, "watts_per_gbps", PORT_WATTS)

@@ -44,6 +44,7 @@ from chipmap.instances.dataflow.sizes import flop, output_bytes, weight_bytes
 from chipmap.instances.dataflow.system import Dimension
 from chipmap.instances.dataflow.tiles import Shares, least_area, shares, thinned
 from chipmap.instances.dataflow.workload import Kernel, Scheme
+from chipmap.instances.graph import neighbours
 from chipmap.records import InputError
 
 #: Picoseconds per nanosecond.
@@ -179,9 +180,7 @@ def _refuse_overflow(instance: DataflowInstance, options: Sequence[Sequence[Opti
 def levels(n: int, edges: IntArray) -> IntArray:
     """For each kernel the most edges of a path to it."""
     level, waiting = np.zeros(n, dtype=np.int64), np.bincount(edges[:, 1], minlength=n)
-    readers: list[list[int]] = [[] for _ in range(n)]
-    for u, v in edges.tolist():
-        readers[u].append(v)
+    readers = neighbours(n, edges.tolist())
     ready = np.flatnonzero(waiting == 0).tolist()
     while ready:
         u = ready.pop()

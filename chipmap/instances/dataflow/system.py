@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import Literal
 
 from chipmap.records import InputError, Record
@@ -68,10 +69,7 @@ class System(Record, frozen=True, kw_only=True):
     @property
     def chips(self) -> int:
         """Number of chips."""
-        product = 1
-        for dimension in self.network:
-            product *= dimension.size
-        return product
+        return prod(dimension.size for dimension in self.network)
 
     def check(self) -> None:
         """Raise :class:`InputError` for counts and rates that make no sense."""

@@ -9,6 +9,7 @@ other. Source: DFModel, section V-B and its published model, after SCALE-Sim (Sa
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections.abc import Sequence
 from fractions import Fraction
 from functools import lru_cache
@@ -133,7 +134,7 @@ def _time(listed: Shares, tiles: int) -> int:
 def sharing(listed: Sequence[Shares], tiles: int) -> Sharing | None:
     """The least time T with Σ (fewest tiles that take each kernel at most T) <= ``tiles``; None: more kernels than
     tiles. A search over all times in the lists."""
-    times = np.unique(np.concatenate([one[:, 1] for one in listed]))
+    times = np.unique(np.concatenate([one[:, 1] for one in listed])).tolist()
 
     def needed(time: int) -> list[int]:
         counts = []
@@ -142,13 +143,5 @@ def sharing(listed: Sequence[Shares], tiles: int) -> Sharing | None:
             counts.append(int(one[place, 0]) if place < len(one) else tiles + 1)
         return counts
 
-    low, high = 0, len(times) - 1
-    if sum(needed(int(times[high]))) > tiles:
-        return None
-    while low < high:
-        middle = (low + high) // 2
-        if sum(needed(int(times[middle]))) <= tiles:
-            high = middle
-        else:
-            low = middle + 1
-    return Sharing(int(times[high]), tuple(needed(int(times[high]))))
+    first = bisect_left(times, -tiles, key=lambda time: -sum(needed(time)))
+    return Sharing(times[first], tuple(needed(times[first]))) if first < len(times) else None

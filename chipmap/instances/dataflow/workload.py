@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from graphlib import CycleError, TopologicalSorter
 from typing import ClassVar, Literal
 
 from chipmap.records import InputError, Record
@@ -120,32 +121,11 @@ class Workload(Record, frozen=True, kw_only=True):
         for name, low, high in (("layers", 1, MAX_LAYERS), ("word_bytes", 1, 64), ("tokens", 1, 10**9)):
             if not low <= (value := getattr(self, name)) <= high:
                 raise InputError(f"is {value}", f"workload.{name}", f"Give {low} to {high:,}.")
-        _refuse_cycle(self)
-
-
-def _refuse_cycle(workload: Workload) -> None:
-    """Raise :class:`InputError` naming the kernels of a cycle, if there is one."""
-    readers: dict[str, list[str]] = {kernel.name: [] for kernel in workload.kernels}
-    waiting = dict.fromkeys(readers, 0)
-    for producer, consumer in workload.edges:
-        readers[producer].append(consumer)
-        waiting[consumer] += 1
-    ready = [name for name, count in waiting.items() if count == 0]
-    while ready:
-        for reader in readers[ready.pop()]:
-            waiting[reader] -= 1
-            if waiting[reader] == 0:
-                ready.append(reader)
-    left = {name for name, count in waiting.items() if count > 0}
-    if not left:
-        return
-    makers = {consumer: producer for producer, consumer in workload.edges if producer in left and consumer in left}
-    walk = next(iter(makers))
-    seen: dict[str, int] = {}
-    while walk not in seen:
-        seen[walk] = len(seen)
-        walk = makers[walk]
-    cycle = [name for name, place in seen.items() if place >= seen[walk]][::-1]
-    raise InputError(
-        f"the kernels {' -> '.join([*cycle, cycle[0]])} form a cycle", "workload.edges", "Leave out one of these edges."
-    )
+        order = TopologicalSorter[str]({kernel.name: () for kernel in self.kernels})
+        for producer, consumer in self.edges:
+            order.add(consumer, producer)
+        try:
+            order.prepare()
+        except CycleError as error:
+            what = f"the kernels {' -> '.join(error.args[1])} form a cycle"
+            raise InputError(what, "workload.edges", "Leave out one of these edges.") from None

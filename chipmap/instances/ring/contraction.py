@@ -11,11 +11,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 
+import msgspec
 import numpy as np
 
-from chipmap.instances.graph import Operation, OperationGraph, Tensor
+from chipmap.instances.graph import Operation, OperationGraph, Tensor, neighbours
 from chipmap.instances.ring.instance import Forbidden, RingInstance, RingSolution
-from chipmap.instances.ring.problem import TICKS_PER_NS, RingProblem, Storage, ring_problem
+from chipmap.instances.ring.problem import TICKS_PER_NS, RingProblem, ring_problem
 
 #: From here on a measured time has to allow for the margin with which such times are rounded up (1e-12 of them).
 MARGIN_TICKS = 10**11
@@ -35,17 +36,12 @@ class Contraction:
 
     def lift(self, solution: RingSolution) -> RingSolution:
         """The mapping of the original operations that ``solution`` (of the contracted instance) stands for."""
-        chips = dict.fromkeys(range(len(self.original.graph.operations)), -1)
-        for v, group in enumerate(self.members):
-            for u in group:
-                chips[u] = solution.chips[v]
-        return lift(self.original, {u: c for u, c in chips.items() if c >= 0})
+        return lift(self.original, {u: solution.chips[v] for v, group in enumerate(self.members) for u in group})
 
     def lower(self, solution: RingSolution) -> RingSolution:
         """The contracted mapping of a mapping of the original operations (the first member's chip speaks)."""
-        return RingSolution(
-            instance=self.instance.name, chips=tuple(solution.chips[group[0]] for group in self.members)
-        )
+        chips = tuple(solution.chips[group[0]] for group in self.members)
+        return RingSolution(instance=self.instance.name, chips=chips)
 
 
 def lift(instance: RingInstance, computing: dict[int, int]) -> RingSolution:
@@ -57,11 +53,7 @@ def lift(instance: RingInstance, computing: dict[int, int]) -> RingSolution:
     problem = ring_problem(instance)
     n = problem.n
     chips = [-1] * n
-    readers: list[list[int]] = [[] for _ in range(n)]
-    producers: list[list[int]] = [[] for _ in range(n)]
-    for u, v in problem.edges.tolist():
-        readers[u].append(v)
-        producers[v].append(u)
+    readers, producers = neighbours(n, problem.edges.tolist()), neighbours(n, problem.edges[:, ::-1].tolist())
     for v in problem.order:
         chips[v] = computing[v] if v in computing else max((chips[u] for u in producers[v]), default=-1)
     for v in reversed(problem.order):
@@ -79,31 +71,27 @@ def contract(instance: RingInstance) -> Contraction:
     members = _members(problem)
     where = {u: v for v, group in enumerate(members) for u in group}
     operations = tuple(_merged(problem, group) for group in members)
-    instance_storages = [_moved(storage, where) for storage in problem.storages]
-    tensors = tuple(
-        Tensor(producer=s.producer, readers=s.readers, bytes=s.bytes) for s in instance_storages if s is not None
-    )
-    forbidden = []
+    tensors = []
+    for storage in problem.storages:
+        producer = where[storage.producer]
+        if readers := sorted({where[v] for v in storage.readers} - {producer}):
+            tensors.append(Tensor(producer=producer, readers=tuple(readers), bytes=storage.bytes))
+    forbidden, every = [], frozenset(range(problem.chips))
     for group, operation in zip(members, operations, strict=True):
-        sets = [problem.allowed[u] for u in group if problem.allowed[u] is not None]
-        if sets:
-            left = frozenset.intersection(*(s for s in sets if s is not None))
-            if len(left) < problem.chips:
-                out = tuple(c for c in range(problem.chips) if c not in left)
-                forbidden.append(Forbidden(operation=operation.name, chips=out))
+        left = every.intersection(*(chips for u in group if (chips := problem.allowed[u]) is not None))
+        if left != every:
+            forbidden.append(Forbidden(operation=operation.name, chips=tuple(sorted(every - left))))
     ticks = [int(problem.ticks[list(group)].sum()) for group in members]
-    contracted = RingInstance(
+    names = [operation.name for operation in instance.graph.operations]
+    contracted = msgspec.structs.replace(
+        instance,
         name=f"{instance.name} (contracted)",
-        graph=OperationGraph(name=instance.graph.name, operations=operations, tensors=tensors),
-        package=instance.package,
-        objective=instance.objective,
-        cost_mode=instance.cost_mode,
-        traffic=instance.traffic,
-        constraints=instance.constraints,
+        graph=OperationGraph(name=instance.graph.name, operations=operations, tensors=tuple(tensors)),
         time_ns=tuple(_measured(t) for t in ticks),
-        together=() if _merges(problem) else _named(problem),
-        memory_grade=instance.memory_grade,
+        pins=(),
+        together=() if _merges(problem) else tuple(tuple(names[v] for v in group) for group in problem.groups),
         forbidden=tuple(forbidden),
+        notes="",
     )
     return Contraction(instance, contracted, members, _report(problem, members))
 
@@ -144,12 +132,6 @@ def _members(problem: RingProblem) -> tuple[tuple[int, ...], ...]:
     return tuple(groups[i] for i in nx.lexicographical_topological_sort(quotient, key=first.__getitem__))
 
 
-def _named(problem: RingProblem) -> tuple[tuple[str, ...], ...]:
-    """The keep-together groups by name, without the dead operations, which the contracted instance doesn't have."""
-    operations = problem.instance.graph.operations
-    return tuple(tuple(operations[v].name for v in group) for group in problem.groups)
-
-
 def _merged(problem: RingProblem, group: tuple[int, ...]) -> Operation:
     parts = [problem.instance.graph.operations[u] for u in group]
     return Operation(
@@ -158,12 +140,6 @@ def _merged(problem: RingProblem, group: tuple[int, ...]) -> Operation:
         flop=sum(part.flop for part in parts),
         weight_bytes=int(problem.weight_bytes[list(group)].sum()),
     )
-
-
-def _moved(storage: Storage, where: dict[int, int]) -> Storage | None:
-    producer = where[storage.producer]
-    readers = tuple(sorted({where[v] for v in storage.readers} - {producer}))
-    return Storage(producer, readers, storage.bytes, storage.ticks) if readers else None
 
 
 def _report(problem: RingProblem, members: tuple[tuple[int, ...], ...]) -> dict[str, int]:

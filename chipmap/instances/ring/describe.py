@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 
+from chipmap.instances.graph import neighbours
 from chipmap.instances.ring.contraction import contract
 from chipmap.instances.ring.instance import RingInstance, RingSolution
 from chipmap.instances.ring.problem import TICKS_PER_NS, RingProblem, ring_problem
@@ -90,9 +91,7 @@ def files(instance: RingInstance, solution: RingSolution) -> dict[str, bytes]:
 def _needed_on(problem: RingProblem, solution: RingSolution) -> list[set[int]]:
     """For each operation the chips of the computing operations that read it, through views and constants or not."""
     needed: list[set[int]] = [set() for _ in range(problem.n)]
-    readers: list[list[int]] = [[] for _ in range(problem.n)]
-    for u, v in problem.edges.tolist():
-        readers[u].append(v)
+    readers = neighbours(problem.n, problem.edges.tolist())
     passes_on = [operation.role in ("constant", "view") for operation in problem.instance.graph.operations]
     for v in reversed(problem.order):
         for w in readers[v]:

@@ -7,6 +7,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
+from chipmap.instances.graph import neighbours
 from chipmap.instances.ring.problem import IntArray, RingProblem
 
 BoolMatrix = NDArray[np.bool_]
@@ -26,9 +27,7 @@ def flow_reachable(problem: RingProblem) -> BoolMatrix:
 
 def _closure(problem: RingProblem, pairs: NDArray[np.int32]) -> BoolMatrix:
     below = np.eye(problem.n, dtype=np.bool_)
-    after: list[list[int]] = [[] for _ in range(problem.n)]
-    for u, v in pairs.tolist():
-        after[u].append(v)
+    after = neighbours(problem.n, pairs.tolist())
     for u in reversed(problem.order):
         for v in after[u]:
             below[u] |= below[v]

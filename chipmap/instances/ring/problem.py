@@ -14,6 +14,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
+from chipmap.instances.graph import neighbours
 from chipmap.instances.ring.instance import RingInstance
 from chipmap.records import InputError
 
@@ -128,15 +129,11 @@ def _build(instance: RingInstance) -> RingProblem:
     graph = instance.graph
     order = graph.topological_order()
     n = len(graph.operations)
-    reads: list[list[int]] = [[] for _ in range(n)]
-    makes: list[list[int]] = [[] for _ in range(n)]
-    for t, tensor in enumerate(graph.tensors):
-        makes[tensor.producer].append(t)
-        for v in sorted(set(tensor.readers)):
-            reads[v].append(t)
+    makes = neighbours(n, ((tensor.producer, t) for t, tensor in enumerate(graph.tensors)))
+    reads = neighbours(n, ((v, t) for t, tensor in enumerate(graph.tensors) for v in set(tensor.readers)))
     live = _live(instance, reads, order)
-    computing = np.array([op.role == "compute" and live[v] for v, op in enumerate(graph.operations)], dtype=bool)
-    roots = _roots(instance, reads, order)
+    computing = np.array([op.role == "compute" and v in live for v, op in enumerate(graph.operations)], dtype=bool)
+    roots = _roots(instance, reads, makes, order)
     copies = [0] * n
     readers: dict[int, set[int]] = {}
     for v in np.flatnonzero(computing).tolist():
@@ -192,29 +189,21 @@ def _pairs(pairs: set[tuple[int, int]]) -> NDArray[np.int32]:
     return np.array(sorted(pairs), dtype=np.int32).reshape(-1, 2)
 
 
-def _live(instance: RingInstance, reads: list[list[int]], order: tuple[int, ...]) -> list[bool]:
+def _live(instance: RingInstance, reads: list[list[int]], order: tuple[int, ...]) -> set[int]:
     """Live: the operation has a path to one that makes an output tensor (all are, when none is marked)."""
     tensors = instance.graph.tensors
-    n = len(instance.graph.operations)
-    if not any(tensor.output for tensor in tensors):
-        return [True] * n
-    live = [False] * n
-    for tensor in tensors:
-        if tensor.output:
-            live[tensor.producer] = True
+    live = {tensor.producer for tensor in tensors if tensor.output} or set(order)
     for v in reversed(order):
-        if live[v]:
-            for t in reads[v]:
-                live[tensors[t].producer] = True
+        if v in live:
+            live.update(tensors[t].producer for t in reads[v])
     return live
 
 
-def _roots(instance: RingInstance, reads: list[list[int]], order: tuple[int, ...]) -> list[frozenset[int]]:
+def _roots(
+    instance: RingInstance, reads: list[list[int]], makes: list[list[int]], order: tuple[int, ...]
+) -> list[frozenset[int]]:
     """For each tensor the storages behind it: itself, or for a view's tensor those behind what the view reads."""
     graph = instance.graph
-    makes: list[list[int]] = [[] for _ in graph.operations]
-    for t, tensor in enumerate(graph.tensors):
-        makes[tensor.producer].append(t)
     roots: list[frozenset[int]] = [frozenset()] * len(graph.tensors)
     for v in order:
         for t in makes[v]:
@@ -247,14 +236,12 @@ def _operation_ticks(
 def _allowed(instance: RingInstance, computing: NDArray[np.bool_]) -> tuple[frozenset[int] | None, ...]:
     index = {operation.name: v for v, operation in enumerate(instance.graph.operations)}
     every = frozenset(range(instance.package.chips))
-    allowed: list[frozenset[int] | None] = [None] * len(index)
-    for pin in instance.pins:
-        v = index[pin.operation]
-        allowed[v] = (allowed[v] if allowed[v] is not None else every) & {pin.chip}  # type: ignore[operator]
-    for item in instance.forbidden:
-        v = index[item.operation]
-        allowed[v] = (allowed[v] if allowed[v] is not None else every) - set(item.chips)  # type: ignore[operator]
-    return tuple(chips if computing[v] else None for v, chips in enumerate(allowed))
+    limits = [(pin.operation, frozenset((pin.chip,))) for pin in instance.pins]
+    limits += [(item.operation, every.difference(item.chips)) for item in instance.forbidden]
+    allowed: dict[int, frozenset[int]] = {}
+    for name, chips in limits:
+        allowed[index[name]] = allowed.get(index[name], every) & chips
+    return tuple(allowed.get(v) if computing[v] else None for v in range(len(index)))
 
 
 def _groups(instance: RingInstance, computing: NDArray[np.bool_]) -> tuple[tuple[int, ...], ...]:
@@ -291,8 +278,7 @@ def loads(problem: RingProblem, chips: Sequence[int] | NDArray[np.int64]) -> Loa
     """The loads of the mapping ``chips`` [n] (all operations; only computing ones count)."""
     count = problem.chips
     f = np.asarray(chips, dtype=np.int64)
-    zero = [np.zeros(count + 1, dtype=np.int64) for _ in range(5)]
-    load, received, sent, boundary, _ = zero
+    load, received, sent, boundary = (np.zeros(count, dtype=np.int64) for _ in range(4))
     for storage in problem.storages:
         p = f[storage.producer]
         on = set(f[list(storage.readers)].tolist()) - {int(p)}
@@ -306,12 +292,10 @@ def loads(problem: RingProblem, chips: Sequence[int] | NDArray[np.int64]) -> Loa
             for c in on:
                 received[c] += storage.ticks
                 boundary[c] += storage.bytes
-    work = np.bincount(f, weights=None, minlength=count) * 0
+    work, weights = (np.zeros(count, dtype=np.int64) for _ in range(2))
     np.add.at(work, f, problem.ticks)
-    weights = np.zeros(count, dtype=np.int64)
     np.add.at(weights, f, problem.weight_bytes)
-    relay, peak = _relay_and_peak(problem, f)
-    return Loads(work, np.cumsum(load)[:count], received[:count], sent[:count], weights, boundary[:count], relay, peak)
+    return Loads(work, np.cumsum(load), received, sent, weights, boundary, *_relay_and_peak(problem, f))
 
 
 def _relay_and_peak(problem: RingProblem, f: IntArray) -> tuple[IntArray, IntArray]:

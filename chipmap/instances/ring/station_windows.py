@@ -33,11 +33,6 @@ class Windows:
         """(lo, hi) by operation: the ``windows`` choice of the models."""
         return {v: (int(a), int(b)) for v, (a, b) in enumerate(zip(self.lo, self.hi, strict=True))}
 
-    @property
-    def width(self) -> float:
-        """Mean number of chips per window."""
-        return float(np.mean(self.hi - self.lo + 1))
-
 
 class _Empty(Exception):  # noqa: N818 - a finding, not an error
     """Some window is empty: no solution reaches the target."""

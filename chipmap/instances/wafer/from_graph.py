@@ -71,18 +71,17 @@ def _arguments(graph: OperationGraph, works: Sequence[int], where: str) -> tuple
         for reader in tensor.readers:
             if tensor.bytes and not fixed[tensor.producer]:
                 reads[reader].append(tensor.bytes)
-    best: tuple[int, dict[int, Arguments]] = (WORD_BYTES[0], {})
-    for word in WORD_BYTES:
+
+    def shapes(word: int) -> dict[int, Arguments]:
         found = {}
         for v in works:
             operation = graph.operations[v]
-            shapes = product if _kind(operation.kind) == "product" else convolution
-            given = shapes(operation.flop, operation.weight_bytes, reads[v], makes[v], word)
-            if given is not None:
+            fit = product if _kind(operation.kind) == "product" else convolution
+            if given := fit(operation.flop, operation.weight_bytes, reads[v], makes[v], word):
                 found[v] = given
-        if len(found) > len(best[1]):
-            best = word, found
-    word, found = best
+        return found
+
+    word, found = max(((word, shapes(word)) for word in WORD_BYTES), key=lambda pair: len(pair[1]))
     for v in works:
         if v not in found:
             operation = graph.operations[v]
@@ -96,10 +95,7 @@ def _arguments(graph: OperationGraph, works: Sequence[int], where: str) -> tuple
 
 def _fixed(graph: OperationGraph) -> list[bool]:
     """Whether an operation is a constant, or a view of constants."""
-    reads: list[list[int]] = [[] for _ in graph.operations]
-    for tensor in graph.tensors:
-        for reader in tensor.readers:
-            reads[reader].append(tensor.producer)
+    reads = graph.reads()
     fixed = [False] * len(graph.operations)
     for v in graph.topological_order():
         role = graph.operations[v].role
@@ -171,10 +167,7 @@ def _conv(height: int, width: int, inputs: int, outputs: int, side: int, stride:
 
 def _hosts(graph: OperationGraph, works: set[int]) -> tuple[dict[int, int], list[tuple[int, int]]]:
     """The kernel in which each operation runs, where it has one, and the edges between kernels in order."""
-    reads: list[list[int]] = [[] for _ in graph.operations]
-    for tensor in graph.tensors:
-        for reader in tensor.readers:
-            reads[reader].append(tensor.producer)
+    reads = graph.reads()
     order = graph.topological_order()
     rank = {v: i for i, v in enumerate(order)}
     host: dict[int, int] = {}

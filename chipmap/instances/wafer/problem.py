@@ -15,6 +15,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from chipmap.instances.graph import neighbours
 from chipmap.instances.wafer.instance import Kernel, Placement, WaferInstance, WaferSolution
 
 #: Quarters of a step per unit of time, and ticks per unit of score.
@@ -132,9 +133,7 @@ def depth_first_order(problem: WaferProblem) -> IntArray:
     Kernels on a cycle have no place in such an order. They come last, in the order of the instance.
     """
     waiting = np.bincount(problem.edges[:, 1], minlength=problem.n)
-    readers: list[list[int]] = [[] for _ in range(problem.n)]
-    for u, v in problem.edges.tolist():
-        readers[u].append(v)
+    readers = neighbours(problem.n, problem.edges.tolist())
     ready = [v for v in range(problem.n - 1, -1, -1) if waiting[v] == 0]
     order: list[int] = []
     while ready:

@@ -30,7 +30,6 @@ SPLIT_TOGETHER = 16
 
 def relaxations(instance: RingInstance) -> list[Trial]:
     """Without C3, without C4, with free links, without pins; and all of these at once."""
-    kept = tuple(c for c in instance.constraints if c not in ("C3", "C4"))
     trials = []
     for label, words in (("C3", "without the chip triangle (C3)"), ("C4", "without the memory limit (C4)")):
         if label in instance.constraints:
@@ -44,7 +43,6 @@ def relaxations(instance: RingInstance) -> list[Trial]:
         bare = partial(_bare, instance)
         words = "without " + ", ".join([c for c in ("C3", "C4") if c in instance.constraints])
         words += " and with free links" if instance.package.link_bytes_per_ns is not None else ""
-        assert set(kept) <= {"C1", "C2"}
         trials.append(Trial("balance", words, bare))
     return trials
 
@@ -58,27 +56,18 @@ def sites(instance: RingInstance) -> list[Trial]:
     trials = []
     for i, pin in enumerate(instance.pins[:EACH]):
         words = f"without the pin of {pin.operation} to chip {pin.chip}"
-        trials.append(Trial("pin", words, partial(variants.without_pin, instance, i)))
+        trials.append(Trial("pin", words, partial(variants.without_entry, instance, "pins", i)))
     for i, group in enumerate(instance.together[:EACH]):
         words = f"without keeping {listed(group)} together"
-        trials.append(Trial("group", words, partial(variants.without_group, instance, i)))
+        trials.append(Trial("group", words, partial(variants.without_entry, instance, "together", i)))
     for i, item in enumerate(instance.forbidden[:EACH]):
         words = f"with {item.operation} allowed on {'chip' if len(item.chips) == 1 else 'chips'} "
         words += listed(map(str, item.chips))
-        trials.append(Trial("forbidden", words, partial(variants.without_forbidden, instance, i)))
+        trials.append(Trial("forbidden", words, partial(variants.without_entry, instance, "forbidden", i)))
     if len(instance.pins) + len(instance.together) + len(instance.forbidden) > 1:
-        trials.append(Trial("sites", "without any pin, group or forbidden chip", partial(_unpinned, instance)))
+        free = partial(variants.changed, instance, pins=(), together=(), forbidden=())
+        trials.append(Trial("sites", "without any pin, group or forbidden chip", free))
     return trials
-
-
-def _unpinned(instance: RingInstance) -> RingInstance:
-    for _ in instance.pins:
-        instance = variants.without_pin(instance, 0)
-    for _ in instance.together:
-        instance = variants.without_group(instance, 0)
-    for _ in instance.forbidden:
-        instance = variants.without_forbidden(instance, 0)
-    return instance
 
 
 def chips(instance: RingInstance, fewest: int) -> list[Trial]:
