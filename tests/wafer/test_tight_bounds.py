@@ -9,7 +9,6 @@ from __future__ import annotations
 from random import Random
 
 import pytest
-from chipmap.heuristics.wafer.bounds.cycles import least_window
 
 from chipmap.instances.wafer.problem import WaferProblem
 from tests.wafer.test_bounds import GRAPHS, bound, make, optimum
@@ -40,10 +39,3 @@ def test_the_bound_is_the_optimum(name: str) -> None:
     problem = tiny(*TIGHT[name])
     best = optimum(problem)
     assert best is not None and bound(problem) == best > 0
-
-
-def test_a_window_may_be_a_point() -> None:
-    """The centre of one box is all of its window; a second box of the same size needs more."""
-    for width, height in ((6, 6), (9, 4), (4, 9)):
-        assert least_window(width, height, 4, 4) == 0
-        assert least_window(width, height, 8, 4) > 0
