@@ -9,13 +9,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import matplotlib
 from matplotlib.figure import Figure
 
 from chipmap.instances.dataflow.instance import DataflowInstance
 from chipmap.instances.dataflow.presets import preset
 from chipmap.records import InputError
-from chipmap.report.sweeps.plots import COLOURS, INK, STYLE
+from chipmap.report.canvas import COLOURS, INK, SMALL, save, styled
 
 #: What the candidates of a tree's node are: two tokens, as its total of 2^K says.
 BRANCHES = 2
@@ -93,7 +92,7 @@ def draw(rates: Sequence[Speculation], alone: float, path: Path) -> None:
     """Draw tokens per second over the window to the PNG file ``path``: a column for each draft, sequences above trees,
     a colour for each acceptance; dashed as published, ``alone`` as a line (DFModel, figure 21)."""
     drafts, chances = (list(dict.fromkeys(one[k] for one in rates)) for k in (0, 2))
-    with matplotlib.rc_context(STYLE):
+    with styled(**SMALL, **{"figure.dpi": 130}):
         figure = Figure(figsize=(1.2 + 2.6 * len(drafts), 5.0), layout="constrained")
         planes = figure.subplots(2, len(drafts), squeeze=False, sharex=True, sharey=True)
         for line, kind in zip(planes, ("sequence", "tree"), strict=True):
@@ -113,5 +112,5 @@ def draw(rates: Sequence[Speculation], alone: float, path: Path) -> None:
             plane.set_xlabel("window K, tokens")
             plane.set_xticks(sorted({one.window for one in rates}))
         handles, words = planes[0][0].get_legend_handles_labels()
-        figure.legend(handles, words, frameon=False, fontsize=6, loc="outside right upper")
-        figure.savefig(path, dpi=130, bbox_inches="tight")
+        figure.legend(handles, words, fontsize=6, loc="outside right upper")
+        save(figure, path)

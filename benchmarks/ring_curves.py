@@ -7,21 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
-import matplotlib
 import numpy as np
-from matplotlib.figure import Figure
 from numpy.typing import ArrayLike, NDArray
 
 from chipmap.heuristics.ring.sampling.evaluate import INVALID
-from chipmap.records import InputError
+from chipmap.report.canvas import COLOURS, picture
 
 Floats = NDArray[np.float64]
-
-SUFFIXES = (".png", ".svg", ".pdf")
-#: Okabe and Ito's colours, readable by colour-blind people.
-COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
 
 
 def improvement(values: ArrayLike, baseline: int) -> Floats:
@@ -81,20 +74,14 @@ def draw_curves(panels: Mapping[str, Mapping[str, Floats]], x: str, y: str, path
 
     The number of samples is logarithmic. Raises :class:`InputError` for another suffix.
     """
-    path = Path(path)
-    if path.suffix.lower() not in SUFFIXES:
-        raise InputError("no such plot format", str(path), f"Let the file name end in {', '.join(SUFFIXES)}.")
-    style: Any = {"font.size": 9, "axes.spines.top": False, "axes.spines.right": False, "svg.hashsalt": "chipmap"}
-    with matplotlib.rc_context(style):
-        figure = Figure(figsize=(4.6 * max(1, len(panels)), 3.4), dpi=150, layout="constrained")
+    with picture(path, (4.6 * max(1, len(panels)), 3.4), tight=False, dpi=150, layout="constrained") as figure:
         axes = figure.subplots(1, max(1, len(panels)), squeeze=False)[0]
         for ax, (title, curves) in zip(axes, panels.items(), strict=False):
             for colour, (name, curve) in zip(COLOURS, curves.items(), strict=False):
                 ax.step(np.arange(1, len(curve) + 1), curve, where="post", color=colour, lw=1.6, label=name)
             ax.set_xscale("log")
-            ax.set_title(title, loc="left", fontsize=10)
+            ax.set_title(title)
             ax.set_xlabel(x)
             ax.set_ylabel(y)
-            ax.grid(color="#eceff2")
-            ax.legend(frameon=False)
-        figure.savefig(path, metadata={"Date": None} if path.suffix.lower() == ".svg" else None)
+            ax.grid()
+            ax.legend()

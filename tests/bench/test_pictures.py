@@ -12,7 +12,7 @@ from benchmarks.dataflow_speculation import Speculation, draw
 from chipmap.bench.point import Row, solve_point
 from chipmap.bench.sweep import points, read_sweep
 from chipmap.report.dataflow.serving_plots import passes
-from chipmap.report.sweeps.plots import COLOURS, curves, heat_maps, latencies, plots, roofline
+from chipmap.report.sweeps.plots import curves, heat_maps, latencies, plots, roofline
 from tests.bench.samples import tiny
 
 AXES = ("chip", "sram", "memory")
@@ -47,7 +47,7 @@ def test_heat_maps_name_what_is_missing() -> None:
 def test_a_panel_of_prefills_and_decode_steps() -> None:
     rows = [row("A", "1", "prefill", ttft_us=2000.0, tokens_per_s=1.0)]
     rows.append(row("A", "1", "decode", tpot_us=1000.0, tokens_per_s=1.0))
-    plane = passes(rows, AXES, "t", COLOURS).axes[0]
+    plane = passes(rows, AXES, "t").axes[0]
     assert plane.get_ylabel() == "TTFT or TPOT, ms"
     assert [bar.get_height() for bar in plane.patches if isinstance(bar, Rectangle)] == [2.0, 1.0]
 

@@ -9,33 +9,20 @@ refuses is drawn as it is.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from chipmap.instances.dataflow.instance import DataflowInstance, DataflowSolution
 from chipmap.records import InputError
+from chipmap.report.canvas import COLOURS, INK, RULE, picture
 from chipmap.report.tables import number
 from chipmap.validation.dataflow.checker import breakdown, c0_domain, check
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-SUFFIXES = (".png", ".svg", ".pdf")
-INK, RULE = "#1f2933", "#d9dee3"
-#: Okabe and Ito's colours, readable by colour-blind people.
-PARTS = (("compute", "#0072b2"), ("memory", "#e69f00"), ("network", "#009e73"))
+PARTS = ("compute", "memory", "network")
 #: Partitions that get the names of their kernels written below them.
 NAMED = 12
-_STYLE: Any = {
-    "font.family": "DejaVu Sans",
-    "font.size": 9,
-    "axes.titlelocation": "left",
-    "axes.titlesize": 10.5,
-    "axes.titleweight": "bold",
-    "text.color": INK,
-    "axes.labelcolor": INK,
-    "axes.edgecolor": RULE,
-    "svg.hashsalt": "chipmap",
-}
 
 
 def plot(instance: DataflowInstance, solution: DataflowSolution, path: str | Path) -> None:
@@ -44,23 +31,10 @@ def plot(instance: DataflowInstance, solution: DataflowSolution, path: str | Pat
     Raises :class:`InputError` for another suffix, for a mapping that isn't one of the instance (C0), and where the
     file can't be written.
     """
-    path = Path(path)
-    if path.suffix.lower() not in SUFFIXES:
-        raise InputError("no such plot format", str(path), f"Let the file name end in {', '.join(SUFFIXES)}.")
     for where, _, _, message in c0_domain(instance, solution):
         raise InputError(message, f"solution.{where}", "Plot a solution of this very instance.")
-    import matplotlib
-    from matplotlib.figure import Figure
-
-    with matplotlib.rc_context(_STYLE):
-        count = len(set(solution.partitions))
-        figure = Figure(figsize=(min(16.0, 4.5 + 0.9 * count), 5.2), dpi=120, facecolor="white")
+    with picture(path, (min(16.0, 4.5 + 0.9 * len(set(solution.partitions))), 5.2)) as figure:
         _draw(figure.subplots(), instance, solution)
-        stamp: dict[str, Any] = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}.get(path.suffix.lower(), {})
-        try:
-            figure.savefig(path, metadata=stamp, bbox_inches="tight")
-        except OSError as error:
-            raise InputError(f"can't be written: {error.strerror or error}", str(path), "Check the folder.") from None
 
 
 def _draw(axes: Axes, instance: DataflowInstance, solution: DataflowSolution) -> None:
@@ -68,7 +42,7 @@ def _draw(axes: Axes, instance: DataflowInstance, solution: DataflowSolution) ->
     places = range(len(parts))
     scale, unit = _unit(max(sum(times) for times in parts.values()))
     below = [0.0] * len(parts)
-    for k, (name, colour) in enumerate(PARTS):
+    for k, (name, colour) in enumerate(zip(PARTS, COLOURS, strict=False)):
         heights = [times[k] / scale for times in parts.values()]
         axes.bar(places, heights, bottom=below, width=0.7, color=colour, label=name)
         below = [a + b for a, b in zip(below, heights, strict=True)]
@@ -92,9 +66,7 @@ def _draw(axes: Axes, instance: DataflowInstance, solution: DataflowSolution) ->
     whole = instance.task.across_layers or instance.task.stages == "kernels"
     axes.set_ylabel(f"{unit} per pass" if whole else f"{unit} per layer and micro-batch")
     axes.set_xlabel(f"partitions in the order in which they run{', lines between stages' if solution.stages else ''}")
-    axes.legend(frameon=False, loc="upper left", bbox_to_anchor=(1.0, 1.0))
-    for side in ("top", "right"):
-        axes.spines[side].set_visible(False)
+    axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
     certificate = check(instance, solution)
     batch = number((certificate.objective or 0) * 1e-12)
     share = f"{100 * certificate.figures.get('utilisation', 0.0):.1f}"

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from chipmap.bench.point import Row
+from chipmap.report.canvas import COLOURS
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
 LATENCIES = {"ttft_us": "TTFT", "tpot_us": "TPOT"}
 
 
-def passes(rows: Sequence[Row], axes: Sequence[str], title: str, colours: Sequence[str]) -> Figure:
+def passes(rows: Sequence[Row], axes: Sequence[str], title: str) -> Figure:
     """Milliseconds to the first token or per output token as bars, tokens per second as a line, over the last axis; a
     panel for every combination of the others (DFModel, figure 20)."""
     from matplotlib.figure import Figure
@@ -27,14 +28,15 @@ def passes(rows: Sequence[Row], axes: Sequence[str], title: str, colours: Sequen
         names = [one for one in LATENCIES if any(one in row.figures for row in own)]
         heights = [next(row.figures[one] for one in names if one in row.figures) / 1000 for row in own]
         places = range(len(own))
-        plane.bar(places, heights, width=0.6, color=colours[0])
+        plane.bar(places, heights, width=0.6, color=COLOURS[0])
         plane.set_xticks(places, [row.labels[across] for row in own])
         plane.set_xlabel(across)
-        plane.set_ylabel(f"{' or '.join(LATENCIES[one] for one in names)}, ms", color=colours[0])
+        plane.set_ylabel(f"{' or '.join(LATENCIES[one] for one in names)}, ms", color=COLOURS[0])
         plane.set_title(" ".join(panel) or title)
         rate = plane.twinx()
-        rate.plot(places, [row.figures["tokens_per_s"] for row in own], marker="o", markersize=4, color=colours[5])
-        rate.set_ylabel("tokens/s", color=colours[5])
+        rate.spines["right"].set_visible(True)
+        rate.plot(places, [row.figures["tokens_per_s"] for row in own], marker="o", markersize=4, color=COLOURS[5])
+        rate.set_ylabel("tokens/s", color=COLOURS[5])
         rate.set_ylim(bottom=0.0)
     if any(panels):
         figure.suptitle(title)

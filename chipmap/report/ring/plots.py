@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,42 +17,20 @@ from numpy.typing import NDArray
 from chipmap.instances.ring import RingInstance, RingSolution
 from chipmap.instances.ring.problem import Loads, RingProblem, loads, ring_problem, terms
 from chipmap.records import InputError
+from chipmap.report.canvas import COLOURS, INK, MUTED, RED, RULE, picture
 from chipmap.report.tables import number
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-SUFFIXES = (".png", ".svg", ".pdf")
 US_PER_TICK = 1e-5
 MIB = 1024.0**2
 
-INK, MUTED, RULE, RED = "#1f2933", "#66727f", "#d9dee3", "#c81e1e"
 LINK, SKIP, WEIGHTS, BOUNDARY = "#39424e", "#d9730d", "#5b7a99", "#b9c9d8"
-#: Kinds of operations by share of the work (Okabe and Ito's colours, readable by colour-blind people), then the rest.
-KINDS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00")
+#: Kinds of operations by share of the work, then the rest.
+KINDS = COLOURS[:6]
 OTHER = "#a3acb5"
-
-_STYLE: Any = {
-    "font.family": "DejaVu Sans",
-    "font.size": 9,
-    "axes.edgecolor": RULE,
-    "axes.labelcolor": INK,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.titlelocation": "left",
-    "axes.titlesize": 10.5,
-    "axes.titleweight": "bold",
-    "axes.axisbelow": True,
-    "text.color": INK,
-    "xtick.color": MUTED,
-    "ytick.color": MUTED,
-    "grid.color": "#eceff2",
-    "legend.frameon": False,
-    "legend.fontsize": 8.5,
-    "svg.hashsalt": "chipmap",
-    "hatch.linewidth": 0.6,
-}
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,22 +60,10 @@ def plot(instance: RingInstance, solution: RingSolution, path: str | Path) -> No
     Raises :class:`InputError` for another suffix, for a mapping that doesn't fit the instance, and where the file
     can't be written.
     """
-    path = Path(path)
-    if path.suffix.lower() not in SUFFIXES:
-        raise InputError("no such plot format", str(path), f"Let the file name end in {', '.join(SUFFIXES)}.")
     view = _view(instance, solution)
-    import matplotlib
-    from matplotlib.figure import Figure
-
-    with matplotlib.rc_context(_STYLE):
-        width = min(24.0, max(12.0, 4.0 + 0.28 * view.problem.chips))
-        figure = Figure(figsize=(width, 13.0), dpi=150, facecolor="white")
+    width = min(24.0, max(12.0, 4.0 + 0.28 * view.problem.chips))
+    with picture(path, (width, 13.0), tight=False, dpi=150) as figure:
         _draw(figure, view)
-        stamp: dict[str, Any] = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}.get(path.suffix.lower(), {})
-        try:
-            figure.savefig(path, metadata=stamp)
-        except OSError as error:
-            raise InputError(f"can't be written: {error.strerror or error}", str(path), "Check the folder.") from None
 
 
 def _view(instance: RingInstance, solution: RingSolution) -> _View:

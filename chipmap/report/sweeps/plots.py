@@ -13,24 +13,13 @@ from typing import TYPE_CHECKING, Any
 from chipmap.bench.point import Row
 from chipmap.bench.sweep import Sweep
 from chipmap.records import InputError
+from chipmap.report.canvas import COLOURS, INK, SMALL, save, styled
 from chipmap.report.dataflow.serving_plots import LATENCIES, passes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-INK, RULE = "#1f2933", "#d9dee3"
-#: Okabe and Ito's colours, readable by colour-blind people.
-COLOURS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#f0e442", "#000000")
-STYLE: Any = {
-    "font.family": "DejaVu Sans",
-    "font.size": 8,
-    "axes.titlesize": 9,
-    "axes.titleweight": "bold",
-    "text.color": INK,
-    "axes.labelcolor": INK,
-    "axes.edgecolor": RULE,
-}
 #: What a heat map shows: figure of a row, title, factor.
 MAPS = (
     ("utilisation", "utilisation, %", 100.0),
@@ -47,8 +36,6 @@ def plots(sweep: Sweep, rows: Sequence[Row], folder: Path) -> list[Path]:
     several methods or seeds are axes before the others. One axis gives curves. Raises :class:`InputError` where there
     is nothing to draw.
     """
-    import matplotlib
-
     drawn = [row for row in rows if row.figures]
     if not sweep.axes or not any("pflops" in row.figures for row in drawn):
         raise InputError(
@@ -56,15 +43,10 @@ def plots(sweep: Sweep, rows: Sequence[Row], folder: Path) -> list[Path]:
         )
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        with matplotlib.rc_context(STYLE):
-            return [_save(figure, folder / f"{name}.png") for name, figure in _figures(sweep, drawn)]
     except OSError as error:
         raise InputError(f"can't be written: {error.strerror or error}", str(folder), "Check the folder.") from None
-
-
-def _save(figure: Figure, path: Path) -> Path:
-    figure.savefig(path, dpi=130, bbox_inches="tight")
-    return path
+    with styled(**SMALL, **{"figure.dpi": 130}):
+        return [save(figure, folder / f"{name}.png") for name, figure in _figures(sweep, drawn)]
 
 
 def _figures(sweep: Sweep, rows: Sequence[Row]) -> Iterator[tuple[str, Figure]]:
@@ -83,7 +65,7 @@ def _figures(sweep: Sweep, rows: Sequence[Row]) -> Iterator[tuple[str, Figure]]:
             yield f"{prefix}latency", latencies(solved, left, label or sweep.name)
             yield f"{prefix}roofline", roofline(solved, left[0], label or sweep.name)
         if solved and all(any(name in row.figures for name in LATENCIES) for row in solved):
-            yield f"{prefix}serving", passes(solved, left, label or sweep.name, COLOURS)
+            yield f"{prefix}serving", passes(solved, left, label or sweep.name)
 
 
 def _labels(rows: Sequence[Row], axis: str) -> list[str]:
@@ -168,7 +150,7 @@ def latencies(rows: Sequence[Row], axes: Sequence[str], title: str) -> Figure:
         if len(own) == len(groups[-1]):
             plane.set_xticklabels([])
     handles, words = planes[0].get_legend_handles_labels()
-    figure.legend(handles, words, frameon=False, ncols=4, loc="outside upper right", fontsize=7)
+    figure.legend(handles, words, ncols=4, loc="outside upper right", fontsize=7)
     figure.suptitle(title, x=0.01, ha="left")
     return figure
 
@@ -222,7 +204,7 @@ def roofline(rows: Sequence[Row], axis: str, title: str) -> Figure:
     plane.set_ylim(floor, top * 6)
     plane.set_xlabel("FLOP per byte: of DRAM (dots), of a link (crosses)")
     plane.set_ylabel("TFLOP/s of a chip")
-    plane.legend(frameon=False, fontsize=6, loc="upper left", bbox_to_anchor=(1.0, 1.0), title=axis, title_fontsize=7)
+    plane.legend(fontsize=6, loc="upper left", bbox_to_anchor=(1.0, 1.0), title=axis, title_fontsize=7)
     figure.suptitle(title)
     return figure
 
@@ -260,9 +242,7 @@ def curves(rows: Sequence[Row], axes: Sequence[str], title: str) -> Figure:
         plane.set_ylim(bottom=0.0)
     count = math.prod(len(_labels(rows, a)) for a in others)
     if others:
-        legend = plane.legend(
-            frameon=False, fontsize=6 if count <= 24 else 4, loc="upper left", bbox_to_anchor=(1.0, 1.0)
-        )
+        legend = plane.legend(fontsize=6 if count <= 24 else 4, loc="upper left", bbox_to_anchor=(1.0, 1.0))
         legend.set_title(", ".join(others))
         legend.get_title().set_fontsize(7)
     figure.suptitle(title)

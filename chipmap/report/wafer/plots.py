@@ -17,28 +17,15 @@ import numpy as np
 from chipmap.instances.wafer.instance import CONVOLUTIONS, Placement, WaferInstance, WaferSolution
 from chipmap.instances.wafer.problem import TICKS, Convolution, WaferProblem, conv_time, evaluate, size, wafer_problem
 from chipmap.records import InputError
+from chipmap.report.canvas import COLOURS, INK, RED, picture
 from chipmap.report.tables import number
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-SUFFIXES = (".png", ".svg", ".pdf")
-INK, MUTED, RULE, RED, PAPER = "#1f2933", "#66727f", "#d9dee3", "#c81e1e", "#f7f8f9"
-#: Okabe and Ito's colours, readable by colour-blind people, in the order of the stages; more stages repeat them.
-STAGES = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#8c8c00")
-_STYLE: Any = {
-    "font.family": "DejaVu Sans",
-    "font.size": 9,
-    "axes.titlelocation": "left",
-    "axes.titlesize": 10.5,
-    "axes.titleweight": "bold",
-    "text.color": INK,
-    "axes.labelcolor": INK,
-    "xtick.color": MUTED,
-    "ytick.color": MUTED,
-    "axes.edgecolor": RULE,
-    "svg.hashsalt": "chipmap",
-}
+PAPER = "#f7f8f9"
+#: In the order of the stages; more stages repeat them.
+STAGES = (*COLOURS[:6], "#8c8c00")
 #: Kernels that get their names written on them.
 NAMED = 250
 
@@ -76,24 +63,12 @@ def plot_both(instance: WaferInstance, before: WaferSolution, after: WaferSoluti
 
 
 def _plot(instance: WaferInstance, solutions: Sequence[WaferSolution], path: str | Path) -> None:
-    path = Path(path)
-    if path.suffix.lower() not in SUFFIXES:
-        raise InputError("no such plot format", str(path), f"Let the file name end in {', '.join(SUFFIXES)}.")
     problem = wafer_problem(instance)
     plans = [ordered(problem, solution) for solution in solutions]
-    import matplotlib
-    from matplotlib.figure import Figure
-
-    with matplotlib.rc_context(_STYLE):
-        tall = min(12.0, max(4.0, 8.0 * instance.fabric.height / instance.fabric.width))
-        figure = Figure(figsize=(8.6 * len(plans), tall + 0.8), dpi=120, facecolor="white")
+    tall = min(12.0, max(4.0, 8.0 * instance.fabric.height / instance.fabric.width))
+    with picture(path, (8.6 * len(plans), tall + 0.8)) as figure:
         for axes, plan in zip(np.atleast_1d(figure.subplots(1, len(plans))), plans, strict=True):
             _draw(axes, problem, plan)
-        stamp: dict[str, Any] = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}.get(path.suffix.lower(), {})
-        try:
-            figure.savefig(path, metadata=stamp, bbox_inches="tight")
-        except OSError as error:
-            raise InputError(f"can't be written: {error.strerror or error}", str(path), "Check the folder.") from None
 
 
 def ordered(problem: WaferProblem, solution: WaferSolution) -> list[Placement]:

@@ -1,0 +1,75 @@
+"""What all pictures share: colours, fonts, the formats that they are written in, and how a file is made."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from chipmap.records import InputError
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+SUFFIXES = (".png", ".svg", ".pdf")
+INK, MUTED, RULE, RED = "#1f2933", "#66727f", "#d9dee3", "#c81e1e"
+#: Okabe and Ito's colours, readable by colour-blind people.
+COLOURS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#f0e442", "#000000")
+STYLE: Any = {
+    "font.family": "DejaVu Sans",
+    "font.size": 9,
+    "axes.edgecolor": RULE,
+    "axes.labelcolor": INK,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.titlelocation": "left",
+    "axes.titlesize": 10.5,
+    "axes.titleweight": "bold",
+    "axes.axisbelow": True,
+    "text.color": INK,
+    "xtick.color": MUTED,
+    "ytick.color": MUTED,
+    "grid.color": "#eceff2",
+    "legend.frameon": False,
+    "legend.fontsize": 8.5,
+    "svg.hashsalt": "chipmap",
+    "hatch.linewidth": 0.6,
+}
+#: For pictures of many small panels.
+SMALL: Any = {"font.size": 8, "axes.titlesize": 9}
+
+
+def styled(**changes: Any) -> AbstractContextManager[None]:
+    """The style, with ``changes``, for what is drawn within."""
+    import matplotlib
+
+    return matplotlib.rc_context(STYLE | changes)
+
+
+@contextmanager
+def picture(path: str | Path, size: tuple[float, float], tight: bool = True, **options: Any) -> Iterator[Figure]:
+    """An empty figure of ``size`` inches that is written to ``path`` when it is drawn (PNG, SVG or PDF by its suffix).
+
+    ``options`` are the figure's own; ``tight`` cuts the margins. Raises :class:`InputError` for another suffix, and
+    where the file can't be written.
+    """
+    path = Path(path)
+    if path.suffix.lower() not in SUFFIXES:
+        raise InputError("no such plot format", str(path), f"Let the file name end in {', '.join(SUFFIXES)}.")
+    from matplotlib.figure import Figure
+
+    with styled():
+        figure = Figure(**{"figsize": size, "dpi": 120, "facecolor": "white", **options})
+        yield figure
+        save(figure, path, tight)
+
+
+def save(figure: Figure, path: Path, tight: bool = True) -> Path:
+    """Write a figure, the same bytes for the same picture; returns the path."""
+    stamp: dict[str, Any] = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}.get(path.suffix.lower(), {})
+    try:
+        figure.savefig(path, metadata=stamp, bbox_inches="tight" if tight else None)
+    except OSError as error:
+        raise InputError(f"can't be written: {error.strerror or error}", str(path), "Check the folder.") from None
+    return path
