@@ -94,6 +94,16 @@ class Generator:
     summary: str
 
 
+def methods(family: str, *table: tuple[str, str, str]) -> tuple[Method, ...]:
+    """Methods from (name, ``module:function`` within ``chipmap.methods.<family>``, summary)."""
+    return tuple(Method(f"{family}/{name}", f"chipmap.methods.{family}.{spec}", text) for name, spec, text in table)
+
+
+def generators(family: str, *table: tuple[str, str, str]) -> tuple[Generator, ...]:
+    """Generators from (name, ``module:function`` within ``chipmap.instances.<family>``, summary)."""
+    return tuple(Generator(name, f"chipmap.instances.{family}.{spec}", text) for name, spec, text in table)
+
+
 @dataclass(frozen=True)
 class FileFormat:
     """A text format of the field's own, beside JSON, for a family's instances or solutions.

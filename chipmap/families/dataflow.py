@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from chipmap.family import Family, Formulation, Generator, Method
+from chipmap.family import Family, Formulation, generators, methods
 
 PAPER = "DFModel: Design Space Optimization of Large-Scale Systems Exploiting Dataflow Mappings, sections III to VIII"
 
@@ -37,31 +37,18 @@ FAMILY = Family(
         "T6": "gradients (over replicas)",
         "T7": "stage (the slowest)",
     },
-    methods=(
-        Method("dataflow/auto", "chipmap.methods.dataflow.chain:auto", "the exact program for every choice of degrees"),
-        Method(
-            "dataflow/mip",
-            "chipmap.methods.dataflow.models:mip",
-            "the MIP for every choice of degrees, by HiGHS or Gurobi",
-        ),
-        Method(
-            "dataflow/cpsat", "chipmap.methods.dataflow.models:cpsat", "the CP-SAT model for every choice of degrees"
-        ),
-        Method(
-            "dataflow/two-pass",
-            "chipmap.methods.dataflow.two_pass:two_pass",
+    methods=methods(
+        "dataflow",
+        ("auto", "chain:auto", "the exact program for every choice of degrees"),
+        ("mip", "models:mip", "the MIP for every choice of degrees, by HiGHS or Gurobi"),
+        ("cpsat", "models:cpsat", "the CP-SAT model for every choice of degrees"),
+        (
+            "two-pass",
+            "two_pass:two_pass",
             "the paper's procedure as a baseline: the inter-chip pass, then the intra-chip pass",
         ),
-        Method(
-            "dataflow/relaxation",
-            "chipmap.methods.dataflow.bounds:relaxation",
-            "the bound of the convex relaxation, no mapping",
-        ),
-        Method(
-            "dataflow/bounds",
-            "chipmap.methods.dataflow.bounds:bounds",
-            "the bound that compute alone gives, no mapping",
-        ),
+        ("relaxation", "bounds:relaxation", "the bound of the convex relaxation, no mapping"),
+        ("bounds", "bounds:bounds", "the bound that compute alone gives, no mapping"),
     ),
     default_method="dataflow/auto",
     formulations=(
@@ -70,27 +57,20 @@ FAMILY = Family(
             "dataflow/cpsat", "cpsat", "chipmap.formulations.dataflow.cpsat:build", PAPER + ", equations 1 to 7"
         ),
     ),
-    generators=(
-        Generator("dataflow-gpt", "chipmap.instances.dataflow.generators:gpt", "GPT layers on equal chips"),
-        Generator(
+    generators=generators(
+        "dataflow",
+        ("dataflow-gpt", "generators:gpt", "GPT layers on equal chips"),
+        (
             "dataflow-llama",
-            "chipmap.instances.dataflow.generators:llama",
+            "generators:llama",
             "Llama layers: forward, prefill or decode, with grouped-query attention and a gated FFN",
         ),
-        Generator(
-            "dataflow-dlrm",
-            "chipmap.instances.dataflow.generators:dlrm",
-            "a recommendation model with embedding tables",
-        ),
-        Generator(
-            "dataflow-resnet",
-            "chipmap.instances.dataflow.generators:resnets",
-            "ResNet-50 (or 18, 34, 101, 152), forward, its stages any kernels",
-        ),
-        Generator("dataflow-hpl", "chipmap.instances.dataflow.generators:hpl", "High Performance LINPACK"),
-        Generator("dataflow-fft", "chipmap.instances.dataflow.generators:fft", "a large one-dimensional FFT"),
-        Generator("dataflow-moe", "chipmap.instances.dataflow.generators:moe", "layers with a mixture of experts"),
-        Generator("dataflow-explicit", "chipmap.instances.dataflow.generators:explicit", "kernels given in words"),
+        ("dataflow-dlrm", "generators:dlrm", "a recommendation model with embedding tables"),
+        ("dataflow-resnet", "generators:resnets", "ResNet-50 (or 18, 34, 101, 152), forward, its stages any kernels"),
+        ("dataflow-hpl", "generators:hpl", "High Performance LINPACK"),
+        ("dataflow-fft", "generators:fft", "a large one-dimensional FFT"),
+        ("dataflow-moe", "generators:moe", "layers with a mixture of experts"),
+        ("dataflow-explicit", "generators:explicit", "kernels given in words"),
     ),
     shipped="chipmap.instances.dataflow.shipped:SHIPPED",
     from_graph="chipmap.instances.dataflow.from_graph:from_graph",

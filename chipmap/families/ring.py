@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from chipmap.family import Family, Formulation, Generator, Method
+from chipmap.family import Family, Formulation, generators, methods
 
 PAPER = "A Transferable Approach for Partitioning Machine Learning Models on Multi-Chip-Modules, section 3, eq. 1-5"
 
@@ -26,37 +26,24 @@ FAMILY = Family(
         "C5": "oracle (the user's own function)",
     },
     terms={"T1": "chip (the slowest)", "T2": "link (the slowest)"},
-    methods=(
-        Method(
-            "ring/auto", "chipmap.methods.ring.chain:auto", "the best chain: programs, slicing, CP-SAT until proved"
-        ),
-        Method(
-            "ring/greedy", "chipmap.methods.ring.programs:greedy", "the greedy baseline: fill one chip after the other"
-        ),
-        Method("ring/slice", "chipmap.methods.ring.programs:slicing", "exact slicing of many topological orders"),
-        Method("ring/free", "chipmap.methods.ring.programs:free", "exact program over ideals without C3 (a bound)"),
-        Method(
-            "ring/n1", "chipmap.methods.ring.programs:n1", "exact program over ideals, necessary part of C3 (a bound)"
-        ),
-        Method("ring/path", "chipmap.methods.ring.programs:path", "exact program over ideals, sufficient part of C3"),
-        Method(
-            "ring/exact", "chipmap.methods.ring.programs:exact", "exact program over ideals, C3 in full: the optimum"
-        ),
-        Method("ring/stations", "chipmap.methods.ring.station_search:stations", "search chip by chip for wide graphs"),
-        Method(
-            "ring/windows", "chipmap.methods.ring.neighbourhoods:windows", "a few adjacent chips at a time, by CP-SAT"
-        ),
-        Method("ring/bounds", "chipmap.methods.ring.programs:bounds", "every lower bound that applies, no solution"),
-        Method("ring/random", "chipmap.methods.ring.sampling:random", "random search by SAMPLE, 4,000 samples"),
-        Method("ring/annealing", "chipmap.methods.ring.sampling:annealing", "simulated annealing on distributions"),
-        Method("ring/mip", "chipmap.methods.ring.models:mip", "the MIP, by HiGHS or Gurobi"),
-        Method("ring/mip-path", "chipmap.methods.ring.models:mip_path", "the MIP restricted to the path rule"),
-        Method("ring/cpsat", "chipmap.methods.ring.models:cpsat", "the CP-SAT model with station windows"),
-        Method(
-            "ring/cpsat-cold",
-            "chipmap.methods.ring.models:cpsat_cold",
-            "the CP-SAT model, no contraction, start or window",
-        ),
+    methods=methods(
+        "ring",
+        ("auto", "chain:auto", "the best chain: programs, slicing, CP-SAT until proved"),
+        ("greedy", "programs:greedy", "the greedy baseline: fill one chip after the other"),
+        ("slice", "programs:slicing", "exact slicing of many topological orders"),
+        ("free", "programs:free", "exact program over ideals without C3 (a bound)"),
+        ("n1", "programs:n1", "exact program over ideals, necessary part of C3 (a bound)"),
+        ("path", "programs:path", "exact program over ideals, sufficient part of C3"),
+        ("exact", "programs:exact", "exact program over ideals, C3 in full: the optimum"),
+        ("stations", "station_search:stations", "search chip by chip for wide graphs"),
+        ("windows", "neighbourhoods:windows", "a few adjacent chips at a time, by CP-SAT"),
+        ("bounds", "programs:bounds", "every lower bound that applies, no solution"),
+        ("random", "sampling:random", "random search by SAMPLE, 4,000 samples"),
+        ("annealing", "sampling:annealing", "simulated annealing on distributions"),
+        ("mip", "models:mip", "the MIP, by HiGHS or Gurobi"),
+        ("mip-path", "models:mip_path", "the MIP restricted to the path rule"),
+        ("cpsat", "models:cpsat", "the CP-SAT model with station windows"),
+        ("cpsat-cold", "models:cpsat_cold", "the CP-SAT model, no contraction, start or window"),
     ),
     default_method="ring/auto",
     warm_starts={"greedy": "chipmap.methods.ring.programs:greedy", "slice": "chipmap.methods.ring.programs:slicing"},
@@ -65,16 +52,17 @@ FAMILY = Family(
         Formulation("ring/mip-path", "mip", "chipmap.formulations.ring.mip:build", PAPER, {"family": "path"}),
         Formulation("ring/cpsat", "cpsat", "chipmap.formulations.ring.cpsat:build", PAPER),
     ),
-    generators=(
-        Generator("bert-large", "chipmap.instances.ring.generators:bert_large", "BERT-large's encoder"),
-        Generator("gpt2", "chipmap.instances.ring.generators:gpt2", "GPT-2 with its language-model head"),
-        Generator("resnet50", "chipmap.instances.ring.generators:resnet50", "ResNet-50 (or 18, 34, 101, 152)"),
-        Generator("densenet121", "chipmap.instances.ring.generators:densenet121", "DenseNet-121 (or 161, 169, 201)"),
-        Generator("unet", "chipmap.instances.ring.generators:unet", "U-Net, convolutions with skip connections"),
-        Generator("rnn", "chipmap.instances.ring.generators:rnn", "stacked LSTM layers, unrolled"),
-        Generator("chain", "chipmap.instances.ring.generators:chain", "operations in a row"),
-        Generator("random", "chipmap.instances.ring.generators:random", "a random graph"),
-        Generator("explicit", "chipmap.instances.ring.generators:explicit", "a graph given in words"),
+    generators=generators(
+        "ring",
+        ("bert-large", "generators:bert_large", "BERT-large's encoder"),
+        ("gpt2", "generators:gpt2", "GPT-2 with its language-model head"),
+        ("resnet50", "generators:resnet50", "ResNet-50 (or 18, 34, 101, 152)"),
+        ("densenet121", "generators:densenet121", "DenseNet-121 (or 161, 169, 201)"),
+        ("unet", "generators:unet", "U-Net, convolutions with skip connections"),
+        ("rnn", "generators:rnn", "stacked LSTM layers, unrolled"),
+        ("chain", "generators:chain", "operations in a row"),
+        ("random", "generators:random", "a random graph"),
+        ("explicit", "generators:explicit", "a graph given in words"),
     ),
     shipped="chipmap.instances.ring.shipped:SHIPPED",
     from_graph="chipmap.instances.ring.from_graph:from_graph",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from chipmap.family import Family, FileFormat, Formulation, Generator, Method
+from chipmap.family import Family, FileFormat, Formulation, generators, methods
 
 PAPER = "CU.POKer: Placing DNNs on Wafer-Scale AI Accelerator with Optimal Kernel Sizing, ICCAD 2020"
 
@@ -24,27 +24,20 @@ FAMILY = Family(
         "C3": "memory (per tile)",
     },
     terms={"T1": "time (of the slowest kernel)", "T2": "wire (length)", "T3": "adapters"},
-    methods=(
-        Method("wafer/auto", "chipmap.methods.wafer.chain:auto", "the best chain"),
-        Method("wafer/greedy", "chipmap.methods.wafer.greedy:greedy", "the greedy row packer"),
-        Method(
-            "wafer/exact",
-            "chipmap.methods.wafer.greedy:exact",
-            "branch and bound over all placements, for tiny instances",
-        ),
-        Method(
-            "wafer/rows", "chipmap.methods.wafer.chain:rows", "the best row, single or folded, over all target times"
-        ),
-        Method("wafer/search", "chipmap.methods.wafer.chain:search", "annealing of slicing trees with the target time"),
-        Method("wafer/poker", "chipmap.methods.wafer.baselines:poker", "CU.POKer: exact sizing, row by row"),
-        Method("wafer/poker-each", "chipmap.methods.wafer.baselines:poker_each", "CU.POKer, refined at every time"),
-        Method(
-            "wafer/annealing-tbs", "chipmap.methods.wafer.baselines:annealing", "annealing on twin binary sequences"
-        ),
-        Method("wafer/divide", "chipmap.methods.wafer.baselines:divide", "divide-and-conquer slicing placer"),
-        Method("wafer/mip", "chipmap.methods.wafer.models:mip", "the MIP, by HiGHS or Gurobi"),
-        Method("wafer/cpsat", "chipmap.methods.wafer.models:cpsat", "the CP-SAT model, then windows on large fabrics"),
-        Method("wafer/bounds", "chipmap.methods.wafer.chain:bounds", "every lower bound that applies, no solution"),
+    methods=methods(
+        "wafer",
+        ("auto", "chain:auto", "the best chain"),
+        ("greedy", "greedy:greedy", "the greedy row packer"),
+        ("exact", "greedy:exact", "branch and bound over all placements, for tiny instances"),
+        ("rows", "chain:rows", "the best row, single or folded, over all target times"),
+        ("search", "chain:search", "annealing of slicing trees with the target time"),
+        ("poker", "baselines:poker", "CU.POKer: exact sizing, row by row"),
+        ("poker-each", "baselines:poker_each", "CU.POKer, refined at every time"),
+        ("annealing-tbs", "baselines:annealing", "annealing on twin binary sequences"),
+        ("divide", "baselines:divide", "divide-and-conquer slicing placer"),
+        ("mip", "models:mip", "the MIP, by HiGHS or Gurobi"),
+        ("cpsat", "models:cpsat", "the CP-SAT model, then windows on large fabrics"),
+        ("bounds", "chain:bounds", "every lower bound that applies, no solution"),
     ),
     default_method="wafer/auto",
     warm_starts={"greedy": "chipmap.methods.wafer.greedy:greedy"},
@@ -52,13 +45,14 @@ FAMILY = Family(
         Formulation("wafer/mip", "mip", "chipmap.formulations.wafer.mip:build", PAPER),
         Formulation("wafer/cpsat", "cpsat", "chipmap.formulations.wafer.cpsat:build", PAPER),
     ),
-    generators=(
-        Generator("wafer-resnet", "chipmap.instances.wafer.generators:resnet", "ResNet, as blocks or convolutions"),
-        Generator("wafer-unet", "chipmap.instances.wafer.generators:unet", "U-Net, convolutions with skip connections"),
-        Generator("wafer-fc", "chipmap.instances.wafer.generators:fully_connected", "fully connected layers"),
-        Generator("wafer-bert", "chipmap.instances.wafer.generators:bert", "BERT-large's matrix products"),
-        Generator("wafer-gpt2", "chipmap.instances.wafer.generators:gpt2", "GPT-2's matrix products"),
-        Generator("wafer-explicit", "chipmap.instances.wafer.generators:explicit", "a kernel graph given in words"),
+    generators=generators(
+        "wafer",
+        ("wafer-resnet", "generators:resnet", "ResNet, as blocks or convolutions"),
+        ("wafer-unet", "generators:unet", "U-Net, convolutions with skip connections"),
+        ("wafer-fc", "generators:fully_connected", "fully connected layers"),
+        ("wafer-bert", "generators:bert", "BERT-large's matrix products"),
+        ("wafer-gpt2", "generators:gpt2", "GPT-2's matrix products"),
+        ("wafer-explicit", "generators:explicit", "a kernel graph given in words"),
     ),
     shipped="chipmap.instances.wafer.shipped:SHIPPED",
     from_graph="chipmap.instances.wafer.from_graph:from_graph",
