@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from chipmap.bench.pool import solve_isolated
@@ -25,9 +24,8 @@ class ClusterPool:
             from distributed import Client, LocalCluster
             from distributed.comm import resolve_address
         except ImportError:
-            raise InputError(
-                "Dask isn't installed", "--cluster", "Install the extra: pip install 'chipmap[cluster]'."
-            ) from None
+            remedy = "Install the extra: pip install 'chipmap[cluster]'."
+            raise InputError("Dask isn't installed", "--cluster", remedy) from None
         self._cluster: Any = None
         if address == "local":
             self._cluster = LocalCluster(
@@ -38,18 +36,12 @@ class ClusterPool:
             resolve_address(address)  # a client that can't be made would say so once more when it is collected
             self._client = Client(address, timeout=PATIENCE, set_as_default=False)
         except (OSError, ValueError, TimeoutError) as error:
-            raise InputError(
-                f"no Dask scheduler answers: {error}", f"--cluster {address}", "Start one: dask scheduler; dask worker."
-            ) from None
+            remedy = "Start one: dask scheduler; dask worker."
+            raise InputError(f"no Dask scheduler answers: {error}", f"--cluster {address}", remedy) from None
 
-    def submit(self, point: Point, done: Callable[[Point, bytes | BaseException], None]) -> None:
-        """Have ``point`` solved; ``done`` hears its row (JSON) or what prevented it, in any thread."""
-
-        def tell(future: Any) -> None:
-            if not future.cancelled():
-                done(point, future.exception() or future.result())
-
-        self._client.submit(solve_isolated, point.to_json(), pure=False).add_done_callback(tell)
+    def submit(self, point: Point) -> Any:
+        """Have ``point`` solved: a future of its row (JSON)."""
+        return self._client.submit(solve_isolated, point.to_json(), pure=False)
 
     def close(self) -> None:
         """Leave the cluster; end it if it was started here."""

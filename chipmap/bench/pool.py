@@ -9,7 +9,6 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 
@@ -139,14 +138,9 @@ class LocalPool:
         self._own.solver = Solver()
         self._solvers.append(self._own.solver)
 
-    def submit(self, point: Point, done: Callable[[Point, bytes | BaseException], None]) -> None:
-        """Have ``point`` solved; ``done`` hears its row (JSON) or what prevented it, in any thread."""
-
-        def tell(future: Future[bytes]) -> None:
-            if not future.cancelled():
-                done(point, future.exception() or future.result())
-
-        self._pool.submit(lambda: self._own.solver.solve(point.to_json())).add_done_callback(tell)
+    def submit(self, point: Point) -> Future[bytes]:
+        """Have ``point`` solved: a future of its row (JSON)."""
+        return self._pool.submit(lambda: self._own.solver.solve(point.to_json()))
 
     def close(self) -> None:
         """Drop what hasn't begun and end the children."""

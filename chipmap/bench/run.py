@@ -5,8 +5,9 @@ from __future__ import annotations
 import queue
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
+from functools import partial
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from chipmap.bench.matrix import Matrix
 from chipmap.bench.point import Row, audited, failed
@@ -19,8 +20,8 @@ Listener = Callable[[Row, int, int], None]
 class Pool(Protocol):
     """Whoever solves points: :class:`chipmap.bench.pool.LocalPool`, :class:`chipmap.bench.cluster.ClusterPool`."""
 
-    def submit(self, point: Point, done: Callable[[Point, bytes | BaseException], None]) -> None:
-        """Have ``point`` solved."""
+    def submit(self, point: Point) -> Any:
+        """Have ``point`` solved: a future (of the standard library's kind, or Dask's) of its row as JSON."""
         ...
 
     def close(self) -> None:
@@ -50,10 +51,15 @@ def _solved(todo: Sequence[Point], pool: Callable[[], Pool]) -> Iterator[Row]:
     if not todo:
         return
     ended: queue.SimpleQueue[tuple[Point, bytes | BaseException]] = queue.SimpleQueue()
+
+    def tell(point: Point, future: Any) -> None:
+        if not future.cancelled():
+            ended.put((point, future.exception() or future.result()))
+
     workers = pool()
     try:
         for point in todo:
-            workers.submit(point, lambda *one: ended.put(one))
+            workers.submit(point).add_done_callback(partial(tell, point))
         for _ in todo:
             point, told = ended.get()
             if isinstance(told, BaseException):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import hashlib
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from itertools import product
 from typing import Any, Literal
 
@@ -137,27 +137,18 @@ class Point(Record, frozen=True, kw_only=True):
         decides = (self.generator, self.instance, self.parameters, self.set, self.method, self.seed)
         return hashlib.sha256(msgspec.json.encode(decides, order="sorted")).hexdigest()[:32]
 
-    @property
-    def words(self) -> str:
-        """The labels, for people."""
-        return " ".join(self.labels.values())
-
     def build(self) -> Record:
         """The instance. Raises :class:`InputError` that names the point."""
-        try:
-            return self._built()
-        except InputError as error:
-            raise InputError(error.what, ": ".join(filter(None, (self.words, error.where))), error.remedy) from None
-
-    def _built(self) -> Record:
-        if self.instance is not None:
-            return read(self.instance, [f"{path}={_json(value)}" for path, value in self.set.items()])
-        assert self.generator is not None
-        made = generate(self.generator, **self.parameters)
-        if not self.set:
-            return made
         settings = [f"{path}={_json(value)}" for path, value in self.set.items()]
-        return decode(made.to_json(), self.generator, settings)
+        try:
+            if self.instance is not None:
+                return read(self.instance, settings)
+            assert self.generator is not None
+            made = generate(self.generator, **self.parameters)
+            return decode(made.to_json(), self.generator, settings) if settings else made
+        except InputError as error:
+            where = ": ".join(filter(None, (" ".join(self.labels.values()), error.where)))
+            raise InputError(error.what, where, error.remedy) from None
 
 
 def points(sweep: Sweep) -> list[Point]:
@@ -167,17 +158,14 @@ def points(sweep: Sweep) -> list[Point]:
     names = [axis.name for axis in sweep.axes]
     for chosen in product(*axes):
         labels = {name: choice.label for name, choice in zip(names, chosen, strict=True)}
-        source, parameters, setting = _source(sweep, chosen)
+        source = _source(sweep, chosen)
         for method, seed in product(sweep.methods or (None,), sweep.seeds):
             more = {"method": method} if len(sweep.methods) > 1 and method else {}
             more |= {"seed": str(seed)} if len(sweep.seeds) > 1 else {}
             found.append(
                 Point(
                     labels=labels | more,
-                    generator=source[0],
-                    instance=source[1],
-                    parameters=parameters,
-                    set=setting,
+                    **source,
                     method=method,
                     seed=seed,
                     time_limit_s=sweep.time_limit_s,
@@ -187,36 +175,28 @@ def points(sweep: Sweep) -> list[Point]:
     return found
 
 
-def _source(
-    sweep: Sweep, chosen: Iterable[Choice]
-) -> tuple[tuple[str | None, str | None], dict[str, Any], dict[str, Any]]:
-    """(generator, instance), parameters and settings after the choices, the later ones winning."""
-    source = (sweep.generator, sweep.instance)
-    parameters, setting = dict(sweep.parameters), dict(sweep.set)
+def _source(sweep: Sweep, chosen: Iterable[Choice]) -> dict[str, Any]:
+    """The fields of a point that say where its instance comes from; of the choices the later ones win."""
+    generator, instance, parameters, changed = sweep.generator, sweep.instance, sweep.parameters, sweep.set
     for choice in chosen:
         if choice.generator is not None or choice.instance is not None:
-            source = (choice.generator, choice.instance)
-        parameters |= choice.parameters
-        setting |= choice.set
-    if (source[0] is None) == (source[1] is None):
-        raise InputError(
-            "needs a generator or an instance, not both", "generator", "Give one in the sweep or in every choice."
-        )
-    if source[0] is not None and source[0] not in generators():
+            generator, instance = choice.generator, choice.instance
+        parameters, changed = parameters | choice.parameters, changed | choice.set
+    if (generator is None) == (instance is None):
+        remedy = "Give one in the sweep or in every choice."
+        raise InputError("needs a generator or an instance, not both", "generator", remedy)
+    if generator is not None and generator not in generators():
         known = ", ".join(generators())
-        raise InputError(f"no generator is called {source[0]!r}", "generator", f"Choose from: {known}.")
-    if source[1] is not None and parameters:
+        raise InputError(f"no generator is called {generator!r}", "generator", f"Choose from: {known}.")
+    if instance is not None and parameters:
         raise InputError("an instance takes no parameters", "parameters", "Change its fields by `set`.")
-    return source, parameters, setting
+    return {"generator": generator, "instance": instance, "parameters": parameters, "set": changed}
 
 
 def shipped_sweeps() -> dict[str, dict[str, Any]]:
     """The shipped sweeps of all families: name -> fields of :class:`Sweep`."""
-    return {name: fields for family in _families() for name, fields in resolve(family.sweeps).items()}
-
-
-def _families() -> Iterator[Any]:
-    return (family for family in map(get_family, FAMILY_NAMES) if family.sweeps)
+    families = (family for family in map(get_family, FAMILY_NAMES) if family.sweeps)
+    return {name: fields for family in families for name, fields in resolve(family.sweeps).items()}
 
 
 def read_sweep(source: str, settings: Iterable[str] = ()) -> Sweep:
@@ -255,6 +235,3 @@ def _label(value: Any) -> str:
 
 def _json(value: Any) -> str:
     return msgspec.json.encode(value).decode()
-
-
-__all__ = ["Axis", "Choice", "Point", "Sweep", "points", "read_sweep", "shipped_sweeps"]

@@ -7,8 +7,8 @@ import signal
 import sqlite3
 import subprocess
 import sys
-import threading
 from collections.abc import Callable
+from concurrent.futures import Future
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -32,10 +32,12 @@ class Here:
     def __init__(self, before: Callable[[int], None] = lambda count: None) -> None:
         self.before, self.count = before, 0
 
-    def submit(self, point: Point, done: Callable[[Point, bytes | BaseException], None]) -> None:
+    def submit(self, point: Point) -> Future[bytes]:
         self.before(self.count)
         self.count += 1
-        done(point, solve_point(point).to_json())
+        future: Future[bytes] = Future()
+        future.set_result(solve_point(point).to_json())
+        return future
 
     def close(self) -> None:
         pass
@@ -160,9 +162,7 @@ def test_a_cluster_gives_the_same_table_also_when_a_worker_is_killed(tmp_path: P
 
 def test_children_end_with_their_pool(tmp_path: Path) -> None:
     pool = LocalPool(2)
-    told = threading.Event()
-    pool.submit(tiny_points()[3], lambda point, row: told.set())
-    assert told.wait(60)
+    pool.submit(tiny_points()[3]).result(60)
     children = [solver._child.process for solver in pool._solvers if solver._child is not None]
     pool.close()
     assert children and all(child.poll() is not None for child in children)
