@@ -11,8 +11,7 @@ from typing import Any
 import pytest
 
 from chipmap.instances.importers import ImportedGraph, import_graph
-from chipmap.instances.importers.aten import einsum
-from chipmap.instances.importers.program import Value
+from chipmap.instances.importers.program import Value, einsum
 from chipmap.records import InputError
 from tests.instances.programs import TORCH, pt2
 

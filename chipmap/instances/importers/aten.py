@@ -9,16 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from chipmap.instances.importers.program import (
-    Value,
-    convolution,
-    einsum,
-    larger,
-    product,
-    recurrent,
-    transposed_convolution,
-    words,
-)
+from chipmap.instances.importers import program
+from chipmap.instances.importers.program import Value, words
 
 #: Other strides or another name for the same bytes.
 VIEWS = words(
@@ -83,24 +75,24 @@ def flop(kind: str, read: Sequence[Value], made: Sequence[Value], arguments: Map
     counted = _product(kind, read, made, arguments) if made and read else None
     if counted is not None:
         return counted, True
-    return larger(made, read), kind in COUNTED or kind in VIEWS or kind in FIXED
+    return program.larger(made, read), kind in COUNTED or kind in VIEWS or kind in FIXED
 
 
 def _product(kind: str, read: Sequence[Value], made: Sequence[Value], arguments: Mapping[str, Any]) -> int | None:
     left = _PRODUCTS.get(kind)
     if left is not None and len(read) > left + 1 and read[left].shape:
-        return product(made[0], read[left].shape[-1])
+        return program.product(made[0], read[left].shape[-1])
     if len(read) > 1 and (kind in _CONVOLUTIONS or kind in _TRANSPOSED):
         if kind in _TRANSPOSED or arguments.get("transposed") is True:
-            return transposed_convolution(read[0], read[1])
-        return convolution(made[0], read[1])
+            return program.transposed_convolution(read[0], read[1])
+        return program.convolution(made[0], read[1])
     if _ATTENTION in kind and len(read) > 2 and all(len(value.shape) > 1 for value in read[:3]):
         # scores = Q K^T, then scores V
         scores = read[0].elements * read[1].shape[-2]
         return 2 * scores + 2 * made[0].elements * read[1].shape[-2]
     if kind in _RECURRENT and read[0].shape:
         matrices = [value for value in read[1:] if len(value.shape) == 2]
-        return recurrent(read[0], read[0].shape[-1], matrices)
+        return program.recurrent(read[0], read[0].shape[-1], matrices)
     if kind == "einsum" and isinstance(arguments.get("equation"), str):
-        return einsum(arguments["equation"], read)
+        return program.einsum(arguments["equation"], read)
     return None

@@ -43,17 +43,16 @@ def read(data: bytes, where: str, dimensions: Dimensions | None = None) -> Impor
     given = dimensions or {}
     model = _parsed(data, where)
     _refuse_control_flow(model.graph.node, where)
-    stored = {tensor.name: _stored(tensor, where) for tensor in model.graph.initializer}
+    stored = {t.name: _tensor(t.name, t.dims, t.data_type, where) for t in model.graph.initializer}
     if model.graph.sparse_initializer:
         raise InputError("it holds sparse initializers", where, "Save the model with dense weights.")
     external = sum(tensor.data_location == _EXTERNAL for tensor in model.graph.initializer)
     _give_shapes(model.graph, stored, given, where)
     _hide_data(model)
     graph = _inferred(model, where).graph
-    notes = (
-        (f"the data of {external} initializers lies in other files: only their sizes are needed",) if external else ()
-    )
-    return _graph(graph, PurePath(where).stem, model.producer_name, stored, where, notes)
+    said = f"the data of {external} initializers lies in other files: only their sizes are needed"
+    program = _program(graph, PurePath(where).stem, model.producer_name, stored, where)
+    return imported(program, where, FORMAT, (said,) if external else ())
 
 
 def _onnx(where: str) -> Any:
@@ -130,16 +129,13 @@ def _refuse_control_flow(nodes: Iterable[onnx.NodeProto], where: str) -> None:
             )
 
 
-def _bits(kind: int, name: str, where: str) -> int:
+def _tensor(name: str, shape: Iterable[int], kind: int, where: str) -> Value:
+    """A tensor whose elements are of the type with ONNX's number ``kind``."""
+    sizes = checked_shape(shape, name, where)
     if kind not in _BITS:
         said = "holds strings" if kind == 8 else f"has the unknown type {kind}"
         raise InputError(f"tensor {name!r} {said}", where, "Tensors of numbers are read: leave out what handles text.")
-    return _BITS[kind]
-
-
-def _stored(tensor: onnx.TensorProto, where: str) -> Value:
-    shape = checked_shape(tensor.dims, tensor.name, where)
-    return Value(tensor.name, shape, _bits(tensor.data_type, tensor.name, where))
+    return Value(name, sizes, _BITS[kind])
 
 
 def _give_shapes(graph: onnx.GraphProto, stored: dict[str, Value], given: Dimensions, where: str) -> None:
@@ -157,7 +153,7 @@ def _give_shapes(graph: onnx.GraphProto, stored: dict[str, Value], given: Dimens
         if not info.type.HasField("tensor_type"):
             said = f"input {info.name!r} is no tensor"
             raise InputError(said, where, "Export the model with plain tensors as its inputs.")
-        _bits(info.type.tensor_type.elem_type, info.name, where)
+        _tensor(info.name, (), info.type.tensor_type.elem_type, where)  # its type is checked before its shape
         if not info.type.tensor_type.HasField("shape") and info.name not in given:
             what = f"input {info.name!r} has no shape"
             raise InputError(what, where, f"Give it one, such as `chipmap convert --dim '{info.name}=1x3x224x224'`.")
@@ -204,14 +200,14 @@ def _shape(info: onnx.ValueInfoProto) -> tuple[int, ...] | None:
 def _hide_data(model: onnx.ModelProto) -> None:
     """Large initializers, and those in other files, become inputs: shape inference copies the model."""
     graph = model.graph
-    large = [t for t in graph.initializer if t.data_location == _EXTERNAL or t.ByteSize() > KEPT_BYTES]
-    inputs = {info.name for info in graph.input}
-    for tensor in large:
-        if tensor.name not in inputs:
+    kept, inputs = [], {info.name for info in graph.input}
+    for tensor in graph.initializer:
+        if tensor.data_location != _EXTERNAL and tensor.ByteSize() <= KEPT_BYTES:
+            kept.append(tensor)
+        elif tensor.name not in inputs:
             info = graph.input.add(name=tensor.name)
             info.type.tensor_type.elem_type = tensor.data_type
             _set_shape(info, tuple(tensor.dims))
-    kept = [t for t in graph.initializer if t.data_location != _EXTERNAL and t.ByteSize() <= KEPT_BYTES]
     del graph.initializer[:]
     graph.initializer.extend(kept)
 
@@ -223,10 +219,8 @@ def _inferred(model: onnx.ModelProto, where: str) -> onnx.ModelProto:
     except MemoryError:
         raise
     except Exception as error:  # of several classes, some of them from C++
-        what = f"ONNX's shape inference fails: {_first_line(error)}"
-        raise InputError(
-            what, where, "Check the model with onnx.checker.check_model(model, full_check=True)."
-        ) from None
+        remedy = "Check the model with onnx.checker.check_model(model, full_check=True)."
+        raise InputError(f"ONNX's shape inference fails: {_first_line(error)}", where, remedy) from None
 
 
 def _first_line(error: Exception) -> str:
@@ -237,9 +231,7 @@ def _name(node: onnx.NodeProto) -> str:
     return node.name or next((name for name in node.output if name), node.op_type) or "node"
 
 
-def _graph(
-    graph: onnx.GraphProto, name: str, producer: str, stored: dict[str, Value], where: str, notes: tuple[str, ...]
-) -> ImportedGraph:
+def _program(graph: onnx.GraphProto, name: str, producer: str, stored: dict[str, Value], where: str) -> Program:
     program = Program(name, f"ONNX {producer[:60]}".strip(), dict(stored), parameter_nodes=False)
     program.parameters += stored
     infos = {info.name: info for info in (*graph.value_info, *graph.output, *graph.input)}
@@ -250,25 +242,19 @@ def _graph(
             program.inputs.append(info.name)
             program.values[info.name] = _value(info, info.name, "an input", where)
     for node in graph.node:
-        _check_reads(node, program, where)
+        for read in filter(None, node.input):
+            if read not in program.values:
+                what = f"{_name(node)!r} reads {read!r}, which nothing before it makes"
+                raise InputError(what, where, "Check the model with onnx.checker.")
         maker = f"made by {node.op_type} {_name(node)!r}"
         for made in node.output:
-            if made in wanted or _is_known(infos.get(made)):
-                program.values[made] = _value(infos.get(made), made, maker, where)
+            info = infos.get(made)
+            known = info is not None and _shape(info) is not None and info.type.tensor_type.elem_type in _BITS
+            if known or made in wanted:
+                program.values[made] = _value(info, made, maker, where)
         program.steps.append(_step(node, program))
     program.outputs += [info.name for info in graph.output]
-    return imported(program, where, FORMAT, notes)
-
-
-def _check_reads(node: onnx.NodeProto, program: Program, where: str) -> None:
-    for name in node.input:
-        if name and name not in program.values:
-            what = f"{_name(node)!r} reads {name!r}, which nothing before it makes"
-            raise InputError(what, where, "Check the model with onnx.checker.")
-
-
-def _is_known(info: onnx.ValueInfoProto | None) -> bool:
-    return info is not None and _shape(info) is not None and info.type.tensor_type.elem_type in _BITS
+    return program
 
 
 def _value(info: onnx.ValueInfoProto | None, name: str, maker: str, where: str) -> Value:
@@ -277,7 +263,7 @@ def _value(info: onnx.ValueInfoProto | None, name: str, maker: str, where: str) 
         what = f"the shape of tensor {name!r} ({maker}) is not known"
         remedy = f"Give it, such as `chipmap convert --dim '{name}=1x64'`, or save the model with its shape."
         raise InputError(what, where, remedy)
-    return Value(name, checked_shape(shape, name, where), _bits(info.type.tensor_type.elem_type, name, where))
+    return _tensor(name, shape, info.type.tensor_type.elem_type, where)
 
 
 def _step(node: onnx.NodeProto, program: Program) -> Step:

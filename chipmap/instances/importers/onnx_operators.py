@@ -5,16 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from chipmap.instances.importers.program import (
-    Value,
-    convolution,
-    einsum,
-    larger,
-    product,
-    recurrent,
-    transposed_convolution,
-    words,
-)
+from chipmap.instances.importers import program
+from chipmap.instances.importers.program import Value, words
 
 #: Other strides or another name for the same bytes, as in core ATen (a Dropout passes its input on at inference).
 VIEWS = words(
@@ -59,7 +51,7 @@ def flop(
     if counted is not None:
         return counted, True
     known = kind in COUNTED or kind in VIEWS or kind in FIXED or kind in STORED
-    return larger(made, [value for value in read if value is not None]), known
+    return program.larger(made, [value for value in read if value is not None]), known
 
 
 def _product(
@@ -71,17 +63,17 @@ def _product(
     if a is None:
         return None
     if kind == "Einsum":
-        return einsum(str(attributes.get("equation", "")), list(here.values()))
+        return program.einsum(str(attributes.get("equation", "")), list(here.values()))
     if b is None:
         return None
     if kind in _PRODUCTS and a.shape:
-        return product(made[0], a.shape[0 if kind == "Gemm" and attributes.get("transA") else -1])
+        return program.product(made[0], a.shape[0 if kind == "Gemm" and attributes.get("transA") else -1])
     if kind in _CONVOLUTIONS:
-        return convolution(made[0], b)
+        return program.convolution(made[0], b)
     if kind == "ConvTranspose":
-        return transposed_convolution(a, b)
+        return program.transposed_convolution(a, b)
     if kind in _CELLS and 2 in here and a.shape:
-        return recurrent(a, a.shape[-1], (b, here[2]))
+        return program.recurrent(a, a.shape[-1], (b, here[2]))
     if kind == "Attention" and 2 in here and min(len(a.shape), len(b.shape), len(here[2].shape)) > 1:
         # scores = Q K^T, then scores V; with past keys the scores reach over them as well
         keys = b.shape[-2] + (here[4].shape[-2] if 4 in here and len(here[4].shape) > 1 else 0)

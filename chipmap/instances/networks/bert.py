@@ -10,20 +10,9 @@ from __future__ import annotations
 from typing import Literal
 
 from chipmap.instances.graph import OperationGraph
+from chipmap.instances.networks import transformer as parts
 from chipmap.instances.networks.builder import BOOL_BYTES, INDEX_BYTES, Network, Value
 from chipmap.instances.networks.parameters import Count, Size, WordBytes
-from chipmap.instances.networks.transformer import (
-    additive_mask,
-    along,
-    attention,
-    embedding,
-    flat_product,
-    layer_norm,
-    linear,
-    positions,
-    require_shape,
-    split_heads,
-)
 
 
 def bert_encoder(
@@ -47,7 +36,7 @@ def bert_encoder(
     rows of the position table. With ``head`` ``pretraining`` the heads of masked-word and next-sentence prediction
     follow (the first shares the word table: its bytes count once).
     """
-    require_shape(hidden, heads, sequence, max_positions)
+    parts.require_shape(hidden, heads, sequence, max_positions)
     net = Network(f"bert-{layers}x{hidden}", word_bytes, "Devlin et al. 2019, exported operator by operator")
     ids = net.input("input_ids", (batch, sequence), INDEX_BYTES)
     table = net.parameter("embeddings.word", vocabulary, hidden)
@@ -57,15 +46,15 @@ def bert_encoder(
             x = _layer(net, x, mask, heads, expansion)
     with net.scope("pooler"):
         first = net.view("select", x, (batch, hidden))
-        pooled = net.elementwise("tanh", linear(net, first, hidden, name="dense"))
+        pooled = net.elementwise("tanh", parts.linear(net, first, hidden, name="dense"))
     if head == "pooler":
         return net.graph(pooled, x)
     with net.scope("prediction"):
-        y = net.elementwise("gelu", linear(net, x, hidden, name="dense"))
-        y = layer_norm(net, y, name="norm")
+        y = net.elementwise("gelu", parts.linear(net, x, hidden, name="dense"))
+        y = parts.layer_norm(net, y, name="norm")
         words = net.view("permute", table, (hidden, vocabulary))
-        words = flat_product(net, y, words, net.parameter("bias", vocabulary))
-    return net.graph(words, linear(net, pooled, 2, name="next_sentence"))
+        words = parts.flat_product(net, y, words, net.parameter("bias", vocabulary))
+    return net.graph(words, parts.linear(net, pooled, 2, name="next_sentence"))
 
 
 def _embeddings(net: Network, ids: Value, table: Value, max_positions: int) -> tuple[Value, Value]:
@@ -79,28 +68,28 @@ def _embeddings(net: Network, ids: Value, table: Value, max_positions: int) -> t
         segments = net.view("expand", segments, segments.shape)
         segment = net.op("gather", segments, place, shape=(1, sequence), word_bytes=INDEX_BYTES)
         segment = net.view("expand", segment, (batch, sequence))
-        words = embedding(net, ids, table)
-        kinds = embedding(net, segment, net.parameter("segment", 2, hidden))
+        words = parts.embedding(net, ids, table)
+        kinds = parts.embedding(net, segment, net.parameter("segment", 2, hidden))
         x = net.elementwise("add", words, kinds)
-        x = net.elementwise("add", x, embedding(net, place, net.parameter("position", max_positions, hidden)))
-        x = net.elementwise("clone", layer_norm(net, x, name="norm"))
+        x = net.elementwise("add", x, parts.embedding(net, place, net.parameter("position", max_positions, hidden)))
+        x = net.elementwise("clone", parts.layer_norm(net, x, name="norm"))
     with net.scope("mask"):
-        rows = along(net, positions(net, sequence), 2)
+        rows = parts.along(net, parts.positions(net, sequence), 2)
         allowed = net.op("ge", rows, shape=rows.shape, word_bytes=BOOL_BYTES)
-        return x, additive_mask(net, allowed, batch, sequence)
+        return x, parts.additive_mask(net, allowed, batch, sequence)
 
 
 def _layer(net: Network, x: Value, mask: Value, heads: int, expansion: int) -> Value:
     hidden = x.shape[-1]
     with net.scope("attention"):
         query, key, value = (
-            split_heads(net, linear(net, x, hidden, name=name), heads) for name in ("query", "key", "value")
+            parts.split_heads(net, parts.linear(net, x, hidden, name=name), heads) for name in ("query", "key", "value")
         )
-        y = linear(net, attention(net, query, key, value, mask), hidden, name="output")
+        y = parts.linear(net, parts.attention(net, query, key, value, mask), hidden, name="output")
         y = net.elementwise("add", net.elementwise("clone", y), x)
-        x = layer_norm(net, y, name="norm")
+        x = parts.layer_norm(net, y, name="norm")
     with net.scope("feedforward"):
-        y = net.elementwise("gelu", linear(net, x, expansion * hidden, name="up"))
-        y = linear(net, y, hidden, name="down")
+        y = net.elementwise("gelu", parts.linear(net, x, expansion * hidden, name="up"))
+        y = parts.linear(net, y, hidden, name="down")
         y = net.elementwise("add", net.elementwise("clone", y), x)
-        return layer_norm(net, y, name="norm")
+        return parts.layer_norm(net, y, name="norm")

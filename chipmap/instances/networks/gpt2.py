@@ -10,19 +10,9 @@ from __future__ import annotations
 from typing import Literal
 
 from chipmap.instances.graph import OperationGraph
+from chipmap.instances.networks import transformer as parts
 from chipmap.instances.networks.builder import BOOL_BYTES, INDEX_BYTES, Network, Value
 from chipmap.instances.networks.parameters import Count, Size, WordBytes
-from chipmap.instances.networks.transformer import (
-    additive_mask,
-    along,
-    attention,
-    embedding,
-    flat_product,
-    layer_norm,
-    positions,
-    require_shape,
-    split_heads,
-)
 
 
 def gpt2(
@@ -44,46 +34,46 @@ def gpt2(
     product). The head is a product with the word table: ``shared`` counts the table's bytes once, at the embedding, as
     published traces do; with ``own`` the head holds a copy; ``none`` leaves it out.
     """
-    require_shape(hidden, heads, sequence, max_positions)
+    parts.require_shape(hidden, heads, sequence, max_positions)
     net = Network(f"gpt2-{layers}x{hidden}", word_bytes, "Radford et al. 2019, exported operator by operator")
     ids = net.input("input_ids", (batch, sequence), INDEX_BYTES)
     with net.scope("embeddings"):
         table = net.parameter("word", vocabulary, hidden)
         places = net.parameter("position", max_positions, hidden)
-        words = embedding(net, net.view("view", ids, ids.shape), table)
-        place = net.view("unsqueeze", positions(net, sequence), (1, sequence))
-        x = net.elementwise("add", words, embedding(net, place, places))
+        words = parts.embedding(net, net.view("view", ids, ids.shape), table)
+        place = net.view("unsqueeze", parts.positions(net, sequence), (1, sequence))
+        x = net.elementwise("add", words, parts.embedding(net, place, places))
         x = net.elementwise("clone", x)
     mask = _causal_mask(net, batch, sequence)
     for i in range(layers):
         with net.scope(f"layer.{i}"):
             x = _layer(net, x, mask, heads, expansion)
-    x = layer_norm(net, x, name="final")
+    x = parts.layer_norm(net, x, name="final")
     if head == "none":
         return net.graph(x)
     with net.scope("head"):
         transposed = net.view("permute", table, (hidden, vocabulary))
-        return net.graph(flat_product(net, x, transposed, copy=head == "own"))
+        return net.graph(parts.flat_product(net, x, transposed, copy=head == "own"))
 
 
 def _causal_mask(net: Network, batch: int, sequence: int) -> Value:
     with net.scope("mask"):
-        rows = along(net, positions(net, sequence), 2)
-        columns = along(net, positions(net, sequence), 3)
+        rows = parts.along(net, parts.positions(net, sequence), 2)
+        columns = parts.along(net, parts.positions(net, sequence), 3)
         allowed = net.op("le", columns, rows, shape=(1, 1, sequence, sequence), word_bytes=BOOL_BYTES)
-        return additive_mask(net, allowed, batch, sequence)
+        return parts.additive_mask(net, allowed, batch, sequence)
 
 
 def _layer(net: Network, x: Value, mask: Value, heads: int, expansion: int) -> Value:
     hidden = x.shape[-1]
     with net.scope("attention"):
-        y = _linear(net, layer_norm(net, x, name="norm"), 3 * hidden, name="query_key_value")
-        parts = net.view("split_with_sizes", y, y.shape)
-        query, key, value = (split_heads(net, net.view("getitem", parts, x.shape), heads) for _ in range(3))
-        y = _linear(net, attention(net, query, key, value, mask), hidden, name="output")
+        y = _linear(net, parts.layer_norm(net, x, name="norm"), 3 * hidden, name="query_key_value")
+        chunks = net.view("split_with_sizes", y, y.shape)
+        query, key, value = (parts.split_heads(net, net.view("getitem", chunks, x.shape), heads) for _ in range(3))
+        y = _linear(net, parts.attention(net, query, key, value, mask), hidden, name="output")
         x = net.elementwise("add", net.elementwise("clone", y), x)
     with net.scope("feedforward"):
-        y = _linear(net, layer_norm(net, x, name="norm"), expansion * hidden, name="up")
+        y = _linear(net, parts.layer_norm(net, x, name="norm"), expansion * hidden, name="up")
         y = _linear(net, _gelu_tanh(net, y), hidden, name="down")
         return net.elementwise("add", x, net.elementwise("clone", y))
 
@@ -92,7 +82,7 @@ def _linear(net: Network, x: Value, features: int, *, name: str) -> Value:
     """x · W + b: GPT-2 stores its weights untransposed."""
     with net.scope(name):
         weight = net.parameter("weight", x.shape[-1], features)
-        return flat_product(net, x, weight, net.parameter("bias", features))
+        return parts.flat_product(net, x, weight, net.parameter("bias", features))
 
 
 def _gelu_tanh(net: Network, x: Value) -> Value:
