@@ -23,7 +23,7 @@ def reasons(instance: RingInstance, seconds: float) -> list[Infeasibility]:
     limit = min(EXPLAIN_SECONDS, max(1.0, seconds))
     clash = sorted({label[:2].upper() for label in _clashing(instance, limit)}) or ["C0", *instance.constraints]
     if "C4" in clash:
-        bound, reached = least_sram(instance, limit)
+        bound, reached = _sram_by_model(instance, limit)
         return [memory(problem, max(bound, problem.sram_bytes + 1), reached)]
     if clash == ["C2"]:
         return [_skipped(problem)]
@@ -37,7 +37,7 @@ def _clashing(instance: RingInstance, seconds: float) -> tuple[str, ...]:
     return infeasible_labels(model, SolveRequest(time_limit=seconds))
 
 
-def least_sram(instance: RingInstance, seconds: float) -> tuple[int, int | None]:
+def _sram_by_model(instance: RingInstance, seconds: float) -> tuple[int, int | None]:
     """(lower bound, reached value or None) of the least SRAM bytes per chip with which ``instance`` has a mapping."""
     from chipmap.formulations.ring.cpsat_sram import build
 

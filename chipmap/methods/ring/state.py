@@ -9,6 +9,7 @@ from collections.abc import Callable
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from chipmap.deadline import Stop
 from chipmap.instances.ring.contraction import Contraction, contract
 from chipmap.instances.ring.instance import RingInstance, RingSolution
 from chipmap.instances.ring.problem import RingProblem, ring_problem
@@ -118,13 +119,14 @@ class State:
 
     def _reasons(self) -> list[Infeasibility]:
         """Why no chain of ideals exists: memory, if there is one without C4; else what the models say."""
-        from chipmap.heuristics.ring.programs.least_memory import fits, least_sram
-        from chipmap.methods.ring.infeasibility import memory, reasons
+        from chipmap.heuristics.ring.bounds.shortages import least_sram
+        from chipmap.methods.ring.infeasibility import EXPLAIN_SECONDS, memory, reasons
 
-        rejected, ideals = self.cuts.reason(), self.list_ideals()
-        if rejected and fits(self.programs, ideals, "n1", self.problem.sram_bytes):
-            return rejected
-        known = least_sram(self.programs, ideals) if self.problem.has("C4") else None
-        if known is not None:
-            return [memory(self.problem, *known)]
-        return reasons(self.contraction.instance, self.run.remaining)
+        ideals, limit = self.list_ideals(), self.run.deadline.within(EXPLAIN_SECONDS)
+        try:
+            known = least_sram(self.programs, ideals, limit) if self.problem.has("C4") else None
+        except Stop:
+            known = None
+        if known is not None and known[0] > self.problem.sram_bytes:
+            return [memory(self.problem, known[0], known[0])]
+        return self.cuts.reason() or reasons(self.contraction.instance, self.run.remaining)

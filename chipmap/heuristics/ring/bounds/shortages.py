@@ -1,60 +1,22 @@
-"""What is to blame for a ring instance's period: the operations and skip connections behind the bounds, the fewest
-chips that reach a period, and the exact SRAM and chips that an infeasible instance lacks. Programs over ideals only.
+"""What an instance is short of: the fewest chips for a period, and the least SRAM or chips with which a mapping exists.
+
+All by programs over ideals: each question is a bisection on a number of the package, and each answer is exact.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Literal
 
 import msgspec
 import numpy as np
 
 from chipmap.deadline import Deadline
-from chipmap.heuristics.ring.programs.ideals import FlowGraph, IdealFamily, bits
+from chipmap.heuristics.ring.programs.ideals import IdealFamily
 from chipmap.heuristics.ring.programs.program import Programs
 from chipmap.heuristics.ring.programs.triangle import NEVER, TooManyStatesError, solve_exact
 from chipmap.heuristics.ring.programs.triangle_kernel import fewest_after
-from chipmap.instances.ring.problem import RingProblem, ring_problem
-
-
-@dataclass(frozen=True)
-class Skip:
-    """A flow (``producer``, ``reader``; positions in the problem) with everything that lies on paths between its ends.
-
-    ``operations`` counts both ends as well; ``ticks`` and ``weight_bytes`` are sums over them. Under C1 and C3 all of
-    them live on at most two chips, so half of either is needed on one.
-    """
-
-    producer: int
-    reader: int
-    operations: int
-    ticks: int
-    weight_bytes: int
-
-
-def skips(problem: RingProblem, graph: FlowGraph) -> list[Skip]:
-    """For every operation the flow from it with the most work under it (if anything lies between), most work first."""
-    ticks = [int(problem.ticks[v]) for v in graph.operation]
-    weights = [int(problem.weight_bytes[v]) for v in graph.operation]
-    best: dict[int, Skip] = {}
-    for v in range(graph.n):
-        for u in bits(graph.producers[v]):
-            between = list(bits(graph.descendants[u] & graph.ancestors[v]))
-            if not between:
-                continue
-            all_ = [u, v, *between]
-            found = Skip(
-                producer=graph.operation[u],
-                reader=graph.operation[v],
-                operations=len(all_),
-                ticks=sum(ticks[w] for w in all_),
-                weight_bytes=sum(weights[w] for w in all_),
-            )
-            if u not in best or (found.ticks, found.weight_bytes) > (best[u].ticks, best[u].weight_bytes):
-                best[u] = found
-    return sorted(best.values(), key=lambda skip: (-skip.ticks, -skip.weight_bytes, skip.producer))
+from chipmap.instances.ring.problem import ring_problem
 
 
 def decide(programs: Programs, ideals: IdealFamily, upper: int, deadline: Deadline) -> tuple[int, ...] | bool | None:

@@ -6,6 +6,8 @@ dominate them where the lattice is small enough; these always work.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from chipmap.heuristics.ring.programs.ideals import FlowGraph, bits
 from chipmap.instances.ring.problem import RingProblem
 
@@ -32,20 +34,50 @@ def packing(problem: RingProblem) -> int:
     return best
 
 
-def skip(problem: RingProblem, graph: FlowGraph) -> int:
-    """Under C3: a flow (u, v) with everything strictly between lies on at most two chips: half of that work.
+@dataclass(frozen=True)
+class SkipConnection:
+    """A flow (``producer``, ``reader``; positions in the problem) with everything that lies on paths between its ends.
 
-    (An operation between u and v on a third chip would join the chips of u and v by a longer path.)
+    ``operations`` counts both ends as well; ``ticks`` and ``weight_bytes`` are sums over them. Under C1 and C3 all of
+    them are on at most two chips, so that half of either is on one: an operation between the ends on a third chip would
+    join the chips of the ends by a longer path.
     """
-    if not (problem.has("C3") and problem.has("C1")):
-        return 0
+
+    producer: int
+    reader: int
+    operations: int
+    ticks: int
+    weight_bytes: int
+
+
+def skip_connections(problem: RingProblem, graph: FlowGraph) -> list[SkipConnection]:
+    """For every operation the flow from it with the most work under it (if anything lies between), most work first."""
     ticks = [int(problem.ticks[v]) for v in graph.operation]
-    best = 0
+    weights = [int(problem.weight_bytes[v]) for v in graph.operation]
+    best: dict[int, SkipConnection] = {}
     for v in range(graph.n):
         for u in bits(graph.producers[v]):
-            between = graph.descendants[u] & graph.ancestors[v]
-            best = max(best, ticks[u] + ticks[v] + sum(ticks[w] for w in bits(between)))
-    return -(-best // 2)
+            between = list(bits(graph.descendants[u] & graph.ancestors[v]))
+            if not between:
+                continue
+            all_ = [u, v, *between]
+            found = SkipConnection(
+                producer=graph.operation[u],
+                reader=graph.operation[v],
+                operations=len(all_),
+                ticks=sum(ticks[w] for w in all_),
+                weight_bytes=sum(weights[w] for w in all_),
+            )
+            if u not in best or (found.ticks, found.weight_bytes) > (best[u].ticks, best[u].weight_bytes):
+                best[u] = found
+    return sorted(best.values(), key=lambda skip: (-skip.ticks, -skip.weight_bytes, skip.producer))
+
+
+def skip(problem: RingProblem, graph: FlowGraph) -> int:
+    """Under C3: half of the work under the skip connection with the most (0 without any)."""
+    if not (problem.has("C3") and problem.has("C1")):
+        return 0
+    return -(-max((found.ticks for found in skip_connections(problem, graph)), default=0) // 2)
 
 
 def all_bounds(problem: RingProblem, graph: FlowGraph) -> dict[str, int]:

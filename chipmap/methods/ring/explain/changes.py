@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from functools import partial
 
-from chipmap.heuristics.ring.bounds.shortages import Skip, skips
+from chipmap.heuristics.ring.bounds.simple import SkipConnection, skip_connections
 from chipmap.instances.ring import variants
 from chipmap.instances.ring.instance import RingInstance
 from chipmap.instances.ring.transforms import bound_names, clone
@@ -101,7 +101,7 @@ def clones(case: Case, period: int | None) -> list[Trial]:
 
     By itself only what has at least ``period`` ticks of work under its skip, so that two chips share half of it each.
     """
-    cheap = [skip for skip in skips(case.problem, case.graph) if _cheap(case, skip)]
+    cheap = [skip for skip in skip_connections(case.problem, case.graph) if _cheap(case, skip)]
     names = [case.name(skip.producer) for skip in cheap]
     alone = [case.name(skip.producer) for skip in cheap if period is None or skip.ticks >= period]
     trials = [Trial("clone", f"{name} cloned for each of its readers", partial(_clone, case, [name])) for name in alone]
@@ -116,7 +116,7 @@ def _clone(case: Case, names: list[str]) -> RingInstance:
     return clone(case.instance, names).instance
 
 
-def _cheap(case: Case, skip: Skip) -> bool:
+def _cheap(case: Case, skip: SkipConnection) -> bool:
     if not case.single(skip.producer) or case.name(skip.producer) in bound_names(case.instance):
         return False
     readers = {v for s in case.problem.storages if s.producer == skip.producer for v in s.readers}

@@ -10,8 +10,8 @@ import numpy as np
 
 from chipmap.deadline import Deadline, Stop
 from chipmap.explanation import Statement
-from chipmap.heuristics.ring.bounds.shortages import Skip, fewest_chips, skips
-from chipmap.heuristics.ring.bounds.simple import average, largest, packing
+from chipmap.heuristics.ring.bounds.shortages import fewest_chips
+from chipmap.heuristics.ring.bounds.simple import SkipConnection, average, largest, packing, skip_connections
 from chipmap.instances.ring.problem import Loads, RingProblem, Storage, loads
 from chipmap.methods.ring.explain.study import Case, Study, Tried, check
 from chipmap.methods.ring.explain.text import TICKS_PER_US, listed, plural, share, size, times, us
@@ -160,12 +160,12 @@ def bounds(case: Case, base: Study) -> Iterator[Statement]:
             "bound", f"Too many long operations for {problem.chips} chips: {us(packed)} on some chip{of(packed)}", "T1"
         )
     if problem.has("C1") and problem.has("C3"):
-        yield from (skip_words(case, skip, of) for skip in skips(problem, case.graph)[:1])
+        yield from (skip_words(case, skip, of) for skip in skip_connections(problem, case.graph)[:1])
     if period is not None and problem.cost_mode == "period" and problem.has("C1"):
         yield from _slow_tensors(case, period)
 
 
-def skip_words(case: Case, skip: Skip, of: Any) -> Statement:
+def skip_words(case: Case, skip: SkipConnection, of: Any) -> Statement:
     """What lies under a skip connection shares two chips."""
     problem, half = case.problem, -(-skip.ticks // 2)
     tensor = max(s.bytes for s in problem.storages if s.producer == skip.producer and skip.reader in s.readers)

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 from chipmap.deadline import Deadline, Stop
 from chipmap.explanation import Statement
-from chipmap.heuristics.ring.bounds.shortages import least_chips, least_sram, skips
+from chipmap.heuristics.ring.bounds.shortages import least_chips, least_sram
+from chipmap.heuristics.ring.bounds.simple import skip_connections
 from chipmap.instances.ring.instance import RingInstance, RingSolution
 from chipmap.instances.ring.precedence import flow_reachable, reachable
 from chipmap.instances.ring.problem import RingProblem, loads, ring_problem
@@ -50,7 +51,7 @@ def memory(case: Case) -> Iterator[Statement]:
             short_bytes=total - limit * problem.chips,
         )
     if problem.has("C1") and problem.has("C3"):
-        under = max(skips(problem, case.graph), key=lambda skip: skip.weight_bytes, default=None)
+        under = max(skip_connections(problem, case.graph), key=lambda skip: skip.weight_bytes, default=None)
         if under is not None and under.weight_bytes > 2 * limit:
             ends = f"{case.name(under.producer)} -> {case.name(under.reader)}"
             yield statement(
