@@ -3,22 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import json
-import sys
 import time
 from typing import Any
 
-from chipmap.cli.common import (
-    INSTANCE_HELP,
-    add_family,
-    add_set,
-    add_solve_options,
-    columns,
-    exit_code,
-    remarks,
-    say,
-    solve_options,
-)
+from chipmap.cli import common
+from chipmap.cli.common import add_solve_options, columns, exit_code, remarks, say, solve_options
 from chipmap.process.signals import Interrupts
 from chipmap.result import Result
 
@@ -31,11 +20,9 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         description="Print every lower bound that is proved for INSTANCE, tightest first. Without --method, the "
         "family's bounding method; with it, the bounds of that method.",
     )
-    parser.add_argument("instance", metavar="INSTANCE", help=INSTANCE_HELP)
+    common.add_instance(parser)
     add_solve_options(parser)
-    add_set(parser)
-    add_family(parser)
-    parser.add_argument("--format", choices=("table", "json"), default="table", help="of standard output")
+    common.add_format(parser)
     parser.set_defaults(run=run)
 
 
@@ -50,7 +37,7 @@ def run(args: argparse.Namespace) -> int:
     with Interrupts() as interrupts:
         result = bound(read(args.instance, args.set, args.family), args.method, options, isolate=True, started=started)
         shown = {**row(result), "bounds": bounds(result)}
-        sys.stdout.write(json.dumps(shown, allow_nan=False) + "\n" if args.format == "json" else _text(shown))
+        common.put(args.format, shown, _text)
         say(*(f"{result.instance}: {line}" for line in remarks(result)))
         if interrupts.exit_code is not None:
             return interrupts.exit_code

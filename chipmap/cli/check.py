@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import json
 from typing import Any
 
 from chipmap.certificate import Certificate
-from chipmap.cli.common import INSTANCE_HELP, add_family, add_oracle, add_set, columns
+from chipmap.cli.common import add_format, add_instance, add_oracle, columns, put
 from chipmap.records import Record
 
 #: Violations printed in a table; JSON holds all.
@@ -21,12 +20,10 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         help="certify a solution: valid or which constraints it violates, its objective",
         description="Check SOLUTION of INSTANCE by the family's independent checker. Exits with 4 if it is refused.",
     )
-    parser.add_argument("instance", metavar="INSTANCE", help=INSTANCE_HELP)
+    add_instance(parser)
     parser.add_argument("solution", metavar="SOLUTION", help="a solution or result file, an archive, or -")
-    add_set(parser)
-    add_family(parser)
     add_oracle(parser)
-    parser.add_argument("--format", choices=("table", "json"), default="table", help="of standard output")
+    add_format(parser)
     parser.set_defaults(run=run)
 
 
@@ -39,11 +36,7 @@ def run(args: argparse.Namespace) -> int:
     instance = read(args.instance, args.set, args.family)
     family = family_of(instance)
     certificate = check(instance, read_solution(args.solution, family, instance), args.oracle)
-    shown = natural_certificate(certificate, instance)
-    print(
-        json.dumps(shown, allow_nan=False) if args.format == "json" else _text(shown),
-        end="\n" * (args.format == "json"),
-    )
+    put(args.format, natural_certificate(certificate, instance), _text)
     return 0 if certificate.feasible else 4
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import json
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +21,21 @@ def add_set(parser: argparse.ArgumentParser, what: str = "change the instance fi
     parser.add_argument("--set", metavar="PATH=VALUE", action="append", default=[], help=what)
 
 
-def add_family(parser: argparse.ArgumentParser) -> None:
-    """Add ``--family``, which lets an instance be a published graph."""
+def add_instance(parser: argparse.ArgumentParser, name: str = "instance", **options: Any) -> None:
+    """Add INSTANCE, ``--set``, and ``--family``, which lets an instance be a published graph."""
+    parser.add_argument(name, metavar="INSTANCE", help=INSTANCE_HELP, **options)
+    add_set(parser)
     parser.add_argument("--family", metavar="NAME", help="take INSTANCE as a published graph, for this family")
+
+
+def add_format(parser: argparse.ArgumentParser, *more: str) -> None:
+    """Add ``--format``: a table, JSON, or ``more``."""
+    parser.add_argument("--format", choices=("table", "json", *more), default="table", help="of standard output")
+
+
+def put(style: str, shown: Any, text: Callable[[Any], str]) -> None:
+    """Write ``shown`` to standard output: as one line of JSON, or as ``text`` makes it."""
+    sys.stdout.write(json.dumps(shown, allow_nan=False) + "\n" if style == "json" else text(shown))
 
 
 def add_oracle(parser: argparse.ArgumentParser) -> None:

@@ -10,6 +10,8 @@ import subprocess
 import sys
 from typing import Any
 
+from chipmap.cli.common import add_format
+
 #: Package -> the module to import, for what every installation needs. Gurobi is one more solver, not a need.
 CORE = {
     "highspy": "highspy",
@@ -36,7 +38,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         description="Check the installation. Exit code 0 if HiGHS and CP-SAT can be used and no known-bad version is "
         f"installed, else {UNAVAILABLE}.",
     )
-    parser.add_argument("--format", choices=("table", "json"), default="table")
+    add_format(parser)
     parser.set_defaults(run=run)
 
 

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import json
 import math
-import sys
 import textwrap
 from typing import Any
 
-from chipmap.cli.common import INSTANCE_HELP, add_family, add_set, columns, say
+from chipmap.cli.common import add_format, add_instance, columns, put, say
 from chipmap.explanation import Change, Difference, Explanation, Side, Step
 from chipmap.records import InputError, Unit, Units
 
@@ -29,16 +27,14 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "change that is suggested has been made, solved and checked. With SOLUTION, how far that is from the best "
         "known; with --against, what differs between two solutions.",
     )
-    parser.add_argument("instance", metavar="INSTANCE", help=INSTANCE_HELP)
+    add_instance(parser)
     parser.add_argument("solution", metavar="SOLUTION", nargs="?", help="a solution or result file, an archive, or -")
     parser.add_argument("--against", metavar="SOLUTION2", help="another solution, to compare SOLUTION with")
     parser.add_argument(
         "--time-limit", metavar="S", type=float, default=TIME_LIMIT, help=f"seconds in all (default {TIME_LIMIT:g})"
     )
     parser.add_argument("--quiet", action="store_true", help="no progress on standard error")
-    add_set(parser)
-    add_family(parser)
-    parser.add_argument("--format", choices=("table", "json"), default="table", help="of standard output")
+    add_format(parser)
     parser.set_defaults(run=run)
 
 
@@ -53,22 +49,12 @@ def run(args: argparse.Namespace) -> int:
         raise InputError(f"is {args.time_limit}", "--time-limit", "Give a number above 0.")
     instance = read(args.instance, args.set, args.family)
     family = family_of(instance)
-    one, other = (
-        None if name is None else read_solution(name, family, instance) for name in (args.solution, args.against)
-    )
-    found = explain(
-        instance,
-        one,
-        other,
-        SolveOptions(time_limit=args.time_limit),
-        None if args.quiet else _show,
-        isolate=True,
-    )
+    named = (args.solution, args.against)
+    one, other = (None if name is None else read_solution(name, family, instance) for name in named)
+    options, progress = SolveOptions(time_limit=args.time_limit), None if args.quiet else _show
+    found = explain(instance, one, other, options, progress, isolate=True)
     units = family.units_of(instance)
-    if args.format == "json":
-        print(json.dumps(natural_explanation(found, units), allow_nan=False))
-    else:
-        sys.stdout.write(_text(found, units))
+    put(args.format, natural_explanation(found, units), lambda _: _text(found, units))
     if found.given is not None and not found.given.feasible:
         return 4
     return {"infeasible": 2, "unknown": 3}.get(found.status, 0)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from chipmap.cli.common import INSTANCE_HELP, add_family, add_set, say
+from chipmap.cli.common import add_instance, say
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -15,11 +15,9 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         description="Build a formulation of INSTANCE, uncontracted, and write it: .lp and .mps for MIP models, .pb and "
         ".pbtxt for CP-SAT models.",
     )
-    parser.add_argument("instance", metavar="INSTANCE", help=INSTANCE_HELP)
+    add_instance(parser)
     parser.add_argument("--formulation", metavar="NAME", required=True, help="`chipmap info` lists them")
     parser.add_argument("--to", metavar="FILE", required=True, help="the file to write; its suffix says how")
-    add_set(parser)
-    add_family(parser)
     parser.set_defaults(run=run)
 
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 from typing import TYPE_CHECKING, Any
 
-from chipmap.cli.common import INSTANCE_HELP, add_family, add_set, columns
+from chipmap.cli.common import add_format, add_instance, columns, put
 from chipmap.records import InputError, Record
 
 if TYPE_CHECKING:
@@ -22,13 +21,11 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         description="Without INSTANCE, list families with their instances, generators, methods and formulations; with "
         "it, print its figures.",
     )
-    parser.add_argument("instances", metavar="INSTANCE", nargs="*", help=INSTANCE_HELP)
+    add_instance(parser, "instances", nargs="*")
     parser.add_argument(
         "--schema", metavar="NAME", help="print a JSON Schema: a family's name (ring), ring-solution, result"
     )
-    add_set(parser)
-    add_family(parser)
-    parser.add_argument("--format", choices=("table", "json"), default="table", help="of standard output")
+    add_format(parser)
     parser.set_defaults(run=run)
 
 
@@ -39,11 +36,9 @@ def run(args: argparse.Namespace) -> int:
 
         print(json.dumps(msgspec.json.schema(_record(args.schema)), indent=1))
     elif not args.instances:
-        shown = catalogue()
-        sys.stdout.write(json.dumps(shown) + "\n" if args.format == "json" else _catalogue_text(shown))
+        put(args.format, catalogue(), _catalogue_text)
     for source in args.instances:
-        shown = figures(source, args.set, args.family)
-        sys.stdout.write(json.dumps(shown, allow_nan=False) + "\n" if args.format == "json" else _figures_text(shown))
+        put(args.format, figures(source, args.set, args.family), _figures_text)
     return 0
 
 

@@ -11,16 +11,8 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from chipmap import archive
-from chipmap.cli.common import (
-    INSTANCE_HELP,
-    add_family,
-    add_set,
-    add_solve_options,
-    exit_code,
-    remarks,
-    say,
-    solve_options,
-)
+from chipmap.cli import common
+from chipmap.cli.common import add_solve_options, exit_code, remarks, say, solve_options
 from chipmap.cli.progress import Progress
 from chipmap.family import family_of, resolve
 from chipmap.inputs.reading import read
@@ -41,13 +33,11 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         description="Solve each INSTANCE in a process of its own and print one row for it. Without --method, the "
         "family's best chain runs until the gap is closed or a limit is reached; what was found by then is kept.",
     )
-    parser.add_argument("instances", metavar="INSTANCE", nargs="+", help=INSTANCE_HELP)
+    common.add_instance(parser, "instances", nargs="+")
     add_solve_options(parser)
     parser.add_argument("--warm-start", metavar="NAME|FILE|none", help="what to start from (default: greedy)")
-    add_set(parser)
-    add_family(parser)
     parser.add_argument("--out", metavar="DIR", help="archive the run in DIR (of several instances: DIR/NAME each)")
-    parser.add_argument("--format", choices=("table", "json", "csv"), default="table", help="of standard output")
+    common.add_format(parser, "csv")
     parser.add_argument("--plot", metavar="FILE", help="draw the solution to FILE (.png, .svg or .pdf)")
     parser.add_argument("--quiet", action="store_true", help="no progress on standard error")
     parser.set_defaults(run=run)
