@@ -13,7 +13,7 @@ from chipmap.formulations.ring import cpsat_sram
 from chipmap.formulations.ring.cpsat import RingCpChoices, build
 from chipmap.instances.ring import Forbidden, Package, Pin, RingInstance, RingSolution
 from chipmap.instances.ring.problem import loads, ring_problem
-from chipmap.instances.ring.station_windows import windows
+from chipmap.instances.ring.station_windows import station_windows
 from chipmap.solvers import infeasible_labels
 from chipmap.solvers.outcome import SolveRequest
 from chipmap.validation.brute_force import brute_force
@@ -49,7 +49,7 @@ def test_decision_at_the_optimum_and_below(seed: int) -> None:
     if best is None or solution is None:
         return
     for target, exists in ((best, True), (best - 1, False)):
-        within = windows(ring_problem(instance), target)
+        within = station_windows(ring_problem(instance), target)
         for pairs in (None, within.pairs() if within is not None else None):
             model = build(instance, RingCpChoices(objective="feasible", upper=target, windows=pairs))
             outcome = solved(model)

@@ -13,7 +13,7 @@ from chipmap.instances.graph import Operation, OperationGraph, Tensor
 from chipmap.instances.ring import Package, RingInstance
 from chipmap.instances.ring.precedence import flow_reachable, last_readers, reachable
 from chipmap.instances.ring.problem import RingProblem, ring_problem
-from chipmap.instances.ring.station_windows import least_target, windows
+from chipmap.instances.ring.station_windows import least_target, station_windows
 from chipmap.methods.ring.models import refute
 from chipmap.validation.brute_force import brute_force
 from chipmap.validation.ring.candidates import candidates
@@ -48,7 +48,7 @@ def test_windows_hold_every_solution_up_to_the_target(seed: int) -> None:
     feasible = [(s.chips, c.objective or 0) for s, c in certificates if c.feasible]
     costs = sorted({cost for _, cost in feasible})
     for target in {costs[0], costs[len(costs) // 2], costs[-1]} if costs else ():
-        within = windows(problem, target)
+        within = station_windows(problem, target)
         assert within is not None
         for chips, cost in feasible:
             if cost <= target:
@@ -57,12 +57,12 @@ def test_windows_hold_every_solution_up_to_the_target(seed: int) -> None:
                 assert held[problem.computing].all(), (target, chips, within.lo, within.hi)
     least = least_target(problem, 0, costs[-1] if costs else 10**6)
     assert not costs or least <= costs[0]
-    assert windows(problem, least - 1) is None or least == 0
+    assert station_windows(problem, least - 1) is None or least == 0
 
 
 def test_chain_windows_are_those_of_line_balancing() -> None:
     """By hand: 6 + 2 and 3 + 6 are more than 7, so 2 sits alone behind 6, and 3 before it; 4 + 3 + 3 need two chips."""
-    within = windows(ring_problem(chain((4, 3, 3, 6, 2), chips=4)), 7)
+    within = station_windows(ring_problem(chain((4, 3, 3, 6, 2), chips=4)), 7)
     assert within is not None and within.target == 7
     assert within.pairs() == {0: (0, 0), 1: (0, 1), 2: (1, 1), 3: (2, 2), 4: (3, 3)}
 
@@ -70,18 +70,18 @@ def test_chain_windows_are_those_of_line_balancing() -> None:
 def test_skips_bind_two_chips() -> None:
     """All of a chain under a skip sits on two chips: no T below half of its work, though there are four chips."""
     problem = ring_problem(chain((5, 5, 5, 5), chips=4, skip=True, constraints=("C1", "C2", "C3")))
-    assert windows(problem, 9) is None
-    assert windows(problem, 10) is not None
+    assert station_windows(problem, 9) is None
+    assert station_windows(problem, 10) is not None
     without = ring_problem(chain((5, 5, 5, 5), chips=4, skip=True, constraints=("C1", "C2")))
-    assert windows(without, 5) is not None
+    assert station_windows(without, 5) is not None
 
 
 def test_slow_tensors_keep_their_ends_together() -> None:
     """A storage that takes longer than T on a link crosses none: both ends, and what lies between, share a chip."""
     package = Package(chips=3, link_bytes_per_ns=0.001)  # a byte takes 100,000 ticks
     problem = ring_problem(chain((5, 5, 5), chips=3, package=package))
-    assert windows(problem, 14) is None
-    within = windows(problem, 15)
+    assert station_windows(problem, 14) is None
+    within = station_windows(problem, 15)
     assert within is not None and within.lo.tolist() == [0, 0, 0]
 
 

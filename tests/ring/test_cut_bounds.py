@@ -23,7 +23,7 @@ from chipmap.instances.graph import Operation, OperationGraph, Tensor
 from chipmap.instances.ring import Package, RingInstance
 from chipmap.instances.ring.contraction import contract
 from chipmap.instances.ring.problem import RingProblem, ring_problem
-from chipmap.instances.ring.station_windows import windows
+from chipmap.instances.ring.station_windows import station_windows
 from chipmap.run import SolveOptions
 from chipmap.solve import solve
 from chipmap.validation.brute_force import brute_force
@@ -67,7 +67,7 @@ def test_no_target_that_a_mapping_reaches_is_refuted(seed: int, mode: str) -> No
     problem = ring_problem(instance)
     best = optimum(instance)
     assert best is not None
-    within = windows(problem, best)
+    within = station_windows(problem, best)
     assert within is not None
     assert mode == "sum" or not links_refute(problem, within)
     assert not blocks_refute(problem, within)

@@ -17,7 +17,7 @@ from chipmap.instances.graph import Operation, OperationGraph, Tensor
 from chipmap.instances.ring import Forbidden, Package, Pin, RingInstance, RingSolution
 from chipmap.instances.ring.precedence import skips
 from chipmap.instances.ring.problem import ring_problem
-from chipmap.instances.ring.station_windows import windows
+from chipmap.instances.ring.station_windows import station_windows
 from chipmap.solvers import solve_model
 from chipmap.solvers.outcome import Outcome, SolveRequest
 from chipmap.validation.brute_force import brute_force
@@ -158,7 +158,7 @@ def test_windows_and_cutoff_keep_the_optimum(seed: int) -> None:
     if best is None or solution is None:
         return
     for upper, wanted in ((best + 3, best), (best, best), (best - 1, None)):
-        within = windows(ring_problem(instance), upper)
+        within = station_windows(ring_problem(instance), upper)
         if within is None:
             assert wanted is None
             continue

@@ -75,6 +75,14 @@ BOUNDS: dict[str, tuple[Callable[[RingProblem], int], RingInstance]] = {
     "skip": (lambda problem: skip(problem, flow_graph(problem)), made((10, 10, 20), [(0, 1), (1, 2), (0, 2)], chips=3)),
     "station windows: work": (lambda problem: least_target(problem, 0, HIGH), ORDER),
     "station windows: C3": (lambda problem: least_target(problem, 0, HIGH), SKIP),
+    "station windows: with the reader": (
+        lambda problem: least_target(problem, 0, HIGH),
+        made((25, 10, 15), [(0, 1), (1, 2), (0, 2)], chips=3),
+    ),
+    "station windows: with the producer": (
+        lambda problem: least_target(problem, 0, HIGH),
+        made((15, 10, 25), [(0, 1), (1, 2), (0, 2)], chips=3),
+    ),
     "station windows: slow tensors": (
         lambda problem: least_target(problem, 0, HIGH),
         made((10, 10), [(0, 1)], link=6.25),

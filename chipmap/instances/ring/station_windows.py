@@ -22,7 +22,7 @@ Resource = tuple[NDArray[np.float64], float]
 
 
 @dataclass(frozen=True, eq=False)
-class Windows:
+class StationWindows:
     """``lo`` [n] and ``hi`` [n]: in every solution with objective <= ``target`` ticks, lo[v] <= f(v) <= hi[v]."""
 
     target: int
@@ -38,7 +38,9 @@ class _Empty(Exception):  # noqa: N818 - a finding, not an error
     """Some window is empty: no solution reaches the target."""
 
 
-def windows(problem: RingProblem, target: int, rounds: int = 50, within: Windows | None = None) -> Windows | None:
+def station_windows(
+    problem: RingProblem, target: int, rounds: int = 50, within: StationWindows | None = None
+) -> StationWindows | None:
     """The windows for objective <= ``target`` ticks, or None if they prove that no solution has it.
 
     With C1, ⌈work(ancestors of v, and v) / target⌉ - 1 <= f(v) <= C - ⌈work(v and its descendants) / target⌉; the
@@ -59,22 +61,22 @@ def windows(problem: RingProblem, target: int, rounds: int = 50, within: Windows
                 break
     except _Empty:
         return None
-    return Windows(target, state.lo, state.hi)
+    return StationWindows(target, state.lo, state.hi)
 
 
 def least_target(
     problem: RingProblem, low: int, high: int, deadline: Deadline = Deadline(), precision: float = 0.0
 ) -> int:
-    """A lower bound on the objective: a target just above one that :func:`windows` refutes, by bisection.
+    """A lower bound on the objective: a target just above one that :func:`station_windows` refutes, by bisection.
 
     Assumes that nothing below ``low`` and something at ``high`` ticks has windows; stops when the two are within the
     relative ``precision``.
     """
-    widest: Windows | None = None
+    widest: StationWindows | None = None
     while low < high and high - low > precision * high:
         deadline.check()
         middle = (low + high) // 2
-        found = windows(problem, middle, within=widest)
+        found = station_windows(problem, middle, within=widest)
         if found is None:
             low = middle + 1
         else:

@@ -13,7 +13,7 @@ from chipmap.family import Model
 from chipmap.instances.ring.contraction import Contraction, contract
 from chipmap.instances.ring.instance import RingInstance, RingSolution
 from chipmap.instances.ring.problem import RingProblem, ring_problem
-from chipmap.instances.ring.station_windows import least_target, windows
+from chipmap.instances.ring.station_windows import least_target, station_windows
 from chipmap.methods.model_solve import Finds, Limits, conclude, solve_within
 from chipmap.methods.ring.infeasibility import reasons
 from chipmap.methods.ring.oracle_cuts import Cuts
@@ -99,7 +99,7 @@ def _decision(problem: RingProblem, target: int, tighten: Literal["windows", "no
 
     if tighten == "none":
         return build(problem.instance, RingCpChoices(objective="feasible", cuts=(), upper=target))
-    within = windows(problem, target)
+    within = station_windows(problem, target)
     if within is None:
         return None
     return build(problem.instance, RingCpChoices(objective="feasible", windows=within.pairs(), upper=target))
@@ -140,7 +140,7 @@ def _mip(instance: RingInstance, run: Run, family: Literal["full", "path"], sour
         contraction = contract(instance)
         problem = ring_problem(contraction.instance)
         upper = run.upper
-        within = windows(problem, upper) if upper is not None else None
+        within = station_windows(problem, upper) if upper is not None else None
         start = contraction.lower(run.best.solution) if run.best is not None else None  # type: ignore[arg-type]
         choices = RingMipChoices(family=family, windows=within.pairs() if within is not None else None, upper=upper)
         run.checkpoint()
@@ -180,7 +180,7 @@ class _Search:
         run.bound(problem.least_ticks, "average and longest")
         run.checkpoint()
         high = run.upper if run.upper is not None else self.worst
-        if run.best is None and windows(problem, self.worst) is None:
+        if run.best is None and station_windows(problem, self.worst) is None:
             self._infeasible()
         else:
             run.bound(least_target(problem, self._lower(), high, run.deadline, WINDOW_PRECISION), "station windows")
@@ -239,7 +239,7 @@ class _Search:
                 self._infeasible()
             return
         upper = run.best.objective
-        within = windows(self.problem, upper)
+        within = station_windows(self.problem, upper)
         if within is None:
             run.bound(upper + 1, "station windows")  # contradicts the incumbent: raises
             return

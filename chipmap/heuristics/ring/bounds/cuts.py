@@ -1,12 +1,12 @@
-"""Lower bounds from minimum cuts: what links and chips carry whatever the mapping, within the windows of a target.
+"""Lower bounds from minimum cuts: what links and chips carry whatever the mapping, within a target's station windows.
 
-A target T that a bound refutes is proved too low: the optimum is at least T + 1. All need C1; the windows are those of
-:func:`chipmap.instances.ring.station_windows.windows` for T, so that every mapping with objective <= T keeps to them.
+A target T that a bound refutes is proved too low: the optimum is at least T + 1. All need C1. The station windows are
+those of T (:mod:`chipmap.instances.ring.station_windows`): every mapping with objective <= T keeps to them.
 
 **Links.** After chip c the operations on the chips 0 … c form an ideal I of the flow graph, with all operations whose
-window ends by c and none whose window begins later. The link c carries the storages made in I and read outside it. The
-least such load over all those ideals is a minimum cut (Picard's closure construction); above T it refutes T in the
-cost modes ``period`` and ``sum_forward``, where no link may carry more than T.
+station window ends by c and none whose window begins later. The link c carries the storages made in I and read outside
+it. The least such load over all those ideals is a minimum cut (Picard's closure construction); above T it refutes T in
+the cost modes ``period`` and ``sum_forward``, where no link may carry more than T.
 
 **The bottleneck block** (after Archer et al., *Practical Performance Guarantees for Pipelined DNN Inference*, ICML
 2024). Some chip runs a block B with work(B) >= W = ⌈total / C⌉. Let h(B) be the ticks of the storages with ends both in
@@ -29,7 +29,7 @@ import numpy as np
 
 from chipmap.deadline import Deadline
 from chipmap.instances.ring.problem import RingProblem
-from chipmap.instances.ring.station_windows import Windows, windows
+from chipmap.instances.ring.station_windows import StationWindows, station_windows
 
 #: An arc that no minimum cut takes, and what all other capacities sum up to at most.
 INFINITE = 1 << 30
@@ -56,7 +56,7 @@ def bottleneck_bound(problem: RingProblem, low: int, high: int, deadline: Deadli
 
 def least(
     problem: RingProblem,
-    refute: Callable[[RingProblem, Windows], bool],
+    refute: Callable[[RingProblem, StationWindows], bool],
     low: int,
     high: int,
     deadline: Deadline = Deadline(),
@@ -65,7 +65,7 @@ def least(
     while low < high and high - low > PRECISION * high:
         deadline.check()
         middle = (low + high) // 2
-        within = windows(problem, middle)
+        within = station_windows(problem, middle)
         if within is None or refute(problem, within):
             low = middle + 1
         else:
@@ -73,7 +73,7 @@ def least(
     return low
 
 
-def links_refute(problem: RingProblem, within: Windows) -> bool:
+def links_refute(problem: RingProblem, within: StationWindows) -> bool:
     """Whether the minimum cut of some link exceeds the target of ``within``."""
     computing = np.flatnonzero(problem.computing).tolist()
     for chip in range(problem.chips - 1):
@@ -84,7 +84,7 @@ def links_refute(problem: RingProblem, within: Windows) -> bool:
     return False
 
 
-def blocks_refute(problem: RingProblem, within: Windows) -> bool:
+def blocks_refute(problem: RingProblem, within: StationWindows) -> bool:
     """Whether no chip can hold a block of at least the average work at the target's cost."""
     average = -(-problem.total_ticks // problem.chips)
     period = problem.cost_mode == "period"

@@ -4,7 +4,7 @@ Decides whether a mapping with objective <= T exists under C1, C2 and C3. Level 
 (:mod:`chipmap.heuristics.ring.programs.triangle` says what a state is and why it suffices). Only those are kept that
 can still lead to V: the work left fits on the chips left; every operation lies within its station window for T
 (:mod:`chipmap.instances.ring.station_windows`); no group reaches another with a reader of the first to come after an
-operation of the second (C3 would break, ``windowed_kernel.dead``). As in the bounded dynamic programming of assembly
+operation of the second (C3 would break, ``forced_kernel.dead``). As in the bounded dynamic programming of assembly
 line balancing (Bautista and Pereira 2009) a level keeps at most ``width`` states, and a state tries at most ``nodes``
 ideals depth first in each of several orders. Half of the states kept are those with most work done, the others are
 spread evenly over the rest: the fullest chips are alike, and may share what makes them lead nowhere.
@@ -27,7 +27,7 @@ from chipmap.heuristics.ring.programs.ideals import FlowGraph, bits, flow_graph,
 from chipmap.heuristics.ring.programs.patterns import empty, keep, longer
 from chipmap.heuristics.ring.station_search.kernel import COMPLETE, CUT_SHORT, NO_ROOM, Charged, Demands, Level, expand
 from chipmap.instances.ring.problem import RingProblem
-from chipmap.instances.ring.station_windows import Windows, windows
+from chipmap.instances.ring.station_windows import StationWindows, station_windows
 
 #: Words of one level's states at most (8 bytes each), and states.
 MAX_WORDS = 1 << 25
@@ -80,7 +80,7 @@ class StationSearch:
 
         ``orders`` in which blocks take operations, by number in :func:`slicing.topological_orders` (1 depth first).
         """
-        within = windows(self.problem, target)
+        within = station_windows(self.problem, target)
         if within is None:
             return SearchResult(None, True, 0, 0)
         ranks = self._ranks(orders, seed)
@@ -138,7 +138,7 @@ class StationSearch:
         every = list(topological_orders(self.graph, max(orders) + 1, seed))
         return [np.argsort(np.array(every[order], dtype=np.int64)) for order in orders]
 
-    def _demands(self, within: Windows, chip: int, nodes: int, ranks: list[NDArray[np.int64]]) -> list[Demands]:
+    def _demands(self, within: StationWindows, chip: int, nodes: int, ranks: list[NDArray[np.int64]]) -> list[Demands]:
         """What a block on ``chip`` must keep to, for each order of the operations."""
         positions, ticks = list(self.graph.operation), self.ticks
         must = 0
