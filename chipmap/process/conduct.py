@@ -96,9 +96,14 @@ def in_process(run: Run, family: Family, chosen: Method) -> Termination:
     before = start_method(family, chosen, run.options.warm_start)
     if before is not None:
         resolve(before)(run.instance, run)
-    began = run.seconds
-    run.timings["start"] = round(began - run.timings.get("read", 0.0), 6)
+    run.timings["start"] = round(run.seconds - run.timings.get("read", 0.0), 6)
     run.checkpoint()
-    termination: Termination = resolve(chosen.function)(run.instance, run)
+    return timed(run, resolve(chosen.function))
+
+
+def timed(run: Run, method: Callable[[Any, Run], Termination]) -> Termination:
+    """What ``method`` ends with; its seconds go to the timings."""
+    began = run.seconds
+    termination = method(run.instance, run)
     run.timings["method"] = round(run.seconds - began, 6)
     return termination

@@ -91,7 +91,7 @@ def _solve(job: Job, lines: BinaryIO, send: Sender) -> Ended:
     """Import what the method needs while the parent makes the start, then run it."""
     from chipmap.family import get_family, resolve
     from chipmap.oracle import load_oracle
-    from chipmap.process.conduct import checker, guarded, notes_of
+    from chipmap.process.conduct import checker, guarded, notes_of, timed
     from chipmap.provenance import used_versions
 
     family = get_family(job.family)
@@ -110,10 +110,7 @@ def _solve(job: Job, lines: BinaryIO, send: Sender) -> Ended:
         if start.before is not None:
             resolve(start.before)(instance, run)
             run.checkpoint()
-        began = run.seconds
-        termination: Termination = function(instance, run)
-        run.timings["method"] = round(run.seconds - began, 6)
-        return termination
+        return timed(run, function)
 
     run.timings["child"] = round(run.seconds, 6)
     termination = guarded(run, work)

@@ -47,6 +47,13 @@ def styled(**changes: Any) -> AbstractContextManager[None]:
     return matplotlib.rc_context(STYLE | changes)
 
 
+def blank(size: tuple[float, float], **options: Any) -> Figure:
+    """An empty white figure of ``size`` inches."""
+    from matplotlib.figure import Figure
+
+    return Figure(figsize=size, facecolor="white", **options)
+
+
 @contextmanager
 def picture(path: str | Path, size: tuple[float, float], tight: bool = True, **options: Any) -> Iterator[Figure]:
     """An empty figure of ``size`` inches that is written to ``path`` when it is drawn (PNG, SVG or PDF by its suffix).
@@ -57,10 +64,8 @@ def picture(path: str | Path, size: tuple[float, float], tight: bool = True, **o
     path = Path(path)
     if path.suffix.lower() not in SUFFIXES:
         raise InputError("no such plot format", str(path), f"Let the file name end in {', '.join(SUFFIXES)}.")
-    from matplotlib.figure import Figure
-
     with styled():
-        figure = Figure(**{"figsize": size, "dpi": 120, "facecolor": "white", **options})
+        figure = blank(size, **{"dpi": 120, **options})
         yield figure
         save(figure, path, tight)
 

@@ -85,10 +85,15 @@ def csv(rows: Iterable[Row]) -> str:
     """
     flat = [_flat(row) for row in rows]
     columns = list(dict.fromkeys(name for line in flat for name in line)) or [*_COLUMNS[:-1], "feasible"]
+    return written(columns, flat)
+
+
+def written(columns: Sequence[str], rows: Iterable[Row]) -> str:
+    """Rows as CSV; what a row lacks stays empty."""
     out = io.StringIO()
     writer = csv_module.DictWriter(out, columns, lineterminator="\n", restval="")
     writer.writeheader()
-    writer.writerows(flat)
+    writer.writerows(rows)
     return out.getvalue()
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from chipmap.bench.point import Row
 from chipmap.bench.sweep import Sweep
 from chipmap.records import InputError
-from chipmap.report.canvas import COLOURS, INK, SMALL, save, styled
+from chipmap.report.canvas import COLOURS, INK, SMALL, blank, save, styled
 from chipmap.report.dataflow.serving_plots import LATENCIES, passes
 
 if TYPE_CHECKING:
@@ -72,6 +72,12 @@ def _labels(rows: Sequence[Row], axis: str) -> list[str]:
     return list(dict.fromkeys(row.labels[axis] for row in rows))
 
 
+def _panels(rows: Sequence[Row], axes: Sequence[str]) -> dict[str, list[Row]]:
+    """The rows of each label of the first axis where there are three; else one panel without a name."""
+    names = _labels(rows, axes[0]) if len(axes) > 2 else [""]
+    return {name: [row for row in rows if not name or row.labels[axes[0]] == name] for name in names}
+
+
 def _file(label: str) -> str:
     return "".join(c if c.isalnum() else "-" for c in label).strip("-").lower()
 
@@ -79,18 +85,13 @@ def _file(label: str) -> str:
 def heat_maps(rows: Sequence[Row], axes: Sequence[str], title: str) -> Figure:
     """Utilisation and, where chips have prices and powers, cost and power efficiency; a panel for every label of the
     first axis where there are three (DFModel, figures 10, 12, 14, 16)."""
-    from matplotlib.figure import Figure
-
-    panels = _labels(rows, axes[0]) if len(axes) > 2 else [""]
-    down, across = axes[-2:]
+    panels, (down, across) = _panels(rows, axes), axes[-2:]
     maps = [one for one in MAPS if any(row.figures.get(one[0]) for row in rows)] or MAPS[:1]
-    size = (2.2 + 2.0 * len(panels), 1.0 + 1.8 * len(maps))
-    figure = Figure(figsize=size, layout="constrained")
+    figure = blank((2.2 + 2.0 * len(panels), 1.0 + 1.8 * len(maps)), layout="constrained")
     grid = figure.subplots(len(maps), len(panels), squeeze=False)
     for i, (name, words, factor) in enumerate(maps):
         most = max((row.figures.get(name, 0.0) for row in rows), default=0.0) * factor
-        for k, panel in enumerate(panels):
-            own = [row for row in rows if not panel or row.labels[axes[0]] == panel]
+        for k, (panel, own) in enumerate(panels.items()):
             spot = {(row.labels[down], row.labels[across]): row for row in own}
             cells = [
                 [_cell(spot.get((y, x)), name, factor) for x in _labels(rows, across)] for y in _labels(rows, down)
@@ -130,15 +131,12 @@ def latencies(rows: Sequence[Row], axes: Sequence[str], title: str) -> Figure:
     """Seconds of compute, memory and network of every point side by side, with its time as a line: what overlaps
     reaches above it; a panel for every label of the first axis where there are three (DFModel, figures 11, 13, 15,
     17)."""
-    from matplotlib.figure import Figure
-
-    panels = _labels(rows, axes[0]) if len(axes) > 2 else [""]
-    groups = [[row for row in rows if not panel or row.labels[axes[0]] == panel] for panel in panels]
-    widest = max(map(len, groups))
+    panels = _panels(rows, axes)
+    widest, last = max(map(len, panels.values())), [*panels.values()][-1]
     height = 1.4 + 1.5 * len(panels) if len(panels) > 1 else 3.6
-    figure = Figure(figsize=(max(5.0, 0.25 * widest + 2.5), height), layout="constrained")
+    figure = blank((max(5.0, 0.25 * widest + 2.5), height), layout="constrained")
     planes = figure.subplots(len(panels), 1, squeeze=False, sharey=True)[:, 0]
-    for plane, panel, own in zip(planes, panels, groups, strict=True):
+    for plane, (panel, own) in zip(planes, panels.items(), strict=True):
         _bars(plane, own)
         names = [" ".join(row.labels[a] for a in axes if a != axes[0] or not panel) for row in own]
         plane.set_xticks(range(len(own)), names, rotation=90, fontsize=6)
@@ -146,8 +144,7 @@ def latencies(rows: Sequence[Row], axes: Sequence[str], title: str) -> Figure:
         plane.set_xlim(-0.8, widest - 0.2)
         if panel:
             plane.set_title(_named(axes[0], panel), loc="left", fontsize=8)
-    for plane, own in zip(planes[:-1], groups, strict=False):
-        if len(own) == len(groups[-1]):
+        if own is not last and len(own) == len(last):
             plane.set_xticklabels([])
     handles, words = planes[0].get_legend_handles_labels()
     figure.legend(handles, words, ncols=4, loc="outside upper right", fontsize=7)
@@ -168,9 +165,7 @@ def _bars(plane: Axes, rows: Sequence[Row]) -> None:
 def roofline(rows: Sequence[Row], axis: str, title: str) -> Figure:
     """Throughput of a chip over its operational intensity to DRAM (dots) and links (crosses), below the peaks of the
     rows' chips, memories and links (DFModel, figure 18)."""
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(6.4, 4.4), layout="constrained")
+    figure = blank((6.4, 4.4), layout="constrained")
     plane = figure.subplots()
     labels = _labels(rows, axis)
     spots, rates = [0.0], [0.0]
@@ -212,9 +207,7 @@ def roofline(rows: Sequence[Row], axis: str, title: str) -> Figure:
 def curves(rows: Sequence[Row], axes: Sequence[str], title: str) -> Figure:
     """Throughput over the last axis, a curve for every combination of the others (DFModel, figures 19 and 22). Equal
     curves stay visible, as later ones are thinner; the scale is logarithmic where they are far apart."""
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(6.4, 4.0), layout="constrained")
+    figure = blank((6.4, 4.0), layout="constrained")
     plane = figure.subplots()
     across, others = axes[-1], axes[:-1]
     places = _labels(rows, across)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any
@@ -13,6 +11,7 @@ from chipmap.bench.sweep import Sweep
 from chipmap.family import FAMILY_NAMES, get_family
 from chipmap.records import Unit, Units
 from chipmap.report.rows import in_units
+from chipmap.report.tables import written
 from chipmap.result import gap
 
 _LAST = ("seconds", "cpu_seconds", "attempts", "version", "detail")
@@ -25,11 +24,7 @@ def table(sweep: Sweep, rows: Sequence[Row]) -> str:
     """
     flat = [_flat(sweep, row) for row in rows]
     names = list(dict.fromkeys(name for row in flat for name in row if name not in _LAST))
-    text = io.StringIO()
-    writer = csv.DictWriter(text, [*names, *_LAST], lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(flat)
-    return text.getvalue()
+    return written([*names, *_LAST], flat)
 
 
 def _flat(sweep: Sweep, row: Row) -> dict[str, Any]:
