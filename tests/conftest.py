@@ -43,6 +43,7 @@ QUICK: dict[str, int] = {
     "dataflow/test_methods.py": 1,
     "dataflow/test_mip.py": 3,
     "dataflow/test_outside.py": 3,
+    "dataflow/test_program.py::test_a_label_goes_only_where_another_is_as_good_in_all": ALL,
     "dataflow/test_program.py": 1,
     "dataflow/test_relaxation.py": 3,
     "dataflow/test_stages.py::test_the_program_finds_what_brute_force_finds": 1,
