@@ -75,8 +75,7 @@ def _intensities(instance: DataflowInstance, solution: DataflowSolution, terms: 
     """FLOP of a chip per byte of DRAM and of a link, as the terms of a layer count them (0: no bytes); that link's
     rate."""
     tensor = Fraction(instance.task.micro_batch, solution.degrees.tensor)
-    layers = instance.workload.layers if instance.task.across_layers else 1
-    chip = float(sum(map(flop, instance.workload.kernels)) * tensor * layers)
+    chip = float(sum(map(flop, instance.workload.kernels)) * tensor * instance.mapped_layers)
     links = [
         dimension.bytes_per_ns
         for dimension, use in zip(instance.system.network, solution.degrees.dimensions, strict=True)

@@ -106,6 +106,18 @@ class DataflowInstance(Record, frozen=True, kw_only=True):
     mode: CostMode = "physical"
     notes: str = ""
 
+    @property
+    def mapped_layers(self) -> int:
+        """Layers that a mapping is of: all in a row where partitions reach across, else one that stands for all."""
+        return self.workload.layers if self.task.across_layers else 1
+
+    @property
+    def asked(self) -> tuple[int | None, bool, bool]:
+        """The most partitions per phase or stage (None: any number), whether exactly so many, and whether kernels are
+        fused (else each is a partition, and no number is asked for)."""
+        fused = self.task.fused and self.system.chip.fused
+        return self.task.partitions if fused else None, self.task.exactly and fused, fused
+
     def check(self) -> None:
         """Raise :class:`InputError` for anything that the types alone don't exclude."""
         self.workload.check()

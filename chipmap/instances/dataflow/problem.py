@@ -120,8 +120,7 @@ class DataflowProblem:
             return ()
         pairs = zip(instance.workload.kernels, self.options, strict=True)
         listed = [[shares(kernel, o.scheme, instance, self.degrees) for o in choice] for kernel, choice in pairs]
-        layers = instance.workload.layers if instance.task.across_layers else 1
-        found = thinned(listed, instance.system.chip.tiles, layers * self.n)
+        found = thinned(listed, instance.system.chip.tiles, instance.mapped_layers * self.n)
         largest = max(int(one[0, 1]) for choice in found for one in choice)
         if largest > LARGEST:
             what = f"a kernel on few tiles takes {largest:.3g} picoseconds"
@@ -276,7 +275,7 @@ def total_ticks(problem: DataflowProblem, layer: int, chosen: Sequence[int] | No
 
 def outside(problem: DataflowProblem, field: str, chosen: Sequence[int] | None = None) -> int:
     """Σ of a column of options over all kernels of a layer (of all layers where partitions reach across)."""
-    layers = problem.instance.workload.layers if problem.instance.task.across_layers else 1
+    layers = problem.instance.mapped_layers
     columns = [[getattr(option, field) for option in options] for options in problem.options]
     if chosen is None:
         return layers * sum(map(min, columns))
@@ -285,7 +284,7 @@ def outside(problem: DataflowProblem, field: str, chosen: Sequence[int] | None =
 
 def pairs_outside(problem: DataflowProblem, most: int = 1000) -> set[tuple[int, int]] | None:
     """Every (hop, gradient) that mappings have in sum; None for more than ``most`` of them."""
-    layers = problem.instance.workload.layers if problem.instance.task.across_layers else 1
+    layers = problem.instance.mapped_layers
     sums = {(0, 0)}
     for options in problem.options * layers:
         own = {(option.hop, option.gradient) for option in options}
@@ -336,7 +335,7 @@ def compute_ticks(problem: DataflowProblem) -> int:
     Where stages share out kernels: the longest kernel, or an equal share of all, for each step.
     """
     instance = problem.instance
-    layers = instance.workload.layers if instance.task.across_layers else 1
+    layers = instance.mapped_layers
     if instance.task.stages == "kernels":
         each = [min(option.compute for option in options) for options in problem.options]
         return steps(problem) * max(*each, -(-layers * sum(each) // problem.degrees.pipeline), 0)
@@ -357,7 +356,7 @@ def caching(problem: DataflowProblem) -> bool:
     """Whether a KV cache might stay in SRAM besides: where it could fit with the weights; not in stages of kernels."""
     if problem.instance.task.stages == "kernels":
         return False
-    layers = problem.instance.workload.layers if problem.instance.task.across_layers else 1
+    layers = problem.instance.mapped_layers
     least = layers * sum(min(option.weights + option.cache for option in options) for options in problem.options)
     caches = any(option.cache for options in problem.options for option in options)
     return caches and least <= problem.sram and resident(problem)

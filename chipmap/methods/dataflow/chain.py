@@ -140,7 +140,7 @@ def _no_mapping(state: State) -> None:
 def _pairs(problem: DataflowProblem) -> int:
     """Pairs of a kernel and a partition that a model has."""
     task = problem.instance.task
-    kernels = problem.n * (problem.instance.workload.layers if task.across_layers else 1)
+    kernels = problem.n * problem.instance.mapped_layers
     stages = problem.degrees.pipeline if task.stages == "kernels" else 1
     return kernels * stages * min(kernels, task.partitions or kernels)
 

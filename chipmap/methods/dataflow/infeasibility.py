@@ -104,11 +104,9 @@ def _by_program(
     if instance.system.memory.capacity_bytes is not None:
         system = instance.system.replace(memory=instance.system.memory.replace(capacity_bytes=AMPLE))
         roomy = instance.replace(system=system)
-        fused = instance.task.fused and instance.system.chip.fused
-        asked = (instance.task.partitions, instance.task.exactly) if fused else (None, False)
         programs = _programs(roomy, problems)
-        if _fits(programs, deadline, None, *asked):
-            return [short_of_dram(instance, programs, asked, deadline)]
+        if _fits(programs, deadline, None, *instance.asked[:2]):
+            return [short_of_dram(instance, programs, deadline)]
         instance = roomy
     plain = instance.replace(
         task=instance.task.replace(together=(), partitions=None, exactly=False, degrees=None), name="without pins"
@@ -127,7 +125,7 @@ def _programs(instance: DataflowInstance, problems: Sequence[DataflowProblem]) -
     """The program of ``instance`` at the degrees of each of ``problems``."""
     from chipmap.heuristics.dataflow.program.program import Program
 
-    layers = instance.workload.layers if instance.task.across_layers else 1
+    layers = instance.mapped_layers
     return [Program(dataflow_problem(instance, problem.degrees), layers, most_labels=FIRST_TRY) for problem in problems]
 
 
@@ -142,9 +140,8 @@ def _fits(
     for program in programs:
         deadline.check()
         instance = program.problem.instance
-        fused = instance.task.fused and instance.system.chip.fused
         stages = program.problem.degrees.pipeline if instance.task.stages == "kernels" else 1
-        if program.best(most and most * stages, exactly, fused, sram) is not None:
+        if program.best(most and most * stages, exactly, instance.asked[2], sram) is not None:
             return True
     return False
 
@@ -153,7 +150,7 @@ def pins_conflict(instance: DataflowInstance) -> Infeasibility | None:
     """C5: a group that can't lie in one partition, whatever the sizes (None where every group can)."""
     task, kernels = instance.task, {kernel.name: kernel for kernel in instance.workload.kernels}
     several = [group for group in task.together if len(group) > 1]
-    if several and not (task.fused and instance.system.chip.fused):
+    if several and not instance.asked[2]:
         message = f"{', '.join(several[0])} are pinned together on chips that run kernel by kernel"
         return _pins(len(several[0]), 1, "kernels", message)
     for group in task.together:
@@ -235,8 +232,7 @@ def _groups_too_large(instance: DataflowInstance) -> Infeasibility:
 def _partitions(instance: DataflowInstance, programs: Sequence[Program], deadline: Deadline) -> Infeasibility:
     """C4: the numbers of partitions with which there would be a mapping."""
     task = instance.task
-    layers = instance.workload.layers if task.across_layers else 1
-    asked, most = task.partitions or 0, layers * len(instance.workload.kernels)
+    asked, most = task.partitions or 0, instance.mapped_layers * len(instance.workload.kernels)
     counts = range(1, most + 1) if task.exactly else range(asked + 1, most + 1)
     near = sorted(counts, key=lambda count: abs(count - asked))
     found = next((count for count in near if _fits(programs, deadline, None, count, task.exactly)), None)

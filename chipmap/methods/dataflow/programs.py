@@ -17,15 +17,14 @@ def solve_degrees(problem: DataflowProblem, run: Run) -> int | None:
     Returns a lower bound on the ticks of the whole batch at these degrees, None where no mapping is known and none
     fits. Raises :class:`TooWideError` where that takes more than a first try.
     """
-    instance, task = problem.instance, problem.instance.task
-    if task.stages == "kernels":
+    instance, layers = problem.instance, problem.instance.mapped_layers
+    if instance.task.stages == "kernels":
         return solve_stages(problem, run)
-    fused = task.fused and instance.system.chip.fused
-    layers = instance.workload.layers if task.across_layers else 1
+    most, exactly, fused = instance.asked
     program = Program(problem, layers, most_labels=FIRST_TRY)
     below = NO_LIMIT if run.upper is None else first_layer(problem, run.upper)
-    found = [program.best(task.partitions if fused else None, task.exactly and fused, fused, below=below)]
-    if resident(problem) and not (task.exactly and fused and task.partitions != 1):
+    found = [program.best(most, exactly, fused, below=below)]
+    if resident(problem) and not (exactly and most != 1):
         for cached in (False, True) if caching(problem) else (False,):
             stays = Program(problem, layers, resident=True, cached=cached, most_labels=FIRST_TRY)
             found.append(stays.best(1, True, fused, below=below))

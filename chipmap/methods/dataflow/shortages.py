@@ -16,23 +16,19 @@ from chipmap.result import Infeasibility
 if TYPE_CHECKING:
     from chipmap.heuristics.dataflow.program.program import Program
 
-#: How many partitions per phase are asked for, and whether exactly so many.
-Asked = tuple[int | None, bool]
 #: Bytes of DRAM that no mapping needs.
 AMPLE = 2**62
 
 
-def short_of_dram(
-    instance: DataflowInstance, programs: Sequence[Program], asked: Asked, deadline: Deadline
-) -> Infeasibility:
+def short_of_dram(instance: DataflowInstance, programs: Sequence[Program], deadline: Deadline) -> Infeasibility:
     """The reason, for ``programs`` (one per choice of degrees) of the instance with all the DRAM that they want."""
     limit = instance.system.memory.capacity_bytes or 0
-    needs = {program.problem.degrees: _least(program, asked, limit, deadline) for program in programs}
+    needs = {program.problem.degrees: _least(program, limit, deadline) for program in programs}
     found = {degrees: need for degrees, need in needs.items() if need is not None}
     degrees = min(found, key=lambda one: found[one])
     need = found[degrees]
     problem = next(program.problem for program in programs if program.problem.degrees == degrees)
-    others = [] if instance.task.degrees is None else _others(programs[0].problem, asked, limit, deadline)
+    others = [] if instance.task.degrees is None else _others(programs[0].problem, limit, deadline)
     fit = f"; {others[0].text} would fit" if others else ""
     remedies = [f"Set system.memory.capacity_bytes to {need:,} or more.".replace(",", "")]
     remedies += ["Set task.degrees to those that fit." if others else "Use more tensor or pipeline parallelism."]
@@ -48,18 +44,17 @@ def short_of_dram(
     )
 
 
-def _least(program: Program, asked: Asked, limit: int, deadline: Deadline) -> int | None:
+def _least(program: Program, limit: int, deadline: Deadline) -> int | None:
     """The least capacity above ``limit`` with which there is a mapping; None where none fits SRAM or pins."""
-    instance = program.problem.instance
-    fused = instance.task.fused and instance.system.chip.fused
     deadline.check()
-    chain = program.best(*asked, fused)
+    asked = program.problem.instance.asked
+    chain = program.best(*asked)
     if chain is None:
         return None
     enough, short = program.dram(chain), limit
     while enough - short > 1:
         deadline.check()
-        chain = program.best(*asked, fused, dram=(short + enough) // 2)
+        chain = program.best(*asked, dram=(short + enough) // 2)
         if chain is None:
             short = (short + enough) // 2
         else:
@@ -67,19 +62,17 @@ def _least(program: Program, asked: Asked, limit: int, deadline: Deadline) -> in
     return enough
 
 
-def _others(problem: DataflowProblem, asked: Asked, limit: int, deadline: Deadline) -> list[Degrees]:
+def _others(problem: DataflowProblem, limit: int, deadline: Deadline) -> list[Degrees]:
     """The degrees that the network holds, without those that the task asks for, with which a mapping would fit."""
     from chipmap.heuristics.dataflow.program.program import Program
 
     free = problem.instance.replace(task=problem.instance.task.replace(degrees=None))
-    fused = free.task.fused and free.system.chip.fused
-    layers = free.workload.layers if free.task.across_layers else 1
     fit = []
     for degrees in allowed_degrees(free):
         deadline.check()
-        program = Program(dataflow_problem(free, degrees), layers, most_labels=FIRST_TRY)
+        program = Program(dataflow_problem(free, degrees), free.mapped_layers, most_labels=FIRST_TRY)
         with suppress(TooWideError):
-            if degrees != problem.degrees and program.best(*asked, fused, dram=limit) is not None:
+            if degrees != problem.degrees and program.best(*free.asked, dram=limit) is not None:
                 fit.append(degrees)
     return fit
 

@@ -94,7 +94,7 @@ def _program(problem: DataflowProblem, window: int | None = None) -> StageProgra
     linear order."""
     from chipmap.heuristics.dataflow.stages.program import StageProgram, linear_order
 
-    layers = problem.instance.workload.layers if problem.instance.task.across_layers else 1
+    layers = problem.instance.mapped_layers
     if window is None:
         return StageProgram(problem, layers)
     return StageProgram(problem, layers, limit=IDEALS, after=linear_order(problem, layers, window))
@@ -105,10 +105,8 @@ def _divided(program: StageProgram, deadline: Deadline, upper: int | None = None
     there is none)."""
     from chipmap.heuristics.dataflow.program.label_setting import NO_LIMIT
 
-    instance, task = program.problem.instance, program.problem.instance.task
-    fused = task.fused and instance.system.chip.fused
     below = NO_LIMIT if upper is None else -(-upper // steps(program.problem))
-    return program.divide(task.partitions if fused else None, task.exactly and fused, fused, below, deadline)
+    return program.divide(*program.problem.instance.asked, below, deadline)
 
 
 def _restricted(problem: DataflowProblem, run: Run) -> None:
@@ -141,10 +139,8 @@ def _dram(problem: DataflowProblem, found: Division) -> int:
 
 def dram_need(problem: DataflowProblem) -> int:
     """Bytes of DRAM that the fullest stage has at rest at least: its share of all, or the kernel that keeps most."""
-    instance = problem.instance
-    layers = instance.workload.layers if instance.task.across_layers else 1
     kept = [min(option.kept for option in options) for options in problem.options]
-    return max(*kept, -(-layers * sum(kept) // problem.degrees.pipeline), 0)
+    return max(*kept, -(-problem.instance.mapped_layers * sum(kept) // problem.degrees.pipeline), 0)
 
 
 def with_enough_dram(instance: DataflowInstance, problems: Sequence[DataflowProblem]) -> list[DataflowProblem]:

@@ -146,17 +146,12 @@ class HandoverCase:
 
     def __init__(self, wide: WideGraph, problem: DataflowProblem, share: float) -> None:
         self.wide, self.problem, self.run = wide, problem, wide.run
-        task = problem.instance.task
-        self.fused = task.fused and problem.instance.system.chip.fused
-        self.most = task.partitions if self.fused else None
-        self.layers = problem.instance.workload.layers if task.across_layers else 1
+        self.asked, self.layers = problem.instance.asked, problem.instance.mapped_layers
         self.classes = classes(problem)
-        self.restricted = RestrictedProgram(
-            self.classes, self.most, task.exactly and self.fused, self.fused, self.layers
-        )
+        self.restricted = RestrictedProgram(self.classes, *self.asked, self.layers)
         self.restricted.most_labels = most_labels(self.run, RESTRICTED * share)
         self.most_labels = most_labels(self.run, EXACT * share)
-        self.cover = PartitionBound(self.classes, self.most, Repeated) if has_cover_bound(problem) else None
+        self.cover = PartitionBound(self.classes, self.asked[0], Repeated) if has_cover_bound(problem) else None
         self.symmetric = bool(self.classes.groups) and has_symmetric_program(problem)
         self.taken: dict[HandoverCase, int] = {}
         self.best: Chain | None = None
@@ -217,22 +212,21 @@ class HandoverCase:
     def _program(
         self, allowed: list[list[int]], upper: int, cover: PartitionBound | None, deadline: Deadline
     ) -> Chain | None:
-        of, task = self.classes.of(), self.problem.instance.task
+        of = self.classes.of()
         options = [tuple(choice[o] for o in allowed[of[v]]) for v, choice in enumerate(self.problem.options)]
-        problem, exactly = replace(self.problem, options=tuple(options)), task.exactly and self.fused
+        problem = replace(self.problem, options=tuple(options))
         if cover is not None and self.symmetric:
             symmetric = SymmetricProgram(problem)
             symmetric.bound_rest(cover.floor(allowed))
-            return symmetric.best_up_to_symmetry(self.most, exactly, self.fused, upper=upper, deadline=deadline)
+            return symmetric.best_up_to_symmetry(*self.asked, upper=upper, deadline=deadline)
         program = Program(problem, self.layers, most_labels=self.most_labels)
         if cover is not None:
             program.bound_rest(cover.floor(allowed))
-        return program.best(self.most, exactly, self.fused, below=upper)
+        return program.best(*self.asked, below=upper)
 
     def _one_partition(self, schemes: Schemes | None, deadline: Deadline) -> None:
         """The mapping of one partition whose weights stay in SRAM, and a bound on it."""
-        task = self.problem.instance.task
-        several = task.exactly and self.fused and task.partitions != 1
+        several = self.asked[1] and self.asked[0] != 1
         if not resident(self.problem) or several or not deadline.keep_going():
             return
         for cached in (False, True) if caching(self.problem) else (False,):

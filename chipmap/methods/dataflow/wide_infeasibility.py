@@ -63,8 +63,8 @@ def _dram(problem: DataflowProblem) -> Shortage | None:
 
 def _partitions(of: Classes) -> Shortage | None:
     """C4: the weights of a phase fill more partitions than are asked for."""
-    task, chip = of.problem.instance.task, of.problem.instance.system.chip
-    if task.partitions is None or not (task.fused and chip.fused):
+    most = of.problem.instance.asked[0]
+    if most is None:
         return None
     for phase in sorted(set(of.backward)):
         held = sum(
@@ -73,8 +73,8 @@ def _partitions(of: Classes) -> Shortage | None:
             if of.backward[c] == phase
         )
         fewest = -(-held // of.problem.sram)
-        if fewest > task.partitions:
-            return Shortage("C4", fewest, task.partitions, "partitions", "backward" if phase else "forward")
+        if fewest > most:
+            return Shortage("C4", fewest, most, "partitions", "backward" if phase else "forward")
     return None
 
 

@@ -202,8 +202,7 @@ class PricingProgram:
         """C4 where kernels aren't fused, C5, and at least one kernel."""
         instance = self.classes.problem.instance
         whole = [pair for c in self.inside for pair in self._x(c)]
-        fused = instance.task.fused and instance.system.chip.fused
-        self._row(whole, 1.0, np.inf if fused else 1.0)
+        self._row(whole, 1.0, np.inf if instance.asked[2] else 1.0)
         index = {kernel.name: v for v, kernel in enumerate(instance.workload.kernels)}
         where, leaders = self.classes.of(), list[tuple[int, float]]()
         for group in instance.task.together:

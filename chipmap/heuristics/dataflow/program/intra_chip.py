@@ -91,7 +91,7 @@ class Stage:
     def fits(self, before: frozenset[int], part: frozenset[int]) -> bool:
         """Whether a partition after those of ``before`` obeys C2, C4 of chips that don't fuse, C5, C6 and C7."""
         task, system = self.problem.instance.task, self.problem.instance.system
-        if len(part) > 1 and not (task.fused and system.chip.fused):
+        if len(part) > 1 and not self.problem.instance.asked[2]:
             return False
         touched = [group for group in self.groups if group & part]
         if len(touched) > 1 or any(not group <= part for group in touched):
@@ -147,10 +147,9 @@ def partitions(stage: Stage, deadline: Deadline = Deadline()) -> list[frozenset[
 
     Raises :class:`TooWideError` for too many order ideals.
     """
-    task, chip = stage.problem.instance.task, stage.problem.instance.system.chip
-    fused, whole = task.fused and chip.fused, frozenset(stage.inside)
-    most = task.partitions if fused and task.partitions is not None else len(whole)
-    exactly, found = fused and task.exactly, list[tuple[int, list[frozenset[int]]]]()
+    whole, found = frozenset(stage.inside), list[tuple[int, list[frozenset[int]]]]()
+    asked, exactly, _ = stage.problem.instance.asked
+    most = len(whole) if asked is None else asked
     if not whole:
         return None if exactly else []
     if resident(stage.problem) and not (exactly and most != 1) and stage.fits(frozenset(), whole):
