@@ -7,9 +7,9 @@ C3 (no operation of a block strictly between an operation before it and a reader
 
 from __future__ import annotations
 
+from benchmarks.ring_refute import refute
 from chipmap.instances.ring.contraction import contract
 from chipmap.instances.ring.instance import RingInstance
-from chipmap.methods.ring.models import refute
 from chipmap.validation.ring.facts import Facts, facts
 
 #: Pairs of ideals that plain Python may look at.

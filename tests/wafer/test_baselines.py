@@ -10,18 +10,36 @@ import pytest
 from chipmap.heuristics.wafer.baselines.divide import Divider, divide, halves, nodes
 from chipmap.heuristics.wafer.baselines.twin_binary import (
     Annealer,
-    rooms,
-    sequences,
     twin_binary,
     twins,
 )
-from chipmap.heuristics.wafer.baselines.twin_binary_kernel import turn
+from chipmap.heuristics.wafer.baselines.twin_binary_kernel import intervals, turn
 from chipmap.heuristics.wafer.slicing.sizing import Sizing
 from chipmap.instances.wafer import WaferSolution
-from chipmap.instances.wafer.problem import wafer_problem
+from chipmap.instances.wafer.problem import IntArray, wafer_problem
 from chipmap.validation.wafer.checker import check
 from tests.wafer.random_instances import variants
 from tests.wafer.shipped import shipped
+
+
+def sequences(trees: IntArray) -> tuple[list[int], list[int], list[int]]:
+    """(alpha, beta, beta2) of two twin trees: the inverse of :func:`twins`."""
+    n = trees.shape[2] - 1
+    beta, beta2 = ([int(t[0, i] > 0 and t[2, t[0, i]] == i) for i in range(1, n + 1)] for t in (trees[0], trees[1]))
+    alpha = [int(trees[0, 2, v] == 0) for v in range(1, n)]
+    return alpha, beta, beta2
+
+
+def rooms(trees: IntArray) -> list[tuple[int, int, int, int]]:
+    """The floorplan on the grid of its lines: (left, low, right, high) of each room, in order along the diagonal."""
+    n = trees.shape[2] - 1
+    span = np.zeros((2, 2, n + 1), dtype=np.int64)
+    for which in range(2):
+        intervals(trees[which], n, span[which], np.zeros(n + 1, dtype=np.int64))
+    return [
+        (int(span[1, 0, i]), int(n - span[1, 1, i]), int(span[0, 1, i]), int(n - span[0, 0, i]))
+        for i in range(1, n + 1)
+    ]
 
 
 def all_twins(n: int) -> dict[tuple[tuple[int, int, int, int], ...], np.ndarray]:

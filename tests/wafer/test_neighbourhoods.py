@@ -9,10 +9,10 @@ import pytest
 
 from chipmap.formulations.built import Built
 from chipmap.formulations.wafer.cpsat import build
-from chipmap.formulations.wafer.cpsat_window import same_order, time_of, window, with_labels
+from chipmap.formulations.wafer.cpsat_window import same_order, window, with_labels
 from chipmap.formulations.wafer.options import Limits, options
 from chipmap.instances.wafer import Placement, WaferSolution
-from chipmap.instances.wafer.problem import WaferProblem, evaluate, in_order, wafer_problem
+from chipmap.instances.wafer.problem import WaferProblem, conv_time, evaluate, in_order, wafer_problem
 from chipmap.methods.wafer.neighbourhoods import search_neighbourhoods
 from chipmap.run import Run, SolveOptions
 from chipmap.solvers import solve_model
@@ -22,6 +22,15 @@ from tests.wafer import tiny
 
 #: Instances with several kernels joined by wires, on fabrics with some room.
 SEEDS = (5, 12, 38, 60, 93)
+
+
+def time_of(problem: WaferProblem, placements: list[Placement]) -> int:
+    """The slowest kernel's time in quarters."""
+    return max(
+        int(conv_time(conv, p.h, p.w, c, k))
+        for v, p in enumerate(placements)
+        for conv, c, k in zip(problem.type_arrays[int(problem.types[v])], p.c, p.k, strict=True)
+    )
 
 
 def crude(seed: int) -> tuple[WaferProblem, list[Placement]]:

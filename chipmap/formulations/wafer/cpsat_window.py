@@ -21,7 +21,7 @@ from chipmap.formulations.wafer.cpsat_boxes import Builder, c0_domain, c1_inside
 from chipmap.formulations.wafer.cpsat_terms import cut_pairwise, t1_time, t2_wire, t3_adapters
 from chipmap.formulations.wafer.options import Option
 from chipmap.instances.wafer.instance import Placement
-from chipmap.instances.wafer.problem import IntArray, WaferProblem, conv_time, least_ks, size
+from chipmap.instances.wafer.problem import IntArray, WaferProblem, least_ks, size
 
 #: Options of a free kernel by its number, at the target time.
 Menu = dict[int, list[Option]]
@@ -135,12 +135,3 @@ def _finish(builder: Builder, placements: list[Placement]) -> Built:
         for i, literal in enumerate(builder.option[v]):
             builder.model.add_hint(literal, i == 0)
     return built(builder.model, variables, Standing.AUXILIARY)
-
-
-def time_of(problem: WaferProblem, placements: list[Placement]) -> int:
-    """The slowest kernel's time in quarters."""
-    return max(
-        int(conv_time(conv, p.h, p.w, c, k))
-        for v, p in enumerate(placements)
-        for conv, c, k in zip(problem.type_arrays[int(problem.types[v])], p.c, p.k, strict=True)
-    )

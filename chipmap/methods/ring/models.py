@@ -19,8 +19,7 @@ from chipmap.methods.ring.infeasibility import reasons
 from chipmap.methods.ring.oracle_cuts import Cuts
 from chipmap.result import Termination
 from chipmap.run import Run
-from chipmap.solvers import solve_model
-from chipmap.solvers.outcome import Outcome, SolveRequest
+from chipmap.solvers.outcome import Outcome
 
 #: Seconds of the first decision problem; doubled whenever a round of them has decided nothing.
 FIRST_SLICE = 2.0
@@ -58,47 +57,10 @@ def cpsat(instance: RingInstance, run: Run) -> Termination:
     return run.attempt(lambda: _Search(contraction, run).go())
 
 
-def refute(
-    subject: RingInstance | RingProblem,
-    target: int,
-    *,
-    time_limit: float | None = None,
-    threads: int | None = None,
-    seed: int = 0,
-    deterministic: bool = False,
-    tighten: Literal["windows", "none"] = "windows",
-    should_stop: Callable[[], bool] | None = None,
-) -> RingSolution | Literal["infeasible", "unknown"]:
-    """A solution with objective <= ``target`` ticks; ``"infeasible"``: proved that none has it; ``"unknown"``.
-
-    ``subject`` is taken as it is: contract it first. ``tighten="none"`` leaves out station windows and redundant rows,
-    so that only the constraints of the page and CP-SAT speak. ``time_limit`` in seconds (deterministic: CP-SAT's own).
-    """
-    problem = subject if isinstance(subject, RingProblem) else ring_problem(subject)
-    model = _decision(problem, target, tighten)
-    if model is None:
-        return "infeasible"
-    request = SolveRequest(
-        time_limit=None if deterministic else time_limit,
-        work_limit=time_limit if deterministic else None,
-        threads=threads,
-        seed=seed,
-        deterministic=deterministic,
-        should_stop=should_stop,
-    )
-    outcome = solve_model(model, request)
-    if outcome.value_of is not None:
-        solution: RingSolution = model.decode(outcome.value_of)
-        return solution
-    return "infeasible" if outcome.termination.reason == "infeasible" else "unknown"
-
-
-def _decision(problem: RingProblem, target: int, tighten: Literal["windows", "none"]) -> Model | None:
-    """The CP-SAT model of "objective <= target", or None if the windows refute it."""
+def decision(problem: RingProblem, target: int) -> Model | None:
+    """The CP-SAT model of "objective <= target" within the station windows, or None if the windows refute it."""
     from chipmap.formulations.ring.cpsat import RingCpChoices, build
 
-    if tighten == "none":
-        return build(problem.instance, RingCpChoices(objective="feasible", cuts=(), upper=target))
     within = station_windows(problem, target)
     if within is None:
         return None
@@ -219,7 +181,7 @@ class _Search:
 
     def _ask(self, target: int, seconds: float) -> None:
         """Whether a solution with objective <= ``target`` exists: a bound or a new incumbent, or neither in time."""
-        model = _decision(self.problem, target, "windows")
+        model = decision(self.problem, target)
         if model is None:
             self.run.bound(target + 1, "station windows")
             return
