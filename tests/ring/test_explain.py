@@ -14,7 +14,7 @@ from chipmap.explanation import Change, Explanation, Statement
 from chipmap.instances.graph import Operation, OperationGraph, Tensor
 from chipmap.instances.ring import RingInstance, RingSolution
 from chipmap.methods.ring.explain import explain as ring_explain
-from chipmap.methods.ring.explain.study import Tried
+from chipmap.methods.ring.explain.solved import Tried
 from chipmap.records import InputError
 from chipmap.run import SolveOptions
 from chipmap.validation.brute_force import brute_force
@@ -60,11 +60,11 @@ def test_every_change_of_the_tiny_instances_by_brute_force(name: str, monkeypatc
     assert (found.objective, found.status) == (best, "infeasible" if best is None else "optimal")
     done = [one for one in tried if one is not None]
     assert len(done) == len(found.changes) >= 5
-    small = [one for one in done if count(one.study.instance) <= FEW]
+    small = [one for one in done if count(one.solved.instance) <= FEW]
     assert len(small) >= 5
     for one in small:
         shown = change(found, one.trial.what)
-        optimum, _ = brute_force(one.study.instance, check)
+        optimum, _ = brute_force(one.solved.instance, check)
         assert (shown.objective, shown.standing) == (optimum, "infeasible" if optimum is None else "proved"), shown.what
         if best is not None and optimum is not None:
             assert shown.gain == pytest.approx((best - optimum) / best)
@@ -86,9 +86,9 @@ def test_random_instances_of_every_mode(seed: int, monkeypatch: pytest.MonkeyPat
     found = chipmap.explain(instance, options=OPTIONS)
     assert found.objective == brute_force(instance, check)[0]
     for one in tried:
-        if one is not None and count(one.study.instance) <= 5_000:
-            assert one.study.status in ("optimal", "infeasible")
-            assert one.study.objective == brute_force(one.study.instance, check)[0], one.trial.what
+        if one is not None and count(one.solved.instance) <= 5_000:
+            assert one.solved.status in ("optimal", "infeasible")
+            assert one.solved.objective == brute_force(one.solved.instance, check)[0], one.trial.what
     for statement in told(found, "unused"):
         low, high = statement.figures["chips_proved_needed"], statement.figures["chips_enough"]
         for chips in range(max(1, low - 1), high + 1):

@@ -12,7 +12,7 @@ from chipmap.heuristics.ring.bounds.simple import SkipConnection, skip_connectio
 from chipmap.instances.ring import variants
 from chipmap.instances.ring.instance import RingInstance
 from chipmap.instances.ring.transforms import bound_names, clone
-from chipmap.methods.ring.explain.study import Case, Study, Trial
+from chipmap.methods.ring.explain.solved import Case, Solved, Trial
 from chipmap.methods.ring.explain.text import listed, plural, size
 
 #: Pins, groups and forbidden chips that are left out one by one, each; more are left alone.
@@ -31,19 +31,19 @@ SPLIT_TOGETHER = 16
 def relaxations(instance: RingInstance) -> list[Trial]:
     """Without C3, without C4, with free links, without pins; and all of these at once."""
     trials = []
-    for label, words in (("C3", "without the chip triangle (C3)"), ("C4", "without the memory limit (C4)")):
+    for label, text in (("C3", "without the chip triangle (C3)"), ("C4", "without the memory limit (C4)")):
         if label in instance.constraints:
             left = [c for c in instance.constraints if c != label]
             setting = f"constraints={json.dumps(left, separators=(',', ':'))}"
-            trials.append(Trial("without", words, partial(variants.without, instance, label), setting, left_out=label))
+            trials.append(Trial("without", text, partial(variants.without, instance, label), setting, left_out=label))
     if instance.package.link_bytes_per_ns is not None:
         free = partial(variants.packaged, instance, link_bytes_per_ns=None)
         trials.append(Trial("without", "with free links", free, "package.link_bytes_per_ns=null", left_out="links"))
     if len(trials) > 1:
         bare = partial(_bare, instance)
-        words = "without " + ", ".join([c for c in ("C3", "C4") if c in instance.constraints])
-        words += " and with free links" if instance.package.link_bytes_per_ns is not None else ""
-        trials.append(Trial("balance", words, bare))
+        text = "without " + ", ".join([c for c in ("C3", "C4") if c in instance.constraints])
+        text += " and with free links" if instance.package.link_bytes_per_ns is not None else ""
+        trials.append(Trial("balance", text, bare))
     return trials
 
 
@@ -55,15 +55,15 @@ def sites(instance: RingInstance) -> list[Trial]:
     """Each pin, keep-together group and entry of forbidden chips left out, and all of them."""
     trials = []
     for i, pin in enumerate(instance.pins[:EACH]):
-        words = f"without the pin of {pin.operation} to chip {pin.chip}"
-        trials.append(Trial("pin", words, partial(variants.without_entry, instance, "pins", i)))
+        text = f"without the pin of {pin.operation} to chip {pin.chip}"
+        trials.append(Trial("pin", text, partial(variants.without_entry, instance, "pins", i)))
     for i, group in enumerate(instance.together[:EACH]):
-        words = f"without keeping {listed(group)} together"
-        trials.append(Trial("group", words, partial(variants.without_entry, instance, "together", i)))
+        text = f"without keeping {listed(group)} together"
+        trials.append(Trial("group", text, partial(variants.without_entry, instance, "together", i)))
     for i, item in enumerate(instance.forbidden[:EACH]):
-        words = f"with {item.operation} allowed on {'chip' if len(item.chips) == 1 else 'chips'} "
-        words += listed(map(str, item.chips))
-        trials.append(Trial("forbidden", words, partial(variants.without_entry, instance, "forbidden", i)))
+        text = f"with {item.operation} allowed on {'chip' if len(item.chips) == 1 else 'chips'} "
+        text += listed(map(str, item.chips))
+        trials.append(Trial("forbidden", text, partial(variants.without_entry, instance, "forbidden", i)))
     if len(instance.pins) + len(instance.together) + len(instance.forbidden) > 1:
         free = partial(variants.changed, instance, pins=(), together=(), forbidden=())
         trials.append(Trial("sites", "without any pin, group or forbidden chip", free))
@@ -79,8 +79,8 @@ def chips(instance: RingInstance, fewest: int) -> list[Trial]:
 
 def chip_trial(instance: RingInstance, number: int) -> Trial:
     """The package with ``number`` chips."""
-    words = f"{plural(number, 'chip')} instead of {instance.package.chips}"
-    return Trial("chips", words, partial(variants.packaged, instance, chips=number), f"package.chips={number}")
+    text = f"{plural(number, 'chip')} instead of {instance.package.chips}"
+    return Trial("chips", text, partial(variants.packaged, instance, chips=number), f"package.chips={number}")
 
 
 def sram_trial(instance: RingInstance, count: int) -> Trial:
@@ -124,7 +124,7 @@ def _cheap(case: Case, skip: SkipConnection) -> bool:
     return len(readers) > 1 and (extra <= CHEAP * case.problem.total_ticks or case.problem.n <= SMALL)
 
 
-def splits(case: Case, base: Study) -> list[Trial]:
+def splits(case: Case, base: Solved) -> list[Trial]:
     """The longest operation (or the heaviest, where memory is short) in 2, 4 and as many parts as it takes."""
     problem = case.problem
     if base.objective is None:

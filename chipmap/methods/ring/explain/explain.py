@@ -15,12 +15,10 @@ from chipmap.explanation import Change, Explanation, Statement, Step
 from chipmap.heuristics.ring.bounds.simple import largest
 from chipmap.instances.ring.instance import RingInstance, RingSolution
 from chipmap.instances.ring.problem import ring_problem
-from chipmap.methods.ring.explain import changes as ring_trials
-from chipmap.methods.ring.explain import reasons as ring_reasons
-from chipmap.methods.ring.explain import shortages as ring_lacks
+from chipmap.methods.ring.explain import changes, reasons, shortages
 from chipmap.methods.ring.explain.difference import difference, placed, side
 from chipmap.methods.ring.explain.reasons import statement
-from chipmap.methods.ring.explain.study import LEAST_SECONDS, Case, Study, Trial, Tried, attempt, study
+from chipmap.methods.ring.explain.solved import LEAST_SECONDS, Case, Solved, Trial, Tried, attempt, solve_within
 from chipmap.methods.ring.explain.text import TICKS_PER_US, plural, share, us
 from chipmap.result import Note
 from chipmap.run import SolveOptions
@@ -54,7 +52,7 @@ def explain(
     say = progress or (lambda _: None)
     say(Step(kind="instance"))
     starts = [given for given in (solution, against) if given is not None]
-    base = study(instance, options, OWN_SHARE * deadline.seconds, starts)
+    base = solve_within(instance, options, OWN_SHARE * deadline.seconds, starts)
     work = _Work(Case(instance), base, options, deadline, started, say, (solution, against), told or (lambda _: None))
     if solution is not None:
         work.say_all(work.about_given(solution))
@@ -75,7 +73,7 @@ class _Work:
     """One explanation in progress: the solved instance, what has been said, and the changes tried so far."""
 
     case: Case
-    base: Study
+    base: Solved
     options: SolveOptions
     deadline: Deadline
     started: float
@@ -123,8 +121,8 @@ class _Work:
         for i, trial in enumerate(trials):
             if self.deadline.seconds <= 0.0:
                 left = [skipped.what for skipped in trials[i:]]
-                words = f"not tried for lack of time: {'; '.join(left)}"
-                self.notes.append(Note(kind="left out", text=words, data={"changes": left}))
+                text = f"not tried for lack of time: {'; '.join(left)}"
+                self.notes.append(Note(kind="left out", text=text, data={"changes": left}))
                 break
             self.say(Step(kind="change", what=trial.what))
             found = attempt(trial, self.options, self.deadline.seconds / (len(trials) - i), starts)
@@ -136,15 +134,15 @@ class _Work:
 
     def again(self, tried: list[Tried]) -> list[Tried]:
         """``tried`` with those that are still open solved once more, from what they have, within the time left over."""
-        still = [t for t in tried if not t.study.proved and t.study.status != "infeasible"]
+        still = [t for t in tried if not t.solved.proved and t.solved.status != "infeasible"]
         better = {}
         for i, one in enumerate(still):
             if self.deadline.seconds <= 2 * LEAST_SECONDS:
                 break
             self.say(Step(kind="change", what=one.trial.what, again=True))
-            starts = [one.study.solution] if one.study.solution is not None else []
+            starts = [one.solved.solution] if one.solved.solution is not None else []
             found = attempt(one.trial, self.options, self.deadline.seconds / (len(still) - i), starts)
-            if found is not None and (found.study.bound or 0) >= (one.study.bound or 0):
+            if found is not None and (found.solved.bound or 0) >= (one.solved.bound or 0):
                 better[id(one)] = found
         self.tried = [better.get(id(one), one) for one in self.tried]
         return [better.get(id(one), one) for one in tried]
@@ -181,36 +179,36 @@ class _Work:
     def feasible(self) -> None:
         """What holds the period up; fills the changes."""
         case, base, instance = self.case, self.base, self.instance
-        self.say_all([ring_reasons.verdict(base)])
-        self.say_all(ring_reasons.busiest(case, base))
-        self.say_all(ring_reasons.bounds(case, base))
+        self.say_all([reasons.verdict(base)])
+        self.say_all(reasons.busiest(case, base))
+        self.say_all(reasons.bounds(case, base))
         self.told(self.explanation())
-        least = ring_reasons.enough(case, base, self.deadline)
-        relaxed = self.attempt([*ring_trials.relaxations(instance), *ring_trials.sites(instance)])
-        self.say_all(ring_reasons.costs(base, relaxed))
+        least = reasons.enough(case, base, self.deadline)
+        relaxed = self.attempt([*changes.relaxations(instance), *changes.sites(instance)])
+        self.say_all(reasons.costs(base, relaxed))
         self._sufficient(relaxed)
-        alone = base.objective == largest(case.problem)  # then nothing but splitting that operation can help
-        clones = [] if alone else ring_trials.clones(case, base.objective)
-        later = self.attempt([*ring_trials.splits(case, base), *clones, *ring_trials.chips(instance, least[1])])
+        longest_decides = base.objective == largest(case.problem)  # then nothing but splitting that operation can help
+        clones = [] if longest_decides else changes.clones(case, base.objective)
+        later = self.attempt([*changes.splits(case, base), *clones, *changes.chips(instance, least[1])])
         later = self.again(later)
         twice = [
-            t for t in later if t.trial.kind == "chips" and t.study.instance.package.chips > instance.package.chips
+            t for t in later if t.trial.kind == "chips" and t.solved.instance.package.chips > instance.package.chips
         ]
-        self.say_all(ring_reasons.unused(case, base, least, twice[-1] if twice else None))
+        self.say_all(reasons.unused(case, base, least, twice[-1] if twice else None))
 
     def _sufficient(self, relaxed: list[Tried]) -> None:
         """Where memory or links cost something: the SRAM that the mapping without C4 fits, links twice as fast."""
         trials = []
         for tried in relaxed:
-            study = tried.study
-            if study.objective is None or study.objective >= (self.base.objective or 0) or study.solution is None:
+            solved = tried.solved
+            if solved.objective is None or solved.objective >= (self.base.objective or 0) or solved.solution is None:
                 continue
-            if tried.trial.left_out == "C4" and study.certificate is not None:
-                enough = int(study.certificate.figures["max_memory_bytes"])
-                trial = ring_trials.sram_trial(self.instance, enough)
-                trials.append(Trial(trial.kind, trial.what, trial.make, trial.setting, study.solution))
+            if tried.trial.left_out == "C4" and solved.certificate is not None:
+                enough = int(solved.certificate.figures["max_memory_bytes"])
+                trial = changes.sram_trial(self.instance, enough)
+                trials.append(Trial(trial.kind, trial.what, trial.make, trial.setting, solved.solution))
             elif tried.trial.left_out == "links":
-                trials.append(ring_trials.link_trial(self.instance, 2))
+                trials.append(changes.link_trial(self.instance, 2))
         self.attempt(trials)
 
     def infeasible(self) -> None:
@@ -218,21 +216,21 @@ class _Work:
         case, instance = self.case, self.instance
         self.say_all([statement("verdict", "No mapping exists (proved)")])
         self.say_all(statement("clash", reason.message, reason.label) for reason in self.base.run.infeasibility)
-        self.say_all([*ring_lacks.memory(case), *ring_lacks.sites(instance)])
-        needs, trials = ring_lacks.needs(case, self.deadline)
+        self.say_all([*shortages.memory(case), *shortages.sites(instance)])
+        needs, trials = shortages.needs(case, self.deadline)
         self.say_all(needs)
-        relaxed = self.attempt([*ring_trials.relaxations(instance), *ring_trials.sites(instance)])
-        changed = self.attempt([*trials, *ring_trials.splits(case, self.base), *ring_trials.clones(case, None)])
-        stuck = [t for t in changed if t.trial.kind == "split" and t.study.status == "infeasible"]
-        more = [ring_lacks.with_chips(tried, self.deadline) for tried in stuck]
+        relaxed = self.attempt([*changes.relaxations(instance), *changes.sites(instance)])
+        changed = self.attempt([*trials, *changes.splits(case, self.base), *changes.clones(case, None)])
+        stuck = [t for t in changed if t.trial.kind == "split" and t.solved.status == "infeasible"]
+        more = [shortages.with_chips(tried, self.deadline) for tried in stuck]
         self.attempt([trial for trial in more if trial is not None])
         for tried in relaxed:
-            if tried.study.status == "infeasible":
+            if tried.solved.status == "infeasible":
                 what = tried.trial.what
                 self.say_all([statement("cost", f"{what} there is still no mapping (proved)")])
 
     def unknown(self) -> None:
         """Neither a mapping nor a proof: what is short by simple bounds, and which relaxation has a mapping."""
         self.say_all([statement("verdict", "No mapping was found in the time, and no proof that there is none")])
-        self.say_all([*ring_lacks.memory(self.case), *ring_lacks.sites(self.instance)])
-        self.attempt([*ring_trials.relaxations(self.instance), *ring_trials.sites(self.instance)])
+        self.say_all([*shortages.memory(self.case), *shortages.sites(self.instance)])
+        self.attempt([*changes.relaxations(self.instance), *changes.sites(self.instance)])

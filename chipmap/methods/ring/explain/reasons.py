@@ -12,8 +12,8 @@ from chipmap.deadline import Deadline, Stop
 from chipmap.explanation import Statement
 from chipmap.heuristics.ring.bounds.shortages import fewest_chips
 from chipmap.heuristics.ring.bounds.simple import SkipConnection, average, largest, packing, skip_connections
-from chipmap.instances.ring.problem import Loads, RingProblem, Storage, loads
-from chipmap.methods.ring.explain.study import Case, Study, Tried, check
+from chipmap.instances.ring.problem import Loads, RingProblem, Storage, charged, loads
+from chipmap.methods.ring.explain.solved import Case, Solved, Tried, check
 from chipmap.methods.ring.explain.text import TICKS_PER_US, listed, plural, share, size, times, us
 
 #: Violations of a relaxed mapping that are put into words.
@@ -25,59 +25,59 @@ def statement(topic: str, message: str, label: str = "", **figures: Any) -> Stat
     return Statement(topic=topic, label=label, message=f"{message[:1].upper()}{message[1:]}.", figures=figures)
 
 
-def verdict(base: Study) -> Statement:
+def verdict(base: Solved) -> Statement:
     """How good the best mapping is."""
     assert base.objective is not None
     if base.proved:
-        words = "the least there is (proved)"
+        text = "the least there is (proved)"
     elif base.bound is not None:
-        words = f"the best found; nothing below {us(base.bound)} is possible (gap "
-        words += f"{share(base.objective - base.bound, base.objective)})"
+        text = f"the best found; nothing below {us(base.bound)} is possible (gap "
+        text += f"{share(base.objective - base.bound, base.objective)})"
     else:
-        words = "the best found, without a bound"
+        text = "the best found, without a bound"
     chips = base.instance.package.chips
     return statement(
         "verdict",
-        f"The period is {us(base.objective)}, {words}; {base.chips_used} of {plural(chips, 'chip')} are used",
+        f"The period is {us(base.objective)}, {text}; {base.chips_used} of {plural(chips, 'chip')} are used",
         period_us=base.objective / TICKS_PER_US,
         chips_used=base.chips_used,
         chips=chips,
     )
 
 
-def busiest(case: Case, base: Study) -> Iterator[Statement]:
+def busiest(case: Case, base: Solved) -> Iterator[Statement]:
     """The chips or links that are as busy as the period, and the fullest chip."""
     problem, on = case.problem, _loads(case, base)
     assert base.objective is not None and base.solution is not None
     f = case.contraction.lower(base.solution).chips
-    busy = _busy(problem, on)
+    busy = charged(problem, on)
     for chip in np.flatnonzero(busy == base.objective).tolist()[:1]:
         mine = sorted((v for v in range(problem.n) if f[v] == chip), key=lambda v: -int(problem.ticks[v]))
         count = int((busy == base.objective).sum())
         more = f" (as are {count - 1} others)" if count > 2 else " (as is another)" if count == 2 else ""
         extra = "" if problem.cost_mode == "period" else " with what it sends and receives"
-        words = listed(f"{case.name(v)} ({us(int(problem.ticks[v]))})" for v in mine)
+        text = listed(f"{case.name(v)} ({us(int(problem.ticks[v]))})" for v in mine)
         yield statement(
             "busiest",
-            f"Chip {chip} is busy all the time{extra}{more}: {plural(len(mine), 'operation')}, {words}",
+            f"Chip {chip} is busy all the time{extra}{more}: {plural(len(mine), 'operation')}, {text}",
             "T1",
             chip=chip,
             operations=len(mine),
         )
     if problem.cost_mode == "period":
         for link in np.flatnonzero(on.load == base.objective).tolist()[:1]:
-            yield link_words(case, f, link, int(on.load[link]), "busiest", "is busy all the time")
+            yield link_statement(case, f, link, int(on.load[link]), "busiest", "is busy all the time")
     if problem.has("C4"):
         yield fullest(problem, on)
 
 
-def link_words(case: Case, f: tuple[int, ...], link: int, load: int, topic: str, verb: str) -> Statement:
+def link_statement(case: Case, f: tuple[int, ...], link: int, load: int, topic: str, verb: str) -> Statement:
     """Which tensors cross a link."""
     crossing = _crossing(case.problem, f, link)
-    words = (f"that of {case.name(s.producer)} ({size(s.bytes)}, {us(s.ticks)})" for s in crossing)
+    text = (f"that of {case.name(s.producer)} ({size(s.bytes)}, {us(s.ticks)})" for s in crossing)
     return statement(
         topic,
-        f"Link {link} -> {link + 1} {verb} ({us(load)}): it carries {plural(len(crossing), 'tensor')}, {listed(words)}",
+        f"Link {link} -> {link + 1} {verb} ({us(load)}): it carries {plural(len(crossing), 'tensor')}, {listed(text)}",
         "T2",
         link=link,
         load_us=load / TICKS_PER_US,
@@ -112,21 +112,12 @@ def fullest(problem: RingProblem, on: Loads, where: str = "Memory") -> Statement
     )
 
 
-def _busy(problem: RingProblem, on: Loads) -> np.ndarray:  # type: ignore[type-arg]
-    """Ticks that T1 counts on each chip."""
-    if problem.cost_mode == "period":
-        return on.work
-    if problem.cost_mode == "sum":
-        return on.work + on.received + on.sent
-    return on.work + np.concatenate(([0], on.load[:-1])) + on.load
-
-
-def _loads(case: Case, base: Study) -> Loads:
+def _loads(case: Case, base: Solved) -> Loads:
     assert base.solution is not None
     return loads(case.problem, case.contraction.lower(base.solution).chips)
 
 
-def bounds(case: Case, base: Study) -> Iterator[Statement]:
+def bounds(case: Case, base: Solved) -> Iterator[Statement]:
     """The bounds that need no solver, who is behind them, and how near they come to the period."""
     problem, period = case.problem, base.objective
 
@@ -160,12 +151,12 @@ def bounds(case: Case, base: Study) -> Iterator[Statement]:
             "bound", f"Too many long operations for {problem.chips} chips: {us(packed)} on some chip{of(packed)}", "T1"
         )
     if problem.has("C1") and problem.has("C3"):
-        yield from (skip_words(case, skip, of) for skip in skip_connections(problem, case.graph)[:1])
+        yield from (skip_statement(case, skip, of) for skip in skip_connections(problem, case.graph)[:1])
     if period is not None and problem.cost_mode == "period" and problem.has("C1"):
         yield from _slow_tensors(case, period)
 
 
-def skip_words(case: Case, skip: SkipConnection, of: Any) -> Statement:
+def skip_statement(case: Case, skip: SkipConnection, of: Any) -> Statement:
     """What lies under a skip connection shares two chips."""
     problem, half = case.problem, -(-skip.ticks // 2)
     tensor = max(s.bytes for s in problem.storages if s.producer == skip.producer and skip.reader in s.readers)
@@ -187,64 +178,64 @@ def skip_words(case: Case, skip: SkipConnection, of: Any) -> Statement:
 def _slow_tensors(case: Case, period: int) -> Iterator[Statement]:
     slow = sorted((s for s in case.problem.storages if s.ticks > period), key=lambda s: -s.ticks)
     if slow:
-        words = (f"{case.name(s.producer)} ({size(s.bytes)}, {us(s.ticks)})" for s in slow)
+        text = (f"{case.name(s.producer)} ({size(s.bytes)}, {us(s.ticks)})" for s in slow)
         yield statement(
             "links",
             f"{plural(len(slow), 'tensor')} would keep a link busy for longer than the period, so maker and readers "
-            f"share a chip: {listed(words)}",
+            f"share a chip: {listed(text)}",
             "T2",
             tensors=[case.name(s.producer) for s in slow],
             bytes=[s.bytes for s in slow],
         )
 
 
-def costs(base: Study, relaxed: list[Tried]) -> Iterator[Statement]:
+def costs(base: Solved, relaxed: list[Tried]) -> Iterator[Statement]:
     """What each constraint costs: the instance solved without it, and where that mapping breaks it."""
     assert base.objective is not None
     nothing = []
     for tried in relaxed:
-        study, what = tried.study, tried.trial.what
-        if study.objective is None:
+        solved, what = tried.solved, tried.trial.what
+        if solved.objective is None:
             continue
-        saved = base.objective - study.objective
+        saved = base.objective - solved.objective
         figures: dict[str, Any] = {
-            "period_us": study.objective / TICKS_PER_US,
-            "standing": "proved" if study.proved else "best found",
+            "period_us": solved.objective / TICKS_PER_US,
+            "standing": "proved" if solved.proved else "best found",
         }
         if tried.trial.kind == "balance":
-            if study.proved:
-                words = "even with all of that away" if saved == 0 else "from whole operations in their order alone"
-                yield statement("cost", f"{what} the period is {us(study.objective)} ({words})", **figures)
+            if solved.proved:
+                text = "even with all of that away" if saved == 0 else "from whole operations in their order alone"
+                yield statement("cost", f"{what} the period is {us(solved.objective)} ({text})", **figures)
         elif saved > 0:
-            standing = "proved to be its least" if study.proved else "best found"
+            standing = "proved to be its least" if solved.proved else "best found"
             yield statement(
                 "cost",
-                f"{what} the period is {us(study.objective)} ({standing}), {share(saved, base.objective)} less",
+                f"{what} the period is {us(solved.objective)} ({standing}), {share(saved, base.objective)} less",
                 **figures,
             )
             yield from _blocked(base, tried)
-        elif study.proved and base.proved:
+        elif solved.proved and base.proved:
             nothing.append(what)
         else:
             yield statement("cost", f"{what} nothing better was found", **figures)
     if nothing:
         each = ", each" if len(nothing) > 1 else ""
-        words = " or ".join([", ".join(nothing[:-1]), nothing[-1]] if len(nothing) > 1 else nothing)
-        yield statement("cost", f"Nothing is gained {words} (proved{each})", changes=nothing)
+        text = " or ".join([", ".join(nothing[:-1]), nothing[-1]] if len(nothing) > 1 else nothing)
+        yield statement("cost", f"The period gets no shorter {text} (proved{each})", changes=nothing)
 
 
-def _blocked(base: Study, tried: Tried) -> Iterator[Statement]:
-    """Where the mapping found without a constraint breaks it: the checker's words, or the slowest link."""
-    assert tried.study.solution is not None
+def _blocked(base: Solved, tried: Tried) -> Iterator[Statement]:
+    """Where the mapping found without a constraint breaks it: the checker's message, or the slowest link."""
+    assert tried.solved.solution is not None
     if tried.trial.left_out == "links":
         case = Case(base.instance)
-        f = case.contraction.lower(tried.study.solution).chips
+        f = case.contraction.lower(tried.solved.solution).chips
         load = loads(case.problem, f).load
         link = int(load.argmax())
-        if int(load[link]) > (tried.study.objective or 0):
-            yield link_words(case, f, link, int(load[link]), "blocked", "would hold that mapping up")
+        if int(load[link]) > (tried.solved.objective or 0):
+            yield link_statement(case, f, link, int(load[link]), "blocked", "would hold that mapping up")
         return
-    certificate = check(base.instance, tried.study.solution)
+    certificate = check(base.instance, tried.solved.solution)
     first = [violation.message for violation in certificate.violations]
     if first:
         yield statement(
@@ -255,7 +246,7 @@ def _blocked(base: Study, tried: Tried) -> Iterator[Statement]:
         )
 
 
-def enough(case: Case, base: Study, deadline: Deadline) -> tuple[int, int]:
+def enough(case: Case, base: Solved, deadline: Deadline) -> tuple[int, int]:
     """(chips that the period takes at least, chips that do for it); equal where that is proved."""
     used = base.chips_used
     if base.objective is None or case.programs is None or case.ideals is None or not case.problem.has("C2"):
@@ -266,7 +257,7 @@ def enough(case: Case, base: Study, deadline: Deadline) -> tuple[int, int]:
         return 1, used
 
 
-def unused(case: Case, base: Study, least: tuple[int, int], doubled: Tried | None) -> Iterator[Statement]:
+def unused(case: Case, base: Solved, least: tuple[int, int], doubled: Tried | None) -> Iterator[Statement]:
     """Why chips stay unused: how many do for the period (``least``), and what stops it from falling with more.
 
     Silent without C2: there the chips in use need not be the first ones.
@@ -275,8 +266,8 @@ def unused(case: Case, base: Study, least: tuple[int, int], doubled: Tried | Non
     low, high = least
     if period is None or high == count or not case.problem.has("C2"):
         return
-    words = f"{plural(high, 'chip')} {'does' if high == 1 else 'do'} for this period"
-    words += " and fewer don't (proved)" if low == high else ""
+    text = f"{plural(high, 'chip')} {'does' if high == 1 else 'do'} for this period"
+    text += " and fewer don't (proved)" if low == high else ""
     longest = largest(case.problem)
     if longest == period:
         v = int(case.problem.ticks.argmax())
@@ -284,15 +275,15 @@ def unused(case: Case, base: Study, least: tuple[int, int], doubled: Tried | Non
             f"no mapping is faster than {case.name(v)}, which alone takes "
             f"{times(longest, case.problem.total_ticks / count)} of a chip's average work"
         )
-    elif doubled is not None and doubled.study.proved and doubled.study.objective == period:
-        why = f"with {doubled.study.instance.package.chips} chips the least period is the same (proved)"
+    elif doubled is not None and doubled.solved.proved and doubled.solved.objective == period:
+        why = f"with {doubled.solved.instance.package.chips} chips the least period is the same (proved)"
     elif base.proved:
         why = "no mapping that uses the others is faster (proved)"
     else:
         why = "in the best mapping found"
     yield statement(
         "unused",
-        f"Of {plural(count, 'chip')}, {words}: {why}",
+        f"Of {plural(count, 'chip')}, {text}: {why}",
         chips=count,
         chips_used=base.chips_used,
         chips_enough=high,

@@ -13,7 +13,7 @@ from chipmap.instances.ring.precedence import flow_reachable, reachable
 from chipmap.instances.ring.problem import RingProblem, loads, ring_problem
 from chipmap.methods.ring.explain.changes import chip_trial, sram_trial
 from chipmap.methods.ring.explain.reasons import fullest, statement
-from chipmap.methods.ring.explain.study import Case, Trial, Tried
+from chipmap.methods.ring.explain.solved import Case, Trial, Tried
 from chipmap.methods.ring.explain.text import listed, name, plural, size
 
 #: Contradicting pairs of pins that are named.
@@ -99,7 +99,7 @@ def needs(case: Case, deadline: Deadline) -> tuple[list[Statement], list[Trial]]
 
 def with_chips(tried: Tried, deadline: Deadline) -> Trial | None:
     """The fewest chips with which a changed instance, still without a mapping, has one; None if none are found."""
-    case = Case(tried.study.instance)
+    case = Case(tried.solved.instance)
     if case.programs is None or case.ideals is None:
         return None
     try:

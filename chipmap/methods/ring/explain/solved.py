@@ -30,7 +30,7 @@ LEAST_SECONDS = 0.5
 
 
 @dataclass(frozen=True)
-class Study:
+class Solved:
     """What a solve of ``instance`` gave: its run, with the best checked solution, the bounds and the reasons."""
 
     instance: RingInstance
@@ -86,7 +86,9 @@ def check(instance: RingInstance, solution: RingSolution) -> Certificate:
     return certificate
 
 
-def study(instance: RingInstance, options: SolveOptions, seconds: float, starts: Sequence[RingSolution] = ()) -> Study:
+def solve_within(
+    instance: RingInstance, options: SolveOptions, seconds: float, starts: Sequence[RingSolution] = ()
+) -> Solved:
     """Solve ``instance`` by the family's best chain within ``seconds``; ``starts`` count where the checker says so."""
     limited = options.replace(time_limit=max(seconds, LEAST_SECONDS), warm_start=None)
     run = Run(instance, limited, lambda a, b: check(a, b))
@@ -95,7 +97,7 @@ def study(instance: RingInstance, options: SolveOptions, seconds: float, starts:
             run.solution(start, "mapping at hand")
     run.rejected.clear()
     auto(instance, run)
-    return Study(instance, run)
+    return Solved(instance, run)
 
 
 class Case:
@@ -154,27 +156,27 @@ class Tried:
     """A trial with its outcome."""
 
     trial: Trial
-    study: Study
+    solved: Solved
 
     def change(self, base: int | None) -> Change:
         """The record of it; ``base`` is the objective of the instance as it is."""
-        study = self.study
-        objective = study.objective
+        solved = self.solved
+        objective = solved.objective
         figures = {}
-        if study.certificate is not None:
+        if solved.certificate is not None:
             figures = {
-                "chips_used": study.chips_used,
-                "chips": study.instance.package.chips,
-                "max_memory_bytes": int(study.certificate.figures["max_memory_bytes"]),
+                "chips_used": solved.chips_used,
+                "chips": solved.instance.package.chips,
+                "max_memory_bytes": int(solved.certificate.figures["max_memory_bytes"]),
             }
-        standing = {"optimal": "proved", "feasible": "best found"}.get(study.status, study.status)
+        standing = {"optimal": "proved", "feasible": "best found"}.get(solved.status, solved.status)
         return Change(
             kind=self.trial.kind,
             what=self.trial.what,
             setting=self.trial.setting,
             standing=standing,  # type: ignore[arg-type]
             objective=objective,
-            bound=study.bound,
+            bound=solved.bound,
             gain=None if objective is None or not base else (base - objective) / base,
             figures=figures,
         )
@@ -188,5 +190,6 @@ def attempt(trial: Trial, options: SolveOptions, seconds: float, starts: Sequenc
         return None
     given = starts if trial.start is None else (*starts, trial.start)
     return Tried(
-        trial, study(msgspec.structs.replace(changed, name=f"{changed.name}: {trial.what}"), options, seconds, given)
+        trial,
+        solve_within(msgspec.structs.replace(changed, name=f"{changed.name}: {trial.what}"), options, seconds, given),
     )
