@@ -13,8 +13,7 @@ from chipmap.deadline import Stop
 from chipmap.explain import explain
 from chipmap.explanation import Change, Difference, Explanation, Statement
 from chipmap.family import FAMILY_NAMES, Family, Formulation, Generator, Method, Model, Standing, family_of, get_family
-from chipmap.inputs.generate import generate
-from chipmap.inputs.reading import read, read_solution
+from chipmap.inputs.reading import generate, read, read_solution
 from chipmap.oracle import Verdict
 from chipmap.provenance import __version__
 from chipmap.records import ChipmapError, ContradictionError, InputError, Record, SolverUnavailableError

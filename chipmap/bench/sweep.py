@@ -13,8 +13,7 @@ import msgspec
 
 from chipmap.family import FAMILY_NAMES, get_family, resolve
 from chipmap.inputs import settings as changes
-from chipmap.inputs.generate import generate
-from chipmap.inputs.reading import decode, generators, load, read
+from chipmap.inputs.reading import decode, generate, generators, load, read
 from chipmap.records import InputError, Record
 
 #: Points that a sweep may have.

@@ -23,8 +23,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 def run(args: argparse.Namespace) -> int:
     """Make and write."""
-    from chipmap.inputs.generate import generate
-    from chipmap.inputs.reading import encode, generators, read, shipped_names
+    from chipmap.inputs.reading import encode, generate, generators, read, shipped_names
     from chipmap.inputs.settings import parse
 
     if args.name in shipped_names() and args.name not in generators():

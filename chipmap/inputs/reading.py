@@ -209,6 +209,18 @@ def generators() -> dict[str, Generator]:
     return {generator.name: generator for name in FAMILY_NAMES for generator in get_family(name).generators}
 
 
+def generate(name: str, /, **parameters: Any) -> Record:
+    """The instance that generator ``name`` makes with these parameters; the same ones give the same instance.
+
+    Raises :class:`InputError` that names the generators, or the parameters, that there are.
+    """
+    known = generators()
+    if name not in known:
+        raise InputError(f"no generator is called {name!r}", "generate", f"Choose from: {', '.join(known)}.")
+    instance: Record = resolve(known[name].function)(**parameters)
+    return instance
+
+
 def _shipped(family: Family) -> Mapping[str, Callable[[], Record]]:
     """Shipped instances by full name."""
     made: dict[str, Callable[[], Record]] = {}

@@ -5,6 +5,8 @@ Batch norm stays an operator of its own, as in an exported graph.
 
 from __future__ import annotations
 
+from math import prod
+
 from chipmap.instances.networks.builder import INDEX_BYTES, Network, Value
 from chipmap.instances.networks.transformer import linear
 
@@ -18,8 +20,7 @@ def convolution(
         reads = [x, net.parameter("weight", channels, width_in, kernel, kernel)]
         reads += [net.parameter("bias", channels)] if bias else []
         shape = (batch, channels, *_strided((height, width), stride))
-        made = batch * channels * shape[2] * shape[3]
-        return net.op("convolution", *reads, shape=shape, flop=2 * kernel * kernel * width_in * made)
+        return net.op("convolution", *reads, shape=shape, flop=2 * kernel * kernel * width_in * prod(shape))
 
 
 def upsample(net: Network, x: Value, channels: int, *, name: str) -> Value:
@@ -45,17 +46,16 @@ def relu(net: Network, x: Value) -> Value:
     return net.elementwise("relu", x)
 
 
-def max_pool(net: Network, x: Value, stride: int = 2) -> Value:
-    """Maximum over windows; the positions of the maxima are made too and nothing reads them."""
-    shape = (*x.shape[:2], *_strided(x.shape[2:], stride))
-    made = shape[0] * shape[1] * shape[2] * shape[3]
-    y = net.op("max_pool2d_with_indices", x, shape=shape, unread=((made, INDEX_BYTES),))
+def max_pool(net: Network, x: Value) -> Value:
+    """Maximum over windows of stride 2; the positions of the maxima are made too and nothing reads them."""
+    shape = (*x.shape[:2], *_strided(x.shape[2:], 2))
+    y = net.op("max_pool2d_with_indices", x, shape=shape, unread=((prod(shape), INDEX_BYTES),))
     return net.view("getitem", y, shape)
 
 
-def average_pool(net: Network, x: Value, stride: int = 2) -> Value:
-    """Mean over windows of ``stride`` × ``stride``."""
-    return net.op("avg_pool2d", x, shape=(*x.shape[:2], x.shape[2] // stride, x.shape[3] // stride))
+def average_pool(net: Network, x: Value) -> Value:
+    """Mean over windows of 2 × 2."""
+    return net.op("avg_pool2d", x, shape=(*x.shape[:2], x.shape[2] // 2, x.shape[3] // 2))
 
 
 def classifier(net: Network, x: Value, classes: int) -> Value:

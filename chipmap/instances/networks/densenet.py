@@ -45,7 +45,7 @@ def densenet(
         if b:
             with net.scope(f"transition.{b - 1}"):
                 x = _normalised_convolution(net, x, x.shape[1] // 2, 1, name="")
-                x = average_pool(net, x, 2)
+                x = average_pool(net, x)
         with net.scope(f"block.{b}"):
             x = _block(net, x, layers, growth)
     with net.scope("final"):

@@ -51,18 +51,17 @@ def _unit(net: Network, x: Value, channels: int, kernel: int, stride: int = 1, *
 
 def _basic(net: Network, x: Value, channels: int, stride: int) -> Value:
     y = relu(net, _unit(net, x, channels, 3, stride, name="1"))
-    y = _unit(net, y, channels, 3, name="2")
-    return relu(net, net.elementwise("add", y, _shortcut(net, x, channels, stride)))
+    return _joined(net, x, _unit(net, y, channels, 3, name="2"), stride)
 
 
 def _bottleneck(net: Network, x: Value, channels: int, stride: int) -> Value:
     y = relu(net, _unit(net, x, channels, 1, name="1"))
     y = relu(net, _unit(net, y, channels, 3, stride, name="2"))
-    y = _unit(net, y, 4 * channels, 1, name="3")
-    return relu(net, net.elementwise("add", y, _shortcut(net, x, 4 * channels, stride)))
+    return _joined(net, x, _unit(net, y, 4 * channels, 1, name="3"), stride)
 
 
-def _shortcut(net: Network, x: Value, channels: int, stride: int) -> Value:
-    if stride == 1 and x.shape[1] == channels:
-        return x
-    return _unit(net, x, channels, 1, stride, name="_shortcut")
+def _joined(net: Network, x: Value, y: Value, stride: int) -> Value:
+    """ReLU of the sum of what a block made, ``y``, and the shortcut from its input, ``x``."""
+    if x.shape != y.shape:
+        x = _unit(net, x, y.shape[1], 1, stride, name="_shortcut")
+    return relu(net, net.elementwise("add", y, x))
