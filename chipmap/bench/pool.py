@@ -7,14 +7,13 @@ import os
 import queue
 import signal
 import subprocess
-import sys
 import threading
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 
 from chipmap.bench.point import Row, failed
 from chipmap.bench.sweep import Point
-from chipmap.process.supervisor import environment
+from chipmap.process.supervisor import spawn
 
 #: Seconds past its limit that a point has before its child is killed; a child may have to compile its kernels first.
 GRACE = 60.0
@@ -35,14 +34,8 @@ class Child:
 
     def __init__(self, memory_gib: float) -> None:
         self.memory_gib = memory_gib
-        self.process = subprocess.Popen(
-            [sys.executable, "-P", "-m", "chipmap.bench.worker", str(int(memory_gib * 2**30))],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            env=environment(),
-            start_new_session=True,
-        )
+        memory = str(int(memory_gib * 2**30))
+        self.process = spawn("chipmap.bench.worker", memory, stderr=subprocess.DEVNULL)
         self._lines: queue.SimpleQueue[bytes] = queue.SimpleQueue()
         threading.Thread(target=self._read, daemon=True).start()
 

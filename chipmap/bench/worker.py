@@ -11,15 +11,15 @@ import sys
 import threading
 from typing import BinaryIO
 
+from chipmap.process.worker import cap_memory, own_stdout
+
 
 def main() -> int:
     """Answer every line until the parent closes the pipe."""
-    lines: BinaryIO = sys.stdin.buffer
-    out = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)  # what solvers print must not get between the rows
+    lines, out = sys.stdin.buffer, own_stdout()
     waiting: queue.SimpleQueue[bytes] = queue.SimpleQueue()
     threading.Thread(target=_read, args=(lines, waiting), daemon=True).start()
-    _limit(int(sys.argv[1]))
+    cap_memory(int(sys.argv[1]))
 
     from chipmap.bench.point import failed, solve_point
     from chipmap.bench.sweep import Point
@@ -41,15 +41,6 @@ def _read(lines: BinaryIO, waiting: queue.SimpleQueue[bytes]) -> None:
     while line := lines.readline():
         waiting.put(line)
     os._exit(0)
-
-
-def _limit(memory: int) -> None:
-    """Bound this process's memory, where the system can."""
-    try:
-        import resource
-    except ImportError:
-        return
-    resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
 
 
 if __name__ == "__main__":

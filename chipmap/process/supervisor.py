@@ -65,14 +65,7 @@ class Child:
     """The child process and the threads that empty its pipes (``lines``: what it says; ``tail``: the log's end)."""
 
     def __init__(self, log: BinaryIO | None) -> None:
-        self.process = subprocess.Popen(
-            [sys.executable, "-P", "-m", "chipmap.process.worker"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            env=environment(),
-            start_new_session=True,
-        )
+        self.process = spawn("chipmap.process.worker", stderr=subprocess.PIPE)
         self.lines: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
         self.tail = b""
         self._log = log
@@ -276,6 +269,18 @@ class _Watch:
         """A defect in the child: an error only if nothing was found before."""
         state = ended(self.run, "other", detail)
         return msgspec.structs.replace(state, reason="other_error") if self.run.best is None else state
+
+
+def spawn(module: str, *arguments: str, stderr: int) -> subprocess.Popen[bytes]:
+    """A Python in a process group of its own that runs a module of this very package, with pipes to and from it."""
+    return subprocess.Popen(
+        [sys.executable, "-P", "-m", module, *arguments],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=stderr,
+        env=environment(),
+        start_new_session=True,
+    )
 
 
 def environment() -> dict[str, str]:

@@ -60,11 +60,11 @@ class Sender:
 
 def main() -> int:
     """Do the job on standard input; the exit code only says whether the protocol was kept."""
-    send = Sender(_own_stdout())
+    send = Sender(own_stdout())
     lines = sys.stdin.buffer
     try:
         job: Job | Question = msgspec.json.decode(lines.readline(), type=Job | Question)
-        _cap_memory(job.options.memory_limit)
+        cap_memory(job.options.memory_limit)
         send(_solve(job, lines, send) if isinstance(job, Job) else _explain(job, lines, send))
     except BrokenPipeError:
         return 1
@@ -73,14 +73,15 @@ def main() -> int:
     return 0
 
 
-def _own_stdout() -> BinaryIO:
+def own_stdout() -> BinaryIO:
     """Standard output for the protocol alone; whatever else is written to it (C++ included) goes to standard error."""
     stream = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     return stream
 
 
-def _cap_memory(limit: int | None) -> None:
+def cap_memory(limit: int | None) -> None:
+    """Let this process take no more memory than so many bytes."""
     if limit is not None:
         import resource
 
