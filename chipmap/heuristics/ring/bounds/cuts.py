@@ -44,33 +44,32 @@ def link_bound(problem: RingProblem, low: int, high: int, deadline: Deadline = D
     """The least target in [low, high], in ticks, that no link's minimum cut refutes (by bisection)."""
     if not problem.has("C1") or problem.cost_mode == "sum":
         return low
-    return least(problem, links_refute, low, high, deadline)
+    return least(lambda target: _refuted(problem, links_refute, target), low, high, deadline)
 
 
 def bottleneck_bound(problem: RingProblem, low: int, high: int, deadline: Deadline = Deadline()) -> int:
     """The least target in [low, high], in ticks, that some chip's bottleneck block leaves open (by bisection)."""
     if not problem.has("C1"):
         return low
-    return least(problem, blocks_refute, low, high, deadline)
+    return least(lambda target: _refuted(problem, blocks_refute, target), low, high, deadline)
 
 
-def least(
-    problem: RingProblem,
-    refute: Callable[[RingProblem, StationWindows], bool],
-    low: int,
-    high: int,
-    deadline: Deadline = Deadline(),
-) -> int:
-    """A target above all that ``refute`` was seen to refute: ``low``, or one more than such a target."""
+def least(refuted: Callable[[int], bool], low: int, high: int, deadline: Deadline) -> int:
+    """A target above all that were seen to be ``refuted``: ``low``, or one more than such a target (by bisection)."""
     while low < high and high - low > PRECISION * high:
         deadline.check()
         middle = (low + high) // 2
-        within = station_windows(problem, middle)
-        if within is None or refute(problem, within):
+        if refuted(middle):
             low = middle + 1
         else:
             high = middle
     return low
+
+
+def _refuted(problem: RingProblem, refute: Callable[[RingProblem, StationWindows], bool], target: int) -> bool:
+    """Whether ``target`` leaves no station windows, or ``refute`` says no to them."""
+    within = station_windows(problem, target)
+    return within is None or refute(problem, within)
 
 
 def links_refute(problem: RingProblem, within: StationWindows) -> bool:

@@ -26,6 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from chipmap.deadline import Deadline
+from chipmap.heuristics.ring.bounds.cuts import least
 from chipmap.heuristics.ring.programs.ideals import FlowGraph, IdealFamily, TooManyIdealsError, all_ideals, bits
 from chipmap.instances.ring.problem import RingProblem
 
@@ -33,8 +34,6 @@ from chipmap.instances.ring.problem import RingProblem
 IDEALS = 2000
 #: Share of the operations that is kept when there were too many ideals.
 SHARE = 0.8
-#: Relative precision of the bisection.
-PRECISION = 1e-4
 
 
 class Traces(NamedTuple):
@@ -59,14 +58,7 @@ def contracted_bound(
     if not problem.has("C1") or not graph.n:
         return low
     found = traces(problem, graph, limit)
-    while low < high and high - low > PRECISION * high:
-        deadline.check()
-        middle = (low + high) // 2
-        if refutes(problem, found, middle):
-            low = middle + 1
-        else:
-            high = middle
-    return low
+    return least(lambda target: refutes(problem, found, target), low, high, deadline)
 
 
 def traces(problem: RingProblem, graph: FlowGraph, limit: int = IDEALS) -> Traces:
