@@ -158,7 +158,17 @@ def no_middle_line(monkeypatch: pytest.MonkeyPatch) -> None:
         (drawn(129), no_adapters),
         (drawn(739), no_adapters),
     ],
-    ids=["triangle", "triangle in a row", "4-cycle", "strips", "middle line", "height", "width", "adapters", "one adapter"],
+    ids=[
+        "triangle",
+        "triangle in a row",
+        "4-cycle",
+        "strips",
+        "middle line",
+        "height",
+        "width",
+        "adapters",
+        "one adapter",
+    ],
 )
 def test_every_part_of_the_branch_and_bound_is_needed_and_reached(
     monkeypatch: pytest.MonkeyPatch, problem: WaferProblem, leave_out: Callable[[pytest.MonkeyPatch], None]
