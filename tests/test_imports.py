@@ -43,6 +43,8 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
         "validation",
         "instances.graph",
         "instances.*.instance",
+        "instances.*.system",
+        "instances.*.workload",
     ),
     "formulations": ("records", "result", "family", "instances", "formulations"),
     "heuristics": ("records", "deadline", "result", "run", "instances", "heuristics"),

@@ -9,9 +9,10 @@ import pytest
 
 from chipmap.heuristics.dataflow.program.intra_chip import Stage
 from chipmap.instances.dataflow import DataflowInstance, DataflowSolution
-from chipmap.instances.dataflow.instance import Scheme, allowed_degrees
+from chipmap.instances.dataflow.instance import allowed_degrees
 from chipmap.instances.dataflow.loads import loads
 from chipmap.instances.dataflow.problem import caching, dataflow_problem
+from chipmap.instances.dataflow.workload import Scheme
 from chipmap.methods.dataflow.bounds import bounds, relaxation
 from chipmap.methods.dataflow.chain import auto
 from chipmap.methods.dataflow.models import cpsat, mip

@@ -13,9 +13,9 @@ from chipmap.inputs.reading import read
 from chipmap.instances.dataflow import DataflowInstance, DataflowSolution, Degrees
 from chipmap.instances.dataflow.describe import describe, files
 from chipmap.instances.dataflow.generators import explicit
-from chipmap.instances.dataflow.instance import Kernel, Scheme
 from chipmap.instances.dataflow.problem import dataflow_problem
 from chipmap.instances.dataflow.stages import batch_of_steps, stage_costs
+from chipmap.instances.dataflow.workload import Kernel, Scheme
 from chipmap.records import InputError
 from chipmap.result import Result
 from chipmap.run import SolveOptions

@@ -203,8 +203,7 @@ def _times(one: Load, scale: float, tiles: Any, memory: Any, link: Any) -> list[
 
 def tensor_links(instance: DataflowInstance, solution: DataflowSolution) -> float:
     """Links of a chip in the dimension of tensor parallelism."""
-    pairs = zip(instance.system.network, solution.degrees.dimensions, strict=True)
-    return sum(dimension.links_per_chip for dimension, use in pairs if use == "tensor")
+    return sum(dimension.links_per_chip for dimension in solution.degrees.carrying(instance.system, "tensor"))
 
 
 def _memory_rate(instance: DataflowInstance) -> float:
@@ -212,8 +211,7 @@ def _memory_rate(instance: DataflowInstance) -> float:
 
 
 def _link_rate(instance: DataflowInstance, solution: DataflowSolution) -> float:
-    pairs = zip(instance.system.network, solution.degrees.dimensions, strict=True)
-    return next((dimension.bytes_per_ns for dimension, use in pairs if use == "tensor"), 1.0)
+    return next((one.bytes_per_ns for one in solution.degrees.carrying(instance.system, "tensor")), 1.0)
 
 
 def _value(expression: Any) -> float:

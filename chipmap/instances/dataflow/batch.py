@@ -110,9 +110,8 @@ def link_ns(instance: DataflowInstance, degrees: Degrees, output: Fraction) -> F
 
 def _step_ns(instance: DataflowInstance, degrees: Degrees, output: Fraction) -> Fraction:
     """S/B and the latency of a step for S = ``output`` bytes on a chip in the pipeline's dimension; 0 without one."""
-    pairs = zip(instance.system.network, degrees.dimensions, strict=True)
-    steps = (output / Fraction(d.bytes_per_ns) + Fraction(d.latency_ns) for d, use in pairs if use == "pipeline")
-    return sum(steps, Fraction(0)) if degrees.pipeline > 1 else Fraction(0)
+    dimensions = degrees.carrying(instance.system, "pipeline") if degrees.pipeline > 1 else []
+    return sum((output / Fraction(d.bytes_per_ns) + Fraction(d.latency_ns) for d in dimensions), Fraction(0))
 
 
 def gradient_ns(instance: DataflowInstance, degrees: Degrees, kernel: Kernel, output: Fraction) -> Fraction:
@@ -122,6 +121,5 @@ def gradient_ns(instance: DataflowInstance, degrees: Degrees, kernel: Kernel, ou
         return Fraction(0)
     factor = 2 if instance.mode == "physical" else instance.task.all_reduce_factor
     size = output * layers_per_stage(instance, degrees)
-    pairs = zip(instance.system.network, degrees.dimensions, strict=True)
-    sums = (collective_ns("all_reduce", size, d, factor) for d, use in pairs if use == "data")
-    return sum(sums, Fraction(0))
+    dimensions = degrees.carrying(instance.system, "data")
+    return sum((collective_ns("all_reduce", size, d, factor) for d in dimensions), Fraction(0))

@@ -11,32 +11,14 @@ from math import prod
 from typing import ClassVar, Literal
 
 from chipmap.instances.dataflow.system import Dimension, System
-from chipmap.instances.dataflow.workload import Kernel, Scheme, Workload
+from chipmap.instances.dataflow.workload import Scheme, Workload
 from chipmap.records import InputError, Record
-
-__all__ = [
-    "CostMode",
-    "DataflowInstance",
-    "DataflowSolution",
-    "Degrees",
-    "Dimension",
-    "Kernel",
-    "Parallelism",
-    "Purpose",
-    "Scheme",
-    "Stages",
-    "System",
-    "Task",
-    "Workload",
-    "allowed_degrees",
-    "check_degrees",
-    "held_degrees",
-]
 
 CostMode = Literal["physical", "dfmodel"]
 Purpose = Literal["training", "prefill", "decode"]
 Parallelism = Literal["tensor", "pipeline", "data"]
 Stages = Literal["layers", "kernels"]
+PARALLELISMS: tuple[Parallelism, ...] = ("tensor", "pipeline", "data")
 
 
 class Degrees(Record, frozen=True, kw_only=True):
@@ -55,6 +37,10 @@ class Degrees(Record, frozen=True, kw_only=True):
     def text(self) -> str:
         """The degrees in words."""
         return f"tensor {self.tensor}, pipeline {self.pipeline}, data {self.data}"
+
+    def carrying(self, system: System, *uses: Parallelism) -> list[Dimension]:
+        """The network dimensions of ``system`` that carry one of these parallelisms."""
+        return [one for one, use in zip(system.network, self.dimensions, strict=True) if use in uses]
 
 
 class Task(Record, frozen=True, kw_only=True):
@@ -154,68 +140,49 @@ class DataflowInstance(Record, frozen=True, kw_only=True):
 
 def _check_stages(instance: DataflowInstance) -> None:
     """Raise :class:`InputError` where the stages of a pipeline can't be any kernels."""
-    task, workload = instance.task, instance.workload
-    if not (task.across_layers or workload.layers == 1):
-        raise InputError(
-            f"is kernels, but partitions end with each of {workload.layers} layers",
-            "task.stages",
-            "Set task.across_layers to true, or task.stages to layers.",
-        )
+    workload = instance.workload
+    if not (instance.task.across_layers or workload.layers == 1):
+        what = f"is kernels, but partitions end with each of {workload.layers} layers"
+        raise InputError(what, "task.stages", "Set task.across_layers to true, or task.stages to layers.")
     for kernel in workload.kernels:
         if kernel.phase == "backward" or kernel.update:
-            what = "a weight update" if kernel.update else "a backward kernel"
-            raise InputError(
-                f"is kernels, but {kernel.name!r} is {what}, which belongs on the chips that hold its weights",
-                "task.stages",
-                "Set task.stages to layers, or leave out backward kernels and updates.",
-            )
+            kind = "a weight update" if kernel.update else "a backward kernel"
+            what = f"is kernels, but {kernel.name!r} is {kind}, which belongs on the chips that hold its weights"
+            remedy = "Set task.stages to layers, or leave out backward kernels and updates."
+            raise InputError(what, "task.stages", remedy)
 
 
 def check_degrees(instance: DataflowInstance, degrees: Degrees, where: str = "task.degrees") -> None:
     """Raise :class:`InputError` unless ``degrees`` fit the network's dimensions and the layers and batch."""
-    network = instance.system.network
+    network, layers, task = instance.system.network, instance.workload.layers, instance.task
     if len(degrees.dimensions) != len(network):
-        raise InputError(
-            f"names {len(degrees.dimensions)} dimensions, the network has {len(network)}",
-            f"{where}.dimensions",
-            "Say for each dimension whether it is tensor, pipeline or data.",
-        )
+        what = f"names {len(degrees.dimensions)} dimensions, the network has {len(network)}"
+        remedy = "Say for each dimension whether it is tensor, pipeline or data."
+        raise InputError(what, f"{where}.dimensions", remedy)
     if any(degrees.dimensions.count(one) > 1 for one in ("tensor", "pipeline")):
-        raise InputError(
-            "gives tensor or pipeline two dimensions", f"{where}.dimensions", "Only data may have more than one."
-        )
-    for field in ("tensor", "pipeline", "data"):
-        product = 1
-        for dimension, parallelism in zip(network, degrees.dimensions, strict=True):
-            product *= dimension.size if parallelism == field else 1
-        if product != getattr(degrees, field):
-            raise InputError(
-                f"is {getattr(degrees, field)}, but its dimensions hold {product} chip{'s' * (product > 1)}",
-                f"{where}.{field}",
-                f"Give {product}, or other dimensions: the network is "
-                f"{' x '.join(str(dimension.size) for dimension in network)}.",
-            )
-    layers, task = instance.workload.layers, instance.task
+        what = "gives tensor or pipeline two dimensions"
+        raise InputError(what, f"{where}.dimensions", "Only data may have more than one.")
+    for field in PARALLELISMS:
+        held = prod(dimension.size for dimension in degrees.carrying(instance.system, field))
+        if held != getattr(degrees, field):
+            what = f"is {getattr(degrees, field)}, but its dimensions hold {held} chip{'s' * (held > 1)}"
+            shape = " x ".join(str(dimension.size) for dimension in network)
+            remedy = f"Give {held}, or other dimensions: the network is {shape}."
+            raise InputError(what, f"{where}.{field}", remedy)
     if task.stages == "layers" and layers % degrees.pipeline:
-        divisors = [d for d in range(1, layers + 1) if layers % d == 0]
-        raise InputError(
-            f"{degrees.pipeline} stages don't divide {layers} layers",
-            f"{where}.pipeline",
-            f"Divisors: {', '.join(map(str, divisors))}. Or set task.stages to kernels.",
-        )
+        divisors = ", ".join(str(d) for d in range(1, layers + 1) if layers % d == 0)
+        what = f"{degrees.pipeline} stages don't divide {layers} layers"
+        raise InputError(what, f"{where}.pipeline", f"Divisors: {divisors}. Or set task.stages to kernels.")
     if task.stages == "layers" and task.across_layers and degrees.pipeline > 1:
-        raise InputError(
-            f"is {degrees.pipeline}, but partitions reach across layers",
-            f"{where}.pipeline",
-            "Set task.stages to kernels, or task.across_layers to false, or use no pipeline.",
-        )
+        what = f"is {degrees.pipeline}, but partitions reach across layers"
+        remedy = "Set task.stages to kernels, or task.across_layers to false, or use no pipeline."
+        raise InputError(what, f"{where}.pipeline", remedy)
     samples = degrees.data * task.micro_batch
     if task.batch % samples:
-        raise InputError(
-            f"{degrees.data} replicas of micro-batches of {task.micro_batch} don't divide a batch of {task.batch}",
-            f"{where}.data",
-            f"Give a batch that is a multiple of {samples:,}, such as {-(-task.batch // samples) * samples:,}.",
-        )
+        what = f"{degrees.data} replicas of micro-batches of {task.micro_batch} don't divide a batch of {task.batch}"
+        more = -(-task.batch // samples) * samples
+        remedy = f"Give a batch that is a multiple of {samples:,}, such as {more:,}."
+        raise InputError(what, f"{where}.data", remedy)
 
 
 def allowed_degrees(instance: DataflowInstance) -> list[Degrees]:
@@ -236,10 +203,9 @@ def allowed_degrees(instance: DataflowInstance) -> list[Degrees]:
 def held_degrees(instance: DataflowInstance) -> Iterator[Degrees]:
     """Every way to give each network dimension a parallelism, whether it divides layers and batch or not."""
     sizes = [dimension.size for dimension in instance.system.network]
-    kinds: tuple[Parallelism, ...] = ("tensor", "pipeline", "data")
-    for uses in product(kinds, repeat=len(sizes)):
+    for uses in product(PARALLELISMS, repeat=len(sizes)):
         if uses.count("tensor") <= 1 and uses.count("pipeline") <= 1:
-            held = {kind: prod(s for s, use in zip(sizes, uses, strict=True) if use == kind) for kind in kinds}
+            held = {kind: prod(s for s, use in zip(sizes, uses, strict=True) if use == kind) for kind in PARALLELISMS}
             yield Degrees(**held, dimensions=uses)
 
 

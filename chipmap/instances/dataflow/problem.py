@@ -130,8 +130,7 @@ class DataflowProblem:
     @cached_property
     def tensor_dimension(self) -> Dimension | None:
         """The network dimension that tensor parallelism uses (None for degree 1)."""
-        pairs = zip(self.instance.system.network, self.degrees.dimensions, strict=True)
-        return next((dimension for dimension, use in pairs if use == "tensor" and dimension.size > 1), None)
+        return next((one for one in self.degrees.carrying(self.instance.system, "tensor") if one.size > 1), None)
 
     def converts(self, u: int, v: int, producer: int, consumer: int) -> int:
         """Picoseconds of the layout change on an edge from kernel u to v, for the numbers of their options."""
@@ -248,8 +247,7 @@ def _option(instance: DataflowInstance, degrees: Degrees, kernel: Kernel, scheme
 def _exchange(instance: DataflowInstance, degrees: Degrees, kernel: Kernel) -> Fraction:
     """Nanoseconds of the kernel's own exchange, over the dimensions of tensor and data parallelism side by side."""
     each = Fraction(kernel.exchange_bytes * instance.task.micro_batch, degrees.tensor)
-    pairs = zip(instance.system.network, degrees.dimensions, strict=True)
-    dimensions = [dimension for dimension, use in pairs if use != "pipeline"]
+    dimensions = degrees.carrying(instance.system, "tensor", "data")
     if instance.mode == "dfmodel" and kernel.exchange == "all_to_all":
         return published_exchange_ns(each, dimensions)
     return max((exchange_ns(kernel.exchange, each, dimension) for dimension in dimensions), default=Fraction(0))
@@ -259,8 +257,7 @@ def _sums(instance: DataflowInstance, degrees: Degrees, scheme: Scheme, whole: F
     """Nanoseconds of the collective that ends a K-split: an all-reduce, or a reduce-scatter."""
     collective: Collective = {"K": "all_reduce", "K_RS": "reduce_scatter"}.get(scheme, "none")  # type: ignore[assignment]
     factor = 2 if instance.mode == "physical" else instance.task.all_reduce_factor
-    pairs = zip(instance.system.network, degrees.dimensions, strict=True)
-    dimensions = [dimension for dimension, use in pairs if use == "tensor"]
+    dimensions = degrees.carrying(instance.system, "tensor")
     return sum((collective_ns(collective, whole, d, factor) for d in dimensions), Fraction(0))
 
 

@@ -59,14 +59,11 @@ class Kernel(Record, frozen=True, kw_only=True):
                 raise InputError(f"{name} of {self.name!r} is {size}", f"{where}.{name}", f"Give 1 to {MAX_SIZE:,}.")
         if self.kind == "gemm" and not 1 <= self.K <= MAX_SIZE:
             raise InputError(f"K of {self.name!r} is {self.K}", f"{where}.K", "A gemm needs its inner dimension K.")
-        for name in ("flop", "output_bytes", "weight_bytes"):
+        for name in ("flop", "output_bytes", "weight_bytes", "fetch_bytes", "exchange_bytes"):
             value = getattr(self, name)
             if value is None and self.kind == "opaque":
                 raise InputError(f"opaque kernel {self.name!r} has no {name}", f"{where}.{name}", "State it.")
             if value is not None and not 0 <= value <= MAX_SIZE**2:
-                raise InputError(f"{name} of {self.name!r} is {value}", f"{where}.{name}", "Give 0 or more.")
-        for name in ("fetch_bytes", "exchange_bytes"):
-            if not 0 <= (value := getattr(self, name)) <= MAX_SIZE**2:
                 raise InputError(f"{name} of {self.name!r} is {value}", f"{where}.{name}", "Give 0 or more.")
         if (self.exchange == "none") != (self.exchange_bytes == 0):
             words = f"{self.name!r} exchanges {self.exchange_bytes} bytes ({self.exchange})"

@@ -8,7 +8,7 @@ operation may sit on a third chip between the ends of a flow. Both change the pr
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from chipmap.instances.graph import Operation, OperationGraph, Tensor
 from chipmap.instances.ring.instance import RingInstance
@@ -106,23 +106,15 @@ class _Loose:
     output: bool
 
 
-@dataclass
 class _Draft:
     """An instance's graph in the making: new operations come last, and :meth:`finish` sorts them in by ``keys``."""
 
-    instance: RingInstance
-    operations: list[Operation] = field(init=False)
-    origin: list[int | None] = field(init=False)
-    keys: list[tuple[int, int]] = field(init=False)
-    times: list[float | None] = field(init=False)
-    tensors: list[_Loose] = field(init=False)
-
-    def __post_init__(self) -> None:
-        graph = self.instance.graph
-        count = len(graph.operations)
-        self.operations, self.origin = list(graph.operations), list(range(count))
+    def __init__(self, instance: RingInstance) -> None:
+        graph, count = instance.graph, len(instance.graph.operations)
+        self.instance, self.operations = instance, list(graph.operations)
+        self.origin: list[int | None] = list(range(count))
         self.keys = [(v, 0) for v in range(count)]
-        self.times = list(self.instance.time_ns or [None] * count)
+        self.times = list(instance.time_ns or [None] * count)
         self.tensors = [_Loose(t.producer, list(t.readers), t.bytes, t.output) for t in graph.tensors]
 
     def through_views(self, v: int) -> dict[int, set[int]]:

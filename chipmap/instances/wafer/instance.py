@@ -63,46 +63,31 @@ class Kernel(Record, frozen=True, kw_only=True):
 
     def check(self, where: str = "kernel") -> None:
         """Raise :class:`InputError` for missing, superfluous or impossible arguments."""
-        formal = FORMAL[self.kind]
+        formal, here = FORMAL[self.kind], f"{where}.arguments"
         for name in formal:
             if name not in self.arguments:
-                raise InputError(
-                    f"{self.kind} {self.name!r} has no argument {name}",
-                    f"{where}.arguments",
-                    f"A {self.kind} needs {', '.join(formal)}.",
-                )
+                what = f"{self.kind} {self.name!r} has no argument {name}"
+                raise InputError(what, here, f"A {self.kind} needs {', '.join(formal)}.")
         for name, value in self.arguments.items():
             if name not in formal:
                 known = f"Its arguments are {', '.join(formal)}." if formal else "It has none."
-                raise InputError(f"{self.kind} {self.name!r} has no use for {name}", f"{where}.arguments", known)
+                raise InputError(f"{self.kind} {self.name!r} has no use for {name}", here, known)
             if not 1 <= value <= MAX_ARGUMENT:
                 raise InputError(
-                    f"{name} of {self.name!r} is {value}", f"{where}.arguments.{name}", f"Give 1 to {MAX_ARGUMENT:,}."
+                    f"{name} of {self.name!r} is {value}", f"{here}.{name}", f"Give 1 to {MAX_ARGUMENT:,}."
                 )
-        self._check_block(where)
-
-    def _check_block(self, where: str) -> None:
         a = self.arguments
-        if self.kind in ("dblock", "cblock"):
-            if a["F"] % 4:
-                raise InputError(
-                    f"F of {self.name!r} is {a['F']}", f"{where}.arguments.F", "Blocks split F by 4: give a multiple."
-                )
-            if self.kind == "cblock" and (a["H"] % 2 or a["W"] % 2):
-                raise InputError(
-                    f"H and W of {self.name!r} are {a['H']} and {a['W']}",
-                    f"{where}.arguments",
-                    "A cblock halves H and W: give even numbers.",
-                )
+        if a.get("F", 0) % 4:
+            raise InputError(f"F of {self.name!r} is {a['F']}", f"{here}.F", "Blocks split F by 4: give a multiple.")
+        if self.kind == "cblock" and (a["H"] % 2 or a["W"] % 2):
+            what = f"H and W of {self.name!r} are {a['H']} and {a['W']}"
+            raise InputError(what, here, "A cblock halves H and W: give even numbers.")
         size = 9 * a.get("H", 1) * a.get("W", 1) * a.get("F", 1) ** 2
         if self.kind == "conv":
             size = a["H"] * a["W"] * a["C"] * a["K"] * a["R"] * a["S"]
         if size > MAX_MULTIPLICATIONS:
-            raise InputError(
-                f"{self.kind} {self.name!r} has about {size:.1e} multiplications",
-                f"{where}.arguments",
-                f"At most {MAX_MULTIPLICATIONS:.0e} are supported: split the kernel.",
-            )
+            what = f"{self.kind} {self.name!r} has about {size:.1e} multiplications"
+            raise InputError(what, here, f"At most {MAX_MULTIPLICATIONS:.0e} are supported: split the kernel.")
 
 
 class WaferInstance(Record, frozen=True, kw_only=True):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal
 
 import msgspec
 
@@ -20,15 +20,8 @@ Edge = tuple[str, str]
 Stages = Annotated[tuple[Annotated[int, msgspec.Meta(ge=0, le=1000)], ...], msgspec.Meta(min_length=1, max_length=12)]
 
 
-class KernelGraph(NamedTuple):
-    """Kernels, and (producer, consumer) names."""
-
-    kernels: tuple[Kernel, ...]
-    edges: tuple[Edge, ...]
-
-
-class Builder:
-    """Collects kernels and edges."""
+class KernelGraph:
+    """Kernels, and (producer, consumer) names: collected one by one."""
 
     def __init__(self) -> None:
         self.kernels: list[Kernel] = []
@@ -50,10 +43,6 @@ class Builder:
         self.add("conv", name, H=rows[0], W=rows[1], R=1, S=1, C=inputs, K=outputs, T=1, U=1)
         self.edges += [(producer, name) for producer in reads]
         return name
-
-    def graph(self) -> KernelGraph:
-        """What was collected."""
-        return KernelGraph(tuple(self.kernels), tuple(self.edges))
 
 
 def resnet(
@@ -77,7 +66,7 @@ def resnet(
     require_divisible("image", image, "2^stages", 2**count)
     require(filters * 2**count <= 10**6, f"is {filters}", "filters", "Give at most 1,000,000 / 2^stages.")
     require_divisible("filters", filters, "4", 4)
-    made = Builder()
+    made = KernelGraph()
     source = made.add("input", shape=(image, image, channels))
     sizes = [image // 2 ** (s + 1) for s in range(count)]
     entering = [sizes[0] if s == 0 and first == "keeps" else 2 * sizes[s] for s in range(count)]
@@ -91,15 +80,15 @@ def resnet(
     follows = {a[1]: b[0] for a, b in pairwise(chain)} | {chain[-1][1]: sink}
     made.edges.append((source, chain[0][0]))
     made.edges += [(kernel.name, follows[kernel.name]) for kernel in made.kernels if kernel.name in follows]
-    return made.graph()
+    return made
 
 
-def _block(made: Builder, kind: Literal["cblock", "dblock"], size: int, filters: int) -> tuple[str, str]:
+def _block(made: KernelGraph, kind: Literal["cblock", "dblock"], size: int, filters: int) -> tuple[str, str]:
     name = made.add(kind, H=size, W=size, F=filters)
     return name, name
 
 
-def _convolutions(made: Builder, kind: Literal["cblock", "dblock"], size: int, filters: int) -> tuple[str, str]:
+def _convolutions(made: KernelGraph, kind: Literal["cblock", "dblock"], size: int, filters: int) -> tuple[str, str]:
     """The convolutions of a block; returns the first and the last."""
     quarter, stride = filters // 4, 2 if kind == "cblock" else 1
     inputs = filters // stride
@@ -124,7 +113,7 @@ def unet(
     """
     require(levels <= 10, f"is {levels}", "levels", "Give at most 10.")
     require_divisible("image", image, "2^levels", 2**levels)
-    made = Builder()
+    made = KernelGraph()
     chain = [made.add("input", shape=(image, image, image_channels))]
     down, depth = [], image_channels
     for s in range(levels):
@@ -143,20 +132,20 @@ def unet(
     chain.append(made.conv(image, 1, depth, classes))
     chain.append(made.add("output", shape=(image, image, classes)))
     made.edges += [*pairwise(chain), *reversed(skips)]
-    return made.graph()
+    return made
 
 
 def fully_connected(*, smallest: Size = 2, largest: Size = 8192, outputs: Size = 16) -> KernelGraph:
     """Fully connected layers s to s and s to 2s, s doubling from ``smallest`` to ``largest``; then the outputs."""
     doublings = max(largest // smallest, 1).bit_length() - 1
     require(smallest * 2**doublings == largest, f"is {largest}", "largest", "Give smallest times a power of 2.")
-    made = Builder()
+    made = KernelGraph()
     chain = [made.add("input", shape=(1, 1, smallest))]
     for s in (smallest * 2**i for i in range(doublings + 1)):
         chain += [made.conv(1, 1, s, s), made.conv(1, 1, s, 2 * s if s < largest else outputs)]
     chain.append(made.add("output", shape=(1, 1, outputs)))
     made.edges += pairwise(chain)
-    return made.graph()
+    return made
 
 
 def transformer(
@@ -179,7 +168,7 @@ def transformer(
     """
     require_divisible("hidden", hidden, "heads", heads)
     require(layers * heads <= 2000, f"is {heads}", "heads", "Give at most 2,000 heads in all layers together.")
-    made, rows = Builder(), (sequence, batch)
+    made, rows = KernelGraph(), (sequence, batch)
     x = made.add("input", "tokens", shape=(sequence, batch, hidden))
     for number in range(layers):
         context = _attention(made, f"layer{number}", x, (sequence, batch, hidden, heads), split)
@@ -189,10 +178,10 @@ def transformer(
     if vocabulary:
         x = made.product(rows, hidden, vocabulary, "words", x)
     made.edges.append((x, made.add("output", "result", shape=(sequence, batch, vocabulary or hidden))))
-    return made.graph()
+    return made
 
 
-def _attention(made: Builder, layer: str, x: str, sizes: tuple[int, int, int, int], split: str) -> list[str]:
+def _attention(made: KernelGraph, layer: str, x: str, sizes: tuple[int, int, int, int], split: str) -> list[str]:
     """The kernels of one attention; returns those that hold the contexts."""
     sequence, batch, hidden, heads = sizes
     depth, rows = hidden // heads, (sequence, batch)
@@ -216,11 +205,11 @@ def _attention(made: Builder, layer: str, x: str, sizes: tuple[int, int, int, in
 
 def explicit(*, kernels: dict[str, dict[str, Any]], edges: tuple[Edge, ...] = ()) -> KernelGraph:
     """A kernel graph in words: of each kernel its ``kind`` (conv) and arguments; R, S, T and U of a conv are 1."""
-    made = Builder()
+    made = KernelGraph()
     for name, given in kernels.items():
         values = dict(given)
         kind, shape = values.pop("kind", "conv"), values.pop("shape", ())
         arguments = {**dict.fromkeys("RSTU", 1), **values} if kind == "conv" else values
         made.kernels.append(Kernel.make(name=name, kind=kind, arguments=arguments, shape=shape))
     made.edges += edges
-    return made.graph()
+    return made

@@ -12,7 +12,8 @@ from collections.abc import Iterator
 from itertools import combinations_with_replacement, product
 from math import prod
 
-from chipmap.instances.dataflow.instance import DataflowInstance, DataflowSolution, Degrees, Parallelism, Scheme
+from chipmap.instances.dataflow.instance import DataflowInstance, DataflowSolution, Degrees, Parallelism
+from chipmap.instances.dataflow.workload import Scheme
 from chipmap.validation.dataflow.facts import allowed
 
 #: More kernels (of all layers that partitions reach across) are not taken apart.

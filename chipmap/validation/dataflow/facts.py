@@ -11,7 +11,9 @@ from collections import defaultdict
 from collections.abc import Sequence
 from fractions import Fraction
 
-from chipmap.instances.dataflow.instance import CostMode, DataflowInstance, Degrees, Dimension, Kernel, Scheme
+from chipmap.instances.dataflow.instance import CostMode, DataflowInstance, Degrees
+from chipmap.instances.dataflow.system import Dimension
+from chipmap.instances.dataflow.workload import Kernel, Scheme
 
 #: Picoseconds, the family's tick, per nanosecond.
 PS = 1000

@@ -7,7 +7,8 @@ from collections import defaultdict
 from dataclasses import dataclass
 from functools import cached_property
 
-from chipmap.instances.dataflow.instance import DataflowInstance, DataflowSolution, Scheme
+from chipmap.instances.dataflow.instance import DataflowInstance, DataflowSolution
+from chipmap.instances.dataflow.workload import Scheme
 from chipmap.validation.dataflow import facts
 
 

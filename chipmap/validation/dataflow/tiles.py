@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from fractions import Fraction
 
-from chipmap.instances.dataflow.instance import DataflowInstance, Kernel, Scheme
+from chipmap.instances.dataflow.instance import DataflowInstance
+from chipmap.instances.dataflow.workload import Kernel, Scheme
 from chipmap.validation.dataflow import facts
 
 #: Blocks of rows, blocks of columns, cycles of a pair.

@@ -7,7 +7,7 @@ from collections import defaultdict
 from dataclasses import dataclass
 from fractions import Fraction
 
-from chipmap.instances.dataflow.instance import Kernel, Scheme
+from chipmap.instances.dataflow.workload import Kernel, Scheme
 from chipmap.validation.dataflow import facts, tiles
 from chipmap.validation.dataflow.mapping import Mapping
 
