@@ -118,11 +118,12 @@ class Workload(Record, frozen=True, kw_only=True):
         for name, low, high in (("layers", 1, MAX_LAYERS), ("word_bytes", 1, 64), ("tokens", 1, 10**9)):
             if not low <= (value := getattr(self, name)) <= high:
                 raise InputError(f"is {value}", f"workload.{name}", f"Give {low} to {high:,}.")
-        order = TopologicalSorter[str]({kernel.name: () for kernel in self.kernels})
+        order = TopologicalSorter[str]()
         for producer, consumer in self.edges:
             order.add(consumer, producer)
         try:
             order.prepare()
         except CycleError as error:
-            what = f"the kernels {' -> '.join(error.args[1])} form a cycle"
+            _, *cycle = error.args[1]
+            what = f"the kernels {' -> '.join([*cycle, cycle[0]])} form a cycle"
             raise InputError(what, "workload.edges", "Leave out one of these edges.") from None
