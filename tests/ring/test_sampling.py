@@ -13,7 +13,7 @@ from benchmarks.ring_lifting import BatchLift
 from chipmap.heuristics.ring.sampling.propagate import SampleRule, propagator
 from chipmap.heuristics.ring.sampling.propagate_kernel import place
 from chipmap.heuristics.ring.sampling.propagate_state import undo
-from chipmap.heuristics.ring.sampling.sample_fix import Sampler, fix, sample
+from chipmap.heuristics.ring.sampling.sample_fix import Sampler
 from chipmap.instances.graph import Operation, OperationGraph, Tensor
 from chipmap.instances.ring import Forbidden, Package, RingInstance, RingSolution
 from chipmap.instances.ring.contraction import Contraction, contract
@@ -82,11 +82,11 @@ def test_every_valid_mapping_is_reached_and_fix_keeps_it(seed: int) -> None:
         return
     problem = ring_problem(contraction.instance)
     for rule in RULES:
-        expected = sorted(valid(contraction, rule))
+        expected, sampler = sorted(valid(contraction, rule)), Sampler(problem, rule)
         for chips in Random(seed).sample(expected, min(40, len(expected))):
             weights = np.eye(problem.chips)[list(chips)]
-            assert sample(problem, weights, seed=seed, rule=rule) == chips
-            assert fix(problem, chips, seed=seed, rule=rule) == chips
+            assert tuple(sampler.sample(1, seed, weights).chips[0].tolist()) == chips
+            assert tuple(sampler.fix(chips, seed).chips[0].tolist()) == chips
 
 
 @settings(max_examples=60, derandomize=True, deadline=None)
@@ -152,7 +152,7 @@ def test_no_mapping_is_said_so() -> None:
     for rule in RULES:
         sampler = Sampler(problem, rule)
         assert not sampler.possible and not sampler.sample(3, 0).valid.any()
-        assert sample(problem, rule=rule) is None and fix(problem, [0] * problem.n, rule=rule) is None
+        assert not sampler.fix([0] * problem.n, 0).valid.any()
 
 
 def test_distribution_is_followed_where_the_domain_allows() -> None:
@@ -183,10 +183,11 @@ def test_same_seed_same_samples_however_batches_are_cut() -> None:
 
 def test_fix_in_a_given_order_keeps_what_comes_first() -> None:
     problem = ring_problem(contract(shipped("tiny-chain").replace(constraints=("C1", "C2", "C3"))).instance)
-    n = problem.n
+    n, sampler = problem.n, Sampler(problem)
     for chips in product(range(problem.chips), repeat=n):
-        fixed = fix(problem, chips, order=tuple(range(n)), seed=1)
-        assert fixed is not None and fixed[0] == 0
+        found = sampler.fix(chips, 1, order=tuple(range(n)))
+        fixed = found.chips[0].tolist()
+        assert found.valid.all() and fixed[0] == 0
         kept = next((v for v in range(n) if fixed[v] != chips[v]), n)
         assert kept >= 1 or chips[0] != 0
 

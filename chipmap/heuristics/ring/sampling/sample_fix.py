@@ -13,8 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -155,36 +153,3 @@ class Sampler:
         if given.shape != (n, chips) or not np.isfinite(given).all() or (given < 0).any():
             raise InputError(f"has shape {given.shape}", "probabilities", f"Give [{n}, {chips}] numbers >= 0.")
         return given
-
-
-@lru_cache(maxsize=8)
-def sampler(problem: RingProblem, rule: SampleRule = "full") -> Sampler:
-    """The sampler of ``problem``, made once."""
-    return Sampler(problem, rule)
-
-
-def sample(
-    problem: RingProblem,
-    probabilities: ArrayLike | None = None,
-    order: Sequence[int] | None = None,
-    seed: int = 0,
-    rule: SampleRule = "full",
-) -> tuple[int, ...] | None:
-    """Algorithm 1: a chip per contracted operation, drawn from ``probabilities`` [n, C] (None: uniform), or None."""
-    return _only(sampler(problem, rule).sample(1, seed, probabilities, order))
-
-
-def fix(
-    problem: RingProblem,
-    candidate: ArrayLike,
-    order: Sequence[int] | None = None,
-    seed: int = 0,
-    rule: SampleRule = "full",
-) -> tuple[int, ...] | None:
-    """Algorithm 2: a valid mapping that keeps ``candidate``'s chips [n] as far as the order allows, or None."""
-    return _only(sampler(problem, rule).fix(candidate, seed, order))
-
-
-def _only(samples: Samples) -> tuple[int, ...] | None:
-    chips: list[Any] = samples.chips[0].tolist()
-    return tuple(chips) if samples.valid[0] else None
