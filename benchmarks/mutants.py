@@ -44,7 +44,7 @@ PATIENCE = 1800.0
 class Mutant:
     """A defect: in ``file``, ``old`` (which stands there once) becomes ``new``; ``says`` is what that stands for.
 
-    ``tests`` are the files of the quick lane that should notice.
+    ``tests`` are the files, or tests in them, of the quick lane that should notice.
     """
 
     name: str
@@ -144,7 +144,7 @@ def fate(mutant: Mutant, commit: str, workers: int, named: bool) -> Fate | None:
         folder = Path(name)
         lay(mutant, folder)
         many = ("-n", str(workers)) if workers > 1 else ()
-        files = [path for path in mutant.tests if (folder / "tests" / path).exists()]
+        files = [path for path in mutant.tests if (folder / "tests" / path.partition("::")[0]).exists()]
         for lane, arguments in (
             ("quick", ("--quick", *(f"tests/{path}" for path in files))),
             ("quick", ("--quick", *many)),
