@@ -66,7 +66,7 @@ TOP_LEVEL = 14
 #: Third-party library -> the files that may import it (``*`` crosses folders).
 HEAVY: dict[str, tuple[str, ...]] = {
     "pyomo": ("formulations/*/mip*.py", "solvers/lowering.py"),
-    "ortools": ("formulations/*/cpsat*.py", "solvers/cpsat.py"),
+    "ortools": ("formulations/cpsat.py", "formulations/*/cpsat*.py", "solvers/cpsat.py"),
     "highspy": ("solvers/*.py",),
     "gurobipy": ("solvers/*.py",),
     "cvxpy": ("formulations/*/relaxation.py",),

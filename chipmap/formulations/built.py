@@ -10,6 +10,8 @@ from chipmap.family import Standing
 from chipmap.records import InputError
 
 C = TypeVar("C")
+#: Rows of MIPs are stated in units of a power of two of ticks or bytes, such that right sides lie below this.
+LARGEST_COEFFICIENT = 2**12
 
 
 @dataclass(eq=False)
@@ -46,3 +48,8 @@ def require_empty(block: Any, function: str) -> None:
     if next(iter(block.component_map()), None) is not None:
         remedy = "Give an empty pyo.Block() for each instance."
         raise InputError(f"block {block.name!r} already has components", function, remedy)
+
+
+def unit(size: int) -> int:
+    """The power of two by which rows of this size are divided (exactly: no cost is rounded)."""
+    return 1 << max(0, -(-int(size) // LARGEST_COEFFICIENT) - 1).bit_length()

@@ -12,7 +12,7 @@ from chipmap.formulations.wafer.cpsat import build
 from chipmap.formulations.wafer.cpsat_window import same_order, window, with_labels
 from chipmap.formulations.wafer.options import Limits, options
 from chipmap.instances.wafer import Placement, WaferSolution
-from chipmap.instances.wafer.problem import WaferProblem, conv_time, evaluate, in_order, wafer_problem
+from chipmap.instances.wafer.problem import WaferProblem, evaluate, in_order, wafer_problem
 from chipmap.methods.wafer.neighbourhoods import search_neighbourhoods
 from chipmap.run import Run, SolveOptions
 from chipmap.solvers import solve_model
@@ -22,15 +22,6 @@ from tests.wafer import tiny
 
 #: Instances with several kernels joined by wires, on fabrics with some room.
 SEEDS = (5, 12, 38, 60, 93)
-
-
-def time_of(problem: WaferProblem, placements: list[Placement]) -> int:
-    """The slowest kernel's time in quarters."""
-    return max(
-        int(conv_time(conv, p.h, p.w, c, k))
-        for v, p in enumerate(placements)
-        for conv, c, k in zip(problem.type_arrays[int(problem.types[v])], p.c, p.k, strict=True)
-    )
 
 
 def crude(seed: int) -> tuple[WaferProblem, list[Placement]]:
@@ -62,7 +53,7 @@ def solved(problem: WaferProblem, model: Built) -> tuple[list[Placement], int]:
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_window_of_all_kernels_is_the_whole_model(seed: int) -> None:
     problem, placements = crude(seed)
-    tau = time_of(problem, placements)
+    tau = evaluate(problem, placements).time
     whole = solve_model(build(problem.instance, {"tau": tau}), SolveRequest(threads=1, time_limit=30.0))
     _, found = solved(problem, window(problem, placements, every(problem, tau), tau))
     assert found == whole.objective
@@ -71,7 +62,7 @@ def test_a_window_of_all_kernels_is_the_whole_model(seed: int) -> None:
 @pytest.mark.parametrize("seed", SEEDS)
 def test_what_is_not_free_stays(seed: int) -> None:
     problem, placements = crude(seed)
-    tau = time_of(problem, placements)
+    tau = evaluate(problem, placements).time
     before = evaluate(problem, placements)
     for free in range(problem.n):
         menu = {free: every(problem, tau)[free]}
@@ -83,7 +74,7 @@ def test_what_is_not_free_stays(seed: int) -> None:
 @pytest.mark.parametrize("seed", SEEDS)
 def test_the_same_order_is_no_worse_than_the_floorplan_and_no_better_than_the_model(seed: int) -> None:
     problem, placements = crude(seed)
-    tau = time_of(problem, placements)
+    tau = evaluate(problem, placements).time
     menu = every(problem, tau)
     _, found = solved(problem, same_order(problem, placements, menu, tau))
     _, best = solved(problem, window(problem, placements, menu, tau))
@@ -95,7 +86,7 @@ def test_the_same_order_is_no_worse_than_the_floorplan_and_no_better_than_the_mo
 def test_the_search_finds_what_neighbourhoods_hold(seed: int, deterministic: bool) -> None:
     """Two kernels: a neighbourhood of both is the whole model at the floorplan's time, so its optimum is found."""
     problem, placements = crude(seed)
-    tau = time_of(problem, placements)
+    tau = evaluate(problem, placements).time
     heard: list[WaferSolution] = []
     start = WaferSolution(instance=problem.instance.name, placements=tuple(placements))
     run = Run(problem.instance, SolveOptions(time_limit=30.0, deterministic=deterministic), check)
@@ -134,4 +125,4 @@ def test_sizings_with_labels_run_in_time_and_within_memory() -> None:
                 )
                 solution = WaferSolution(placements=(option.placement(problem.names[v], 0, 0),))
                 assert check(alone, solution).feasible
-                assert time_of(wafer_problem(alone), list(solution.placements)) <= tau
+                assert evaluate(wafer_problem(alone), solution.placements).time <= tau

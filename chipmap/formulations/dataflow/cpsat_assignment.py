@@ -6,28 +6,26 @@ from typing import Any
 
 from ortools.sat.python import cp_model
 
+from chipmap.formulations.cpsat import LabelledModel, Literal
 from chipmap.formulations.dataflow.tables import Tables
 from chipmap.formulations.dataflow.tables_slots import fused
 from chipmap.formulations.dataflow.tables_tensors import Alike
 from chipmap.instances.dataflow import DataflowSolution
 
-#: A literal of the model.
-Literal = Any
 #: (amount, literal) pairs.
 Parts = list[tuple[int, Literal]]
 
 
-class Builder:
+class Builder(LabelledModel):
     """A ``CpModel`` on its way.
 
     ``A[i, c]`` = [copy i lies in partition c]; ``y[i, c]`` = [it lies in one <= c]; ``s[i, o]`` = [copy i is sharded
-    as in its option o]; ``placed[i, o, c]`` both at once (none of the last two for a copy without a choice). With
-    ``assume``, each label has a literal in ``assumptions`` that enforces its constraints.
+    as in its option o]; ``placed[i, o, c]`` both at once (none of the last two for a copy without a choice).
     """
 
     def __init__(self, model: cp_model.CpModel, tables: Tables, prefix: str, assume: bool) -> None:
-        self.model, self.tables, self.prefix, self.assume = model, tables, prefix, assume
-        self.assumptions: dict[str, Literal] = {}
+        super().__init__(model, prefix, assume)
+        self.tables = tables
         self.used: dict[int, Literal] = {}
         self.own: dict[int, Literal] = {}
         cells = [(i, c) for i in tables.copies for c in tables.slots[i]]
@@ -45,27 +43,10 @@ class Builder:
         """The value of A[i, c] where the places of copies say it."""
         return 0 if self.tables.shut(i, c) else 1 if self.tables.fixed_places else None
 
-    def literal(self, name: str, value: int | None = None) -> Literal:
-        """A new Boolean variable, perhaps fixed."""
-        low, high = (0, 1) if value is None else (value, value)
-        return self.model.new_int_var(low, high, f"{self.prefix}{name}")
-
     def upto(self, i: int, c: int) -> Literal:
         """y[i, c] for any c."""
         slots = self.tables.slots[i]
         return self.y[i, c] if c in slots else self.model.new_constant(int(c >= slots.stop))
-
-    def clause(self, label: str, literals: list[Literal]) -> None:
-        """At least one of ``literals``."""
-        self.enforce(label, self.model.add_bool_or(literals))
-
-    def enforce(self, label: str, constraint: cp_model.Constraint) -> None:
-        """Count a constraint to a label (definitions to none)."""
-        if not self.assume or label.startswith("def_"):
-            return
-        if label not in self.assumptions:
-            self.assumptions[label] = self.literal(f"assume {label}")
-        constraint.only_enforce_if(self.assumptions[label])
 
     def lies(self, i: int, options: Alike, c: int) -> list[Literal]:
         """Literals of which one holds where copy i lies in c, sharded as in one of ``options``."""

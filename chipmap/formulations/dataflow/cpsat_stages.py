@@ -63,7 +63,7 @@ def t7_stage(builder: Any, time: list[Any], most: int | None) -> Any:
     tables = builder.tables
     longest = max(tables.longest, tables.longest_link)
     top = longest if most is None else min(most, longest)
-    step = builder.model.new_int_var(min(tables.shortest_step, top), top, f"{builder.prefix}step")
+    step = builder.integer(min(tables.shortest_step, top), top, "step")
     if top < tables.shortest_step:
         builder.model.add_bool_or([])
     for slots in tables.stages:

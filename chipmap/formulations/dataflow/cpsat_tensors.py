@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from chipmap.formulations.dataflow.cpsat_assignment import Builder, Literal, Parts
+from chipmap.formulations.cpsat import Literal
+from chipmap.formulations.dataflow.cpsat_assignment import Builder, Parts
 from chipmap.formulations.dataflow.tables_tensors import Alike
 
 

@@ -112,7 +112,7 @@ def _unread(builder: Builder, held: Any) -> Any:
     it ``held``."""
     tables, fetch = builder.tables, weighted(builder, "fetch", 0)
     most = sum(max(option.fetch for option in tables.options(i)) for i in tables.copies)
-    cached, unread = builder.literal("cached"), builder.model.new_int_var(0, most, f"{builder.prefix}unread")
+    cached, unread = builder.literal("cached"), builder.integer(0, most, "unread")
     builder.model.add(unread <= total(fetch))
     builder.model.add(unread == 0).only_enforce_if(~cached)
     builder.model.add(held + total(weighted(builder, "cache", 0)) <= tables.problem.sram).only_enforce_if(cached)
@@ -134,7 +134,7 @@ def t2_memory(tensors: Tensors, time: list[Any], sram: list[Any]) -> list[Any]:
         if c == 0 and tables.caching:
             memory = memory - _unread(builder, sram[0])
         if c in tables.alone:
-            spared = builder.model.new_int_var(0, tables.spares, f"{builder.prefix}spared[{c}]")
+            spared = builder.integer(0, tables.spares, f"spared[{c}]")
             builder.model.add(spared <= total(weighted(builder, "spared", c)))
             if (others := several[tables.alone[c]]) is not None:
                 builder.model.add(spared == 0).only_enforce_if(others)
@@ -162,7 +162,7 @@ def t4_layer(builder: Builder, time: list[Any], most: int | None) -> Any:
     ``most``."""
     tables, floor = builder.tables, builder.tables.shortest
     top = tables.longest if most is None else most
-    layer = builder.model.new_int_var(min(floor, top), max(floor, top), f"{builder.prefix}layer")
+    layer = builder.integer(min(floor, top), max(floor, top), "layer")
     builder.model.add(sum(tables.runs(c) * one for c, one in enumerate(time)) <= layer)
     if top < floor:
         builder.model.add_bool_or([])
@@ -177,7 +177,7 @@ def t5_transfers(builder: Builder, layer: Any) -> Any:
     transfers = (degrees.pipeline - 1) * hop
     if tables.slower:
         least, more = tables.outside("hop")
-        slower = builder.model.new_int_var(0, least + sum(amount for *_, amount in more), f"{builder.prefix}slower")
+        slower = builder.integer(0, least + sum(amount for *_, amount in more), "slower")
         builder.model.add(slower >= hop - layers_per_stage(instance, degrees) * layer)
         transfers = transfers + int(micro_batches(instance, degrees)) * slower
     return transfers

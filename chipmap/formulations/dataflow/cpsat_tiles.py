@@ -5,7 +5,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from chipmap.formulations.dataflow.cpsat_assignment import Builder, Literal, Parts, total
+from chipmap.formulations.cpsat import Literal
+from chipmap.formulations.dataflow.cpsat_assignment import Builder, Parts, total
 
 
 class Shares:

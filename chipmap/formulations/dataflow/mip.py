@@ -10,14 +10,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from math import ceil, log2
 from typing import Any
 
 import pyomo.environ as pyo
 from pyomo.common.gc_manager import PauseGC
 
 from chipmap.family import Standing
-from chipmap.formulations.built import Built, require_empty, stated
+from chipmap.formulations.built import Built, require_empty, stated, unit
 from chipmap.formulations.dataflow.choices import DataflowChoices, settle
 from chipmap.formulations.dataflow.mip_assignment import (
     c0_domain_degrees,
@@ -51,8 +50,6 @@ from chipmap.instances.dataflow.problem import batch_factor, dataflow_problem, s
 BY_DOMAIN: tuple[str, ...] = ("C8",)
 #: Labels that are separated on demand: none.
 LAZY: tuple[str, ...] = ()
-#: Rows are stated in units of a power of two of ticks or bytes, such that right sides lie below this.
-LARGEST_COEFFICIENT = 2.0**12
 
 
 @dataclass(frozen=True)
@@ -165,8 +162,3 @@ def _terms(block: pyo.Block, made: Tables, choices: DataflowMipChoices) -> None:
     if made.fixed is None and choices.upper is not None:
         whole = unit(choices.upper)
         block.cut_upper = pyo.Constraint(expr=block.cost / whole <= choices.upper / whole)
-
-
-def unit(size: int) -> int:
-    """The power of two by which rows of this size are divided (exactly: no cost is rounded)."""
-    return 1 << max(0, ceil(log2(max(1, size) / LARGEST_COEFFICIENT)))

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from ortools.sat.python import cp_model
 
+from chipmap.formulations.cpsat import LabelledModel, Literal, no
 from chipmap.instances.ring.problem import RingProblem
-
-#: A literal, or a Boolean known when the model is built.
-Literal = Any
 
 
 @dataclass(frozen=True)
@@ -33,12 +30,12 @@ class Neighbourhood:
         return (self.first, self.last) if self.first <= c <= self.last else (c, c)
 
 
-class Builder:
+class Builder(LabelledModel):
     """A ``CpModel`` on its way: the chip of each operation, and literals made when they are first asked for.
 
     ``chip[v]`` is the integer f(v); :meth:`on` and :meth:`upto` give [f(v) = c] and [f(v) <= c], Booleans where the
-    domain decides. With ``assume``, each label has a literal in ``assumptions`` that enforces its constraints.
-    ``counted`` are the chips whose loads and memory the model limits: all, or those of the neighbourhood ``around``.
+    domain decides. ``counted`` are the chips whose loads and memory the model limits: all, or those of the
+    neighbourhood ``around``.
     """
 
     def __init__(
@@ -50,8 +47,8 @@ class Builder:
         assume: bool,
         around: Neighbourhood | None = None,
     ) -> None:
-        self.model, self.problem, self.prefix, self.assume = model, problem, prefix, assume
-        self.assumptions: dict[str, Any] = {}
+        super().__init__(model, prefix, assume)
+        self.problem = problem
         self.counted = range(problem.chips) if around is None else range(around.first, around.last + 1)
         self.domain = [self._domain(v, windows, around) for v in range(problem.n)]
         self.chip = [
@@ -99,31 +96,6 @@ class Builder:
             self.model.add(self.chip[v] > c).only_enforce_if(~literal)
             self._upto[v, c] = literal
         return self._upto[v, c]
-
-    def literal(self, name: str) -> cp_model.IntVar:
-        """A new Boolean variable."""
-        return self.model.new_bool_var(self.prefix + name)
-
-    def clause(self, label: str, literals: Iterable[Literal]) -> None:
-        """At least one of ``literals`` holds (nothing to add where one is known to)."""
-        unknown = [literal for literal in literals if literal is not False]
-        if not any(literal is True for literal in unknown):
-            self.enforce(label, self.model.add_bool_or(unknown))
-
-    def enforce(self, label: str, constraint: cp_model.Constraint) -> None:
-        """Put a constraint that has no enforcement yet under ``label``'s assumption, if there is one.
-
-        ``def_``, ``sym_`` and ``cut_`` are no demands of the user: they hold always.
-        """
-        if self.assume and label[0] in "ct" and not label.startswith("cut_"):
-            if label not in self.assumptions:
-                self.assumptions[label] = self.literal(f"assume {label}")
-            constraint.only_enforce_if(self.assumptions[label])
-
-
-def no(literal: Literal) -> Literal:
-    """The opposite of a literal or of a known Boolean."""
-    return not literal if isinstance(literal, bool) else ~literal
 
 
 def c0_domain(builder: Builder) -> None:

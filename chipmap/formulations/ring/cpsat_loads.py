@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 from ortools.sat.python import cp_model
 
-from chipmap.formulations.ring.cpsat_assignment import Builder, no
+from chipmap.formulations.cpsat import no
+from chipmap.formulations.ring.cpsat_assignment import Builder
 from chipmap.instances.ring.precedence import last_readers, steps_alive
 
 #: (amount, literal) pairs.

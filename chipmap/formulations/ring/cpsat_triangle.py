@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from chipmap.formulations.ring.cpsat_assignment import Builder, no
+from chipmap.formulations.cpsat import no
+from chipmap.formulations.ring.cpsat_assignment import Builder
 from chipmap.instances.ring.precedence import skips
 
 Pair = tuple[int, int]

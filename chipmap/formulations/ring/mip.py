@@ -11,12 +11,11 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal
 
-import numpy as np
 import pyomo.environ as pyo
 from pyomo.common.gc_manager import PauseGC
 
 from chipmap.family import Standing
-from chipmap.formulations.built import Built, require_empty, stated
+from chipmap.formulations.built import Built, require_empty, stated, unit
 from chipmap.formulations.ring.mip_assignment import (
     c0_domain,
     c0_domain_together,
@@ -43,8 +42,6 @@ from chipmap.instances.ring.problem import RingProblem, ring_problem
 BY_DOMAIN: tuple[str, ...] = ()
 #: Labels that are separated on demand: the user's function, by cuts (:mod:`chipmap.formulations.ring.mip_cuts`).
 LAZY: tuple[str, ...] = ("C5",)
-#: Rows are stated in units of a power of two of ticks or bytes, such that right sides lie below this.
-LARGEST_COEFFICIENT = 2.0**12
 
 
 @dataclass(frozen=True)
@@ -168,8 +165,3 @@ def _costs(block: pyo.Block, problem: RingProblem, choices: RingMipChoices) -> N
     block.cost = pyo.Expression(expr=scale * block.period)
     if choices.upper is not None:
         block.def_upper = pyo.Constraint(expr=block.period <= choices.upper / scale)
-
-
-def unit(size: int) -> int:
-    """The power of two by which rows of this size are divided (exactly: no cost is rounded)."""
-    return 1 << max(0, int(np.ceil(np.log2(max(1, size) / LARGEST_COEFFICIENT))))

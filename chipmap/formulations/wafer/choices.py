@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Any, Literal, NamedTuple
 
 from chipmap.family import Standing
-from chipmap.formulations.wafer.options import Kept, Limits, Option, exact, least_time, options
+from chipmap.formulations.wafer.options import Kept, Limits, Option, exact, labels_of, least_time, options
 from chipmap.instances.wafer.instance import Placement, WaferSolution
 from chipmap.instances.wafer.problem import WaferProblem, conv_time, memory_k, size
 from chipmap.records import InputError
@@ -210,8 +210,7 @@ def _choose(sizing: Sizing, v: int, placement: Placement) -> Chosen | None:
     if tau is not None and time > tau:
         return None
     time = max(time, sizing.earliest if tau is None else tau)
-    out = placement.c[-1] if problem.instance.protocol == "c_n" else min(placement.c[-1], placement.k[-1])
-    labels = (placement.h, placement.w, placement.c[0], out)
+    labels = labels_of(problem, (placement.h, placement.w), placement.c, placement.k)
     best = None
     for number, option in enumerate(sizing.options[v][: sizing.genuine[v]]):
         left, low = width - option.width, height - option.height

@@ -6,19 +6,17 @@ from typing import Any, Literal
 
 from ortools.sat.python import cp_model
 
+from chipmap.formulations.cpsat import LabelledModel
 from chipmap.formulations.wafer.choices import Sizing
 from chipmap.instances.wafer.problem import WaferProblem
 
 
-class Builder:
-    """A ``CpModel`` on its way: corner, box and option literals of each kernel.
-
-    With ``assume``, the labels C1, C2 and C3 have literals in ``assumptions`` that enforce their constraints.
-    """
+class Builder(LabelledModel):
+    """A ``CpModel`` on its way: corner, box and option literals of each kernel."""
 
     def __init__(self, model: cp_model.CpModel, sizing: Sizing, prefix: str, assume: bool) -> None:
-        self.model, self.sizing, self.prefix, self.assume = model, sizing, prefix, assume
-        self.assumptions: dict[str, Any] = {}
+        super().__init__(model, prefix, assume)
+        self.sizing = sizing
         problem = self.problem
         self.x = [self.integer(0, problem.width, f"x[{v}]") for v in range(problem.n)]
         self.y = [self.integer(0, problem.height, f"y[{v}]") for v in range(problem.n)]
@@ -34,25 +32,9 @@ class Builder:
         """The arrays of the instance."""
         return self.sizing.problem
 
-    def integer(self, low: int, high: int, name: str) -> cp_model.IntVar:
-        """A new integer variable."""
-        return self.model.new_int_var(low, high, self.prefix + name)
-
     def picked(self, v: int, amounts: list[int]) -> Any:
         """The amount of the option that kernel ``v`` picks, as a linear expression."""
         return cp_model.LinearExpr.weighted_sum(self.option[v], amounts)
-
-    def assumption(self, label: str) -> list[Any]:
-        """The literals that enforce constraints of ``label``: none unless asked for."""
-        if not self.assume:
-            return []
-        if label not in self.assumptions:
-            self.assumptions[label] = self.model.new_bool_var(f"{self.prefix}assume {label}")
-        return [self.assumptions[label]]
-
-    def enforce(self, label: str, constraint: cp_model.Constraint) -> None:
-        """Put ``constraint`` under the assumption of ``label``, if there is one."""
-        constraint.only_enforce_if(self.assumption(label))
 
 
 def c0_domain(builder: Builder) -> None:

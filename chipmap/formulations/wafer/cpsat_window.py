@@ -10,6 +10,7 @@ Two kinds of model, both with a known floorplan among their solutions, so that t
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
+from itertools import product
 
 from ortools.sat.python import cp_model
 
@@ -19,19 +20,12 @@ from chipmap.formulations.wafer.choices import Sizing
 from chipmap.formulations.wafer.cpsat import WaferCpChoices, built, variables_of
 from chipmap.formulations.wafer.cpsat_boxes import Builder, c0_domain, c1_inside, c2_no_overlap, def_box
 from chipmap.formulations.wafer.cpsat_terms import cut_pairwise, t1_time, t2_wire, t3_adapters
-from chipmap.formulations.wafer.options import Option
+from chipmap.formulations.wafer.options import Option, channels, option_of
 from chipmap.instances.wafer.instance import Placement
-from chipmap.instances.wafer.problem import IntArray, WaferProblem, least_ks, size
+from chipmap.instances.wafer.problem import WaferProblem, least_ks, size
 
 #: Options of a free kernel by its number, at the target time.
 Menu = dict[int, list[Option]]
-
-
-def current(problem: WaferProblem, placement: Placement, tau: int) -> Option:
-    """The option that ``placement`` is."""
-    out = placement.c[-1] if problem.instance.protocol == "c_n" else min(placement.c[-1], placement.k[-1])
-    labels = (placement.h, placement.w, placement.c[0], out)
-    return Option(*size(placement), tau, labels, placement.c, placement.k, placement.rotated)
 
 
 def with_labels(
@@ -44,42 +38,23 @@ def with_labels(
     convs = problem.type_arrays[int(problem.types[v])]
     best: dict[tuple[object, ...], Option] = {}
     limit = max(problem.width, problem.height)
-    for h, w in tilings:
+    for tiling in tilings:
         narrowest: dict[tuple[int, ...], int] = {}
-        for c in range(1, limit // (h * w)):
-            ends = [c, *(one for one in wanted if one < c)] if len(convs) > 1 else [c]
-            for first in ends:
-                for last in ends if len(convs) > 1 else [first]:
-                    _add(problem, convs, (h, w), _arguments(len(convs), first, c, last), tau, narrowest, best)
+        for largest in range(1, limit // (tiling[0] * tiling[1])):
+            ends = [largest, *(one for one in wanted if one < largest)] if len(convs) > 1 else [largest]
+            for first, last in product(ends, repeat=2):
+                c = channels(len(convs), first, largest, last)
+                k = least_ks(convs, *tiling, c, tau, problem.memory)
+                if k is None:
+                    continue
+                upright, turned = (option_of(problem, tiling, c, k, tau, rotated) for rotated in (False, True))
+                if upright.width >= narrowest.get(upright.labels, upright.width + 1):
+                    continue  # a lower box with these labels is as narrow
+                narrowest[upright.labels] = upright.width
+                for one in (upright, turned):
+                    if one.width <= problem.width and one.height <= problem.height:
+                        best[(one.width, one.height, one.labels)] = one
     return list(best.values())
-
-
-def _arguments(count: int, first: int, largest: int, last: int) -> tuple[int, ...]:
-    return (first, *[largest] * (count - 2), last) if count > 1 else (largest,)
-
-
-def _add(
-    problem: WaferProblem,
-    convs: IntArray,
-    tiling: tuple[int, int],
-    c: tuple[int, ...],
-    tau: int,
-    narrowest: dict[tuple[int, ...], int],
-    best: dict[tuple[object, ...], Option],
-) -> None:
-    k = least_ks(convs, *tiling, c, tau, problem.memory)
-    if k is None:
-        return
-    out = c[-1] if problem.instance.protocol == "c_n" else min(c[-1], k[-1])
-    labels = (*tiling, c[0], out)
-    width, height = 3 * sum(k), tiling[0] * tiling[1] * (max(c) + 1)
-    if width >= narrowest.get(labels, width + 1):
-        return  # a lower box with these labels is as narrow
-    narrowest[labels] = width
-    for rotated in (False, True):
-        box = (height, width) if rotated else (width, height)
-        if box[0] <= problem.width and box[1] <= problem.height:
-            best[(*box, labels)] = Option(*box, tau, labels, c, k, rotated)
 
 
 def window(problem: WaferProblem, placements: list[Placement], menu: Menu, tau: int) -> Built:
@@ -113,7 +88,8 @@ def same_order(problem: WaferProblem, placements: list[Placement], menu: Menu, t
 def _builder(problem: WaferProblem, placements: list[Placement], menu: Menu, tau: int) -> Builder:
     chosen = []
     for v, placement in enumerate(placements):
-        now = current(problem, placement, tau)
+        p = placement
+        now = option_of(problem, (p.h, p.w), p.c, p.k, tau, p.rotated)
         chosen.append((now, *(option for option in menu.get(v, ()) if option[:4] != now[:4])))
     choices = WaferCpChoices(tau=tau, cuts=("pairwise",), symmetry="none")
     made = Sizing(problem, choices, tuple(chosen), tuple(map(len, chosen)), tuple(() for _ in chosen), 0, tau)

@@ -120,17 +120,29 @@ def _front(problem: WaferProblem, t: int, tau: int) -> tuple[Option, ...]:
     for row in shapes(problem, tau)[t].tolist():
         shape = Shape(*row)
         p = place(problem, kernel, shape, tau, 0, 0)
-        found.append(_option(problem, (p.h, p.w), p.c, p.k, tau, p.rotated))
+        found.append(option_of(problem, (p.h, p.w), p.c, p.k, tau, p.rotated))
     return tuple(found)
 
 
-def _option(
+def labels_of(
+    problem: WaferProblem, tiling: tuple[int, int], c: tuple[int, ...], k: tuple[int, ...]
+) -> tuple[int, int, int, int]:
+    """What adapters compare: h, w, the first c, and what the kernel offers to the next."""
+    return *tiling, c[0], c[-1] if problem.instance.protocol == "c_n" else min(c[-1], k[-1])
+
+
+def option_of(
     problem: WaferProblem, tiling: tuple[int, int], c: tuple[int, ...], k: tuple[int, ...], time: int, rotated: bool
 ) -> Option:
+    """The option with these arguments: (h, w), c and k."""
     width, height = 3 * sum(k), tiling[0] * tiling[1] * (max(c) + 1)
-    out = c[-1] if problem.instance.protocol == "c_n" else min(c[-1], k[-1])
     box = (height, width) if rotated else (width, height)
-    return Option(*box, time, (*tiling, c[0], out), c, k, rotated)
+    return Option(*box, time, labels_of(problem, tiling, c, k), c, k, rotated)
+
+
+def channels(count: int, first: int, largest: int, last: int) -> tuple[int, ...]:
+    """The c of so many convolutions, all but the first and the last the largest (which one alone has)."""
+    return (first, *[largest] * (count - 2), last) if count > 1 else (largest,)
 
 
 def _undominated(problem: WaferProblem, convs: IntArray, limits: Limits) -> list[Option]:
@@ -168,11 +180,11 @@ def _every(problem: WaferProblem, convs: IntArray, limits: Limits, labelled: boo
             f'At most {MAX_SIZINGS:,} are listed: use the option list "front", or convolutions instead of blocks.',
         )
     for h, w, largest, first, last in tilings:
-        c = (first, *[largest] * (len(convs) - 2), last) if len(convs) > 1 else (largest,)
+        c = channels(len(convs), first, largest, last)
         for k, time in _sizings(convs, (h, w), c, problem.memory, limit, limits):
             for more in _columns(problem, c, k, limits, labelled):
-                yield _option(problem, (h, w), c, more, time, False)
-                yield _option(problem, (h, w), c, more, time, True)
+                yield option_of(problem, (h, w), c, more, time, False)
+                yield option_of(problem, (h, w), c, more, time, True)
 
 
 def _tilings(limit: int, unequal: bool) -> Iterator[tuple[int, int, int, int, int]]:
