@@ -46,7 +46,7 @@ def published_instance(step: str) -> Any:
 def real(model: str, step: str = "decode", tokens: int = 1, **task: Any) -> Any:
     """A Llama as it is, on 16 SN40L in a ring."""
     from benchmarks.dataflow_speculation import verification
-    from chipmap.instances.dataflow.shipped_workloads import RESIDUAL
+    from chipmap.instances.dataflow.shipped import RESIDUAL
 
     system = {"chip": "sn40l", "sizes": [16], "memory_gbps": 1638.4, "link_gbps": 50.0, "latency_ns": 150.0}
     ring = {"degrees": {"tensor": 16, "dimensions": ["tensor"]}}

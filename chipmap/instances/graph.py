@@ -73,11 +73,8 @@ class OperationGraph(Record, frozen=True, kw_only=True):
         for i, operation in enumerate(self.operations):
             here = f"{where}.operations[{i}]"
             if operation.name in seen:
-                raise InputError(
-                    f"the name {operation.name!r} is used twice (also by operations[{seen[operation.name]}])",
-                    here,
-                    "Names identify operations in mappings: make them unique.",
-                )
+                what = f"the name {operation.name!r} is used twice (also by operations[{seen[operation.name]}])"
+                raise InputError(what, here, "Names identify operations in mappings: make them unique.")
             seen[operation.name] = i
             for field in ("flop", "weight_bytes"):
                 if getattr(operation, field) < 0:
@@ -88,9 +85,8 @@ class OperationGraph(Record, frozen=True, kw_only=True):
                 raise InputError(f"bytes is {tensor.bytes}", here, "Sizes are 0 or more.")
             for end in (tensor.producer, *tensor.readers):
                 if not 0 <= end < count:
-                    raise InputError(
-                        f"operation {end} does not exist", here, f"Positions run from 0 to {count - 1} here."
-                    )
+                    remedy = f"Positions run from 0 to {count - 1} here."
+                    raise InputError(f"operation {end} does not exist", here, remedy)
         self._check_roles(self.topological_order(where), where)
 
     def _check_roles(self, order: tuple[int, ...], where: str) -> None:
@@ -102,11 +98,9 @@ class OperationGraph(Record, frozen=True, kw_only=True):
             moving = [u for u in reads[v] if operation.role == "input" or not fixed[u]]
             fixed[v] = operation.role == "constant" or (operation.role == "view" and not moving)
             if moving and operation.role in ("input", "constant"):
-                raise InputError(
-                    f"{operation.name!r} has role {operation.role!r} but reads {self.operations[moving[0]].name!r}",
-                    f"{where}.operations[{v}]",
-                    "Inputs read nothing and constants only constants: give it role compute or view.",
-                )
+                what = f"{operation.name!r} has role {operation.role!r} but reads {self.operations[moving[0]].name!r}"
+                remedy = "Inputs read nothing and constants only constants: give it role compute or view."
+                raise InputError(what, f"{where}.operations[{v}]", remedy)
 
     def reads(self) -> list[list[int]]:
         """For each operation the producers of the tensors that it reads."""

@@ -121,8 +121,6 @@ def published_exchange_ns(chip_bytes: Fraction, dimensions: Sequence[Dimension])
 def refuse_scheme(kernel: Kernel, scheme: Scheme, mode: CostMode) -> None:
     """Raise :class:`InputError` where ``kernel`` can't have ``scheme``."""
     if scheme not in schemes(kernel, mode):
-        raise InputError(
-            f"kernel {kernel.name!r} can't be sharded by {scheme}",
-            f"task.schemes.{kernel.name}",
-            f"Choose from {', '.join(schemes(kernel, mode))}.",
-        )
+        what = f"kernel {kernel.name!r} can't be sharded by {scheme}"
+        known = ", ".join(schemes(kernel, mode))
+        raise InputError(what, f"task.schemes.{kernel.name}", f"Choose from {known}.")

@@ -1,14 +1,14 @@
 """The shipped instances: a name, the generator that makes it, and its parameters.
 
 ``dataflow/table6-…`` are the mappings of DFModel's table VI, ``dataflow/gpt3-1t-sn30-1024`` its case of GPT3 1T, all
-with the sharding of the published runs.
+with the sharding of the published runs. ``dataflow/llama3-8b-decode-sn40l-16`` and its prefill are its published runs
+as well: no grouped queries and no gate, as its input has them, compute, memory and network one after the other. The
+other workloads are the models as they are.
 """
 
 from __future__ import annotations
 
 from typing import Any
-
-from chipmap.instances.dataflow.shipped_workloads import WORKLOAD_ENTRIES
 
 Entry = tuple[str, dict[str, Any]]
 
@@ -58,6 +58,53 @@ _PUBLISHED: dict[str, Entry] = {
             "notes": "DFModel, section VII: at most three partitions forward and three backward",
         },
     ),
+}
+
+_SN40L = {
+    **{"chip": "sn40l", "sizes": [16], "degrees": {"tensor": 16, "dimensions": ["tensor"]}},
+    **{"memory_gbps": 1638.4, "link_gbps": 50.0, "latency_ns": 150.0},
+}
+_ELEMENTS = ("Add_Prev", "Norm1", "Dropout2", "Add1", "Norm2", "Dropout3", "Add2")
+_SHARDED = {**dict.fromkeys(_ELEMENTS, "NONE"), "GeLU": "M", "Proj": "K", "FFN0": "M", "FFN1": "K"}
+#: What DFModel's serving runs have in common.
+PUBLISHED: dict[str, Any] = {
+    **{"model": "llama3-8b", "kv_heads": 32, "gated": False, "dropout": True, "schemes": _SHARDED},
+    **{"mode": "dfmodel", "all_reduce_factor": 2, "partitions": 1, "overlap": False},
+}
+DECODE: dict[str, Any] = {"purpose": "decode", "step": "decode", "tokens": 1, "context": 4096}
+PREFILL: dict[str, Any] = {"purpose": "prefill", "step": "prefill", "tokens": 4096}
+_SN30 = {"chip": "sn30", "sizes": [32, 32], "degrees": {"tensor": 32, "data": 32, "dimensions": ["tensor", "data"]}}
+
+
+#: What a layer hands to the next lies on every chip at both ends (a change of layout there would cost nothing).
+RESIDUAL: dict[str, Any] = {"schemes": {"Add_Prev": "NONE", "Add2": "NONE"}}
+
+
+def _llama(model: str, **parameters: Any) -> Entry:
+    return "dataflow-llama", {**_SN40L, "model": model, **parameters}
+
+
+_WORKLOADS: dict[str, Entry] = {
+    "llama3-8b-decode-sn40l-16": _llama(
+        **PUBLISHED | DECODE, cache_kernels=True, notes="DFModel, section VIII-A: 1,188 tokens/s"
+    ),
+    "llama3-8b-prefill-sn40l-16": _llama(**PUBLISHED | PREFILL, notes="DFModel, section VIII-A: prefill"),
+    "llama3-8b-decode-sn40l-16-physical": _llama("llama3-8b", **DECODE, **RESIDUAL, notes="as it is"),
+    "llama3-70b-decode-sn40l-16": _llama("llama3-70b", **DECODE, **RESIDUAL),
+    "llama3-405b-decode-sn40l-16": _llama("llama3-405b", **DECODE, **RESIDUAL),
+    "llama-68m-decode-sn40l-16": _llama("llama-68m", **DECODE, **RESIDUAL),
+    "gpt3-100t-sn40l-1024": (
+        "dataflow-gpt",
+        {
+            **{"hidden": 160_000, "heads": 1000, "layers": 330, "backward": True, "batch": 1024},
+            **{"chip": "sn40l", "sizes": [512, 2], "memory_gbps": 1000.0},
+            "degrees": {"tensor": 512, "pipeline": 2, "dimensions": ["tensor", "pipeline"]},
+            "notes": "the model of DFModel, section VIII-C",
+        },
+    ),
+    "dlrm-793b-sn30-32x32": ("dataflow-dlrm", {**_SN30, "notes": "the model of DFModel, section VI-C"}),
+    "hpl-5m-sn30-32x32": ("dataflow-hpl", {**_SN30, "notes": "the matrix of DFModel, section VI-C"}),
+    "fft-2e40-sn30-32x32": ("dataflow-fft", {**_SN30, "notes": "the transform of DFModel, section VI-C"}),
 }
 
 _TILES: dict[str, Entry] = {
@@ -158,5 +205,5 @@ _TINY: dict[str, Entry] = {
 #: Name of the instance -> (name of its generator in the family's list, its parameters).
 SHIPPED: dict[str, Entry] = {
     f"dataflow/{name}": (generator, {"name": f"dataflow/{name}", **parameters})
-    for name, (generator, parameters) in (_PUBLISHED | WORKLOAD_ENTRIES | _TILES | _STAGES | _EXPERTS | _TINY).items()
+    for name, (generator, parameters) in (_PUBLISHED | _WORKLOADS | _TILES | _STAGES | _EXPERTS | _TINY).items()
 }

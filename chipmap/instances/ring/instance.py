@@ -101,11 +101,8 @@ class RingInstance(Record, frozen=True, kw_only=True):
             raise InputError("a constraint is named twice", "constraints", "Name each of C1 to C4 at most once.")
         if self.time_ns is not None:
             if len(self.time_ns) != len(self.graph.operations):
-                raise InputError(
-                    f"has {len(self.time_ns)} entries for {len(self.graph.operations)} operations",
-                    "time_ns",
-                    "Give one time (or null) per operation, in their order.",
-                )
+                what = f"has {len(self.time_ns)} entries for {len(self.graph.operations)} operations"
+                raise InputError(what, "time_ns", "Give one time (or null) per operation, in their order.")
             for i, time in enumerate(self.time_ns):
                 if time is not None and time < 0:
                     raise InputError(f"is {time}", f"time_ns[{i}]", "Times are 0 or more.")
@@ -120,18 +117,14 @@ class RingInstance(Record, frozen=True, kw_only=True):
             if name not in roles:
                 raise InputError(f"no operation is called {name!r}", where, "Use a name from graph.operations.")
             if roles[name] != "compute":
-                raise InputError(
-                    f"{name!r} has role {roles[name]!r} and is not placed",
-                    where,
-                    "Name the computing operation that makes or reads its data.",
-                )
+                what = f"{name!r} has role {roles[name]!r} and is not placed"
+                raise InputError(what, where, "Name the computing operation that makes or reads its data.")
         chips = [(f"pins[{i}].chip", pin.chip) for i, pin in enumerate(self.pins)]
         chips += [(f"forbidden[{i}].chips", chip) for i, item in enumerate(self.forbidden) for chip in item.chips]
+        last = self.package.chips - 1
         for where, chip in chips:
-            if not 0 <= chip < self.package.chips:
-                raise InputError(
-                    f"chip {chip} does not exist", where, f"Chips run from 0 to {self.package.chips - 1} here."
-                )
+            if not 0 <= chip <= last:
+                raise InputError(f"chip {chip} does not exist", where, f"Chips run from 0 to {last} here.")
 
 
 class RingSolution(Record, frozen=True, kw_only=True):

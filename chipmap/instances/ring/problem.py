@@ -153,10 +153,9 @@ def _build(instance: RingInstance) -> RingProblem:
         )
         for t in sorted(readers)
     )
-    ticks, weights = [0] * n, [0] * n
-    for v in np.flatnonzero(computing).tolist():
-        ticks[v] = _operation_ticks(instance, v, reads[v], makes[v], roots)
-        weights[v] = graph.operations[v].weight_bytes + copies[v]
+    on = computing.tolist()
+    ticks = [_operation_ticks(instance, v, reads[v], makes[v], roots) if on[v] else 0 for v in range(n)]
+    weights = [graph.operations[v].weight_bytes + copies[v] if on[v] else 0 for v in range(n)]
     _summable([storage.ticks for storage in storages], "link times (10 ps)", instance)
     _summable([storage.bytes for storage in storages], "tensors (bytes)", instance)
     return RingProblem(
@@ -177,11 +176,8 @@ def _summable(values: list[int], what: str, instance: RingInstance) -> IntArray:
     """``values`` as an array; :class:`InputError` when sums of them may not be exact in all methods."""
     total = sum(values)
     if total > MAX_TOTAL:
-        raise InputError(
-            f"the {what} add up to {total}",
-            instance.name,
-            f"Sums up to {MAX_TOTAL} are exact. Check the units: rates are per ns, sizes in bytes, times in ns.",
-        )
+        remedy = f"Sums up to {MAX_TOTAL} are exact. Check the units: rates are per ns, sizes in bytes, times in ns."
+        raise InputError(f"the {what} add up to {total}", instance.name, remedy)
     return np.array(values, dtype=np.int64)
 
 

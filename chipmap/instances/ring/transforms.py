@@ -41,9 +41,8 @@ def clone(instance: RingInstance, names: Sequence[str]) -> Transformed:
     refused = bound_names(instance)
     for name in names:
         if name in refused:
-            raise InputError(
-                f"{name!r} is pinned, grouped or forbidden somewhere", "names", "Free it first: its copies part."
-            )
+            what = f"{name!r} is pinned, grouped or forbidden somewhere"
+            raise InputError(what, "names", "Free it first: its copies part.")
     live = ring_problem(instance).computing
     order = {v: i for i, v in enumerate(instance.graph.topological_order())}
     for v in sorted(positions, key=order.__getitem__, reverse=True):

@@ -29,13 +29,13 @@ from chipmap.instances.wafer.text import Line, decoded, fault, position
 from chipmap.records import InputError
 
 #: Header key -> (where it goes, least, largest).
-_HEADER: dict[str, tuple[str, int, int]] = {
-    "width": ("fabric.width", 1, MAX_SIDE),
-    "height": ("fabric.height", 1, MAX_SIDE),
-    "wdeltat": ("weights.time", 0, MAX_ARGUMENT),
-    "wlength": ("weights.wire", 0, MAX_ARGUMENT),
-    "wadapter": ("weights.adapter", 0, MAX_ARGUMENT),
-    "memlimit": ("fabric.memory_words", 1, 10**9),
+_HEADER: dict[str, tuple[str, str, int, int]] = {
+    "width": ("fabric", "width", 1, MAX_SIDE),
+    "height": ("fabric", "height", 1, MAX_SIDE),
+    "wdeltat": ("weights", "time", 0, MAX_ARGUMENT),
+    "wlength": ("weights", "wire", 0, MAX_ARGUMENT),
+    "wadapter": ("weights", "adapter", 0, MAX_ARGUMENT),
+    "memlimit": ("fabric", "memory_words", 1, 10**9),
 }
 _ENTRY = re.compile(r"(\w+)[ \t]*=[ \t]*(\S*)", re.ASCII)
 _NODE = re.compile(r"\s*(\w+)\s*\[\s*(\d+)\s*\]", re.ASCII)
@@ -117,7 +117,7 @@ def _header(text: str, comments: list[tuple[int, str]], where: str) -> tuple[dic
             raise fault(where, *position(text, at), f"{key} is given a second time", "Keep one of the two.")
         found[key] = entry[2].strip(), at
     parts: dict[str, dict[str, int]] = {"fabric": {}, "weights": {}}
-    for key, (target, least, largest) in _HEADER.items():
+    for key, (part, name, least, largest) in _HEADER.items():
         if key not in found:
             raise fault(where, *position(text, offset), f"the header does not give {key}", needed)
         value, at = found[key]
@@ -126,7 +126,6 @@ def _header(text: str, comments: list[tuple[int, str]], where: str) -> tuple[dic
             raise fault(where, *position(text, at), f"{key} is {value[:20]!r}", allowed)
         if not least <= int(value) <= largest:
             raise fault(where, *position(text, at), f"{key} is {int(value)}", allowed)
-        part, _, name = target.partition(".")
         parts[part][name] = int(value)
     protocol, at = found.get("protocol", ("c_n", offset))
     if protocol not in ("c_n", "min_c_k"):
@@ -142,7 +141,6 @@ def _kernel(line: Line, start: re.Match[str], index: int) -> Kernel:
         raise line.fault(f"there is no kernel type {start[1][:20]!r}", f"Types: {', '.join(FORMAL)}.", start.start(1))
     needed = f"Arguments of {kind}: {', '.join(FORMAL[kind]) or 'n'}, name."
     name, arguments, shape = f"k{index}", dict[str, int](), None
-    line.skip()
     while not line.done:
         found = line.take(_ARGUMENT, "an argument, such as H=14 or name='k1',", needed)
         key = found[1].upper()
@@ -157,8 +155,7 @@ def _kernel(line: Line, start: re.Match[str], index: int) -> Kernel:
             if arguments.setdefault(key, value) != value:
                 raise line.fault(f"{found[1]} is given a second time", "Keep one of the two.", found.start())
         else:
-            what = f"{kind} has no argument {found[0].strip()[:30]!r}"
-            raise line.fault(what, needed, found.start())
+            raise line.fault(f"{kind} has no argument {found[0].strip()[:30]!r}", needed, found.start())
     missing = [one for one in FORMAL[kind] or ("n",) if one not in arguments and (one != "n" or shape is None)]
     if missing:
         raise line.fault(f"{kind} {name!r} has no argument {missing[0]}", needed)
@@ -184,7 +181,6 @@ def _edge(line: Line, start: re.Match[str], kernels: dict[int, Kernel]) -> tuple
     producer = _end(line, start, kernels)
     line.take(_PORT, "a port, such as :y,", _EDGE)
     line.take(_ARROW, "->", _EDGE)
-    line.skip()
     found = line.take(_NODE, "the consumer, such as conv[2],", _EDGE)
     consumer = _end(line, found, kernels)
     if producer == consumer:
@@ -240,11 +236,8 @@ def write_kgraph(instance: WaferInstance) -> bytes:
     """
     if not re.fullmatch(r"\S+", instance.name) or "*)" in instance.name:
         raise InputError(f"the name {instance.name!r} can't stand in a header", "name", "Give a name without spaces.")
-    values = {"fabric": instance.fabric, "weights": instance.weights}
-    lines = ["(*", f"test={instance.name}"]
-    for key, (target, _, _) in _HEADER.items():
-        part, _, name = target.partition(".")
-        lines.append(f"{key}={getattr(values[part], name)}")
+    header = {key: getattr(getattr(instance, part), name) for key, (part, name, _, _) in _HEADER.items()}
+    lines = ["(*", f"test={instance.name}", *(f"{key}={value}" for key, value in header.items())]
     if instance.protocol != "c_n":
         lines.append(f"protocol={instance.protocol}")
     lines += ["*)", "", "(* Node Definitions *)"]

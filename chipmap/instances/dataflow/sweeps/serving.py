@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from chipmap.instances.dataflow.shipped_workloads import DECODE, PREFILL, PUBLISHED, RESIDUAL
+from chipmap.instances.dataflow.shipped import DECODE, PREFILL, PUBLISHED, RESIDUAL
 from chipmap.instances.dataflow.sweeps.parts import Json, choice, sweep
 
 _SN40L: Json = {"chip": "sn40l", "memory_gbps": 1638.4, "link_gbps": 50.0, "latency_ns": 150.0, "batch": 16_384}
