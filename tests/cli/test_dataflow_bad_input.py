@@ -44,7 +44,7 @@ REFUSED = [
     (
         CHAIN,
         ('workload.edges=[["a","b"],["b","c"],["c","a"]]',),
-        "workload.edges: the kernels a -> b -> c -> a form a cycle\n  Leave out one of these edges.",
+        "workload.edges: the kernels c -> a -> b -> c form a cycle\n  Leave out one of these edges.",
     ),
 ]
 

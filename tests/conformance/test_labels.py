@@ -11,9 +11,10 @@ from typing import Any
 import pytest
 
 from chipmap.family import Family, Formulation, Standing
+from chipmap.validation.brute_force import candidates
 from tests.conformance import two_objectives
 from tests.conformance.cases import FAMILIES, cases, identify, other_choices
-from tests.conformance.witnesses import candidates, checked, witnesses
+from tests.conformance.witnesses import checked, witnesses
 from tests.docs.labels import (
     lacking,
     module_of,
@@ -48,7 +49,7 @@ def test_a_term_of_the_checker_that_is_another_is_noticed(
     family: Family, label: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Some solution has a term above 0, and the certificate says what this function says."""
-    pairs = ((case, solution) for case in cases(family) for solution in islice(candidates(case), 0, 60, 6))
+    pairs = ((case, solution) for case in cases(family) for solution in islice(candidates(case.instance), 0, 60, 6))
     case, solution = next(pair for pair in pairs if pair[0].check(pair[1]).terms.get(label))
     module, name = import_module(module_of(family.check)), family.label_name(label)
     before, function = case.check(solution), getattr(module, name)
@@ -65,7 +66,7 @@ def test_the_checker_speaks_of_the_labels_in_force(family: Family) -> None:
         in_force = family.labels_in_force(case.instance)
         assert in_force <= set(family.words)
         elsewhere |= set(family.words) - in_force
-        for solution in islice(candidates(case), 0, 60, 6):
+        for solution in islice(candidates(case.instance), 0, 60, 6):
             certificate = case.check(solution)
             assert {violation.label for violation in certificate.violations} <= in_force
             assert set(certificate.terms) == in_force & set(family.terms)

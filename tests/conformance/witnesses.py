@@ -10,7 +10,6 @@ import json
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import cache
-from importlib import import_module
 from itertools import islice
 from typing import Any
 
@@ -18,6 +17,7 @@ from chipmap.certificate import Certificate
 from chipmap.family import get_family, resolve
 from chipmap.oracle import load_oracle
 from chipmap.records import InputError
+from chipmap.validation.brute_force import candidates
 from tests.conformance.cases import Case, cases, infeasible
 
 #: Of a case's candidates the first so many, by steps of so many, are looked at; a few of these are changed as well.
@@ -62,12 +62,6 @@ def checked(case: Case, solution: Any, label: str = "") -> Certificate:
     return check(case.instance, solution)
 
 
-def candidates(case: Case) -> Iterator[Any]:
-    """The solutions that brute force tries."""
-    found: Iterator[Any] = import_module(f"chipmap.validation.{case.family.name}.candidates").candidates(case.instance)
-    return found
-
-
 @cache
 def witnesses(name: str) -> dict[str, tuple[Case, Any]]:
     """(case, solution) for each constraint of the family: it is the only one that is broken."""
@@ -86,7 +80,7 @@ def witnesses(name: str) -> dict[str, tuple[Case, Any]]:
 
 
 def _solutions(case: Case) -> Iterator[Any]:
-    listed = list(islice(candidates(case), 0, FIRST, STEP))
+    listed = list(islice(candidates(case.instance), 0, FIRST, STEP))
     yield from listed
     for solution in listed[:: max(1, len(listed) // CHANGED)]:
         yield from changed(solution)
