@@ -49,8 +49,6 @@ from chipmap.records import InputError
 
 #: Labels that live in variable domains alone.
 BY_DOMAIN: tuple[str, ...] = ("C8",)
-#: Labels that are separated on demand: none.
-LAZY: tuple[str, ...] = ()
 #: Sums that CP-SAT is given stay below this.
 LARGEST_OBJECTIVE = 2**61
 

@@ -48,8 +48,6 @@ from chipmap.instances.dataflow.problem import batch_factor, dataflow_problem, s
 
 #: Labels that live in variable domains alone.
 BY_DOMAIN: tuple[str, ...] = ("C8",)
-#: Labels that are separated on demand: none.
-LAZY: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -38,8 +38,6 @@ from chipmap.formulations.ring.mip_triangle import (
 from chipmap.instances.ring import RingInstance, RingSolution
 from chipmap.instances.ring.problem import RingProblem, ring_problem
 
-#: Labels that live in variable domains: none (pins, groups and forbidden chips are rows c0_…).
-BY_DOMAIN: tuple[str, ...] = ()
 #: Labels that are separated on demand: the user's function, by cuts (:mod:`chipmap.formulations.ring.mip_cuts`).
 LAZY: tuple[str, ...] = ("C5",)
 
