@@ -40,8 +40,12 @@ def test_a_constraint_of_the_checker_that_finds_nothing_is_noticed(
     case, solution = witnesses(family.name)[label]
     assert {violation.label for violation in checked(case, solution, label).violations} == {label}
     monkeypatch.setattr(import_module(module_of(family.check)), family.label_name(label), lambda *_: iter(()))
-    without = {violation.label for violation in checked(case, solution, label).violations}
-    assert not without or label == "C0" not in without  # what breaks C0 is not asked about the others
+    try:
+        without = {violation.label for violation in checked(case, solution, label).violations}
+    except Exception:
+        assert label == "C0"  # the others may rely on it
+    else:
+        assert not without or label == "C0" not in without
 
 
 @pytest.mark.parametrize(("family", "label"), [(f, label) for f in FAMILIES for label in f.terms], ids=identify)
