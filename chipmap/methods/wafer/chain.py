@@ -245,7 +245,7 @@ PROOFS: tuple[Link, ...] = (
     Link("other seeds", 1.0, lambda state, turn: _other_seeds(state, turn, 1)),
 )
 #: With one lane only: what comes before and after the floorplans.
-FIRST: tuple[Link, ...] = (Link("first bounds", 0.02, _bounds), Link("path bound", 0.2, _path_bound))
+FIRST: tuple[Link, ...] = (Link("first bounds", 0.02, _bounds), Link("path bound", 0.05, _path_bound))
 LAST: tuple[Link, ...] = (
     Link("neighbourhoods", 0.4, _neighbourhoods),
     Link("bounds", 1.0, _bounds),
