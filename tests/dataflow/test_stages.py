@@ -12,9 +12,9 @@ from chipmap.certificate import Certificate
 from chipmap.inputs.reading import read
 from chipmap.instances.dataflow import DataflowInstance, DataflowSolution, Degrees
 from chipmap.instances.dataflow.describe import describe, files
+from chipmap.instances.dataflow.dram import dram_bytes
 from chipmap.instances.dataflow.generators import explicit
 from chipmap.instances.dataflow.problem import dataflow_problem
-from chipmap.instances.dataflow.stages import batch_of_steps, stage_costs
 from chipmap.instances.dataflow.workload import Kernel, Scheme
 from chipmap.records import InputError
 from chipmap.result import Result
@@ -22,7 +22,7 @@ from chipmap.run import SolveOptions
 from chipmap.solve import solve
 from chipmap.validation.brute_force import brute_force
 from chipmap.validation.dataflow.candidates import candidates, count
-from chipmap.validation.dataflow.checker import breakdown, check
+from chipmap.validation.dataflow.checker import check
 from tests.dataflow.random_instances import BACK, LIGHT, made
 from tests.dataflow.staged_instances import staged_instance
 from tests.dataflow.test_mutations import changed
@@ -71,8 +71,8 @@ def test_what_the_program_says_of_little_dram_holds() -> None:
     assert min(seen.values()) > 0, seen
 
 
-def test_costs_are_the_checkers() -> None:
-    """A random mapping: partitions, stages, transfers, SRAM and DRAM as the checker has them."""
+def test_bytes_of_dram_are_the_checkers() -> None:
+    """A random mapping: what it holds in DRAM, and whether that is too much, as the checker has it."""
     limited = 0
     for seed in range(60):
         random = Random(seed)
@@ -83,17 +83,10 @@ def test_costs_are_the_checkers() -> None:
         certificate, n = check(instance, solution), problem.n
         schemes = [[option.scheme for option in choice] for choice in problem.options]
         chosen = [schemes[i % n].index(scheme) for i, scheme in enumerate(solution.schemes)]
-        costs = stage_costs(problem, chosen, solution.partitions, solution.stages)
+        most = max(dram_bytes(problem, chosen, solution.partitions, solution.stages))
         labels = {violation.label for violation in certificate.violations}
-        if "C7" in labels:
-            continue
-        assert batch_of_steps(problem, costs.step) == certificate.objective, seed
-        assert max(costs.stages) == certificate.terms["T7"], seed
-        join = max if instance.task.overlap else lambda *parts: sum(parts)
-        assert list(costs.partitions) == [join(*parts) for parts in breakdown(instance, solution).values()], seed
-        assert (max(costs.sram) > problem.sram) == ("C2" in labels), seed
-        assert max(costs.dram) == certificate.figures["dram_bytes"], seed
-        assert (max(costs.dram) > (instance.system.memory.capacity_bytes or 0)) == ("C6" in labels), seed
+        assert most == certificate.figures["dram_bytes"], seed
+        assert (most > (instance.system.memory.capacity_bytes or 0)) == ("C6" in labels), seed
         limited += "C6" in labels
     assert limited > 3
 

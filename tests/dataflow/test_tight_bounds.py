@@ -9,15 +9,14 @@ import pytest
 
 from chipmap.deadline import Deadline
 from chipmap.formulations.dataflow.relaxation import bound as relaxation_bound
-from chipmap.heuristics.dataflow.cover.column_generation import Cover, PartitionBound, one_partition
+from chipmap.heuristics.dataflow.cover.column_generation import PartitionBound, one_partition
 from chipmap.heuristics.dataflow.program.program import Program
 from chipmap.heuristics.dataflow.stages.program import StageProgram
 from chipmap.heuristics.dataflow.symmetric.classes import classes
 from chipmap.heuristics.dataflow.symmetric.program import SymmetricProgram
 from chipmap.instances.dataflow import DataflowInstance
 from chipmap.instances.dataflow.instance import allowed_degrees
-from chipmap.instances.dataflow.problem import DataflowProblem, compute_ticks, dataflow_problem, total_ticks
-from chipmap.instances.dataflow.stages import batch_of_steps
+from chipmap.instances.dataflow.problem import DataflowProblem, compute_ticks, dataflow_problem, steps, total_ticks
 from chipmap.methods.dataflow.chain import auto
 from chipmap.methods.dataflow.stages import dram_need
 from chipmap.methods.dataflow.wide_infeasibility import least_sram, shortage
@@ -76,8 +75,8 @@ def test_program_over_all_degrees() -> None:
     assert all(bound.value <= run.lower.value for bound in run.bounds)
 
 
-def cover_of(instance: DataflowInstance) -> Cover:
-    found: list[Cover] = []
+def cover_of(instance: DataflowInstance) -> int:
+    found: list[int] = []
     bound = PartitionBound(classes(problem_of(instance)), instance.task.partitions, Repeated)
     bound.run(100, Deadline(), found.append)
     return found[-1]
@@ -90,7 +89,7 @@ def test_cover_by_partitions(partitions: int | None) -> None:
     problem = problem_of(instance)
     chain = Program(problem).best(partitions)
     assert chain is not None and max(chain.partitions) > 0
-    assert cover_of(instance).bound == chain.ticks
+    assert cover_of(instance) == chain.ticks
     assert total_ticks(problem, chain.ticks, chain.chosen) == optimum(instance)
 
 
@@ -126,7 +125,7 @@ def test_stages_of_kernels() -> None:
     problem = problem_of(instance)
     program = StageProgram(problem, 1)
     division = program.divide(None)
-    assert division is not None and batch_of_steps(problem, division.step) == optimum(instance)
+    assert division is not None and steps(problem) * division.step == optimum(instance)
     assert program.floor() < division.step
 
 
@@ -134,7 +133,7 @@ def test_floor_of_a_step() -> None:
     """Two equal kernels on two stages: each stage has an equal share."""
     instance = made({"a": BUSY, "b": BUSY}, "ab", degrees=ROW, stages="kernels", link_gbps=1000.0)
     problem = problem_of(instance)
-    assert batch_of_steps(problem, StageProgram(problem, 1).floor()) == optimum(instance)
+    assert steps(problem) * StageProgram(problem, 1).floor() == optimum(instance)
 
 
 def dram(instance: DataflowInstance, capacity: int) -> DataflowInstance:

@@ -47,7 +47,7 @@ from chipmap.instances.dataflow.batch import micro_batches
 from chipmap.instances.dataflow.problem import batch_factor, dataflow_problem, steps
 from chipmap.records import InputError
 
-#: Labels that live in variable domains alone.
+#: Labels that live in variable domains only.
 BY_DOMAIN: tuple[str, ...] = ("C8",)
 #: Sums that CP-SAT is given stay below this.
 LARGEST_OBJECTIVE = 2**61
@@ -139,8 +139,8 @@ def build(instance: DataflowInstance, choices: DataflowCpChoices | Mapping[str, 
             model.add(cost <= chosen.upper * factor.denominator)
         model.minimize(cost)
         model.proto.objective.scaling_factor = 1.0 / factor.denominator
-    ways = partial(encode, variables), partial(decode, variables)
-    return Built("cpsat", instance, model, variables.standing, *ways, variables)
+    coders = partial(encode, variables), partial(decode, variables)
+    return Built("cpsat", instance, model, variables.standing, *coders, variables)
 
 
 def _batch(variables: DataflowCpVariables) -> Any:

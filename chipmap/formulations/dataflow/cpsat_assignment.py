@@ -17,7 +17,7 @@ Parts = list[tuple[int, Literal]]
 
 
 class Builder(LabelledModel):
-    """A ``CpModel`` on its way.
+    """A ``CpModel`` that is being stated.
 
     ``A[i, c]`` = [copy i lies in partition c]; ``y[i, c]`` = [it lies in one <= c]; ``s[i, o]`` = [copy i is sharded
     as in its option o]; ``placed[i, o, c]`` both at once (none of the last two for a copy without a choice).

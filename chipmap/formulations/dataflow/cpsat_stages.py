@@ -33,18 +33,18 @@ def read_upto(tensors: Tensors, e: int, m: int, c: int) -> Parts:
 def t5_transfers_stages(tensors: Tensors, step: Any) -> list[Any]:
     """T5: what goes from stage s to s + 1 (of kernels in a stage <= s with a reader in a later one), at most a step.
 
-    In mode ``physical`` ``sent[i, m, s]``, at least as often as for each tensor of a kernel alone. Picoseconds, exact
-    or above, by stage.
+    In mode ``physical`` ``sent[i, m, s]``, at least as often as for each tensor of a kernel by itself. Picoseconds,
+    exact or above, by stage.
     """
     builder, tables = tensors.builder, tensors.tables
     sums = []
     for s, slots in enumerate(tables.stages[:-1]):
-        ways: dict[tuple[int, int], list[Parts]] = {}
+        readers: dict[tuple[int, int], list[Parts]] = {}
         for i, e, m in tables.crossings("link"):
             before = [(-1, literal) for _, literal in read_upto(tensors, e, m, slots.stop - 1)]
-            ways.setdefault((i, m), []).append([*made_upto(tensors, i, m, slots.stop - 1), *before])
+            readers.setdefault((i, m), []).append([*made_upto(tensors, i, m, slots.stop - 1), *before])
         parts: Parts = []
-        for (i, m), crosses in ways.items():
+        for (i, m), crosses in readers.items():
             if tables.multicast and len(crosses) > 1:
                 sent = builder.literal(f"sent[{i},{m},{s}]")
                 for one in crosses:

@@ -13,7 +13,7 @@ class Tensors:
     """The literals of tensors, made from a builder's.
 
     ``pair[e, g, h, c]``: v of tensor e lies in c under its schemes h, and u is sharded as in g; ``inside[e, m, c]``:
-    both ends lie in c, u sharded as in its class m. ``moves[way, i, m, c]``: how often (a sum of literals) the output
+    both ends lie in c, u sharded as in its class m. ``moves[kind, i, m, c]``: how often (a sum of literals) the output
     of copy i under its class m is written (``leaves``) or read (``arrives``) at the border of c.
     """
 
@@ -82,25 +82,25 @@ class Tensors:
         """What of copy i's output is written in c: once per tensor that isn't inside; ``physical``: once if any."""
         for c in self.tables.slots[i]:
             made = self.builder.lies(i, options, c)
-            ways = [(made, self.inside.get((e, m, c))) for e in self.tables.leaving[i]]
-            self._move(("leaves", i, m, c), ways)
+            uses = [(made, self.inside.get((e, m, c))) for e in self.tables.leaving[i]]
+            self._move(("leaves", i, m, c), uses)
 
     def def_arrives(self, i: int, m: int, options: Alike) -> None:
         """What of copy i's output is read in c: once per tensor that isn't inside; ``physical``: once if any."""
         for c in range(self.tables.count):
             tensors = [e for e in self.tables.leaving[i] if c in self.tables.slots[self.tables.tensors[e].v]]
-            ways = [(self.read(e, options, c), self.inside.get((e, m, c))) for e in tensors]
-            self._move(("arrives", i, m, c), ways)
+            uses = [(self.read(e, options, c), self.inside.get((e, m, c))) for e in tensors]
+            self._move(("arrives", i, m, c), uses)
 
-    def _move(self, key: tuple[str, int, int, int], ways: list[tuple[list[Literal], Any]]) -> None:
-        if not ways:
+    def _move(self, key: tuple[str, int, int, int], uses: list[tuple[list[Literal], Any]]) -> None:
+        if not uses:
             return
-        if not self.tables.multicast or len(ways) == 1:
-            self.moves[key] = [(1, literal) for literals, _ in ways for literal in literals]
-            self.moves[key] += [(-1, inside) for _, inside in ways if inside is not None]
+        if not self.tables.multicast or len(uses) == 1:
+            self.moves[key] = [(1, literal) for literals, _ in uses for literal in literals]
+            self.moves[key] += [(-1, inside) for _, inside in uses if inside is not None]
             return
         once = self.builder.literal(f"once[{','.join(map(str, key))}]")
         self.moves[key] = [(1, once)]
-        for literals, inside in ways:
+        for literals, inside in uses:
             for literal in literals:
                 self.builder.clause("def_moves", [~literal, once] + ([] if inside is None else [inside]))

@@ -59,8 +59,8 @@ def outside(builder: Builder, field: str) -> Any:
 def c6_dram(tensors: Tensors) -> list[Any]:
     """C6: what rests in DRAM and the tensors alive there (the matrix L) while c runs, within its capacity.
 
-    Once per tensor; in mode ``physical`` ``alive``, at least as often as for each tensor of a kernel alone. The left
-    sides in bytes, exact or above, by partition (none without a capacity).
+    Once per tensor; in mode ``physical`` ``alive``, at least as often as for each tensor of a kernel by itself. The
+    left sides in bytes, exact or above, by partition (none without a capacity).
     """
     builder, tables = tensors.builder, tensors.tables
     capacity = tables.problem.instance.system.memory.capacity_bytes
@@ -127,16 +127,16 @@ def t2_memory(tensors: Tensors, time: list[Any], sram: list[Any]) -> list[Any]:
     ``spared[c]``: the weights' time, where one partition is all that a chip runs. ``sram``: the left sides of C2.
     """
     builder, tables = tensors.builder, tensors.tables
-    sums, several = [], {b: def_several(builder, b) for b in sorted(set(tables.alone.values()))}
+    sums, several = [], {b: def_several(builder, b) for b in sorted(set(tables.single.values()))}
     for c in range(len(time)):
         streams = weighted(builder, "stream", c)
         memory = total(moved(tensors, "dram", c) + streams)
         if c == 0 and tables.caching:
             memory = memory - _unread(builder, sram[0])
-        if c in tables.alone:
+        if c in tables.single:
             spared = builder.integer(0, tables.spares, f"spared[{c}]")
             builder.model.add(spared <= total(weighted(builder, "spared", c)))
-            if (others := several[tables.alone[c]]) is not None:
+            if (others := several[tables.single[c]]) is not None:
                 builder.model.add(spared == 0).only_enforce_if(others)
             memory = memory - spared
         builder.model.add(memory <= time[c])

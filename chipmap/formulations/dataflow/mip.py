@@ -46,7 +46,7 @@ from chipmap.formulations.dataflow.tables import Tables, tables
 from chipmap.instances.dataflow import DataflowInstance, DataflowSolution
 from chipmap.instances.dataflow.problem import batch_factor, dataflow_problem, steps
 
-#: Labels that live in variable domains alone.
+#: Labels that live in variable domains only.
 BY_DOMAIN: tuple[str, ...] = ("C8",)
 
 

@@ -124,7 +124,7 @@ def c4_partitions(block: pyo.Block, tables: Tables, order: str) -> None:
     count = {c: pyo.quicksum(block.A[i, c] for i in tables.inside(c)) for c in range(tables.count)}
     if not fused(tables.problem.instance):
         for c, kernels in count.items():
-            rows["alone", c] = kernels <= 1
+            rows["single", c] = kernels <= 1
     if tables.exactly:
         for c, kernels in count.items():
             rows[c] = kernels >= 1
@@ -159,7 +159,7 @@ def _sym_stages(block: pyo.Block, tables: Tables, count: dict[int, Any]) -> None
 
 def def_several(block: pyo.Block, tables: Tables) -> None:
     """``several[b]`` = [block b of slots has more than one partition], where weights could stay in SRAM with one."""
-    open_places = sorted(set(tables.alone.values())) if tables.place and not tables.fixed_places else []
+    open_places = sorted(set(tables.single.values())) if tables.place and not tables.fixed_places else []
     block.several = pyo.Var(open_places, domain=pyo.Binary)
     rows = block.def_several = pyo.Constraint(pyo.Any)
     most = len(tables.copies) - 1
@@ -192,7 +192,7 @@ def c5_together(block: pyo.Block, tables: Tables) -> None:
     for c in range(tables.count):
         leaders = tables.leaders(c)
         if len(leaders) > 1:
-            rows["alone", c] = pyo.quicksum(block.A[i, c] for i in leaders) <= 1
+            rows["single", c] = pyo.quicksum(block.A[i, c] for i in leaders) <= 1
 
 
 def def_given(block: pyo.Block, tables: Tables, given: DataflowSolution) -> None:

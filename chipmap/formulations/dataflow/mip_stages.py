@@ -10,54 +10,20 @@ from typing import Any
 import pyomo.environ as pyo
 
 from chipmap.formulations.dataflow.mip_assignment import placed, upto, weighted
-from chipmap.formulations.dataflow.mip_tensors import read
+from chipmap.formulations.dataflow.mip_tensors import Cell, at_least, counted, made_upto, read_upto
 from chipmap.formulations.dataflow.tables import Tables
-
-#: (copy or tensor, class of the output, slot or stage).
-Way = tuple[int, int, int]
-
-
-def made_upto(block: pyo.Block, tables: Tables, i: int, m: int, c: int) -> Any:
-    """[copy i lies in a partition <= c under its class m]."""
-    classes = tables.stored(i)
-    if len(classes) == 1:
-        return upto(block, tables, i, c)
-    return pyo.quicksum(placed(block, tables, i, classes[m], at) for at in tables.slots[i] if at <= c)
-
-
-def read_upto(block: pyo.Block, tables: Tables, e: int, m: int, c: int) -> Any:
-    """[v of tensor e lies in a partition <= c, u anywhere under its class m]."""
-    t = tables.tensors[e]
-    classes = tables.stored(t.u)
-    if len(classes) == 1:
-        return upto(block, tables, t.v, c)
-    return pyo.quicksum(read(block, tables, e, classes[m], at) for at in tables.slots[t.v] if at <= c)
-
-
-def counted(block: pyo.Block, name: str, tables: Tables, ways: dict[Way, list[Any]]) -> dict[Way, Any]:
-    """How often each output counts, from what it does for each of its tensors alone: Σ of these, or in mode
-    ``physical`` a variable ``name``, at least each of them."""
-    together = tables.multicast
-    once = pyo.Var([way for way, parts in ways.items() if together and len(parts) > 1], bounds=(0, 1))
-    rows = pyo.Constraint(pyo.Any)
-    setattr(block, name, once)
-    setattr(block, f"def_{name}", rows)
-    for way in once:
-        for number, part in enumerate(ways[way]):
-            rows[(*way, number)] = once[way] >= part
-    return {way: once[way] if way in once else pyo.quicksum(parts) for way, parts in ways.items()}
 
 
 def t5_transfers_stages(block: pyo.Block, tables: Tables, unit: int) -> None:
     """T5: ``link[s]``, what goes from stage s to s + 1 (of kernels in a stage <= s with a reader in a later one), at
     most a step. In units; in mode ``physical`` exact or above."""
-    ways: dict[Way, list[Any]] = {}
+    crossings: dict[Cell, list[Any]] = {}
     for i, e, m in tables.crossings("link") if tables.stages else ():
         for s, slots in enumerate(tables.stages[:-1]):
             last = slots.stop - 1
             crosses = made_upto(block, tables, i, m, last) - read_upto(block, tables, e, m, last)
-            ways.setdefault((i, m, s), []).append(crosses)
-    sent = counted(block, "sent", tables, ways)
+            crossings.setdefault((i, m, s), []).append(crosses)
+    sent = counted(block, "sent", tables, crossings)
     links = range(len(tables.stages[1:]))
     block.link = pyo.Expression(
         links,
@@ -89,23 +55,19 @@ def c6_dram_stages(block: pyo.Block, tables: Tables, unit: int) -> None:
     capacity = tables.problem.instance.system.memory.capacity_bytes
     if capacity is None:
         return
-    ways: dict[Way, list[Any]] = {}
+    waiting: dict[Cell, list[Any]] = {}
     for i, e, m in tables.crossings("waits"):
         for slots in tables.stages:
             for c in slots:
                 key = (i, m, c) if tables.multicast else (e, m, c)
-                ways.setdefault(key, []).extend(_waits(block, tables, e, m, c, slots.stop - 1))
-    alive = block.alive = pyo.Var(list(ways), bounds=(0, 1))
-    rows = block.def_alive = pyo.Constraint(pyo.Any)
-    for key, parts in ways.items():
-        for number, part in enumerate(parts):
-            rows[(*key, number)] = alive[key] >= part
-    maker = {(a, m): a if tables.multicast else tables.tensors[a].u for a, m, _ in ways}
+                waiting.setdefault(key, []).extend(_waits(block, tables, e, m, c, slots.stop - 1))
+    alive = at_least(block, "alive", waiting)
+    maker = {(a, m): a if tables.multicast else tables.tensors[a].u for a, m, _ in waiting}
 
     def held(c: int) -> Any:
         stage = next(slots for slots in tables.stages if c in slots)
         parts = [weighted(block, tables, "kept", at, 1) for at in stage]
-        parts += [tables.amount(maker[a, m], m, "waits") * alive[a, m, at] for a, m, at in ways if at == c]
+        parts += [tables.amount(maker[a, m], m, "waits") * alive[a, m, at] for a, m, at in waiting if at == c]
         return pyo.quicksum(parts)
 
     block.dram = pyo.Expression(range(tables.count), rule=lambda _, c: held(c))

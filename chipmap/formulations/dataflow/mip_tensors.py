@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pyomo.environ as pyo
@@ -9,6 +10,9 @@ import pyomo.environ as pyo
 from chipmap.formulations.dataflow.mip_assignment import picked, placed, upto
 from chipmap.formulations.dataflow.tables import Tables
 from chipmap.formulations.dataflow.tables_tensors import Alike
+
+#: Where something is counted: a tensor or the output of a copy, the class of the output, a slot or stage.
+Cell = tuple[Any, ...]
 
 
 def def_pair(block: pyo.Block, tables: Tables) -> None:
@@ -52,6 +56,42 @@ def read(block: pyo.Block, tables: Tables, e: int, options: Alike, c: int) -> An
         return block.A[t.v, c]
     groups = [g for g, made in enumerate(t.made) if made[0] in options]
     return pyo.quicksum(paired(block, tables, e, g, h, c) for g in groups for h in range(len(t.taken)))
+
+
+def made_upto(block: pyo.Block, tables: Tables, i: int, m: int, c: int) -> Any:
+    """[copy i lies in a partition <= c under its class m]."""
+    classes = tables.stored(i)
+    if len(classes) == 1:
+        return upto(block, tables, i, c)
+    return pyo.quicksum(placed(block, tables, i, classes[m], at) for at in tables.slots[i] if at <= c)
+
+
+def read_upto(block: pyo.Block, tables: Tables, e: int, m: int, c: int) -> Any:
+    """[v of tensor e lies in a partition <= c, u anywhere under its class m]."""
+    t = tables.tensors[e]
+    classes = tables.stored(t.u)
+    if len(classes) == 1:
+        return upto(block, tables, t.v, c)
+    return pyo.quicksum(read(block, tables, e, classes[m], at) for at in tables.slots[t.v] if at <= c)
+
+
+def at_least(block: pyo.Block, name: str, counts: Mapping[Cell, Sequence[Any]]) -> pyo.Var:
+    """A variable ``name`` in [0, 1] for each cell, at least each of its counts (rows ``def_<name>``)."""
+    once, rows = pyo.Var(list(counts), bounds=(0, 1)), pyo.Constraint(pyo.Any)
+    setattr(block, name, once)
+    setattr(block, f"def_{name}", rows)
+    for cell, parts in counts.items():
+        for number, part in enumerate(parts):
+            rows[(*cell, number)] = once[cell] >= part
+    return once
+
+
+def counted(block: pyo.Block, name: str, tables: Tables, counts: Mapping[Cell, Sequence[Any]]) -> dict[Cell, Any]:
+    """How often each output counts, from what it does for each of its tensors by itself: Σ of these, or in mode
+    ``physical`` a variable ``name``, at least each of them."""
+    shared = {cell: parts for cell, parts in counts.items() if tables.multicast and len(parts) > 1}
+    once = at_least(block, name, shared)
+    return {cell: once[cell] if cell in shared else pyo.quicksum(parts) for cell, parts in counts.items()}
 
 
 def def_inside(block: pyo.Block, tables: Tables) -> None:
@@ -106,9 +146,9 @@ def def_moves(block: pyo.Block, tables: Tables) -> None:
     read at the border of c.
 
     Once per tensor in mode ``dfmodel``. In mode ``physical`` once however many readers there are beyond c, or in c:
-    at least as often as for each of its tensors alone (exact or above).
+    at least as often as for each of its tensors by itself (exact or above).
     """
-    moves: dict[tuple[str, int, int, int], list[Any]] = {}
+    moves: dict[Cell, list[Any]] = {}
     for i in tables.copies:
         for e in tables.leaving[i]:
             for m, options in enumerate(tables.stored(i)):
@@ -118,14 +158,4 @@ def def_moves(block: pyo.Block, tables: Tables) -> None:
                 for c in tables.slots[tables.tensors[e].v]:
                     into = read(block, tables, e, options, c) - _inside(block, (e, m, c))
                     moves.setdefault(("arrives", i, m, c), []).append(into)
-    block.moves = pyo.Expression(list(moves))
-    several = [key for key, parts in moves.items() if tables.multicast and len(parts) > 1]
-    once = block.once = pyo.Var(several, bounds=(0, 1))
-    rows = block.def_moves = pyo.Constraint(pyo.Any)
-    for key, parts in moves.items():
-        if key not in once:
-            block.moves[key] = pyo.quicksum(parts)
-            continue
-        block.moves[key] = once[key]
-        for number, part in enumerate(parts):
-            rows[(*key, number)] = once[key] >= part
+    block.moves = counted(block, "once", tables, moves)

@@ -6,20 +6,16 @@ from typing import Any
 
 import pyomo.environ as pyo
 
-from chipmap.formulations.dataflow.mip_assignment import def_several, placed, several, upto, weighted
-from chipmap.formulations.dataflow.mip_tensors import paired, read
+from chipmap.formulations.dataflow.mip_assignment import def_several, several, weighted
+from chipmap.formulations.dataflow.mip_tensors import Cell, counted, made_upto, paired, read_upto
 from chipmap.formulations.dataflow.tables import Tables
 from chipmap.instances.dataflow.batch import layers_per_stage, micro_batches
 
 
 def moved(block: pyo.Block, tables: Tables, field: str, c: int, unit: int) -> Any:
     """Σ of an output's column over all that is written or read at the border of c, in units."""
-    parts = []
-    for way, i, m, at in block.moves:
-        if at == c:
-            amount = tables.amount(i, m, field)
-            parts.append(amount / unit * block.moves[way, i, m, at])
-    return pyo.quicksum(parts)
+    here = ((i, m, count) for (_, i, m, at), count in block.moves.items() if at == c)
+    return pyo.quicksum([tables.amount(i, m, field) / unit * count for i, m, count in here])
 
 
 def c2_sram(block: pyo.Block, tables: Tables, unit: int) -> None:
@@ -66,30 +62,22 @@ def c6_dram(block: pyo.Block, tables: Tables, unit: int) -> None:
     """C6: what rests in DRAM and the tensors alive there (the matrix L) while c runs, within its capacity.
 
     ``alive[i, m, c]``: how often the output of copy i under its class m lies in DRAM: once per tensor, in mode
-    ``physical`` at least as often as for each of them alone. ``dram[c]``: the left side in bytes, exact or above.
+    ``physical`` at least as often as for each of them by itself. ``dram[c]``: the left side in bytes, exact or above.
     """
     capacity = tables.problem.instance.system.memory.capacity_bytes
     if capacity is None:
         return
-    alive: dict[tuple[int, int, int], list[Any]] = {}
+    alive: dict[Cell, list[Any]] = {}
     for i in tables.copies:
         for e in tables.leaving[i]:
             for m in range(len(tables.stored(i))) if max(tables.amounts(i, "waits")) else ():
                 for c in range(tables.slots[i].start, tables.slots[tables.tensors[e].v].stop):
                     alive.setdefault((i, m, c), []).append(_lives(block, tables, e, m, c))
-    several = [key for key, parts in alive.items() if tables.multicast and len(parts) > 1]
-    block.alive = pyo.Var(several, bounds=(0, 1))
-    rows = block.def_alive = pyo.Constraint(pyo.Any)
-    for key in several:
-        for number, part in enumerate(alive[key]):
-            rows[(*key, number)] = block.alive[key] >= part
+    counts = counted(block, "alive", tables, alive)
 
     def held(c: int) -> Any:
         parts = [outside(block, tables, "kept")]
-        for (i, m, at), lives in alive.items():
-            if at == c:
-                count = block.alive[i, m, c] if (i, m, c) in block.alive else pyo.quicksum(lives)
-                parts.append(tables.amount(i, m, "waits") * count)
+        parts += [tables.amount(i, m, "waits") * count for (i, m, at), count in counts.items() if at == c]
         return pyo.quicksum(parts)
 
     slots = range(tables.count)
@@ -100,13 +88,8 @@ def c6_dram(block: pyo.Block, tables: Tables, unit: int) -> None:
 def _lives(block: pyo.Block, tables: Tables, e: int, m: int, c: int) -> Any:
     """L[e, c] where u of tensor e is sharded as in its class m: made up to c, not read before c, not inside c."""
     t = tables.tensors[e]
-    classes = tables.stored(t.u)
     inside = pyo.quicksum([block.inside[e, m, c]] if (e, m, c) in block.inside else [])
-    if len(classes) == 1:
-        return upto(block, tables, t.u, c) - upto(block, tables, t.v, c - 1) - inside
-    made = [placed(block, tables, t.u, classes[m], at) for at in tables.slots[t.u] if at <= c]
-    before = [read(block, tables, e, classes[m], at) for at in tables.slots[t.v] if at < c]
-    return pyo.quicksum(made) - pyo.quicksum(before) - inside
+    return made_upto(block, tables, t.u, m, c) - read_upto(block, tables, e, m, c - 1) - inside
 
 
 def t1_compute(block: pyo.Block, tables: Tables, unit: int) -> None:
@@ -123,11 +106,11 @@ def t2_memory(block: pyo.Block, tables: Tables, unit: int) -> None:
     """
     slots = range(tables.count)
     streams = {c: weighted(block, tables, "stream", c, unit) for c in slots}
-    spared = block.spared = pyo.Var(list(tables.alone), bounds=(0, tables.spares / unit))
+    spared = block.spared = pyo.Var(list(tables.single), bounds=(0, tables.spares / unit))
     rows = block.def_spared = pyo.Constraint(pyo.Any)
-    for c, b in tables.alone.items():
+    for c, b in tables.single.items():
         rows["weights", c] = spared[c] <= weighted(block, tables, "spared", c, unit)
-        rows["alone", c] = spared[c] <= tables.spares / unit * (1 - several(block, tables, b))
+        rows["single", c] = spared[c] <= tables.spares / unit * (1 - several(block, tables, b))
         streams[c] -= spared[c]
     if tables.caching:
         most = sum(max(option.fetch for option in tables.options(i)) for i in tables.copies) / unit

@@ -1,10 +1,9 @@
-"""Convex programs of family ``dataflow``: a lower bound over all mappings, tiles shared out at will, balanced chips.
+"""Convex programs of family ``dataflow``: a lower bound over all mappings, balanced chips.
 
 - :func:`bound`: schemes in shares. A group of kernels that is never in one partition with others (a phase; a kernel
   where they can't be fused) takes at least the longest of its compute, memory and network, and the groups run one after
   the other. Compute is spread over all tiles; memory is that of tensors between groups, or between pinned partitions,
   and of weights.
-- :func:`spread`: the tiles of a given mapping as real numbers, T_p >= f_k / t_k and Σ t_k <= tiles.
 - :func:`balanced`: tiles and bandwidths under a budget: minimise Σ_p max(f_p/x, b_p/y, n_p/z + latency), which is
   convex in the numbers of tiles x and the rates y and z, with a price or power linear in them.
 
@@ -88,8 +87,8 @@ class _Schemes:
         for e, (u, v) in enumerate(problem.edges.tolist()):
             pins = self.pin.get(kernels[u].name), self.pin.get(kernels[v].name)
             if self.group[u] != self.group[v] or (None not in pins and pins[0] != pins[1]):
-                for way, group in (("out", self.group[u]), ("in", self.group[v])):
-                    moved[u, group, way if physical else (way, e)] = 1
+                for end, group in (("out", self.group[u]), ("in", self.group[v])):
+                    moved[u, group, end if physical else (end, e)] = 1
         parts += [(group, self._column(u, "dram")) for u, group, _ in moved]
         return parts
 
@@ -104,30 +103,6 @@ class _Schemes:
                 self.constraints += [cp.sum(pair, axis=1) == self.s[u], cp.sum(pair, axis=0) == self.s[v]]
                 parts.append((self.group[v], cp.sum(cp.multiply(pair, changes))))
         return parts
-
-
-def spread(instance: DataflowInstance, solution: DataflowSolution) -> float | None:
-    """Picoseconds of a layer of ``solution``, at least: its partitions with tiles shared out as real numbers.
-
-    T_p >= f_k / t_k for its kernels, Σ t_k <= 1, T_p >= memory and network; f_k is what kernel k takes of all tiles at
-    best. (In closed form max(Σ f_k, memory, network); the sum of the three without overlap.) None: the solver has no
-    proof.
-    """
-    parts, overlap = loads(instance, solution), instance.task.overlap
-    scale = float(max(1, *(max(sum(one.compute), one.memory, one.network) for one in parts)))
-    total, constraints = 0, list[Any]()
-    for one in parts:
-        time = cp.Variable(nonneg=True)
-        before = 0.0 if overlap else (one.memory + one.network) / scale
-        constraints += [time >= one.memory / scale, time >= one.network / scale, time >= before]
-        work = sum(one.compute)
-        if work:
-            portion = np.array([amount / work for amount in one.compute if amount])
-            rate = cp.Variable(len(portion), pos=True)  # t_k over f_k's portion of the work
-            constraints += [portion @ rate <= 1, time >= before + work / scale * cp.inv_pos(rate)]
-        total = total + one.runs * time
-    value = _dual_value(cp.Problem(cp.Minimize(total), constraints))
-    return None if value is None else value * scale
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -170,13 +145,13 @@ def balanced(instance: DataflowInstance, solution: DataflowSolution, budgets: Se
         if not any(getattr(rates, name) > 0 for rates, _ in budgets):
             raise InputError(f"a {name} costs nothing", f"budgets.{name}", "Give it a price or a power.")
     limits = [
-        (rates.tile * chip.tiles * tiles + rates.memory * _memory_rate(instance) * memory) / budget
+        (rates.tile * chip.tiles * tiles + rates.memory * instance.system.memory.bytes_per_ns * memory) / budget
         + rates.link * links * _link_rate(instance, solution) * link / budget
         <= 1
         for rates, budget in budgets
     ]
     scale = float(max(1, *(max(sum(one.compute), one.memory, one.network) for one in parts)))
-    join = cp.maximum if instance.task.overlap else _together
+    join = cp.maximum if instance.task.overlap else lambda *times: sum(times)
     total = cp.sum([one.runs * join(*_times(one, scale, tiles, memory, link)) for one in parts])
     program = cp.Problem(cp.Minimize(total), limits)
     program.solve(solver=cp.CLARABEL)
@@ -184,14 +159,10 @@ def balanced(instance: DataflowInstance, solution: DataflowSolution, budgets: Se
         raise InputError(f"the solver ends as {program.status}", "budgets", "Give budgets of a usual size.")
     return Design(
         tiles=chip.tiles * _value(tiles),
-        memory_gbps=_memory_rate(instance) * _value(memory),
+        memory_gbps=instance.system.memory.bytes_per_ns * _value(memory),
         link_gbps=_link_rate(instance, solution) * _value(link),
         seconds=_value(total) * scale * layer_share(instance, solution),
     )
-
-
-def _together(*times: Any) -> Any:
-    return sum(times)
 
 
 def _times(one: Load, scale: float, tiles: Any, memory: Any, link: Any) -> list[Any]:
@@ -204,10 +175,6 @@ def _times(one: Load, scale: float, tiles: Any, memory: Any, link: Any) -> list[
 def tensor_links(instance: DataflowInstance, solution: DataflowSolution) -> float:
     """Links of a chip in the dimension of tensor parallelism."""
     return sum(dimension.links_per_chip for dimension in solution.degrees.carrying(instance.system, "tensor"))
-
-
-def _memory_rate(instance: DataflowInstance) -> float:
-    return instance.system.memory.bytes_per_ns
 
 
 def _link_rate(instance: DataflowInstance, solution: DataflowSolution) -> float:

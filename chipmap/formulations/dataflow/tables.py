@@ -46,8 +46,8 @@ class Tables:
     ``slots`` [copies] are the partitions that each may lie in: those of its phase, forward first. ``place`` [copies]:
     the slot of each where kernels can't be fused and DRAM isn't limited (a topological order, since then it changes
     nothing), else empty. ``stages`` are the slots of each stage, in a row, where stages share out kernels (else none);
-    ``place`` then counts from the stage's first. ``handed`` are tensors from a layer to the next that count by their
-    changes of layout alone.
+    ``place`` then counts from the stage's first. ``handovers`` are tensors from a layer to the next, of
+    which only the changes of layout count.
     """
 
     problem: DataflowProblem
@@ -56,12 +56,12 @@ class Tables:
     slots: tuple[range, ...]
     place: tuple[int, ...]
     stages: tuple[range, ...] = ()
-    handed: tuple[Tensor, ...] = ()
+    handovers: tuple[Tensor, ...] = ()
 
     @cached_property
     def linked(self) -> tuple[Tensor, ...]:
-        """All that may change its layout: the tensors, and after them what is handed on."""
-        return (*self.tensors, *self.handed)
+        """All that may change its layout: the tensors, and after them the hand-overs between layers."""
+        return (*self.tensors, *self.handovers)
 
     @cached_property
     def blocks(self) -> tuple[range, ...]:
@@ -188,7 +188,7 @@ class Tables:
         return sum(max(o.spared for o in self.options(i)) for i in self.copies) if resident(self.problem) else 0
 
     @cached_property
-    def alone(self) -> dict[int, int]:
+    def single(self) -> dict[int, int]:
         """The block of each slot that may hold the one partition of a chip: its first, or any where places are set."""
         if not self.spares:
             return {}
@@ -287,8 +287,8 @@ class Tables:
         if None in picked or mixed or (back and hidden):
             return None
         if self.stages:
-            alone = len(set(partitions)) == len(partitions) if self.place else True
-            where = slots_in_stages(partitions, solution.stages, self.stages, self.place) if alone else None
+            apart = len(set(partitions)) == len(partitions) if self.place else True
+            where = slots_in_stages(partitions, solution.stages, self.stages, self.place) if apart else None
             return (where, picked) if where is not None else None  # type: ignore[return-value]
         if self.place:
             return (list(self.place), picked) if len(set(partitions)) == len(partitions) else None  # type: ignore[return-value]
@@ -373,5 +373,5 @@ def tables(problem: DataflowProblem, *, roomy: bool = False, given: DataflowSolu
         slots=slots,
         place=place,
         stages=stages,
-        handed=tuple(tensor_of(problem, u, v, 0) for u, v in handovers(problem)),
+        handovers=tuple(tensor_of(problem, u, v, 0) for u, v in handovers(problem)),
     )

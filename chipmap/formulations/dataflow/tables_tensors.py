@@ -13,10 +13,10 @@ Alike = tuple[int, ...]
 
 @dataclass(frozen=True)
 class Tensor:
-    """A tensor from copy ``u`` to copy ``v``; on chip it takes ``waits`` buffers (0: never, it is handed on).
+    """A tensor from copy ``u`` to copy ``v``; on chip it takes ``waits`` buffers (0: never, it is a hand-over).
 
     ``made`` and ``taken`` part the options of u and v by what a change of layout costs, ``made`` also as ``stored`` of
-    u does (unless it is handed on); ``converts`` [made][taken] are the picoseconds of the change.
+    u does (unless it is a hand-over); ``converts`` [made][taken] are the picoseconds of the change.
     """
 
     u: int

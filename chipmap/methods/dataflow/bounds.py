@@ -12,7 +12,7 @@ from chipmap.run import Run
 
 
 def bounds(instance: DataflowInstance, run: Run) -> Termination:
-    """The least bound that compute alone gives over all choices of degrees."""
+    """The least bound that compute gives over all choices of degrees."""
 
     def work() -> None:
         run.checkpoint()
@@ -26,7 +26,7 @@ def bounds(instance: DataflowInstance, run: Run) -> Termination:
 
 
 def relaxation(instance: DataflowInstance, run: Run) -> Termination:
-    """The least bound of the convex relaxation over all choices of degrees, each at least that of compute alone."""
+    """The least bound of the convex relaxation over all choices of degrees, each at least that of compute."""
     from chipmap.formulations.dataflow.relaxation import bound
 
     if instance.task.stages == "kernels":

@@ -19,12 +19,12 @@ class Case(NamedTuple):
 
 
 def case_of(problem: DataflowProblem) -> Case:
-    """The case with the bound that compute alone gives."""
+    """The case with the bound that compute gives."""
     return Case(problem, compute_ticks(problem))
 
 
 def cases(instance: DataflowInstance) -> list[Case]:
-    """Every choice of degrees with the bound that compute alone gives, the least first."""
+    """Every choice of degrees with the bound that compute gives, the least first."""
     problems = [dataflow_problem(instance, degrees) for degrees in allowed_degrees(instance)]
     return sorted(map(case_of, problems), key=lambda case: case.bound)
 

@@ -8,15 +8,24 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from chipmap.heuristics.dataflow.program.label_setting import NO_LIMIT
 from chipmap.heuristics.dataflow.program.lattice import TooWideError
+from chipmap.heuristics.dataflow.program.program import Program
 from chipmap.instances.dataflow.instance import DataflowInstance, Degrees
-from chipmap.instances.dataflow.problem import DataflowProblem, dataflow_problem
+from chipmap.instances.dataflow.problem import (
+    DataflowProblem,
+    caching,
+    dataflow_problem,
+    first_layer,
+    resident,
+    total_ticks,
+)
 from chipmap.methods.chain import Link, Turn, follow
-from chipmap.methods.dataflow.cases import Case, case_of, cases, open_cases, solve_each
+from chipmap.methods.dataflow.cases import Case, case_of, cases, mapping_of, open_cases, solve_each
+from chipmap.methods.dataflow.effort import FIRST_TRY
 from chipmap.methods.dataflow.infeasibility import no_degrees, no_mapping
 from chipmap.methods.dataflow.models import by_cpsat
-from chipmap.methods.dataflow.programs import solve_degrees
-from chipmap.methods.dataflow.stages import UnfitError
+from chipmap.methods.dataflow.stages import UnfitError, solve_stages
 from chipmap.methods.dataflow.wide_graphs import WideGraph, has_cover_bound, has_no_mapping
 from chipmap.result import Termination
 from chipmap.run import Run
@@ -45,6 +54,32 @@ def auto(instance: DataflowInstance, run: Run) -> Termination:
     A note names the degrees whose graph is.
     """
     return run.attempt(lambda: follow(CHAIN, State(instance, run), Turn(run, run.deadline)), TooWideError)
+
+
+def solve_degrees(problem: DataflowProblem, run: Run) -> int | None:
+    """Report the best mapping at these degrees if it is better than all before.
+
+    Returns a lower bound on the ticks of the whole batch at these degrees, None where no mapping is known and none
+    fits. Raises :class:`TooWideError` where that takes more than a first try.
+    """
+    instance, layers = problem.instance, problem.instance.mapped_layers
+    if instance.task.stages == "kernels":
+        return solve_stages(problem, run)
+    most, exactly, fused = instance.asked
+    program = Program(problem, layers, most_labels=FIRST_TRY)
+    below = NO_LIMIT if run.upper is None else first_layer(problem, run.upper)
+    found = [program.best(most, exactly, fused, below=below)]
+    if resident(problem) and not (exactly and most != 1):
+        for cached in (False, True) if caching(problem) else (False,):
+            stays = Program(problem, layers, resident=True, cached=cached, most_labels=FIRST_TRY)
+            found.append(stays.best(1, True, fused, below=below))
+    chains = [chain for chain in found if chain is not None]
+    if not chains:
+        return run.upper
+    best = min(chains, key=lambda chain: total_ticks(problem, chain.ticks, chain.chosen))
+    ticks = total_ticks(problem, best.ticks, best.chosen)
+    run.solution(mapping_of(problem, best.chosen, best.partitions), "program over ideals", claimed=ticks)
+    return ticks
 
 
 def _program(state: State, _: Turn) -> None:
@@ -101,10 +136,7 @@ def _wide_graphs(state: State, _: Turn) -> None:
 
     todo = [case for case, _ in state.left_over if not has_no_mapping(case.problem, run)]
     state.proved = solve_each(todo, run, solve, state.proved)
-    if state.proved:
-        run.bound(min(state.proved), "cover by partitions" if todo else "the models", "relaxation")
-    else:
-        _no_mapping(state)
+    _bounded(state, "cover by partitions" if todo else "the models")
 
 
 def _stages_of_kernels(state: State, _: Turn) -> None:
@@ -126,8 +158,13 @@ def _stages_of_kernels(state: State, _: Turn) -> None:
         return [max(case.bound, one) for one in by_cpsat(case, run, others)]
 
     state.proved = solve_each(todo, run, solve, known)
+    _bounded(state, "the models")
+
+
+def _bounded(state: State, source: str) -> None:
+    """All choices of degrees are bounded, by ``source``, or have no mapping."""
     if state.proved:
-        run.bound(min(state.proved), "the models", "relaxation")
+        state.run.bound(min(state.proved), source, "relaxation")
     else:
         _no_mapping(state)
 

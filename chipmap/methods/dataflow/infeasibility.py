@@ -16,7 +16,7 @@ from chipmap.heuristics.dataflow.program.lattice import TooWideError
 from chipmap.instances.dataflow.instance import DataflowInstance, held_degrees
 from chipmap.instances.dataflow.problem import DataflowProblem, dataflow_problem
 from chipmap.methods.dataflow.effort import FIRST_TRY
-from chipmap.methods.dataflow.shortages import AMPLE, short_of_dram, smaller_weights
+from chipmap.methods.dataflow.shortages import AMPLE, lacking, short_of_dram, smaller_weights
 from chipmap.methods.dataflow.stages import short_of_dram as stages_short_of_dram
 from chipmap.methods.dataflow.stages import with_enough_dram
 from chipmap.result import Infeasibility
@@ -32,16 +32,11 @@ def no_degrees(instance: DataflowInstance) -> Infeasibility:
     pairs = f"{layers} layers into stages and " if task.stages == "layers" else ""
     network = " x ".join(str(dimension.size) for dimension in instance.system.network)
     across = "; partitions reach across layers, which excludes pipelines" if _no_pipeline(instance) else ""
-    return Infeasibility(
-        label="C0",
-        resource="network",
-        demand=1.0,
-        limit=0.0,
-        unit="assignments",
-        message=f"no assignment of the network {network} to tensor, pipeline and data parallelism divides {pairs}"
-        f"a batch of {task.batch} into replicas of {task.micro_batch} samples at a time{across}",
-        remedies=(_divisible(instance), "Or change task.micro_batch or the network's sizes."),
+    message = (
+        f"no assignment of the network {network} to tensor, pipeline and data parallelism divides {pairs}"
+        f"a batch of {task.batch} into replicas of {task.micro_batch} samples at a time{across}"
     )
+    return lacking("C0", 1, 0, message, _divisible(instance), "Or change task.micro_batch or the network's sizes.")
 
 
 def _no_pipeline(instance: DataflowInstance) -> bool:
@@ -87,7 +82,7 @@ def reasons(instance: DataflowInstance, problems: Sequence[DataflowProblem], dea
         return [conflict]
     try:
         return _by_program(instance, problems, deadline)
-    except TooWideError:  # the bounds for wide graphs know stages of layers alone
+    except TooWideError:  # the bounds for wide graphs know stages of layers only
         return wide_reasons(problems, deadline) if instance.task.stages == "layers" else []
 
 
@@ -165,10 +160,7 @@ def pins_conflict(instance: DataflowInstance) -> Infeasibility | None:
 
 
 def _pins(demand: float, limit: float, unit: str, message: str) -> Infeasibility:
-    remedy = "Change task.together."
-    return Infeasibility(
-        label="C5", resource="pins", demand=demand, limit=limit, unit=unit, message=message, remedies=(remedy,)
-    )
+    return lacking("C5", demand, limit, message, "Change task.together.", unit=unit)
 
 
 def _cycles(instance: DataflowInstance) -> Iterator[tuple[tuple[str, ...], tuple[str, ...]]]:
@@ -208,17 +200,13 @@ def _short_of_sram(instance: DataflowInstance, programs: Sequence[Program], dead
     weights = [min(min(o.weights for o in problem.options[v]) for problem in problems) for v in range(len(kernels))]
     largest = max(range(len(kernels)), key=weights.__getitem__)
     tensor = max(problem.degrees.tensor for problem in problems)
-    return Infeasibility(
-        label="C2",
-        resource="SRAM",
-        demand=float(enough),
-        limit=float(limit),
-        unit="bytes",
-        message=f"every mapping has a partition that holds more than the {limit:,} bytes of a chip's SRAM; {enough:,} "
+    message = (
+        f"every mapping has a partition that holds more than the {limit:,} bytes of a chip's SRAM; {enough:,} "
         f"would do (the weights of kernel {kernels[largest].name!r} alone take {weights[largest]:,} on each chip; "
-        f"tensor parallelism up to {tensor})",
-        remedies=(f"Set system.chip.sram_bytes to {enough} or more.", smaller_weights(weights[largest], limit, tensor)),
+        f"tensor parallelism up to {tensor})"
     )
+    remedy = f"Set system.chip.sram_bytes to {enough} or more."
+    return lacking("C2", enough, limit, message, remedy, smaller_weights(weights[largest], limit, tensor))
 
 
 def _groups_too_large(instance: DataflowInstance) -> Infeasibility:
@@ -240,12 +228,6 @@ def _partitions(instance: DataflowInstance, programs: Sequence[Program], deadlin
     each = "stage" if task.stages == "kernels" else "phase"
     word = "exactly" if task.exactly else "at most"
     would = f"; {word} {found} would do" if found else ""
-    return Infeasibility(
-        label="C4",
-        resource="partitions",
-        demand=float(max(asked, found or 0)),
-        limit=float(min(asked, found or 0)),
-        unit="partitions",
-        message=f"no mapping has {word} {asked} partitions per {each} that fit the SRAM{tiles}{would}",
-        remedies=(f"Set task.partitions to {found}." if found else "Set task.exactly to false.", "Use more SRAM."),
-    )
+    message = f"no mapping has {word} {asked} partitions per {each} that fit the SRAM{tiles}{would}"
+    remedy = f"Set task.partitions to {found}." if found else "Set task.exactly to false."
+    return lacking("C4", max(asked, found or 0), min(asked, found or 0), message, remedy, "Use more SRAM.")

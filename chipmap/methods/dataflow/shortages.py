@@ -18,6 +18,37 @@ if TYPE_CHECKING:
 
 #: Bytes of DRAM that no mapping needs.
 AMPLE = 2**62
+#: What is short where a constraint can't be met, and its unit.
+RESOURCES = {
+    "C0": ("network", "assignments"),
+    "C2": ("SRAM", "bytes"),
+    "C4": ("partitions", "partitions"),
+    "C5": ("pins", "bytes"),
+    "C6": ("DRAM", "bytes"),
+}
+#: What helps where DRAM is short, and the degrees aren't the task's.
+MORE_CHIPS = "Use more tensor or pipeline parallelism."
+
+
+def lacking(
+    label: str, demand: float, limit: float, message: str, *remedies: str, unit: str | None = None
+) -> Infeasibility:
+    """The reason that a constraint can't be met, in the unit of its resource or another."""
+    resource, usual = RESOURCES[label]
+    return Infeasibility(
+        label=label,
+        resource=resource,
+        demand=float(demand),
+        limit=float(limit),
+        unit=unit or usual,
+        message=message,
+        remedies=remedies,
+    )
+
+
+def dram_shortage(limit: int, need: int, message: str, remedy: str = MORE_CHIPS) -> Infeasibility:
+    """C6: the reason where ``need`` bytes of DRAM would do."""
+    return lacking("C6", need, limit, message, f"Set system.memory.capacity_bytes to {need} or more.", remedy)
 
 
 def short_of_dram(instance: DataflowInstance, programs: Sequence[Program], deadline: Deadline) -> Infeasibility:
@@ -30,18 +61,11 @@ def short_of_dram(instance: DataflowInstance, programs: Sequence[Program], deadl
     problem = next(program.problem for program in programs if program.problem.degrees == degrees)
     others = [] if instance.task.degrees is None else _others(programs[0].problem, limit, deadline)
     fit = f"; {others[0].text} would fit" if others else ""
-    remedies = [f"Set system.memory.capacity_bytes to {need:,} or more.".replace(",", "")]
-    remedies += ["Set task.degrees to those that fit." if others else "Use more tensor or pipeline parallelism."]
-    return Infeasibility(
-        label="C6",
-        resource="DRAM",
-        demand=float(need),
-        limit=float(limit),
-        unit="bytes",
-        message=f"every mapping has more than the {limit:,} bytes of a chip's DRAM in it; {need:,} would do "
-        f"({degrees.text}){largest(problem, limit)}{fit}",
-        remedies=tuple(remedies),
+    message = (
+        f"every mapping has more than the {limit:,} bytes of a chip's DRAM in it; {need:,} would do "
+        f"({degrees.text}){largest(problem, limit)}{fit}"
     )
+    return dram_shortage(limit, need, message, "Set task.degrees to those that fit." if others else MORE_CHIPS)
 
 
 def _least(program: Program, limit: int, deadline: Deadline) -> int | None:

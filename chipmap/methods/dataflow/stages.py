@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 from chipmap.deadline import Deadline
 from chipmap.heuristics.dataflow.program.lattice import TooWideError
+from chipmap.instances.dataflow.dram import dram_bytes
 from chipmap.instances.dataflow.instance import DataflowInstance
 from chipmap.instances.dataflow.problem import DataflowProblem, dataflow_problem, steps
-from chipmap.instances.dataflow.stages import batch_of_steps, stage_costs
 from chipmap.methods.dataflow.cases import mapping_of
-from chipmap.methods.dataflow.shortages import AMPLE
+from chipmap.methods.dataflow.shortages import AMPLE, dram_shortage
 from chipmap.result import Infeasibility
 from chipmap.run import Run
 
@@ -29,7 +29,7 @@ TRIES = 4
 
 
 class UnfitError(Exception):
-    """The mapping of the shortest step doesn't fit DRAM: its ticks are a ``bound`` alone."""
+    """The mapping of the shortest step doesn't fit DRAM: its ticks are only a ``bound``."""
 
     def __init__(self, bound: int, what: str) -> None:
         super().__init__(what)
@@ -56,14 +56,10 @@ def solve_stages(problem: DataflowProblem, run: Run) -> int | None:
         raise
     if found is None:
         return run.upper
-    ticks, most = batch_of_steps(problem, found.step), _dram(problem, found)
+    ticks, most = steps(problem) * found.step, _dram(problem, found)
     fit = _fitting(program, found, run)
     if fit is not None:
-        run.solution(
-            mapping_of(problem, fit.chosen, fit.partitions, fit.stages),
-            SOURCE,
-            claimed=batch_of_steps(problem, fit.step),
-        )
+        _report(problem, fit, run, SOURCE)
     if fit is None or fit.step > found.step:
         capacity = problem.instance.system.memory.capacity_bytes
         what = f"the mapping of the shortest step needs {most:,} bytes of DRAM, a chip has {capacity:,}"
@@ -126,15 +122,16 @@ def _restricted(problem: DataflowProblem, run: Run) -> None:
                 break
             capacity = problem.instance.system.memory.capacity_bytes
             if found is not None and (capacity is None or _dram(one, found) <= capacity):
-                run.solution(
-                    mapping_of(one, found.chosen, found.partitions, found.stages),
-                    SOURCE_RESTRICTED,
-                    claimed=batch_of_steps(one, found.step),
-                )
+                _report(one, found, run, SOURCE_RESTRICTED)
+
+
+def _report(problem: DataflowProblem, found: Division, run: Run, source: str) -> None:
+    mapping = mapping_of(problem, found.chosen, found.partitions, found.stages)
+    run.solution(mapping, source, claimed=steps(problem) * found.step)
 
 
 def _dram(problem: DataflowProblem, found: Division) -> int:
-    return max(stage_costs(problem, found.chosen, found.partitions, found.stages).dram)
+    return max(dram_bytes(problem, found.chosen, found.partitions, found.stages))
 
 
 def dram_need(problem: DataflowProblem) -> int:
@@ -160,7 +157,7 @@ def short_of_dram(
     if not with_enough_dram(instance, problems):
         need = min(dram_need(problem) for problem in problems)
         what = f"what rests in DRAM, shared out over all stages, takes {need:,} bytes of some chip; it has {limit:,}"
-        return _short(limit, need, what)
+        return dram_shortage(limit, need, what)
     memory = instance.system.memory.replace(capacity_bytes=AMPLE)
     roomy = instance.replace(system=instance.system.replace(memory=memory))
     free = [dataflow_problem(roomy, problem.degrees) for problem in problems]
@@ -169,19 +166,4 @@ def short_of_dram(
         return None
     need = min(_dram(*pair) for pair in found)
     what = f"every mapping has a stage with more than the {limit:,} bytes of a chip's DRAM in it; {need:,} would do"
-    return _short(limit, need, what)
-
-
-def _short(limit: int, need: int, what: str) -> Infeasibility:
-    return Infeasibility(
-        label="C6",
-        resource="DRAM",
-        demand=float(need),
-        limit=float(limit),
-        unit="bytes",
-        message=what,
-        remedies=(
-            f"Set system.memory.capacity_bytes to {need} or more.",
-            "Use more tensor or pipeline parallelism.",
-        ),
-    )
+    return dram_shortage(limit, need, what)

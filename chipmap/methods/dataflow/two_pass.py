@@ -17,10 +17,9 @@ from chipmap.instances.dataflow.layer_handover import handover_cases
 from chipmap.instances.dataflow.passes import inter_chip
 from chipmap.instances.dataflow.problem import DataflowProblem, dataflow_problem
 from chipmap.methods.dataflow.cases import Case, cases
-from chipmap.methods.dataflow.chain import auto
+from chipmap.methods.dataflow.chain import auto, solve_degrees
 from chipmap.methods.dataflow.infeasibility import no_degrees
 from chipmap.methods.dataflow.models import build, by_cpsat
-from chipmap.methods.dataflow.programs import solve_degrees
 from chipmap.methods.model_solve import Limits, solve_within
 from chipmap.records import InputError
 from chipmap.result import Termination

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from chipmap.deadline import Deadline, Stop
-from chipmap.heuristics.dataflow.cover.column_generation import LONGEST, Cover, PartitionBound, one_partition
+from chipmap.heuristics.dataflow.cover.column_generation import LONGEST, PartitionBound, one_partition
 from chipmap.heuristics.dataflow.cover.pricing import partitions_of
 from chipmap.heuristics.dataflow.program.lattice import TooWideError
 from chipmap.heuristics.dataflow.program.program import Chain, Program
@@ -274,8 +274,8 @@ class HandoverCase:
             if not steady and self.run.seconds - before > LAST_WINDOW * min(deadline.seconds, 100.0):
                 break
 
-    def _covered(self, cover: Cover) -> None:
-        self._bounded(cover.bound, "cover by partitions", "relaxation")
+    def _covered(self, layer: int) -> None:
+        self._bounded(layer, "cover by partitions", "relaxation")
 
     def _bounded(self, layer: int, source: str, kind: BoundKind) -> None:
         """A bound on the picoseconds of a layer unless it is one partition whose weights stay."""

@@ -12,18 +12,17 @@ from chipmap.heuristics.dataflow.cover.pricing import PricingProgram
 from chipmap.heuristics.dataflow.program.restricted_program import RestrictedProgram
 from chipmap.heuristics.dataflow.symmetric.classes import Classes, classes
 from chipmap.instances.dataflow.problem import DataflowProblem, outside
-from chipmap.methods.dataflow.shortages import largest, smaller_weights
+from chipmap.methods.dataflow.shortages import MORE_CHIPS, lacking, largest, smaller_weights
 from chipmap.result import Infeasibility
 from chipmap.solvers.repeated import Repeated
 
 
 class Shortage(NamedTuple):
-    """The ``demand`` of every mapping in ``unit``, which is above the ``limit``; ``where`` names what needs it."""
+    """The ``demand`` of every mapping, which is above the ``limit``; ``where`` names what needs it."""
 
     label: str
     demand: int
     limit: int
-    unit: str
     where: str
 
 
@@ -50,15 +49,13 @@ def _kernel(problem: DataflowProblem) -> Shortage | None:
     sizes = [least_sram(problem, v) for v in range(problem.n)]
     worst = max(range(problem.n), key=sizes.__getitem__)
     name = problem.instance.workload.kernels[worst].name
-    return Shortage("C2", sizes[worst], problem.sram, "bytes", name) if sizes[worst] > problem.sram else None
+    return Shortage("C2", sizes[worst], problem.sram, name) if sizes[worst] > problem.sram else None
 
 
 def _dram(problem: DataflowProblem) -> Shortage | None:
     """C6: the bytes that rest in a chip's DRAM all the time are more than it has."""
     limit, rests = problem.instance.system.memory.capacity_bytes, outside(problem, "kept")
-    return (
-        Shortage("C6", rests, limit, "bytes", largest(problem, limit)) if limit is not None and rests > limit else None
-    )
+    return Shortage("C6", rests, limit, largest(problem, limit)) if limit is not None and rests > limit else None
 
 
 def _partitions(of: Classes) -> Shortage | None:
@@ -74,7 +71,7 @@ def _partitions(of: Classes) -> Shortage | None:
         )
         fewest = -(-held // of.problem.sram)
         if fewest > most:
-            return Shortage("C4", fewest, most, "partitions", "backward" if phase else "forward")
+            return Shortage("C4", fewest, most, "backward" if phase else "forward")
     return None
 
 
@@ -89,7 +86,7 @@ def _group(of: Classes, seconds: float) -> Shortage | None:
         solver = Repeated(pricing.upper, pricing.integer, [*pricing.rows, (row, 1.0, 1.0)])
         if solver.minimise(np.zeros(len(pricing.upper)), seconds, 1.0).bound is None:
             held = sum(min(o.weights for o in of.problem.options[index[name]]) for name in group)
-            return Shortage("C5", max(held, of.problem.sram + 1), of.problem.sram, "bytes", ", ".join(group))
+            return Shortage("C5", max(held, of.problem.sram + 1), of.problem.sram, ", ".join(group))
     return None
 
 
@@ -107,17 +104,7 @@ def wide_reasons(problems: Sequence[DataflowProblem], deadline: Deadline) -> lis
         return []
     _, short, of = min(found, key=lambda one: one[0])
     message, remedies = _message(short, of)
-    return [
-        Infeasibility(
-            label=short.label,
-            resource={"C2": "SRAM", "C4": "partitions", "C5": "pins", "C6": "DRAM"}[short.label],
-            demand=float(short.demand),
-            limit=float(short.limit),
-            unit=short.unit,
-            message=message,
-            remedies=remedies,
-        )
-    ]
+    return [lacking(short.label, short.demand, short.limit, message, *remedies)]
 
 
 def _message(short: Shortage, of: Classes) -> tuple[str, tuple[str, ...]]:
@@ -145,7 +132,7 @@ def _message(short: Shortage, of: Classes) -> tuple[str, tuple[str, ...]]:
             f"{short.limit:,}{short.where}",
             (
                 f"Set system.memory.capacity_bytes to more than {short.demand}.",
-                "Use more tensor or pipeline parallelism.",
+                MORE_CHIPS,
             ),
         )
     found = _enough(of)

@@ -16,7 +16,6 @@ from chipmap.instances.dataflow.instance import DataflowInstance, DataflowSoluti
 from chipmap.validation.certify import Finding, certify
 from chipmap.validation.dataflow import facts, stages, tiles
 from chipmap.validation.dataflow.mapping import Mapping, in_dram, mapping_of
-from chipmap.validation.dataflow.serving import serving_figures
 from chipmap.validation.dataflow.times import Times, held, inside, times_of
 
 
@@ -253,10 +252,15 @@ def t5_transfers(mapping: Mapping, times: Times) -> int:
     slowest = _slowest(mapping, times)
     if instance.task.stages == "kernels":
         return stages.steps(mapping) * max(0, stages.longest_transfer(mapping) - slowest)
-    kernels = instance.workload.kernels
-    sent = sum(facts.sent(kernels[copy.kernel], copy.scheme, instance, degrees) for copy in mapping.copies)
-    rounds = instance.task.batch // (degrees.data * instance.task.micro_batch)
+    sent, rounds = _hop(mapping), instance.task.batch // (degrees.data * instance.task.micro_batch)
     return (degrees.pipeline - 1) * sent + rounds * max(0, sent - slowest)
+
+
+def _hop(mapping: Mapping) -> int:
+    """Picoseconds that a micro-batch takes from one stage of layers to the next, on each chip's own link."""
+    instance, kernels = mapping.instance, mapping.instance.workload.kernels
+    degrees = mapping.solution.degrees
+    return sum(facts.sent(kernels[copy.kernel], copy.scheme, instance, degrees) for copy in mapping.copies)
 
 
 def t6_gradients(mapping: Mapping) -> int:
@@ -276,6 +280,15 @@ def _slowest(mapping: Mapping, times: Times) -> int:
     return layers * max(sum(times.together[p] for p in stage) for stage in mapping.company.values())
 
 
+def _latency(mapping: Mapping, objective: int, layer: int) -> int:
+    """Picoseconds that a micro-batch takes through all layers and from stage to stage; ``layer`` is T4, of all layers
+    where partitions reach across them. Where stages share out kernels, it takes a step in each stage."""
+    workload, task, pipeline = mapping.instance.workload, mapping.instance.task, mapping.solution.degrees.pipeline
+    if task.stages == "kernels":
+        return objective // stages.steps(mapping) * pipeline
+    return layer * (1 if task.across_layers else workload.layers) + (pipeline - 1) * _hop(mapping)
+
+
 def _figures(mapping: Mapping, objective: int, terms: dict[str, int]) -> dict[str, float]:
     instance = mapping.instance
     flop = sum(facts.whole_flop(kernel) for kernel in instance.workload.kernels)
@@ -287,7 +300,11 @@ def _figures(mapping: Mapping, objective: int, terms: dict[str, int]) -> dict[st
         "utilisation": whole / (peak * objective / facts.PS) if objective else 0.0,
         "samples_per_s": instance.task.batch / (objective / (facts.PS * 1e9)) if objective else 0.0,
     }
-    figures |= serving_figures(instance, mapping.solution, terms["T4"], objective)
+    if objective and instance.task.purpose != "training":
+        name = "ttft_us" if instance.task.purpose == "prefill" else "tpot_us"
+        figures[name] = _latency(mapping, objective, terms["T4"]) / 1e6
+        tokens = instance.task.batch * instance.workload.tokens
+        figures["tokens_per_s"] = tokens / (objective / (facts.PS * 1e9))
     if instance.task.utilisation is None:
         pairs = [pair for kernels in inside(mapping).values() for pair in kernels]
         figures["compute_utilisation"] = tiles.utilisation(instance, pairs, mapping.chips, terms["T1"])

@@ -7,9 +7,9 @@ the arrays that models and programs work on.
 from __future__ import annotations
 
 import math
-from collections import defaultdict
 from collections.abc import Sequence
 from fractions import Fraction
+from graphlib import TopologicalSorter
 
 from chipmap.instances.dataflow.instance import CostMode, DataflowInstance, Degrees
 from chipmap.instances.dataflow.system import Dimension
@@ -87,52 +87,49 @@ def local_output(kernel: Kernel, scheme: Scheme, instance: DataflowInstance, chi
     return whole if made(scheme) == "RR" else whole / chips
 
 
+def steps(dimension: Dimension) -> int:
+    """Steps of a collective: n-1, or one among fully connected chips."""
+    return min(dimension.size - 1, 1) if dimension.topology == "full" else dimension.size - 1
+
+
+def latency(dimension: Dimension) -> Fraction:
+    """Nanoseconds of a collective's steps, whatever they carry."""
+    return steps(dimension) * Fraction(dimension.latency_ns)
+
+
 def all_reduce(size: Fraction, dimension: Dimension, factor: int) -> Fraction:
     """Nanoseconds: ``factor`` times S(n-1)/(nB), or S/(nB) fully connected, and the latency of 2(n-1) (or 2) steps."""
-    n, rate = dimension.size, Fraction(dimension.bytes_per_ns)
-    if n == 1:
-        return Fraction(0)
-    steps = 1 if dimension.topology == "full" else n - 1
-    return factor * size * steps / (n * rate) + 2 * steps * Fraction(dimension.latency_ns)
+    rate = Fraction(dimension.bytes_per_ns)
+    return factor * size * steps(dimension) / (dimension.size * rate) + 2 * latency(dimension)
 
 
 def reduce_scatter(size: Fraction, dimension: Dimension) -> Fraction:
     """Nanoseconds: S(n-1)/(nB), or S/(nB) fully connected, and the latency of n-1 (or 1) steps."""
-    n = dimension.size
-    if n == 1:
-        return Fraction(0)
-    steps = 1 if dimension.topology == "full" else n - 1
-    return size * steps / (n * Fraction(dimension.bytes_per_ns)) + steps * Fraction(dimension.latency_ns)
+    rate = Fraction(dimension.bytes_per_ns)
+    return size * steps(dimension) / (dimension.size * rate) + latency(dimension)
 
 
 def change(before: str, after: str, size: Fraction, dimension: Dimension) -> Fraction:
-    """Nanoseconds to bring a tensor of ``size`` bytes from one layout to another."""
-    n, rate = dimension.size, Fraction(dimension.bytes_per_ns)
-    if before in ("RR", after) or n == 1:
+    """Nanoseconds to bring a tensor of ``size`` bytes from one layout to another.
+
+    An all-gather takes as long as a reduce-scatter. From one split to another, each chip has a part for every other.
+    """
+    if before in ("RR", after):
         return Fraction(0)
-    steps = 1 if dimension.topology == "full" else n - 1
-    latency = steps * Fraction(dimension.latency_ns)
     if after == "RR":
-        return size * steps / (n * rate) + latency
-    if dimension.topology == "ring":
-        return size * n * n / (8 * rate) + latency
-    if dimension.topology == "switch":
-        return size * n / (4 * rate) + latency
-    return size / rate + latency
+        return reduce_scatter(size, dimension)
+    return exchange("all_to_all", size * dimension.size, dimension)
 
 
 def exchange(kind: str, held: Fraction, dimension: Dimension) -> Fraction:
     """Nanoseconds until each of n chips has sent the ``held`` bytes to all others: a part to each (all_to_all) or all
     of it to each (broadcast)."""
-    n, rate = dimension.size, Fraction(dimension.bytes_per_ns)
+    n = dimension.size
     if kind == "none" or n == 1:
         return Fraction(0)
-    steps = 1 if dimension.topology == "full" else n - 1
-    latency = steps * Fraction(dimension.latency_ns)
-    if kind == "broadcast":
-        return held / rate + latency
-    each = {"ring": Fraction(n, 8), "switch": Fraction(1, 4), "full": Fraction(1, n)}[dimension.topology]
-    return held * each / rate + latency
+    parts = {"ring": Fraction(n, 8), "switch": Fraction(1, 4), "full": Fraction(1, n)}[dimension.topology]
+    each = held if kind == "broadcast" else held * parts
+    return each / Fraction(dimension.bytes_per_ns) + latency(dimension)
 
 
 def published_exchange(held: Fraction, dimensions: list[Dimension]) -> Fraction:
@@ -152,27 +149,18 @@ def published_exchange(held: Fraction, dimensions: list[Dimension]) -> Fraction:
         messages = Fraction(inside, 2) * inside
         if {other.topology for other in dimensions} == {"ring"}:
             messages, links = Fraction(chips**2), links * chips / one.size
-        waits = Fraction(one.latency_ns) * (1 if one.topology == "full" else one.size - 1)
-        times.append(message * messages / (2 * links * Fraction(one.bytes_per_ns)) + waits)
+        times.append(message * messages / (2 * links * Fraction(one.bytes_per_ns)) + latency(one))
     return max(times)
 
 
 def levels(count: int, edges: Sequence[tuple[int, int]]) -> list[int]:
     """For each of ``count`` nodes the most edges of a path to it."""
-    readers: dict[int, list[int]] = defaultdict(list)
-    waiting = [0] * count
+    makers: dict[int, set[int]] = {v: set() for v in range(count)}
     for u, v in edges:
-        readers[u].append(v)
-        waiting[v] += 1
+        makers[v].add(u)
     level = [0] * count
-    ready = [i for i, left in enumerate(waiting) if left == 0]
-    while ready:
-        u = ready.pop()
-        for v in readers[u]:
-            level[v] = max(level[v], level[u] + 1)
-            waiting[v] -= 1
-            if waiting[v] == 0:
-                ready.append(v)
+    for v in TopologicalSorter(makers).static_order():
+        level[v] = max((level[u] + 1 for u in makers[v]), default=0)
     return level
 
 

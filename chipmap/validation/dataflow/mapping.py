@@ -26,14 +26,14 @@ class Copy:
 class Mapping:
     """A mapping taken apart: the copies of kernels, and the edges between positions in them.
 
-    ``handed``: where a layer stands for all of them, the edges from it to the next whose changes of layout count.
+    ``handovers``: where a layer stands for all of them, the edges from it to the next whose changes of layout count.
     """
 
     instance: DataflowInstance
     solution: DataflowSolution
     copies: tuple[Copy, ...]
     edges: tuple[tuple[int, int], ...]
-    handed: tuple[tuple[int, int], ...] = ()
+    handovers: tuple[tuple[int, int], ...] = ()
 
     @property
     def chips(self) -> int:
@@ -65,10 +65,10 @@ def mapping_of(instance: DataflowInstance, solution: DataflowSolution) -> Mappin
         for u, v in workload.carries:
             first, last = (layer + 1, layer) if workload.kernels[index[u]].phase == "backward" else (layer, layer + 1)
             edges.append((first * n + index[u], last * n + index[v]))
-    handed = []
+    handovers = []
     if instance.mode == "physical" and workload.layers > 1 and not instance.task.across_layers:
-        handed = [(index[u], index[v]) for u, v in workload.carries]
-    return Mapping(instance, solution, tuple(copies), tuple(edges), tuple(handed))
+        handovers = [(index[u], index[v]) for u, v in workload.carries]
+    return Mapping(instance, solution, tuple(copies), tuple(edges), tuple(handovers))
 
 
 def in_dram(mapping: Mapping) -> dict[int, tuple[int, int]]:

@@ -142,7 +142,7 @@ def _cached(mapping: Mapping) -> bool:
 
 def network(mapping: Mapping) -> dict[int, int]:
     """Picoseconds of collectives per partition: all-reduces where they are made, layout changes where they are read
-    (of what the layer before hands on too, in mode ``physical``)."""
+    (at the hand-over between layers too, in mode ``physical``)."""
     instance, solution = mapping.instance, mapping.solution
     times = {copy.partition: 0 for copy in mapping.copies}
     dimensions = facts.uses(instance, solution.degrees, "tensor")
@@ -157,7 +157,7 @@ def network(mapping: Mapping) -> dict[int, int]:
         times[copy.partition] += facts.up(
             facts.own_exchange(instance.workload.kernels[copy.kernel], instance, solution.degrees)
         )
-    for u, v in (*mapping.edges, *mapping.handed):
+    for u, v in (*mapping.edges, *mapping.handovers):
         a, b = mapping.copies[u], mapping.copies[v]
         producer, consumer = instance.workload.kernels[a.kernel], instance.workload.kernels[b.kernel]
         before = facts.made(a.scheme)

@@ -35,14 +35,6 @@ MISSING = 1e6
 GAP = 1e-3
 
 
-class Cover(NamedTuple):
-    """A bound on a layer's picoseconds, the value of the cover, and its weights of (class, option)."""
-
-    bound: int
-    value: float
-    weights: dict[tuple[int, int], float]
-
-
 class Prices(NamedTuple):
     """Dual prices: of each class, of crossing tensors, and of a partition in each phase."""
 
@@ -93,8 +85,8 @@ class PartitionBound:
                 self.columns.append((phase, part._replace(time=part.time * scale)))
         return len(other.found)
 
-    def master(self) -> tuple[float, Prices, Floats]:
-        """Value, prices and weights of the best cover by the partitions known so far."""
+    def master(self) -> tuple[float, Prices]:
+        """Value and prices of the best cover by the partitions known so far."""
         from scipy.optimize import linprog
         from scipy.sparse import csr_array, hstack, identity
 
@@ -130,18 +122,19 @@ class PartitionBound:
             {pair: float(duals[row]) for pair, row in row_of.items()},
             {phase: float(limits[i]) for i, phase in enumerate(self.phases)},
         )
-        return float(found.fun), prices, np.array(found.x[: len(self.columns)])
+        return float(found.fun), prices
 
-    def run(self, rounds: int, deadline: Deadline, found: Callable[[Cover], None]) -> None:
-        """Add partitions in so many rounds, until the bound meets the cover; ``found`` hears of every round.
+    def run(self, rounds: int, deadline: Deadline, found: Callable[[int], None]) -> None:
+        """Add partitions in so many rounds, until the bound meets the cover; ``found`` hears of the bound on a
+        layer's picoseconds in every round.
 
         Sets ``infeasible`` where some phase has no partition at all, and ``done`` then or when the bound has met it.
         """
-        found(Cover(self._ticks(self.bound), float("inf"), {}))
+        found(self._ticks(self.bound))
         for _ in range(rounds):
             if not deadline.keep_going():
                 return
-            value, prices, weights = self.master()
+            value, prices = self.master()
             asked = _between(self.best, prices, self.smooth)
             lower, added = self._ask(asked, prices, deadline)
             if self.infeasible:
@@ -150,7 +143,7 @@ class PartitionBound:
             if lower > self.bound:
                 self.bound, self.best = lower, asked
                 self.slack = lower - float(np.dot(asked.covers, self.sizes))
-            found(Cover(self._ticks(self.bound), value, self._options(weights)))
+            found(self._ticks(self.bound))
             if value - self.bound <= NEAR * value and value < MISSING:
                 self.done = True
                 return
@@ -226,13 +219,6 @@ class PartitionBound:
 
     def _ticks(self, bound: float) -> int:
         return max(0, int(np.ceil(bound * self.unit * (1 - NOISE) - 1e-6)))
-
-    def _options(self, weights: Floats) -> dict[tuple[int, int], float]:
-        found: dict[tuple[int, int], float] = {}
-        for (_, part), weight in zip(self.columns, weights, strict=False):
-            for key, count in part.kernels.items():
-                found[key] = found.get(key, 0.0) + weight * count
-        return found
 
 
 def one_partition(classes: Classes, deadline: Deadline, solver: IntegerSolver, *, cached: bool = False) -> int | None:

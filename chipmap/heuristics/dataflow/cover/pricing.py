@@ -9,8 +9,8 @@ one copy. So the least of ``time - prices`` over its solutions is a lower bound 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple, Protocol
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,36 +23,11 @@ Floats = NDArray[np.float64]
 Name = tuple[str | int, ...]
 #: A row low <= Σ factor · column <= high: the factors by column, low, high.
 Row = tuple[dict[int, float], float, float]
+#: Makes an integer program that is solved again under other costs, from the upper bounds of its columns, which of them
+#: are integer, and its rows: :class:`chipmap.solvers.repeated.Repeated` says what it does.
+IntegerSolver = Callable[[Sequence[float], Sequence[bool], Sequence[Row]], Any]
 #: Kernel counts have to be this near to whole ones.
 NEAR = 1e-6
-
-
-class Answer(Protocol):
-    """The values of the best columns found (None: none), and a lower bound on the cost (None: proved infeasible)."""
-
-    @property
-    def values(self) -> Floats | None:
-        """A value for each column."""
-
-    @property
-    def bound(self) -> float | None:
-        """No values cost less."""
-
-
-class IntegerProgram(Protocol):
-    """An integer program that is solved again and again under other costs."""
-
-    def set_lower(self, column: int, low: float) -> None:
-        """Another lower bound of a column."""
-
-    def minimise(self, cost: Floats, seconds: float, gap: float) -> Answer:
-        """The least cost within ``seconds``, to an absolute ``gap``."""
-
-
-class IntegerSolver(Protocol):
-    """What makes an integer program: upper bounds of its columns, which of them are integer, and its rows."""
-
-    def __call__(self, upper: Sequence[float], integer: Sequence[bool], rows: Sequence[Row], /) -> IntegerProgram: ...
 
 
 class Partition(NamedTuple):

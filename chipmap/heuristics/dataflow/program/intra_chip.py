@@ -7,6 +7,7 @@ Tensors that other stages send and read count. Every constraint on a partition c
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -77,10 +78,8 @@ class Stage:
 
     def once(self, makers: Iterator[int]) -> dict[int, int]:
         """How often each maker counts: per tensor, in mode ``physical`` once."""
-        found = dict[int, int]()
-        for u in makers:
-            found[u] = 1 if self.problem.instance.mode == "physical" else found.get(u, 0) + 1
-        return found
+        found = Counter(makers)
+        return dict.fromkeys(found, 1) if self.problem.instance.mode == "physical" else found
 
     def crossing(self, part: frozenset[int]) -> list[tuple[int, int]]:
         """(copy, how often) of what is written and what is read at the border of a partition."""

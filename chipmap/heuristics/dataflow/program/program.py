@@ -36,6 +36,7 @@ from chipmap.heuristics.dataflow.program.label_setting import (
 )
 from chipmap.heuristics.dataflow.program.lattice import TooWideError, members
 from chipmap.instances.dataflow.batch import forward_runs
+from chipmap.instances.dataflow.dram import dram_bytes
 from chipmap.instances.dataflow.problem import IntArray, batch_ticks, first_layer, outside, total_ticks
 from chipmap.instances.dataflow.tiles import sharing
 
@@ -172,18 +173,7 @@ class Program(IdealGraph):
 
     def dram(self, chain: Chain) -> int:
         """The most bytes that a mapping has in DRAM while a partition runs."""
-        multicast = self.problem.instance.mode == "physical"
-        waiting = [0] * (max(chain.partitions) + 1)
-        for c in range(len(waiting)):
-            tensors = [
-                self.order[u]
-                for u, v, _ in self.wired
-                if chain.partitions[self.order[u]] <= c <= chain.partitions[self.order[v]]
-                and chain.partitions[self.order[u]] < chain.partitions[self.order[v]]
-            ]
-            for u in set(tensors) if multicast else tensors:
-                waiting[c] += self.problem.options[u % self.problem.n][chain.chosen[u]].waits
-        return outside(self.problem, "kept", chain.chosen) + max(waiting)
+        return max(dram_bytes(self.problem, chain.chosen, chain.partitions))
 
     def _best(self, g: Graph, rules: Rules, exactly: bool, below: int) -> Chain | None:
         """The mapping of least batch time, of those whose layer takes less than ``below`` picoseconds."""
@@ -194,7 +184,23 @@ class Program(IdealGraph):
             width = max(width, min(WIDE, ENTRIES // (5 * count * (most + 1))))
         if count * width * (most + 1) > ENTRIES:
             raise TooWideError(f"{count:,} order ideals, {width} sharding schemes and {most} partitions are too many")
-        table = Table(
+        table = self._table(count, width, most, columns)
+        gate = np.zeros(width, np.int64)
+        if not solve(g, rules, table, empty_labels(columns), exactly, gate, below):
+            if self.work[0] > self.work[1]:
+                raise TooWideError(f"the program over {count:,} order ideals takes more than {self.work[1]:,} labels")
+            raise TooWideError("too many combinations of sharding schemes are open at once")
+        ends = [
+            (self._batch(ticks, table.outside[count - 1, s]), s, k) for ticks, s, k in ends_of(table, most, exactly)
+        ]
+        if not ends:
+            return None
+        _, s, k = min(ends)
+        return self._trace(g, rules, table, gate, s, k)
+
+    def _table(self, count: int, width: int, most: int, columns: int = 0) -> Table:
+        """An empty table for so many ideals, signatures of each, partitions and columns of sums."""
+        return Table(
             signature=np.zeros((count, width), np.int64),
             used=np.zeros(count, np.int64),
             value=np.full((count, width, most + 1), -1, np.int64),
@@ -202,22 +208,6 @@ class Program(IdealGraph):
             outside=np.zeros((count, width + 1, columns), np.int64),
             work=self.work,
         )
-        gate = np.zeros(width, np.int64)
-        if not solve(g, rules, table, empty_labels(columns), exactly, gate, below):
-            if self.work[0] > self.work[1]:
-                raise TooWideError(f"the program over {count:,} order ideals takes more than {self.work[1]:,} labels")
-            raise TooWideError("too many combinations of sharding schemes are open at once")
-        last = count - 1
-        ends = [
-            (self._batch(int(table.value[last, s, k]), table.outside[last, s]), s, k)
-            for s in range(int(table.used[last]))
-            for k in range(most + 1)
-            if table.value[last, s, k] >= 0 and (k == most or not exactly)
-        ]
-        if not ends:
-            return None
-        _, s, k = min(ends)
-        return self._trace(g, rules, table, gate, s, k)
 
     def _batch(self, layer: int, more: IntArray) -> int:
         """Picoseconds of the batch, ``more`` in the columns of the graph's ``outside``."""
@@ -226,27 +216,16 @@ class Program(IdealGraph):
         return batch_ticks(self.problem, layer, hop, gradient)
 
     def _trace(self, g: Graph, rules: Rules, table: Table, gate: IntArray, s: int, k: int) -> Chain:
-        arcs = []
-        j = len(self.lattice.sets) - 1
-        ticks = int(table.value[j, s, k])
-        while j > 0:
-            if g.gate > 0 and j == g.gate and k == 0:
-                k = int(gate[s])
-            value = int(table.value[j, s, k]) if table.value[j, s, k] >= 0 else int(table.value[j, s, 0])
-            root, before = (int(x) for x in table.origin[j, s, k])
-            start = int(table.value[root, before, k - 1])
-            if start < 0:  # the values of the first phase's end were kept under 0
-                start = int(table.value[root, before, 0])
-            arcs.append((root, before, j, s, value - start))
-            j, s, k = root, before, k - 1
+        arcs = arcs_of(g, table, gate, s, k)
         partitions, picked = [0] * len(self.order), [0] * len(self.order)
-        for number, (root, before, j, s, cost) in enumerate(reversed(arcs)):
+        for number, (root, before, j, s, cost) in enumerate(arcs):
             inside = members(self.lattice.sets[j] & ~self.lattice.sets[root])
             begins = int(table.signature[root, before]), cost + 1
             wanted = self._wanted(g, rules, table, (root, before, j, s, cost))
             for v, option in zip(inside, self._options(g, rules, begins, root, inside, wanted), strict=True):
                 partitions[self.order[v]], picked[self.order[v]] = number, option
-        return Chain(ticks, tuple(partitions), tuple(picked), tuple(cost for *_, cost in reversed(arcs)))
+        costs = tuple(cost for *_, cost in arcs)
+        return Chain(sum(costs), tuple(partitions), tuple(picked), costs)
 
     def _wanted(
         self, g: Graph, rules: Rules, table: Table, arc: tuple[int, int, int, int, int]
@@ -290,6 +269,38 @@ class Program(IdealGraph):
             ranges.append((b, extend(g, rules, pool, step, grown, g.sets[root], bounds)))
         found = next(i for i in range(*ranges[-1]) if wanted(pool, i))
         return [int(option - g.first[v]) for option, v in zip(chosen(pool, found)[::-1], inside, strict=True)]
+
+
+def ends_of(table: Table, most: int, exactly: bool) -> list[tuple[int, int, int]]:
+    """(picoseconds, number of the signature, of partitions) of every mapping that the table holds."""
+    return [
+        (int(table.value[-1, s, k]), s, k)
+        for s in range(int(table.used[-1]))
+        for k in range(most + 1)
+        if table.value[-1, s, k] >= 0 and (k == most or not exactly)
+    ]
+
+
+def arcs_of(
+    g: Graph, table: Table, gate: IntArray, s: int, k: int, capped: bool = True
+) -> list[tuple[int, int, int, int, int]]:
+    """The partitions (I, its entry, J, its entry, picoseconds) behind entry s of the last ideal with k partitions.
+
+    ``capped``: partitions are counted; else all numbers of them from 1 on share a place.
+    """
+    arcs, j = [], len(table.value) - 1
+    while j > 0:
+        if g.gate > 0 and j == g.gate and k == 0:
+            k = int(gate[s])
+        value = int(table.value[j, s, k]) if table.value[j, s, k] >= 0 else int(table.value[j, s, 0])
+        root, before = (int(x) for x in table.origin[j, s, k])
+        k = k - 1 if capped else int(root not in (0, g.gate))
+        start = int(table.value[root, before, k])
+        if start < 0:  # the values of the first phase's end were kept under 0
+            start = int(table.value[root, before, 0])
+        arcs.append((root, before, j, s, value - start))
+        j, s = root, before
+    return arcs[::-1]
 
 
 def _least_of(g: Graph, rules: Rules, v: int) -> IntArray:

@@ -52,7 +52,7 @@ class RestrictedProgram:
         Raises :class:`TooWideError` where there are still too many ideals, or schemes open at once.
         """
         pinned = self._pinned(schemes)
-        after = [(self.order[i], self.order[i + window]) for i in range(len(self.order) - window)]
+        after = list(zip(self.order, self.order[window:], strict=False))
         stays, most_labels = {"resident": resident, "cached": cached}, self.most_labels
         program = Program(pinned, self.layers, **stays, limit=limit, after=after, most_labels=most_labels)
         most, exactly = (1, True) if resident else (self.most, self.exactly)

@@ -78,9 +78,8 @@ def linear_order(problem: DataflowProblem, layers: int, window: int) -> list[tup
 
     With a window of 1 they leave one ideal more than there are kernels.
     """
-    count = layers * problem.n
-    order = topological(count, wires(problem, layers), [False] * count)
-    return [(order[i], order[i + window]) for i in range(count - window)]
+    order = topological(layers * problem.n, wires(problem, layers), [False] * layers * problem.n)
+    return list(zip(order, order[window:], strict=False))
 
 
 class StageProgram(Program):
@@ -113,9 +112,18 @@ class StageProgram(Program):
             slack *= 2
             listed = self._list(rules, limit, deadline)
             found = self._within(listed, most, exactly, limit, rules)
-            if found is not None:
-                return self._shortest(listed, most, exactly, low, found, rules, deadline)
-            low = limit + 1
+            if found is None:
+                low = limit + 1
+                continue
+            while low < found.step:  # bisection
+                deadline.check()
+                middle = (low + found.step) // 2
+                better = self._within(listed, most, exactly, middle, rules)
+                if better is None:
+                    low = middle + 1
+                else:
+                    found = better
+            return found
         return None
 
     def floor(self) -> int:
@@ -134,27 +142,6 @@ class StageProgram(Program):
         sent = sum(max(o.link for o in self.problem.options[v % self.problem.n]) for v in self.order)
         shared = sum(max(int(one[:, 1].max()) for one in choice) for choice in self._shares())
         return max(self._all(1) + shared, edges * sent)
-
-    def _shortest(
-        self,
-        listed: _Listed,
-        most: int | None,
-        exactly: bool,
-        low: int,
-        best: Division,
-        rules: Rules,
-        deadline: Deadline,
-    ) -> Division:
-        """The shortest step from ``low`` to that of ``best``."""
-        while low < best.step:
-            deadline.check()
-            middle = (low + best.step) // 2
-            found = self._within(listed, most, exactly, middle, rules)
-            if found is None:
-                low = middle + 1
-            else:
-                best = found
-        return best
 
     # the partitions
 

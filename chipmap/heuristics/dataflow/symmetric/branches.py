@@ -23,7 +23,9 @@ def interchangeable(problem: DataflowProblem) -> tuple[Group, ...]:
     but never makes any up.
     """
     edges = [(int(u), int(v)) for u, v in problem.edges]
-    colours = _first_colours(problem)
+    pinned = {name for group in problem.instance.task.together for name in group}
+    kernels = (k.replace(name=k.name if k.name in pinned else "") for k in problem.instance.workload.kernels)
+    colours = _numbered(list(zip(kernels, problem.options, strict=True)))
     while True:
         colours = _refined(colours, edges)
         repeated = {colour for colour, count in Counter(colours).items() if count > 1}
@@ -42,16 +44,6 @@ def interchangeable(problem: DataflowProblem) -> tuple[Group, ...]:
         branch = sorted(part, key=lambda v: colours[v])
         groups.setdefault(tuple(colours[v] for v in branch), []).append(tuple(branch))
     return tuple(_in_order(branches, edges) for branches in groups.values() if len(branches) > 1)
-
-
-def _first_colours(problem: DataflowProblem) -> list[int]:
-    task = problem.instance.task
-    pinned = {name for group in task.together for name in group}
-    keys = [
-        (kernel.replace(name=kernel.name if kernel.name in pinned else ""), options)
-        for kernel, options in zip(problem.instance.workload.kernels, problem.options, strict=True)
-    ]
-    return _numbered(keys)
 
 
 def _numbered(keys: Sequence[Hashable]) -> list[int]:

@@ -15,10 +15,9 @@ from itertools import pairwise
 import numpy as np
 
 from chipmap.deadline import Deadline
-from chipmap.heuristics.dataflow.program.kernel import Table
 from chipmap.heuristics.dataflow.program.label_setting import NO_LIMIT, Labels, empty_labels
 from chipmap.heuristics.dataflow.program.lattice import Lattice, TooWideError, as_words, members
-from chipmap.heuristics.dataflow.program.program import ENTRIES, WIDTH, Chain, Program
+from chipmap.heuristics.dataflow.program.program import ENTRIES, WIDTH, Chain, Program, arcs_of, ends_of
 from chipmap.heuristics.dataflow.symmetric.branches import Group, interchangeable
 from chipmap.heuristics.dataflow.symmetric.kernel import (
     Branches,
@@ -51,7 +50,9 @@ class SymmetricProgram(Program):
             raise TooWideError(f"{several} kernels of interchangeable branches have a choice of sharding schemes")
         super().__init__(problem, 1, resident=resident, limit=limit)
         self.graph = self.graph._replace(outside=self.graph.outside[:, :0])
-        self.branches = self._branches(self._placed())
+        self.placed = self._placed()
+        self.rows = [branch for group in self.placed for branch in group]
+        self.branches = self._branches()
 
     def _placed(self) -> list[Group]:
         """The groups by places in the order: positions ascending, and each branch before the next at each of them."""
@@ -92,9 +93,8 @@ class SymmetricProgram(Program):
         branched = [v for group in self._placed() for branch in group for v in branch]
         return [sorted({*one, *branched}) for one in open_sets]
 
-    def _branches(self, groups: Sequence[Group]) -> Branches:
-        n = len(self.order)
-        rows = [branch for group in groups for branch in group]
+    def _branches(self) -> Branches:
+        n, rows = len(self.order), self.rows
         member = np.full((len(rows), max(map(len, rows))), -1, dtype=np.int64)
         branch, position = np.full(n, -1, dtype=np.int64), np.zeros(n, dtype=np.int64)
         for i, row in enumerate(rows):
@@ -106,7 +106,7 @@ class SymmetricProgram(Program):
             size *= 2
         table = np.full(size, -1, dtype=np.int64)
         fill_index(table, self.graph.sets)
-        start = np.cumsum([0, *map(len, groups)]).astype(np.int64)
+        start = np.cumsum([0, *map(len, self.placed)]).astype(np.int64)
         return Branches(member, start, branch, position, as_words([trunk], n)[0], table, self.forward)
 
     def best_up_to_symmetry(
@@ -127,14 +127,7 @@ class SymmetricProgram(Program):
         width = WIDTH if count * WIDTH * (top + 1) <= ENTRIES // 4 else 16
         if count * width * (top + 1) > ENTRIES:
             raise TooWideError(f"{count:,} order ideals and {top} partitions are too many")
-        table = Table(
-            signature=np.zeros((count, width), np.int64),
-            used=np.zeros(count, np.int64),
-            value=np.full((count, width, top + 1), -1, np.int64),
-            origin=np.zeros((count, width, top + 1, 2), np.int32),
-            outside=np.zeros((count, 1, 0), np.int64),
-            work=self.work,
-        )
+        table = self._table(count, width, top)
         table.used[0], table.value[0, 0, 0] = 1, 0
         gate, nothing = np.zeros(width, np.int64), self._wanted_end((-1, 0, 0))
         search = Search(self.graph, rules, self.branches, table, empty_labels(0), most is not None, upper)
@@ -142,43 +135,22 @@ class SymmetricProgram(Program):
             deadline.check()
             if not fill_table(search, exactly, gate, (first, min(first + CHUNK, count - 1)), nothing):
                 raise TooWideError("too many combinations of sharding schemes are open at once")
-        ends = [
-            (int(table.value[-1, s, k]), s, k)
-            for s in range(int(table.used[-1]))
-            for k in range(top + 1)
-            if table.value[-1, s, k] >= 0 and (k == top or not exactly)
-        ]
+        ends = ends_of(table, top, exactly)
         return self._retrace(search, gate, min(ends)) if ends else None
 
     def _wanted_end(self, end: tuple[int, int, int]) -> Wanted:
         """The partition that ends with this ideal, signature and cost, to be found."""
         words = np.zeros(self.graph.sets.shape[1], np.uint64)
-        return Wanted(np.array(end, dtype=np.int64), words, np.full(len(self._rows()) + 1, -1, np.int64))
-
-    def _rows(self) -> list[tuple[int, ...]]:
-        return [branch for group in self._placed() for branch in group]
+        return Wanted(np.array(end, dtype=np.int64), words, np.full(len(self.rows) + 1, -1, np.int64))
 
     def _retrace(self, search: Search, gate: IntArray, end: tuple[int, int, int]) -> Chain:
         """The mapping behind the value ``end`` (ticks, signature number, partitions) of the last ideal."""
-        g, rules, table, arcs = search.graph, search.rules, search.table, list[tuple[int, int, int, int, int]]()
-        ticks, s, k = end
-        j = len(self.lattice.sets) - 1
-        while j > 0:
-            if g.gate > 0 and j == g.gate and k == 0:
-                k = int(gate[s])
-            value = int(table.value[j, s, k]) if table.value[j, s, k] >= 0 else int(table.value[j, s, 0])
-            root, before = (int(x) for x in table.origin[j, s, k])
-            k = k - 1 if search.capped else int(root not in (0, g.gate))
-            start = int(table.value[root, before, k])
-            if start < 0:
-                start = int(table.value[root, before, 0])
-            arcs.append((root, before, j, int(table.signature[j, s]), value - start))
-            j, s = root, before
+        g, rules, table = search.graph, search.rules, search.table
+        arcs = arcs_of(g, table, gate, end[1], end[2], search.capped)
         partitions, picked = [0] * len(self.order), [0] * len(self.order)
-        rows = self._rows()
         real = list(range(len(self.order)))  # the kernel that each place of the canonical ideal stands for
-        for number, (root, before, j, signature, cost) in enumerate(reversed(arcs)):
-            found = self._wanted_end((j, signature, cost))
+        for number, (root, before, j, s, cost) in enumerate(arcs):
+            found = self._wanted_end((j, int(table.signature[j, s]), cost))
             grow(search._replace(pool=empty_labels(0)), State(root, before), found)
             grown = int.from_bytes(found.words.tobytes(), "little")
             inside = members(grown & ~self.lattice.sets[root])
@@ -195,11 +167,12 @@ class SymmetricProgram(Program):
             for v, option in zip(inside, options, strict=True):
                 partitions[self.order[real[v]]], picked[self.order[real[v]]] = number, option
             moved = list(real)
-            for i, row in enumerate(rows):
-                for v, u in zip(row, rows[int(found.taken[i])], strict=True):
+            for i, row in enumerate(self.rows):
+                for v, u in zip(row, self.rows[int(found.taken[i])], strict=True):
                     moved[v] = real[u]
             real = moved
-        return Chain(ticks, tuple(partitions), tuple(picked), tuple(cost for *_, cost in reversed(arcs)))
+        costs = tuple(cost for *_, cost in arcs)
+        return Chain(end[0], tuple(partitions), tuple(picked), costs)
 
 
 def _behind(ideal: int, groups: Sequence[Group]) -> int:

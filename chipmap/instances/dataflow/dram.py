@@ -1,0 +1,31 @@
+"""What a mapping holds in DRAM while its partitions run, in bytes ("DRAM" in ``docs/families/dataflow-stages.md``)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from chipmap.instances.dataflow.problem import DataflowProblem, wires
+
+
+def dram_bytes(
+    problem: DataflowProblem, chosen: Sequence[int], partitions: Sequence[int], stages: Sequence[int] = ()
+) -> list[int]:
+    """For each partition what its stage keeps, and the tensors that wait there while it runs.
+
+    A mapping is given by the number of each copy's option, its partition (0, 1, … without a gap) and the stage of each
+    partition where stages share out kernels; copies are those of all layers, layer by layer.
+    """
+    options = [problem.options[i % problem.n][o] for i, o in enumerate(chosen)]
+    stage_of = stages or [0] * (max(partitions) + 1)
+    at = [stage_of[p] for p in partitions]
+    tensors = [(u, v) for u, v in wires(problem, len(chosen) // problem.n) if partitions[u] < partitions[v]]
+    found = []
+    for c, s in enumerate(stage_of):
+        inside = ((u, v) for u, v in tensors if partitions[u] <= c <= partitions[v])
+        waits = Counter(u for u, v in inside if partitions[u] == c or at[v] == s)
+        if problem.instance.mode == "physical":  # a tensor is written once, however many read it
+            waits = Counter(dict.fromkeys(waits, 1))
+        kept = sum(option.kept for option, stage in zip(options, at, strict=True) if stage == s)
+        found.append(kept + sum(times * options[u].waits for u, times in waits.items()))
+    return found
