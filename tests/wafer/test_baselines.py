@@ -7,7 +7,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from chipmap.heuristics.wafer.baselines.divide import Divider, divide, halves, nodes
+from chipmap.heuristics.wafer.baselines.divide import Divider, divide, halves
 from chipmap.heuristics.wafer.baselines.twin_binary import (
     Annealer,
     twin_binary,
@@ -114,7 +114,7 @@ def test_parts_are_balanced_and_complete() -> None:
     least = Sizing(problem).area_time()
     assert least > 0
     divider = Divider(problem, least)
-    assert sorted(part.kernels[0] for part in nodes(divider.root) if not part.parts) == list(range(problem.n))
+    assert sorted(part.kernels[0] for part in divider.nodes if not part.parts) == list(range(problem.n))
     area = np.arange(1, problem.n + 1)
     left, right = halves(problem, list(range(problem.n)), area)
     assert sorted(left + right) == list(range(problem.n))

@@ -8,7 +8,8 @@ import pytest
 from chipmap.deadline import Deadline
 from chipmap.heuristics.wafer.slicing import exchange_kernel as kernel
 from chipmap.heuristics.wafer.slicing.exchange import Exchange, exchange, graph_of, parts_of
-from chipmap.heuristics.wafer.slicing.program import Tree, slicing_layout
+from chipmap.heuristics.wafer.slicing.program import slicing_layout
+from chipmap.heuristics.wafer.slicing.trees import Tree
 from chipmap.instances.wafer import WaferInstance, WaferSolution
 from chipmap.instances.wafer.generators import bert, explicit
 from chipmap.instances.wafer.problem import TICKS, evaluate, size, wafer_problem
@@ -46,7 +47,7 @@ def test_the_cost_is_that_of_the_evaluation() -> None:
     kept: list[WaferSolution] = []
     work.run(Deadline.after(0.0), kept.append)
     parts = evaluate(problem, kept[0].placements)
-    rows = [(p.x, p.y, *size(p), p.h, p.w, p.c[-1], p.c[0]) for p in kept[0].placements]
+    rows = [(p.x, p.y, *size(p), p.h, p.w, p.c[0], p.c[-1]) for p in kept[0].placements]
     cost = kernel.total(graph_of(problem), np.array(rows))
     assert cost == 2 * 3 * parts.wire + TICKS * 50 * parts.adapters == parts.score - parts.time
 

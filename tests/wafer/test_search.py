@@ -10,11 +10,12 @@ from chipmap.heuristics.wafer.adapters import boxes_of as boxes_between
 from chipmap.heuristics.wafer.baselines.cu_poker import Found, Placer, TimeSearch
 from chipmap.heuristics.wafer.slicing import annealing_kernel as kernel
 from chipmap.heuristics.wafer.slicing import moves_kernel
-from chipmap.heuristics.wafer.slicing.annealing import Search, boxes_of, floor_of, search, state_of
+from chipmap.heuristics.wafer.slicing.annealing import Search, search
 from chipmap.heuristics.wafer.slicing.guillotine import guillotine
 from chipmap.heuristics.wafer.slicing.orders import order_search
 from chipmap.heuristics.wafer.slicing.program import OrderProgram
 from chipmap.heuristics.wafer.slicing.sizing import Sizing
+from chipmap.heuristics.wafer.slicing.trees import boxes_of, floor_of, state_of
 from chipmap.inputs.reading import read
 from chipmap.instances.wafer import WaferInstance, WaferSolution
 from chipmap.instances.wafer.problem import depth_first_order, evaluate, wafer_problem
@@ -140,8 +141,7 @@ def test_a_row_layout_becomes_a_tree_that_fits_in_its_time() -> None:
     cut = guillotine(boxes)
     assert cut is not None
     sizing = Sizing(problem)
-    nodes = state_of(sizing, cut[0], 0, 0, cut[1]).tree
-    again = boxes_of(sizing, nodes, found.parts.time)
+    again = boxes_of(sizing, cut[0], found.parts.time, cut[1])
     assert (again[:, 0] + again[:, 2]).max() <= boxes[:, 2].max()
     assert (again[:, 1] + again[:, 3]).max() <= boxes[:, 3].max()
 

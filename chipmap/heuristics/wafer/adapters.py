@@ -8,6 +8,7 @@ that sees the wires between neighbours of the flow's order.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
 import numpy as np
@@ -38,11 +39,8 @@ def fewest_adapters(problem: WaferProblem, solution: WaferSolution, tau: int) ->
 
 def boxes_of(placements: Sequence[Placement]) -> IntArray:
     """The boxes [n, 4] of placements: left, bottom, right, top."""
-    boxes = np.zeros((len(placements), 4), np.int64)
-    for i, placement in enumerate(placements):
-        width, height = size(placement)
-        boxes[i] = placement.x, placement.y, placement.x + width, placement.y + height
-    return boxes
+    low = np.array([(p.x, p.y) for p in placements], dtype=np.int64)
+    return np.concatenate([low, low + [size(p) for p in placements]], axis=1)
 
 
 def grown(boxes: IntArray, width: int, height: int) -> IntArray:
@@ -64,7 +62,9 @@ def fit_boxes(program: RowProgram, old: Sequence[Placement], boxes: IntArray, ta
     """Placements with the fewest adapters within ``boxes`` at ``tau`` quarters; None where a kernel has none."""
     problem, row = program.problem, program.row
     unit = TICKS * max(problem.instance.weights.adapter, 1)
-    counted = {joint: Wire(wires * unit, 0) for joint, wires in _multiplicities(problem, row).items()}
+    place = {kernel: i for i, kernel in enumerate(row.order)}
+    joints = Counter((min(place[u], place[v]), max(place[u], place[v])) for u, v in problem.edges.tolist())
+    counted = {joint: Wire(wires * unit, 0) for joint, wires in joints.items()}
     strips = tuple((int(boxes[i, 3] - boxes[i, 1]), int(boxes[i, 2] - boxes[i, 0])) for i in row.order)
     chain = program.at(tau)(Row(row.order, (0,) * problem.n, strips, counted))
     if chain is None:
@@ -78,12 +78,3 @@ def fit_boxes(program: RowProgram, old: Sequence[Placement], boxes: IntArray, ta
         x, y = min(max(x, left), right - choice.along), min(max(y, bottom), top - choice.up)
         placed[kernel] = choice.place(problem.names[kernel], x, y)
     return tuple(placed[i] for i in range(problem.n))
-
-
-def _multiplicities(problem: WaferProblem, row: Row) -> dict[tuple[int, int], int]:
-    place = {kernel: i for i, kernel in enumerate(row.order)}
-    count: dict[tuple[int, int], int] = {}
-    for u, v in problem.edges.tolist():
-        a, b = sorted((place[u], place[v]))
-        count[a, b] = count.get((a, b), 0) + 1
-    return count

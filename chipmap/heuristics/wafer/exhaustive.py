@@ -8,12 +8,13 @@ others, reach the incumbent.
 from __future__ import annotations
 
 from itertools import product
+from math import prod
 
 import numpy as np
 
 from chipmap.deadline import Deadline
 from chipmap.instances.wafer.instance import Placement
-from chipmap.instances.wafer.problem import TICKS, IntArray, WaferProblem, conv_time, memory_k
+from chipmap.instances.wafer.problem import TICKS, IntArray, WaferProblem, conv_time, memory_k, size
 
 #: More placements than this of one kernel, or combinations of all but the last, are refused.
 PLACEMENTS, COMBINATIONS = 20_000, 5_000_000
@@ -27,16 +28,14 @@ class Options:
     """The placements of one kernel as arrays: ``time``, corners ``low`` and ``high`` [m, 2], ``h``, ``w``, c's ends."""
 
     def __init__(self, problem: WaferProblem, i: int) -> None:
-        self.placements = _placements(problem, i)
-        self.placements.sort(key=lambda entry: entry[0])
+        self.placements = sorted(_placements(problem, i), key=lambda entry: entry[0])
         rows = np.array([_row(problem, time, p) for time, p in self.placements], dtype=np.int64).reshape(-1, 9)
         self.time, self.low, self.high = rows[:, 0], rows[:, 1:3], rows[:, 3:5]
         self.h, self.w, self.made, self.read = rows[:, 5], rows[:, 6], rows[:, 7], rows[:, 8]
 
 
 def _row(problem: WaferProblem, time: int, p: Placement) -> tuple[int, ...]:
-    width, height = 3 * sum(p.k), p.h * p.w * (max(p.c) + 1)
-    width, height = (height, width) if p.rotated else (width, height)
+    width, height = size(p)
     made = p.c[-1] if problem.instance.protocol == "c_n" else min(p.c[-1], p.k[-1])
     return time, p.x, p.y, p.x + width, p.y + height, p.h, p.w, made, p.c[0]
 
@@ -55,24 +54,16 @@ def _placements(problem: WaferProblem, i: int) -> list[tuple[int, Placement]]:
                 p = Placement(kernel=problem.names[i], h=h, w=w, c=cs, k=ks, x=0, y=0)
                 if len(found) + _room(problem, p) > PLACEMENTS:
                     raise TooLargeError(f"kernel {p.kernel!r} has more than {PLACEMENTS} placements")
-                found += [(time, there) for there in _places(problem, p)]
+                for turned in (p, p.replace(rotated=True)):
+                    across, up = size(turned)
+                    corners = product(range(problem.width - across + 1), range(problem.height - up + 1))
+                    found += [(time, turned.replace(x=x, y=y)) for x, y in corners]
     return found
 
 
 def _room(problem: WaferProblem, p: Placement) -> int:
     """In how many places a kernel's box can lie, both orientations together."""
-    width, height = 3 * sum(p.k), p.h * p.w * (max(p.c) + 1)
-    sides = ((width, height), (height, width))
-    return sum(max(0, problem.width - across + 1) * max(0, problem.height - up + 1) for across, up in sides)
-
-
-def _places(problem: WaferProblem, p: Placement) -> list[Placement]:
-    width, height = 3 * sum(p.k), p.h * p.w * (max(p.c) + 1)
-    return [
-        Placement(kernel=p.kernel, h=p.h, w=p.w, c=p.c, k=p.k, x=x, y=y, rotated=rotated)
-        for rotated, across, up in ((False, width, height), (True, height, width))
-        for x, y in product(range(problem.width - across + 1), range(problem.height - up + 1))
-    ]
+    return sum(max(0, problem.width - a + 1) * max(0, problem.height - b + 1) for a, b in (size(p), size(p)[::-1]))
 
 
 def solve(
@@ -84,9 +75,7 @@ def solve(
     """
     options = [Options(problem, i) for i in range(problem.n)]
     order = sorted(range(problem.n), key=lambda i: len(options[i].time))
-    tried = 1
-    for i in order[:-1]:
-        tried *= len(options[i].time)
+    tried = prod(len(options[i].time) for i in order[:-1])
     if tried > COMBINATIONS:
         raise TooLargeError(f"{tried} combinations of placements")
     search = Search(problem, options, order, upper, deadline)
@@ -102,12 +91,7 @@ class Search:
     """The state of the branch and bound: ``upper`` is the best score (exclusive), ``chosen`` its options in order."""
 
     def __init__(
-        self,
-        problem: WaferProblem,
-        options: list[Options],
-        order: list[int],
-        upper: int | None,
-        deadline: Deadline,
+        self, problem: WaferProblem, options: list[Options], order: list[int], upper: int | None, deadline: Deadline
     ) -> None:
         self.problem, self.options, self.order, self.upper, self.deadline = problem, options, order, upper, deadline
         self.chosen: list[int] | None = None

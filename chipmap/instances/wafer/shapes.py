@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from chipmap.instances.wafer.instance import Placement
-from chipmap.instances.wafer.problem import IntArray, WaferProblem, least_ks, least_widths
+from chipmap.instances.wafer.problem import IntArray, WaferProblem, least_ks, least_widths, size
 
 
 class Shape(NamedTuple):
@@ -47,6 +47,23 @@ def _front(problem: WaferProblem, widths: IntArray, how: IntArray) -> IntArray:
         return boxes
     narrowest = np.minimum.accumulate(boxes[:, 0])
     return boxes[np.concatenate([[True], boxes[1:, 0] < narrowest[:-1]])]
+
+
+def ports(problem: WaferProblem, t: int, boxes: IntArray, tau: int) -> IntArray:
+    """What adapters compare of every shape of type ``t`` [count, 4]: h, w, c in and c out."""
+    found = boxes[:, [2, 3, 4, 4]]
+    if problem.instance.protocol == "min_c_k":
+        convs = problem.type_arrays[t]
+        for port in found:
+            ks = least_ks(convs, port[0], port[1], [port[2]] * len(convs), tau, problem.memory)
+            port[3] = min(port[2], ks[-1]) if ks else port[2]
+    return found
+
+
+def centre(placement: Placement) -> tuple[int, int]:
+    """The doubled coordinates of the centre of a placed kernel."""
+    width, height = size(placement)
+    return 2 * placement.x + width, 2 * placement.y + height
 
 
 def place(problem: WaferProblem, i: int, shape: Shape, tau: int, x: int, y: int) -> Placement:

@@ -6,11 +6,17 @@ deadline passes.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
 from chipmap.instances.wafer.instance import WaferInstance
-from chipmap.instances.wafer.problem import wafer_problem
+from chipmap.instances.wafer.problem import WaferProblem, wafer_problem
 from chipmap.methods.wafer.greedy import report, sized
 from chipmap.result import Termination
 from chipmap.run import Run
+
+if TYPE_CHECKING:
+    from chipmap.heuristics.wafer.baselines.cu_poker import Found
 
 
 def poker(instance: WaferInstance, run: Run) -> Termination:
@@ -26,17 +32,8 @@ def poker_each(instance: WaferInstance, run: Run) -> Termination:
 def _poker(instance: WaferInstance, run: Run, each: bool) -> None:
     from chipmap.heuristics.wafer.baselines.cu_poker import Placer, TimeSearch
 
-    problem = wafer_problem(instance)
-    sized(problem, run)
-    source = "CU.POKer, refined at each target" if each else "CU.POKer"
-    search = TimeSearch(
-        Placer(problem, within=not each),
-        run.options.seed,
-        run.deadline,
-        lambda found: report(problem, run, found.placements, source),
-        each,
-        anneal=each,
-    )
+    problem, hear = _begin(instance, run, "CU.POKer, refined at each target" if each else "CU.POKer")
+    search = TimeSearch(Placer(problem, within=not each), run.options.seed, run.deadline, hear, each, anneal=each)
     if search.run() is None:
         run.note("left out", "no target time lets the rows fit the fabric")
 
@@ -45,17 +42,10 @@ def annealing(instance: WaferInstance, run: Run) -> Termination:
     """Annealing on twin binary sequences (:mod:`chipmap.heuristics.wafer.baselines.twin_binary`)."""
 
     def work() -> None:
-        """Size every kernel by itself, then anneal until the run ends."""
         from chipmap.heuristics.wafer.baselines.twin_binary import twin_binary
 
-        problem = wafer_problem(instance)
-        sized(problem, run)
-        twin_binary(
-            problem,
-            run.options.seed,
-            run.deadline,
-            lambda found: report(problem, run, found.placements, "annealing on twin binary sequences"),
-        )
+        problem, hear = _begin(instance, run, "annealing on twin binary sequences")
+        twin_binary(problem, run.options.seed, run.deadline, hear)
 
     return run.attempt(work)
 
@@ -66,8 +56,14 @@ def divide(instance: WaferInstance, run: Run) -> Termination:
     def work() -> None:
         from chipmap.heuristics.wafer.baselines.divide import divide as part
 
-        problem = wafer_problem(instance)
-        sized(problem, run)
-        part(problem, run.deadline, lambda found: report(problem, run, found.placements, "divide and conquer"))
+        problem, hear = _begin(instance, run, "divide and conquer")
+        part(problem, run.deadline, hear)
 
     return run.attempt(work)
+
+
+def _begin(instance: WaferInstance, run: Run, source: str) -> tuple[WaferProblem, Callable[[Found], None]]:
+    """Every kernel by itself; the problem, and what hears the floorplans of a placer."""
+    problem = wafer_problem(instance)
+    sized(problem, run)
+    return problem, lambda found: report(problem, run, found.placements, source)

@@ -32,13 +32,9 @@ def cpsat(instance: WaferInstance, run: Run) -> Termination:
     """CP-SAT: the exact model of a small fabric; of a large one target times, then neighbourhoods."""
 
     def work() -> None:
-        """The floorplan as a whole or by target times, by the size of the fabric."""
         problem = wafer_problem(instance)
-        _area(problem, run)
-        if _small(problem):
-            _exactly(problem, run, "cpsat")
+        if _floorplans(problem, run, "cpsat"):
             return
-        _targets(problem, run, "cpsat")
         if run.best is not None:
             assert isinstance(run.best.solution, WaferSolution)
             tally = search_neighbourhoods(
@@ -59,25 +55,20 @@ def mip(instance: WaferInstance, run: Run) -> Termination:
     """The MIP, by HiGHS or Gurobi: the exact model of a small fabric; target times on a large one."""
 
     def work() -> None:
-        problem = wafer_problem(instance)
-        _area(problem, run)
-        if _small(problem):
-            _exactly(problem, run, "mip")
-        else:
-            _targets(problem, run, "mip")
+        _floorplans(wafer_problem(instance), run, "mip")
 
     return run.attempt(work)
 
 
-def _small(problem: WaferProblem) -> bool:
-    return max(problem.width, problem.height) <= SMALL_SIDE
-
-
-def _area(problem: WaferProblem, run: Run) -> None:
+def _floorplans(problem: WaferProblem, run: Run, kind: Literal["mip", "cpsat"]) -> bool:
+    """The area's bound, then the floorplan as a whole or by target times; whether the fabric is small enough for it."""
     tau = least_time(problem)
     if tau is not None:
         run.bound(problem.instance.weights.time * tau, "area")
     run.checkpoint()
+    small = max(problem.width, problem.height) <= SMALL_SIDE
+    (_exactly if small else _targets)(problem, run, kind)
+    return small
 
 
 def _build(problem: WaferProblem, kind: Literal["mip", "cpsat"], **choices: Any) -> Model:

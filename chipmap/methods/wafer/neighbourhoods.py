@@ -13,8 +13,10 @@ from random import Random
 from typing import Any
 
 from chipmap.deadline import Deadline
+from chipmap.instances.graph import neighbours
 from chipmap.instances.wafer.instance import WaferSolution
-from chipmap.instances.wafer.problem import WaferProblem, evaluate, in_order, size
+from chipmap.instances.wafer.problem import WaferProblem, evaluate, in_order
+from chipmap.instances.wafer.shapes import centre
 from chipmap.methods.model_solve import Limits
 from chipmap.methods.neighbourhoods import Tally, improve
 from chipmap.run import Run
@@ -51,10 +53,8 @@ class Neighbourhoods:
         parts = evaluate(problem, self.placements)
         self.score, self.tau = parts.score, parts.time
         self.size, self.failures = min(FIRST_SIZE, problem.n), 0
-        self.neighbours: list[set[int]] = [set() for _ in range(problem.n)]
-        for u, v in problem.edges.tolist():
-            self.neighbours[u].add(v)
-            self.neighbours[v].add(u)
+        edges = problem.edges.tolist()
+        self.neighbours = [set(joined) for joined in neighbours(problem.n, edges + [edge[::-1] for edge in edges])]
 
     @cached_property
     def fronts(self) -> tuple[tuple[Any, ...], ...]:
@@ -116,14 +116,9 @@ class Neighbourhoods:
                 )
         return menu
 
-    def _centre(self, v: int) -> tuple[int, int]:
-        placement = self.placements[v]
-        width, height = size(placement)
-        return 2 * placement.x + width, 2 * placement.y + height
-
     def _distance(self, u: int, v: int) -> int:
         """Half tiles between the centres of two kernels."""
-        a, b = self._centre(u), self._centre(v)
+        a, b = centre(self.placements[u]), centre(self.placements[v])
         return abs(a[0] - b[0]) + abs(a[1] - b[1])
 
     def _near(self) -> list[int]:

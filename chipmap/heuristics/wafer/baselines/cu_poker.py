@@ -13,28 +13,17 @@ before refinement, and after it the published layouts of K, L and R and the wire
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 import numpy as np
 
 from chipmap.deadline import Deadline
-from chipmap.heuristics.wafer.baselines.cu_poker_kernel import (
-    INFINITE,
-    Boxes,
-    Course,
-    Rows,
-    Search,
-    follow_bound,
-    least_costs,
-    least_heights,
-    list_rows,
-    place_rows,
-)
+from chipmap.heuristics.wafer.baselines import cu_poker_kernel as compiled
 from chipmap.heuristics.wafer.baselines.cu_poker_refine import refine
 from chipmap.instances.wafer.instance import Placement
-from chipmap.instances.wafer.problem import TICKS, IntArray, Parts, WaferProblem, depth_first_order, evaluate, least_ks
-from chipmap.instances.wafer.shapes import Shape, place, shapes
+from chipmap.instances.wafer.problem import TICKS, IntArray, Parts, WaferProblem, depth_first_order, evaluate
+from chipmap.instances.wafer.shapes import Shape, place, ports, shapes
 
 #: Rows tried at one target time before the search settles for what it has.
 NODES = 400_000
@@ -48,25 +37,14 @@ STEPS = 6
 MOST_STEPS = 1000
 
 
-def ports(problem: WaferProblem, t: int, boxes: IntArray, tau: int) -> IntArray:
-    """What adapters compare of every shape of type ``t`` [count, 4]: h, w, c in and c out."""
-    found = boxes[:, [2, 3, 4, 4]]
-    if problem.instance.protocol == "min_c_k":
-        convs = problem.type_arrays[t]
-        for port in found:
-            ks = least_ks(convs, port[0], port[1], [port[2]] * len(convs), tau, problem.memory)
-            port[3] = min(port[2], ks[-1]) if ks else port[2]
-    return found
-
-
 class Sized(NamedTuple):
     """Everything that one target time fixes: the shapes, and per type and allowed height the shape taken."""
 
     tau: int
     shapes: tuple[IntArray, ...]
     pick: IntArray
-    boxes: Boxes
-    rows: Rows
+    boxes: compiled.Boxes
+    rows: compiled.Rows
     least: IntArray
 
 
@@ -92,10 +70,10 @@ class Placer:
             table[i, : len(members)] = members
         weights = problem.instance.weights
         ticks = np.array([2 * weights.wire, TICKS * weights.adapter], dtype=np.int64)
-        self.course = Course(problem.types[self.order], table, last, ticks)
+        self.course = compiled.Course(problem.types[self.order], table, last, ticks)
         entry, floor, cost, start, x, y, cap, best = np.zeros((8, n + 2), dtype=np.int64)
         seen = np.zeros((STATES, 2), dtype=np.int64)
-        self._search = Search(entry, floor, cost, start, x, y, cap, best, seen)
+        self._search = compiled.Search(entry, floor, cost, start, x, y, cap, best, seen)
 
     def size(self, tau: int, every: bool = False) -> Sized | None:
         """The shapes and rows within ``tau`` quarters; None where a kernel has no shape. ``every`` keeps redundant
@@ -111,10 +89,12 @@ class Placer:
         width = np.stack([boxes[take[t], 0] for t, boxes in enumerate(found)])
         height = np.stack([boxes[take[t], 1] for t, boxes in enumerate(found)])
         sockets = np.stack([ports(problem, t, boxes, tau)[take[t]] for t, boxes in enumerate(found)])
-        boxes = Boxes(np.where(allowed, width, INFINITE), np.where(allowed, height, INFINITE), sockets)
+        boxes = compiled.Boxes(
+            np.where(allowed, width, compiled.INFINITE), np.where(allowed, height, compiled.INFINITE), sockets
+        )
         caps = np.unique(np.concatenate([boxes[:, 1] for boxes in found]))
-        rows = list_rows(self.course, boxes, caps, problem.width, every)
-        return Sized(tau, found, pick, boxes, rows, least_heights(rows))
+        rows = compiled.list_rows(self.course, boxes, caps, problem.width, every)
+        return Sized(tau, found, pick, boxes, rows, compiled.least_heights(rows))
 
     def fits(self, tau: int) -> bool:
         """Whether the rows can fit the fabric at ``tau``: exact for this placement in this order."""
@@ -128,19 +108,19 @@ class Placer:
         that was searched through is lost. With ``nodes`` rows tried in vain, the rows of least bound are taken.
         """
         problem, search = self.problem, self._search
-        bound = least_costs(self.course, sized.boxes, sized.rows, sized.least, problem.height)
+        bound = compiled.least_costs(self.course, sized.boxes, sized.rows, sized.least, problem.height)
         floor = int(bound[0, 0])
-        if floor >= INFINITE:
+        if floor >= compiled.INFINITE:
             return None
         step = max(2, floor // 64)
         while nodes > 0:
-            found, nodes = place_rows(
+            found, nodes = compiled.place_rows(
                 self.course, sized.boxes, sized.rows, bound, search, problem.width, floor + step, nodes
             )
-            if found < INFINITE:
+            if found < compiled.INFINITE:
                 return int(found)
             step += max(2, step // 2)
-        return int(follow_bound(self.course, sized.boxes, sized.rows, bound, search, problem.width))
+        return int(compiled.follow_bound(self.course, sized.boxes, sized.rows, bound, search, problem.width))
 
     def layout(self, sized: Sized) -> list[tuple[Shape, int, int]]:
         """(shape, x, y) of every kernel of the problem for the rows that :meth:`cost` found last."""
@@ -190,6 +170,31 @@ class Found(NamedTuple):
     parts: Parts
     placements: list[Placement]
     tau: int
+
+
+def best_over_times(
+    problem: WaferProblem,
+    taus: Iterable[int],
+    at: Callable[[int], list[Placement] | None],
+    deadline: Deadline,
+    report: Callable[[Found], None],
+) -> Found | None:
+    """The best by score of the floorplans ``at`` ascending target times, as far as these can be better; None for none.
+
+    ``report`` is called with every one that improves.
+    """
+    best: Found | None = None
+    for tau in taus:
+        deadline.check()
+        if best is not None and problem.instance.weights.time * tau >= best.parts.score:
+            break
+        placements = at(tau)
+        if placements is not None:
+            parts = evaluate(problem, placements)
+            if best is None or parts.score < best.parts.score:
+                best = Found(parts, placements, tau)
+                report(best)
+    return best
 
 
 class TimeSearch:

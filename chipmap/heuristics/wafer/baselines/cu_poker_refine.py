@@ -8,14 +8,15 @@ are annealed. Source: CU.POKer's slides, "Protocol Cost Optimization".
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import exp
+from typing import NamedTuple
 
 import numpy as np
 
 from chipmap.deadline import Deadline
 from chipmap.instances.wafer.instance import Placement
 from chipmap.instances.wafer.problem import TICKS, WaferProblem, least_ks, size
+from chipmap.instances.wafer.shapes import centre
 
 #: Moves of the annealing per kernel.
 MOVES = 300
@@ -25,8 +26,7 @@ TIE = 1e-3
 HOT, COLD = 0.5, 0.02
 
 
-@dataclass(frozen=True)
-class Slot:
+class Slot(NamedTuple):
     """The room of a kernel: left end, width, floor and height of its row in tiles."""
 
     x: int
@@ -37,20 +37,16 @@ class Slot:
 
 def slots(problem: WaferProblem, placements: Sequence[Placement]) -> list[Slot]:
     """The slots of kernels placed in rows, centred in them: each row spans the tallest kernels that overlap it."""
-    spans = []
-    for p in placements:
-        width, height = size(p)
-        spans.append((p.y, p.y + height, p.x, width))
     rows: list[list[int]] = []
-    for low, high in sorted((low, high) for low, high, _, _ in spans):
+    for low, high in sorted((p.y, p.y + size(p)[1]) for p in placements):
         if rows and low < rows[-1][1]:
             rows[-1][1] = max(rows[-1][1], high)
         else:
             rows.append([low, high])
     found = []
-    for low, _, x, width in spans:
-        floor, top = next(row for row in rows if row[0] <= low < row[1])
-        found.append(Slot(x, width, floor, top - floor))
+    for p in placements:
+        floor, top = next(row for row in rows if row[0] <= p.y < row[1])
+        found.append(Slot(p.x, size(p)[0], floor, top - floor))
     return found
 
 
@@ -68,12 +64,8 @@ class Refiner:
             self.touching[v].append(e)
         weights = problem.instance.weights
         self.ticks = 2.0 * weights.wire, max(TIE, TICKS * weights.adapter)
-        self.centres = [self._centre(p) for p in self.now]
-        self._fitted: dict[tuple[int, ...], Placement | None] = {}
-
-    def _centre(self, p: Placement) -> tuple[int, int]:
-        width, height = size(p)
-        return 2 * p.x + width, 2 * p.y + height
+        self.centres = [centre(p) for p in self.now]
+        self._fitted: dict[tuple[int, int, int, int, int], Placement | None] = {}
 
     def _edge(self, e: int) -> float:
         u, v = self.edges[e]
@@ -92,40 +84,32 @@ class Refiner:
 
         ``ends`` are c of the first and last convolution, 0 for the most.
         """
-        slot, t = self.slots[i], int(self.problem.types[i])
         key = (i, h, w, *ends)
         if key not in self._fitted:
-            sides = ((slot.height, slot.width, False), (slot.width, slot.height, True))
-            tried = (self._arguments(t, h, w, ends, *side) for side in sides)
-            found = next((arguments for arguments in tried if arguments is not None), None)
-            self._fitted[key] = None if found is None else self._placed(i, h, w, *found)
+            self._fitted[key] = self._fit(*key)
         return self._fitted[key]
 
-    def _arguments(
-        self, t: int, h: int, w: int, ends: tuple[int, int], side: int, across: int, lying: bool
-    ) -> tuple[tuple[int, ...], tuple[int, ...], bool] | None:
-        convs = self.problem.type_arrays[t]
-        most = side // (h * w) - 1
-        if most < 1 or max(ends) > most:
-            return None
-        cs = [most] * len(convs)
-        cs[0] = ends[0] or cs[0]
-        cs[-1] = ends[1] or cs[-1]
-        if len(cs) == 1 and ends[0] != ends[1]:
-            return None
-        ks = least_ks(convs, h, w, cs, self.tau, self.problem.memory)
-        return (tuple(cs), ks, lying) if ks is not None and 3 * sum(ks) <= across else None
-
-    def _placed(self, i: int, h: int, w: int, cs: tuple[int, ...], ks: tuple[int, ...], lying: bool) -> Placement:
-        name, slot = self.problem.names[i], self.slots[i]
-        p = Placement(kernel=name, h=h, w=w, c=cs, k=ks, x=slot.x, y=slot.floor, rotated=lying)
-        width, height = size(p)
-        return p.replace(x=slot.x + (slot.width - width) // 2, y=slot.floor + (slot.height - height) // 2)
+    def _fit(self, i: int, h: int, w: int, first: int, last: int) -> Placement | None:
+        slot, convs = self.slots[i], self.problem.type_arrays[int(self.problem.types[i])]
+        for lying, side, across in ((False, slot.height, slot.width), (True, slot.width, slot.height)):
+            most = side // (h * w) - 1
+            if most < 1 or max(first, last) > most or (len(convs) == 1 and first != last):
+                continue
+            cs = [most] * len(convs)
+            cs[0] = first or cs[0]
+            cs[-1] = last or cs[-1]
+            ks = least_ks(convs, h, w, cs, self.tau, self.problem.memory)
+            if ks is not None and 3 * sum(ks) <= across:
+                name = self.problem.names[i]
+                p = Placement(kernel=name, h=h, w=w, c=tuple(cs), k=ks, x=slot.x, y=slot.floor, rotated=lying)
+                width, height = size(p)
+                return p.replace(x=slot.x + (slot.width - width) // 2, y=slot.floor + (slot.height - height) // 2)
+        return None
 
     def put(self, i: int, p: Placement) -> Placement:
         """Replace the placement of kernel ``i``; returns the old one."""
         old = self.now[i]
-        self.now[i], self.centres[i] = p, self._centre(p)
+        self.now[i], self.centres[i] = p, centre(p)
         return old
 
     def unify(self, deadline: Deadline) -> None:
@@ -141,12 +125,7 @@ class Refiner:
                 self._apply(kernels, pair)
 
     def _apply(self, kernels: list[int], pair: tuple[int, int]) -> list[tuple[int, Placement]]:
-        old = []
-        for i in kernels:
-            p = self.fitted(i, *pair)
-            if p is not None:
-                old.append((i, self.put(i, p)))
-        return old
+        return [(i, self.put(i, p)) for i in kernels if (p := self.fitted(i, *pair)) is not None]
 
     def _try(self, kernels: list[int], pair: tuple[int, int]) -> float:
         before = self.cost(kernels)

@@ -10,12 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from itertools import accumulate
 
 import numpy as np
 from numpy.typing import NDArray
 
 from chipmap.deadline import Deadline
-from chipmap.heuristics.wafer.baselines.cu_poker import Found
+from chipmap.heuristics.wafer.baselines.cu_poker import Found, best_over_times
 from chipmap.heuristics.wafer.slicing.sizing import Sizing
 from chipmap.instances.wafer.instance import Placement
 from chipmap.instances.wafer.problem import IntArray, WaferProblem, depth_first_order, evaluate
@@ -68,31 +69,17 @@ def halves(problem: WaferProblem, kernels: list[int], area: IntArray) -> tuple[l
 
 def _gain(kernel: int, edges: list[tuple[int, int]], left: set[int]) -> int:
     """By how many edges fewer are cut if the kernel changes sides."""
-    gain = 0
-    for u, v in edges:
-        if kernel in (u, v):
-            gain += 1 if (u in left) != (v in left) else -1
-    return gain
+    return sum(1 if (u in left) != (v in left) else -1 for u, v in edges if kernel in (u, v))
 
 
-def slicing_tree(problem: WaferProblem, area: IntArray) -> Part:
-    """The tree of parts, from all kernels in depth-first order down to single ones."""
-    root = Part(depth_first_order(problem).tolist())
-    waiting = [root]
+def slicing_tree(problem: WaferProblem, area: IntArray) -> list[Part]:
+    """The nodes of the tree of parts, each before its own: from all kernels depth-first down to single ones."""
+    found, waiting = [], [Part(depth_first_order(problem).tolist())]
     while waiting:
-        part = waiting.pop()
+        found.append(part := waiting.pop())
         if len(part.kernels) > 1:
             part.parts = [Part(half) for half in halves(problem, part.kernels, area)]
             waiting += part.parts
-    return root
-
-
-def nodes(root: Part) -> list[Part]:
-    """All parts, each before its own."""
-    found, waiting = [], [root]
-    while waiting:
-        found.append(waiting.pop())
-        waiting += found[-1].parts
     return found
 
 
@@ -108,8 +95,7 @@ class Divider:
     def __init__(self, problem: WaferProblem, tau: int) -> None:
         self.problem = problem
         least = [int((boxes[:, 0] * boxes[:, 1]).min()) for boxes in shapes(problem, tau)]
-        self.root = slicing_tree(problem, np.array([least[t] for t in problem.types], dtype=np.int64))
-        self.nodes = nodes(self.root)
+        self.nodes = slicing_tree(problem, np.array(least, dtype=np.int64)[problem.types])
         self._found: tuple[IntArray, ...] = ()
 
     def merge(self, tau: int) -> bool:
@@ -133,14 +119,14 @@ class Divider:
             above = other_way(stacked, problem.height)
             part.beside = beside <= above
             part.curve = np.minimum(np.minimum(beside, above), NONE)
-        return bool(self.root.curve[-1] <= problem.width)
+        return bool(self.nodes[0].curve[-1] <= problem.width)
 
     def layout(self, tau: int, height: int, swapped: set[int]) -> list[Placement]:
         """The floorplan of that height; the parts of nodes whose number is in ``swapped`` change places."""
         problem = self.problem
         number = {id(part): i for i, part in enumerate(self.nodes)}
         placed: dict[int, Placement] = {}
-        waiting = [(self.root, 0, 0, height)]
+        waiting = [(self.nodes[0], 0, 0, height)]
         while waiting:
             part, x, y, high = waiting.pop()
             if not part.parts:
@@ -153,17 +139,17 @@ class Divider:
             if part.beside[high]:
                 waiting += [(first, x, y, high), (second, x + int(first.curve[high]), y, high)]
             else:
-                low = self._least_height(first, int(part.curve[high]))
-                top = self._least_height(second, int(part.curve[high]))
+                low, top = (int(np.searchsorted(-half.curve, -part.curve[high], "left")) for half in (first, second))
                 waiting += [(first, x, y, low), (second, x, y + low, top)]
         return [placed[k] for k in range(problem.n)]
 
-    @staticmethod
-    def _least_height(part: Part, width: int) -> int:
-        return int(np.searchsorted(-part.curve, -width, "left"))
-
-    def untangle(self, tau: int, height: int, deadline: Deadline) -> list[Placement]:
-        """The floorplan with parts swapped, from the largest down, where that lowers the score."""
+    def untangled(self, tau: int, deadline: Deadline) -> list[Placement] | None:
+        """The floorplan with parts swapped, from the largest down, where that lowers the score; None if none fits."""
+        if not self.merge(tau):
+            return None
+        fit = np.flatnonzero(self.nodes[0].curve <= self.problem.width)
+        # Small and square keeps wires short: the height of the least half perimeter.
+        height = int(fit[np.argmin(fit + self.nodes[0].curve[fit])])
         swapped: set[int] = set()
         best = self.layout(tau, height, swapped)
         score = evaluate(self.problem, best).score
@@ -183,24 +169,9 @@ def divide(
     report: Callable[[Found], None] = lambda found: None,
 ) -> Found | None:
     """The best floorplan by score over target times from the least feasible one up; None where none fits."""
-    tau = Sizing(problem).area_time()
-    best: Found | None = None
-    if not tau:
+    least = Sizing(problem).area_time()
+    if not least:
         return None
-    divider = Divider(problem, tau)
-    weight = problem.instance.weights.time
-    for _ in range(STEPS):
-        deadline.check()
-        if best is not None and weight * tau >= best.parts.score:
-            break
-        if divider.merge(tau):
-            fit = np.flatnonzero(divider.root.curve <= problem.width)
-            # Small and square keeps wires short: the height of the least half perimeter.
-            height = int(fit[np.argmin(fit + divider.root.curve[fit])])
-            placements = divider.untangle(tau, height, deadline)
-            parts = evaluate(problem, placements)
-            if best is None or parts.score < best.parts.score:
-                best = Found(parts, placements, tau)
-                report(best)
-        tau += max(1, tau // SWEEP)
-    return best
+    divider = Divider(problem, least)
+    taus = accumulate(range(STEPS - 1), lambda tau, _: tau + max(1, tau // SWEEP), initial=least)
+    return best_over_times(problem, taus, lambda tau: divider.untangled(tau, deadline), deadline, report)

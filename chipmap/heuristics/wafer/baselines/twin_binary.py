@@ -17,21 +17,12 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from chipmap.deadline import Deadline
-from chipmap.heuristics.wafer.baselines.cu_poker import Found, ports
-from chipmap.heuristics.wafer.baselines.twin_binary_kernel import (
-    Fronts,
-    Layouts,
-    Room,
-    Schedule,
-    State,
-    Task,
-    anneal,
-    pack,
-)
+from chipmap.heuristics.wafer.baselines import twin_binary_kernel as kernel
+from chipmap.heuristics.wafer.baselines.cu_poker import Found, best_over_times
 from chipmap.heuristics.wafer.slicing.sizing import Sizing
 from chipmap.instances.wafer.instance import Placement
-from chipmap.instances.wafer.problem import TICKS, IntArray, WaferProblem, depth_first_order, evaluate
-from chipmap.instances.wafer.shapes import Shape, place, shapes
+from chipmap.instances.wafer.problem import TICKS, IntArray, WaferProblem, depth_first_order
+from chipmap.instances.wafer.shapes import Shape, place, ports, shapes
 
 #: Moves per kernel of one annealing.
 MOVES = 3000
@@ -78,21 +69,21 @@ class Annealer:
         wire, adapter = 2 * weights.wire, TICKS * weights.adapter
         ticks = np.array([wire, adapter, max(1, wire * m + adapter * m // ADAPTERS_OVER)], dtype=np.int64)
         side = np.array([problem.width, problem.height], dtype=np.int64)
-        self.task = Task(problem.types, problem.edges, side, ticks)
+        self.task = kernel.Task(problem.types, problem.edges, side, ticks)
         hot, cold = (tiles * wire + share * adapter + rest for tiles, share, rest in (HOT, COLD))
-        self.schedule = Schedule(moves * n, seed, hot, cold)
-        self.layouts = Layouts(self._chain(), self._chain(), self._chain())
+        self.schedule = kernel.Schedule(moves * n, seed, hot, cold)
+        self.layouts = kernel.Layouts(self._chain(), self._chain(), self._chain())
         lines = np.zeros((2, n + 1), dtype=np.int64)
         span = np.zeros((2, 2, n + 1), dtype=np.int64)
-        self.room = Room(span, np.zeros(n + 2, np.int64), lines, np.zeros(n, np.int64), np.zeros(n, np.int64))
+        self.room = kernel.Room(span, np.zeros(n + 2, np.int64), lines, np.zeros(n, np.int64), np.zeros(n, np.int64))
 
-    def _chain(self) -> State:
+    def _chain(self) -> kernel.State:
         """The kernels side by side in depth-first order."""
         n = self.problem.n
         trees = twins([1] * (n - 1), [0] * n, [0, *[1] * (n - 1)])
         assert trees is not None
         order = np.append(np.zeros(1, np.int64), depth_first_order(self.problem))
-        return State(trees, order, np.zeros(n, dtype=np.int64))
+        return kernel.State(trees, order, np.zeros(n, dtype=np.int64))
 
     def at(self, tau: int) -> list[Placement] | None:
         """The best floorplan found within ``tau`` quarters, or None if none fits the fabric."""
@@ -102,17 +93,17 @@ class Annealer:
             return None
         first = np.cumsum([0, *map(len, found)])
         all_ports = np.concatenate([ports(problem, t, boxes, tau) for t, boxes in enumerate(found)])
-        fronts = Fronts(first, np.concatenate([boxes[:, :2] for boxes in found]), all_ports)
+        fronts = kernel.Fronts(first, np.concatenate([boxes[:, :2] for boxes in found]), all_ports)
         for k, t in enumerate(problem.types):
             boxes = found[t]
             self.layouts.now.shape[k] = first[t] + int(np.argmin(boxes[:, 0] * boxes[:, 1]))
         now, _, best = self.layouts
-        _, fits = anneal(self.task, fronts, self.layouts, self.room, self.schedule)
+        _, fits = kernel.anneal(self.task, fronts, self.layouts, self.room, self.schedule)
         for mine, theirs in zip(now, best, strict=True):
             mine[:] = theirs
         if not fits:
             return None
-        pack(best, fronts, self.room)
+        kernel.pack(best, fronts, self.room)
         placed = []
         for k, t in enumerate(problem.types):
             shape = Shape(*found[t][best.shape[k] - first[t]].tolist())
@@ -129,19 +120,5 @@ def twin_binary(
 ) -> Found | None:
     """The best floorplan by score over the target times of :data:`STRETCH`; None where none fits."""
     least = Sizing(problem).area_time()
-    best: Found | None = None
-    annealer = Annealer(problem, seed, moves)
-    weight = problem.instance.weights.time
-    for stretch in STRETCH if least else ():
-        deadline.check()
-        tau = int(least * stretch) + 1
-        if best is not None and weight * tau >= best.parts.score:
-            break
-        placements = annealer.at(tau)
-        if placements is None:
-            continue
-        parts = evaluate(problem, placements)
-        if best is None or parts.score < best.parts.score:
-            best = Found(parts, placements, tau)
-            report(best)
-    return best
+    taus = [int(least * stretch) + 1 for stretch in STRETCH] if least else []
+    return best_over_times(problem, taus, Annealer(problem, seed, moves).at, deadline, report)

@@ -109,14 +109,6 @@ def _both(cases: list[Case]) -> list[Case]:
     return cases + [Case([(b, a) for a, b in case.parts], case.link) for case in cases]
 
 
-def _edge_cases() -> list[Case]:
-    return _both([Case([(1, 0), (1, 0)])])
-
-
-def _link_cases() -> list[Case]:
-    return _both([Case([(1, 0), (1, 0)]), Case([(1, 0), (0, 1)])])
-
-
 def _triangle_cases(linked: tuple[bool, ...] = (False, False, False)) -> list[Case]:
     rows = [case for middle in range(3) for case in _row_cases(middle, linked[middle])]
     mixed = [Case([(2, 0) if i == other else (1, 2) for i in range(3)]) for other in range(3)]
@@ -168,8 +160,8 @@ def _shape(cases: list[Case], factor: int) -> Shape:
 
 
 #: By number of members; of an edge that is a link; of a triangle by which members have links.
-SHAPES = {2: _shape(_edge_cases(), 1), 3: _shape(_triangle_cases(), 2), 4: _shape(_square_cases(), 2)}
-LINK = _shape(_link_cases(), 1)
+SHAPES = {2: _shape(_both([Case([(1, 0), (1, 0)])]), 1), 3: _shape(_triangle_cases(), 2), 4: _shape(_square_cases(), 2)}
+LINK = _shape(_both([Case([(1, 0), (1, 0)]), Case([(1, 0), (0, 1)])]), 1)
 LINKED = {linked: _shape(_triangle_cases(linked), 2) for linked in product((False, True), repeat=3)}
 
 

@@ -50,14 +50,7 @@ class Climb:
         """The value rounded down by more than its rounding error, then up: costs are whole ticks."""
         return max(0, ceil(self.value - ERROR * (1 + abs(self.value) + float(self.best.sum()))))
 
-    def climb(
-        self,
-        program: Elimination,
-        states: list[States],
-        strip: Strip,
-        steps: int,
-        deadline: Deadline,
-    ) -> None:
+    def climb(self, program: Elimination, states: list[States], strip: Strip, steps: int, deadline: Deadline) -> None:
         """So many evaluations more, fewer where the search comes to rest."""
         for _ in range(steps):
             relaxed = program.evaluate(states, strip, self.current, deadline)

@@ -45,12 +45,7 @@ class Part:
     fine: Climb = field(compare=False, default_factory=lambda: Climb(patience=3))
 
 
-def bounds(
-    problem: WaferProblem,
-    upper: int | None,
-    deadline: Deadline,
-    report: Callable[[int, str], None],
-) -> int:
+def bounds(problem: WaferProblem, upper: int | None, deadline: Deadline, report: Callable[[int, str], None]) -> int:
     """The best bound on the score (ticks) found until ``deadline``; each better one goes to ``report``.
 
     ``upper``: the score of a known floorplan; times and parts that can't beat it aren't looked at, and the bound never
@@ -64,11 +59,7 @@ def bounds(
 
 class _Search:
     def __init__(
-        self,
-        problem: WaferProblem,
-        upper: int | None,
-        deadline: Deadline,
-        report: Callable[[int, str], None],
+        self, problem: WaferProblem, upper: int | None, deadline: Deadline, report: Callable[[int, str], None]
     ):
         self.problem, self.upper, self.deadline, self.report = problem, upper, deadline, report
         weights = problem.instance.weights

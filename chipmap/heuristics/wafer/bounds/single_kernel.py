@@ -25,12 +25,17 @@ def longest(convs: IntArray) -> int:
 
 def tiles(problem: WaferProblem, convs: IntArray, tau: int) -> int:
     """The fewest tiles of a kernel within ``tau`` quarters and within the fabric, rotated or not; 0 if it can't."""
-    widths, _ = least_widths(convs, tau, problem.memory, max(problem.width, problem.height))
+    widths, _, fits = _fitting(problem, convs, tau, problem.memory)
+    return int((widths[fits] * fits).min()) if len(fits) else 0
+
+
+def _fitting(problem: WaferProblem, convs: IntArray, tau: int, memory: int) -> tuple[IntArray, IntArray, IntArray]:
+    """The least widths by height, the arguments that give them, and the heights at which the box fits the fabric."""
+    widths, how = least_widths(convs, tau, memory, max(problem.width, problem.height))
     heights = np.arange(len(widths))
     upright = (widths <= problem.width) & (heights <= problem.height)
     lying = (widths <= problem.height) & (heights <= problem.width)
-    areas = (widths * heights)[(widths > 0) & (upright | lying)]
-    return int(areas.min()) if len(areas) else 0
+    return widths, how, np.flatnonzero((widths > 0) & (upright | lying))
 
 
 def single_kernels(
@@ -56,7 +61,9 @@ def single_kernels(
         found.append(SingleKernel(high, least))
     total = sum(found[int(t)].tiles for t in problem.types)
     if not reasons and total > problem.width * problem.height:
-        reasons.append(_crowded(problem, total))
+        room = problem.width * problem.height
+        message = f"the {problem.n} kernels cover at least {total} tiles without overlap; the fabric has {room}"
+        reasons.append(_no_room(problem, total, message))
     return found, reasons
 
 
@@ -92,14 +99,10 @@ def _unplaceable(problem: WaferProblem, number: int, convs: IntArray) -> Infeasi
 
 def _least_words(problem: WaferProblem, convs: IntArray) -> tuple[float, tuple[int, int, int]]:
     """The least memory limit (by bisection) with which some execution fits the fabric, and its h, w, c."""
-    tau, limit = longest(convs), max(problem.width, problem.height)
+    tau = longest(convs)
 
     def fitting(memory: int) -> tuple[int, int, int] | None:
-        widths, how = least_widths(convs, tau, memory, limit)
-        heights = np.arange(len(widths))
-        upright = (widths <= problem.width) & (heights <= problem.height)
-        lying = (widths <= problem.height) & (heights <= problem.width)
-        fits = np.flatnonzero((widths > 0) & (upright | lying))
+        _, how, fits = _fitting(problem, convs, tau, memory)
         return None if not len(fits) else (int(how[fits[0]][0]), int(how[fits[0]][1]), int(how[fits[0]][2]))
 
     low, high = problem.memory, 2 * problem.memory
@@ -111,32 +114,23 @@ def _least_words(problem: WaferProblem, convs: IntArray) -> tuple[float, tuple[i
     return float(high), fitting(high) or (1, 1, 1)
 
 
-def _crowded(problem: WaferProblem, total: int) -> Infeasibility:
-    room = problem.width * problem.height
+def _no_room(problem: WaferProblem, tiles: int, message: str) -> Infeasibility:
     return Infeasibility(
         label="C2",
         resource="fabric",
-        demand=float(total),
-        limit=float(room),
+        demand=float(tiles),
+        limit=float(problem.width * problem.height),
         unit="tiles",
-        message=f"the {problem.n} kernels cover at least {total} tiles without overlap; the fabric has {room}",
+        message=message,
         remedies=("Enlarge the fabric (fabric.width, fabric.height) or the memory (fabric.memory_words).",),
     )
 
 
 def no_joint_floorplan(problem: WaferProblem) -> Infeasibility:
     """The reason where every kernel fits by itself, yet no floorplan of all of them without overlap was left."""
-    room = problem.width * problem.height
-    return Infeasibility(
-        label="C2",
-        resource="fabric",
-        demand=float(room + 1),
-        limit=float(room),
-        unit="tiles",
-        message=f"the {problem.n} kernels fit on the fabric of {problem.width} x {problem.height} one by one, "
-        "but not together without overlap",
-        remedies=("Enlarge the fabric (fabric.width, fabric.height) or the memory (fabric.memory_words).",),
-    )
+    fabric = f"{problem.width} x {problem.height}"
+    message = f"the {problem.n} kernels fit on the fabric of {fabric} one by one, but not together without overlap"
+    return _no_room(problem, problem.width * problem.height + 1, message)
 
 
 def least_score(problem: WaferProblem, found: list[SingleKernel]) -> int:

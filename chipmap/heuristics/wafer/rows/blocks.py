@@ -17,17 +17,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from chipmap.heuristics.wafer.rows.blocks_kernel import (
-    PARITY,
-    Inner,
-    Scratch,
-    block_step,
-    list_edge,
-    scratch,
-    strip_options,
-    trace_block,
-    undominated,
-)
+from chipmap.heuristics.wafer.rows import blocks_kernel as compiled
+from chipmap.heuristics.wafer.rows.blocks_kernel import PARITY, Inner, Scratch
 from chipmap.heuristics.wafer.rows.chain import Chain, Choice, Row
 from chipmap.heuristics.wafer.rows.kernel import INF, Wire, columns
 from chipmap.instances.wafer.problem import IntArray, WaferProblem
@@ -45,9 +36,8 @@ class Useful(NamedTuple):
 
 
 class UsefulSizes(NamedTuple):
-    """The useful entries and each kernel type's least k [entries] at ``tau`` quarters (0 where none)."""
+    """The useful entries and each kernel type's least k [entries] at a target time (0 where none)."""
 
-    tau: int
     useful: Useful
     ks: tuple[IntArray, ...]
 
@@ -78,7 +68,7 @@ def useful(problem: WaferProblem) -> Useful:
                 rows.append((h, w, c))
                 places.append((a, b, i, pairs, len(places)))
             pairs += bool(fitting)
-    space = scratch(len(rows), pairs, len(hs), len(ws), len(cs))
+    space = compiled.scratch(len(rows), pairs, len(hs), len(ws), len(cs))
     return Useful(np.array(rows, dtype=np.int64), np.array(places, dtype=np.int64), space)
 
 
@@ -86,7 +76,7 @@ def useful_sizes(problem: WaferProblem, entries: Useful, tau: int) -> UsefulSize
     """The sizing tables over the useful entries."""
     h, w, c = entries.values.T.copy()
     tables = (columns(convs, h, w, c, tau, problem.memory)[0] for convs in problem.type_arrays)
-    return UsefulSizes(tau, entries, tuple(tables))
+    return UsefulSizes(entries, tuple(tables))
 
 
 class Segment(NamedTuple):
@@ -100,11 +90,8 @@ class Segment(NamedTuple):
 def segments(row: Row) -> tuple[Segment, ...] | None:
     """The row as segments; None where inner kernels are joined to one another (then the program doesn't apply)."""
     n = len(row.order)
-    passed = [False] * n
-    for i, j in row.wires:
-        for p in range(i + 1, j):
-            passed[p] = True
-    joints = [p for p in range(n) if not passed[p]]
+    passed = {p for i, j in row.wires for p in range(i + 1, j)}
+    joints = [p for p in range(n) if p not in passed]
     found = []
     for first, end in pairwise(joints):
         inner = tuple(range(first + 1, end))
@@ -120,13 +107,23 @@ class Node(NamedTuple):
     options: IntArray
     cost: IntArray
 
+    def only(self, keep: IntArray) -> Node:
+        """Some of the options."""
+        return Node(self.options[keep], self.cost[keep])
+
+    def to(self, other: IntArray, wire: Wire) -> IntArray:
+        """What a wire to a kernel with the option ``other`` costs with each of the options."""
+        differ = (self.options[:, :3] != other[:3]).sum(axis=1)
+        cost: IntArray = wire.adapter * differ + wire.half * (self.options[:, PARITY] != other[PARITY])
+        return cost
+
 
 def node_options(problem: WaferProblem, row: Row, table: UsefulSizes, position: int) -> Node:
     """The undominated options of the kernel at ``position`` of the row."""
     entries, ks = table.useful, table.ks[int(problem.types[row.order[position]])]
     height, width = row.strips[position]
     tiles, c = entries.values[:, 0] * entries.values[:, 1], entries.values[:, 2]
-    cost, turned = strip_options(ks, tiles, c, height, width, row.prices[position])
+    cost, turned = compiled.strip_options(ks, tiles, c, height, width, row.prices[position])
     parity, entry = np.nonzero(cost < INF)
     options = np.column_stack([entries.columns[entry], parity, turned[parity, entry]])
     return _prune(row, table, position, Node(options, cost[parity, entry]), 0)
@@ -138,8 +135,7 @@ def _prune(row: Row, table: UsefulSizes, position: int, node: Node, since: int) 
     for (i, j), wire in row.wires.items():
         if position in (i, j) and i + j - position >= since:
             adapter, half = adapter + wire.adapter, half + wire.half
-    keep = undominated(table.useful.space, node.options, node.cost, Wire(adapter, half))
-    return Node(node.options[keep], node.cost[keep])
+    return node.only(compiled.undominated(table.useful.space, node.options, node.cost, Wire(adapter, half)))
 
 
 def solve_blocks(
@@ -154,13 +150,12 @@ def solve_blocks(
     if any(len(node.cost) == 0 for node in nodes):
         return None
     ranks = marginals(row, table.useful.space, nodes, parts)
-    best = _exact(row, table, [_cheapest(node, rank, most) for node, rank in zip(nodes, ranks, strict=True)], parts)
+    best = _exact(row, table, [node.only(_first(rank, most)) for node, rank in zip(nodes, ranks, strict=True)], parts)
     while any(len(node.cost) > most for node in nodes):
         chosen = []
         for i, (node, rank) in enumerate(zip(nodes, ranks, strict=True)):
             suited = node.cost + wires_at(row, node, best.options, i)
-            both = np.union1d(_first(rank, most // 2), _first(suited, most // 2))
-            chosen.append(Node(node.options[both], node.cost[both]))
+            chosen.append(node.only(np.union1d(_first(rank, most // 2), _first(suited, most // 2))))
         again = _exact(row, table, chosen, parts)
         if again.value >= best.value:
             break
@@ -173,19 +168,12 @@ def _first(rank: IntArray, most: int) -> IntArray:
     return np.argsort(rank, kind="stable")[:most]
 
 
-def _cheapest(node: Node, rank: IntArray, most: int) -> Node:
-    keep = _first(rank, most)
-    return Node(node.options[keep], node.cost[keep])
-
-
 def wires_at(row: Row, node: Node, options: Sequence[IntArray], position: int) -> IntArray:
     """What the wires of the kernel at ``position`` cost with each of its options, the others as in ``options``."""
     total = np.zeros(len(node.cost), np.int64)
     for (i, j), wire in row.wires.items():
         if position in (i, j):
-            other = options[i + j - position]
-            total += wire.adapter * (node.options[:, :3] != other[:3]).sum(axis=1)
-            total += wire.half * (node.options[:, PARITY] != other[PARITY])
+            total += node.to(options[i + j - position], wire)
     return total
 
 
@@ -194,12 +182,10 @@ def marginals(row: Row, space: Scratch, nodes: Sequence[Node], parts: Sequence[S
 
     Of each block the tree has the way over the first inner kernel, and the other inner kernels at its first kernel.
     """
-    none = Wire(0, 0)
     ranks = [node.cost.copy() for node in nodes]
 
     def over(x: int, cost: IntArray, to: int) -> IntArray:
-        wire = row.wires.get((min(x, to), max(x, to)), none)
-        return list_edge(space, nodes[x].options, cost, nodes[to].options, wire)
+        return compiled.list_edge(space, nodes[x].options, cost, nodes[to].options, row.wire(x, to))
 
     for part in parts:
         for x in part.inner[1:]:
@@ -227,26 +213,23 @@ class _Found(NamedTuple):
 
 def _exact(row: Row, table: UsefulSizes, nodes: Sequence[Node], parts: Sequence[Segment]) -> _Found:
     """The program over all wires, exact over the options of ``nodes``."""
-    space, none = table.useful.space, Wire(0, 0)
+    space = table.useful.space
     totals = {0: nodes[0]}
     for part in parts:
         first = totals[part.first] = _prune(row, table, part.first, totals[part.first], part.first + 1)
-        end, direct = nodes[part.end], row.wires.get((part.first, part.end), none)
+        end, direct = nodes[part.end], row.wire(part.first, part.end)
         if part.inner:
-            message = block_step(space, first.options, first.cost, _inners(row, nodes, part), end.options, direct)
+            message = compiled.block_step(
+                space, first.options, first.cost, _inners(row, nodes, part), end.options, direct
+            )
         else:
-            message = list_edge(space, first.options, first.cost, end.options, direct)
+            message = compiled.list_edge(space, first.options, first.cost, end.options, direct)
         totals[part.end] = Node(end.options, end.cost + message)
     return _Found(int(totals[len(nodes) - 1].cost.min()), _trace(row, parts, nodes, totals))
 
 
 def _inners(row: Row, nodes: Sequence[Node], part: Segment) -> tuple[Inner, ...]:
-    none = Wire(0, 0)
-    found = []
-    for x in part.inner:
-        before, behind = row.wires.get((part.first, x), none), row.wires.get((x, part.end), none)
-        found.append(Inner(nodes[x].options, nodes[x].cost, before, behind))
-    return tuple(found)
+    return tuple(Inner(*nodes[x], row.wire(part.first, x), row.wire(x, part.end)) for x in part.inner)
 
 
 def _trace(row: Row, parts: Sequence[Segment], nodes: Sequence[Node], totals: dict[int, Node]) -> list[IntArray]:
@@ -254,16 +237,13 @@ def _trace(row: Row, parts: Sequence[Segment], nodes: Sequence[Node], totals: di
     chosen = {end: totals[end].options[int(totals[end].cost.argmin())]}
     for part in reversed(parts):
         first, at = totals[part.first], chosen[part.end]
-        direct = row.wires.get((part.first, part.end), Wire(0, 0))
+        direct = row.wire(part.first, part.end)
         if part.inner:
-            _, f, xs = trace_block(first.options, first.cost, _inners(row, nodes, part), at, direct)
+            _, f, xs = compiled.trace_block(first.options, first.cost, _inners(row, nodes, part), at, direct)
             for x, option in zip(part.inner, xs, strict=True):
                 chosen[x] = nodes[x].options[option]
         else:
-            differ = (first.options[:, :3] != at[:3]).sum(axis=1)
-            f = int(
-                (first.cost + direct.adapter * differ + direct.half * (first.options[:, PARITY] != at[PARITY])).argmin()
-            )
+            f = int((first.cost + first.to(at, direct)).argmin())
         chosen[part.first] = first.options[f]
     return [chosen[i] for i in range(len(nodes))]
 

@@ -16,18 +16,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from chipmap.heuristics.wafer.rows.kernel import (
-    INF,
-    Grid,
-    Strip,
-    Wire,
-    columns,
-    edge_step,
-    grid,
-    node_step,
-    trace_edge,
-    trace_node,
-)
+from chipmap.heuristics.wafer.rows import kernel as compiled
+from chipmap.heuristics.wafer.rows.kernel import INF, Grid, Strip, Wire, columns
 from chipmap.instances.wafer.instance import Placement
 from chipmap.instances.wafer.problem import TICKS, IntArray, WaferProblem
 
@@ -49,9 +39,8 @@ class Choice(NamedTuple):
 
 
 class Sizes(NamedTuple):
-    """A problem's sizing tables at ``tau`` quarters: ``ks`` holds one table of :func:`columns` per kernel type."""
+    """A problem's sizing tables at a target time: ``ks`` holds one table of :func:`columns` per kernel type."""
 
-    tau: int
     grid: Grid
     ks: tuple[IntArray, ...]
 
@@ -62,8 +51,8 @@ _GRIDS: dict[int, Grid] = {}
 def sizes(problem: WaferProblem, tau: int) -> Sizes:
     """The sizing tables of every kernel type at ``tau`` quarters."""
     limit = max(problem.width, problem.height)
-    g = _GRIDS[limit] if limit in _GRIDS else _GRIDS.setdefault(limit, grid(limit))
-    return Sizes(tau, g, tuple(columns(convs, g.h, g.w, g.c, tau, problem.memory) for convs in problem.type_arrays))
+    g = _GRIDS[limit] if limit in _GRIDS else _GRIDS.setdefault(limit, compiled.grid(limit))
+    return Sizes(g, tuple(columns(convs, g.h, g.w, g.c, tau, problem.memory) for convs in problem.type_arrays))
 
 
 @dataclass(frozen=True)
@@ -80,6 +69,10 @@ class Row:
     strips: tuple[tuple[int, int], ...]
     wires: dict[tuple[int, int], Wire]
     fixed: int = 0
+
+    def wire(self, i: int, j: int) -> Wire:
+        """The wire between two positions, one that costs nothing where there is none."""
+        return self.wires.get((min(i, j), max(i, j)), Wire(0, 0))
 
     def dearer(self, more: int) -> Row:
         """The same row with every tile along it ``more`` ticks dearer."""
@@ -123,16 +116,16 @@ def solve_chain(problem: WaferProblem, row: Row, sizes: Sizes) -> Chain | None:
     """
     strips = []
     for i, (height, width) in enumerate(row.strips):
-        wire = row.wires.get((i, i + 1), Wire(0, 0))
+        wire = row.wire(i, i + 1)
         strips.append(Strip(height, width, row.prices[i], 3 * wire.adapter + wire.half))
     arrived: list[IntArray] = []
     left: list[IntArray] = []
     message = np.zeros((2, len(sizes.grid.h)), np.int64)
     for i, kernel in enumerate(row.order):
         if i:
-            message = edge_step(left[-1], sizes.grid, row.wires.get((i - 1, i), Wire(0, 0)))
+            message = compiled.edge_step(left[-1], sizes.grid, row.wire(i - 1, i))
         arrived.append(message)
-        left.append(node_step(message, sizes.ks[int(problem.types[kernel])], sizes.grid, strips[i]))
+        left.append(compiled.node_step(message, sizes.ks[int(problem.types[kernel])], sizes.grid, strips[i]))
         if left[-1].min() >= INF:
             return None
     return Chain(int(left[-1].min()) + row.fixed, _trace(problem, row, sizes, strips, arrived, left))
@@ -152,14 +145,16 @@ def _trace(
     for i in range(len(row.order) - 1, -1, -1):
         ks = sizes.ks[int(problem.types[row.order[i]])]
         q = int(np.searchsorted(g.start, j, side="right")) - 1
-        first, highest, rotated = trace_node(arrived[i], ks, g, strips[i], q, parity, j, int(left[i][parity, j]))
+        first, highest, rotated = compiled.trace_node(
+            arrived[i], ks, g, strips[i], q, parity, j, int(left[i][parity, j])
+        )
         assert highest > 0, "a message has no choice behind it"
         cs = (first, highest, int(g.c[j]))
         choices.append(_choice(ks, g, q, cs, bool(rotated), parity))
         if i:
             j = int(g.start[q]) + first - 1
-            wire = row.wires.get((i - 1, i), Wire(0, 0))
-            parity, j = trace_edge(left[i - 1], g, wire, parity, j, int(arrived[i][parity, j]))
+            value = int(arrived[i][parity, j])
+            parity, j = compiled.trace_edge(left[i - 1], g, row.wire(i - 1, i), parity, j, value)
             assert j >= 0, "a message has no entry behind it"
     return tuple(reversed(choices))
 

@@ -48,11 +48,8 @@ class Folding(NamedTuple):
 def cuts(row: Row) -> list[int]:
     """0, n and the positions before which exactly the wire from the position before passes."""
     n = len(row.order)
-    passing: list[list[tuple[int, int]]] = [[] for _ in range(n + 1)]
-    for i, j in row.wires:
-        for p in range(i + 1, j + 1):
-            passing[p].append((i, j))
-    return [0, *(p for p in range(1, n) if passing[p] in ([], [(p - 1, p)])), n]
+    passed = {p for i, j in row.wires for p in range(i + 1, j + 1) if (i, j) != (p - 1, p)}
+    return [0, *(p for p in range(1, n) if p not in passed), n]
 
 
 def tables(problem: WaferProblem, row: Row, tau: int, half: int) -> Tables:
@@ -155,10 +152,8 @@ def fit_runs(problem: WaferProblem, row: Row, runs: Sequence[Run], solve: Solver
         chain = solve(Row(row.order, tuple(prices), row.strips, row.wires, row.fixed))
         if chain is None:
             return best
-        chain = chain._replace(
-            value=chain.value
-            - sum((a - b) * c.along for a, b, c in zip(prices, row.prices, chain.choices, strict=True))
-        )
+        paid = sum((a - b) * c.along for a, b, c in zip(prices, row.prices, chain.choices, strict=True))
+        chain = chain._replace(value=chain.value - paid)
         over = excess(problem, runs, chain.choices)
         if not any(over) and (best is None or chain.value < best.value):
             best = chain
@@ -174,22 +169,25 @@ def fit_runs(problem: WaferProblem, row: Row, runs: Sequence[Run], solve: Solver
     return best
 
 
-def excess(problem: WaferProblem, runs: Sequence[Run], choices: Sequence[Choice]) -> list[bool]:
-    """For each run whether it is the longest of its section while the sections don't fit side by side."""
+def lengths(runs: Sequence[Run], choices: Sequence[Choice]) -> tuple[list[int], dict[int, int]]:
+    """How many tiles long each run is, and each section."""
     long = [sum(choices[p].along for p in range(run.first, run.end)) for run in runs]
     sections: dict[int, int] = {}
     for length, run in zip(long, runs, strict=True):
         sections[run.section] = max(sections.get(run.section, 0), length)
+    return long, sections
+
+
+def excess(problem: WaferProblem, runs: Sequence[Run], choices: Sequence[Choice]) -> list[bool]:
+    """For each run whether it is the longest of its section while the sections don't fit side by side."""
+    long, sections = lengths(runs, choices)
     fits = sum(sections.values()) <= problem.width
     return [not fits and length == sections[run.section] for length, run in zip(long, runs, strict=True)]
 
 
 def lay_runs(problem: WaferProblem, row: Row, runs: Sequence[Run], choices: Sequence[Choice]) -> tuple[Placement, ...]:
     """The folded row as placements in the order of the problem: turns with centres aligned where there's room."""
-    long = [sum(choices[p].along for p in range(run.first, run.end)) for run in runs]
-    sections: dict[int, int] = {}
-    for length, run in zip(long, runs, strict=True):
-        sections[run.section] = max(sections.get(run.section, 0), length)
+    long, sections = lengths(runs, choices)
     spans = _spans(problem.width, sections)
     lefts: list[int] = []
     for r, run in enumerate(runs):

@@ -95,10 +95,6 @@ def greedy(
                 continue
             best = value
             yield [
-                _at(sized.placements[t], name, x, y)
+                sized.placements[t].replace(kernel=name, x=x, y=y)
                 for t, name, (x, y) in zip(problem.types.tolist(), problem.names, corners.tolist(), strict=True)
             ]
-
-
-def _at(p: Placement, name: str, x: int, y: int) -> Placement:
-    return Placement(kernel=name, h=p.h, w=p.w, c=p.c, k=p.k, x=x, y=y, rotated=p.rotated)

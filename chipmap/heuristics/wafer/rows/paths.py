@@ -12,10 +12,9 @@ from itertools import pairwise
 import numpy as np
 
 from chipmap.heuristics.wafer.rows.blocks import Node, UsefulSizes, choice_of, node_options
-from chipmap.heuristics.wafer.rows.blocks_kernel import PARITY, list_edge, penalty
+from chipmap.heuristics.wafer.rows.blocks_kernel import list_edge, penalty
 from chipmap.heuristics.wafer.rows.chain import Chain, Row
-from chipmap.heuristics.wafer.rows.kernel import Wire
-from chipmap.instances.wafer.problem import IntArray, WaferProblem
+from chipmap.instances.wafer.problem import WaferProblem
 
 
 def solve_paths(
@@ -37,21 +36,11 @@ def solve_paths(
     return Chain(value + row.fixed, choices)
 
 
-def _wire(row: Row, i: int, j: int) -> Wire:
-    return row.wires.get((min(i, j), max(i, j)), Wire(0, 0))
-
-
 def _value(row: Row, nodes: Sequence[Node], chosen: Sequence[int]) -> int:
     total = sum(int(node.cost[at]) for node, at in zip(nodes, chosen, strict=True))
     for (i, j), wire in row.wires.items():
         total += int(penalty(nodes[i].options[chosen[i]], nodes[j].options[chosen[j]], wire))
     return total
-
-
-def _to(node: Node, other: IntArray, wire: Wire) -> IntArray:
-    differ = (node.options[:, :3] != other[:3]).sum(axis=1)
-    cost: IntArray = wire.adapter * differ + wire.half * (node.options[:, PARITY] != other[PARITY])
-    return cost
 
 
 def _along(
@@ -63,15 +52,15 @@ def _along(
     if before is not None:
         for (i, j), wire in row.wires.items():
             if (i, j) not in on:
-                costs[i] += _to(nodes[i], nodes[j].options[before[j]], wire)
-                costs[j] += _to(nodes[j], nodes[i].options[before[i]], wire)
+                costs[i] += nodes[i].to(nodes[j].options[before[j]], wire)
+                costs[j] += nodes[j].to(nodes[i].options[before[i]], wire)
     for i, j in pairwise(path):
         options = nodes[i].options
-        costs[j] += list_edge(table.useful.space, options, costs[i], nodes[j].options, _wire(row, i, j))
+        costs[j] += list_edge(table.useful.space, options, costs[i], nodes[j].options, row.wire(i, j))
     chosen = [0] * len(nodes)
     for i, after in zip(reversed(path), [None, *reversed(path)], strict=False):
         cost = costs[i]
         if after is not None:
-            cost = cost + _to(nodes[i], nodes[after].options[chosen[after]], _wire(row, i, after))
+            cost = cost + nodes[i].to(nodes[after].options[chosen[after]], row.wire(i, after))
         chosen[i] = int(np.argmin(cost))
     return chosen

@@ -14,8 +14,8 @@ import numpy as np
 from chipmap.deadline import Deadline
 from chipmap.heuristics.wafer.rows.snakes_kernel import INFINITE, lowest, snake
 from chipmap.heuristics.wafer.slicing.kernel import SideArray
-from chipmap.heuristics.wafer.slicing.program import layout
 from chipmap.heuristics.wafer.slicing.sizing import Sizing, least_time
+from chipmap.heuristics.wafer.slicing.trees import layout
 from chipmap.instances.wafer.instance import WaferSolution
 from chipmap.instances.wafer.problem import IntArray, WaferProblem, depth_first_order, evaluate
 

@@ -15,62 +15,18 @@ from itertools import product
 import numpy as np
 
 from chipmap.deadline import Deadline
-from chipmap.heuristics.wafer.adapters import boxes_of as boxes_between
+from chipmap.heuristics.wafer import adapters
 from chipmap.heuristics.wafer.slicing import annealing_kernel as kernel
 from chipmap.heuristics.wafer.slicing import moves_kernel
 from chipmap.heuristics.wafer.slicing.guillotine import guillotine
 from chipmap.heuristics.wafer.slicing.orders import ORDERS, order_search
-from chipmap.heuristics.wafer.slicing.program import OrderProgram, Tree, layout, slicing_layout
+from chipmap.heuristics.wafer.slicing.program import OrderProgram, slicing_layout
 from chipmap.heuristics.wafer.slicing.sizing import Sizing
+from chipmap.heuristics.wafer.slicing.trees import Tree, boxes_of, floor_of, layout, state_of
 from chipmap.instances.wafer.instance import WaferSolution
-from chipmap.instances.wafer.problem import TICKS, IntArray, WaferProblem, depth_first_order, evaluate, in_order
+from chipmap.instances.wafer.problem import IntArray, WaferProblem, depth_first_order, evaluate, in_order
 
 Improved = Callable[[WaferSolution], None]
-
-
-def floor_of(sizing: Sizing, taus: IntArray) -> moves_kernel.Floor:
-    """The problem as the compiled search reads it, with a grid of target times."""
-    problem = sizing.problem
-    both = np.concatenate([problem.edges, problem.edges[:, ::-1]]) if len(problem.edges) else problem.edges
-    both = both[np.argsort(both[:, 0], kind="stable")]
-    weights = problem.instance.weights
-    curves, choices = zip(*(sizing.choices(int(tau)) for tau in taus), strict=True)
-    return moves_kernel.Floor(
-        numbers=np.array([problem.width, problem.height, weights.time, 2 * weights.wire, TICKS * weights.adapter, 0]),
-        types=problem.types,
-        edges=problem.edges,
-        start=np.searchsorted(both[:, 0], np.arange(problem.n + 1)),
-        near=np.ascontiguousarray(both[:, 1]),
-        taus=taus,
-        table=np.stack(curves),
-        choice=np.stack(choices),
-        arguments=sizing.options.arguments,
-    )
-
-
-def state_of(sizing: Sizing, tree: Tree, time: int, seed: int, align: IntArray | None = None) -> moves_kernel.State:
-    """A state at the given tree and index of the target time."""
-    size = len(tree.left)
-    nodes = np.full((5, size + 1), -1)
-    nodes[moves_kernel.LEFT, :-1], nodes[moves_kernel.RIGHT, :-1], nodes[moves_kernel.CUT, :-1] = (
-        tree.left,
-        tree.right,
-        tree.cut,
-    )
-    nodes[moves_kernel.ALIGN, :-1] = 1 if align is None else align
-    nodes[:3, -1] = tree.root, time, sizing.problem.height
-    for node in np.flatnonzero(tree.left >= 0):
-        nodes[moves_kernel.PARENT, tree.left[node]] = nodes[moves_kernel.PARENT, tree.right[node]] = node
-    return moves_kernel.State(
-        tree=nodes,
-        saved=nodes.copy(),
-        best=nodes.copy(),
-        curves=np.zeros((2, 2, size, sizing.limit + 1), np.int32),
-        work=np.zeros((11, 2 * size + 2), np.int64),
-        plan=np.full(4, -1),
-        score=np.array([moves_kernel.WORST, moves_kernel.WORST]),
-        random=np.random.default_rng(seed).integers(1, 2**63, 1, dtype=np.uint64),
-    )
 
 
 class Start:
@@ -148,7 +104,7 @@ class Search:
     def _begin(self, start: WaferSolution) -> bool:
         """Take ``start`` as the best so far; whether it is slicing, so that runs can go on from it."""
         placements = in_order(self.problem, start)
-        found = guillotine(boxes_between(placements))
+        found = guillotine(adapters.boxes_of(placements))
         if found is None:
             return False
         parts = evaluate(self.problem, placements)
@@ -251,7 +207,9 @@ class Search:
         self.score = int(state.score[1])
         self._nodes, self._start = state.best.copy(), start
         self._time = int(floor.taus[state.best[moves_kernel.TIME, -1]])
-        solution = layout(start.sizing, self._time, boxes_of(start.sizing, self._nodes, self._time))
+        nodes, height = self._nodes, int(self._nodes[moves_kernel.TALL, -1])
+        boxes = boxes_of(start.sizing, tree_of(nodes), self._time, nodes[moves_kernel.ALIGN, :-1], height)
+        solution = layout(start.sizing, self._time, boxes)
         found = evaluate(self.problem, solution.placements).score
         if found < self._found:
             self.best, self._found = solution, found
@@ -264,16 +222,6 @@ def tree_of(nodes: IntArray) -> Tree:
     return Tree(
         rows[moves_kernel.LEFT], rows[moves_kernel.RIGHT], rows[moves_kernel.CUT], int(nodes[moves_kernel.ROOT, -1])
     )
-
-
-def boxes_of(sizing: Sizing, nodes: IntArray, tau: int) -> IntArray:
-    """[n, 4] left, bottom, width and height of the kernels of a state's tree at ``tau`` quarters."""
-    floor = floor_of(sizing, np.array([tau]))
-    state = state_of(sizing, tree_of(nodes), 0, 0, nodes[moves_kernel.ALIGN, :-1])
-    kernel.restart(state, floor)
-    kernel.lay_out(state, sizing.problem.width, int(nodes[moves_kernel.TALL, -1]))
-    rows = [moves_kernel.X, moves_kernel.Y, moves_kernel.W, moves_kernel.H]
-    return np.ascontiguousarray(state.work[rows, : sizing.problem.n].T)
 
 
 def search(

@@ -10,81 +10,44 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from chipmap.heuristics.wafer.slicing import moves_kernel as mk
 from chipmap.heuristics.wafer.slicing.kernel import SideArray, add, copy, invert
-from chipmap.heuristics.wafer.slicing.moves_kernel import (
-    ALIGN,
-    CHANGED,
-    CUT,
-    FIRST,
-    FORCED,
-    HIGH,
-    KNOWN,
-    LEFT,
-    MARK,
-    PARENT,
-    PER_ADAPTER,
-    PER_OVER,
-    PER_TIME,
-    PER_WIRE,
-    RIGHT,
-    ROOT,
-    SECOND,
-    STACK,
-    STAMP,
-    TALL,
-    TIME,
-    VERSION,
-    WHOLE,
-    WIDE,
-    WORST,
-    Floor,
-    H,
-    Ints,
-    State,
-    W,
-    X,
-    Y,
-    copy_tree,
-    propose,
-    step_time,
-    uniform,
-    within,
-)
+from chipmap.heuristics.wafer.slicing.moves_kernel import Floor, Ints, State
 
 
 @njit(cache=True, nogil=True)
 def _want(state: State, node: int, axis: int) -> None:
     """Make a node's curve along ``axis`` known."""
-    version = state.work[VERSION, node]
-    known = state.work[KNOWN + version, node]
+    version = state.work[mk.VERSION, node]
+    known = state.work[mk.KNOWN + version, node]
     if not known & (1 << axis):
         invert(state.curves[version, 1 - axis, node], state.curves[version, axis, node])
-        state.work[KNOWN + version, node] = 3
+        state.work[mk.KNOWN + version, node] = 3
 
 
 @njit(cache=True, nogil=True)
 def _changed(state: State, node: int, move: int) -> None:
     work = state.work
-    work[VERSION, node] = 1 - work[VERSION, node]
-    work[STAMP, node] = move
-    work[CHANGED, work[CHANGED, -1]] = node
-    work[CHANGED, -1] += 1
+    work[mk.VERSION, node] = 1 - work[mk.VERSION, node]
+    work[mk.STAMP, node] = move
+    work[mk.CHANGED, work[mk.CHANGED, -1]] = node
+    work[mk.CHANGED, -1] += 1
 
 
 @njit(cache=True, nogil=True)
 def _refresh(state: State, node: int, move: int) -> bool:
     """Compute a cut's curve anew; whether it may differ from that before the move."""
     work, tree = state.work, state.tree
-    old = work[VERSION, node]
-    again = work[STAMP, node] == move
+    old = work[mk.VERSION, node]
+    again = work[mk.STAMP, node] == move
     new = old if again else 1 - old
-    a, b, axis = tree[LEFT, node], tree[RIGHT, node], tree[CUT, node]
+    a, b, axis = tree[mk.LEFT, node], tree[mk.RIGHT, node], tree[mk.CUT, node]
     for part in (a, b):
         _want(state, part, axis)
     ours = state.curves[new, axis, node]
-    add(state.curves[work[VERSION, a], axis, a], state.curves[work[VERSION, b], axis, b], ours)
+    add(state.curves[work[mk.VERSION, a], axis, a], state.curves[work[mk.VERSION, b], axis, b], ours)
     if not again:
-        if work[KNOWN + old, node] & (1 << axis):
+        if work[mk.KNOWN + old, node] & (1 << axis):
             before = state.curves[old, axis, node]
             same = True
             for h in range(len(ours)):
@@ -94,7 +57,7 @@ def _refresh(state: State, node: int, move: int) -> bool:
             if same:
                 return False
         _changed(state, node, move)
-    work[KNOWN + new, node] = 1 << axis
+    work[mk.KNOWN + new, node] = 1 << axis
     return True
 
 
@@ -106,26 +69,30 @@ def _paths(tree: Ints, plan: Ints, work: Ints, count: int) -> tuple[int, int]:
 
     ``count`` are there already. Returns how many are then, and how many at the least must be computed anew.
     """
-    stack, mark = work[STACK], work[MARK]
+    stack, mark = work[mk.STACK], work[mk.MARK]
     needed = count
-    node = plan[FIRST]
+    node = plan[mk.FIRST]
     while node >= 0:
         mark[node] = 1
-        node = tree[PARENT, node]
-    node = plan[SECOND]
+        node = tree[mk.PARENT, node]
+    node = plan[mk.SECOND]
     while node >= 0 and mark[node] == 0:
         stack[count] = node
         count += 1
-        node = tree[PARENT, node]
+        node = tree[mk.PARENT, node]
     meeting = node
-    node = plan[FIRST]
+    node = plan[mk.FIRST]
     while node >= 0:
         mark[node] = 0
         stack[count] = node
         count += 1
-        if node == meeting or node == plan[FIRST] or (plan[FORCED] >= 0 and node == tree[PARENT, plan[FORCED]]):
+        if (
+            node == meeting
+            or node == plan[mk.FIRST]
+            or (plan[mk.FORCED] >= 0 and node == tree[mk.PARENT, plan[mk.FORCED]])
+        ):
             needed = count
-        node = tree[PARENT, node]
+        node = tree[mk.PARENT, node]
     return count, needed
 
 
@@ -137,22 +104,22 @@ def refresh(state: State, floor: Floor, move: int) -> None:
     """
     tree, plan, work = state.tree, state.plan, state.work
     count = 0
-    if plan[WHOLE] >= 0:
-        count = within(tree, plan[WHOLE], work[STACK])
+    if plan[mk.WHOLE] >= 0:
+        count = mk.within(tree, plan[mk.WHOLE], work[mk.STACK])
         for at in range(count // 2):
-            work[STACK, at], work[STACK, count - 1 - at] = work[STACK, count - 1 - at], work[STACK, at]
-        if plan[WHOLE] == tree[ROOT, -1]:
+            work[mk.STACK, at], work[mk.STACK, count - 1 - at] = work[mk.STACK, count - 1 - at], work[mk.STACK, at]
+        if plan[mk.WHOLE] == tree[mk.ROOT, -1]:
             for kernel in range(len(floor.types)):
-                if work[STAMP, kernel] != move:
+                if work[mk.STAMP, kernel] != move:
                     _changed(state, kernel, move)
-                version = work[VERSION, kernel]
+                version = work[mk.VERSION, kernel]
                 for axis in range(2):
-                    copy(floor.table[tree[TIME, -1], floor.types[kernel]], state.curves[version, axis, kernel])
-                work[KNOWN + version, kernel] = 3
+                    copy(floor.table[tree[mk.TIME, -1], floor.types[kernel]], state.curves[version, axis, kernel])
+                work[mk.KNOWN + version, kernel] = 3
     count, needed = _paths(tree, plan, work, count)
     for at in range(count):
-        node = work[STACK, at]
-        if tree[LEFT, node] >= 0 and not _refresh(state, node, move) and at + 1 >= needed:
+        node = work[mk.STACK, at]
+        if tree[mk.LEFT, node] >= 0 and not _refresh(state, node, move) and at + 1 >= needed:
             break
 
 
@@ -172,8 +139,8 @@ def _least(curve: SideArray, bound: int) -> int:
 @njit(cache=True, nogil=True)
 def _side(state: State, node: int, axis: int, length: int) -> int:
     """The least width within height ``length`` (axis 0), or the least height within width ``length`` (axis 1)."""
-    version = state.work[VERSION, node]
-    if state.work[KNOWN + version, node] & (1 << axis):
+    version = state.work[mk.VERSION, node]
+    if state.work[mk.KNOWN + version, node] & (1 << axis):
         # in a floorplan that is too high a part may be so as well
         return int(state.curves[version, axis, node, min(length, state.curves.shape[3] - 1)])
     return _least(state.curves[version, 1 - axis, node], length)
@@ -186,30 +153,30 @@ def lay_out(state: State, width: int, height: int) -> None:
     Beyond the heights that curves cover the whole is ``width`` wide.
     """
     tree, work = state.tree, state.work
-    root = tree[ROOT, -1]
+    root = tree[mk.ROOT, -1]
     covered = height < state.curves.shape[3]
-    work[X, root], work[Y, root], work[W, root] = 0, 0, _side(state, root, 0, height) if covered else width
-    work[H, root] = _side(state, root, 1, work[W, root])
-    work[STACK, 0] = root
+    work[mk.X, root], work[mk.Y, root], work[mk.W, root] = 0, 0, _side(state, root, 0, height) if covered else width
+    work[mk.H, root] = _side(state, root, 1, work[mk.W, root])
+    work[mk.STACK, 0] = root
     count = 1
     while count > 0:
         count -= 1
-        node = work[STACK, count]
-        a, b, axis = tree[LEFT, node], tree[RIGHT, node], tree[CUT, node]
+        node = work[mk.STACK, count]
+        a, b, axis = tree[mk.LEFT, node], tree[mk.RIGHT, node], tree[mk.CUT, node]
         if a < 0:
             continue
         # along the cut's axis the parts lie one after the other; across it each has the same room
-        along, across = (W, H) if axis == 0 else (H, W)
-        begin, base = (X, Y) if axis == 0 else (Y, X)
+        along, across = (mk.W, mk.H) if axis == 0 else (mk.H, mk.W)
+        begin, base = (mk.X, mk.Y) if axis == 0 else (mk.Y, mk.X)
         room, start = work[across, node], work[begin, node]
         for part in (a, b):
             long = _side(state, part, axis, room)
             wide = _side(state, part, 1 - axis, long)
             work[along, part], work[across, part] = long, wide
             work[begin, part] = start
-            work[base, part] = work[base, node] + (room - wide) * tree[ALIGN, part] // 2
+            work[base, part] = work[base, node] + (room - wide) * tree[mk.ALIGN, part] // 2
             start += long
-        work[STACK, count], work[STACK, count + 1] = a, b
+        work[mk.STACK, count], work[mk.STACK, count + 1] = a, b
         count += 2
 
 
@@ -219,8 +186,8 @@ def wire_of(work: Ints, edges: Ints) -> int:
     wire = 0
     for e in range(len(edges)):
         a, b = edges[e, 0], edges[e, 1]
-        wire += abs(2 * (work[X, a] - work[X, b]) + work[W, a] - work[W, b])
-        wire += abs(2 * (work[Y, a] - work[Y, b]) + work[H, a] - work[H, b])
+        wire += abs(2 * (work[mk.X, a] - work[mk.X, b]) + work[mk.W, a] - work[mk.W, b])
+        wire += abs(2 * (work[mk.Y, a] - work[mk.Y, b]) + work[mk.H, a] - work[mk.H, b])
     return wire
 
 
@@ -230,8 +197,8 @@ def adapters_of(work: Ints, time: int, floor: Floor) -> int:
     count = 0
     for e in range(len(floor.edges)):
         a, b = floor.edges[e, 0], floor.edges[e, 1]
-        p = floor.choice[time, floor.types[a], work[H, a]]
-        q = floor.choice[time, floor.types[b], work[H, b]]
+        p = floor.choice[time, floor.types[a], work[mk.H, a]]
+        q = floor.choice[time, floor.types[b], work[mk.H, b]]
         for column in range(1, 4):
             if floor.arguments[p, column] != floor.arguments[q, column]:
                 count += 1
@@ -245,37 +212,37 @@ def value(state: State, floor: Floor) -> int:
     WORST where it doesn't fit and there is no penalty, is too high by far, or isn't stacked (the curves end then).
     """
     tree, numbers = state.tree, floor.numbers
-    root, height = tree[ROOT, -1], numbers[HIGH]
-    low = _side(state, root, 1, numbers[WIDE])
+    root, height = tree[mk.ROOT, -1], numbers[mk.HIGH]
+    low = _side(state, root, 1, numbers[mk.WIDE])
     over = max(0, low - height)
-    if over > 0 and (numbers[PER_OVER] == 0 or tree[CUT, root] == 0 or over > height // 8):
-        return WORST
-    best = WORST
+    if over > 0 and (numbers[mk.PER_OVER] == 0 or tree[mk.CUT, root] == 0 or over > height // 8):
+        return mk.WORST
+    best = mk.WORST
     for tall in (max(low, height), low):
-        lay_out(state, numbers[WIDE], tall)
-        now = numbers[PER_WIRE] * wire_of(state.work, floor.edges)
-        if numbers[PER_ADAPTER] > 0:
-            now += numbers[PER_ADAPTER] * adapters_of(state.work, tree[TIME, -1], floor)
+        lay_out(state, numbers[mk.WIDE], tall)
+        now = numbers[mk.PER_WIRE] * wire_of(state.work, floor.edges)
+        if numbers[mk.PER_ADAPTER] > 0:
+            now += numbers[mk.PER_ADAPTER] * adapters_of(state.work, tree[mk.TIME, -1], floor)
         if now < best:
             best = now
-            tree[TALL, -1] = tall
+            tree[mk.TALL, -1] = tall
         if low >= height:
             break
-    return numbers[PER_TIME] * floor.taus[tree[TIME, -1]] + best + numbers[PER_OVER] * over
+    return numbers[mk.PER_TIME] * floor.taus[tree[mk.TIME, -1]] + best + numbers[mk.PER_OVER] * over
 
 
 @njit(cache=True, nogil=True)
 def restart(state: State, floor: Floor) -> None:
     """Compute everything of the tree as it stands."""
     state.work[:] = 0
-    state.work[STAMP] = -1
+    state.work[mk.STAMP] = -1
     state.plan[:] = -1
-    state.plan[WHOLE] = state.tree[ROOT, -1]
-    refresh(state, floor, state.work[CHANGED, -1])
+    state.plan[mk.WHOLE] = state.tree[mk.ROOT, -1]
+    refresh(state, floor, state.work[mk.CHANGED, -1])
     state.score[0] = value(state, floor)
-    if state.score[0] < state.score[1] and state.tree[TALL, -1] <= floor.numbers[HIGH]:
+    if state.score[0] < state.score[1] and state.tree[mk.TALL, -1] <= floor.numbers[mk.HIGH]:
         state.score[1] = state.score[0]
-        copy_tree(state.tree, state.best)
+        mk.copy_tree(state.tree, state.best)
 
 
 @njit(cache=True, nogil=True)
@@ -287,33 +254,33 @@ def anneal(state: State, floor: Floor, moves: int, hot: float, cold: float, ease
     tree, random, work, plan = state.tree, state.random, state.work, state.plan
     accepted = 0
     ratio = np.log(cold / hot) / moves
-    copy_tree(tree, state.saved)
-    work[STAMP] = -1
+    mk.copy_tree(tree, state.saved)
+    work[mk.STAMP] = -1
     for move in range(1, moves + 1):
-        work[CHANGED, -1] = 0
+        work[mk.CHANGED, -1] = 0
         plan[:] = -1
-        timed = uniform(random) < ease
+        timed = mk.uniform(random) < ease
         if timed:
-            step_time(state, len(floor.taus))
-        moved = (not timed or uniform(random) < 0.5) and propose(state, floor)
+            mk.step_time(state, len(floor.taus))
+        moved = (not timed or mk.uniform(random) < 0.5) and mk.propose(state, floor)
         if not timed and not moved:
             continue
         if timed:
             plan[:] = -1
-            plan[WHOLE] = tree[ROOT, -1]
-        if plan[WHOLE] >= 0 or plan[FIRST] >= 0:
+            plan[mk.WHOLE] = tree[mk.ROOT, -1]
+        if plan[mk.WHOLE] >= 0 or plan[mk.FIRST] >= 0:
             refresh(state, floor, move)
         score = value(state, floor)
         worse = score - state.score[0]
-        if worse <= 0 or (score < WORST and uniform(random) < np.exp(-worse / (hot * np.exp(ratio * move)))):
+        if worse <= 0 or (score < mk.WORST and mk.uniform(random) < np.exp(-worse / (hot * np.exp(ratio * move)))):
             state.score[0] = score
-            copy_tree(tree, state.saved)
+            mk.copy_tree(tree, state.saved)
             accepted += 1
-            if score < state.score[1] and tree[TALL, -1] <= floor.numbers[HIGH]:
+            if score < state.score[1] and tree[mk.TALL, -1] <= floor.numbers[mk.HIGH]:
                 state.score[1] = score
-                copy_tree(tree, state.best)
+                mk.copy_tree(tree, state.best)
         else:
-            for at in range(work[CHANGED, -1]):
-                work[VERSION, work[CHANGED, at]] = 1 - work[VERSION, work[CHANGED, at]]
-            copy_tree(state.saved, tree)
+            for at in range(work[mk.CHANGED, -1]):
+                work[mk.VERSION, work[mk.CHANGED, at]] = 1 - work[mk.VERSION, work[mk.CHANGED, at]]
+            mk.copy_tree(state.saved, tree)
     return accepted

@@ -14,11 +14,12 @@ import numpy as np
 
 from chipmap.deadline import Deadline
 from chipmap.heuristics.wafer.slicing import exchange_kernel as kernel
-from chipmap.heuristics.wafer.slicing.program import OrderProgram, Tree, boxes
+from chipmap.heuristics.wafer.slicing.program import OrderProgram
 from chipmap.heuristics.wafer.slicing.sizing import Sizing
+from chipmap.heuristics.wafer.slicing.trees import Tree, boxes_of
 from chipmap.instances.wafer.instance import WaferSolution
-from chipmap.instances.wafer.problem import TICKS, IntArray, WaferProblem, depth_first_order, evaluate, least_ks
-from chipmap.instances.wafer.shapes import Shape, place
+from chipmap.instances.wafer.problem import TICKS, IntArray, WaferProblem, depth_first_order, evaluate
+from chipmap.instances.wafer.shapes import Shape, place, ports
 
 #: The shape of a type in a box of some width and height.
 Shapes = dict[tuple[int, int, int], Shape]
@@ -81,9 +82,10 @@ class Exchange:
         A run that is stopped halfway hands over nothing better than it has; ``improved`` hears of better floorplans.
         """
         tree = self.program.tree(self.random if self.runs else None)
-        found = boxes(self.problem, tree, self.sizing.curves(self.least)[self.problem.types])
-        tight, shapes = self._tighten(found)
-        plan = self._plan(tight, tree)
+        tight, shapes = self._tighten(boxes_of(self.sizing, tree, self.least))
+        leaves, parts = parts_of(tree)
+        random = self.random.integers(1, 2**63, 1, dtype=np.uint64)
+        plan = kernel.Plan(tight, leaves, np.argsort(leaves), parts, random)
         chunks = 1 + int(min(MOST, MOVES * GROWTH**self.runs) * self.problem.n) // POLL
         self.runs += 1
         unit = int(max(1, self.graph.ticks[0]))
@@ -103,22 +105,9 @@ class Exchange:
             if (t, w, h) not in fits:
                 fits[t, w, h] = self.sizing.shape(self.least, int(choices[t, h]), t, w, h)
             shape = fits[t, w, h]
-            convs = self.problem.type_arrays[t]
-            rows.append((x, y, shape.width, shape.height, *self._ports(convs, shape)))
+            row = ports(self.problem, t, np.array([shape], dtype=np.int64), self.least)[0]
+            rows.append((x, y, shape.width, shape.height, *row))
         return np.array(rows, dtype=np.int64), {(t, s.width, s.height): s for (t, _, _), s in fits.items()}
-
-    def _ports(self, convs: IntArray, shape: Shape) -> tuple[int, int, int, int]:
-        out = shape.c
-        if self.problem.instance.protocol == "min_c_k":
-            cs = [shape.c] * len(convs)
-            out = min(out, (least_ks(convs, shape.h, shape.w, cs, self.least, self.problem.memory) or (out,))[-1])
-        return shape.h, shape.w, out, shape.c
-
-    def _plan(self, tight: IntArray, tree: Tree) -> kernel.Plan:
-        leaves, parts = parts_of(tree)
-        place_of = np.empty_like(leaves)
-        place_of[leaves] = np.arange(len(leaves))
-        return kernel.Plan(tight, leaves, place_of, parts, self.random.integers(1, 2**63, 1, dtype=np.uint64))
 
     def _keep(self, plan: kernel.Plan, shapes: Shapes, improved: Callable[[WaferSolution], None]) -> None:
         placements = []

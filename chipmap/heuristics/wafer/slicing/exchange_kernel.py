@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from chipmap.heuristics.wafer.slicing.moves_kernel import below, uniform
 from chipmap.instances.wafer.problem import IntArray
 
-#: Columns of ``Plan.boxes``: left, bottom, width, height, and what adapters compare: h, w, c out and c in.
+#: Columns of ``Plan.boxes``: left, bottom, width, height, and what adapters compare: h, w, c in and c out.
 X, Y, W, H, PORTS = range(5)
 #: One move in so many mirrors a part; the others exchange two kernels.
 MIRROR = 50
@@ -53,7 +53,7 @@ def own(boxes: IntArray, start: IntArray, near: IntArray, ticks: IntArray, i: in
             if ticks[1] > 0:
                 u, v = (i, j) if near[e, 1] else (j, i)
                 differ += int(boxes[u, PORTS] != boxes[v, PORTS]) + int(boxes[u, PORTS + 1] != boxes[v, PORTS + 1])
-                differ += int(boxes[u, PORTS + 2] != boxes[v, PORTS + 3])
+                differ += int(boxes[u, PORTS + 3] != boxes[v, PORTS + 2])
     return int(ticks[0] * length + ticks[1] * differ)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from chipmap.heuristics.wafer.slicing.program import Tree
+from chipmap.heuristics.wafer.slicing.trees import Tree
 from chipmap.instances.wafer.problem import IntArray
 
 

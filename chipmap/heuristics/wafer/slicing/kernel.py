@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 #: No such shape. Two of them add up without overflow.
 NONE = 1 << 28
 SideArray = NDArray[np.int32]
-Nodes = NDArray[np.int64]
 
 
 class Options(NamedTuple):
@@ -124,77 +123,3 @@ def order_curves(leaves: SideArray, curves: SideArray) -> None:
             invert(ours, spare)
             for h in range(side):
                 ours[h] = min(ours[h], spare[h])
-
-
-@njit(cache=True, nogil=True)
-def combine(
-    cut: int, wa: SideArray, ha: SideArray, wb: SideArray, hb: SideArray, widths: SideArray, heights: SideArray
-) -> None:
-    """Both curves of two parts side by side (``cut`` 0) or stacked (1)."""
-    if cut == 0:
-        add(wa, wb, widths)
-        invert(widths, heights)
-    else:
-        add(ha, hb, heights)
-        invert(heights, widths)
-
-
-@njit(cache=True, nogil=True)
-def preorder(left: Nodes, right: Nodes, root: int, out: Nodes) -> None:
-    """Into ``out`` [2n - 1]: the nodes, parents before children."""
-    out[0] = root
-    count = 1
-    for at in range(len(out)):
-        node = out[at]
-        if left[node] >= 0:
-            out[count] = left[node]
-            out[count + 1] = right[node]
-            count += 2
-
-
-@njit(cache=True, nogil=True)
-def tree_curves(
-    left: Nodes, right: Nodes, cut: Nodes, root: int, leaves: SideArray, widths: SideArray, heights: SideArray
-) -> None:
-    """Curves [2n - 1, L + 1] of all nodes of a slicing tree from those of its kernels [n, L + 1]."""
-    order = np.empty(len(left), np.int64)
-    preorder(left, right, root, order)
-    for at in range(len(order) - 1, -1, -1):
-        node = order[at]
-        a, b = left[node], right[node]
-        if a < 0:
-            copy(leaves[node], widths[node])
-            copy(leaves[node], heights[node])
-        else:
-            combine(cut[node], widths[a], heights[a], widths[b], heights[b], widths[node], heights[node])
-
-
-@njit(cache=True, nogil=True)
-def lay_out(
-    left: Nodes,
-    right: Nodes,
-    cut: Nodes,
-    root: int,
-    widths: SideArray,
-    heights: SideArray,
-    height: int,
-    boxes: Nodes,
-) -> None:
-    """Into ``boxes`` [2n - 1, 4]: left, bottom, width and height of every node within ``height``, each tight."""
-    order = np.empty(len(left), np.int64)
-    preorder(left, right, root, order)
-    wide = widths[root, height]
-    boxes[root, 0], boxes[root, 1], boxes[root, 2], boxes[root, 3] = 0, 0, wide, heights[root, wide]
-    for node in order:
-        a, b = left[node], right[node]
-        if a < 0:
-            continue
-        x, y, w, h = boxes[node]
-        if cut[node] == 0:
-            wa, wb = widths[a, h], widths[b, h]
-            boxes[a, 0], boxes[a, 1], boxes[a, 2], boxes[a, 3] = x, y, wa, heights[a, wa]
-            boxes[b, 0], boxes[b, 1], boxes[b, 2], boxes[b, 3] = x + wa, y, wb, heights[b, wb]
-        else:
-            ha, hb = heights[a, w], heights[b, w]
-            boxes[a, 0], boxes[a, 1], boxes[a, 2], boxes[a, 3] = x, y, widths[a, ha], ha
-            boxes[b, 0], boxes[b, 1], boxes[b, 2], boxes[b, 3] = x, y + ha, widths[b, hb], hb

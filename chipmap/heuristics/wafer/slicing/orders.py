@@ -12,7 +12,7 @@ from collections.abc import Callable
 import numpy as np
 
 from chipmap.deadline import Deadline
-from chipmap.heuristics.wafer.slicing.program import OrderProgram, boxes, layout
+from chipmap.heuristics.wafer.slicing.program import OrderProgram
 from chipmap.heuristics.wafer.slicing.sizing import Sizing
 from chipmap.instances.wafer.instance import WaferSolution
 from chipmap.instances.wafer.problem import IntArray, WaferProblem, depth_first_order
@@ -40,7 +40,7 @@ def order_search(
     tau = program.least(low)
     if tau == 0:
         return None
-    best = _layout(program, tau)
+    best = program.layout(tau)
     improved(best)
     order = program.order.copy()
     width = program.width(tau - 1)
@@ -55,16 +55,10 @@ def order_search(
         order, width = program.order, found
         if found <= problem.width:
             tau = program.least(low, tau - 1)
-            best = _layout(program, tau)
+            best = program.layout(tau)
             improved(best)
             width = program.width(tau - 1)
     return best
-
-
-def _layout(program: OrderProgram, tau: int) -> WaferSolution:
-    """The floorplan of the order whose least time ``tau`` the program has just found."""
-    sizing = program.sizing
-    return layout(sizing, tau, boxes(sizing.problem, program.tree(), sizing.curves(tau)[sizing.problem.types]))
 
 
 def _neighbour(order: IntArray, random: np.random.Generator) -> IntArray:

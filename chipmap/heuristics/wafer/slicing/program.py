@@ -13,40 +13,19 @@ exact for the order, the time is found by bisection.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from math import isqrt
 
 import numpy as np
 
-from chipmap.heuristics.wafer.slicing.kernel import SideArray, lay_out, order_curves, tree_curves
+from chipmap.heuristics.wafer.slicing.kernel import SideArray, order_curves
 from chipmap.heuristics.wafer.slicing.sizing import Sizing, least_time
+from chipmap.heuristics.wafer.slicing.trees import Tree, boxes_of, layout
 from chipmap.instances.wafer.instance import WaferSolution
 from chipmap.instances.wafer.problem import IntArray, WaferProblem, depth_first_order
-from chipmap.instances.wafer.shapes import place
 
 #: The node of part i within a width and a height.
 Part = Callable[[int, int, int], int]
-
-
-@dataclass(frozen=True, eq=False)
-class Tree:
-    """A slicing tree over n kernels: nodes 0 .. n-1 are the kernels, n .. 2n-2 the cuts, ``root`` the whole.
-
-    ``left`` and ``right`` [2n - 1] are -1 for kernels; ``cut`` [2n - 1] is 0 where the left part lies left of the
-    right one, 1 where it lies below it.
-    """
-
-    left: IntArray
-    right: IntArray
-    cut: IntArray
-    root: int
-
-    @classmethod
-    def empty(cls, n: int) -> Tree:
-        """No cuts yet."""
-        size = 2 * n - 1
-        return cls(np.full(size, -1), np.full(size, -1), np.zeros(size, np.int64), 0 if n == 1 else n)
 
 
 class OrderProgram:
@@ -103,14 +82,12 @@ class OrderProgram:
                 return part(i, width, height)
             node = next(fresh)
             m, tree.cut[node] = _cut(curves, i, j, width, height, random)
+            first = int(curves[i, m - i, (height, width)[tree.cut[node]]])
             if tree.cut[node] == 0:
-                first = int(curves[i, m - i, height])
-                tree.left[node] = grow(curves, i, m, first, height, part)
-                tree.right[node] = grow(curves, m, j, width - first, height, part)
+                left, right = (first, height), (width - first, height)
             else:
-                first = int(curves[i, m - i, width])
-                tree.left[node] = grow(curves, i, m, width, first, part)
-                tree.right[node] = grow(curves, m, j, width, height - first, part)
+                left, right = (width, first), (width, height - first)
+            tree.left[node], tree.right[node] = grow(curves, i, m, *left, part), grow(curves, m, j, *right, part)
             return node
 
         def run(r: int, width: int, height: int) -> int:
@@ -119,6 +96,10 @@ class OrderProgram:
 
         grow(self._outer, 0, len(self._runs), self.problem.width, self.problem.height, run)
         return tree
+
+    def layout(self, tau: int) -> WaferSolution:
+        """The floorplan at ``tau`` quarters, the last feasible time, of the evenest cuts."""
+        return layout(self.sizing, tau, boxes_of(self.sizing, self.tree(), tau))
 
 
 def _cut(
@@ -134,43 +115,10 @@ def _cut(
     return chosen[1], chosen[2]
 
 
-def boxes(problem: WaferProblem, tree: Tree, curves: SideArray) -> IntArray:
-    """[n, 4] left, bottom, width and height of the kernels' own boxes in ``tree``, from their curves [n, L + 1].
-
-    Each rectangle takes its least width for its height. Raises ValueError where the tree doesn't fit on the fabric.
-    """
-    size = len(tree.left)
-    widths = np.empty((size, curves.shape[1]), np.int32)
-    heights = np.empty_like(widths)
-    tree_curves(tree.left, tree.right, tree.cut, tree.root, curves, widths, heights)
-    if widths[tree.root, problem.height] > problem.width:
-        raise ValueError("the tree doesn't fit on the fabric at this time")
-    found = np.empty((size, 4), np.int64)
-    lay_out(tree.left, tree.right, tree.cut, tree.root, widths, heights, problem.height, found)
-    return found[: problem.n]
-
-
-def layout(sizing: Sizing, tau: int, found: IntArray) -> WaferSolution:
-    """The solution with kernels in the boxes ``found`` [n, 4] at ``tau`` quarters."""
-    problem = sizing.problem
-    placements = []
-    _, choices = sizing.choices(tau)
-    for i, (x, y, width, height) in enumerate(found.tolist()):
-        kind = int(problem.types[i])
-        shape = sizing.shape(tau, int(choices[kind, height]), kind, width, height)
-        placements.append(place(problem, i, shape, tau, x, y))
-    return WaferSolution(instance=problem.instance.name, placements=tuple(placements))
-
-
-def slicing_layout(problem: WaferProblem, order: Sequence[int] | IntArray | None = None) -> WaferSolution | None:
-    """The floorplan of shortest time over all slicing floorplans of ``order`` (default: depth-first), if any fits."""
+def slicing_layout(problem: WaferProblem) -> WaferSolution | None:
+    """The floorplan of shortest time over all slicing floorplans of the depth-first order, if any fits."""
     sizing = Sizing(problem)
     low = sizing.area_time()
-    if low == 0:
-        return None
-    program = OrderProgram(sizing, depth_first_order(problem) if order is None else order)
-    tau = program.least(low)
-    if tau == 0:
-        return None
-    curves = sizing.curves(tau)[problem.types]
-    return layout(sizing, tau, boxes(problem, program.tree(), curves))
+    program = OrderProgram(sizing, depth_first_order(problem))
+    tau = program.least(low) if low else 0
+    return program.layout(tau) if tau else None
