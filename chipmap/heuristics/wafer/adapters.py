@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from chipmap.heuristics.wafer.rows.chain import Row
+from chipmap.heuristics.wafer.rows.chain import Row, joined
 from chipmap.heuristics.wafer.rows.kernel import Wire
 from chipmap.heuristics.wafer.rows.single_row import RowProgram
 from chipmap.instances.wafer.instance import Placement, WaferSolution
@@ -62,8 +62,7 @@ def fit_boxes(program: RowProgram, old: Sequence[Placement], boxes: IntArray, ta
     """Placements with the fewest adapters within ``boxes`` at ``tau`` quarters; None where a kernel has none."""
     problem, row = program.problem, program.row
     unit = TICKS * max(problem.instance.weights.adapter, 1)
-    place = {kernel: i for i, kernel in enumerate(row.order)}
-    joints = Counter((min(place[u], place[v]), max(place[u], place[v])) for u, v in problem.edges.tolist())
+    joints = Counter((a, b) for a, b in joined(problem, row.order).tolist())
     counted = {joint: Wire(wires * unit, 0) for joint, wires in joints.items()}
     strips = tuple((int(boxes[i, 3] - boxes[i, 1]), int(boxes[i, 2] - boxes[i, 0])) for i in row.order)
     chain = program.at(tau)(Row(row.order, (0,) * problem.n, strips, counted))

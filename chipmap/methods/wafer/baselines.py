@@ -1,8 +1,4 @@
-"""The placers of the published comparison as methods of family ``wafer``: CU.POKer and the two it was measured against.
-
-Every method is a function (instance, run) -> Termination that reports to ``run``; what it found stays there when the
-deadline passes.
-"""
+"""The placers of the published comparison as methods: CU.POKer and the two it was measured against."""
 
 from __future__ import annotations
 

@@ -37,12 +37,8 @@ def sized(problem: WaferProblem, run: Run) -> list[SingleKernel]:
 def greedy(instance: WaferInstance, run: Run) -> Termination:
     """The greedy row packer (:mod:`chipmap.heuristics.wafer.rows.greedy`): a floorplan wherever rows leave room
     enough."""
-
-    def work() -> None:
-        problem = wafer_problem(instance)
-        packed(problem, sized(problem, run), run)
-
-    return run.attempt(work)
+    problem = wafer_problem(instance)
+    return run.attempt(lambda: packed(problem, sized(problem, run), run))
 
 
 def packed(problem: WaferProblem, found: Sequence[SingleKernel], run: Run) -> None:

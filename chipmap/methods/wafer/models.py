@@ -16,7 +16,6 @@ from chipmap.instances.wafer.instance import WaferInstance, WaferSolution
 from chipmap.instances.wafer.problem import WaferProblem, wafer_problem
 from chipmap.methods.model_solve import Finds, Limits, conclude, solve_within
 from chipmap.methods.wafer.neighbourhoods import SOURCE, search_neighbourhoods
-from chipmap.records import Record
 from chipmap.result import Infeasibility, Termination
 from chipmap.run import Run
 
@@ -37,18 +36,16 @@ def cpsat(instance: WaferInstance, run: Run) -> Termination:
             return
         if run.best is not None:
             assert isinstance(run.best.solution, WaferSolution)
-            tally = search_neighbourhoods(
-                run, problem, run.best.solution, run.deadline, lambda better: _report(run, better)
-            )
+
+            def found(better: WaferSolution) -> None:
+                run.solution(better, SOURCE)
+                run.checkpoint()
+
+            tally = search_neighbourhoods(run, problem, run.best.solution, run.deadline, found)
             run.note("search", f"{SOURCE}: {tally}", **vars(tally))
         run.checkpoint()
 
     return run.attempt(work)
-
-
-def _report(run: Run, solution: WaferSolution) -> None:
-    run.solution(solution, SOURCE)
-    run.checkpoint()
 
 
 def mip(instance: WaferInstance, run: Run) -> Termination:
@@ -84,15 +81,11 @@ def _exactly(problem: WaferProblem, run: Run, kind: Literal["mip", "cpsat"]) -> 
     """Solve the model of all sizings, from the run's best floorplan and below its value."""
     model = _build(problem, kind, upper=run.upper)
     run.checkpoint()
-    outcome = solve_within(run, model, Finds(kind), _incumbent(run))
+    outcome = solve_within(run, model, Finds(kind), run.best.solution if run.best else None)
     if outcome.termination.reason == "infeasible" and model.standing.bounds:
         run.infeasible(*_reasons(problem, run))
     else:
         conclude(run, outcome, kind)
-
-
-def _incumbent(run: Run) -> Record | None:
-    return None if run.best is None else run.best.solution
 
 
 def _targets(problem: WaferProblem, run: Run, kind: Literal["mip", "cpsat"]) -> None:
@@ -109,7 +102,7 @@ def _targets(problem: WaferProblem, run: Run, kind: Literal["mip", "cpsat"]) -> 
         limit = run.options.time_limit if run.options.deterministic else run.remaining
         seconds = None if limit is None or limit == float("inf") else SLICE * limit
         model = _build(problem, kind, tau=tau, options="front", symmetry="none")
-        solve_within(run, model, Finds(kind), _incumbent(run), Limits(seconds=seconds))
+        solve_within(run, model, Finds(kind), run.best.solution if run.best else None, Limits(seconds=seconds))
 
 
 def _reasons(problem: WaferProblem, run: Run) -> list[Infeasibility]:

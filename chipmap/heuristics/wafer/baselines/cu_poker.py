@@ -21,6 +21,7 @@ import numpy as np
 from chipmap.deadline import Deadline
 from chipmap.heuristics.wafer.baselines import cu_poker_kernel as compiled
 from chipmap.heuristics.wafer.baselines.cu_poker_refine import refine
+from chipmap.instances.graph import neighbours
 from chipmap.instances.wafer.instance import Placement
 from chipmap.instances.wafer.problem import TICKS, IntArray, Parts, WaferProblem, depth_first_order, evaluate
 from chipmap.instances.wafer.shapes import Shape, place, ports, shapes
@@ -49,30 +50,27 @@ class Sized(NamedTuple):
 
 
 class Placer:
-    """Row-by-row placement of one problem in one order, at any target time.
+    """Row-by-row placement of one problem in depth-first order, at any target time.
 
     ``within`` sizes kernels with c at most the least C of their convolutions, as the published layouts do.
     """
 
-    def __init__(self, problem: WaferProblem, order: list[int] | None = None, within: bool = False) -> None:
+    def __init__(self, problem: WaferProblem, within: bool = False) -> None:
         self.problem, self.within = problem, within
-        self.order = depth_first_order(problem).tolist() if order is None else order
+        self.order = depth_first_order(problem).tolist()
         n = problem.n
-        position = {kernel: i for i, kernel in enumerate(self.order)}
-        before: list[list[int]] = [[] for _ in range(n)]
+        ends = np.sort(np.argsort(self.order)[problem.edges], axis=1)
+        before = neighbours(n, ends[:, ::-1].tolist())
         last = np.arange(n)
-        for u, v in problem.edges.tolist():
-            a, b = sorted((position[u], position[v]))
-            before[b].append(a)
-            last[a] = max(last[a], b)
+        np.maximum.at(last, ends[:, 0], ends[:, 1])
         table = np.full((n, max(map(len, before)) + 1), -1, dtype=np.int64)
         for i, members in enumerate(before):
             table[i, : len(members)] = members
         weights = problem.instance.weights
         ticks = np.array([2 * weights.wire, TICKS * weights.adapter], dtype=np.int64)
         self.course = compiled.Course(problem.types[self.order], table, last, ticks)
-        entry, floor, cost, start, x, y, cap, best = np.zeros((8, n + 2), dtype=np.int64)
         seen = np.zeros((STATES, 2), dtype=np.int64)
+        entry, floor, cost, start, x, y, cap, best = np.zeros((8, n + 2), dtype=np.int64)
         self._search = compiled.Search(entry, floor, cost, start, x, y, cap, best, seen)
 
     def size(self, tau: int, every: bool = False) -> Sized | None:
@@ -122,10 +120,10 @@ class Placer:
             step += max(2, step // 2)
         return int(compiled.follow_bound(self.course, sized.boxes, sized.rows, bound, search, problem.width))
 
-    def layout(self, sized: Sized) -> list[tuple[Shape, int, int]]:
-        """(shape, x, y) of every kernel of the problem for the rows that :meth:`cost` found last."""
+    def placements(self, sized: Sized) -> list[Placement]:
+        """The rows that :meth:`cost` found last, with the fewest columns within the target time."""
         rows, width = sized.rows, self.problem.width
-        spots: dict[int, tuple[Shape, int, int]] = {}
+        placed: dict[int, Placement] = {}
         start = floor = 0
         for depth, r in enumerate(self._search.best.tolist()):
             if r < 0:
@@ -135,14 +133,11 @@ class Placer:
                 t = int(self.course.types[i])
                 shape = Shape(*sized.shapes[t][sized.pick[t, rows.cap[r]]].tolist())
                 left = x if depth % 2 == 0 else width - x - shape.width
-                spots[self.order[i]] = (shape, left, floor + (int(rows.top[r]) - shape.height) // 2)
+                up = floor + (int(rows.top[r]) - shape.height) // 2
+                placed[self.order[i]] = place(self.problem, self.order[i], shape, sized.tau, left, up)
                 x += shape.width
             start, floor = int(rows.end[r]), floor + int(rows.top[r])
-        return [spots[i] for i in range(self.problem.n)]
-
-    def placements(self, sized: Sized) -> list[Placement]:
-        """The placements of :meth:`layout`, with the fewest columns within the target time."""
-        return [place(self.problem, i, shape, sized.tau, x, y) for i, (shape, x, y) in enumerate(self.layout(sized))]
+        return [placed[i] for i in range(self.problem.n)]
 
 
 def least_time(placer: Placer, deadline: Deadline) -> int | None:

@@ -73,9 +73,8 @@ class Annealer:
         hot, cold = (tiles * wire + share * adapter + rest for tiles, share, rest in (HOT, COLD))
         self.schedule = kernel.Schedule(moves * n, seed, hot, cold)
         self.layouts = kernel.Layouts(self._chain(), self._chain(), self._chain())
-        lines = np.zeros((2, n + 1), dtype=np.int64)
-        span = np.zeros((2, 2, n + 1), dtype=np.int64)
-        self.room = kernel.Room(span, np.zeros(n + 2, np.int64), lines, np.zeros(n, np.int64), np.zeros(n, np.int64))
+        sizes: tuple[tuple[int, ...], ...] = ((2, 2, n + 1), (n + 2,), (2, n + 1), (n,), (n,))
+        self.room = kernel.Room(*(np.zeros(size, np.int64) for size in sizes))
 
     def _chain(self) -> kernel.State:
         """The kernels side by side in depth-first order."""

@@ -87,14 +87,8 @@ def intervals(tree: Any, n: int, span: Any, stack: Any) -> None:
 
 
 @njit(cache=True, nogil=True)
-def rotatable(tree: Any, x: int, side: int) -> bool:
-    """Whether node ``x`` has a child on that side (1 left, 2 right) to rotate up."""
-    return bool(tree[side, x] > 0)
-
-
-@njit(cache=True, nogil=True)
 def rotate(tree: Any, x: int, side: int) -> None:
-    """Rotate the child y of ``x`` on that side above it; the subtree between them changes hands."""
+    """Rotate the child y of ``x`` on that side (1 left, 2 right) above it; the subtree between them changes hands."""
     other = 3 - side
     y = tree[side, x]
     middle, above = tree[other, y], tree[0, x]
@@ -112,9 +106,9 @@ def turn(tree: Any, which: int, x: int, side: int) -> int:
 
     Where a leaf changes hands in one tree, between nodes v and v + 1, it does so in the other too, the other way.
     """
-    if not rotatable(tree[which], x, side):
-        return 0
     y = tree[which, side, x]
+    if y <= 0:
+        return 0
     if tree[which, 3 - side, y] > 0:
         rotate(tree[which], x, side)
         return 1

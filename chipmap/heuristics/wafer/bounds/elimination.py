@@ -34,13 +34,8 @@ from chipmap.instances.wafer.problem import TICKS, IntArray, WaferProblem
 
 #: Kinds of parts that a table counts with, as bits, and sets of kinds.
 UP, ACROSS, BOTH = 1, 2, 3
-ONLY_UP, ONLY_ACROSS, ANY, SOME_UP, SOME_ACROSS = (
-    (0, UP),
-    (0, ACROSS),
-    (0, UP, ACROSS, BOTH),
-    (UP, BOTH),
-    (ACROSS, BOTH),
-)
+ONLY_UP, ONLY_ACROSS, SOME_UP, SOME_ACROSS = (0, UP), (0, ACROSS), (UP, BOTH), (ACROSS, BOTH)
+ANY = (0, UP, ACROSS, BOTH)
 
 
 class Strip(NamedTuple):
@@ -104,11 +99,6 @@ class Elimination:
         adapter = TICKS * self.problem.instance.weights.adapter * factor
         return np.array([adapter * ((not h) + (not w) + with_c * (not c)) for h, w, c in AGREE], dtype=np.float64)
 
-    def _counts_c(self, cluster: Cluster) -> bool:
-        """Whether c is compared within the cluster: one convolution per kernel, so that c_1 = c_n = c."""
-        single = all(len(self.problem.convs[v]) == 1 for v in cluster.members)
-        return single and self.problem.instance.protocol == "c_n"
-
     def evaluate(self, states: list[States], strip: Strip, multipliers: FloatArray, deadline: Deadline) -> Relaxed:
         """The bound for these multipliers λ [COUNT] (it may be infinite); ``deadline`` is asked once per cluster."""
         own = [states[t] for t in self.problem.types.tolist()]
@@ -125,8 +115,7 @@ class Elimination:
             self._send(sweep, cluster, strips)
         value, chosen, kind = self._ends(sweep, self.wire * strip.low if strips else 0)
         self._trace(sweep, chosen, kind)
-        x = np.array([s.x[c] for s, c in zip(own, chosen.tolist(), strict=True)])
-        y = np.array([s.y[c] for s, c in zip(own, chosen.tolist(), strict=True)])
+        x, y = np.array([(s.x[c], s.y[c]) for s, c in zip(own, chosen.tolist(), strict=True)]).T
         slope = self.packing.loads(x, y, strip.high).sum(axis=1) - 1
         return Relaxed(value - float(multipliers.sum()), slope)
 
@@ -157,8 +146,8 @@ class Elimination:
         root = cluster.members[-1]
         sent = {}
         for kind, options in _options(cluster.shape, strips).items():
-            if (message_of_kind := self._message(sweep, cluster, options)) is not None:
-                sent[kind] = message_of_kind
+            if (part := self._message(sweep, cluster, options)) is not None:
+                sent[kind] = part
         before, after = sweep.values[root], dict[int, FloatArray]()
         for kind, table in before.items():
             for other, part in sent.items():
@@ -175,17 +164,23 @@ class Elimination:
         start = np.cumsum([0] + [len(s.x) for s in own])
         boxes = tuple(np.concatenate([getattr(s, name) for s in own]) for name in ("x", "y", "groups"))
         top = (sweep.own[root].x, sweep.own[root].y, sweep.own[root].groups)
-        masks = (self._costs[cluster.shape.factor, self._counts_c(cluster)], self.groups - 1)
+        # c is compared where all have one convolution, so that c_1 = c_n = c
+        single = all(len(self.problem.convs[v]) == 1 for v in cluster.members)
+        with_c = single and self.problem.instance.protocol == "c_n"
+        masks = (self._costs[cluster.shape.factor, with_c], self.groups - 1)
         best: _Sent | None = None
         for number, (cases, kinds) in enumerate(options):
-            values = [_least(sweep.values[v], allowed) for v, allowed in zip(others, kinds, strict=True)]
-            some = [value for value in values if value is not None]
-            if len(some) < len(values):
+            tables = [
+                [sweep.values[v][kind] for kind in allowed if kind in sweep.values[v]]
+                for v, allowed in zip(others, kinds, strict=True)
+            ]
+            if not all(tables):
                 continue
+            values = np.concatenate([np.minimum.reduce(some) for some in tables])
             ends = sweep.thin[np.array(cluster.links)[cases.link]]
             constants = self.wire * 4 * np.where(cases.link >= 0, ends, 0)
             shape = (self.wire * cases.coefficients, cases.chosen, self.wire * cases.root, constants)
-            added, picks = message((np.concatenate(some), *boxes, start), top, shape, masks, self.groups)
+            added, picks = message((values, *boxes, start), top, shape, masks, self.groups)
             if best is None:
                 best = _Sent(options, added, np.full(len(added), number), picks)
             else:
@@ -205,12 +200,6 @@ class Elimination:
             for j, v in enumerate(others):
                 chosen[v] = pick = part.picks[s, j]
                 kinds[v] = min((k for k in allowed[j] if k in sweep.values[v]), key=lambda k: sweep.values[v][k][pick])
-
-
-def _least(tables: dict[int, FloatArray], kinds: tuple[int, ...]) -> FloatArray | None:
-    """The minimum over the tables of these kinds; None where there is none."""
-    some = [tables[kind] for kind in kinds if kind in tables]
-    return np.minimum.reduce(some) if some else None
 
 
 def _options(shape: Shape, strips: bool) -> dict[int, list[Option]]:

@@ -150,18 +150,20 @@ def solve_blocks(
     if any(len(node.cost) == 0 for node in nodes):
         return None
     ranks = marginals(row, table.useful.space, nodes, parts)
-    best = _exact(row, table, [node.only(_first(rank, most)) for node, rank in zip(nodes, ranks, strict=True)], parts)
+    value, best = _exact(
+        row, table, [node.only(_first(rank, most)) for node, rank in zip(nodes, ranks, strict=True)], parts
+    )
     while any(len(node.cost) > most for node in nodes):
         chosen = []
         for i, (node, rank) in enumerate(zip(nodes, ranks, strict=True)):
-            suited = node.cost + wires_at(row, node, best.options, i)
+            suited = node.cost + wires_at(row, node, best, i)
             chosen.append(node.only(np.union1d(_first(rank, most // 2), _first(suited, most // 2))))
-        again = _exact(row, table, chosen, parts)
-        if again.value >= best.value:
+        better, options = _exact(row, table, chosen, parts)
+        if better >= value:
             break
-        best = again
-    choices = tuple(choice_of(problem, row, table, i, option) for i, option in enumerate(best.options))
-    return Chain(best.value + row.fixed, choices)
+        value, best = better, options
+    choices = tuple(choice_of(problem, row, table, i, option) for i, option in enumerate(best))
+    return Chain(value + row.fixed, choices)
 
 
 def _first(rank: IntArray, most: int) -> IntArray:
@@ -206,13 +208,8 @@ def marginals(row: Row, space: Scratch, nodes: Sequence[Node], parts: Sequence[S
     return [a + b + c for a, b, c in zip(forward, own, backward, strict=True)]
 
 
-class _Found(NamedTuple):
-    value: int
-    options: list[IntArray]
-
-
-def _exact(row: Row, table: UsefulSizes, nodes: Sequence[Node], parts: Sequence[Segment]) -> _Found:
-    """The program over all wires, exact over the options of ``nodes``."""
+def _exact(row: Row, table: UsefulSizes, nodes: Sequence[Node], parts: Sequence[Segment]) -> tuple[int, list[IntArray]]:
+    """The program over all wires, exact over the options of ``nodes``: its value and the options chosen."""
     space = table.useful.space
     totals = {0: nodes[0]}
     for part in parts:
@@ -225,7 +222,7 @@ def _exact(row: Row, table: UsefulSizes, nodes: Sequence[Node], parts: Sequence[
         else:
             message = compiled.list_edge(space, first.options, first.cost, end.options, direct)
         totals[part.end] = Node(end.options, end.cost + message)
-    return _Found(int(totals[len(nodes) - 1].cost.min()), _trace(row, parts, nodes, totals))
+    return int(totals[len(nodes) - 1].cost.min()), _trace(row, parts, nodes, totals)
 
 
 def _inners(row: Row, nodes: Sequence[Node], part: Segment) -> tuple[Inner, ...]:

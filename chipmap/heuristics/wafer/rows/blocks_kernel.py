@@ -30,19 +30,10 @@ class Scratch(NamedTuple):
     least: IntArray
 
 
-@njit(cache=True, nogil=True)
 def scratch(entries: int, pairs: int, hs: int, ws: int, cs: int) -> Scratch:
     """Tables for that many entries, pairs (h, w) and values of h, w and c."""
-    return Scratch(
-        np.empty((2, entries), np.int64),
-        np.empty((2, pairs), np.int64),
-        np.empty((2, hs, cs), np.int64),
-        np.empty((2, ws, cs), np.int64),
-        np.empty((2, hs), np.int64),
-        np.empty((2, ws), np.int64),
-        np.empty((2, cs), np.int64),
-        np.empty(2, np.int64),
-    )
+    sizes: tuple[tuple[int, ...], ...] = ((entries,), (pairs,), (hs, cs), (ws, cs), (hs,), (ws,), (cs,), ())
+    return Scratch(*(np.empty((2, *size), np.int64) for size in sizes))
 
 
 @njit(cache=True, nogil=True)

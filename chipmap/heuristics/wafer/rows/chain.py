@@ -10,8 +10,10 @@ count in λ only; their adapters and parities are left out, and the value is a l
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
@@ -45,13 +47,12 @@ class Sizes(NamedTuple):
     ks: tuple[IntArray, ...]
 
 
-_GRIDS: dict[int, Grid] = {}
+_grid = cache(compiled.grid)
 
 
 def sizes(problem: WaferProblem, tau: int) -> Sizes:
     """The sizing tables of every kernel type at ``tau`` quarters."""
-    limit = max(problem.width, problem.height)
-    g = _GRIDS[limit] if limit in _GRIDS else _GRIDS.setdefault(limit, compiled.grid(limit))
+    g = _grid(max(problem.width, problem.height))
     return Sizes(g, tuple(columns(convs, g.h, g.w, g.c, tau, problem.memory) for convs in problem.type_arrays))
 
 
@@ -82,19 +83,27 @@ class Row:
 def row(problem: WaferProblem, order: Sequence[int]) -> Row:
     """The single row of all kernels in ``order``, across the whole fabric."""
     weights = problem.instance.weights
-    place = {kernel: i for i, kernel in enumerate(order)}
     half, adapter = 2 * weights.wire, TICKS * weights.adapter
-    prices = [0] * len(order)
-    wires: dict[tuple[int, int], Wire] = {}
-    for u, v in problem.edges.tolist():
-        a, b = sorted((place[u], place[v]))
-        prices[a] += half
-        prices[b] += half
-        for i in range(a + 1, b):
-            prices[i] += 2 * half
-        old = wires.get((a, b), Wire(0, 0))
-        wires[a, b] = Wire(old.adapter + adapter, old.half + half)
-    return Row(tuple(order), tuple(prices), ((problem.height, problem.width),) * len(order), wires)
+    joints = Counter((a, b) for a, b in joined(problem, order).tolist())
+    wires = {joint: Wire(count * adapter, count * half) for joint, count in joints.items()}
+    prices = tuple((half * pulls(problem, order)[0]).tolist())
+    return Row(tuple(order), prices, ((problem.height, problem.width),) * len(order), wires)
+
+
+def joined(problem: WaferProblem, order: Sequence[int] | IntArray) -> IntArray:
+    """[m, 2] the two positions of the order, ascending, that each wire joins."""
+    ends: IntArray = np.sort(np.argsort(order)[problem.edges], axis=1)
+    return ends
+
+
+def pulls(problem: WaferProblem, order: Sequence[int] | IntArray) -> tuple[IntArray, IntArray]:
+    """(weights [n], cuts [n + 1]): half tiles of wire per tile of width in one row, and wires across every gap."""
+    weights, cuts = np.zeros(problem.n, np.int64), np.zeros(problem.n + 1, np.int64)
+    for first, last in joined(problem, order).tolist():
+        weights[[first, last]] += 1
+        weights[first + 1 : last] += 2
+        cuts[first + 1 : last + 1] += 1
+    return weights, cuts
 
 
 class Chain(NamedTuple):

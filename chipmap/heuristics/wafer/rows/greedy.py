@@ -10,7 +10,7 @@ import numpy as np
 from chipmap.heuristics.wafer.bounds.single_kernel import SingleKernel
 from chipmap.instances.wafer.instance import Placement
 from chipmap.instances.wafer.problem import IntArray, WaferProblem, conv_time, depth_first_order
-from chipmap.instances.wafer.shapes import Shape, place, shapes
+from chipmap.instances.wafer.shapes import Shape, place, ports, shapes
 
 #: Target times that are tried, in equal ratios from the least attainable one to the longest.
 TARGETS = 24
@@ -23,7 +23,7 @@ class Sized(NamedTuple):
     width: IntArray
     height: IntArray
     time: IntArray
-    ends: IntArray  # h, w, what a producer offers and what a consumer reads, [types, 4]
+    ends: IntArray  # h, w, what a consumer reads and what a producer offers, [types, 4]
 
 
 def narrowest(problem: WaferProblem, fronts: Sequence[IntArray], tau: int, height: int) -> Sized | None:
@@ -38,9 +38,8 @@ def narrowest(problem: WaferProblem, fronts: Sequence[IntArray], tau: int, heigh
         p = place(problem, first, shape, tau, 0, 0)
         arrays = problem.type_arrays[number]
         time = max(int(conv_time(conv, p.h, p.w, c, k)) for conv, c, k in zip(arrays, p.c, p.k, strict=True))
-        made = p.c[-1] if problem.instance.protocol == "c_n" else min(p.c[-1], p.k[-1])
         placements.append(p)
-        rows.append((shape.width, shape.height, time, p.h, p.w, made, p.c[0]))
+        rows.append((shape.width, shape.height, time, *ports(problem, number, low[-1:], tau)[0]))
     table = np.array(rows, dtype=np.int64)
     return Sized(tuple(placements), table[:, 0], table[:, 1], table[:, 2], table[:, 3:])
 
@@ -68,7 +67,7 @@ def score(problem: WaferProblem, sized: Sized, corners: IntArray) -> int:
     u, v = problem.edges[:, 0], problem.edges[:, 1]
     wire = int(np.abs(centres[u] - centres[v]).sum())
     ends = sized.ends[problem.types]
-    adapters = int((ends[u, :2] != ends[v, :2]).sum() + (ends[u, 2] != ends[v, 3]).sum())
+    adapters = int((ends[u, :2] != ends[v, :2]).sum() + (ends[u, 3] != ends[v, 2]).sum())
     return problem.score(int(sized.time.max()), wire, adapters)
 
 
@@ -89,8 +88,7 @@ def greedy(
         for height in heights:
             sized = narrowest(problem, fronts, tau, height)
             corners = None if sized is None else rows(problem, order, sized)
-            value = best if sized is None or corners is None else score(problem, sized, corners)
-            if sized is None or corners is None or value >= best:
+            if sized is None or corners is None or (value := score(problem, sized, corners)) >= best:
                 yield None
                 continue
             best = value

@@ -12,6 +12,7 @@ from collections.abc import Callable
 import numpy as np
 
 from chipmap.deadline import Deadline
+from chipmap.heuristics.wafer.rows.chain import pulls
 from chipmap.heuristics.wafer.rows.snakes_kernel import INFINITE, lowest, snake
 from chipmap.heuristics.wafer.slicing.kernel import SideArray
 from chipmap.heuristics.wafer.slicing.sizing import Sizing, least_time
@@ -56,21 +57,6 @@ def snakes(
             best, score = solution, found
             improved(solution)
     return best
-
-
-def pulls(problem: WaferProblem, order: IntArray) -> tuple[IntArray, IntArray]:
-    """(weights [n], cuts [n + 1]): half tiles of wire per tile of width in one row, and wires across every gap."""
-    n = problem.n
-    place = np.empty(n, np.int64)
-    place[order] = np.arange(n)
-    weights, cuts = np.zeros(n, np.int64), np.zeros(n + 1, np.int64)
-    for u, v in place[problem.edges].tolist():
-        first, last = min(u, v), max(u, v)
-        weights[first] += 1
-        weights[last] += 1
-        weights[first + 1 : last] += 2
-        cuts[first + 1 : last + 1] += 1
-    return weights, cuts
 
 
 def _boxes(order: IntArray, begins: IntArray, talls: IntArray, curves: SideArray, fabric: tuple[int, int]) -> IntArray:

@@ -20,39 +20,12 @@ from chipmap.heuristics.wafer.slicing import annealing_kernel as kernel
 from chipmap.heuristics.wafer.slicing import moves_kernel
 from chipmap.heuristics.wafer.slicing.guillotine import guillotine
 from chipmap.heuristics.wafer.slicing.orders import ORDERS, order_search
-from chipmap.heuristics.wafer.slicing.program import OrderProgram, slicing_layout
-from chipmap.heuristics.wafer.slicing.sizing import Sizing
+from chipmap.heuristics.wafer.slicing.program import Start, slicing_layout
 from chipmap.heuristics.wafer.slicing.trees import Tree, boxes_of, floor_of, layout, state_of
 from chipmap.instances.wafer.instance import WaferSolution
-from chipmap.instances.wafer.problem import IntArray, WaferProblem, depth_first_order, evaluate, in_order
+from chipmap.instances.wafer.problem import IntArray, WaferProblem, evaluate, in_order
 
 Improved = Callable[[WaferSolution], None]
-
-
-class Start:
-    """A way to begin: the box curves of all arguments or of one pair (h, w), and the slicing program over them."""
-
-    def __init__(self, problem: WaferProblem, pair: tuple[int, int] | None = None) -> None:
-        self.sizing = Sizing(problem, pair)
-        self.low = self.sizing.area_time()
-        self.tau = 0
-        self._program: OrderProgram | None = None
-
-    def tree(self, random: np.random.Generator | None) -> Tree:
-        """A floorplan of the depth-first order's shortest time ``tau``, whose cuts ``random`` chooses.
-
-        Raises ValueError where there is none.
-        """
-        if not self.prepare() or self._program is None:
-            raise ValueError("no slicing floorplan of the depth-first order fits the fabric")
-        return self._program.tree(random)
-
-    def prepare(self) -> bool:
-        """Run the slicing program; whether there is a floorplan."""
-        if self._program is None:
-            self._program = OrderProgram(self.sizing, depth_first_order(self.sizing.problem))
-            self.tau = self._program.least(self.low) if self.low else 0
-        return self.tau > 0
 
 
 #: Runs in a row without a better floorplan that end a search.
@@ -115,7 +88,7 @@ class Search:
     @property
     def possible(self) -> bool:
         """Whether there is a start: one given, or a slicing floorplan of the depth-first order."""
-        return self.given or self._all.prepare()
+        return self.given or self._all.tau > 0
 
     def run(self, deadline: Deadline, improved: Improved) -> None:
         """One annealing run; ``improved`` hears of each better floorplan."""
@@ -155,13 +128,12 @@ class Search:
 
     def _fresh(self, deadline: Deadline) -> Start:
         """The start of a run that doesn't go on from the best."""
-        self._all.prepare()
         if self.problem.instance.weights.adapter == 0 or self.runs % 3 == 0:
             return self._all
         if self._pairs is None:
             self._pairs = self._best_pairs(deadline)
         choice = self._pairs[int(self.random.integers(len(self._pairs)))] if self._pairs else self._all
-        return choice if choice.prepare() else self._all
+        return choice if choice.tau else self._all
 
     def _best_pairs(self, deadline: Deadline) -> list[Start]:
         """Starts of the pairs (h, w) with the least time by area."""
@@ -198,7 +170,7 @@ class Search:
         if again and self._nodes is not None:
             time = int(np.searchsorted(floor.taus, self._time))
             return state_of(start.sizing, tree_of(self._nodes), time, seed, self._nodes[moves_kernel.ALIGN, :-1])
-        tree = start.tree(self.random if self.runs else None)
+        tree = start.program.tree(self.random if self.runs else None)
         return state_of(start.sizing, tree, int(np.searchsorted(floor.taus, start.tau)), seed)
 
     def _report(self, start: Start, state: moves_kernel.State, floor: moves_kernel.Floor, improved: Improved) -> None:

@@ -14,11 +14,10 @@ import numpy as np
 
 from chipmap.deadline import Deadline
 from chipmap.heuristics.wafer.slicing import exchange_kernel as kernel
-from chipmap.heuristics.wafer.slicing.program import OrderProgram
-from chipmap.heuristics.wafer.slicing.sizing import Sizing
+from chipmap.heuristics.wafer.slicing.program import Start
 from chipmap.heuristics.wafer.slicing.trees import Tree, boxes_of
 from chipmap.instances.wafer.instance import WaferSolution
-from chipmap.instances.wafer.problem import TICKS, IntArray, WaferProblem, depth_first_order, evaluate
+from chipmap.instances.wafer.problem import TICKS, IntArray, WaferProblem, evaluate
 from chipmap.instances.wafer.shapes import Shape, place, ports
 
 #: The shape of a type in a box of some width and height.
@@ -67,14 +66,12 @@ class Exchange:
     """Floorplans of one problem, one after another; deterministic by ``seed`` and the number of runs."""
 
     def __init__(self, problem: WaferProblem, seed: int) -> None:
-        self.problem, self.sizing, self.graph = problem, Sizing(problem), graph_of(problem)
+        self.problem, self.graph, start = problem, graph_of(problem), Start(problem)
         self.random = np.random.default_rng(seed)
         self.best: WaferSolution | None = None
         self.score: int | None = None
         self.runs = 0
-        low = self.sizing.area_time()
-        self.program = OrderProgram(self.sizing, depth_first_order(problem))
-        self.least = self.program.least(low) if low else 0
+        self.sizing, self.program, self.least = start.sizing, start.program, start.tau
 
     def run(self, deadline: Deadline, improved: Callable[[WaferSolution], None]) -> None:
         """One floorplan at the least time: the first from the slicing program's evenest cuts, others from random ones.

@@ -12,10 +12,9 @@ from collections.abc import Callable
 import numpy as np
 
 from chipmap.deadline import Deadline
-from chipmap.heuristics.wafer.slicing.program import OrderProgram
-from chipmap.heuristics.wafer.slicing.sizing import Sizing
+from chipmap.heuristics.wafer.slicing.program import Start
 from chipmap.instances.wafer.instance import WaferSolution
-from chipmap.instances.wafer.problem import IntArray, WaferProblem, depth_first_order
+from chipmap.instances.wafer.problem import IntArray, WaferProblem
 
 #: Tiles of excess width that are accepted at first, the share that is left after ``COOLING`` orders, orders in all.
 HOT, COLD, COOLING, ORDERS = 6.0, 0.02, 3000, 12_000
@@ -32,14 +31,10 @@ def order_search(
 
     ``improved`` hears of every better one. None where the depth-first order has no slicing floorplan at any time.
     """
-    sizing, random = Sizing(problem), np.random.default_rng(seed)
-    low = sizing.area_time()
-    if low == 0 or problem.n == 1:
+    start, random = Start(problem), np.random.default_rng(seed)
+    if problem.n == 1 or start.tau == 0:
         return None
-    program = OrderProgram(sizing, depth_first_order(problem))
-    tau = program.least(low)
-    if tau == 0:
-        return None
+    program, low, tau = start.program, start.low, start.tau
     best = program.layout(tau)
     improved(best)
     order = program.order.copy()

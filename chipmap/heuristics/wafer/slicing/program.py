@@ -13,6 +13,7 @@ exact for the order, the time is found by bisection.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cached_property
 from itertools import pairwise
 from math import isqrt
 
@@ -115,10 +116,25 @@ def _cut(
     return chosen[1], chosen[2]
 
 
+class Start:
+    """The slicing program over the depth-first order, with the box curves of all arguments or of one pair (h, w)."""
+
+    def __init__(self, problem: WaferProblem, pair: tuple[int, int] | None = None) -> None:
+        self.sizing = Sizing(problem, pair)
+        self.low = self.sizing.area_time()
+
+    @cached_property
+    def program(self) -> OrderProgram:
+        """The program, at no time yet."""
+        return OrderProgram(self.sizing, depth_first_order(self.sizing.problem))
+
+    @cached_property
+    def tau(self) -> int:
+        """The least time of a floorplan, at which this leaves the program; 0 where there is none."""
+        return self.program.least(self.low) if self.low else 0
+
+
 def slicing_layout(problem: WaferProblem) -> WaferSolution | None:
     """The floorplan of shortest time over all slicing floorplans of the depth-first order, if any fits."""
-    sizing = Sizing(problem)
-    low = sizing.area_time()
-    program = OrderProgram(sizing, depth_first_order(problem))
-    tau = program.least(low) if low else 0
-    return program.layout(tau) if tau else None
+    start = Start(problem)
+    return start.program.layout(start.tau) if start.tau else None
