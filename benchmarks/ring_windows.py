@@ -1,4 +1,4 @@
-"""Windows of adjacent chips alone (``ring/windows``), from greedy's mapping: how far they bring it.
+"""Neighbourhoods of adjacent chips alone (``ring/windows``), from greedy's mapping: how far they bring it.
 
     python -m benchmarks.ring_windows [--limit SECONDS] [--chain SECONDS] [--only NAME ...] [--markdown FILE]
 

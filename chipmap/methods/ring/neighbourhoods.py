@@ -25,7 +25,7 @@ from chipmap.methods.ring.state import State
 from chipmap.result import Termination
 from chipmap.run import Run
 
-SOURCE = "chip windows"
+SOURCE = "neighbourhoods"
 #: Adjacent chips of a neighbourhood: the next size when none of this one is left.
 SIZES = (3, 4, 5, 6)
 #: The gap at which CP-SAT may stop, and the share of its value that a neighbourhood must gain: the next one when none

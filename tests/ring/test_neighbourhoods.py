@@ -15,7 +15,7 @@ from chipmap.formulations.ring.cpsat_assignment import Neighbourhood
 from chipmap.instances.ring import Package, RingInstance, RingSolution
 from chipmap.instances.ring.contraction import contract
 from chipmap.instances.ring.problem import charged, loads, ring_problem
-from chipmap.methods.ring import neighbourhoods as ring_windows
+from chipmap.methods.ring import neighbourhoods
 from chipmap.run import Run, SolveOptions
 from chipmap.validation.brute_force import brute_force
 from chipmap.validation.ring.candidates import candidates
@@ -87,8 +87,8 @@ def test_a_neighbourhood_is_exact_and_moves_nothing_else(seed: int) -> None:
 
 @settings(max_examples=40, deadline=None)
 @given(seeds)
-def test_all_chips_as_a_window_give_the_optimum(seed: int) -> None:
-    """Three chips are one window: from the worst mapping to the optimum, in either grade of C4."""
+def test_all_chips_as_a_neighbourhood_give_the_optimum(seed: int) -> None:
+    """Three chips are one neighbourhood: from the worst mapping to the optimum, in either grade of C4."""
     grade: Any = "full" if seed % 3 == 0 else "boundary"
     instance = random_instance(Random(seed), operations=6, chips=3, memory_grade=grade)
     best, _ = brute_force(instance, check)
@@ -97,7 +97,7 @@ def test_all_chips_as_a_window_give_the_optimum(seed: int) -> None:
     run = fresh(instance)
     worst = max(feasible(instance), key=lambda chips: check(instance, RingSolution(chips=chips)).objective or 0)
     run.solution(RingSolution(chips=worst), "worst")
-    ring_windows.windows(instance, run)
+    neighbourhoods.windows(instance, run)
     assert run.upper == best and not run.rejected
     assert run.lower is not None and run.lower.value <= best
 
@@ -108,18 +108,18 @@ def test_every_subset_of_constraints(labels: tuple[str, ...], mode: str) -> None
     instance = skip_network(constraints=labels, cost_mode=mode)
     best, _ = brute_force(instance, check)
     run = fresh(instance)
-    ring_windows.windows(instance, run)
+    neighbourhoods.windows(instance, run)
     assert not run.rejected
     assert run.upper is None or best is None or instance.package.chips > 3 or run.upper == best
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_windows_of_three_chips_never_worsen(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_neighbourhoods_of_three_chips_never_worsen(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Windows smaller than the package: what each gains is judged by the checker, and only lowers the sorted loads."""
-    monkeypatch.setattr(ring_windows, "SIZES", (3,))
+    monkeypatch.setattr(neighbourhoods, "SIZES", (3,))
     instance = skips(seed, operations=12, chips=6)
     seen: list[list[int]] = []
-    accept = ring_windows._Search._accept
+    accept = neighbourhoods._Search._accept
 
     def watched(search: Any, better: Any) -> None:
         before = search.chips
@@ -129,25 +129,25 @@ def test_windows_of_three_chips_never_worsen(seed: int, monkeypatch: pytest.Monk
         assert moved.size and max(ends) - min(ends) <= 2
         seen.append(sorted([*search.charged.tolist(), *search.links.tolist()], reverse=True))
 
-    monkeypatch.setattr(ring_windows._Search, "_accept", watched)
+    monkeypatch.setattr(neighbourhoods._Search, "_accept", watched)
     run = fresh(instance)
-    ring_windows.windows(instance, run)
+    neighbourhoods.windows(instance, run)
     values = [event.value for event in run.trace if event.event == "solution"]
     assert values == sorted(set(values), reverse=True)
     assert seen == sorted(seen, reverse=True) and not run.rejected
-    assert all(bound.source != ring_windows.SOURCE for bound in run.bounds)
+    assert all(bound.source != neighbourhoods.SOURCE for bound in run.bounds)
 
 
 @pytest.mark.parametrize("function", [no_more_than_two, not_twice])
 def test_the_oracle_is_obeyed(function: Any) -> None:
-    """What the user's function rejects is cut off and the window asked again."""
+    """What the user's function rejects is cut off and the neighbourhood asked again."""
     instance = skips(3, operations=6, chips=4)
     oracle = load_oracle(function)
     run = Run(instance, SolveOptions(time_limit=60.0), lambda i, s: check(i, s, oracle), oracle=oracle)
     accepted = [s for s in candidates(instance) if check(instance, s).feasible and function(instance, s) in (True, [])]
     run.solution(max(accepted, key=lambda s: check(instance, s).objective or 0), "worst")
     start = run.upper
-    ring_windows.windows(instance, run)
+    neighbourhoods.windows(instance, run)
     assert run.best is not None and start is not None and run.best.objective < start
     assert function(instance, run.best.solution) in (True, [])
     assert {violation.label for _, certificate in run.rejected for violation in certificate.violations} <= {"C5"}
@@ -157,4 +157,4 @@ def test_without_a_mapping_there_is_nothing_to_do() -> None:
     instance = skip_network(package=Package(chips=3, sram_bytes=0))
     assert facts(instance).computing
     run = fresh(instance)
-    assert ring_windows.windows(instance, run).reason == "no_solution_found"
+    assert neighbourhoods.windows(instance, run).reason == "no_solution_found"
