@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from chipmap.heuristics.ring.programs.ideals import TooManyIdealsError
 from chipmap.instances.ring.instance import RingInstance
 from chipmap.methods.chain import Link, Turn, follow
 from chipmap.methods.ring.models import cpsat, mip
 from chipmap.methods.ring.neighbourhoods import refine
-from chipmap.methods.ring.programs import (
-    greedy,
-    simple_bounds,
-    slice_some,
-    solve_exactly,
-    solve_rule,
-    window_bound,
-)
+from chipmap.methods.ring.programs import greedy, simple_bounds, slice_some, solve_exactly, solve_rule, window_bound
 from chipmap.methods.ring.state import State
 from chipmap.methods.ring.station_search import ROUNDS, search
 from chipmap.records import InputError
@@ -66,38 +61,15 @@ def _left_out(state: State, error: Exception) -> None:
     state.run.note("left out", f"no program over all ideals: {getattr(error, 'what', error)}")
 
 
-def _n1(state: State, _: Turn) -> None:
+def _over_ideals(name: str, work: Callable[[State], object]) -> Link:
+    """A link that needs all ideals."""
+    return Link(name, 1.0, lambda state, _: state.ideals is not None and work(state))
+
+
+def _n1(state: State) -> None:
     """The program with the necessary part of C3: a bound."""
-    if state.ideals is not None:
-        upper = state.run.upper
-        state.proved(solve_rule(state, "n1", upper), upper, "program n1")
-
-
-def _path(state: State, _: Turn) -> None:
-    """The program with the sufficient part of C3: a mapping."""
-    if state.ideals is not None:
-        solve_rule(state, "path", state.below)
-
-
-def _exact_small(state: State, _: Turn) -> None:
-    """The exact program while it has few states."""
-    if state.ideals is not None:
-        solve_exactly(state, FEW_STATES)
-
-
-def _exact(state: State, _: Turn) -> None:
-    """The exact program, whatever it takes."""
-    if state.ideals is not None:
-        solve_exactly(state)
-
-
-def _narrow_rounds(state: State, _: Turn) -> None:
-    search(state, len(ROUNDS) - WIDE_ROUNDS)
-
-
-def _window_bound(state: State, _: Turn) -> None:
-    if state.sliced:
-        window_bound(state)
+    upper = state.run.upper
+    state.proved(solve_rule(state, "n1", upper), upper, "program n1")
 
 
 def _model(state: State, _: Turn) -> None:
@@ -111,13 +83,13 @@ CHAIN: tuple[Link, ...] = (
     Link("simple bounds", 1.0, lambda state, _: simple_bounds(state)),
     Link("slicing", 1.0, _slice),
     Link("ideals", 1.0, _list_ideals),
-    Link("program n1", 1.0, _n1),
-    Link("program path", 1.0, _path),
-    Link("exact program, few states", 1.0, _exact_small),
-    Link("station search", 1.0, _narrow_rounds),
-    Link("station windows", 1.0, _window_bound),
+    _over_ideals("program n1", _n1),
+    _over_ideals("program path", lambda state: solve_rule(state, "path", state.below)),  # C3's sufficient part
+    _over_ideals("exact program, few states", lambda state: solve_exactly(state, FEW_STATES)),
+    Link("station search", 1.0, lambda state, _: search(state, len(ROUNDS) - WIDE_ROUNDS)),
+    Link("station windows", 1.0, lambda state, _: window_bound(state) if state.sliced else None),
     Link("neighbourhoods", 1.0, refine),
     Link("station search, wide", 1.0, lambda state, _: search(state, len(ROUNDS))),
-    Link("exact program", 1.0, _exact),
+    _over_ideals("exact program", solve_exactly),
     Link("model", 1.0, _model),
 )

@@ -89,9 +89,13 @@ class _Task:
                 break
             outcome = self.solve(model, start)
         if outcome.termination.reason == "infeasible" and model.standing.bounds:
-            run.infeasible(*(self.cuts.reason() or reasons(model.instance, run.remaining)))
+            self.infeasible(model.instance)
         else:
             conclude(run, outcome, self.source)
+
+    def infeasible(self, instance: RingInstance) -> None:
+        """Report that ``instance``, which is modelled, has no mapping."""
+        self.run.infeasible(*(self.cuts.reason() or reasons(instance, self.run.remaining)))
 
 
 def _mip(instance: RingInstance, run: Run, family: Literal["full", "path"], source: str) -> Termination:
@@ -143,12 +147,9 @@ class _Search:
         run.checkpoint()
         high = run.upper if run.upper is not None else self.worst
         if run.best is None and station_windows(problem, self.worst) is None:
-            self._infeasible()
+            self.task.infeasible(problem.instance)
         else:
             run.bound(least_target(problem, self._lower(), high, run.deadline, WINDOW_PRECISION), "station windows")
-
-    def _infeasible(self) -> None:
-        self.run.infeasible(*(self.task.cuts.reason() or reasons(self.contraction.instance, self.run.remaining)))
 
     def _round(self, seconds: float) -> None:
         """Decision problems from the bound upwards, until one has a solution; none is asked twice for as long."""
@@ -198,7 +199,7 @@ class _Search:
         if run.best is None:
             outcome = self.task.solve(build(instance), seconds=seconds)
             if outcome.termination.reason == "infeasible":
-                self._infeasible()
+                self.task.infeasible(instance)
             return
         upper = run.best.objective
         within = station_windows(self.problem, upper)

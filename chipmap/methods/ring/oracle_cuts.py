@@ -6,10 +6,15 @@ more cuts. Programs over ideals take rejected chip sets as screens; the models t
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from chipmap.instances.ring.contraction import Contraction
+import numpy as np
+
+from chipmap.family import resolve
+from chipmap.instances.ring.contraction import Contraction, lift
 from chipmap.instances.ring.instance import RingInstance, RingSolution
+from chipmap.instances.ring.problem import ring_problem
 from chipmap.oracle import Oracle, Verdict
 from chipmap.result import Infeasibility
 from chipmap.run import Run
@@ -33,26 +38,21 @@ class Cuts:
         self.blocks: list[Block] = []
         self.mappings: list[dict[int, int]] = []
         self._seen = 0
-        self._computing: set[int] | None = None
-
-    @property
-    def oracle(self) -> Oracle | None:
-        """The run's oracle."""
-        return self.run.oracle
 
     def update(self) -> bool:
         """Take in the rejections since the last call; whether there were any."""
-        oracle = self.oracle
+        oracle = self.run.oracle
         if oracle is None or self._seen == len(oracle.rejections):
             return False
         while self._seen < len(oracle.rejections):
             rejection = oracle.rejections[self._seen]
             self._seen += 1
-            used = {rejection.solution.chips[v] for v in self._original_computing()}
+            used = {rejection.solution.chips[v] for v in self._computing}
             # a chip that runs nothing says nothing about sets: then only the mapping is cut off
             blocks = [verdict for verdict in rejection.verdicts if verdict.scope != "mapping" and verdict.chip in used]
-            for verdict in blocks:
-                self._add(self._block(oracle, rejection.solution, verdict))
+            for block in (self._block(oracle, rejection.solution, verdict) for verdict in blocks):
+                if block not in self.blocks:
+                    self.blocks.append(block)
             if not blocks:
                 self.mappings.append(self._contracted(dict(enumerate(rejection.solution.chips))))
         return True
@@ -61,21 +61,19 @@ class Cuts:
         """Have ``programs`` obey the cuts on blocks; by H's own ``on_chip`` if it has one, before any is made."""
         from chipmap.heuristics.ring.programs.screens import JudgedBlocks, RejectedBlocks
 
-        oracle = self.oracle
-        problem = programs.problem
+        oracle, problem = self.run.oracle, programs.problem
         if oracle is None or (not problem.has("C2") and any(chips is not None for chips in problem.allowed)):
             return None  # only pins may ask for empty chips, which screened programs don't make
         rejected = RejectedBlocks(programs.graph)
         programs.screens.append(rejected)
         if oracle.on_chip is not None and oracle.scope != "mapping":
-            programs.screens.append(
-                JudgedBlocks(programs.graph, lambda block: oracle.accepts_chip(self.instance, self._originals(block)))
-            )
+            judged = JudgedBlocks(programs.graph, lambda one: oracle.accepts_chip(self.instance, self._originals(one)))
+            programs.screens.append(judged)
         return rejected
 
     def reason(self) -> list[Infeasibility]:
         """Why nothing is left, if the oracle has rejected something; else empty."""
-        oracle = self.oracle
+        oracle = self.run.oracle
         if oracle is None or not (oracle.rejections or oracle.blocks_rejected):
             return []
         return [
@@ -90,14 +88,9 @@ class Cuts:
             )
         ]
 
-    def _add(self, block: Block) -> None:
-        if block not in self.blocks:
-            self.blocks.append(block)
-
     def _block(self, oracle: Oracle, solution: RingSolution, verdict: Verdict) -> Block:
         """The cut of one rejected chip."""
-        computing = self._original_computing()
-        held = {v for v in computing if solution.chips[v] == verdict.chip}
+        held = {v for v in self._computing if solution.chips[v] == verdict.chip}
         if verdict.scope == "chip":
             return frozenset(self._contracted(dict.fromkeys(held, 0))), False
         blamed = set(verdict.operations) & held
@@ -116,14 +109,12 @@ class Cuts:
 
         Only mappings that obey all other constraints are asked about; where there is none, the operation stays.
         """
-        from chipmap.instances.ring.contraction import lift
-
         left, chips = set(held), list(solution.chips)
         for v in sorted(held):
             for other in (chip - 1, chip + 1):
                 if len(left) == 1 or not 0 <= other < self.instance.package.chips or v not in left:
                     continue
-                tried = {u: other if u == v else chips[u] for u in self._original_computing()}
+                tried = {u: other if u == v else chips[u] for u in self._computing}
                 moved = lift(self.instance, tried)
                 violations = self.run.check(self.instance, moved).violations
                 if not violations or any(violation.label != "C5" for violation in violations):
@@ -133,17 +124,15 @@ class Cuts:
                     chips = list(moved.chips)
         return left
 
-    def _original_computing(self) -> set[int]:
-        if self._computing is None:
-            from chipmap.instances.ring.problem import ring_problem
-
-            self._computing = {v for v, on in enumerate(ring_problem(self.instance).computing) if on}
-        return self._computing
+    @cached_property
+    def _computing(self) -> set[int]:
+        """The computing operations of the original instance."""
+        return set(np.flatnonzero(ring_problem(self.instance).computing).tolist())
 
     def _contracted(self, values: dict[int, int]) -> dict[int, int]:
         """Values of original operations as values of the contracted ones (of some member)."""
         if self.contraction is None:
-            return {v: value for v, value in values.items() if v in self._original_computing()}
+            return {v: value for v, value in values.items() if v in self._computing}
         return {
             v: next(values[u] for u in group if u in values)
             for v, group in enumerate(self.contraction.members)
@@ -153,17 +142,10 @@ class Cuts:
     def _originals(self, block: tuple[int, ...]) -> tuple[int, ...]:
         if self.contraction is None:
             return block
-        return tuple(sorted(u for v in block for u in self.contraction.members[v] if u in self._original_computing()))
+        return tuple(sorted(u for v in block for u in self.contraction.members[v] if u in self._computing))
 
     def apply(self, model: Any) -> None:
         """Add the cuts that ``model`` doesn't have yet."""
-        if not (self.blocks or self.mappings):
-            return
-        if model.kind == "cpsat":
-            from chipmap.formulations.ring import cpsat_cuts
-
-            cpsat_cuts.cut_rejected(model, self.blocks, self.mappings)
-        else:
-            from chipmap.formulations.ring import mip_cuts
-
-            mip_cuts.cut_rejected(model, self.blocks, self.mappings)
+        if self.blocks or self.mappings:
+            cut_rejected = resolve(f"chipmap.formulations.ring.{model.kind}_cuts:cut_rejected")
+            cut_rejected(model, self.blocks, self.mappings)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from chipmap.heuristics.ring.programs.ideals import TooManyIdealsError
+from chipmap.heuristics.ring.programs.ideals import TooManyIdealsError, flow_graph
 from chipmap.instances.ring.instance import RingInstance, RingSolution
 from chipmap.instances.ring.problem import RingProblem, ring_problem
 from chipmap.methods.ring.state import State
@@ -85,9 +85,8 @@ def bounds(instance: RingInstance, run: Run) -> Termination:
         try:
             for rule in ("free", "n1"):
                 run.checkpoint()
-                state.proved(
-                    state.programs.solve(rule, state.list_ideals(), None, run.deadline), None, f"program {rule}"
-                )
+                result = state.programs.solve(rule, state.list_ideals(), None, run.deadline)
+                state.proved(result, None, f"program {rule}")
         except (TooManyIdealsError, InputError) as error:
             run.note("left out", f"no program over ideals: {getattr(error, 'what', error)}")
 
@@ -96,7 +95,6 @@ def bounds(instance: RingInstance, run: Run) -> Termination:
 
 def simple_bounds(state: State) -> None:
     from chipmap.heuristics.ring.bounds.simple import all_bounds
-    from chipmap.heuristics.ring.programs.ideals import flow_graph
 
     for name, value in all_bounds(state.problem, flow_graph(state.problem)).items():
         state.run.bound(value, name)
@@ -106,7 +104,6 @@ def cut_bounds(state: State) -> None:
     """Links' minimum cuts, the bottleneck block, the contracted lattice: by bisection, each on its own."""
     from chipmap.heuristics.ring.bounds.cuts import bottleneck_bound, link_bound
     from chipmap.heuristics.ring.bounds.lattice_bound import contracted_bound
-    from chipmap.heuristics.ring.programs.ideals import flow_graph
 
     problem, run = state.problem, state.run
     if not problem.has("C1"):
@@ -115,8 +112,7 @@ def cut_bounds(state: State) -> None:
     high = run.upper if run.upper is not None else worst
     run.bound(link_bound(problem, 0, high, run.deadline), "minimum cuts")
     run.bound(bottleneck_bound(problem, 0, high, run.deadline), "bottleneck block")
-    graph = flow_graph(problem)
-    run.bound(contracted_bound(problem, graph, 0, high, run.deadline), "contracted lattice")
+    run.bound(contracted_bound(problem, flow_graph(problem), 0, high, run.deadline), "contracted lattice")
 
 
 def window_bound(state: State) -> None:
@@ -156,19 +152,19 @@ def solve_exactly(state: State, state_limit: int = 1_000_000) -> None:
 
     Without C3 the program ``free`` is exact.
     """
-    from chipmap.heuristics.ring.programs.triangle import TooManyStatesError
+    from chipmap.heuristics.ring.programs.triangle import TooManyStatesError, solve_exact
 
     run = state.run
     if not state.problem.has("C3"):
         _program(state, "free")
         return
-    pinned = any(chips is not None for chips in state.problem.allowed)
-    if pinned and not state.problem.has("C2"):
+    if not state.problem.has("C2") and any(chips is not None for chips in state.problem.allowed):
         run.note("left out", "no exact program: pins without C2 may leave chips empty")
         return
     try:
         for upper in _limits(state.lower, state.below, state.problem):
-            result = state.best(partial(_up_to, state, upper, state_limit), "exact program", bounds=True)
+            program = partial(solve_exact, state.programs, state.list_ideals(), upper, run.deadline, state_limit)
+            result = state.best(program, "exact program", bounds=True)
             if result.value is not None:
                 run.bound(result.value, "exact program")
                 return
@@ -178,13 +174,6 @@ def solve_exactly(state: State, state_limit: int = 1_000_000) -> None:
             state.proved(result, None, "exact program")
     except TooManyStatesError as error:
         run.note("left out", f"the exact program stopped: {error}")
-
-
-def _up_to(state: State, upper: int, state_limit: int) -> ProgramResult:
-    """The exact program within C1 to C3 and a limit."""
-    from chipmap.heuristics.ring.programs.triangle import solve_exact
-
-    return solve_exact(state.programs, state.list_ideals(), upper, state.run.deadline, state_limit)
 
 
 def _limits(lower: int, below: int | None, problem: RingProblem) -> list[int]:

@@ -6,19 +6,15 @@ A run ends after :data:`SAMPLES` samples (``--native samples=N``), so that it is
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import Literal
 
 from chipmap.deadline import Stop
 from chipmap.instances.ring.contraction import contract
 from chipmap.instances.ring.instance import RingInstance, RingSolution
-from chipmap.instances.ring.problem import RingProblem, ring_problem
+from chipmap.instances.ring.problem import ring_problem
 from chipmap.records import InputError
 from chipmap.result import Termination
 from chipmap.run import Run
-
-if TYPE_CHECKING:
-    from chipmap.heuristics.ring.sampling.search import Policy
 
 #: Samples of a run: as many as the paper's curves show (figures 5 and 6 end near 4,000).
 SAMPLES = 4000
@@ -26,44 +22,32 @@ SAMPLES = 4000
 
 def random(instance: RingInstance, run: Run) -> Termination:
     """Random search: SAMPLE from the uniform distribution."""
-
-    def policy(_: RingProblem, __: int) -> Policy:
-        from chipmap.heuristics.ring.sampling.search import Uniform
-
-        return Uniform()
-
-    return _search(instance, run, policy, "random search")
+    return _search(instance, run, "random search")
 
 
 def annealing(instance: RingInstance, run: Run) -> Termination:
     """Simulated annealing on the distributions that SAMPLE draws from."""
-
-    def policy(problem: RingProblem, samples: int) -> Policy:
-        from chipmap.heuristics.ring.sampling.search import Annealing
-
-        return Annealing(problem.n, problem.chips, run.options.seed, samples)
-
-    return _search(instance, run, policy, "simulated annealing")
+    return _search(instance, run, "simulated annealing")
 
 
-def _search(instance: RingInstance, run: Run, policy: Callable[[RingProblem, int], Policy], source: str) -> Termination:
+def _search(instance: RingInstance, run: Run, source: Literal["random search", "simulated annealing"]) -> Termination:
     """Sample, report what improves, until the samples or the time are used up."""
     from chipmap.heuristics.ring.sampling.evaluate import INVALID
     from chipmap.heuristics.ring.sampling.propagate import MOST_CHIPS
     from chipmap.heuristics.ring.sampling.sample_fix import Sampler
-    from chipmap.heuristics.ring.sampling.search import search
+    from chipmap.heuristics.ring.sampling.search import Annealing, Uniform, search
 
     samples = _samples(run)
     contraction = contract(instance)
     problem = ring_problem(contraction.instance)
     sampler = Sampler(problem, "path" if problem.has("C3") and problem.chips > MOST_CHIPS else "full")
-    limit = "none"
-    done, broken = 0, 0
-    best = INVALID
+    seed, annealed = run.options.seed, source == "simulated annealing"
+    policy = Annealing(problem.n, problem.chips, seed, samples) if annealed else Uniform()
+    limit, done, broken, best = "none", 0, 0, INVALID
     try:
         run.checkpoint()
         if sampler.possible:
-            for chips, value in search(sampler, policy(problem, samples), run.options.seed, samples):
+            for chips, value in search(sampler, policy, seed, samples):
                 done += 1
                 broken += value >= INVALID
                 if chips is not None and value < best:

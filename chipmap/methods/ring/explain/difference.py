@@ -7,23 +7,17 @@ from typing import Any
 import numpy as np
 
 from chipmap.explanation import Difference, Moved, Side
-from chipmap.family import family_of, resolve
 from chipmap.instances.ring.instance import RingInstance, RingSolution
 from chipmap.instances.ring.problem import Loads, RingProblem, loads, ring_problem
+from chipmap.methods.ring.explain.solved import check
 from chipmap.methods.ring.explain.text import TICKS_PER_US, name
 from chipmap.records import InputError
 
 
 def side(instance: RingInstance, solution: RingSolution) -> Side:
     """The checker's word on ``solution``."""
-    certificate = resolve(family_of(instance).check)(instance, solution)
-    return Side(
-        feasible=certificate.feasible,
-        objective=certificate.objective,
-        terms=certificate.terms,
-        violations=certificate.violations,
-        figures=certificate.figures,
-    )
+    certificate = check(instance, solution)
+    return Side(**{field: getattr(certificate, field) for field in Side.__struct_fields__})
 
 
 def difference(instance: RingInstance, before: RingSolution, after: RingSolution) -> Difference:
@@ -61,11 +55,10 @@ def _moved(problem: RingProblem, before: list[int], after: list[int]) -> list[Mo
         if not problem.computing[v]:
             continue
         move = (before[v], after[v])
-        if before[v] != after[v]:
-            if move == last:
-                runs[-1].append(v)
-            else:
-                runs.append([v])
+        if move[0] != move[1] and move == last:
+            runs[-1].append(v)
+        elif move[0] != move[1]:
+            runs.append([v])
         last = move
     runs.sort(key=lambda run: (-int(problem.ticks[run].sum()), before[run[0]]))
     return [
@@ -88,20 +81,11 @@ def _resources(problem: RingProblem, before: Loads, after: Loads) -> list[dict[s
     """A row per chip and link quantity that differs, in the order of the chips."""
     rows: list[dict[str, Any]] = []
     for chip in range(problem.chips):
-        quantities = [
-            (f"chip {chip}", "work_us", before.work[chip] / TICKS_PER_US, after.work[chip] / TICKS_PER_US),
-            (f"chip {chip}", "memory_bytes", int(before.memory_bytes[chip]), int(after.memory_bytes[chip])),
+        quantities: list[tuple[Any, ...]] = [
+            (f"chip {chip}", "work_us", *(float(on.work[chip] / TICKS_PER_US) for on in (before, after))),
+            (f"chip {chip}", "memory_bytes", *(int(on.memory_bytes[chip]) for on in (before, after))),
+            (f"link {chip} -> {chip + 1}", "load_us", *(float(on.load[chip] / TICKS_PER_US) for on in (before, after))),
         ]
-        link = f"link {chip} -> {chip + 1}"
-        quantities += [(link, "load_us", before.load[chip] / TICKS_PER_US, after.load[chip] / TICKS_PER_US)]
-        rows += [
-            {"resource": where, "quantity": what, "before": plain(a), "after": plain(b)}
-            for where, what, a, b in quantities
-            if a != b
-        ]
+        differing = [quantity for quantity in quantities if quantity[2] != quantity[3]]
+        rows += [dict(zip(("resource", "quantity", "before", "after"), one, strict=True)) for one in differing]
     return rows
-
-
-def plain(value: Any) -> int | float:
-    """A numpy number as Python's own."""
-    return value if isinstance(value, int) else float(value)

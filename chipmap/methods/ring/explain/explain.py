@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from chipmap.deadline import Deadline
 from chipmap.explanation import Change, Explanation, Statement, Step
@@ -158,23 +158,15 @@ class _Work:
         given, base = side(self.instance, solution), self.base
         if not given.feasible:
             first = given.violations[0]
-            yield statement(
-                "given",
-                f"The mapping given is refused ({plural(len(given.violations), 'violation')}): "
-                f"{first.label} {first.message}",
-                first.label,
-                violations=len(given.violations),
-            )
+            count = len(given.violations)
+            text = f"The mapping given is refused ({plural(count, 'violation')}): {first.label} {first.message}"
+            yield statement("given", text, first.label, violations=count)
         elif given.objective is not None and base.objective is not None:
             above = given.objective - base.objective
             best = "the least there is (proved)" if base.proved else "the best known"
             far = f"{share(above, base.objective)} above {best}, {us(base.objective)}" if above else f"which is {best}"
-            yield statement(
-                "given",
-                f"The mapping given has a period of {us(given.objective)}, {far}",
-                period_us=given.objective / TICKS_PER_US,
-                best_us=base.objective / TICKS_PER_US,
-            )
+            text, scale = f"The mapping given has a period of {us(given.objective)}, {far}", TICKS_PER_US
+            yield statement("given", text, period_us=given.objective / scale, best_us=base.objective / scale)
 
     def feasible(self) -> None:
         """What holds the period up; fills the changes."""
@@ -191,10 +183,9 @@ class _Work:
         clones = [] if longest_decides else changes.clones(case, base.objective)
         later = self.attempt([*changes.splits(case, base), *clones, *changes.chips(instance, least[1])])
         later = self.again(later)
-        twice = [
-            t for t in later if t.trial.kind == "chips" and t.solved.instance.package.chips > instance.package.chips
-        ]
-        self.say_all(reasons.unused(case, base, least, twice[-1] if twice else None))
+        chips = [tried for tried in later if tried.trial.kind == "chips"]
+        more = [tried for tried in chips if tried.solved.instance.package.chips > instance.package.chips]
+        self.say_all(reasons.unused(case, base, least, more[-1] if more else None))
 
     def _sufficient(self, relaxed: list[Tried]) -> None:
         """Where memory or links cost something: the SRAM that the mapping without C4 fits, links twice as fast."""
@@ -205,8 +196,7 @@ class _Work:
                 continue
             if tried.trial.left_out == "C4" and solved.certificate is not None:
                 enough = int(solved.certificate.figures["max_memory_bytes"])
-                trial = changes.sram_trial(self.instance, enough)
-                trials.append(Trial(trial.kind, trial.what, trial.make, trial.setting, solved.solution))
+                trials.append(replace(changes.sram_trial(self.instance, enough), start=solved.solution))
             elif tried.trial.left_out == "links":
                 trials.append(changes.link_trial(self.instance, 2))
         self.attempt(trials)
@@ -226,8 +216,7 @@ class _Work:
         self.attempt([trial for trial in more if trial is not None])
         for tried in relaxed:
             if tried.solved.status == "infeasible":
-                what = tried.trial.what
-                self.say_all([statement("cost", f"{what} there is still no mapping (proved)")])
+                self.say_all([statement("cost", f"{tried.trial.what} there is still no mapping (proved)")])
 
     def unknown(self) -> None:
         """Neither a mapping nor a proof: what is short by simple bounds, and which relaxation has a mapping."""

@@ -12,7 +12,7 @@ from chipmap.deadline import Deadline, Stop
 from chipmap.explanation import Statement
 from chipmap.heuristics.ring.bounds.shortages import fewest_chips
 from chipmap.heuristics.ring.bounds.simple import SkipConnection, average, largest, packing, skip_connections
-from chipmap.instances.ring.problem import Loads, RingProblem, Storage, charged, loads
+from chipmap.instances.ring.problem import Loads, RingProblem, charged, loads
 from chipmap.methods.ring.explain.solved import Case, Solved, Tried, check
 from chipmap.methods.ring.explain.text import TICKS_PER_US, listed, plural, share, size, times, us
 
@@ -35,35 +35,25 @@ def verdict(base: Solved) -> Statement:
         text += f"{share(base.objective - base.bound, base.objective)})"
     else:
         text = "the best found, without a bound"
-    chips = base.instance.package.chips
-    return statement(
-        "verdict",
-        f"The period is {us(base.objective)}, {text}; {base.chips_used} of {plural(chips, 'chip')} are used",
-        period_us=base.objective / TICKS_PER_US,
-        chips_used=base.chips_used,
-        chips=chips,
-    )
+    chips, used = base.instance.package.chips, base.chips_used
+    text = f"The period is {us(base.objective)}, {text}; {used} of {plural(chips, 'chip')} are used"
+    return statement("verdict", text, period_us=base.objective / TICKS_PER_US, chips_used=used, chips=chips)
 
 
 def busiest(case: Case, base: Solved) -> Iterator[Statement]:
     """The chips or links that are as busy as the period, and the fullest chip."""
-    problem, on = case.problem, _loads(case, base)
     assert base.objective is not None and base.solution is not None
-    f = case.contraction.lower(base.solution).chips
+    problem, f = case.problem, case.lower(base.solution)
+    on = loads(problem, f)
     busy = charged(problem, on)
     for chip in np.flatnonzero(busy == base.objective).tolist()[:1]:
         mine = sorted((v for v in range(problem.n) if f[v] == chip), key=lambda v: -int(problem.ticks[v]))
         count = int((busy == base.objective).sum())
         more = f" (as are {count - 1} others)" if count > 2 else " (as is another)" if count == 2 else ""
         extra = "" if problem.cost_mode == "period" else " with what it sends and receives"
-        text = listed(f"{case.name(v)} ({us(int(problem.ticks[v]))})" for v in mine)
-        yield statement(
-            "busiest",
-            f"Chip {chip} is busy all the time{extra}{more}: {plural(len(mine), 'operation')}, {text}",
-            "T1",
-            chip=chip,
-            operations=len(mine),
-        )
+        text = f"Chip {chip} is busy all the time{extra}{more}: {plural(len(mine), 'operation')}, "
+        text += listed(f"{case.name(v)} ({us(int(problem.ticks[v]))})" for v in mine)
+        yield statement("busiest", text, "T1", chip=chip, operations=len(mine))
     if problem.cost_mode == "period":
         for link in np.flatnonzero(on.load == base.objective).tolist()[:1]:
             yield link_statement(case, f, link, int(on.load[link]), "busiest", "is busy all the time")
@@ -73,22 +63,12 @@ def busiest(case: Case, base: Solved) -> Iterator[Statement]:
 
 def link_statement(case: Case, f: tuple[int, ...], link: int, load: int, topic: str, verb: str) -> Statement:
     """Which tensors cross a link."""
-    crossing = _crossing(case.problem, f, link)
-    text = (f"that of {case.name(s.producer)} ({size(s.bytes)}, {us(s.ticks)})" for s in crossing)
-    return statement(
-        topic,
-        f"Link {link} -> {link + 1} {verb} ({us(load)}): it carries {plural(len(crossing), 'tensor')}, {listed(text)}",
-        "T2",
-        link=link,
-        load_us=load / TICKS_PER_US,
-        tensors=[case.name(s.producer) for s in crossing],
-        bytes=[s.bytes for s in crossing],
-    )
-
-
-def _crossing(problem: RingProblem, f: tuple[int, ...], link: int) -> list[Storage]:
-    found = [s for s in problem.storages if f[s.producer] <= link < max(f[v] for v in s.readers)]
-    return sorted(found, key=lambda s: -s.ticks)
+    crossing = [s for s in case.problem.storages if f[s.producer] <= link < max(f[v] for v in s.readers)]
+    crossing.sort(key=lambda s: -s.ticks)
+    text = f"Link {link} -> {link + 1} {verb} ({us(load)}): it carries {plural(len(crossing), 'tensor')}, "
+    text += listed(f"that of {case.name(s.producer)} ({size(s.bytes)}, {us(s.ticks)})" for s in crossing)
+    tensors = {"tensors": [case.name(s.producer) for s in crossing], "bytes": [s.bytes for s in crossing]}
+    return statement(topic, text, "T2", link=link, load_us=load / TICKS_PER_US, **tensors)
 
 
 def fullest(problem: RingProblem, on: Loads, where: str = "Memory") -> Statement:
@@ -98,23 +78,10 @@ def fullest(problem: RingProblem, on: Loads, where: str = "Memory") -> Statement
     relayed, live, needed = int(on.relay_bytes[chip]), int(on.peak_bytes[chip]), int(on.memory_bytes[chip])
     more = f", what passes through 2 x {size(relayed)} and live tensors {size(live)}" if problem.full_memory else ""
     spare = f"{size(limit - needed)} are free" if needed <= limit else f"{size(needed - limit)} are short"
-    return statement(
-        "memory",
-        f"{where}: the fullest chip ({chip}) needs {size(needed)}, weights {size(weights)} and buffers 2 x "
-        f"{size(buffers)}{more}; it has {size(limit)}, so {spare}",
-        "C4",
-        chip=chip,
-        weight_bytes=weights,
-        buffer_bytes=buffers,
-        relay_bytes=relayed,
-        live_bytes=live,
-        sram_bytes=limit,
-    )
-
-
-def _loads(case: Case, base: Solved) -> Loads:
-    assert base.solution is not None
-    return loads(case.problem, case.contraction.lower(base.solution).chips)
+    text = f"{where}: the fullest chip ({chip}) needs {size(needed)}, weights {size(weights)} and buffers 2 x "
+    text += f"{size(buffers)}{more}; it has {size(limit)}, so {spare}"
+    figures = {"weight_bytes": weights, "buffer_bytes": buffers, "relay_bytes": relayed, "live_bytes": live}
+    return statement("memory", text, "C4", chip=chip, **figures, sram_bytes=limit)
 
 
 def bounds(case: Case, base: Solved) -> Iterator[Statement]:
@@ -125,31 +92,18 @@ def bounds(case: Case, base: Solved) -> Iterator[Statement]:
         return f", {share(value, period)} of the period" if period else ""
 
     mean, exact = average(problem), problem.total_ticks / problem.chips
-    yield statement(
-        "bound",
-        f"All work spread evenly is {us(mean)} per chip{of(mean)}",
-        "T1",
-        average_us=exact / TICKS_PER_US,
-        of_period=mean / period if period else None,
-    )
-    v = int(problem.ticks.argmax())
-    longest = largest(problem)
+    figures = {"average_us": exact / TICKS_PER_US, "of_period": mean / period if period else None}
+    yield statement("bound", f"All work spread evenly is {us(mean)} per chip{of(mean)}", "T1", **figures)
+    longest, name = largest(problem), case.name(int(problem.ticks.argmax()))
     alone = " and so holds it up by itself" if longest == period else ""
-    yield statement(
-        "bound",
-        f"The longest operation, {case.name(v)}, takes {us(longest)}, {times(longest, exact)} of that average"
-        f"{of(longest)}{alone}",
-        "T1",
-        operation=case.name(v),
-        longest_us=longest / TICKS_PER_US,
-        of_average=longest / exact if exact else None,
-        of_period=longest / period if period else None,
-    )
+    text = f"The longest operation, {name}, takes {us(longest)}, {times(longest, exact)} of that average"
+    figures = {"longest_us": longest / TICKS_PER_US, "of_average": longest / exact if exact else None}
+    figures["of_period"] = longest / period if period else None
+    yield statement("bound", f"{text}{of(longest)}{alone}", "T1", operation=name, **figures)
     packed = packing(problem)
     if packed > max(mean, longest):
-        yield statement(
-            "bound", f"Too many long operations for {problem.chips} chips: {us(packed)} on some chip{of(packed)}", "T1"
-        )
+        text = f"Too many long operations for {problem.chips} chips: {us(packed)} on some chip{of(packed)}"
+        yield statement("bound", text, "T1")
     if problem.has("C1") and problem.has("C3"):
         yield from (skip_statement(case, skip, of) for skip in skip_connections(problem, case.graph)[:1])
     if period is not None and problem.cost_mode == "period" and problem.has("C1"):
@@ -158,35 +112,24 @@ def bounds(case: Case, base: Solved) -> Iterator[Statement]:
 
 def skip_statement(case: Case, skip: SkipConnection, of: Any) -> Statement:
     """What lies under a skip connection shares two chips."""
-    problem, half = case.problem, -(-skip.ticks // 2)
-    tensor = max(s.bytes for s in problem.storages if s.producer == skip.producer and skip.reader in s.readers)
-    return statement(
-        "bound",
-        f"Everything under the skip connection {case.name(skip.producer)} -> {case.name(skip.reader)} (a tensor of "
-        f"{size(tensor)}) lives on two chips (C3): {plural(skip.operations, 'operation')}, {us(skip.ticks)} of work, "
-        f"so at least {us(half)} on one of them{of(half)}",
-        "C3",
-        producer=case.name(skip.producer),
-        reader=case.name(skip.reader),
-        tensor_bytes=tensor,
-        operations=skip.operations,
-        work_us=skip.ticks / TICKS_PER_US,
-        bound_us=half / TICKS_PER_US,
+    ends, half = {"producer": case.name(skip.producer), "reader": case.name(skip.reader)}, -(-skip.ticks // 2)
+    tensor = max(s.bytes for s in case.problem.storages if s.producer == skip.producer and skip.reader in s.readers)
+    text = (
+        f"Everything under the skip connection {' -> '.join(ends.values())} (a tensor of {size(tensor)}) lives on two "
+        f"chips (C3): {plural(skip.operations, 'operation')}, {us(skip.ticks)} of work, so at least {us(half)} on one "
+        f"of them{of(half)}"
     )
+    work = {"work_us": skip.ticks / TICKS_PER_US, "bound_us": half / TICKS_PER_US}
+    return statement("bound", text, "C3", **ends, tensor_bytes=tensor, operations=skip.operations, **work)
 
 
 def _slow_tensors(case: Case, period: int) -> Iterator[Statement]:
     slow = sorted((s for s in case.problem.storages if s.ticks > period), key=lambda s: -s.ticks)
     if slow:
-        text = (f"{case.name(s.producer)} ({size(s.bytes)}, {us(s.ticks)})" for s in slow)
-        yield statement(
-            "links",
-            f"{plural(len(slow), 'tensor')} would keep a link busy for longer than the period, so maker and readers "
-            f"share a chip: {listed(text)}",
-            "T2",
-            tensors=[case.name(s.producer) for s in slow],
-            bytes=[s.bytes for s in slow],
-        )
+        text = f"{plural(len(slow), 'tensor')} would keep a link busy for longer than the period, so maker and readers "
+        text += "share a chip: " + listed(f"{case.name(s.producer)} ({size(s.bytes)}, {us(s.ticks)})" for s in slow)
+        tensors = {"tensors": [case.name(s.producer) for s in slow], "bytes": [s.bytes for s in slow]}
+        yield statement("links", text, "T2", **tensors)
 
 
 def costs(base: Solved, relaxed: list[Tried]) -> Iterator[Statement]:
@@ -198,21 +141,16 @@ def costs(base: Solved, relaxed: list[Tried]) -> Iterator[Statement]:
         if solved.objective is None:
             continue
         saved = base.objective - solved.objective
-        figures: dict[str, Any] = {
-            "period_us": solved.objective / TICKS_PER_US,
-            "standing": "proved" if solved.proved else "best found",
-        }
+        standing = "proved" if solved.proved else "best found"
+        figures: dict[str, Any] = {"period_us": solved.objective / TICKS_PER_US, "standing": standing}
         if tried.trial.kind == "balance":
             if solved.proved:
                 text = "even with all of that away" if saved == 0 else "from whole operations in their order alone"
                 yield statement("cost", f"{what} the period is {us(solved.objective)} ({text})", **figures)
         elif saved > 0:
             standing = "proved to be its least" if solved.proved else "best found"
-            yield statement(
-                "cost",
-                f"{what} the period is {us(solved.objective)} ({standing}), {share(saved, base.objective)} less",
-                **figures,
-            )
+            text = f"{what} the period is {us(solved.objective)} ({standing}), {share(saved, base.objective)} less"
+            yield statement("cost", text, **figures)
             yield from _blocked(base, tried)
         elif solved.proved and base.proved:
             nothing.append(what)
@@ -229,21 +167,17 @@ def _blocked(base: Solved, tried: Tried) -> Iterator[Statement]:
     assert tried.solved.solution is not None
     if tried.trial.left_out == "links":
         case = Case(base.instance)
-        f = case.contraction.lower(tried.solved.solution).chips
+        f = case.lower(tried.solved.solution)
         load = loads(case.problem, f).load
         link = int(load.argmax())
         if int(load[link]) > (tried.solved.objective or 0):
             yield link_statement(case, f, link, int(load[link]), "blocked", "would hold that mapping up")
         return
     certificate = check(base.instance, tried.solved.solution)
-    first = [violation.message for violation in certificate.violations]
-    if first:
-        yield statement(
-            "blocked",
-            f"What stands in that mapping's way ({plural(len(first), 'violation')}): {'; '.join(first[:SHOWN])}",
-            certificate.violations[0].label,
-            violations=len(first),
-        )
+    if found := certificate.violations:
+        first = "; ".join(violation.message for violation in found[:SHOWN])
+        text = f"What stands in that mapping's way ({plural(len(found), 'violation')}): {first}"
+        yield statement("blocked", text, found[0].label, violations=len(found))
 
 
 def enough(case: Case, base: Solved, deadline: Deadline) -> tuple[int, int]:
@@ -270,22 +204,13 @@ def unused(case: Case, base: Solved, least: tuple[int, int], doubled: Tried | No
     text += " and fewer don't (proved)" if low == high else ""
     longest = largest(case.problem)
     if longest == period:
-        v = int(case.problem.ticks.argmax())
-        why = (
-            f"no mapping is faster than {case.name(v)}, which alone takes "
-            f"{times(longest, case.problem.total_ticks / count)} of a chip's average work"
-        )
+        why = f"no mapping is faster than {case.name(int(case.problem.ticks.argmax()))}, which alone takes "
+        why += f"{times(longest, case.problem.total_ticks / count)} of a chip's average work"
     elif doubled is not None and doubled.solved.proved and doubled.solved.objective == period:
         why = f"with {doubled.solved.instance.package.chips} chips the least period is the same (proved)"
     elif base.proved:
         why = "no mapping that uses the others is faster (proved)"
     else:
         why = "in the best mapping found"
-    yield statement(
-        "unused",
-        f"Of {plural(count, 'chip')}, {text}: {why}",
-        chips=count,
-        chips_used=base.chips_used,
-        chips_enough=high,
-        chips_proved_needed=low,
-    )
+    text, used = f"Of {plural(count, 'chip')}, {text}: {why}", base.chips_used
+    yield statement("unused", text, chips=count, chips_used=used, chips_enough=high, chips_proved_needed=low)

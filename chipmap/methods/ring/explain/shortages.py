@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from chipmap.deadline import Deadline, Stop
 from chipmap.explanation import Statement
 from chipmap.heuristics.ring.bounds.shortages import least_chips, least_sram
 from chipmap.heuristics.ring.bounds.simple import skip_connections
-from chipmap.instances.ring.instance import RingInstance, RingSolution
+from chipmap.instances.ring.instance import RingInstance
 from chipmap.instances.ring.precedence import flow_reachable, reachable
 from chipmap.instances.ring.problem import RingProblem, loads, ring_problem
 from chipmap.methods.ring.explain.changes import chip_trial, sram_trial
@@ -30,41 +31,25 @@ def memory(case: Case) -> Iterator[Statement]:
     for v in sorted(heavy, key=lambda v: -int(weights[v]))[:1]:
         more = f" (and {plural(len(heavy) - 1, 'more operation')} too)" if len(heavy) > 1 else ""
         short = int(weights[v]) - limit
-        yield statement(
-            "short",
-            f"Operation {case.name(v)} fits on no chip: {size(int(weights[v]))} of weights, {size(limit)} of SRAM, "
-            f"{size(short)} short{more}",
-            "C4",
-            operation=case.name(v),
-            weight_bytes=int(weights[v]),
-            sram_bytes=limit,
-            short_bytes=short,
-        )
-    total = int(weights.sum())
-    if total > limit * problem.chips:
-        yield statement(
-            "short",
-            f"All weights are {size(total)}, all {plural(problem.chips, 'chip')} together hold "
-            f"{size(limit * problem.chips)}: {size(total - limit * problem.chips)} short",
-            "C4",
-            weight_bytes=total,
-            short_bytes=total - limit * problem.chips,
-        )
+        text = f"Operation {case.name(v)} fits on no chip: {size(int(weights[v]))} of weights, {size(limit)} of SRAM, "
+        figures = {"weight_bytes": int(weights[v]), "sram_bytes": limit, "short_bytes": short}
+        yield statement("short", f"{text}{size(short)} short{more}", "C4", operation=case.name(v), **figures)
+    total, room = int(weights.sum()), limit * problem.chips
+    if total > room:
+        text = f"All weights are {size(total)}, all {plural(problem.chips, 'chip')} together hold {size(room)}: "
+        figures = {"weight_bytes": total, "short_bytes": total - room}
+        yield statement("short", f"{text}{size(total - room)} short", "C4", **figures)
     if problem.has("C1") and problem.has("C3"):
         under = max(skip_connections(problem, case.graph), key=lambda skip: skip.weight_bytes, default=None)
         if under is not None and under.weight_bytes > 2 * limit:
-            ends = f"{case.name(under.producer)} -> {case.name(under.reader)}"
-            yield statement(
-                "short",
-                f"Everything under the skip connection {ends} lives on two chips (C3): "
+            ends, short = (case.name(under.producer), case.name(under.reader)), under.weight_bytes - 2 * limit
+            text = (
+                f"Everything under the skip connection {' -> '.join(ends)} lives on two chips (C3): "
                 f"{plural(under.operations, 'operation')} with {size(under.weight_bytes)} of weights, two chips hold "
-                f"{size(2 * limit)}: {size(under.weight_bytes - 2 * limit)} short",
-                "C3",
-                producer=case.name(under.producer),
-                reader=case.name(under.reader),
-                weight_bytes=under.weight_bytes,
-                short_bytes=under.weight_bytes - 2 * limit,
+                f"{size(2 * limit)}: {size(short)} short"
             )
+            figures = {"weight_bytes": under.weight_bytes, "short_bytes": short}
+            yield statement("short", text, "C3", producer=ends[0], reader=ends[1], **figures)
 
 
 def needs(case: Case, deadline: Deadline) -> tuple[list[Statement], list[Trial]]:
@@ -77,21 +62,14 @@ def needs(case: Case, deadline: Deadline) -> tuple[list[Statement], list[Trial]]
         found = least_sram(case.programs, case.ideals, deadline.share(0.2))
         if found is not None:
             said += _least(case, *found)
-            trials.append(_started(sram_trial(case.instance, found[0]), case.lift(found[1])))
+            trials.append(replace(sram_trial(case.instance, found[0]), start=case.lift(found[1])))
         enough = least_chips(case.programs, case.ideals, deadline.share(0.2)) if found is not None else None
     except Stop:
         return said, trials
     if isinstance(enough, tuple):
-        said.append(
-            statement(
-                "least",
-                f"With this SRAM it takes at least {plural(enough[0], 'chip')} (proved)",
-                "C4",
-                chips=case.problem.chips,
-                least_chips=enough[0],
-            )
-        )
-        trials.append(_started(chip_trial(case.instance, enough[0]), case.lift(enough[1])))
+        text = f"With this SRAM it takes at least {plural(enough[0], 'chip')} (proved)"
+        said.append(statement("least", text, "C4", chips=case.problem.chips, least_chips=enough[0]))
+        trials.append(replace(chip_trial(case.instance, enough[0]), start=case.lift(enough[1])))
     elif enough is False:
         said.append(statement("least", "With this SRAM no number of chips does (proved)", "C4"))
     return said, trials
@@ -108,25 +86,15 @@ def with_chips(tried: Tried, deadline: Deadline) -> Trial | None:
         return None
     if not isinstance(enough, tuple):
         return None
-    more = _started(chip_trial(case.instance, enough[0]), case.lift(enough[1]))
-    return Trial(f"{tried.trial.kind} and chips", f"{tried.trial.what}, {more.what}", more.make, start=more.start)
+    more, was = chip_trial(case.instance, enough[0]), tried.trial
+    return Trial(f"{was.kind} and chips", f"{was.what}, {more.what}", more.make, start=case.lift(enough[1]))
 
 
 def _least(case: Case, needed: int, chips: tuple[int, ...]) -> Iterator[Statement]:
     limit = case.problem.sram_bytes
-    yield statement(
-        "least",
-        f"The least SRAM that does is {size(needed)} per chip (proved), {size(needed - limit)} more than there is",
-        "C4",
-        least_bytes=needed,
-        sram_bytes=limit,
-        short_bytes=needed - limit,
-    )
+    text = f"The least SRAM that does is {size(needed)} per chip (proved), {size(needed - limit)} more than there is"
+    yield statement("least", text, "C4", least_bytes=needed, sram_bytes=limit, short_bytes=needed - limit)
     yield fullest(case.problem, loads(case.problem, chips), "In a mapping with that least SRAM")
-
-
-def _started(trial: Trial, start: RingSolution) -> Trial:
-    return Trial(trial.kind, trial.what, trial.make, trial.setting, start)
 
 
 def sites(instance: RingInstance) -> Iterator[Statement]:
@@ -137,13 +105,10 @@ def sites(instance: RingInstance) -> Iterator[Statement]:
         below = reachable(problem)
         pairs = [(u, v) for u in fixed for v in fixed if u != v and below[u, v] and fixed[u] > fixed[v]]
         for u, v in pairs[:PAIRS]:
-            yield statement(
-                "pins",
-                f"{name(problem, v)} needs the data of {name(problem, u)} but is pinned to chip {fixed[v]}, before "
-                f"chip {fixed[u]} where {name(problem, u)} is pinned",
-                "C1",
-                operations=[name(problem, u), name(problem, v)],
-            )
+            names = [name(problem, u), name(problem, v)]
+            text = f"{names[1]} needs the data of {names[0]} but is pinned to chip {fixed[v]}, before "
+            text += f"chip {fixed[u]} where {names[0]} is pinned"
+            yield statement("pins", text, "C1", operations=names)
         if problem.has("C3"):
             yield from _triangles(problem, fixed)
 
@@ -159,10 +124,6 @@ def _triangles(problem: RingProblem, fixed: dict[int, int]) -> Iterator[Statemen
     ]
     for u, w, v in bad[:PAIRS]:
         names = [name(problem, x) for x in (u, w, v)]
-        yield statement(
-            "pins",
-            f"{names[0]} feeds {names[2]} directly and by way of {names[1]}, so the three can't be on three chips "
-            f"({fixed[u]}, {fixed[w]} and {fixed[v]}: {listed(names)})",
-            "C3",
-            operations=names,
-        )
+        text = f"{names[0]} feeds {names[2]} directly and by way of {names[1]}, so the three can't be on three chips "
+        text += f"({fixed[u]}, {fixed[w]} and {fixed[v]}: {listed(names)})"
+        yield statement("pins", text, "C3", operations=names)

@@ -82,8 +82,8 @@ class Solved:
 
 def check(instance: RingInstance, solution: RingSolution) -> Certificate:
     """The independent checker's certificate."""
-    certificate: Certificate = resolve(family_of(instance).check)(instance, solution)
-    return certificate
+    found: Certificate = resolve(family_of(instance).check)(instance, solution)
+    return found
 
 
 def solve_within(
@@ -130,6 +130,10 @@ class Case:
     def single(self, v: int) -> bool:
         """Whether operation ``v`` of the contracted problem is one operation, not a keep-together group."""
         return len(self.contraction.members[v]) == 1
+
+    def lower(self, solution: RingSolution) -> tuple[int, ...]:
+        """The chips of the contracted operations."""
+        return self.contraction.lower(solution).chips
 
     def lift(self, chips: tuple[int, ...]) -> RingSolution:
         """The mapping of the original operations."""
@@ -189,7 +193,5 @@ def attempt(trial: Trial, options: SolveOptions, seconds: float, starts: Sequenc
     except InputError:
         return None
     given = starts if trial.start is None else (*starts, trial.start)
-    return Tried(
-        trial,
-        solve_within(msgspec.structs.replace(changed, name=f"{changed.name}: {trial.what}"), options, seconds, given),
-    )
+    named = msgspec.structs.replace(changed, name=f"{changed.name}: {trial.what}")
+    return Tried(trial, solve_within(named, options, seconds, given))
