@@ -13,18 +13,13 @@ from typing import Any
 from chipmap.deadline import Deadline, Stop
 from chipmap.family import Model
 from chipmap.records import Record
-from chipmap.result import BoundKind, Limit, integer_bound
+from chipmap.result import BoundKind, integer_bound
 from chipmap.run import Run
 from chipmap.solvers import solve_model
 from chipmap.solvers.outcome import Outcome, SolveRequest, ValueOf
 
 #: Deterministic work per second of the time limit: CP-SAT's and Gurobi's own units, HiGHS's nodes.
 WORK_PER_SECOND = {"cpsat": 0.5, "gurobi": 0.5, "highs": 20.0}
-
-
-def same(solution: Any) -> Any:
-    """The solution as it is: where the model is of the run's own instance."""
-    return solution
 
 
 def whole_ticks(bound: float, model: Model) -> int:
@@ -36,12 +31,12 @@ def whole_ticks(bound: float, model: Model) -> int:
 class Finds:
     """What becomes of a solver's finds: the ``source`` that they go under, and the way back to the run's instance.
 
-    ``lift`` makes a solution of the run's instance from one of the model's. ``ticks`` makes a bound of the run's
-    instance from a bound of the model; it is reported as of ``kind``.
+    ``lift`` makes a solution of the run's instance from one of the model's (the same, unless it says otherwise).
+    ``ticks`` makes a bound of the run's instance from a bound of the model; it is reported as of ``kind``.
     """
 
     source: str
-    lift: Callable[[Any], Record] = same
+    lift: Callable[[Any], Record] = lambda solution: solution
     ticks: Callable[[float, Model], int] = whole_ticks
     kind: BoundKind = "solver"
 
@@ -139,8 +134,4 @@ def conclude(run: Run, outcome: Outcome, source: str) -> None:
         run.note("solver", f"{source}: {end.reason} {end.detail}".rstrip())
         run.checkpoint()
     if end.limit != "none":
-        raise Stop(_stop(end.limit))
-
-
-def _stop(limit: Limit) -> Any:
-    return limit if limit in ("time", "interrupted", "gap") else "time"
+        raise Stop(end.limit if end.limit in ("interrupted", "gap") else "time")

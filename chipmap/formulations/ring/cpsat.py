@@ -120,7 +120,13 @@ def add_ring(
     problem = ring_problem(instance)
     assume = choices.labels == "assume"
     builder = Builder(model, problem, None if assume else choices.windows, prefix, assume, choices.around)
-    _assignment(builder)
+    c0_domain(builder)
+    c0_domain_together(builder)
+    if problem.has("C1"):
+        c1_flow(builder)
+    if problem.has("C2"):
+        c2_no_skipping(builder)
+    def_on(builder)
     if problem.has("C3"):
         edge = c3_triangle_edge(builder)
         c3_triangle(builder, edge, c3_triangle_reach(builder, edge))
@@ -129,18 +135,10 @@ def add_ring(
     moves = Moves(builder)
     memory = c4_memory(builder, moves) if problem.has("C4") else []
     cost, limit = _period(builder, choices)
-    terms = {"T1": [], "T2": []} if limit is None else _terms(builder, moves, limit)
+    terms: dict[str, list[Any]] = {"T1": [], "T2": []}
+    if limit is not None:
+        terms = {"T1": t1_chip(builder, moves, limit), "T2": t2_link(builder, moves, limit)}
     return RingCpVariables(builder.chip, cost, terms, memory, builder.on, builder.assumptions)
-
-
-def _assignment(builder: Builder) -> None:
-    c0_domain(builder)
-    c0_domain_together(builder)
-    if builder.problem.has("C1"):
-        c1_flow(builder)
-    if builder.problem.has("C2"):
-        c2_no_skipping(builder)
-    def_on(builder)
 
 
 def def_on(builder: Builder) -> None:
@@ -148,10 +146,6 @@ def def_on(builder: Builder) -> None:
     for v in np.flatnonzero(builder.problem.computing).tolist():
         if len(builder.domain[v]) > 1:
             builder.model.add_exactly_one([builder.on(v, c) for c in builder.domain[v]])
-
-
-def _terms(builder: Builder, moves: Moves, limit: Any) -> dict[str, list[Any]]:
-    return {"T1": t1_chip(builder, moves, limit), "T2": t2_link(builder, moves, limit)}
 
 
 def _period(builder: Builder, choices: RingCpChoices) -> tuple[cp_model.IntVar | None, Any]:

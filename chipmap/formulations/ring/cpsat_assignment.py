@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 from ortools.sat.python import cp_model
@@ -33,7 +34,7 @@ class Neighbourhood:
 class Builder(LabelledModel):
     """A ``CpModel`` on its way: the chip of each operation, and literals made when they are first asked for.
 
-    ``chip[v]`` is the integer f(v); :meth:`on` and :meth:`upto` give [f(v) = c] and [f(v) <= c], Booleans where the
+    ``chip[v]`` is the integer f(v); ``on(v, c)`` and ``upto(v, c)`` give [f(v) = c] and [f(v) <= c], Booleans where the
     domain decides. ``counted`` are the chips whose loads and memory the model limits: all, or those of the
     neighbourhood ``around``.
     """
@@ -55,8 +56,7 @@ class Builder(LabelledModel):
             model.new_int_var_from_domain(cp_model.Domain.from_values(domain), f"{prefix}chip[{v}]")
             for v, domain in enumerate(self.domain)
         ]
-        self._on: dict[tuple[int, int], Literal] = {}
-        self._upto: dict[tuple[int, int], Literal] = {}
+        self.on, self.upto = cache(self._on), cache(self._upto)
 
     def _domain(self, v: int, windows: Mapping[int, tuple[int, int]] | None, around: Neighbourhood | None) -> list[int]:
         """C0 by domain: the chips in the window and among the allowed ones (all chips if that leaves none)."""
@@ -70,32 +70,29 @@ class Builder(LabelledModel):
             self.clause("c0_domain", [])
         return left or list(every)
 
-    def on(self, v: int, c: int) -> Literal:
+    def _on(self, v: int, c: int) -> Literal:
         """[f(v) = c]."""
         domain = self.domain[v]
         if len(domain) == 1 or c not in domain:
             return domain == [c]
-        if (v, c) not in self._on:
-            literal = self.literal(f"on[{v},{c}]")
-            self.model.add(self.chip[v] == c).only_enforce_if(literal)
-            self.model.add(self.chip[v] != c).only_enforce_if(~literal)
-            self._on[v, c] = literal
-        return self._on[v, c]
+        literal = self.literal(f"on[{v},{c}]")
+        self.model.add(self.chip[v] == c).only_enforce_if(literal)
+        self.model.add(self.chip[v] != c).only_enforce_if(~literal)
+        return literal
 
-    def upto(self, v: int, c: int) -> Literal:
+    def _upto(self, v: int, c: int) -> Literal:
         """[f(v) <= c]."""
         domain = self.domain[v]
         if c < domain[0] or c >= domain[-1]:
             return c >= domain[-1]
-        c = max(chip for chip in domain if chip <= c)
+        if c not in domain:
+            return self.upto(v, max(chip for chip in domain if chip <= c))
         if c == domain[0]:
             return self.on(v, c)
-        if (v, c) not in self._upto:
-            literal = self.literal(f"upto[{v},{c}]")
-            self.model.add(self.chip[v] <= c).only_enforce_if(literal)
-            self.model.add(self.chip[v] > c).only_enforce_if(~literal)
-            self._upto[v, c] = literal
-        return self._upto[v, c]
+        literal = self.literal(f"upto[{v},{c}]")
+        self.model.add(self.chip[v] <= c).only_enforce_if(literal)
+        self.model.add(self.chip[v] > c).only_enforce_if(~literal)
+        return literal
 
 
 def c0_domain(builder: Builder) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -20,59 +21,54 @@ class Moves:
 
     def __init__(self, builder: Builder) -> None:
         self.builder = builder
-        self._link: dict[tuple[int, int], Any] = {}
-        self._cross: dict[tuple[int, int], Any] = {}
-        self._hold: dict[tuple[int, int], Any] = {}
-        self._inner: dict[tuple[int, int], Any] = {}
+        self.link, self.cross = cache(self._link), cache(self._cross)
+        self.hold, self.inner = cache(self._hold), cache(self._inner)
 
-    def link(self, t: int, c: int) -> Any:
+    def _link(self, t: int, c: int) -> Any:
         """True if storage t crosses link c -> c + 1: f(u) <= c < f(v) for producer u and some reader v."""
-        if (t, c) not in self._link:
-            b, storage = self.builder, self.builder.problem.storages[t]
-            u = storage.producer
-            readers = [v for v in last_readers(b.problem, storage.readers) if b.upto(v, c) is not True]
-            known = b.upto(u, c) is False or not readers
-            literal = self._link[t, c] = False if known else b.literal(f"link[{t},{c}]")
-            for v in readers if not known else ():
-                b.clause("def_link", [no(b.upto(u, c)), b.upto(v, c), literal])
-        return self._link[t, c]
+        b, storage = self.builder, self.builder.problem.storages[t]
+        u = storage.producer
+        readers = [v for v in last_readers(b.problem, storage.readers) if b.upto(v, c) is not True]
+        if b.upto(u, c) is False or not readers:
+            return False
+        literal = b.literal(f"link[{t},{c}]")
+        for v in readers:
+            b.clause("def_link", [no(b.upto(u, c)), b.upto(v, c), literal])
+        return literal
 
-    def cross(self, t: int, c: int) -> Any:
+    def _cross(self, t: int, c: int) -> Any:
         """True if storage t crosses the boundary of chip c: on[u, c] ≠ on[v, c] for producer u and some reader v."""
-        if (t, c) not in self._cross:
-            b, storage = self.builder, self.builder.problem.storages[t]
-            u = storage.producer
-            known = not any(c in b.domain[v] for v in (u, *storage.readers))
-            literal = self._cross[t, c] = False if known else b.literal(f"cross[{t},{c}]")
-            for v in storage.readers if not known else ():
-                b.clause("def_cross", [no(b.on(u, c)), b.on(v, c), literal])
-                b.clause("def_cross", [b.on(u, c), no(b.on(v, c)), literal])
-        return self._cross[t, c]
+        b, storage = self.builder, self.builder.problem.storages[t]
+        u = storage.producer
+        if not any(c in b.domain[v] for v in (u, *storage.readers)):
+            return False
+        literal = b.literal(f"cross[{t},{c}]")
+        for v in storage.readers:
+            b.clause("def_cross", [no(b.on(u, c)), b.on(v, c), literal])
+            b.clause("def_cross", [b.on(u, c), no(b.on(v, c)), literal])
+        return literal
 
-    def hold(self, t: int, c: int) -> Any:
+    def _hold(self, t: int, c: int) -> Any:
         """True if storage t crosses the boundary of chip c or passes through it: f(u) < c < f(v) for some reader v."""
-        if (t, c) not in self._hold:
-            b, storage = self.builder, self.builder.problem.storages[t]
-            u = storage.producer
-            cross = self.cross(t, c)
-            readers = [v for v in last_readers(b.problem, storage.readers) if b.upto(v, c) is not True]
-            known = cross is False and (b.upto(u, c - 1) is False or not readers)
-            literal = self._hold[t, c] = False if known else b.literal(f"hold[{t},{c}]")
-            if not known:
-                b.clause("def_hold", [no(cross), literal])
-                for v in readers:
-                    b.clause("def_hold", [no(b.upto(u, c - 1)), b.upto(v, c), literal])
-        return self._hold[t, c]
+        b, storage = self.builder, self.builder.problem.storages[t]
+        u, cross = storage.producer, self.cross(t, c)
+        readers = [v for v in last_readers(b.problem, storage.readers) if b.upto(v, c) is not True]
+        if cross is False and (b.upto(u, c - 1) is False or not readers):
+            return False
+        literal = b.literal(f"hold[{t},{c}]")
+        b.clause("def_hold", [no(cross), literal])
+        for v in readers:
+            b.clause("def_hold", [no(b.upto(u, c - 1)), b.upto(v, c), literal])
+        return literal
 
-    def inner(self, t: int, c: int) -> Any:
+    def _inner(self, t: int, c: int) -> Any:
         """True if storage t is made on chip c and doesn't cross its boundary."""
-        if (t, c) not in self._inner:
-            b, u = self.builder, self.builder.problem.storages[t].producer
-            known = b.on(u, c) is False
-            literal = self._inner[t, c] = False if known else b.literal(f"inner[{t},{c}]")
-            if not known:
-                b.clause("def_inner", [no(b.on(u, c)), self.cross(t, c), literal])
-        return self._inner[t, c]
+        b, u = self.builder, self.builder.problem.storages[t].producer
+        if b.on(u, c) is False:
+            return False
+        literal = b.literal(f"inner[{t},{c}]")
+        b.clause("def_inner", [no(b.on(u, c)), self.cross(t, c), literal])
+        return literal
 
 
 def c4_memory(builder: Builder, moves: Moves) -> list[Any]:
@@ -80,31 +76,19 @@ def c4_memory(builder: Builder, moves: Moves) -> list[Any]:
 
     Grade ``full``: + 2 · (bytes of the storages that pass through) + the peak of those made and read on c only.
     """
-    problem = builder.problem
-    if problem.full_memory:
-        return _full(builder, moves)
-    sums = []
-    for c in builder.counted:
-        parts = on_chip(builder, problem.weight_bytes, c)
-        parts += [(2 * s.bytes, moves.cross(t, c)) for t, s in enumerate(problem.storages) if s.bytes]
-        sums.append(at_most(builder, "c4_memory", parts, problem.sram_bytes))
-    return sums
-
-
-def _full(builder: Builder, moves: Moves) -> list[Any]:
-    problem = builder.problem
+    problem, sums = builder.problem, []
     sized = [(t, s.bytes) for t, s in enumerate(problem.storages) if s.bytes]
-    lives = steps_alive(problem)
-    most = sum(size for _, size in sized)
-    sums = []
+    held, lives = (moves.hold, steps_alive(problem)) if problem.full_memory else (moves.cross, [])
     for c in builder.counted:
-        peak = builder.model.new_int_var(0, most, f"{builder.prefix}peak[{c}]")
+        peaks: Parts = []
+        if problem.full_memory:
+            peaks = [(1, builder.integer(0, sum(size for _, size in sized), f"peak[{c}]"))]
         for alive in lives:
             parts = [(problem.storages[t].bytes, moves.inner(t, c)) for t in alive]
             if any(literal is not False for _, literal in parts):
-                at_most(builder, "def_peak", parts, peak)
-        parts = on_chip(builder, problem.weight_bytes, c) + [(2 * size, moves.hold(t, c)) for t, size in sized]
-        sums.append(at_most(builder, "c4_memory", [*parts, (1, peak)], problem.sram_bytes))
+                at_most(builder, "def_peak", parts, peaks[0][1])
+        parts = on_chip(builder, problem.weight_bytes, c) + [(2 * size, held(t, c)) for t, size in sized]
+        sums.append(at_most(builder, "c4_memory", parts + peaks, problem.sram_bytes))
     return sums
 
 

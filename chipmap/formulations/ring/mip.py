@@ -117,18 +117,14 @@ def add_ring(block: pyo.Block, instance: RingInstance, choices: RingMipChoices =
         def_on(block, problem)
         if choices.windows is not None:
             def_windows(block, problem, choices.windows)
-        _assignment(block, problem)
+        c0_domain(block, problem)
+        c0_domain_together(block, problem)
+        if problem.has("C1"):
+            c1_flow(block, problem)
+        if problem.has("C2"):
+            c2_no_skipping(block, problem)
         _triangle(block, problem, choices)
         _costs(block, problem, choices)
-
-
-def _assignment(block: pyo.Block, problem: RingProblem) -> None:
-    c0_domain(block, problem)
-    c0_domain_together(block, problem)
-    if problem.has("C1"):
-        c1_flow(block, problem)
-    if problem.has("C2"):
-        c2_no_skipping(block, problem)
 
 
 def _triangle(block: pyo.Block, problem: RingProblem, choices: RingMipChoices) -> None:

@@ -16,7 +16,7 @@ def c3_triangle_edge(block: pyo.Block, problem: RingProblem) -> None:
     The readers v of one producer u share ``reads[u, b]`` >= on[v, b]. Continuous; only the lower side is needed.
     """
     on = block.on
-    pairs = _pairs(problem)
+    pairs = _paths(problem, 2)
     edge = block.edge = pyo.Var(pairs, bounds=(0, 1))
     readers: dict[int, list[int]] = {}
     for u, v in problem.flows.tolist():
@@ -41,11 +41,11 @@ def c3_triangle_edge(block: pyo.Block, problem: RingProblem) -> None:
 def c3_triangle_reach(block: pyo.Block, problem: RingProblem) -> None:
     """C3: ``reach`` contains the transitive closure of ``edge``: reach[a, b] >= reach[a, c] + edge[c, b] - 1."""
     edge = block.edge
-    reach = block.reach = pyo.Var(_pairs(problem), bounds=(0, 1))
+    reach = block.reach = pyo.Var(_paths(problem, 2), bounds=(0, 1))
     rows = block.c3_triangle_reach = pyo.Constraint(pyo.Any)
-    for a, b in _pairs(problem):
+    for a, b in _paths(problem, 2):
         rows[a, b] = reach[a, b] >= edge[a, b]
-    for a, c, b in _triples(problem):
+    for a, c, b in _paths(problem, 3):
         rows[a, c, b] = reach[a, b] >= reach[a, c] + edge[c, b] - 1
 
 
@@ -53,7 +53,7 @@ def c3_triangle(block: pyo.Block, problem: RingProblem) -> None:
     """C3: edge[a, b] + reach[a, c] + edge[c, b] <= 2 for distinct chips a, c, b (equation 4)."""
     edge, reach = block.edge, block.reach
     rows = block.c3_triangle = pyo.Constraint(pyo.Any)
-    for a, c, b in _triples(problem):
+    for a, c, b in _paths(problem, 3):
         rows[a, c, b] = edge[a, b] + reach[a, c] + edge[c, b] <= 2
 
 
@@ -85,13 +85,6 @@ def cut_average(block: pyo.Block, problem: RingProblem, scale: int) -> None:
     block.slowest["T1"].setlb(problem.least_ticks / scale)
 
 
-def _pairs(problem: RingProblem) -> list[tuple[int, int]]:
-    """The pairs of chips between which data can flow."""
-    chips = range(problem.chips)
-    return list(combinations(chips, 2) if problem.has("C1") else permutations(chips, 2))
-
-
-def _triples(problem: RingProblem) -> list[tuple[int, int, int]]:
-    """(a, c, b) with data able to flow a -> c -> b."""
-    chips = range(problem.chips)
-    return list(combinations(chips, 3) if problem.has("C1") else permutations(chips, 3))
+def _paths(problem: RingProblem, length: int) -> list[tuple[int, ...]]:
+    """So many chips one after the other, through which data can flow."""
+    return list((combinations if problem.has("C1") else permutations)(range(problem.chips), length))

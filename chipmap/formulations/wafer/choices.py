@@ -68,6 +68,13 @@ class Sizing:
         each = zip(self.options, self.genuine, strict=True)
         return [min((option.thin for option in chosen[:count]), default=0) for chosen, count in each]
 
+    def by_label(self, v: int, label: int) -> dict[int, list[int]]:
+        """value -> the options of kernel ``v`` with that label."""
+        found: dict[int, list[int]] = {}
+        for i, option in enumerate(self.options[v]):
+            found.setdefault(option.labels[label], []).append(i)
+        return found
+
     @property
     def labelled(self) -> bool:
         """Whether the options' labels cost something."""

@@ -56,22 +56,15 @@ def t3_adapters(builder: Builder) -> Any:
         return 0
     for e, (u, v) in enumerate(problem.edges.tolist()):
         for name, ours, theirs in (("h", 0, 0), ("w", 1, 1), ("c", 3, 2)):
-            left, right = _by_label(builder, u, ours), _by_label(builder, v, theirs)
+            left, right = builder.sizing.by_label(u, ours), builder.sizing.by_label(v, theirs)
             differs = builder.model.new_bool_var(f"{builder.prefix}adapter {name}[{e}]")
             for value in sorted(left.keys() | right.keys()):
-                a, b = sum(left.get(value, [])), sum(right.get(value, []))
+                a = sum(builder.option[u][i] for i in left.get(value, ()))
+                b = sum(builder.option[v][i] for i in right.get(value, ()))
                 builder.model.add(a - b <= differs)
                 builder.model.add(b - a <= differs)
             total.append(differs)
     return sum(total)
-
-
-def _by_label(builder: Builder, v: int, label: int) -> dict[int, list[Any]]:
-    """value -> the literals of kernel ``v``'s options with that label."""
-    found: dict[int, list[Any]] = {}
-    for option, literal in zip(builder.sizing.options[v], builder.option[v], strict=True):
-        found.setdefault(option.labels[label], []).append(literal)
-    return found
 
 
 def cut_pairwise(builder: Builder, wires: list[Any]) -> None:

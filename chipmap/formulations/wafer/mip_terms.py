@@ -52,20 +52,13 @@ def t3_adapters(block: pyo.Block, made: Sizing) -> Any:
     rows = block.t3_adapters = pyo.Constraint(pyo.Any)
     for e, (u, v) in enumerate(edges):
         for name, (ours, theirs) in labels.items():
-            left, right = _by_label(block, made, u, ours), _by_label(block, made, v, theirs)
+            left, right = made.by_label(u, ours), made.by_label(v, theirs)
             for value in sorted(left.keys() | right.keys()):
-                difference = pyo.quicksum(left.get(value, [])) - pyo.quicksum(right.get(value, []))
+                has = (block.option[u, i] for i in left.get(value, ()))
+                difference = pyo.quicksum(has) - pyo.quicksum(block.option[v, i] for i in right.get(value, ()))
                 rows[e, name, value, "+"] = difference <= block.adapter[e, name]
                 rows[e, name, value, "-"] = -difference <= block.adapter[e, name]
     return pyo.quicksum(block.adapter.values())
-
-
-def _by_label(block: pyo.Block, made: Sizing, v: int, label: int) -> dict[int, list[Any]]:
-    """value -> the binaries of kernel ``v``'s options with that label."""
-    found: dict[int, list[Any]] = {}
-    for i, option in enumerate(made.options[v]):
-        found.setdefault(option.labels[label], []).append(block.option[v, i])
-    return found
 
 
 def cut_pairwise(block: pyo.Block, made: Sizing) -> None:

@@ -17,7 +17,10 @@ def reasons(instance: RingInstance, seconds: float) -> list[Infeasibility]:
     problem = ring_problem(instance)
     shut = [v for v, chips in enumerate(problem.allowed) if chips is not None and not chips]
     if shut:
-        return [_shut(problem, v) for v in shut]
+        remedy = "remove one of the pins or groups that name it"
+        text = "pins, forbidden chips and keep-together groups leave no chip for"
+        names = [problem.instance.graph.operations[v].name for v in shut]
+        return [_reason("C0", f"chips for {name}", (1, 0, "chips"), f"{text} {name}", remedy) for name in names]
     if problem.has("C4") and _floor(problem) > problem.sram_bytes:
         return [memory(problem, 0, None)]
     limit = min(EXPLAIN_SECONDS, max(1.0, seconds))
@@ -26,8 +29,22 @@ def reasons(instance: RingInstance, seconds: float) -> list[Infeasibility]:
         bound, reached = _sram_by_model(instance, limit)
         return [memory(problem, max(bound, problem.sram_bytes + 1), reached)]
     if clash == ["C2"]:
-        return [_skipped(problem)]
-    return [_order(clash)]
+        count = int(problem.computing.sum())
+        text = f"pins ask for a chip that {count} operations can't reach without leaving a chip before it empty"
+        short = (count + 1, count, "operations")
+        remedies = ("pin to a lower chip", "leave C2 out of constraints")
+        return [_reason("C2", "operations to fill the chips before a pinned one", short, text, *remedies)]
+    text = "can't hold together: pins, forbidden chips or groups contradict the order of the operations"
+    remedy = "relax pins, forbidden chips or keep-together groups until a mapping exists"
+    return [_reason(clash[0], "chips", (1, 0, "mappings"), f"{', '.join(clash)} {text}", remedy)]
+
+
+def _reason(label: str, resource: str, short: tuple[int, int, str], message: str, *remedies: str) -> Infeasibility:
+    """A reason; ``short`` says the demand, the limit and their unit."""
+    demand, limit, unit = short
+    return Infeasibility(
+        label=label, resource=resource, demand=demand, limit=limit, unit=unit, message=message, remedies=remedies
+    )
 
 
 def _clashing(instance: RingInstance, seconds: float) -> tuple[str, ...]:
@@ -63,56 +80,10 @@ def memory(problem: RingProblem, demand: int, reached: int | None) -> Infeasibil
     heaviest = int(problem.weight_bytes.argmax())
     remedies = [] if reached is None else [f"{reached:,} bytes do: --set package.sram_bytes={reached}"]
     remedies += ["more chips, if no single operation is too large: --set package.chips=N", "fewer bytes per word"]
-    return Infeasibility(
-        label="C4",
-        resource=f"SRAM of each of {chips} chips",
-        demand=demand,
-        limit=limit,
-        unit="bytes",
-        message=(
-            f"no mapping on {chips} chips fits {limit:,} bytes of SRAM: the weights are "
-            f"{total:,} bytes in all ({-(-total // chips):,} per chip), the largest operation "
-            f"({instance.graph.operations[heaviest].name}) holds {int(problem.weight_bytes[heaviest]):,}, and some "
-            f"chip needs at least {demand:,}"
-        ),
-        remedies=tuple(remedies),
+    text = (
+        f"no mapping on {chips} chips fits {limit:,} bytes of SRAM: the weights are "
+        f"{total:,} bytes in all ({-(-total // chips):,} per chip), the largest operation "
+        f"({instance.graph.operations[heaviest].name}) holds {int(problem.weight_bytes[heaviest]):,}, and some "
+        f"chip needs at least {demand:,}"
     )
-
-
-def _shut(problem: RingProblem, v: int) -> Infeasibility:
-    name = problem.instance.graph.operations[v].name
-    return Infeasibility(
-        label="C0",
-        resource=f"chips for {name}",
-        demand=1,
-        limit=0,
-        unit="chips",
-        message=f"pins, forbidden chips and keep-together groups leave no chip for {name}",
-        remedies=("remove one of the pins or groups that name it",),
-    )
-
-
-def _skipped(problem: RingProblem) -> Infeasibility:
-    count = int(problem.computing.sum())
-    return Infeasibility(
-        label="C2",
-        resource="operations to fill the chips before a pinned one",
-        demand=count + 1,
-        limit=count,
-        unit="operations",
-        message=f"pins ask for a chip that {count} operations can't reach without leaving a chip before it empty",
-        remedies=("pin to a lower chip", "leave C2 out of constraints"),
-    )
-
-
-def _order(clash: list[str]) -> Infeasibility:
-    return Infeasibility(
-        label=clash[0],
-        resource="chips",
-        demand=1,
-        limit=0,
-        unit="mappings",
-        message=f"{', '.join(clash)} can't hold together: pins, forbidden chips or groups contradict the order of the "
-        "operations",
-        remedies=("relax pins, forbidden chips or keep-together groups until a mapping exists",),
-    )
+    return _reason("C4", f"SRAM of each of {chips} chips", (demand, limit, "bytes"), text, *remedies)

@@ -89,18 +89,10 @@ def _height(buffers: list[Buffer], room: int) -> int:
     least = peak(buffers)
     if least > room:
         return least
-    orders = (
-        sorted(buffers, key=lambda b: (-b[2], b)),
-        sorted(buffers, key=lambda b: (-b[2] * (b[1] - b[0] + 1), b)),
-        sorted(buffers),
-    )
-    best = 0
-    for number, order in enumerate(orders):
-        height = first_fit(order)
-        best = height if number == 0 else min(best, height)
-        if best <= max(room, least):
-            break
-    return best
+    best = first_fit(sorted(buffers, key=lambda b: (-b[2], b)))
+    if best > room:
+        best = min(best, first_fit(sorted(buffers, key=lambda b: (-b[2] * (b[1] - b[0] + 1), b))))
+    return best if best <= room else min(best, first_fit(sorted(buffers)))
 
 
 def first_fit(order: list[Buffer]) -> int:
