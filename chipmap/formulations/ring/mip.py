@@ -25,8 +25,7 @@ from chipmap.formulations.ring.mip_assignment import (
     def_step,
     def_windows,
 )
-from chipmap.formulations.ring.mip_links import def_cross, def_link, def_work, t1_chip, t2_link
-from chipmap.formulations.ring.mip_memory import c4_memory
+from chipmap.formulations.ring.mip_loads import c4_memory, def_cross, def_link, def_work, t1_chip, t2_link
 from chipmap.formulations.ring.mip_triangle import (
     c3_triangle,
     c3_triangle_edge,

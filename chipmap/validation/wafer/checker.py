@@ -41,16 +41,8 @@ def check(instance: WaferInstance, solution: WaferSolution) -> Certificate:
     if broken["C0"]:
         return certify(instance, solution, broken)
     placed = _placed(instance, solution)
-    broken |= {
-        "C1": c1_inside(instance, placed),
-        "C2": c2_no_overlap(placed),
-        "C3": c3_memory(instance, placed),
-    }
-    terms = {
-        "T1": t1_time(instance, placed),
-        "T2": t2_wire(instance, placed),
-        "T3": t3_adapters(instance, placed),
-    }
+    broken |= {"C1": c1_inside(instance, placed), "C2": c2_no_overlap(placed), "C3": c3_memory(instance, placed)}
+    terms = {"T1": t1_time(instance, placed), "T2": t2_wire(instance, placed), "T3": t3_adapters(instance, placed)}
     figures = _figures(instance, placed)
     return certify(instance, solution, broken, objective=sum(terms.values()), terms=terms, figures=figures)
 

@@ -5,7 +5,6 @@ All by programs over ideals: each question is a bisection on a number of the pac
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Literal
 
 import msgspec
@@ -75,11 +74,7 @@ def least_sram(programs: Programs, ideals: IdealFamily, deadline: Deadline) -> t
     """
     problem = programs.problem
     low = max(int(problem.weight_bytes.max(initial=0)), -(-int(problem.weight_bytes.sum()) // problem.chips)) - 1
-
-    def with_sram(count: int) -> tuple[int, ...] | bool | None:
-        return decide(_packaged(programs, sram_bytes=count), ideals, problem.most_ticks, deadline)
-
-    return _least(low, problem.most_bytes, with_sram) or None
+    return _least(programs, ideals, "sram_bytes", low, problem.most_bytes, deadline) or None
 
 
 def least_chips(
@@ -90,20 +85,22 @@ def least_chips(
     False: proved that no number does (more chips than operations never help). None if a decision stayed open, or with
     pins or forbidden chips (the contracted instance knows them for the chips of its package only).
     """
-    problem = programs.problem
-    if any(chips is not None for chips in problem.allowed):
+    if any(chips is not None for chips in programs.problem.allowed):
         return None
-
-    def with_chips(count: int) -> tuple[int, ...] | bool | None:
-        return decide(_packaged(programs, chips=count), ideals, problem.most_ticks, deadline)
-
-    return _least(0, programs.graph.n, with_chips)
+    return _least(programs, ideals, "chips", 0, programs.graph.n, deadline)
 
 
 def _least(
-    low: int, high: int, decision: Callable[[int], tuple[int, ...] | bool | None]
+    programs: Programs, ideals: IdealFamily, field: str, low: int, high: int, deadline: Deadline
 ) -> tuple[int, tuple[int, ...]] | Literal[False] | None:
-    """(the least number above ``low`` that admits a mapping, the mapping); False if ``high`` doesn't, None if open."""
+    """(the least number above ``low`` that admits a mapping, the mapping); False if ``high`` doesn't, None if open.
+
+    It is a number of the package, its ``field``.
+    """
+
+    def decision(number: int) -> tuple[int, ...] | bool | None:
+        return decide(_packaged(programs, **{field: number}), ideals, programs.problem.most_ticks, deadline)
+
     best = decision(high)
     if not isinstance(best, tuple):
         return False if best is False else None

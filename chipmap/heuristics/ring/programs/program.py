@@ -21,15 +21,13 @@ of some orders) a program is a restriction: its mappings count, its value is no 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from chipmap.deadline import Deadline
-from chipmap.heuristics.ring.programs.full_memory import full_memory
 from chipmap.heuristics.ring.programs.ideals import FlowGraph, IdealFamily, bits, flow_graph, to_words
 from chipmap.heuristics.ring.programs.kernel import (
     INFINITE,
@@ -41,7 +39,7 @@ from chipmap.heuristics.ring.programs.kernel import (
     cut_ticks,
     sweep,
 )
-from chipmap.heuristics.ring.programs.screens import Screen, relax_pairs, screened
+from chipmap.heuristics.ring.programs.screens import Screen, full_memory, relax_pairs, screened
 from chipmap.instances.ring.problem import RingProblem
 
 Rule = Literal["free", "n1", "path"]
@@ -53,16 +51,14 @@ MAX_CHIPS_WITH_PINS = 64
 CHUNK = 256
 
 
-@dataclass(frozen=True)
-class ProgramResult:
+class ProgramResult(NamedTuple):
     """The outcome: ``value`` in ticks and ``chips`` per operation of the problem (-1 where not computing).
 
-    Both None when no chain has a value of at most the ``upper`` that was asked for. ``pairs`` counts the pairs visited.
+    Both None when no chain has a value of at most the ``upper`` that was asked for.
     """
 
     value: int | None
     chips: tuple[int, ...] | None
-    pairs: int
 
 
 class Programs:
@@ -93,38 +89,31 @@ class Programs:
         best = np.full((len(ideals), self.blocks + 1), INFINITE, dtype=np.int64)
         parent = np.full((len(ideals), self.blocks + 1), -1, dtype=np.int32)
         best[0, 0] = 0
-        pairs = 0
         if self.screens:
-            limit = int(INFINITE) - 1 if upper is None else upper
-            for start, count, target, cost, chips in self.pairs(rule, ideals, limit):
+            for start, count, target, cost, chips in self.pairs(rule, ideals, upper):
                 relax_pairs(start, count, target, cost, chips, best, parent)
-                pairs += len(target)
                 deadline.check()
         else:
-            for _, part in self._sweeps(rule, ideals, upper, False, Chains(best, parent)):
-                pairs += part[0]
+            for _ in self._sweeps(rule, ideals, upper, Chains(best, parent)):
                 deadline.check()
         row = best[-1]
         k = int(np.argmin(row))
         if row[k] >= INFINITE:
-            return ProgramResult(None, None, pairs)
+            return ProgramResult(None, None)
         chain = [len(ideals) - 1]
         for blocks in range(k, 0, -1):
             chain.append(int(parent[chain[-1], blocks]))
-        return ProgramResult(int(row[k]), self.mapping(ideals, chain[::-1]), pairs)
+        return ProgramResult(int(row[k]), self.mapping(ideals, chain[::-1]))
 
     def pairs(
-        self, rule: Rule, ideals: IdealFamily, upper: int, backwards: bool = False
+        self, rule: Rule, ideals: IdealFamily, upper: int | None, backwards: bool = False
     ) -> Iterator[tuple[int, NDArray[np.int64], NDArray[np.int32], NDArray[np.int64], NDArray[np.uint64]]]:
         """The pairs that obey ``rule`` at a cost of at most ``upper``, for some hundred ideals at a time.
 
         Yields (first ideal, pairs per ideal, and for each pair its target, cost and the chips allowed); from the last
         ideals to the first with ``backwards``.
         """
-        nothing = np.full((1, self.blocks + 1), INFINITE, dtype=np.int64)
-        for start, part in self._sweeps(
-            rule, ideals, upper, True, Chains(nothing, nothing.astype(np.int32)), backwards
-        ):
+        for start, part in self._sweeps(rule, ideals, upper, None, backwards):
             yield start, *(screened(self.screens, ideals, start, part[1:]) if self.screens else part[1:])
 
     def mapping(self, ideals: IdealFamily, chain: list[int]) -> tuple[int, ...]:
@@ -141,15 +130,14 @@ class Programs:
         return min(self.problem.chips, self.graph.n) if self.problem.has("C2") else self.problem.chips
 
     def _sweeps(
-        self,
-        rule: Rule,
-        ideals: IdealFamily,
-        upper: int | None,
-        collect: bool,
-        chains: Chains,
-        backwards: bool = False,
+        self, rule: Rule, ideals: IdealFamily, upper: int | None, chains: Chains | None, backwards: bool = False
     ) -> Iterator[tuple[int, Any]]:
-        """Compiled sweeps over the ideals, some hundred at a time, so that a deadline is noticed in between."""
+        """Compiled sweeps over the ideals, some hundred at a time, so that a deadline is noticed in between.
+
+        Without ``chains`` to be prolonged, the pairs are collected.
+        """
+        nothing = np.full((1, self.blocks + 1), INFINITE, dtype=np.int64)
+        given, collect = chains or Chains(nothing, nothing.astype(np.int32)), chains is None
         problem, storages = self.problem, self.storages
         cut = cut_ticks(ideals.words, storages.producer, storages.readers, storages.ticks)
         lattice = Lattice(ideals.words, ideals.first, ideals.added, ideals.target, cut)
@@ -164,7 +152,7 @@ class Programs:
         starts = range(0, len(ideals), CHUNK)
         for start in reversed(starts) if backwards else starts:
             stop = min(len(ideals), start + CHUNK)
-            yield start, sweep(lattice, self.operations, storages, terms, collect, start, stop, chains)
+            yield start, sweep(lattice, self.operations, storages, terms, collect, start, stop, given)
 
 
 def _operations(problem: RingProblem, graph: FlowGraph) -> Operations:

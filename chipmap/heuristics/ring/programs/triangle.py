@@ -90,22 +90,21 @@ def solve_exact(
         fewest_after(start, count, target, after)
         deadline.check()
     if after[0] > programs.blocks:
-        return ProgramResult(None, None, 0)
+        return ProgramResult(None, None)
     graph = programs.graph
     still_open = to_words([_open(mask, graph.readers) for mask in ideals.masks], graph.n)
     arrays = Ideals(ideals.words, still_open, after, to_words(graph.readers, graph.n))
     states = _States(len(ideals), programs.blocks, ideals.words.shape[1])
-    visited = 0
     for start, count, target, cost, chips in programs.pairs("n1", ideals, upper):
         ends = np.cumsum(count)
         for i in np.flatnonzero(count).tolist():
             if states.arrays.head[start + i] >= 0:
                 part = slice(ends[i] - count[i], ends[i])
-                visited += _relax(states, start + i, (target[part], cost[part], chips[part]), arrays)
+                _relax(states, start + i, (target[part], cost[part], chips[part]), arrays)
         deadline.check()
         if len(states) > state_limit:
             raise TooManyStatesError(f"more than {state_limit} states")
-    return _best(programs, ideals, states, visited)
+    return _best(programs, ideals, states)
 
 
 def _open(mask: int, readers: tuple[int, ...]) -> int:
@@ -113,18 +112,15 @@ def _open(mask: int, readers: tuple[int, ...]) -> int:
     return sum(1 << u for u in bits(mask) if readers[u] & ~mask)
 
 
-def _relax(states: _States, i: int, pairs: tuple[Any, Any, Any], arrays: Ideals) -> int:
-    """Extend all states of ideal i by all its pairs, with as much room as that takes; returns the extensions tried."""
-    while True:
-        tried = relax(i, pairs[0], pairs[1], pairs[2], arrays, states.arrays)
-        if tried == TOO_MANY_GROUPS:
-            raise TooManyStatesError("more than 64 chips have open operations at once")
-        if tried != FULL:
-            return int(tried)
+def _relax(states: _States, i: int, pairs: tuple[Any, Any, Any], arrays: Ideals) -> None:
+    """Extend all states of ideal i by all its pairs, with as much room as that takes."""
+    while (tried := relax(i, *pairs, arrays, states.arrays)) == FULL:
         states.grow()
+    if tried == TOO_MANY_GROUPS:
+        raise TooManyStatesError("more than 64 chips have open operations at once")
 
 
-def _best(programs: Programs, ideals: IdealFamily, states: _States, visited: int) -> ProgramResult:
+def _best(programs: Programs, ideals: IdealFamily, states: _States) -> ProgramResult:
     """The best state at V, and the mapping that its parents tell."""
     _, head, following, value, parent = states.arrays
     best, number, blocks = int(INFINITE), -1, 0
@@ -135,9 +131,9 @@ def _best(programs: Programs, ideals: IdealFamily, states: _States, visited: int
             best, number, blocks = int(value[state, k]), state, k
         state = int(following[state])
     if number < 0:
-        return ProgramResult(None, None, visited)
+        return ProgramResult(None, None)
     chain = [states.ideal(number)]
     for k in range(blocks, 0, -1):
         number = int(parent[number, k])
         chain.append(states.ideal(number))
-    return ProgramResult(best, programs.mapping(ideals, chain[::-1]), visited)
+    return ProgramResult(best, programs.mapping(ideals, chain[::-1]))

@@ -17,7 +17,7 @@ relaxations, so that the bound holds for these too; mappings are for the checker
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,14 +36,11 @@ MAX_STATES = 1 << 20
 CHUNK = 64
 
 
-@dataclass(frozen=True)
-class SearchResult:
+class SearchResult(NamedTuple):
     """``chips`` per operation of the problem (-1 where not computing), or None. ``complete``: nothing was left out."""
 
     chips: tuple[int, ...] | None
     complete: bool
-    states: int
-    levels: int
 
 
 class StationSearch:
@@ -82,13 +79,13 @@ class StationSearch:
         """
         within = station_windows(self.problem, target)
         if within is None:
-            return SearchResult(None, True, 0, 0)
+            return SearchResult(None, True)
         ranks = self._ranks(orders, seed)
         words = self.relations.shape[2]
         total = int(self.ticks.sum())
         level = _Level(np.zeros(words + 1, dtype=np.uint64), words)
         levels = [level]
-        complete, states = True, 0
+        complete = True
         noise = np.random.default_rng(seed)
         for k in range(self.blocks):
             demands = self._demands(within, k, nodes, ranks)
@@ -101,9 +98,8 @@ class StationSearch:
                 if stopped == NO_ROOM:
                     following.keep(following.best(width, noise))
             count = len(following)
-            states += count
             if not count:
-                return SearchResult(None, complete, states, k + 1)
+                return SearchResult(None, complete)
             if count > width:
                 complete = False
                 following.keep(following.best(width, noise))
@@ -113,8 +109,8 @@ class StationSearch:
             ends = np.flatnonzero(level.done == total).tolist()
             ends = [s for s in ends if level.mask(s).bit_count() == self.graph.n]
             if ends:
-                return SearchResult(self._mapping(levels, ends[0]), complete, states, k + 1)
-        return SearchResult(None, complete, states, self.blocks)
+                return SearchResult(self._mapping(levels, ends[0]), complete)
+        return SearchResult(None, complete)
 
     def _follow(self, level: _Level, s: int, following: _Room, demands: list[Demands]) -> int:
         """Enter what follows state ``s``, by all orders or until one leaves nothing out; what stopped the last one.
