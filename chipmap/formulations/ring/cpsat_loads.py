@@ -80,15 +80,14 @@ def c4_memory(builder: Builder, moves: Moves) -> list[Any]:
     sized = [(t, s.bytes) for t, s in enumerate(problem.storages) if s.bytes]
     held, lives = (moves.hold, steps_alive(problem)) if problem.full_memory else (moves.cross, [])
     for c in builder.counted:
-        peaks: Parts = []
-        if problem.full_memory:
-            peaks = [(1, builder.integer(0, sum(size for _, size in sized), f"peak[{c}]"))]
+        peak = builder.integer(0, sum(size for _, size in sized), f"peak[{c}]") if problem.full_memory else None
         for alive in lives:
             parts = [(problem.storages[t].bytes, moves.inner(t, c)) for t in alive]
             if any(literal is not False for _, literal in parts):
-                at_most(builder, "def_peak", parts, peaks[0][1])
+                at_most(builder, "def_peak", parts, peak)
         parts = on_chip(builder, problem.weight_bytes, c) + [(2 * size, held(t, c)) for t, size in sized]
-        sums.append(at_most(builder, "c4_memory", parts + peaks, problem.sram_bytes))
+        parts = [*parts, (1, peak)] if problem.full_memory else parts
+        sums.append(at_most(builder, "c4_memory", parts, problem.sram_bytes))
     return sums
 
 
