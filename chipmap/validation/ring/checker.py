@@ -62,9 +62,6 @@ def check(instance: RingInstance, solution: RingSolution, oracle: Oracle | None 
     )
 
 
-# --- C0: the domain -------------------------------------------------------------------------------------------------
-
-
 def c0_domain(mapped: Mapped) -> Iterator[Finding]:
     """One chip of the package for every operation; pins, forbidden chips and groups hold for computing ones."""
     wanted, given = len(mapped.instance.graph.operations), len(mapped.chips)
@@ -116,9 +113,6 @@ def _together(mapped: Mapped) -> Iterator[Finding]:
             yield names, len(chips) - 1, "chips", message
 
 
-# --- C1: acyclic dataflow -------------------------------------------------------------------------------------------
-
-
 def c1_flow(mapped: Mapped) -> Iterator[Finding]:
     """f(u) <= f(v) for every edge of the graph."""
     for u, v in mapped.facts.edges:
@@ -129,9 +123,6 @@ def c1_flow(mapped: Mapped) -> Iterator[Finding]:
             yield " -> ".join(ends), here - there, "chips", message
 
 
-# --- C2: no skipping ------------------------------------------------------------------------------------------------
-
-
 def c2_no_skipping(mapped: Mapped) -> Iterator[Finding]:
     """The chips in use are 0, …, K - 1."""
     used = mapped.used()
@@ -139,9 +130,6 @@ def c2_no_skipping(mapped: Mapped) -> Iterator[Finding]:
     for chip in range(min(last, mapped.instance.package.chips)):
         if chip not in used:
             yield f"chip {chip}", 1, "chips", f"chip {chip} runs nothing, but chip {last} after it is in use"
-
-
-# --- C3: the chip triangle ------------------------------------------------------------------------------------------
 
 
 def c3_triangle(mapped: Mapped) -> Iterator[Finding]:
@@ -177,9 +165,6 @@ def _reached(sends: dict[int, set[int]], a: int) -> set[int]:
         reached |= fresh
         todo += fresh
     return reached
-
-
-# --- C4: memory -------------------------------------------------------------------------------------
 
 
 def c4_memory(mapped: Mapped) -> Iterator[Finding]:
@@ -248,18 +233,12 @@ def live_peak(mapped: Mapped) -> dict[int, int]:
     }
 
 
-# --- C5: the user's own function -------------------------------------------------------------------------------------
-
-
 def c5_oracle(mapped: Mapped, solution: RingSolution, oracle: Oracle) -> Iterator[Finding]:
     """H(G, f) accepts."""
     for verdict in oracle.ask(mapped.instance, solution):
         where = "mapping" if verdict.chip is None else f"chip {verdict.chip}"
         reason = f": {verdict.message}" if verdict.message else ""
         yield where, 1, "rejections", f"the oracle {oracle.name} rejects it{reason}"
-
-
-# --- T1, T2: the objective ------------------------------------------------------------------------------------------
 
 
 def work(mapped: Mapped) -> list[int]:

@@ -54,9 +54,6 @@ def _placed(instance: WaferInstance, solution: WaferSolution) -> list[Placed]:
     return [Placed(kernel, by_name[kernel.name], convolutions(kernel), box(by_name[kernel.name])) for kernel in kernels]
 
 
-# --- C0: the domain -------------------------------------------------------------------------------------------------
-
-
 def c0_domain(instance: WaferInstance, solution: WaferSolution) -> Iterator[Finding]:
     """One placement for every kernel but inputs and outputs, with arguments from 1 to :data:`LARGEST`."""
     yield from _kernels(instance, solution)
@@ -96,9 +93,6 @@ def _arguments(instance: WaferInstance, solution: WaferSolution) -> Iterator[Fin
             yield repr(p.kernel), 1, "arguments", f"kernel {p.kernel!r} is beyond any fabric"
 
 
-# --- C1: inside the fabric ------------------------------------------------------------------------------------------
-
-
 def c1_inside(instance: WaferInstance, placed: list[Placed]) -> Iterator[Finding]:
     """Every kernel lies within the fabric."""
     fabric = instance.fabric
@@ -111,9 +105,6 @@ def c1_inside(instance: WaferInstance, placed: list[Placed]) -> Iterator[Finding
                 f"({b.width} x {b.height} tiles); the fabric has {fabric.width} x {fabric.height}"
             )
             yield repr(name), sticks, "tiles", message
-
-
-# --- C2: no overlap -------------------------------------------------------------------------------------------------
 
 
 def c2_no_overlap(placed: list[Placed]) -> Iterator[Finding]:
@@ -150,9 +141,6 @@ def overlapping(placed: list[Placed]) -> Iterator[tuple[Placed, Placed]]:
         insort(active, (b.y, b.y + b.height, i))
 
 
-# --- C3: memory -----------------------------------------------------------------------------------------------------
-
-
 def c3_memory(instance: WaferInstance, placed: list[Placed]) -> Iterator[Finding]:
     """No convolution needs more words per tile than a tile has."""
     limit = instance.fabric.memory_words
@@ -166,9 +154,6 @@ def c3_memory(instance: WaferInstance, placed: list[Placed]) -> Iterator[Finding
                     f"w = {p.placement.w}, c = {c}, k = {k}; a tile has {limit}"
                 )
                 yield repr(p.kernel.name), float(words - limit), "words", message
-
-
-# --- T1, T2, T3: the objective --------------------------------------------------------------------------------------
 
 
 def ticks(p: Placed) -> int:

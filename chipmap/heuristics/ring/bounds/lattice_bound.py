@@ -47,12 +47,7 @@ class Traces(NamedTuple):
 
 
 def contracted_bound(
-    problem: RingProblem,
-    graph: FlowGraph,
-    low: int,
-    high: int,
-    deadline: Deadline = Deadline(),
-    limit: int = IDEALS,
+    problem: RingProblem, graph: FlowGraph, low: int, high: int, deadline: Deadline = Deadline(), limit: int = IDEALS
 ) -> int:
     """The least target in [low, high], in ticks, that the contracted lattice doesn't refute (by bisection)."""
     if not problem.has("C1") or not graph.n:

@@ -61,13 +61,8 @@ def skip_connections(problem: RingProblem, graph: FlowGraph) -> list[SkipConnect
             if not between:
                 continue
             all_ = [u, v, *between]
-            found = SkipConnection(
-                producer=graph.operation[u],
-                reader=graph.operation[v],
-                operations=len(all_),
-                ticks=sum(ticks[w] for w in all_),
-                weight_bytes=sum(weights[w] for w in all_),
-            )
+            work, bytes_ = sum(ticks[w] for w in all_), sum(weights[w] for w in all_)
+            found = SkipConnection(graph.operation[u], graph.operation[v], len(all_), work, bytes_)
             if u not in best or (found.ticks, found.weight_bytes) > (best[u].ticks, best[u].weight_bytes):
                 best[u] = found
     return sorted(best.values(), key=lambda skip: (-skip.ticks, -skip.weight_bytes, skip.producer))

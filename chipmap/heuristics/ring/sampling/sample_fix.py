@@ -127,14 +127,7 @@ class Sampler:
         root = self.propagator.root
         if root is None:
             return Samples(out, np.full(count, NONE_LEFT, dtype=np.int64))
-        task = Task(
-            order=visited,
-            shuffled=order is None,
-            weights=weights,
-            wishes=wishes,
-            fixing=fixing,
-            budgets=np.array(BUDGETS, dtype=np.int64),
-        )
+        task = Task(visited, order is None, weights, wishes, fixing, np.array(BUDGETS, dtype=np.int64))
         rules = Rules(self.propagator.net, root)
         status = many(first, seed % 2**62, rules, self._spare, self._state, self._levels, task, out)
         return Samples(out, status)
