@@ -17,11 +17,22 @@ from typing import NoReturn
 
 from chipmap.records import ChipmapError
 
-#: The commands, in the order of the help; each is a module here with ``add_parser(subparsers)`` and ``run(args)``.
-COMMANDS = (
-    *("solve", "check", "bound", "bench", "explain", "report"),
-    *("info", "export", "generate", "convert", "plot", "doctor"),
-)
+#: The commands and what each is for; each is a module here with ``run(args)`` and ``add_arguments(parser)``, whose
+#: docstring describes the command.
+COMMANDS = {
+    "solve": "solve instances: solution, lower bound, gap",
+    "check": "certify a solution: valid or which constraints it violates, its objective",
+    "bound": "lower bounds on the objective, tightest first",
+    "bench": "a sweep over instances, methods and seeds, into a table that can be resumed",
+    "explain": "why there is no solution or what holds the objective up, and what would help",
+    "report": "optimality gaps of the runs in a directory, as a table or a web page",
+    "info": "what there is: instances, generators, methods, formulations; figures of an instance; JSON Schemas",
+    "export": "write a model as LP, MPS or CP-SAT proto",
+    "generate": "make an instance with a generator",
+    "convert": "make an instance from a published graph, change an instance's graph, or the format of a file",
+    "plot": "draw a solution: mapping, time, memory, quotient graph",
+    "doctor": "check solvers, versions, licences and the machine",
+}
 
 
 class Parser(argparse.ArgumentParser):
@@ -85,6 +96,9 @@ def parser() -> Parser:
     top = Parser(prog="chipmap", description="Machine-learning workloads on multi-chip accelerators, with proven gaps.")
     top.add_argument("--version", action="version", version=f"chipmap {__version__}")
     subparsers = top.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    for name in COMMANDS:
-        import_module(f"chipmap.cli.{name}").add_parser(subparsers)
+    for name, use in COMMANDS.items():
+        command = import_module(f"chipmap.cli.{name}")
+        own = subparsers.add_parser(name, help=use, description=command.add_arguments.__doc__)
+        command.add_arguments(own)
+        own.set_defaults(run=command.run)
     return top

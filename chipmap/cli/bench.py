@@ -20,14 +20,9 @@ if TYPE_CHECKING:
 _CODES = {"optimal": 0, "infeasible": 0, "feasible": 0, "unknown": 3, "bad input": 1, "lost": 3, "error": 4}
 
 
-def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add ``chipmap bench`` to the command line."""
-    parser = subparsers.add_parser(
-        "bench",
-        help="a sweep over instances, methods and seeds, into a table that can be resumed",
-        description="Solve every point of SWEEP by worker processes or a Dask cluster. Rows go to matrix.sqlite in "
-        "the folder of --out as they end: the same command goes on where it was stopped.",
-    )
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Solve every point of SWEEP by worker processes or a Dask cluster. Rows go to matrix.sqlite in the folder of --out
+    as they end: the same command goes on where it was stopped."""
     parser.add_argument("sweep", metavar="SWEEP", help="a file, or a shipped sweep (dataflow/dse-80)")
     parser.add_argument("--out", metavar="DIR", required=True, help="the folder of the matrix")
     parser.add_argument("--workers", metavar="N", type=int, help="processes (default: the machine's cores)")
@@ -38,7 +33,6 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser.add_argument("--plots", metavar="DIR", help="draw the table of family dataflow there, as PNG")
     parser.add_argument("--quiet", action="store_true", help="no line per point")
     add_set(parser, "change the sweep first: --set parameters.mode=physical")
-    parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:

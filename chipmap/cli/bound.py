@@ -12,18 +12,12 @@ from chipmap.process.signals import Interrupts
 from chipmap.result import Result
 
 
-def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add ``chipmap bound`` to the command line."""
-    parser = subparsers.add_parser(
-        "bound",
-        help="lower bounds on the objective, tightest first",
-        description="Print every lower bound that is proved for INSTANCE, tightest first. Without --method, the "
-        "family's bounding method; with it, the bounds of that method.",
-    )
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Print every lower bound that is proved for INSTANCE, tightest first. Without --method, the family's bounding
+    method; with it, the bounds of that method."""
     common.add_instance(parser)
     add_solve_options(parser)
     common.add_format(parser)
-    parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:

@@ -13,18 +13,12 @@ from chipmap.records import Record
 SHOWN = 20
 
 
-def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add ``chipmap check`` to the command line."""
-    parser = subparsers.add_parser(
-        "check",
-        help="certify a solution: valid or which constraints it violates, its objective",
-        description="Check SOLUTION of INSTANCE by the family's independent checker. Exits with 4 if it is refused.",
-    )
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Check SOLUTION of INSTANCE by the family's independent checker. Exits with 4 if it is refused."""
     add_instance(parser)
     parser.add_argument("solution", metavar="SOLUTION", help="a solution or result file, an archive, or -")
     add_oracle(parser)
     add_format(parser)
-    parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:

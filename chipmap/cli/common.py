@@ -60,22 +60,17 @@ def add_solve_options(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def solve_options(args: argparse.Namespace, warm_start: str | None = None) -> SolveOptions:
+def solve_options(args: argparse.Namespace) -> SolveOptions:
     """The options, checked."""
     from chipmap.inputs.settings import parse
 
     if args.solver not in (None, "highs", "gurobi", "cpsat"):
         raise InputError(f"no solver is called {args.solver!r}", "--solver", "Choose from: highs, gurobi, cpsat.")
+    as_given = ("time_limit", "gap", "threads", "seed", "deterministic", "solver", "oracle")
     options = SolveOptions(
-        time_limit=args.time_limit,
-        gap=args.gap,
-        threads=args.threads,
-        seed=args.seed,
-        deterministic=args.deterministic,
+        **{name: getattr(args, name) for name in as_given},
         memory_limit=_bytes(args.memory_limit),
-        solver=args.solver,
-        warm_start=warm_start,
-        oracle=args.oracle,
+        warm_start=getattr(args, "warm_start", None),
         native=dict(parse(setting, "--native") for setting in args.native),
     )
     options.check()

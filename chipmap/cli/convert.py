@@ -13,16 +13,11 @@ from chipmap.family import FAMILY_NAMES
 from chipmap.records import InputError, Record
 
 
-def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add ``chipmap convert`` to the command line."""
-    parser = subparsers.add_parser(
-        "convert",
-        help="make an instance from a published graph, change an instance's graph, or the format of a file",
-        description="Read a graph (traced operator graphs, PipeDream profiles, ONNX models and others, told apart by "
-        "their content; with --family) or an instance, and write an instance: of a graph on the family's default "
-        "package, unless --set says otherwise. --clone and --relay change the graph, in the order given, and say what "
-        "they add. With --solution, a solution of the instance is written instead. FILE's ending names the format.",
-    )
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Read a graph (traced operator graphs, PipeDream profiles, ONNX models and others, told apart by their content;
+    with --family) or an instance, and write an instance: of a graph on the family's default package, unless --set says
+    otherwise. --clone and --relay change the graph, in the order given, and say what they add. With --solution, a
+    solution of the instance is written instead. FILE's ending names the format."""
     what = "a graph file, an instance, or - for standard input; several graphs for a family that takes them"
     parser.add_argument("graphs", metavar="SOURCE", nargs="+", help=what)
     parser.add_argument(
@@ -53,7 +48,6 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
             help=what,
         )
     parser.add_argument("--out", metavar="FILE", required=True, help="the file to write (-: standard output)")
-    parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:

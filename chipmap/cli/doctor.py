@@ -30,16 +30,10 @@ EXTRAS = {"learned": "torch", "onnx": "onnx", "cluster": "dask", "dev": "pytest"
 UNAVAILABLE = 5
 
 
-def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add ``chipmap doctor`` to the command line."""
-    parser = subparsers.add_parser(
-        "doctor",
-        help="check solvers, versions, licences and the machine",
-        description="Check the installation. Exit code 0 if HiGHS and CP-SAT can be used and no known-bad version is "
-        f"installed, else {UNAVAILABLE}.",
-    )
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Check the installation. Exit code 0 if HiGHS and CP-SAT can be used and no known-bad version is installed,
+    else 5."""
     add_format(parser)
-    parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:

@@ -18,15 +18,10 @@ SHOWN = 20
 WIDTH = 110
 
 
-def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add ``chipmap explain`` to the command line."""
-    parser = subparsers.add_parser(
-        "explain",
-        help="why there is no solution or what holds the objective up, and what would help",
-        description="Explain INSTANCE: what is short, or what holds its objective up and why chips stay unused. Every "
-        "change that is suggested has been made, solved and checked. With SOLUTION, how far that is from the best "
-        "known; with --against, what differs between two solutions.",
-    )
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Explain INSTANCE: what is short, or what holds its objective up and why chips stay unused. Every change that is
+    suggested has been made, solved and checked. With SOLUTION, how far that is from the best known; with --against,
+    what differs between two solutions."""
     add_instance(parser)
     parser.add_argument("solution", metavar="SOLUTION", nargs="?", help="a solution or result file, an archive, or -")
     parser.add_argument("--against", metavar="SOLUTION2", help="another solution, to compare SOLUTION with")
@@ -35,7 +30,6 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     )
     parser.add_argument("--quiet", action="store_true", help="no progress on standard error")
     add_format(parser)
-    parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:

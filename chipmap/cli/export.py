@@ -7,18 +7,12 @@ import argparse
 from chipmap.cli.common import add_instance, say
 
 
-def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add ``chipmap export`` to the command line."""
-    parser = subparsers.add_parser(
-        "export",
-        help="write a model as LP, MPS or CP-SAT proto",
-        description="Build a formulation of INSTANCE, uncontracted, and write it: .lp and .mps for MIP models, .pb and "
-        ".pbtxt for CP-SAT models.",
-    )
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Build a formulation of INSTANCE, uncontracted, and write it: .lp and .mps for MIP models, .pb and .pbtxt for
+    CP-SAT models."""
     add_instance(parser)
     parser.add_argument("--formulation", metavar="NAME", required=True, help="`chipmap info` lists them")
     parser.add_argument("--to", metavar="FILE", required=True, help="the file to write; its suffix says how")
-    parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:

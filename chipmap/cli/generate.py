@@ -7,18 +7,12 @@ import argparse
 from chipmap.cli.common import add_set, write_file
 
 
-def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add ``chipmap generate`` to the command line."""
-    parser = subparsers.add_parser(
-        "generate",
-        help="make an instance with a generator",
-        description="Write the instance that generator NAME makes with the parameters of --set; or, for the name of a "
-        "shipped instance, that instance with the changes of --set (dotted paths).",
-    )
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Write the instance that generator NAME makes with the parameters of --set; or, for the name of a shipped
+    instance, that instance with the changes of --set (dotted paths)."""
     parser.add_argument("name", metavar="NAME", help="a generator or a shipped instance (`chipmap info` lists them)")
     add_set(parser, "a parameter: --set sequence=128")
     parser.add_argument("--out", metavar="FILE", required=True, help="the file to write (-: standard output)")
-    parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:

@@ -13,20 +13,14 @@ if TYPE_CHECKING:
     from chipmap.family import Family
 
 
-def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add ``chipmap info`` to the command line."""
-    parser = subparsers.add_parser(
-        "info",
-        help="what there is: instances, generators, methods, formulations; figures of an instance; JSON Schemas",
-        description="Without INSTANCE, list families with their instances, generators, methods and formulations; with "
-        "it, print its figures.",
-    )
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Without INSTANCE, list families with their instances, generators, methods and formulations; with it, print its
+    figures."""
     add_instance(parser, "instances", nargs="*")
     parser.add_argument(
         "--schema", metavar="NAME", help="print a JSON Schema: a family's name (ring), ring-solution, result"
     )
     add_format(parser)
-    parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:

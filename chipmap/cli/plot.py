@@ -7,19 +7,13 @@ import argparse
 from chipmap.cli.common import INSTANCE_HELP, add_set, say
 
 
-def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add ``chipmap plot`` to the command line."""
-    parser = subparsers.add_parser(
-        "plot",
-        help="draw a solution: mapping, time, memory, quotient graph",
-        description="Draw SOLUTION of INSTANCE to FILE. The format is that of FILE's suffix: .png, .svg or .pdf.",
-    )
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Draw SOLUTION of INSTANCE to FILE. The format is that of FILE's suffix: .png, .svg or .pdf."""
     parser.add_argument("instance", metavar="INSTANCE", help=INSTANCE_HELP)
     parser.add_argument("solution", metavar="SOLUTION", help="a solution or result file, or an archive")
     parser.add_argument("--against", metavar="SOLUTION", help="a second solution, drawn beside the first")
     parser.add_argument("--out", metavar="FILE", required=True, help="the picture to write")
     add_set(parser)
-    parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:

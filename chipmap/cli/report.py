@@ -7,18 +7,12 @@ import sys
 from pathlib import Path
 
 
-def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add ``chipmap report`` to the command line."""
-    parser = subparsers.add_parser(
-        "report",
-        help="optimality gaps of the runs in a directory, as a table or a web page",
-        description="Objective, bound, gap and time of every archive at or below DIR. Half-written archives are named "
-        "on stderr and never read.",
-    )
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Objective, bound, gap and time of every archive at or below DIR. Half-written archives are named on stderr and
+    never read."""
     parser.add_argument("folder", metavar="DIR", help="a directory that `chipmap solve --out` has written")
     parser.add_argument("--html", metavar="FILE", help="also write a self-contained page with traces, bounds and plots")
     parser.add_argument("--format", choices=("table", "json", "csv", "markdown"), default="table")
-    parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:

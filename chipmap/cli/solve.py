@@ -25,14 +25,9 @@ from chipmap.solve import solve
 Row = dict[str, Any]
 
 
-def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add ``chipmap solve`` to the command line."""
-    parser = subparsers.add_parser(
-        "solve",
-        help="solve instances: solution, lower bound, gap",
-        description="Solve each INSTANCE in a process of its own and print one row for it. Without --method, the "
-        "family's best chain runs until the gap is closed or a limit is reached; what was found by then is kept.",
-    )
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Solve each INSTANCE in a process of its own and print one row for it. Without --method, the family's best chain
+    runs until the gap is closed or a limit is reached; what was found by then is kept."""
     common.add_instance(parser, "instances", nargs="+")
     add_solve_options(parser)
     parser.add_argument("--warm-start", metavar="NAME|FILE|none", help="what to start from (default: greedy)")
@@ -40,12 +35,11 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     common.add_format(parser, "csv")
     parser.add_argument("--plot", metavar="FILE", help="draw the solution to FILE (.png, .svg or .pdf)")
     parser.add_argument("--quiet", action="store_true", help="no progress on standard error")
-    parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
     """Solve all instances; the exit code is the highest of theirs, or that of the interrupt."""
-    options = solve_options(args, args.warm_start)
+    options = solve_options(args)
     if args.plot and len(args.instances) > 1:
         raise InputError("is for one instance", "--plot", "Use --out, then `chipmap plot` on each archive.")
     codes, rows, taken = [0], list[Row](), set[str]()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import queue
 import time
 from collections.abc import Callable
 
@@ -11,7 +10,7 @@ import msgspec
 
 from chipmap.explanation import Explanation, Statement, Step
 from chipmap.family import Family
-from chipmap.process.messages import Failed, Looking, Question, Told, ToParent
+from chipmap.process.messages import Failed, Looking, Question, Told
 from chipmap.process.supervisor import GRACE, TICK, Child
 from chipmap.records import ChipmapError, InputError, Record
 from chipmap.result import Limit, Note
@@ -33,31 +32,28 @@ def isolated(
     until = math.inf if options.time_limit is None else started + options.time_limit + GRACE
     raw = [msgspec.Raw(msgspec.json.encode(record)) for record in (instance, solution, against)]
     told = _nothing_yet(instance, family)
-    child = Child(None)
+    child = Child("chipmap.process.worker")
     try:
         child.send(Question(family.name, options, started, *raw))
         while True:
             late = time.monotonic() >= until
-            try:
-                line = child.lines.get_nowait() if late else child.lines.get(timeout=TICK)
-            except queue.Empty:
-                if late:
-                    words = f"stopped at the time limit of {options.time_limit:g} s; more was to be tried"
-                    return _ended(told, words, started, limit="time")
-                continue
-            if line is None:
+            messages, closed = child.received(0.0 if late else TICK)
+            for message in messages:
+                if isinstance(message, Looking):
+                    progress(message.step)
+                elif isinstance(message, Failed):
+                    if message.kind == "InputError":
+                        raise InputError(message.what, message.where, message.remedy)
+                    raise ChipmapError(f"the explanation failed: {message.message}")
+                elif isinstance(message, Told):
+                    told = msgspec.json.decode(message.explanation, type=Explanation)
+                    if message.last:
+                        return told
+            if closed:
                 return _ended(told, "the process that explains ended before its time", started, limit="other")
-            message = msgspec.json.decode(line, type=ToParent)
-            if isinstance(message, Looking):
-                progress(message.step)
-            elif isinstance(message, Failed):
-                if message.kind == "InputError":
-                    raise InputError(message.what, message.where, message.remedy)
-                raise ChipmapError(f"the explanation failed: {message.message}")
-            elif isinstance(message, Told):
-                told = msgspec.json.decode(message.explanation, type=Explanation)
-                if message.last:
-                    return told
+            if late:
+                words = f"stopped at the time limit of {options.time_limit:g} s; more was to be tried"
+                return _ended(told, words, started, limit="time")
     finally:
         child.kill()
 

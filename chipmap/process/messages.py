@@ -97,7 +97,6 @@ class Failed(msgspec.Struct, frozen=True, tag=True):
     remedy: str = ""
 
 
-ToChild = Job | Question | Start | Halt
 ToParent = Found | Bounded | Ended | Looking | Told | Failed
 
 

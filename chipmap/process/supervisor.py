@@ -25,7 +25,7 @@ import msgspec
 from chipmap.deadline import Stop
 from chipmap.family import Family, Method, resolve
 from chipmap.process.conduct import ended, guarded, start_from_file, start_method
-from chipmap.process.messages import Bounded, Ended, Failed, Found, Halt, Job, Start, ToChild, ToParent
+from chipmap.process.messages import Bounded, Ended, Failed, Found, Halt, Job, Start, ToParent
 from chipmap.process.signals import Interrupts
 from chipmap.provenance import used_versions
 from chipmap.records import InputError, SolverUnavailableError
@@ -53,7 +53,7 @@ def supervise(run: Run, family: Family, chosen: Method, log: BinaryIO | None) ->
     Raises :class:`InputError` and :class:`SolverUnavailableError` as the child reports them.
     """
     with Interrupts() as interrupts:
-        child = Child(log)
+        child = Child("chipmap.process.worker", log=log)
         try:
             watch = _Watch(run, family, child, interrupts)
             return guarded(run, lambda: watch.all(chosen)), watch.versions
@@ -62,10 +62,18 @@ def supervise(run: Run, family: Family, chosen: Method, log: BinaryIO | None) ->
 
 
 class Child:
-    """The child process and the threads that empty its pipes (``lines``: what it says; ``tail``: the log's end)."""
+    """A Python in a process group of its own that runs a module of this very package, and the threads that serve its
+    pipes (``lines``: what it says, None at its end; ``tail``: the log's end)."""
 
-    def __init__(self, log: BinaryIO | None) -> None:
-        self.process = spawn("chipmap.process.worker", stderr=subprocess.PIPE)
+    def __init__(self, module: str, *arguments: str, log: BinaryIO | None = None) -> None:
+        self.process = subprocess.Popen(
+            [sys.executable, "-P", "-m", module, *arguments],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env=environment(),
+            start_new_session=True,
+        )
         self.lines: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
         self.tail = b""
         self._log = log
@@ -76,9 +84,23 @@ class Child:
         for thread in (reader, pump, writer):
             thread.start()
 
-    def send(self, message: ToChild) -> None:
+    def send(self, message: msgspec.Struct) -> None:
         """Have one message sent; never waits, since a hung child reads nothing."""
         self._outbox.put(msgspec.json.encode(message) + b"\n")
+
+    def received(self, wait: float) -> tuple[list[ToParent], bool]:
+        """All messages that have come (waiting ``wait`` seconds for the first), and whether the pipe has closed."""
+        messages: list[ToParent] = []
+        while True:
+            try:
+                line = self.lines.get(timeout=0.0 if messages else wait)
+            except queue.Empty:
+                return messages, False
+            if line is None:
+                return messages, True
+            # what can't be read is the last line of a child that was killed while it wrote
+            with suppress(msgspec.DecodeError, UnicodeDecodeError):
+                messages.append(msgspec.json.decode(line, type=ToParent))
 
     def wait(self, seconds: float) -> int | None:
         """The exit status, if the child ends within that time."""
@@ -167,7 +189,7 @@ class _Watch:
         """Take in what the child reports until its last word; None if it dies or must be killed without one."""
         while time.monotonic() < self.kill_at:
             self._heed_signals()
-            messages, closed = self._received(wait=TICK)
+            messages, closed = self.child.received(TICK)
             last = self._take(messages)
             if last is not None:
                 return last
@@ -178,7 +200,7 @@ class _Watch:
                 self.child.wait(0.3)
                 break
         self.child.kill()
-        messages, _ = self._received(wait=0.0)
+        messages, _ = self.child.received(0.0)
         return self._take(messages)
 
     def _heed_signals(self) -> None:
@@ -186,22 +208,6 @@ class _Watch:
             self.halted = self.run.interrupted = True
             self.child.send(Halt())
             self.kill_at = min(self.kill_at, time.monotonic() + GRACE)
-
-    def _received(self, wait: float) -> tuple[list[ToParent], bool]:
-        """All messages that have come (waiting ``wait`` seconds for the first), and whether the pipe has closed."""
-        messages: list[ToParent] = []
-        timeout = wait
-        while True:
-            try:
-                line = self.child.lines.get(timeout=timeout) if timeout else self.child.lines.get_nowait()
-            except queue.Empty:
-                return messages, False
-            if line is None:
-                return messages, True
-            timeout = 0.0
-            # what can't be read is the last line of a child that was killed while it wrote
-            with suppress(msgspec.DecodeError, UnicodeDecodeError):
-                messages.append(msgspec.json.decode(line, type=ToParent))
 
     def _take(self, messages: list[ToParent]) -> Ended | Failed | None:
         """Adopt solutions (of several at once the last valid one: each improves on those before) and bounds."""
@@ -269,18 +275,6 @@ class _Watch:
         """A defect in the child: an error only if nothing was found before."""
         state = ended(self.run, "other", detail)
         return msgspec.structs.replace(state, reason="other_error") if self.run.best is None else state
-
-
-def spawn(module: str, *arguments: str, stderr: int) -> subprocess.Popen[bytes]:
-    """A Python in a process group of its own that runs a module of this very package, with pipes to and from it."""
-    return subprocess.Popen(
-        [sys.executable, "-P", "-m", module, *arguments],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=stderr,
-        env=environment(),
-        start_new_session=True,
-    )
 
 
 def environment() -> dict[str, str]:

@@ -132,7 +132,7 @@ def _explain(job: Question, lines: BinaryIO, send: Sender) -> Told:
     """Explain within what is left of the time; a line whenever more is known."""
     from chipmap.family import get_family, resolve
 
-    threading.Thread(target=_outlive_nobody, args=(lines,), daemon=True).start()
+    threading.Thread(target=_heed, args=(lines, None), daemon=True).start()
     family = get_family(job.family)
     instance = resolve(family.instance).from_json(bytes(job.instance), "worker")
     kind = resolve(family.solution)
@@ -151,17 +151,11 @@ def _explain(job: Question, lines: BinaryIO, send: Sender) -> Told:
     return told(found, last=True)
 
 
-def _heed(lines: BinaryIO, run: Run) -> None:
-    """Stop at the parent's word; end at once when the parent is gone, so that no child outlives it."""
+def _heed(lines: BinaryIO, run: Run | None) -> None:
+    """Stop the run at the parent's word; end at once when the parent is gone, so that no child outlives it."""
     while lines.readline():
-        run.interrupted = True
-    os._exit(1)
-
-
-def _outlive_nobody(lines: BinaryIO) -> None:
-    """End at once when the parent is gone."""
-    while lines.readline():
-        pass
+        if run is not None:
+            run.interrupted = True
     os._exit(1)
 
 

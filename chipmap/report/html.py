@@ -9,10 +9,11 @@ from pathlib import Path
 from chipmap.report.collect import Entry
 from chipmap.report.html_run import pill, relative, run_section
 from chipmap.report.markup import Markup, join, table, tag
-from chipmap.report.rows import natural, sign, units_of
+from chipmap.report.rows import digits, sign, units_of
 from chipmap.report.style import CSS
-from chipmap.report.tables import number, percent
-from chipmap.result import BOUND_TOLERANCE, Bound, Result, best_bound, gap
+from chipmap.report.tables import percent
+from chipmap.result import Bound, Result, best_bound, gap
+from chipmap.run import contradict
 
 
 @dataclass(frozen=True)
@@ -38,9 +39,7 @@ class Known:
     @property
     def contradiction(self) -> bool:
         """Whether the bound lies above the objective by more than the tolerance: then one of the runs is wrong."""
-        if self.objective is None or self.bound is None:
-            return False
-        return self.bound.value > self.objective + BOUND_TOLERANCE * max(1, abs(self.objective))
+        return self.objective is not None and self.bound is not None and contradict(self.objective, self.bound.value)
 
 
 def best_known(results: Iterable[Result]) -> dict[str, Known]:
@@ -105,26 +104,15 @@ def _contradiction(known: Known) -> str:
 
 
 def _gaps(results: list[Result], known: dict[str, Known]) -> Markup:
-    body: list[tuple[object, ...]] = []
+    body = []
     for i, result in enumerate(results):
         unit = units_of(result).objective
-        best = known[result.instance_hash].objective
-        above = gap(result.objective, best)
-        body.append(
-            (
-                tag("a", result.instance, href=f"#run-{i}"),
-                result.method,
-                pill(result.status),
-                number(natural(result.objective, unit.per_tick)),
-                number(natural(result.bound, unit.per_tick)),
-                sign(unit),
-                _gap_cell(result.gap),
-                percent(above),
-                f"{result.seconds:,.2f}",
-            )
-        )
+        link = tag("a", result.instance, href=f"#run-{i}")
+        values = (digits(result.objective, unit), digits(result.bound, unit), sign(unit), _gap_cell(result.gap))
+        above = percent(gap(result.objective, known[result.instance_hash].objective))
+        body.append((link, result.method, pill(result.status), *values, above, f"{result.seconds:,.2f}"))
     head = ("instance", "method", "status", "objective", "bound", "unit", "gap", "above best known", "seconds")
-    return tag("div", table(head, body, frozenset({3, 4, 6, 7, 8})), class_="card")
+    return tag("div", table(head, body, {3, 4, 6, 7, 8}), class_="card")
 
 
 def _gap_cell(share: float | None) -> Markup:
@@ -136,25 +124,17 @@ def _gap_cell(share: float | None) -> Markup:
 
 
 def _best(known: dict[str, Known]) -> Markup:
-    body: list[tuple[object, ...]] = []
+    body = []
     for k in known.values():
         unit = units_of(k.runs[0]).objective
-        body.append(
-            (
-                k.runs[0].instance,
-                number(natural(k.objective, unit.per_tick)),
-                k.best.method if k.best else "",
-                number(natural(k.bound.value if k.bound else None, unit.per_tick)),
-                k.bound.source if k.bound else "",
-                sign(unit),
-                "contradiction" if k.contradiction else percent(k.gap),
-                len(k.runs),
-            )
-        )
+        best = (digits(k.objective, unit), k.best.method if k.best else "")
+        bound = (digits(k.bound.value, unit), k.bound.source) if k.bound else (percent(None), "")
+        share = "contradiction" if k.contradiction else percent(k.gap)
+        body.append((k.runs[0].instance, *best, *bound, sign(unit), share, len(k.runs)))
     head = ("instance", "best objective", "by method", "best bound", "by", "unit", "gap", "runs")
-    return tag("div", table(head, body, frozenset({1, 3, 6, 7})), class_="card")
+    return tag("div", table(head, body, {1, 3, 6, 7}), class_="card")
 
 
 def _broken(entries: list[Entry], folder: Path) -> Markup:
-    body: list[tuple[object, ...]] = [(tag("code", relative(e.path, folder)), e.problem) for e in entries]
+    body = [(tag("code", relative(e.path, folder)), e.problem) for e in entries]
     return tag("div", table(("archive", "why"), body), class_="card")

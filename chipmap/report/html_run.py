@@ -13,19 +13,26 @@ from chipmap.family import Family, get_family
 from chipmap.records import Unit
 from chipmap.report.collect import Entry
 from chipmap.report.markup import Markup, join, table, tag
-from chipmap.report.rows import natural, row, sign, units_of
+from chipmap.report.rows import digits, sign, units_of
 from chipmap.report.tables import number, percent
 from chipmap.report.trace_svg import trace_chart
 from chipmap.result import Result, best_bound, gap
 
 #: A plot above this size is named, not embedded.
 LARGEST_PLOT = 8 * 1024 * 1024
-_PILLS = {"optimal": "good", "feasible": "fair", "infeasible": "fair", "error": "bad"}
+_PILLS = {
+    "optimal": "good",
+    "valid": "good",
+    "feasible": "fair",
+    "infeasible": "fair",
+    "error": "bad",
+    "refused": "bad",
+}
 _TYPES = {".svg": "image/svg+xml", ".png": "image/png"}
 
 
 def pill(status: str) -> Markup:
-    """A status as a coloured word."""
+    """A status or the checker's verdict as a coloured word."""
     return tag("span", status, class_=f"pill {_PILLS.get(status, '')}".strip())
 
 
@@ -61,15 +68,14 @@ def _section(title: str, body: Markup | None) -> Markup | None:
 
 
 def _tiles(result: Result, unit: Unit) -> Markup:
-    shown = row(result)
     lower = best_bound(result.bounds)
     by = f"by {result.incumbent_source}" if result.incumbent_source else ""
     limit = result.termination.limit
     why = result.termination.reason.replace("_", " ") + (f" ({limit} limit)" if limit != "none" else "")
     detail = f"{why}: {result.termination.detail}" if result.termination.detail else why
     tiles = [
-        ("Objective", _with_unit(shown["objective"], unit), by),
-        ("Lower bound", _with_unit(shown["bound"], unit), f"by {lower.source}" if lower else ""),
+        ("Objective", _with_unit(result.objective, unit), by),
+        ("Lower bound", _with_unit(result.bound, unit), f"by {lower.source}" if lower else ""),
         ("Gap", percent(result.gap), "(objective - bound) / objective"),
         ("Seconds", f"{result.seconds:,.2f}", detail),
     ]
@@ -77,8 +83,8 @@ def _tiles(result: Result, unit: Unit) -> Markup:
     return tag("div", *boxes, class_="tiles")
 
 
-def _with_unit(value: float | None, unit: Unit) -> str:
-    return "n/a" if value is None else f"{number(value)} {sign(unit)}"
+def _with_unit(ticks: int | None, unit: Unit) -> str:
+    return "n/a" if ticks is None else f"{digits(ticks, unit)} {sign(unit)}"
 
 
 def _warnings(result: Result) -> list[str]:
@@ -94,49 +100,31 @@ def _warnings(result: Result) -> list[str]:
 
 
 def _infeasibility(result: Result) -> Markup | None:
-    if not result.infeasibility:
-        return None
-    body: list[tuple[object, ...]] = [
-        (
-            reason.label,
-            reason.resource,
-            f"{number(reason.demand)} {reason.unit}",
-            f"{number(reason.limit)} {reason.unit}",
-            join(reason.message, *(tag("p", remedy, class_="muted") for remedy in reason.remedies)),
-        )
-        for reason in result.infeasibility
-    ]
-    return table(("constraint", "resource", "demand", "limit", "in words"), body, frozenset({2, 3}))
+    body = []
+    for reason in result.infeasibility:
+        amounts = (f"{number(amount)} {reason.unit}" for amount in (reason.demand, reason.limit))
+        words = join(reason.message, *(tag("p", remedy, class_="muted") for remedy in reason.remedies))
+        body.append((reason.label, reason.resource, *amounts, words))
+    return table(("constraint", "resource", "demand", "limit", "in words"), body, {2, 3})
 
 
 def _bounds(result: Result, unit: Unit) -> Markup | None:
     """Every bound, best first, with the gap that it alone would leave."""
-    if not result.bounds:
-        return None
-    body: list[tuple[object, ...]] = [
-        (
-            bound.source,
-            bound.kind,
-            number(natural(bound.value, unit.per_tick)),
-            percent(gap(result.objective, bound.value)),
-            f"{bound.seconds:,.2f}",
-        )
-        for bound in sorted(result.bounds, key=lambda bound: (-bound.value, bound.seconds))
-    ]
-    return table(("source", "kind", f"bound, {sign(unit)}", "gap", "at second"), body, frozenset({2, 3, 4}))
+    body = []
+    for bound in sorted(result.bounds, key=lambda bound: (-bound.value, bound.seconds)):
+        share = percent(gap(result.objective, bound.value))
+        body.append((bound.source, bound.kind, digits(bound.value, unit), share, f"{bound.seconds:,.2f}"))
+    return table(("source", "kind", f"bound, {sign(unit)}", "gap", "at second"), body, {2, 3, 4})
 
 
 def _certificate(result: Result, family: Family) -> Markup | None:
     certificate = result.certificate
     if certificate is None:
         return None
-    verdict = "valid" if certificate.feasible else "refused"
-    lines: list[tuple[object, ...]] = [("verdict", tag("span", verdict, class_=f"pill {_verdict_pill(verdict)}"))]
+    lines: list[tuple[object, ...]] = [("verdict", pill("valid" if certificate.feasible else "refused"))]
     for name, ticks in certificate.terms.items():
-        unit = units_of(result).of(name)
-        value = _with_unit(natural(ticks, unit.per_tick), unit)
-        lines.append((f"{name}: {family.terms.get(name, name)}", value))
-    lines += [(name.replace("_", " "), number(value)) for name, value in certificate.figures.items()]
+        lines.append((f"{name}: {family.terms.get(name, name)}", _with_unit(ticks, units_of(result).of(name))))
+    lines += [(name.replace("_", " "), number(figure)) for name, figure in certificate.figures.items()]
     if certificate.grade:
         lines.append(("grade", certificate.grade))
     lines.append(("solution hash", tag("code", certificate.solution_hash)))
@@ -144,22 +132,11 @@ def _certificate(result: Result, family: Family) -> Markup | None:
 
 
 def _violations(certificate: Certificate, family: Family) -> Markup | None:
-    if not certificate.violations:
-        return None
-    body: list[tuple[object, ...]] = [
-        (
-            tag("b", violation.label, title=family.constraints.get(violation.label)),
-            violation.where,
-            f"{number(violation.amount)} {violation.unit}",
-            violation.message,
-        )
-        for violation in certificate.violations
+    body = [
+        (tag("b", v.label, title=family.constraints.get(v.label)), v.where, f"{number(v.amount)} {v.unit}", v.message)
+        for v in certificate.violations
     ]
-    return table(("constraint", "where", "by", "in words"), body, frozenset({2}))
-
-
-def _verdict_pill(verdict: str) -> str:
-    return "good" if verdict == "valid" else "bad"
+    return table(("constraint", "where", "by", "in words"), body, {2})
 
 
 def _plot(entry: Entry) -> Markup | None:
@@ -178,11 +155,11 @@ def _plot(entry: Entry) -> Markup | None:
 
 
 def _provenance(entry: Entry, result: Result) -> Markup:
-    lines: list[tuple[object, ...]] = [
+    lines = [
         ("archive", tag("code", entry.path.name)),
         ("instance hash", tag("code", result.instance_hash)),
         *((f"seconds: {name}", f"{seconds:,.3f}") for name, seconds in result.timings.items()),
-        *((name, tag("code", value)) for name, value in flatten(result.provenance)),
+        *((name, tag("code", text)) for name, text in flatten(result.provenance)),
     ]
     return tag("details", tag("summary", tag("h3", "Provenance")), table(("what", "value"), lines), class_="sub")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence, Set
 from html import escape
 
 
@@ -31,8 +32,13 @@ def join(*children: object) -> Markup:
     return Markup("".join(c if isinstance(c, Markup) else escape(str(c)) for c in children if c is not None))
 
 
-def table(head: tuple[str, ...], body: list[tuple[object, ...]], numbers: frozenset[int] = frozenset()) -> Markup:
-    """A table that scrolls on its own where the page is narrow; columns in ``numbers`` are set to the right."""
+def table(head: Sequence[str], body: Sequence[Sequence[object]], numbers: Set[int] = frozenset()) -> Markup | None:
+    """A table that scrolls on its own where the page is narrow; columns in ``numbers`` are set to the right.
+
+    None without rows.
+    """
+    if not body:
+        return None
     side = ["num" if i in numbers else None for i in range(len(head))]
     top = tag("tr", *(tag("th", name, class_=side[i], scope="col") for i, name in enumerate(head)))
     rows = [tag("tr", *(tag("td", cell, class_=side[i]) for i, cell in enumerate(line))) for line in body]

@@ -26,9 +26,14 @@ def units_of(result: Result) -> Units:
     return result.units or get_family(result.family).units_of(None)
 
 
+def digits(ticks: int | None, unit: Unit) -> str:
+    """So many ticks for people, without the unit: ``1.1``."""
+    return number(natural(ticks, unit.per_tick))
+
+
 def amount(ticks: int | None, unit: Unit) -> str:
     """So many ticks for people: ``1.1 us``."""
-    return f"{number(natural(ticks, unit.per_tick))} {unit.name}"
+    return f"{digits(ticks, unit)} {unit.name}"
 
 
 def sign(unit: Unit) -> str:

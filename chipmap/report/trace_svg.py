@@ -51,19 +51,19 @@ class _Scale:
 
 def trace_chart(result: Result, unit: Unit) -> Markup | None:
     """The chart, or None when the run has no trace. Times before the first event are not shown."""
-    incumbents = _points(result, "solution", unit.per_tick)
-    bounds = _points(result, "bound", unit.per_tick)
-    if not incumbents and not bounds:
+    found = {kind: _points(result, event, unit) for kind, event in (("incumbent", "solution"), ("bound", "bound"))}
+    curves = {kind: points for kind, points in found.items() if points}
+    if not curves:
         return None
-    end = max(result.seconds, *(point[0] for point in (*incumbents, *bounds)))
-    x, y = _time_scale([point[0] for point in (*incumbents, *bounds)], end), _value_scale(incumbents, bounds)
+    times, values, _ = zip(*(point for points in curves.values() for point in points), strict=True)
+    end = max(result.seconds, *times)
+    x, y = _time_scale(min(times), end), _value_scale(min(values), max(values))
     chart = tag(
         "svg",
         *_axes(x, y, sign(unit)),
-        _shade(incumbents, bounds, end, x, y),
-        _curve(incumbents, "incumbent", end, x, y),
-        _curve(bounds, "bound", end, x, y),
-        *_names(incumbents, bounds, y),
+        _shade(found, end, x, y) if len(curves) == 2 else None,
+        *(_curve(points, kind, end, x, y) for kind, points in curves.items()),
+        *_names({kind: points[-1][1] for kind, points in curves.items()}, y),
         viewBox=f"0 0 {WIDTH} {HEIGHT}",
         role="img",
         aria_label="incumbent and bound over time",
@@ -71,27 +71,24 @@ def trace_chart(result: Result, unit: Unit) -> Markup | None:
     return tag("div", chart, class_="scroll")
 
 
-def _points(result: Result, event: str, unit_per_tick: float) -> list[Point]:
+def _points(result: Result, event: str, unit: Unit) -> list[Point]:
     """(seconds, value, source) of the improving events of one kind, in order of time."""
     return [
-        (max(line.seconds, 0.0), natural(line.value, unit_per_tick) or 0.0, line.source)
+        (max(line.seconds, 0.0), natural(line.value, unit.per_tick) or 0.0, line.source)
         for line in sorted(result.trace, key=lambda line: line.seconds)
         if line.event == event
     ]
 
 
-def _time_scale(times: list[float], end: float) -> _Scale:
-    first = max(min(times), 1e-3)
+def _time_scale(first: float, end: float) -> _Scale:
+    first = max(first, 1e-3)
     end = max(end, 2 * first)
     wide = end > 20 * first
     return _Scale(first if wide else 0.0, end, LEFT, WIDTH - RIGHT, wide)
 
 
-def _value_scale(incumbents: list[Point], bounds: list[Point]) -> _Scale:
-    values = [point[1] for point in (*incumbents, *bounds)]
-    low, high = min(values), max(values)
-    log = low > 0 and high > 8 * low
-    if log:
+def _value_scale(low: float, high: float) -> _Scale:
+    if low > 0 and high > 8 * low:
         return _Scale(low / 1.08, high * 1.08, HEIGHT - BOTTOM, TOP, True)
     margin = 0.08 * (high - low) or 0.05 * abs(high) or 1.0
     return _Scale(low - margin, high + margin, HEIGHT - BOTTOM, TOP, False)
@@ -112,14 +109,10 @@ def _axes(x: _Scale, y: _Scale, unit: str) -> list[Markup]:
 
 def _steps(points: list[Point], end: float, x: _Scale, y: _Scale) -> list[tuple[float, float]]:
     """The corners of the step function through ``points``, drawn on to ``end``."""
-    corners: list[tuple[float, float]] = []
-    for seconds, value, _ in points:
-        if corners:
-            corners.append((x(seconds), corners[-1][1]))
-        corners.append((x(seconds), y(value)))
-    if corners:
-        corners.append((x(end), corners[-1][1]))
-    return corners
+    moments = [*(x(seconds) for seconds, _, _ in points[1:]), x(end)]
+    levels = [y(value) for _, value, _ in points]
+    each = zip((x(points[0][0]), *moments), levels, moments, strict=False)
+    return [corner for start, level, stop in each for corner in ((start, level), (stop, level))]
 
 
 def _join(corners: list[tuple[float, float]]) -> str:
@@ -135,12 +128,10 @@ def _curve(points: list[Point], kind: str, end: float, x: _Scale, y: _Scale) -> 
     return join(tag("polyline", class_=kind, points=_join(_steps(points, end, x, y))), *dots)
 
 
-def _shade(incumbents: list[Point], bounds: list[Point], end: float, x: _Scale, y: _Scale) -> Markup | None:
+def _shade(curves: dict[str, list[Point]], end: float, x: _Scale, y: _Scale) -> Markup:
     """The area between both curves, from the moment when both exist."""
-    if not incumbents or not bounds:
-        return None
-    start = max(incumbents[0][0], bounds[0][0])
-    upper, lower = (_steps(_from(points, start), end, x, y) for points in (incumbents, bounds))
+    start = max(points[0][0] for points in curves.values())
+    upper, lower = (_steps(_from(points, start), end, x, y) for points in curves.values())
     return tag("polygon", class_="shade", points=_join(upper + lower[::-1]))
 
 
@@ -149,15 +140,13 @@ def _from(points: list[Point], start: float) -> list[Point]:
     return [(start, before[-1][1], ""), *(point for point in points if point[0] > start)]
 
 
-def _names(incumbents: list[Point], bounds: list[Point], y: _Scale) -> list[Markup]:
+def _names(last: dict[str, float], y: _Scale) -> list[Markup]:
     """Each curve's name and last value at its right end, kept a line apart."""
-    ends = [(y(points[-1][1]), kind, points[-1][1]) for points, kind in ((incumbents, "incumbent"), (bounds, "bound"))
-            if points]  # fmt: skip
-    if len(ends) == 2 and ends[1][0] - ends[0][0] < 16:
-        middle = (ends[0][0] + ends[1][0]) / 2
-        ends = [(middle - 8, *ends[0][1:]), (middle + 8, *ends[1][1:])]
+    heights = [y(value) for value in last.values()]
+    if len(heights) == 2 and heights[1] - heights[0] < 16:
+        heights = [sum(heights) / 2 - 8, sum(heights) / 2 + 8]
     return [
         tag("text", f"{kind} {number(value)}", class_=kind, x=WIDTH - RIGHT + 8, y=f"{at:.1f}",
             dominant_baseline="middle")
-        for at, kind, value in ends
+        for at, (kind, value) in zip(heights, last.items(), strict=True)
     ]  # fmt: skip

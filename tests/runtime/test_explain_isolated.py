@@ -12,6 +12,7 @@ import chipmap
 from chipmap.explanation import Explanation, Statement, Step
 from chipmap.instances.ring import RingSolution
 from chipmap.process import explaining
+from chipmap.process.supervisor import Child
 from chipmap.process.worker import Failed, Looking, Told, ToParent
 from chipmap.records import ChipmapError, InputError
 from chipmap.run import SolveOptions
@@ -19,14 +20,14 @@ from chipmap.run import SolveOptions
 FIRST = Step(kind="change", what="with free links")
 
 
-class FakeChild:
+class FakeChild(Child):
     """A child that says ``script`` and then hangs (or ends, where the script ends in None)."""
 
     script: list[ToParent | None] = []
     killed = 0
 
-    def __init__(self, log: Any) -> None:
-        self.lines: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
+    def __init__(self, module: str) -> None:
+        self.lines = queue.SimpleQueue()
         for message in self.script:
             self.lines.put(None if message is None else msgspec.json.encode(message))
 

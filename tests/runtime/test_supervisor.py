@@ -67,8 +67,8 @@ class Assassin(supervisor.Child):
 
     delay = 0.0
 
-    def __init__(self, log: BinaryIO | None) -> None:
-        super().__init__(log)
+    def __init__(self, module: str, *arguments: str, log: BinaryIO | None = None) -> None:
+        super().__init__(module, *arguments, log=log)
         killer = threading.Timer(self.delay, self.process.send_signal, (signal.SIGKILL,))
         killer.daemon = True
         killer.start()
@@ -118,8 +118,8 @@ def test_no_child_outlives_its_solve(instance: RingInstance, monkeypatch: pytest
     children: list[supervisor.Child] = []
 
     class Remembered(supervisor.Child):
-        def __init__(self, log: BinaryIO | None) -> None:
-            super().__init__(log)
+        def __init__(self, module: str, *arguments: str, log: BinaryIO | None = None) -> None:
+            super().__init__(module, *arguments, log=log)
             children.append(self)
 
     monkeypatch.setattr(supervisor, "Child", Remembered)
