@@ -22,16 +22,12 @@ class Stop(Exception):  # noqa: N818 - a signal, not an error
         super().__init__(limit)
 
 
-def _never() -> StopReason | None:
-    return None
-
-
 @dataclass(frozen=True)
 class Deadline:
     """Work must end at ``until``, or as soon as ``ended()`` names another reason."""
 
     until: float = float("inf")
-    ended: Callable[[], StopReason | None] = _never
+    ended: Callable[[], StopReason | None] = lambda: None
 
     @classmethod
     def after(cls, seconds: float | None) -> Deadline:

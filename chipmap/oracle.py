@@ -188,11 +188,9 @@ def _imported(spec: str) -> Any:
     except AttributeError:
         raise InputError(f"module {module!r} has no {name!r}", "--oracle", "Check the spelling.") from None
     except Exception as error:
-        raise InputError(
-            f"module {module!r} can't be imported: {type(error).__name__}: {error}",
-            "--oracle",
-            "Write module:function, with the module on PYTHONPATH or in the current folder.",
-        ) from None
+        what = f"module {module!r} can't be imported: {type(error).__name__}: {error}"
+        remedy = "Write module:function, with the module on PYTHONPATH or in the current folder."
+        raise InputError(what, "--oracle", remedy) from None
     finally:
         if added:
             sys.path.remove(here)

@@ -7,11 +7,12 @@ import hashlib
 import os
 from collections.abc import Iterable
 from itertools import product
+from math import prod
 from typing import Any, Literal
 
 import msgspec
 
-from chipmap.family import FAMILY_NAMES, get_family, resolve
+from chipmap.family import FAMILY_NAMES, Family, get_family, resolve
 from chipmap.inputs import settings as changes
 from chipmap.inputs.reading import decode, generate, generators, load, read
 from chipmap.records import InputError, Record
@@ -55,11 +56,9 @@ class Axis(Record, frozen=True, kw_only=True):
         """Raise :class:`InputError` unless the axis has one kind of values, with different labels."""
         kinds = [bool(self.choices), self.parameter is not None, self.path is not None]
         if sum(kinds) != 1 or bool(self.values) == bool(self.choices):
-            raise InputError(
-                f"axis {self.name!r} must have choices, or values of either a parameter or a path",
-                where,
-                'Write {"name": "sram", "path": "system.chip.sram_bytes", "values": [100, 200]}.',
-            )
+            what = f"axis {self.name!r} must have choices, or values of either a parameter or a path"
+            remedy = 'Write {"name": "sram", "path": "system.chip.sram_bytes", "values": [100, 200]}.'
+            raise InputError(what, where, remedy)
         labels = [choice.label for choice in self.all_choices()]
         twice = next((label for label in labels if labels.count(label) > 1), None)
         if twice is not None:
@@ -100,9 +99,7 @@ class Sweep(Record, frozen=True, kw_only=True):
         if not self.seeds or len(set(self.seeds)) < len(self.seeds):
             raise InputError("must name each seed once, and at least one", "seeds", "Give [0].")
         self._check_methods()
-        count = len(self.seeds) * max(1, len(self.methods))
-        for axis in self.axes:
-            count *= len(axis.all_choices())
+        count = len(self.seeds) * max(1, len(self.methods)) * prod(len(axis.all_choices()) for axis in self.axes)
         if count > MOST_POINTS:
             raise InputError(f"has {count:,} points", "axes", f"Split it into sweeps of at most {MOST_POINTS:,}.")
 
@@ -153,24 +150,13 @@ class Point(Record, frozen=True, kw_only=True):
 def points(sweep: Sweep) -> list[Point]:
     """All points in the order of the axes. Raises :class:`InputError` where one has no instance to come from."""
     found = []
-    axes = [axis.all_choices() for axis in sweep.axes]
-    names = [axis.name for axis in sweep.axes]
-    for chosen in product(*axes):
-        labels = {name: choice.label for name, choice in zip(names, chosen, strict=True)}
-        source = _source(sweep, chosen)
+    for chosen in product(*(axis.all_choices() for axis in sweep.axes)):
+        labels = {axis.name: choice.label for axis, choice in zip(sweep.axes, chosen, strict=True)}
+        source = _source(sweep, chosen) | {"time_limit_s": sweep.time_limit_s, "memory_gib": sweep.memory_gib}
         for method, seed in product(sweep.methods or (None,), sweep.seeds):
             more = {"method": method} if len(sweep.methods) > 1 and method else {}
             more |= {"seed": str(seed)} if len(sweep.seeds) > 1 else {}
-            found.append(
-                Point(
-                    labels=labels | more,
-                    **source,
-                    method=method,
-                    seed=seed,
-                    time_limit_s=sweep.time_limit_s,
-                    memory_gib=sweep.memory_gib,
-                )
-            )
+            found.append(Point(labels=labels | more, method=method, seed=seed, **source))
     return found
 
 
@@ -192,10 +178,10 @@ def _source(sweep: Sweep, chosen: Iterable[Choice]) -> dict[str, Any]:
     return {"generator": generator, "instance": instance, "parameters": parameters, "set": changed}
 
 
-def shipped_sweeps() -> dict[str, dict[str, Any]]:
-    """The shipped sweeps of all families: name -> fields of :class:`Sweep`."""
-    families = (family for family in map(get_family, FAMILY_NAMES) if family.sweeps)
-    return {name: fields for family in families for name, fields in resolve(family.sweeps).items()}
+def shipped_sweeps(*families: Family) -> dict[str, dict[str, Any]]:
+    """The shipped sweeps of ``families`` (none: of all): name -> fields of :class:`Sweep`."""
+    having = (family for family in families or map(get_family, FAMILY_NAMES) if family.sweeps)
+    return {name: fields for family in having for name, fields in resolve(family.sweeps).items()}
 
 
 def read_sweep(source: str, settings: Iterable[str] = ()) -> Sweep:

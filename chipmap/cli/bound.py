@@ -56,9 +56,8 @@ def _text(shown: dict[str, Any]) -> str:
         return f"{shown['instance']}: no bound is proved ({shown['status']})\n"
     unit = shown["unit"]
     lines = [("bound", "proved by", "kind", "after")]
-    lines += [
-        (f"{number(b['bound'])} {unit}", b["source"], b["kind"], f"{b['seconds']:.2f} s") for b in shown["bounds"]
-    ]
+    for b in shown["bounds"]:
+        lines.append((f"{number(b['bound'])} {unit}", b["source"], b["kind"], f"{b['seconds']:.2f} s"))
     text = f"{shown['instance']}: {shown['method']}\n{columns(lines)}"
     if shown["objective"] is not None:
         text += f"  best solution on the way: {number(shown['objective'])} {unit}, gap {percent(shown['gap'])}\n"

@@ -51,21 +51,18 @@ def examine() -> dict[str, Any]:
     packages = {name: package_version(name) for name in CORE}
     solvers = [status._asdict() for status in availability()]
     problems = [s["problem"] for s in solvers if s["problem"] and s["name"] != "gurobi"]
-    problems += [
-        f"{bad.package} {package_version(bad.package)} {bad.why}: {bad.remedy}"
-        for bad in known_bad()
-        if bad.solver is None
-    ]
+    for bad in known_bad():
+        if bad.solver is None:
+            problems.append(f"{bad.package} {package_version(bad.package)} {bad.why}: {bad.remedy}")
     named = {s["package"] for s in solvers if s["problem"]}
-    problems += [
-        f"{name} is missing: pip install chipmap" for name, v in packages.items() if v is None and name not in named
-    ]
+    missing = [name for name, version in packages.items() if version is None and name not in named]
+    problems += [f"{name} is missing: pip install chipmap" for name in missing]
     problems += broken_imports([module for name, module in CORE.items() if packages[name]])
     return {
         "chipmap": __version__,
         "python": platform.python_version(),
         "platform": f"{platform.system()} {platform.machine()}",
-        "cores": _cores(),
+        "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1,
         "memory_gib": _memory_gib(),
         "solvers": solvers,
         "packages": packages,
@@ -92,11 +89,6 @@ def broken_imports(modules: list[str]) -> list[str]:
     if done.returncode:
         broken.append(f"Python died (exit {done.returncode}) while importing {', '.join(modules)}")
     return broken
-
-
-def _cores() -> int:
-    """Cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _memory_gib() -> float | None:

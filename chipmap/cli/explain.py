@@ -93,9 +93,9 @@ def _changes(found: Explanation, units: Units) -> str:
     costly = [c for c in found.changes if c.gain is not None and c.gain < 0]
     text = ""
     if helpful or costly:
-        rows: list[tuple[Any, ...]] = [("change", "period", "gain", "chips used", "standing", "--set")]
-        rows += [_row(change, units.objective) for change in [*helpful[:SHOWN], *costly[-SHOWN:]]]
-        text += f"\nchanges, each solved and checked:\n{columns(rows)}"
+        rows = (_row(change, units.objective) for change in [*helpful[:SHOWN], *costly[-SHOWN:]])
+        head = ("change", "period", "gain", "chips used", "standing", "--set")
+        text += f"\nchanges, each solved and checked:\n{columns([head, *rows])}"
     groups = {
         "no gain": [c.what for c in found.changes if c.gain == 0 and c.standing == "proved"],
         "no gain found": [c.what for c in found.changes if c.gain == 0 and c.standing != "proved"],
@@ -110,36 +110,26 @@ def _changes(found: Explanation, units: Units) -> str:
 
 
 def _row(change: Change, unit: Unit) -> tuple[str, ...]:
-    from chipmap.report.rows import amount, natural
-    from chipmap.report.tables import number
+    from chipmap.report.rows import amount, digits
 
     gain = "" if change.gain is None else f"{100 * change.gain:+.1f}%"
     used = f"{change.figures.get('chips_used', '')} of {change.figures.get('chips', '')}"
     standing: str = change.standing
     if standing == "best found" and change.bound is not None:
-        standing += f" (>= {number(natural(change.bound, unit.per_tick))})"
+        standing += f" (>= {digits(change.bound, unit)})"
     return change.what, amount(change.objective, unit), gain, used, standing, change.setting
 
 
 def _difference(found: Difference, units: Units) -> str:
     from chipmap.report.tables import number
 
-    rows: list[tuple[Any, ...]] = [("", "SOLUTION", "--against")]
-    rows += [
-        (name, a, b) for (name, a), (_, b) in zip(_side(found.before, units), _side(found.after, units), strict=True)
-    ]
+    sides = zip(_side(found.before, units), _side(found.after, units), strict=True)
+    rows = [("", "SOLUTION", "--against"), *((name, a, b) for (name, a), (_, b) in sides)]
     text = f"\nthe two solutions:\n{columns(rows)}"
     moves: list[tuple[Any, ...]] = [("moved", "operations", "from chip", "to chip", "work us")]
-    moves += [
-        (
-            m.first if m.first == m.last else f"{m.first} .. {m.last}",
-            m.operations,
-            m.source,
-            m.target,
-            number(m.figures["work_us"]),
-        )
-        for m in found.moved[:SHOWN]
-    ]
+    for m in found.moved[:SHOWN]:
+        which = m.first if m.first == m.last else f"{m.first} .. {m.last}"
+        moves.append((which, m.operations, m.source, m.target, number(m.figures["work_us"])))
     text += columns(moves) if found.moved else "  no operation moved\n"
     text += _more(len(found.moved))
     loads = [("resource", "quantity", "SOLUTION", "--against")]
@@ -155,11 +145,11 @@ def _more(count: int) -> str:
 
 
 def _side(one: Side, units: Units) -> list[tuple[str, str]]:
-    from chipmap.report.rows import natural
+    from chipmap.report.rows import digits
     from chipmap.report.tables import number
 
     parts = [("objective", one.objective, units.objective)]
     parts += [(name, ticks, units.of(name)) for name, ticks in sorted(one.terms.items())]
     rows = [("checked", "valid" if one.feasible else f"refused ({len(one.violations)})")]
-    rows += [(f"{name} {unit.name}", number(natural(ticks, unit.per_tick))) for name, ticks, unit in parts]
+    rows += [(f"{name} {unit.name}", digits(ticks, unit)) for name, ticks, unit in parts]
     return rows + [(name, number(value)) for name, value in sorted(one.figures.items())]

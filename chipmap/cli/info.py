@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import argparse
 import json
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from chipmap.cli.common import add_format, add_instance, columns, put
 from chipmap.records import InputError, Record
-
-if TYPE_CHECKING:
-    from chipmap.family import Family
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -38,6 +35,7 @@ def run(args: argparse.Namespace) -> int:
 
 def catalogue() -> dict[str, Any]:
     """By family: title, schema, constraints, terms, shipped instances, generators, methods, sweeps, formulations."""
+    from chipmap.bench.sweep import shipped_sweeps
     from chipmap.family import FAMILY_NAMES, get_family
     from chipmap.inputs.reading import shipped_names
 
@@ -54,16 +52,10 @@ def catalogue() -> dict[str, Any]:
             "generators": {generator.name: generator.summary for generator in family.generators},
             "methods": {method.name: method.summary for method in family.methods},
             "warm starts": dict.fromkeys(family.warm_starts, ""),
-            "sweeps": {one: fields["notes"] for one, fields in _sweeps(family).items()},
+            "sweeps": {one: fields["notes"] for one, fields in shipped_sweeps(family).items()},
             "formulations": {one.name: f"{one.kind}; {one.citation}" for one in family.formulations},
         }
     return shown
-
-
-def _sweeps(family: Family) -> dict[str, dict[str, Any]]:
-    from chipmap.family import resolve
-
-    return dict(resolve(family.sweeps)) if family.sweeps else {}
 
 
 def figures(source: str, settings: list[str], family_name: str | None) -> dict[str, Any]:

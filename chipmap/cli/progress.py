@@ -6,8 +6,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 from chipmap.family import family_of
 from chipmap.result import TraceEvent
@@ -57,12 +56,8 @@ class Progress:
         elif not self.live:
             print(f"{self._name}{event.seconds:8.2f} s  {text}", file=sys.stderr, flush=True)
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def close(self) -> None:
+        """Take all that is live away."""
         self.pause()
         if self._bar is not None:
             self._bar.close()

@@ -7,8 +7,10 @@ import json
 import re
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 from chipmap import archive
 from chipmap.cli import common
@@ -43,7 +45,7 @@ def run(args: argparse.Namespace) -> int:
     if args.plot and len(args.instances) > 1:
         raise InputError("is for one instance", "--plot", "Use --out, then `chipmap plot` on each archive.")
     codes, rows, taken = [0], list[Row](), set[str]()
-    with Interrupts(eager=True) as interrupts, Progress(args.quiet) as progress:
+    with Interrupts(eager=True) as interrupts, closing(Progress(args.quiet)) as progress:
         for source in progress.over(args.instances):
             try:
                 started = time.monotonic()
@@ -85,10 +87,11 @@ def _solved(
         progress(event, run)
 
     try:
-        log = keeper.log()
+        log = keeper.writer.log if keeper.writer is not None else None
         result = solve(instance, args.method, options, isolate=True, listener=listener, started=started, log=log)
     except ChipmapError:
-        keeper.abandon()
+        if keeper.writer is not None:
+            keeper.writer.abandon()
         raise
     kept = keeper.finish(result, instance)
     progress.pause()
@@ -110,22 +113,14 @@ class Keeper:
         self.target, self.failed = target, False
         self.writer: archive.Writer | None = None
         if target is not None:
-            try:
+            with self._writing():
                 self.writer = archive.Writer(target)
-            except OSError as error:
-                self._give_up(error)
-
-    def log(self) -> BinaryIO | None:
-        """Where the solver's log goes, if anywhere."""
-        return self.writer.log if self.writer is not None else None
 
     def hear(self, event: TraceEvent, run: Run) -> None:
         """Put a new incumbent on disk."""
         if self.writer is not None and event.event == "solution" and run.best is not None:
-            try:
+            with self._writing():
                 self.writer.solution(run.best.solution)
-            except OSError as error:
-                self._give_up(error)
 
     def finish(self, result: Result, instance: Record) -> bool:
         """Make the archive whole; False if one was asked for and can't be written."""
@@ -136,29 +131,24 @@ class Keeper:
             if result.solution is not None and family.files:
                 solution = resolve(family.solution).make(**result.solution)
                 files = resolve(family.files)(instance, solution)
-            try:
+            with self._writing():
                 self.writer.finish(result, instance, files, environment)
-            except OSError as error:
-                self._give_up(error)
         return not self.failed
 
-    def abandon(self) -> None:
-        """Drop the archive of a run that did not take place."""
-        if self.writer is not None:
-            self.writer.abandon()
-
-    def _give_up(self, error: OSError) -> None:
-        self.failed = True
-        if self.writer is not None:
-            self.writer.abandon()
-            self.writer = None
-        remedy = (
-            "Free some space, or name another folder with --out." if archive.is_full(error) else "Check the folder."
-        )
-        say(
-            f"chipmap: {self.target}: the archive can't be written: {error.strerror}",
-            f"  The solution will be printed on standard output. {remedy}",
-        )
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        """Give up and say so where the disk refuses."""
+        try:
+            yield
+        except OSError as error:
+            self.failed = True
+            if self.writer is not None:
+                self.writer.abandon()
+                self.writer = None
+            full = archive.is_full(error)
+            remedy = "Free some space, or name another folder with --out." if full else "Check the folder."
+            say(f"chipmap: {self.target}: the archive can't be written: {error.strerror}")
+            say(f"  The solution will be printed on standard output. {remedy}")
 
 
 def _target(args: argparse.Namespace, instance: Record, taken: set[str]) -> Path | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,6 +11,8 @@ from chipmap.records import InputError
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+    from chipmap.bench.point import Row
 
 SUFFIXES = (".png", ".svg", ".pdf")
 INK, MUTED, RULE, RED = "#1f2933", "#66727f", "#d9dee3", "#c81e1e"
@@ -38,6 +40,14 @@ STYLE: Any = {
 }
 #: For pictures of many small panels.
 SMALL: Any = {"font.size": 8, "axes.titlesize": 9}
+
+
+def groups(rows: Sequence[Row], axes: Sequence[str]) -> dict[tuple[str, ...], list[Row]]:
+    """The rows of each combination of labels of ``axes``, in the order of the rows."""
+    found: dict[tuple[str, ...], list[Row]] = {}
+    for row in rows:
+        found.setdefault(tuple(row.labels[axis] for axis in axes), []).append(row)
+    return found
 
 
 def styled(**changes: Any) -> AbstractContextManager[None]:

@@ -31,11 +31,8 @@ def export(model: Model, path: str | Path) -> None:
     path = Path(path)
     fitting = [suffix for suffix, kind in SUFFIXES.items() if kind == model.kind]
     if path.suffix not in fitting:
-        raise InputError(
-            f"a {model.kind} model can't be written as {path.suffix or 'a file without suffix'}",
-            str(path),
-            f"Formats for it: {', '.join(fitting)}.",
-        )
+        what = f"a {model.kind} model can't be written as {path.suffix or 'a file without suffix'}"
+        raise InputError(what, str(path), f"Formats for it: {', '.join(fitting)}.")
     try:
         path.open("w").close()  # HiGHS would crash on a path that it can't write
     except OSError as error:

@@ -97,11 +97,8 @@ def lower(native: Any) -> LoweredModel:
     """
     objectives = [o.name for o in native.component_data_objects(Objective, active=True)]
     if len(objectives) > 1:
-        raise InputError(
-            f"the model has {len(objectives)} active objectives ({', '.join(objectives)})",
-            native.name,
-            "Deactivate all but one.",
-        )
+        what = f"the model has {len(objectives)} active objectives ({', '.join(objectives)})"
+        raise InputError(what, native.name, "Deactivate all but one.")
     try:
         with PauseGC():  # hundreds of thousands of small objects, none of them garbage
             form = LinearStandardFormCompiler().write(native, mixed_form=True)

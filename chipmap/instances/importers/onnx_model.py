@@ -122,11 +122,9 @@ def _refuse_control_flow(nodes: Iterable[onnx.NodeProto], where: str) -> None:
     for node in nodes:
         graphs = any(attribute.HasField("g") or attribute.graphs for attribute in node.attribute)
         if node.op_type in operators.CONTROL or graphs:
-            raise InputError(
-                f"control flow: node {_name(node)!r} is a {node.op_type}, with a graph inside the graph",
-                where,
-                "Only straight programs are read: export the model with its loops unrolled and its branches fixed.",
-            )
+            what = f"control flow: node {_name(node)!r} is a {node.op_type}, with a graph inside the graph"
+            remedy = "Only straight programs are read: export the model with its loops unrolled and its branches fixed."
+            raise InputError(what, where, remedy)
 
 
 def _tensor(name: str, shape: Iterable[int], kind: int, where: str) -> Value:

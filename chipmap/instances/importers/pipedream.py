@@ -15,7 +15,7 @@ from __future__ import annotations
 import re
 from pathlib import PurePath
 
-from chipmap.instances.graph import Operation
+from chipmap.instances.graph import Operation, Role
 from chipmap.instances.importers.common import ImportedGraph, endpoint, graph_of_edges, nanoseconds, positions, size
 from chipmap.records import InputError
 
@@ -74,14 +74,9 @@ def _graph(
         word = re.match(r"\w+", kind)
         short = word.group() if word else kind
         is_input = re.fullmatch(r"Input\d*", short) is not None
-        operations.append(
-            Operation(
-                name=key,
-                kind=short,
-                role="input" if is_input else "compute",
-                weight_bytes=size(values["parameter_size"], f"{where}: {key}: parameter_size"),
-            )
-        )
+        role: Role = "input" if is_input else "compute"
+        weights = size(values["parameter_size"], f"{where}: {key}: parameter_size")
+        operations.append(Operation(name=key, kind=short, role=role, weight_bytes=weights))
         time = nanoseconds(values["forward_compute_time"], _NS_PER_MS, f"{where}: {key}: forward_compute_time")
         times.append(None if is_input else time)
         made.append(size(values["activation_size"], f"{where}: {key}: activation_size"))

@@ -55,9 +55,8 @@ def read(data: bytes, where: str) -> ImportedGraph:
     for v, (name, option) in enumerate(zip(names, options, strict=True)):
         here = f"{where}: nodes[{v}]"
         kind = name.partition("#")[0].rstrip("0123456789") or name
-        operations.append(
-            Operation(name=name, kind=kind, weight_bytes=size(option.parameterSize, f"{here}.parameterSize"))
-        )
+        weights = size(option.parameterSize, f"{here}.parameterSize")
+        operations.append(Operation(name=name, kind=kind, weight_bytes=weights))
         times.append(nanoseconds(option.timePerSample, 1e6 if in_ms else 1e9, f"{here}.timePerSample"))
     edges = [
         (u, v, size(edge.communicationCost, f"{where}: edges[{i}].communicationCost"))

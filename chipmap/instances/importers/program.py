@@ -137,11 +137,8 @@ def checked_shape(shape: Iterable[int], name: str, where: str) -> Shape:
     sizes = tuple(shape)
     if len(sizes) > MAX_RANK or not all(0 <= size <= MAX_DIMENSION for size in sizes):
         said = str(list(sizes[:8]))[:100]
-        raise InputError(
-            f"tensor {name!r} has the shape {said}",
-            where,
-            f"Dimensions run from 0 to {MAX_DIMENSION}, {MAX_RANK} at most.",
-        )
+        remedy = f"Dimensions run from 0 to {MAX_DIMENSION}, {MAX_RANK} at most."
+        raise InputError(f"tensor {name!r} has the shape {said}", where, remedy)
     return sizes
 
 
@@ -239,9 +236,8 @@ class _Building:
                 continue
             size = 0 if name in self.origin else value.bytes
             if size > MAX_BYTES:
-                raise InputError(
-                    f"tensor {name!r} has {size:.0e} bytes", self.where, f"At most {MAX_BYTES:.0e} are taken."
-                )
+                what = f"tensor {name!r} has {size:.0e} bytes"
+                raise InputError(what, self.where, f"At most {MAX_BYTES:.0e} are taken.")
             readers = tuple(self.readers[name])
             tensors.append(Tensor(producer=v, readers=readers, bytes=size, output=name in outputs))
         names = unique_names(self.names, range(len(self.names)))

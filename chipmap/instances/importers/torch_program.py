@@ -216,9 +216,8 @@ def _tensors(argument: Any, where: str) -> Iterator[str]:
 
 def _refuse_graphs(name: str, where: str) -> None:
     what = f"control flow: {name!r} is a graph inside the graph"
-    raise InputError(
-        what, where, "Only straight programs are read: export the model with its branches and loops fixed."
-    )
+    remedy = "Only straight programs are read: export the model with its branches and loops fixed."
+    raise InputError(what, where, remedy)
 
 
 def _size(size: dict[str, Any], given: Dimensions, tensor: str, where: str) -> int:

@@ -55,14 +55,11 @@ def read(data: bytes, where: str) -> OperationGraph:
     reads: list[list[int]] = [[] for _ in nodes]
     readers: list[list[int]] = [[] for _ in nodes]
     for i, (u, v, _) in enumerate(traced.edges):
+        here = f"{where}: edges[{i}]"
         if not (0 <= u < count and 0 <= v < count):
-            raise InputError(
-                f"edge {u} -> {v} names no node", f"{where}: edges[{i}]", f"Ids run from 0 to {count - 1}."
-            )
+            raise InputError(f"edge {u} -> {v} names no node", here, f"Ids run from 0 to {count - 1}.")
         if u >= v:
-            raise InputError(
-                f"edge {u} -> {v} leads backwards", f"{where}: edges[{i}]", "Number nodes after those that they read."
-            )
+            raise InputError(f"edge {u} -> {v} leads backwards", here, "Number nodes after those that they read.")
         reads[v].append(u)
         readers[u].append(v)
     for i, v in enumerate(traced.outputs):

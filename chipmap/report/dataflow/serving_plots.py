@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from chipmap.bench.point import Row
-from chipmap.report.canvas import COLOURS, blank
+from chipmap.report.canvas import COLOURS, blank, groups
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -19,10 +19,10 @@ def passes(rows: Sequence[Row], axes: Sequence[str], title: str) -> Figure:
     """Milliseconds to the first token or per output token as bars, tokens per second as a line, over the last axis; a
     panel for every combination of the others (DFModel, figure 20)."""
     across, others = axes[-1], axes[:-1]
-    panels = list(dict.fromkeys(tuple(row.labels[a] for a in others) for row in rows))
+    panels = groups(rows, others)
     figure = blank((1.0 + 3.6 * len(panels), 3.4), layout="constrained")
-    for plane, panel in zip(figure.subplots(1, len(panels), squeeze=False)[0], panels, strict=True):
-        own = [row for row in rows if tuple(row.labels[a] for a in others) == panel]
+    planes = figure.subplots(1, len(panels), squeeze=False)[0]
+    for plane, (panel, own) in zip(planes, panels.items(), strict=True):
         names = [one for one in LATENCIES if any(one in row.figures for row in own)]
         heights = [next(row.figures[one] for one in names if one in row.figures) / 1000 for row in own]
         places = range(len(own))

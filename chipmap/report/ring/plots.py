@@ -6,6 +6,7 @@ refuses: chips above their SRAM, flows to an earlier chip (C1) and flows beside 
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -35,7 +36,8 @@ OTHER = "#a3acb5"
 
 @dataclass(frozen=True, eq=False)
 class _View:
-    """What the panels draw: the problem, the mapping, its loads, and the colour of each operation's kind."""
+    """What the panels draw: the problem, the mapping, its loads, the kinds of operations by name, the number of each
+    operation's kind (the last number is the rest), and the colours of the numbers."""
 
     problem: RingProblem
     chips: NDArray[np.int64]
@@ -43,15 +45,7 @@ class _View:
     period: int
     kinds: tuple[str, ...]
     kind_of: NDArray[np.int64]
-
-    @property
-    def used(self) -> int:
-        """Chips on which computing operations run."""
-        return len(set(self.chips[self.problem.computing].tolist()))
-
-    def colour(self, kind: int) -> str:
-        """The colour of kind number ``kind``; the last number is the rest."""
-        return KINDS[kind] if kind < len(KINDS) else OTHER
+    colours: tuple[str, ...]
 
 
 def plot(instance: RingInstance, solution: RingSolution, path: str | Path) -> None:
@@ -69,22 +63,19 @@ def plot(instance: RingInstance, solution: RingSolution, path: str | Path) -> No
 def _view(instance: RingInstance, solution: RingSolution) -> _View:
     problem = ring_problem(instance)
     if len(solution.chips) != problem.n:
-        raise InputError(
-            f"has {len(solution.chips)} entries for {problem.n} operations",
-            "solution.chips",
-            "Plot a solution of this very instance.",
-        )
+        what = f"has {len(solution.chips)} entries for {problem.n} operations"
+        raise InputError(what, "solution.chips", "Plot a solution of this very instance.")
     if any(not 0 <= chip < problem.chips for chip in solution.chips):
         raise InputError("names a chip that doesn't exist", "solution.chips", f"Chips: 0 to {problem.chips - 1}.")
     chips = np.array(solution.chips, dtype=np.int64)
     names = [operation.kind for operation in instance.graph.operations]
-    work: dict[str, int] = {}
+    work: dict[str, int] = defaultdict(int)
     for v in np.flatnonzero(problem.computing).tolist():
-        work[names[v]] = work.get(names[v], 0) + int(problem.ticks[v])
+        work[names[v]] += int(problem.ticks[v])
     kinds = tuple(sorted(work, key=lambda kind: (-work[kind], kind))[: len(KINDS)])
-    number_of = {kind: i for i, kind in enumerate(kinds)}
-    kind_of = np.array([number_of.get(name, len(kinds)) for name in names], dtype=np.int64)
-    return _View(problem, chips, loads(problem, chips), max(terms(problem, chips)), kinds, kind_of)
+    kind_of = np.array([kinds.index(name) if name in kinds else len(kinds) for name in names], dtype=np.int64)
+    colours = (*KINDS[: len(kinds)], OTHER)
+    return _View(problem, chips, loads(problem, chips), max(terms(problem, chips)), kinds, kind_of, colours)
 
 
 def _draw(figure: Figure, view: _View) -> None:
@@ -105,13 +96,13 @@ def _draw(figure: Figure, view: _View) -> None:
 def _title(figure: Figure, left: float, view: _View) -> None:
     problem = view.problem
     t1, t2 = terms(problem, view.chips)
-    parts = [f"period {_us(view.period)}"]
-    if problem.cost_mode == "period":
-        parts.append(f"slowest chip {_us(t1)}, slowest link {_us(t2)}")
-    else:
-        parts.append(f"cost mode {problem.cost_mode}")
-    parts.append(f"{view.used} of {problem.chips} chips used")
-    parts.append(f"{int(problem.computing.sum()):,} computing of {problem.n:,} operations")
+    slowest = f"slowest chip {_us(t1)}, slowest link {_us(t2)}"
+    parts = (
+        f"period {_us(view.period)}",
+        slowest if problem.cost_mode == "period" else f"cost mode {problem.cost_mode}",
+        f"{len(set(view.chips[problem.computing].tolist()))} of {problem.chips} chips used",
+        f"{int(problem.computing.sum()):,} computing of {problem.n:,} operations",
+    )
     figure.text(left, 0.972, problem.instance.name, fontsize=16, fontweight="bold", va="center")
     figure.text(left, 0.949, "  ·  ".join(parts), fontsize=10, color=MUTED, va="center")
 
@@ -126,12 +117,12 @@ def _mapping(ax: Axes, view: _View) -> None:
     order = np.array([v for v in problem.order if problem.computing[v]], dtype=np.int64)
     x, y = np.arange(len(order), dtype=float), view.chips[order].astype(float)
     thin = max(1.0, len(order) / 900)  # never below about two pixels
-    left, right, top, bottom = x, x + thin, y - 0.44, y + 0.44
-    corners = np.stack(
-        [np.stack(pair, axis=-1) for pair in ((left, top), (right, top), (right, bottom), (left, bottom))], axis=1
+    across, down = (
+        np.stack([x, x + thin, x + thin, x], axis=1),
+        np.stack([y - 0.44, y - 0.44, y + 0.44, y + 0.44], axis=1),
     )
-    colours = [view.colour(kind) for kind in view.kind_of[order].tolist()]
-    ax.add_collection(PolyCollection(list(corners), facecolors=colours, linewidths=0))
+    colours = [view.colours[kind] for kind in view.kind_of[order].tolist()]
+    ax.add_collection(PolyCollection(list(np.stack([across, down], axis=2)), facecolors=colours, linewidths=0))
     ax.set_xlim(-0.01 * max(1, len(order)), 1.01 * max(1, len(order)))
     ax.set_ylim(problem.chips - 0.3, -0.7)
     ax.set_yticks(_ticks(problem.chips))
@@ -142,9 +133,9 @@ def _mapping(ax: Axes, view: _View) -> None:
     ax.set_title("Mapping")
     ax.grid(axis="y")
     ax.tick_params(length=0)
-    handles = [Patch(color=view.colour(i), label=kind) for i, kind in enumerate(view.kinds)]
-    if (view.kind_of[order] == len(view.kinds)).any():
-        handles.append(Patch(color=OTHER, label="other kinds"))
+    drawn = set(view.kind_of[order].tolist())
+    names = zip(view.colours, (*view.kinds, "other kinds"), strict=True)
+    handles = [Patch(color=colour, label=name) for i, (colour, name) in enumerate(names) if i in drawn]
     ax.legend(handles=handles, loc="upper right", title="kind, by share of the work", alignment="left", frameon=True,
               facecolor="white", edgecolor="none", framealpha=0.85)  # fmt: skip
 
@@ -153,11 +144,11 @@ def _time(ax: Axes, view: _View) -> None:
     """Work of each chip by kind, what its cost mode adds, and the load of each link between its two chips."""
     problem, on = view.problem, view.on
     at, base = np.arange(problem.chips), np.zeros(problem.chips)
-    for kind in range(len(view.kinds) + 1):
+    for kind, colour in enumerate(view.colours):
         work = np.zeros(problem.chips)
         chosen = view.kind_of == kind
         np.add.at(work, view.chips[chosen], problem.ticks[chosen] * US_PER_TICK)
-        ax.bar(at, work, 0.62, bottom=base, color=view.colour(kind) if kind < len(view.kinds) else OTHER)
+        ax.bar(at, work, 0.62, bottom=base, color=colour)
         base = base + work
     if problem.cost_mode == "period":
         if on.load.any():
@@ -168,10 +159,8 @@ def _time(ax: Axes, view: _View) -> None:
             base = base + ticks * US_PER_TICK
     average = problem.total_ticks / problem.chips
     _level(ax, view.period * US_PER_TICK, f"period\n{_us(view.period)}", INK, "-")
-    if average < 0.93 * view.period or view.period == 0:
-        _level(ax, average * US_PER_TICK, f"work / {problem.chips}\n{_us(average)}", MUTED, ":")
-    else:
-        ax.axhline(average * US_PER_TICK, color=MUTED, ls=":", lw=1.2, zorder=3)
+    apart = average < 0.93 * view.period or view.period == 0
+    _level(ax, average * US_PER_TICK, f"work / {problem.chips}\n{_us(average)}" if apart else "", MUTED, ":")
     ax.set_ylim(0, max(1.12 * view.period * US_PER_TICK, 1e-9))
     ax.set_ylabel("µs per sample")
     share = f"period = {view.period / average:.4g} × the average work of a chip" if average else ""
@@ -246,20 +235,19 @@ def _quotient(ax: Axes, view: _View) -> None:
     ax.set_yticks([])
     ax.set_xticks([])
     ax.spines[["left", "bottom"]].set_visible(False)
-    ax.set_title("Quotient graph")
     note = f"{len(arcs)} flows between chips, {skips} of them skip chips; the wider, the more bytes"
-    ax.set_title(note, loc="right", fontsize=8.5, fontweight="normal", color=MUTED)
+    _titles(ax, "Quotient graph", note)
     if handles:
         ax.legend(handles=handles, loc="upper left", ncols=3, borderaxespad=0.0)
 
 
 def _arcs(view: _View) -> dict[tuple[int, int], int]:
     """Bytes of the distinct storages made on chip a and read on chip b, for every such pair a ≠ b."""
-    arcs: dict[tuple[int, int], int] = {}
+    arcs: dict[tuple[int, int], int] = defaultdict(int)
     for storage in view.problem.storages:
         a = int(view.chips[storage.producer])
         for b in set(view.chips[list(storage.readers)].tolist()) - {a}:
-            arcs[a, b] = arcs.get((a, b), 0) + storage.bytes
+            arcs[a, b] += storage.bytes
     return arcs
 
 
@@ -273,11 +261,15 @@ def _beside_a_longer_way(arcs: Sequence[tuple[int, int]], chips: int) -> set[tup
     return {(a, b) for a, b in arcs if any(c not in (a, b) and c in reached[a] for c in graph.predecessors(b))}
 
 
+def _titles(ax: Axes, title: str, note: str) -> None:
+    ax.set_title(title)
+    ax.set_title(note, loc="right", fontsize=8.5, fontweight="normal", color=MUTED)
+
+
 def _finish(ax: Axes, chips: int, title: str, note: str) -> None:
     from matplotlib.ticker import StrMethodFormatter
 
-    ax.set_title(title)
-    ax.set_title(note, loc="right", fontsize=8.5, fontweight="normal", color=MUTED)
+    _titles(ax, title, note)
     ax.set_xticks(_ticks(chips))
     ax.yaxis.set_major_formatter(StrMethodFormatter("{x:,g}"))
     ax.set_xlabel("chip", labelpad=1)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from chipmap.bench.point import Row
 from chipmap.bench.sweep import Sweep
 from chipmap.records import InputError
-from chipmap.report.canvas import COLOURS, INK, SMALL, blank, save, styled
+from chipmap.report.canvas import COLOURS, INK, SMALL, blank, groups, save, styled
 from chipmap.report.dataflow.serving_plots import LATENCIES, passes
 
 if TYPE_CHECKING:
@@ -38,9 +38,8 @@ def plots(sweep: Sweep, rows: Sequence[Row], folder: Path) -> list[Path]:
     """
     drawn = [row for row in rows if row.figures]
     if not sweep.axes or not any("pflops" in row.figures for row in drawn):
-        raise InputError(
-            "no row has figures to draw", "--plots", "Sweep family dataflow over an axis; --csv has all rows."
-        )
+        remedy = "Sweep family dataflow over an axis; --csv has all rows."
+        raise InputError("no row has figures to draw", "--plots", remedy)
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -53,8 +52,7 @@ def _figures(sweep: Sweep, rows: Sequence[Row]) -> Iterator[tuple[str, Figure]]:
     axes = [axis.name for axis in sweep.axes]
     axes = [*(name for name in rows[0].labels if name not in axes), *axes]  # several methods, several seeds
     apart, left = axes[:-3], axes[-3:]
-    for group in dict.fromkeys(tuple(row.labels[name] for name in apart) for row in rows):
-        own = [row for row in rows if tuple(row.labels[name] for name in apart) == group]
+    for group, own in groups(rows, apart).items():
         label = " ".join(group)
         prefix = f"{_file(label)}-" if label else ""
         solved = [row for row in own if "pflops" in row.figures]
@@ -74,8 +72,7 @@ def _labels(rows: Sequence[Row], axis: str) -> list[str]:
 
 def _panels(rows: Sequence[Row], axes: Sequence[str]) -> dict[str, list[Row]]:
     """The rows of each label of the first axis where there are three; else one panel without a name."""
-    names = _labels(rows, axes[0]) if len(axes) > 2 else [""]
-    return {name: [row for row in rows if not name or row.labels[axes[0]] == name] for name in names}
+    return {" ".join(label): own for label, own in groups(rows, axes[:-2]).items()}
 
 
 def _file(label: str) -> str:
@@ -211,10 +208,9 @@ def curves(rows: Sequence[Row], axes: Sequence[str], title: str) -> Figure:
     plane = figure.subplots()
     across, others = axes[-1], axes[:-1]
     places = _labels(rows, across)
-    groups = list(dict.fromkeys(tuple(row.labels[a] for a in others) for row in rows))
-    for k, group in enumerate(groups):
-        own = [row for row in rows if tuple(row.labels[a] for a in others) == group]
-        thick = 1.0 + 3.0 * (1 - (k + 1) / len(groups))
+    apart = groups(rows, others)
+    for k, (group, own) in enumerate(apart.items()):
+        thick = 1.0 + 3.0 * (1 - (k + 1) / len(apart))
         plane.plot(
             [places.index(row.labels[across]) for row in own],
             [row.figures["pflops"] for row in own],

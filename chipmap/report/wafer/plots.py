@@ -106,6 +106,7 @@ def _tensor(convs: Sequence[Convolution]) -> tuple[int, int]:
 
 
 def _draw(axes: Axes, problem: WaferProblem, placements: Sequence[Placement]) -> None:
+    from matplotlib.colors import to_rgba
     from matplotlib.patches import Rectangle
 
     drawn = boxes(problem, placements)
@@ -119,7 +120,7 @@ def _draw(axes: Axes, problem: WaferProblem, placements: Sequence[Placement]) ->
                 (box.x, box.y),
                 box.width,
                 box.height,
-                facecolor=(*_rgb(STAGES[box.stage % len(STAGES)]), 0.15 + 0.7 * box.time / slowest),
+                facecolor=to_rgba(STAGES[box.stage % len(STAGES)], 0.15 + 0.7 * box.time / slowest),
                 edgecolor="white" if inside else RED,
                 linewidth=0.6 if inside else 1.5,
             )
@@ -128,8 +129,7 @@ def _draw(axes: Axes, problem: WaferProblem, placements: Sequence[Placement]) ->
     if len(drawn) <= NAMED:
         _names(axes, problem, drawn)
     parts = evaluate(problem, placements)
-    figures = (parts.score / TICKS, parts.time / TICKS, parts.wire / 2)
-    score, time, wire = map(number, figures)
+    score, time, wire = map(number, (parts.score / TICKS, parts.time / TICKS, parts.wire / 2))
     title = f"score {score}   time {time}   wire {wire}   adapters {parts.adapters}"
     axes.set_title(f"{problem.instance.name}\n{title}")
     axes.set_xlim(min(0, *(box.x for box in drawn)), max(fabric.width, *(box.x + box.width for box in drawn)))
@@ -162,9 +162,3 @@ def _names(axes: Axes, problem: WaferProblem, drawn: Sequence[Box]) -> None:
                 turned: dict[str, Any] = {"ha": "center", "rotation": 90} if tall else {"ha": "left"}
                 axes.text(x, box.y + 0.02 * box.height, box.name, va="bottom", fontsize=points, **turned)
                 break
-
-
-def _rgb(colour: str) -> tuple[float, float, float]:
-    """The three parts of #rrggbb, from 0 to 1."""
-    red, green, blue = (int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5))
-    return red, green, blue
