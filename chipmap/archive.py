@@ -154,10 +154,9 @@ def write_whole(path: Path, data: bytes) -> None:
 def trace_csv(result: Result) -> bytes:
     """The trace as CSV: seconds, event, source, value, incumbent and bound in ticks."""
     out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(["seconds", "event", "source", "value", "incumbent", "bound"])
-    for line in result.trace:
-        writer.writerow([line.seconds, line.event, line.source, line.value, line.incumbent, line.bound])
+    columns = ("seconds", "event", "source", "value", "incumbent", "bound")
+    lines = ([getattr(line, name) for name in columns] for line in result.trace)
+    csv.writer(out, lineterminator="\n").writerows([columns, *lines])
     return out.getvalue().encode()
 
 

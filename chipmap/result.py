@@ -12,13 +12,7 @@ from chipmap.certificate import Certificate
 from chipmap.records import Record, Units
 
 Reason = Literal[
-    "optimal",
-    "infeasible",
-    "feasible",
-    "no_solution_found",
-    "imprecise",
-    "numerical_error",
-    "other_error",
+    "optimal", "infeasible", "feasible", "no_solution_found", "imprecise", "numerical_error", "other_error"
 ]
 Limit = Literal["none", "time", "memory", "node", "iteration", "solution", "gap", "interrupted", "other"]
 Status = Literal["optimal", "feasible", "infeasible", "unknown", "error"]
@@ -92,11 +86,6 @@ class Infeasibility(Record, frozen=True, kw_only=True):
     unit: str
     message: str
     remedies: tuple[str, ...] = ()
-
-    @property
-    def shortfall(self) -> float:
-        """By how much the demand exceeds the limit."""
-        return self.demand - self.limit
 
 
 def gap(objective: int | None, bound: int | None) -> float | None:

@@ -94,7 +94,7 @@ def test_infeasibility_and_a_solution_contradict_each_other() -> None:
     assert not run.proved_infeasible
     other = new_run()
     other.infeasible(shortage())
-    assert other.closed and other.terminate().reason == "infeasible" and other.infeasibility[0].shortfall == 1
+    assert other.closed and other.terminate().reason == "infeasible" and len(other.infeasibility) == 1
     with pytest.raises(ContradictionError):
         other.solution(Answer(value=1), "s")
 

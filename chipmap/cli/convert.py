@@ -7,6 +7,7 @@ import difflib
 from functools import partial
 from itertools import groupby
 from operator import itemgetter
+from typing import Any
 
 from chipmap.cli.common import add_set, say, write_file
 from chipmap.family import FAMILY_NAMES
@@ -38,15 +39,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         ("clone", "OPERATION", "give each reader of the operation a copy of it"),
         ("relay", "OPERATION[:N]", "send its tensors along N identity operations (default: one per chip)"),
     ):
-        parser.add_argument(
-            f"--{name}",
-            metavar=metavar,
-            dest="changes",
-            action="append",
-            type=partial(_asked, name),
-            default=[],
-            help=what,
-        )
+        # both fill one list, so that the order between them is kept
+        asked: Any = {"dest": "changes", "action": "append", "default": [], "type": partial(_asked, name)}
+        parser.add_argument(f"--{name}", metavar=metavar, help=what, **asked)
     parser.add_argument("--out", metavar="FILE", required=True, help="the file to write (-: standard output)")
 
 
@@ -74,7 +69,6 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _asked(name: str, operation: str) -> tuple[str, str]:
-    """Both options fill one list, so that the order between them is kept."""
     return name, operation
 
 

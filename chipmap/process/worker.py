@@ -20,18 +20,7 @@ from typing import Any, BinaryIO
 
 import msgspec
 
-from chipmap.process.messages import (
-    Bounded,
-    Ended,
-    Failed,
-    Job,
-    Looking,
-    Question,
-    Start,
-    Told,
-    ToParent,
-    found_of,
-)
+from chipmap.process.messages import Bounded, Ended, Failed, Job, Looking, Question, Start, Told, ToParent, found_of
 from chipmap.result import Termination, TraceEvent
 from chipmap.run import Run
 

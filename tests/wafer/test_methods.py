@@ -66,7 +66,7 @@ def test_every_kernel_that_has_no_place_is_named() -> None:
     for label, instance in cases.items():
         _, reasons = single_kernels(wafer_problem(instance))
         assert {reason.label for reason in reasons} == {label}
-        assert all(reason.shortfall > 0 and reason.remedies and reason.message for reason in reasons)
+        assert all(reason.demand > reason.limit and reason.remedies and reason.message for reason in reasons)
         result = solve(instance, "greedy", SolveOptions(warm_start="none"))
         assert result.status == "infeasible" and len(result.infeasibility) == len(reasons)
     named = [reason.message for reason in single_kernels(wafer_problem(cases["C1"]))[1]]

@@ -91,9 +91,8 @@ def positions(net: Network, sequence: int) -> Value:
 def along(net: Network, ids: Value, axis: int) -> Value:
     """Positions [s] as [1, 1, s, 1] (axis 2) or [1, 1, 1, s] (axis 3), one view per dimension."""
     (length,) = ids.shape
-    shapes: list[tuple[int, ...]] = [(1, length), (1, 1, length)]
-    shapes.append((1, 1, length, 1) if axis == 2 else (1, 1, 1, length))
-    for shape in shapes:
+    last = (1, 1, length, 1) if axis == 2 else (1, 1, 1, length)
+    for shape in ((1, length), (1, 1, length), last):
         ids = net.view("unsqueeze", ids, shape)
     return ids
 

@@ -48,15 +48,9 @@ def _draw(axes: Axes, instance: DataflowInstance, solution: DataflowSolution) ->
         below = [a + b for a, b in zip(below, heights, strict=True)]
     overlap = instance.task.overlap
     longest = [(max(times) if overlap else sum(times)) / scale for times in parts.values()]
-    left, right = [x - 0.42 for x in places], [x + 0.42 for x in places]
-    axes.hlines(
-        longest,
-        left,
-        right,
-        color=INK,
-        linewidth=1.8,
-        label=f"time: {'the longest' if overlap else 'the sum'} of the three",
-    )
+    words = f"time: {'the longest' if overlap else 'the sum'} of the three"
+    ends = [x - 0.42 for x in places], [x + 0.42 for x in places]
+    axes.hlines(longest, *ends, color=INK, linewidth=1.8, label=words)
     if solution.stages:
         at = [solution.stages[p] for p in parts]
         for x in [x for x in places[1:] if at[x] > at[x - 1]]:

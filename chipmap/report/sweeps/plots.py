@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from itertools import cycle
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -164,25 +165,21 @@ def roofline(rows: Sequence[Row], axis: str, title: str) -> Figure:
     rows' chips, memories and links (DFModel, figure 18)."""
     figure = blank((6.4, 4.4), layout="constrained")
     plane = figure.subplots()
-    labels = _labels(rows, axis)
+    colours = dict(zip(_labels(rows, axis), cycle(COLOURS), strict=False))
     spots, rates = [0.0], [0.0]
     for row in rows:
-        colour = COLOURS[labels.index(row.labels[axis]) % len(COLOURS)]
         rates.append(row.figures["pflops"] / row.figures["chips"] * 1000)
         for name, mark in (("flop_per_dram_byte", "o"), ("flop_per_link_byte", "x")):
             if row.figures[name] > 0:
-                plane.plot(row.figures[name], rates[-1], mark, color=colour, markersize=4)
+                plane.plot(row.figures[name], rates[-1], mark, color=colours[row.labels[axis]], markersize=4)
                 spots.append(row.figures[name])
     low, high = min(filter(None, spots), default=1.0) / 3, max(spots) * 3 or 10.0
-    peaks = {}
-    for k, label in enumerate(labels):
-        own = next(row for row in rows if row.labels[axis] == label)
-        peaks[label] = own.figures["peak_pflops"] / own.figures["chips"] * 1000
-        plane.hlines(peaks[label], low, high, color=COLOURS[k % len(COLOURS)], linewidth=1)
-        plane.plot(
-            [], [], "s", color=COLOURS[k % len(COLOURS)], markersize=4, label=f"{label}, peak {peaks[label]:,.0f}"
-        )
-    top, floor = max(peaks.values()), min(filter(None, rates)) / 3
+    peaks = []
+    for (label,), own in groups(rows, [axis]).items():
+        peaks.append(own[0].figures["peak_pflops"] / own[0].figures["chips"] * 1000)
+        plane.hlines(peaks[-1], low, high, color=colours[label], linewidth=1)
+        plane.plot([], [], "s", color=colours[label], markersize=4, label=f"{label}, peak {peaks[-1]:,.0f}")
+    top, floor = max(peaks), min(filter(None, rates)) / 3
     for kind, name, dashes in (("DRAM", "dram_gbps", "--"), ("link", "tensor_link_gbps", ":")):
         for rate in sorted({row.figures.get(name, row.figures["link_gbps"]) for row in rows}):
             left, right = max(low, floor * 1000 / rate), min(high, top * 1000 / rate)
@@ -211,16 +208,9 @@ def curves(rows: Sequence[Row], axes: Sequence[str], title: str) -> Figure:
     apart = groups(rows, others)
     for k, (group, own) in enumerate(apart.items()):
         thick = 1.0 + 3.0 * (1 - (k + 1) / len(apart))
-        plane.plot(
-            [places.index(row.labels[across]) for row in own],
-            [row.figures["pflops"] for row in own],
-            ("-", "--", ":", "-.")[k // len(COLOURS) % 4],
-            marker="o",
-            linewidth=thick,
-            markersize=2 * thick + 1,
-            color=COLOURS[k % len(COLOURS)],
-            label=" ".join(group),
-        )
+        spots = [places.index(row.labels[across]) for row in own], [row.figures["pflops"] for row in own]
+        look: Any = {"color": COLOURS[k % len(COLOURS)], "linewidth": thick, "markersize": 2 * thick + 1}
+        plane.plot(*spots, ("-", "--", ":", "-.")[k // len(COLOURS) % 4], marker="o", label=" ".join(group), **look)
     plane.set_xticks(range(len(places)), places)
     plane.set_xlabel(across)
     plane.set_ylabel("PFLOP/s of all chips")

@@ -115,16 +115,9 @@ def _draw(axes: Axes, problem: WaferProblem, placements: Sequence[Placement]) ->
     axes.add_patch(Rectangle((0, 0), fabric.width, fabric.height, facecolor=PAPER, edgecolor=INK, linewidth=1.0))
     for box in drawn:
         inside = box.x >= 0 and box.y >= 0 and box.x + box.width <= fabric.width and box.y + box.height <= fabric.height
-        axes.add_patch(
-            Rectangle(
-                (box.x, box.y),
-                box.width,
-                box.height,
-                facecolor=to_rgba(STAGES[box.stage % len(STAGES)], 0.15 + 0.7 * box.time / slowest),
-                edgecolor="white" if inside else RED,
-                linewidth=0.6 if inside else 1.5,
-            )
-        )
+        face = to_rgba(STAGES[box.stage % len(STAGES)], 0.15 + 0.7 * box.time / slowest)
+        edge: Any = {"edgecolor": "white", "linewidth": 0.6} if inside else {"edgecolor": RED, "linewidth": 1.5}
+        axes.add_patch(Rectangle((box.x, box.y), box.width, box.height, facecolor=face, **edge))
     _wires(axes, problem, drawn)
     if len(drawn) <= NAMED:
         _names(axes, problem, drawn)
