@@ -23,44 +23,10 @@ from chipmap.run import Run, SolveOptions
 # `chipmap.solve` is the function; the module of that name stays importable as `from chipmap.solve import …`
 from chipmap.solve import bound, check, solve
 
-__all__ = [
-    "FAMILY_NAMES",
-    "Archive",
-    "Bound",
-    "Certificate",
-    "Change",
-    "ChipmapError",
-    "ContradictionError",
-    "Difference",
-    "Explanation",
-    "Family",
-    "Formulation",
-    "Generator",
-    "Infeasibility",
-    "InputError",
-    "Method",
-    "Model",
-    "Record",
-    "Result",
-    "Run",
-    "SolveOptions",
-    "SolverUnavailableError",
-    "Standing",
-    "Statement",
-    "Stop",
-    "Termination",
-    "TraceEvent",
-    "Verdict",
-    "Violation",
-    "__version__",
-    "bound",
-    "check",
-    "explain",
-    "family_of",
-    "generate",
-    "get_family",
-    "load",
-    "read",
-    "read_solution",
-    "solve",
-]
+__all__ = ["__version__", "bound", "check", "explain", "generate", "load", "read", "read_solution", "solve"]
+__all__ += ["Archive", "Bound", "Infeasibility", "Record", "Result", "Termination", "TraceEvent"]
+__all__ += ["Certificate", "Verdict", "Violation"]
+__all__ += ["Change", "Difference", "Explanation", "Run", "SolveOptions", "Statement", "Stop"]
+__all__ += ["FAMILY_NAMES", "Family", "Generator", "Method", "family_of", "get_family"]
+__all__ += ["Formulation", "Model", "Standing"]
+__all__ += ["ChipmapError", "ContradictionError", "InputError", "SolverUnavailableError"]

@@ -21,20 +21,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     solution of the instance is written instead. FILE's ending names the format."""
     what = "a graph file, an instance, or - for standard input; several graphs for a family that takes them"
     parser.add_argument("graphs", metavar="SOURCE", nargs="+", help=what)
-    parser.add_argument(
-        "--family",
-        metavar="NAME",
-        help=f"the family of the instance that a graph becomes: {', '.join(FAMILY_NAMES)}",
-    )
+    what = f"the family of the instance that a graph becomes: {', '.join(FAMILY_NAMES)}"
+    parser.add_argument("--family", metavar="NAME", help=what)
     parser.add_argument("--solution", metavar="SOLUTION", help="convert this solution of the instance SOURCE instead")
     add_set(parser, "change the instance: --set package.chips=36")
-    parser.add_argument(
-        "--dim",
-        metavar="NAME=N",
-        action="append",
-        default=[],
-        help="a dimension that an ONNX model or a PyTorch program leaves open (batch=1), or a tensor's shape (x=1x64)",
-    )
+    what = "a dimension that an ONNX model or a PyTorch program leaves open (batch=1), or a tensor's shape (x=1x64)"
+    parser.add_argument("--dim", metavar="NAME=N", action="append", default=[], help=what)
     for name, metavar, what in (
         ("clone", "OPERATION", "give each reader of the operation a copy of it"),
         ("relay", "OPERATION[:N]", "send its tensors along N identity operations (default: one per chip)"),

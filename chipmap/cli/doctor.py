@@ -12,19 +12,10 @@ from typing import Any
 
 from chipmap.cli.common import add_format
 
-#: Package -> the module to import, for what every installation needs. Gurobi is one more solver, not a need.
-CORE = {
-    "highspy": "highspy",
-    "ortools": "ortools.sat.python.cp_model",
-    "pyomo": "pyomo.environ",
-    "cvxpy": "cvxpy",
-    "numba": "numba",
-    "numpy": "numpy",
-    "scipy": "scipy",
-    "networkx": "networkx",
-    "msgspec": "msgspec",
-    "matplotlib": "matplotlib",
-}
+#: Packages that every installation needs. Gurobi is one more solver, not a need.
+CORE = ("highspy", "ortools", "pyomo", "cvxpy", "numba", "numpy", "scipy", "networkx", "msgspec", "matplotlib")
+#: Package -> the module to import, where that isn't the one of its name.
+MODULES = {"ortools": "ortools.sat.python.cp_model", "pyomo": "pyomo.environ"}
 #: Extra -> the package that it installs.
 EXTRAS = {"learned": "torch", "onnx": "onnx", "cluster": "dask", "dev": "pytest"}
 UNAVAILABLE = 5
@@ -57,7 +48,7 @@ def examine() -> dict[str, Any]:
     named = {s["package"] for s in solvers if s["problem"]}
     missing = [name for name, version in packages.items() if version is None and name not in named]
     problems += [f"{name} is missing: pip install chipmap" for name in missing]
-    problems += broken_imports([module for name, module in CORE.items() if packages[name]])
+    problems += broken_imports([MODULES.get(name, name) for name in CORE if packages[name]])
     return {
         "chipmap": __version__,
         "python": platform.python_version(),
@@ -113,9 +104,7 @@ def _table(found: dict[str, Any]) -> str:
     lines += ["", "packages"]
     lines += [f"  {name:<12}{version or 'missing'}" for name, version in found["packages"].items()]
     lines += ["", "extras"]
-    lines += [
-        f"  {extra:<12}{EXTRAS[extra]:<8}{version or f'not installed: pip install chipmap[{extra}]'}"
-        for extra, version in found["extras"].items()
-    ]
+    for extra, version in found["extras"].items():
+        lines.append(f"  {extra:<12}{EXTRAS[extra]:<8}{version or f'not installed: pip install chipmap[{extra}]'}")
     problems = [f"  {problem}" for problem in found["problems"]]
     return "\n".join([*lines, "", *(["problems", *problems] if problems else ["no problem found"])])

@@ -38,12 +38,8 @@ GRACE = 0.7
 TICK = 0.05
 #: What is said (by C++, Python, the system's loader) when memory runs out.
 _SHORT_OF_MEMORY = (
-    "bad_alloc",
-    "MemoryError",
-    "out of memory",
-    "Cannot allocate memory",
-    "failed to map segment",
-    "can't start new thread",
+    *("bad_alloc", "MemoryError", "out of memory"),
+    *("Cannot allocate memory", "failed to map segment", "can't start new thread"),
 )
 
 

@@ -20,14 +20,8 @@ from chipmap.result import Result, best_bound, gap
 
 #: A plot above this size is named, not embedded.
 LARGEST_PLOT = 8 * 1024 * 1024
-_PILLS = {
-    "optimal": "good",
-    "valid": "good",
-    "feasible": "fair",
-    "infeasible": "fair",
-    "error": "bad",
-    "refused": "bad",
-}
+_PILLS = {"optimal": "good", "feasible": "fair", "infeasible": "fair", "error": "bad"}
+_PILLS |= {"valid": "good", "refused": "bad"}
 _TYPES = {".svg": "image/svg+xml", ".png": "image/png"}
 
 

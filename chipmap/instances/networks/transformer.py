@@ -9,12 +9,9 @@ from chipmap.instances.networks.parameters import require, require_divisible
 def require_shape(hidden: int, heads: int, sequence: int, max_positions: int) -> None:
     """:class:`InputError` unless ``heads`` divides ``hidden`` and the table of positions is long enough."""
     require_divisible("hidden", hidden, "heads", heads)
-    require(
-        sequence <= max_positions,
-        f"is {sequence}, more than max_positions = {max_positions}",
-        "sequence",
-        "Shorten the sequence or enlarge the table of positions.",
-    )
+    remedy = "Shorten the sequence or enlarge the table of positions."
+    what = f"is {sequence}, more than max_positions = {max_positions}"
+    require(sequence <= max_positions, what, "sequence", remedy)
 
 
 def linear(net: Network, x: Value, features: int, *, name: str) -> Value:
