@@ -36,9 +36,8 @@ def explain(
     instance = checked(instance, type(instance).__name__) if isinstance(instance, Record) else read(instance)
     family = family_of(instance)
     if not family.explain:
-        raise InputError(
-            f"family {family.name!r} has no explanation", "explain", "`chipmap bound` says what is proved."
-        )
+        what = f"family {family.name!r} has no explanation"
+        raise InputError(what, "explain", "`chipmap bound` says what is proved.")
     if against is not None and solution is None:
         raise InputError("needs a solution to compare with", "--against", "Give SOLUTION as well.")
     one, other = (

@@ -70,11 +70,9 @@ def check(
     oracle: str | Callable[[Any, Any], Any] | None = None,
 ) -> Certificate:
     """The independent checker's certificate of anybody's solution; ``oracle`` as in ``solve``."""
-    if not isinstance(instance, Record):
-        instance = read(instance)
+    instance = instance if isinstance(instance, Record) else read(instance)
     family = family_of(instance)
-    if not isinstance(solution, Record):
-        solution = read_solution(solution, family, instance)
+    solution = solution if isinstance(solution, Record) else read_solution(solution, family, instance)
     return checker(family, load_oracle(oracle, family))(instance, solution)
 
 
@@ -91,8 +89,7 @@ def bound(
     ``method`` is by default the family's method that gives only bounds (``ring/bounds``), else its best chain.
     Solutions that a method meets on its way are kept, so that the result shows how tight its bound is.
     """
-    if not isinstance(instance, Record):
-        instance = read(instance)
+    instance = instance if isinstance(instance, Record) else read(instance)
     family = family_of(instance)
     if method is None and f"{family.name}/bounds" in {known.name for known in family.methods}:
         method = f"{family.name}/bounds"

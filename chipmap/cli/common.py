@@ -115,9 +115,8 @@ def write_file(path: str, data: bytes) -> None:
     try:
         write_whole(Path(path), data)
     except OSError as error:
-        raise InputError(
-            f"can't be written: {error.strerror or error}", path, "Check the folder, its permissions and the disk."
-        ) from None
+        remedy = "Check the folder, its permissions and the disk."
+        raise InputError(f"can't be written: {error.strerror or error}", path, remedy) from None
     say(f"wrote {path}")
 
 

@@ -32,7 +32,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         ("relay", "OPERATION[:N]", "send its tensors along N identity operations (default: one per chip)"),
     ):
         # both fill one list, so that the order between them is kept
-        asked: Any = {"dest": "changes", "action": "append", "default": [], "type": partial(_asked, name)}
+        pair = partial(lambda name, operation: (name, operation), name)
+        asked: Any = {"dest": "changes", "action": "append", "default": [], "type": pair}
         parser.add_argument(f"--{name}", metavar=metavar, help=what, **asked)
     parser.add_argument("--out", metavar="FILE", required=True, help="the file to write (-: standard output)")
 
@@ -58,10 +59,6 @@ def run(args: argparse.Namespace) -> int:
             instance = _changed(instance, name, operations)
     write_file(args.out, encode(instance, args.out, solution))
     return 0
-
-
-def _asked(name: str, operation: str) -> tuple[str, str]:
-    return name, operation
 
 
 def _changed(instance: Record, name: str, operations: list[str]) -> Record:

@@ -19,6 +19,14 @@ MODULES = {"ortools": "ortools.sat.python.cp_model", "pyomo": "pyomo.environ"}
 #: Extra -> the package that it installs.
 EXTRAS = {"learned": "torch", "onnx": "onnx", "cluster": "dask", "dev": "pytest"}
 UNAVAILABLE = 5
+_IMPORTING = """
+import importlib, sys
+for name in sys.argv[1:]:
+    try:
+        importlib.import_module(name)
+    except Exception as error:
+        print('broken', name, 'does not import:', str(error).splitlines()[0] if str(error) else repr(error))
+"""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -67,15 +75,7 @@ def broken_imports(modules: list[str]) -> list[str]:
 
     They share one process, as they do in a solve: some versions of two solvers work alone but not together.
     """
-    script = (
-        "import importlib, sys\n"
-        "for name in sys.argv[1:]:\n"
-        "    try:\n"
-        "        importlib.import_module(name)\n"
-        "    except Exception as error:\n"
-        "        print('broken', name, 'does not import:', str(error).splitlines()[0] if str(error) else repr(error))\n"
-    )
-    done = subprocess.run([sys.executable, "-c", script, *modules], capture_output=True, text=True, check=False)
+    done = subprocess.run([sys.executable, "-c", _IMPORTING, *modules], capture_output=True, text=True, check=False)
     broken = [line.removeprefix("broken ") for line in done.stdout.splitlines() if line.startswith("broken ")]
     if done.returncode:
         broken.append(f"Python died (exit {done.returncode}) while importing {', '.join(modules)}")

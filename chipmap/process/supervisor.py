@@ -258,14 +258,11 @@ class _Watch:
             return run.terminate("time", "the child was stopped at the limit")
         status = self.child.process.returncode
         how = f"was killed by signal {-status}" if status is not None and status < 0 else f"ended with status {status}"
-        if self._short_of_memory(status):
+        tail = self.child.tail.decode(errors="replace")
+        short = run.options.memory_limit is not None or any(word in tail for word in _SHORT_OF_MEMORY)
+        if short or status == -signal.SIGKILL:
             return ended(run, "memory", f"the child {how}, as happens when memory runs out")
         return self._broken(f"the child {how}")
-
-    def _short_of_memory(self, status: int) -> bool:
-        capped = self.run.options.memory_limit is not None
-        tail = self.child.tail.decode(errors="replace")
-        return status == -signal.SIGKILL or capped or any(word in tail for word in _SHORT_OF_MEMORY)
 
     def _broken(self, detail: str) -> Termination:
         """A defect in the child: an error only if nothing was found before."""

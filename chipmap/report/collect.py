@@ -34,14 +34,12 @@ def collect(folder: str | Path) -> list[Entry]:
     if not root.is_dir():
         raise InputError("is no directory", str(root), "Name a directory that `chipmap solve --out` has written.")
     below = sorted(path for path in root.rglob("*") if path.is_dir())
-    entries = [_entry(path) for path in (root, *below) if _looks_like_archive(path)]
+    names = ("result.json", archive.ENVIRONMENT)
+    holding = (p for p in (root, *below) if archive.is_partial(p) or any((p / name).is_file() for name in names))
+    entries = [_entry(path) for path in holding]
     if not entries:
         raise InputError("holds no archive", str(root), "`chipmap solve INSTANCE --out DIR` writes one.")
     return sorted(entries, key=_order)
-
-
-def _looks_like_archive(path: Path) -> bool:
-    return archive.is_partial(path) or any((path / name).is_file() for name in ("result.json", archive.ENVIRONMENT))
 
 
 def _entry(path: Path) -> Entry:

@@ -48,7 +48,6 @@ def _adapter(model: Model, solver: str | None) -> tuple[str, Any]:
     name = solver or fitting[0]
     require(name)
     if name not in fitting:
-        raise InputError(
-            f"solver {name!r} doesn't take a {model.kind} model", "--solver", f"Choose from: {', '.join(fitting)}."
-        )
+        what = f"solver {name!r} doesn't take a {model.kind} model"
+        raise InputError(what, "--solver", f"Choose from: {', '.join(fitting)}.")
     return name, import_module(f"chipmap.solvers.{name}")

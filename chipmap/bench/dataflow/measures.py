@@ -76,14 +76,11 @@ def _intensities(instance: DataflowInstance, solution: DataflowSolution, terms: 
     rate."""
     tensor = Fraction(instance.task.micro_batch, solution.degrees.tensor)
     chip = float(sum(map(flop, instance.workload.kernels)) * tensor * instance.mapped_layers)
-    links = [
-        dimension.bytes_per_ns
-        for dimension, use in zip(instance.system.network, solution.degrees.dimensions, strict=True)
-        if use == "tensor"
-    ]
+    network = instance.system.network
+    uses = zip(network, solution.degrees.dimensions, strict=True)
+    links = [dimension.bytes_per_ns for dimension, use in uses if use == "tensor"]
     fetched = terms["T2"] / 1000 * instance.system.memory.bytes_per_ns
-    slowest = min(dimension.bytes_per_ns for dimension in instance.system.network)
-    link = links[0] if links else slowest
+    link = links[0] if links else min(dimension.bytes_per_ns for dimension in network)
     sent = terms["T3"] / 1000 * link
     return {
         "tensor_link_gbps": link,
