@@ -98,8 +98,7 @@ class Search:
         rank = {i: position for position, i in enumerate(order)}
         self.edges: list[list[tuple[int, bool]]] = [[] for _ in order]
         for u, v in problem.edges.tolist():
-            later, earlier = max(rank[u], rank[v]), min(rank[u], rank[v])
-            self.edges[later].append((earlier, rank[u] == later))
+            self.edges[max(rank[u], rank[v])].append((min(rank[u], rank[v]), rank[u] > rank[v]))
         least = [int(options[i].time.min()) if len(options[i].time) else 0 for i in order]
         self.rest = [max(least[position + 1 :], default=0) for position in range(len(order))]
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from chipmap.deadline import Deadline
-from chipmap.instances.wafer.problem import IntArray, WaferProblem, conv_time, least_widths
+from chipmap.instances.wafer.problem import IntArray, WaferProblem, least_widths
 from chipmap.result import Infeasibility
 
 
@@ -16,11 +16,6 @@ class SingleKernel(NamedTuple):
 
     time: int
     tiles: int
-
-
-def longest(convs: IntArray) -> int:
-    """Quarters of a step with every argument 1: no execution takes longer."""
-    return max(int(conv_time(conv, 1, 1, 1, 1)) for conv in convs)
 
 
 def tiles(problem: WaferProblem, convs: IntArray, tau: int) -> int:
@@ -49,7 +44,7 @@ def single_kernels(
     found, reasons = [], []
     for number, convs in enumerate(problem.type_arrays):
         deadline.check()
-        high, low = longest(convs), 0
+        high, low = problem.longest, 0
         least = tiles(problem, convs, high)
         if least == 0:
             reasons.append(_unplaceable(problem, number, convs))
@@ -99,10 +94,9 @@ def _unplaceable(problem: WaferProblem, number: int, convs: IntArray) -> Infeasi
 
 def _least_words(problem: WaferProblem, convs: IntArray) -> tuple[float, tuple[int, int, int]]:
     """The least memory limit (by bisection) with which some execution fits the fabric, and its h, w, c."""
-    tau = longest(convs)
 
     def fitting(memory: int) -> tuple[int, int, int] | None:
-        _, how, fits = _fitting(problem, convs, tau, memory)
+        _, how, fits = _fitting(problem, convs, problem.longest, memory)
         return None if not len(fits) else (int(how[fits[0]][0]), int(how[fits[0]][1]), int(how[fits[0]][2]))
 
     low, high = problem.memory, 2 * problem.memory

@@ -192,15 +192,13 @@ def marginals(row: Row, space: Scratch, nodes: Sequence[Node], parts: Sequence[S
     for part in parts:
         for x in part.inner[1:]:
             ranks[part.first] = ranks[part.first] + over(x, nodes[x].cost, part.first)
-    own = [rank.copy() for rank in ranks]
+    own, ways = [rank.copy() for rank in ranks], [(part.first, *part.inner[:1], part.end) for part in parts]
     backward = [np.zeros_like(rank) for rank in ranks]
-    for part in reversed(parts):
-        way = (part.first, *part.inner[:1], part.end)
+    for way in reversed(ways):
         for x, y in zip(way[-2::-1], way[:0:-1], strict=True):
             backward[x] = over(y, own[y] + backward[y], x)
     forward = [np.zeros_like(rank) for rank in ranks]
-    for part in parts:
-        way = (part.first, *part.inner[:1], part.end)
+    for part, way in zip(parts, ways, strict=True):
         for x, y in pairwise(way):
             forward[y] = over(x, own[x] + forward[x], y)
         for x in part.inner[1:]:

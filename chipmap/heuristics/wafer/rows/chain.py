@@ -170,11 +170,10 @@ def _trace(
 
 def _choice(ks: IntArray, g: Grid, q: int, cs: tuple[int, int, int], rotated: bool, parity: int) -> Choice:
     first, highest, last = cs
-    count, start = len(ks), int(g.start[q])
     h, w = (int(x) for x in g.pairs[q])
-    c = [highest] * count
+    c = [highest] * len(ks)
     c[0], c[-1] = first, last
-    k = [int(ks[i, start + c[i] - 1]) for i in range(count)]
+    k = [int(row[g.start[q] + one - 1]) for row, one in zip(ks, c, strict=True)]
     if rotated and sum(k) % 2 != parity:
         k[0] += 1
     across, along = h * w * (highest + 1), 3 * sum(k)
