@@ -9,8 +9,8 @@ from ortools.sat.python import cp_model
 from chipmap.formulations.cpsat import LabelledModel, Literal
 from chipmap.formulations.dataflow.tables import Tables
 from chipmap.formulations.dataflow.tables_slots import fused
-from chipmap.formulations.dataflow.tables_tensors import Alike
 from chipmap.instances.dataflow import DataflowSolution
+from chipmap.instances.dataflow.alike import Alike
 
 #: (amount, literal) pairs.
 Parts = list[tuple[int, Literal]]

@@ -6,7 +6,7 @@ from typing import Any
 
 from chipmap.formulations.cpsat import Literal
 from chipmap.formulations.dataflow.cpsat_assignment import Builder, Parts
-from chipmap.formulations.dataflow.tables_tensors import Alike
+from chipmap.instances.dataflow.alike import Alike
 
 
 class Tensors:

@@ -102,7 +102,7 @@ def t1_compute(builder: Builder, time: list[Any]) -> list[Any]:
 
 def t4_layer_no_overlap(builder: Builder, time: list[Any], *terms: list[Any]) -> None:
     """T4 without overlap: compute, memory and network together <= the time of a partition."""
-    if not builder.tables.overlap:
+    if not builder.tables.problem.instance.task.overlap:
         for c, one in enumerate(time):
             builder.model.add(sum(term[c] for term in terms) <= one)
 

@@ -41,7 +41,7 @@ from chipmap.formulations.dataflow.mip_terms import (
     t5_transfers,
     t6_gradients,
 )
-from chipmap.formulations.dataflow.mip_tiles import c7_tiles, encode_shares, t1_compute_shared
+from chipmap.formulations.dataflow.mip_tiles import c7_tiles, t1_compute_shared
 from chipmap.formulations.dataflow.tables import Tables, tables
 from chipmap.instances.dataflow import DataflowInstance, DataflowSolution
 from chipmap.instances.dataflow.problem import batch_factor, dataflow_problem, steps
@@ -61,10 +61,12 @@ def encode(block: pyo.Block, tables: Tables, solution: DataflowSolution) -> list
     if ranks is None:
         return None
     where, options = ranks
-    shares = encode_shares(block, tables, where, options) if tables.problem.shares else []
-    if shares is None:
+    places = tables.places(where, options) if tables.problem.shares else []
+    if places is None:
         return None
-    pairs = shares + [(variable, float(options[i] == o)) for (i, o), variable in block.s.items()]
+    shares = block.share.items() if tables.problem.shares else ()
+    pairs = [(v, float((g, p) == places[i] and where[i] == c)) for (i, g, p, c), v in shares]
+    pairs += [(variable, float(options[i] == o)) for (i, o), variable in block.s.items()]
     return pairs + [(y, float(where[i] <= c)) for (i, c), y in block.y.items() if not y.fixed]
 
 

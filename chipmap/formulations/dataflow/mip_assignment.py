@@ -8,8 +8,8 @@ import pyomo.environ as pyo
 
 from chipmap.formulations.dataflow.tables import Tables
 from chipmap.formulations.dataflow.tables_slots import fused
-from chipmap.formulations.dataflow.tables_tensors import Alike
 from chipmap.instances.dataflow import DataflowSolution
+from chipmap.instances.dataflow.alike import Alike
 
 
 def def_upto(block: pyo.Block, tables: Tables) -> None:

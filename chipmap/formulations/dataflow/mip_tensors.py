@@ -9,7 +9,7 @@ import pyomo.environ as pyo
 
 from chipmap.formulations.dataflow.mip_assignment import picked, placed, upto
 from chipmap.formulations.dataflow.tables import Tables
-from chipmap.formulations.dataflow.tables_tensors import Alike
+from chipmap.instances.dataflow.alike import Alike
 
 #: Where something is counted: a tensor or the output of a copy, the class of the output, a slot or stage.
 Cell = tuple[Any, ...]

@@ -137,7 +137,7 @@ def t3_network(block: pyo.Block, tables: Tables, unit: int) -> None:
 
 def t4_layer_no_overlap(block: pyo.Block, tables: Tables) -> None:
     """T4 without overlap: compute, memory and network together <= the time of a partition."""
-    if not tables.overlap:
+    if not tables.problem.instance.task.overlap:
         block.t4_layer_no_overlap = pyo.Constraint(
             range(tables.count), rule=lambda b, c: b.time[c] >= b.compute[c] + b.memory[c] + b.network[c]
         )

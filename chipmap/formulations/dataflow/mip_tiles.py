@@ -3,16 +3,10 @@ utilisation)."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
-
 import pyomo.environ as pyo
 
 from chipmap.formulations.dataflow.mip_assignment import placed
 from chipmap.formulations.dataflow.tables import Tables
-
-#: A variable and its value.
-Pair = tuple[Any, float]
 
 
 def c7_tiles(block: pyo.Block, tables: Tables) -> None:
@@ -54,11 +48,3 @@ def t1_compute_shared(block: pyo.Block, tables: Tables, unit: int) -> None:
                 for p, (_, time) in enumerate(points)
             ]
             rows[i, c] = slowest[c] >= pyo.quicksum(parts)
-
-
-def encode_shares(block: pyo.Block, tables: Tables, where: Sequence[int], options: Sequence[int]) -> list[Pair] | None:
-    """Values of ``share`` for copies in these slots under these options; None: more copies in a slot than tiles."""
-    places = tables.places(where, options)
-    if places is None:
-        return None
-    return [(v, float((g, p) == places[i] and where[i] == c)) for (i, g, p, c), v in block.share.items()]

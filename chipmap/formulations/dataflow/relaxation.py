@@ -39,9 +39,7 @@ def bound(problem: DataflowProblem) -> int | None:
     scale = float(max(1, sum(max(o.compute for o in options) for options in problem.options)))
     total, constraints = relaxation.layer(scale)
     value = _dual_value(cp.Problem(cp.Minimize(total), constraints))
-    task = problem.instance.task
-    layers = problem.instance.workload.layers if task.across_layers else 1
-    return None if value is None else ceil(layers * scale * value)
+    return None if value is None else ceil(problem.instance.mapped_layers * scale * value)
 
 
 class _Schemes:

@@ -19,7 +19,8 @@ from chipmap.formulations.dataflow.tables_slots import (
     stage_slots,
     stages_of,
 )
-from chipmap.formulations.dataflow.tables_tensors import Alike, Tensor, alike, stored_as, tensor_of
+from chipmap.formulations.dataflow.tables_tensors import Tensor, stored_as, tensor_of
+from chipmap.instances.dataflow.alike import Alike, alike
 from chipmap.instances.dataflow.batch import forward_runs, layers_per_stage
 from chipmap.instances.dataflow.instance import DataflowSolution
 from chipmap.instances.dataflow.layer_handover import handovers
@@ -200,11 +201,6 @@ class Tables:
         """Whether a KV cache may stay in SRAM."""
         return caching(self.problem)
 
-    @property
-    def overlap(self) -> bool:
-        """Whether a partition takes the most of compute, memory and network; else their sum."""
-        return self.problem.instance.task.overlap
-
     @cached_property
     def longest(self) -> int:
         """No mapping's layer takes more picoseconds."""
@@ -353,7 +349,7 @@ def tables(problem: DataflowProblem, *, roomy: bool = False, given: DataflowSolu
     Raises :class:`InputError` for more than ``LARGEST_MODEL`` pairs of a copy and a slot.
     """
     instance, n = problem.instance, problem.n
-    layers = instance.workload.layers if instance.task.across_layers else 1
+    layers = instance.mapped_layers
     wired = wires(problem, layers)
     level = levels(n * layers, np.array(wired, dtype=np.int64).reshape(-1, 2)).tolist()
     stages = stage_slots(problem, n * layers, fused(instance), roomy) if instance.task.stages == "kernels" else ()

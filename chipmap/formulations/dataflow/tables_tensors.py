@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
+from chipmap.instances.dataflow.alike import Alike, layout_changes
 from chipmap.instances.dataflow.problem import DataflowProblem, Option
-
-#: Numbers of a kernel's options that are alike in what a model asks of them.
-Alike = tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -27,14 +24,6 @@ class Tensor:
     converts: tuple[tuple[int, ...], ...]
 
 
-def alike(keys: Sequence[Hashable]) -> tuple[Alike, ...]:
-    """The positions of equal keys, together."""
-    found: dict[Hashable, list[int]] = {}
-    for number, key in enumerate(keys):
-        found.setdefault(key, []).append(number)
-    return tuple(tuple(one) for one in found.values())
-
-
 def stored_as(option: Option) -> tuple[int, ...]:
     """What a model asks of an option's output: DRAM time, buffer, bytes in DRAM, transfer to the next stage."""
     return option.dram, option.buffer, option.waits, option.link
@@ -43,9 +32,5 @@ def stored_as(option: Option) -> tuple[int, ...]:
 def tensor_of(problem: DataflowProblem, u: int, v: int, waits: int) -> Tensor:
     """The tensor from copy u to copy v."""
     a, b = u % problem.n, v % problem.n
-    producers, consumers = problem.options[a], problem.options[b]
-    change = [[problem.converts(a, b, s, t) for t in range(len(consumers))] for s in range(len(producers))]
-    made = alike([(*(stored_as(o) if waits else ()), *row) for o, row in zip(producers, change, strict=True)])
-    taken = alike(list(zip(*change, strict=True)))
-    converts = tuple(tuple(change[g[0]][h[0]] for h in taken) for g in made)
-    return Tensor(u, v, waits, made, taken, converts)
+    keys = [stored_as(option) if waits else () for option in problem.options[a]]
+    return Tensor(u, v, waits, *layout_changes(problem, a, b, keys))

@@ -10,6 +10,12 @@ from chipmap.instances.dataflow.layer_handover import handover_cases
 from chipmap.instances.dataflow.problem import DataflowProblem, compute_ticks, dataflow_problem
 from chipmap.run import Run
 
+#: How much the exact programs may do, in labels of their search instead of seconds: these are counted alike on every
+#: machine, so that runs can be repeated. Labels of a first try, before any mapping is known.
+FIRST_TRY = 12_000_000
+#: Labels that the program makes in a second or so, and seconds given to it where there is no time limit.
+LABELS_PER_SECOND, SECONDS = 1_500_000, 3600.0
+
 
 class Case(NamedTuple):
     """A choice of degrees, perhaps with one case of the hand-over between layers, and a lower bound in ticks."""
@@ -55,6 +61,11 @@ def solve_each(
         later = [one.bound for one in todo[number + 1 :]]
         found += solve(case, [*found, *later], len(later))
     return found
+
+
+def most_labels(run: Run, share: float) -> int:
+    """The labels that a program may make in this share of the time limit."""
+    return int(LABELS_PER_SECOND * share * (run.options.time_limit or SECONDS))
 
 
 def mapping_of(

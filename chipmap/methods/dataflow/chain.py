@@ -21,8 +21,7 @@ from chipmap.instances.dataflow.problem import (
     total_ticks,
 )
 from chipmap.methods.chain import Link, Turn, follow
-from chipmap.methods.dataflow.cases import Case, case_of, cases, mapping_of, open_cases, solve_each
-from chipmap.methods.dataflow.effort import FIRST_TRY
+from chipmap.methods.dataflow.cases import FIRST_TRY, Case, case_of, cases, mapping_of, open_cases, solve_each
 from chipmap.methods.dataflow.infeasibility import no_degrees, no_mapping
 from chipmap.methods.dataflow.models import by_cpsat
 from chipmap.methods.dataflow.stages import UnfitError, solve_stages

@@ -15,7 +15,7 @@ from chipmap.deadline import Deadline
 from chipmap.heuristics.dataflow.program.lattice import TooWideError
 from chipmap.instances.dataflow.instance import DataflowInstance, held_degrees
 from chipmap.instances.dataflow.problem import DataflowProblem, dataflow_problem
-from chipmap.methods.dataflow.effort import FIRST_TRY
+from chipmap.methods.dataflow.cases import FIRST_TRY
 from chipmap.methods.dataflow.shortages import AMPLE, lacking, short_of_dram, smaller_weights
 from chipmap.methods.dataflow.stages import short_of_dram as stages_short_of_dram
 from chipmap.methods.dataflow.stages import with_enough_dram
@@ -165,22 +165,14 @@ def _pins(demand: float, limit: float, unit: str, message: str) -> Infeasibility
 
 def _cycles(instance: DataflowInstance) -> Iterator[tuple[tuple[str, ...], tuple[str, ...]]]:
     """Pairs of groups that reach each other (kernels of no group on a cycle can join the partition of its group)."""
+    import networkx as nx
+
     groups = instance.task.together
     node = {name: g for g, group in enumerate(groups) for name in group}
-    readers: dict[str | int, set[str | int]] = {}
-    for u, v in instance.workload.edges:
-        readers.setdefault(node.get(u, u), set()).add(node.get(v, v))
-    reach: list[set[str | int]] = []
-    for g in range(len(groups)):
-        seen, todo = set[str | int](), [*readers.get(g, ())]
-        while todo:
-            at = todo.pop()
-            if at not in seen:
-                seen.add(at)
-                todo += readers.get(at, ())
-        reach.append(seen)
+    graph = nx.DiGraph((node.get(u, u), node.get(v, v)) for u, v in instance.workload.edges)
+    graph.add_nodes_from(range(len(groups)))
     for a, b in combinations(range(len(groups)), 2):
-        if b in reach[a] and a in reach[b]:
+        if nx.has_path(graph, a, b) and nx.has_path(graph, b, a):
             yield groups[a], groups[b]
 
 

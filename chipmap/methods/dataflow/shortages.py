@@ -10,7 +10,7 @@ from chipmap.deadline import Deadline
 from chipmap.heuristics.dataflow.program.lattice import TooWideError
 from chipmap.instances.dataflow.instance import DataflowInstance, Degrees, allowed_degrees
 from chipmap.instances.dataflow.problem import DataflowProblem, dataflow_problem
-from chipmap.methods.dataflow.effort import FIRST_TRY
+from chipmap.methods.dataflow.cases import FIRST_TRY
 from chipmap.result import Infeasibility
 
 if TYPE_CHECKING:

@@ -110,6 +110,8 @@ def second_pass(problem: DataflowProblem, given: DataflowSolution, run: Run) -> 
 
     Raises :class:`TooWideError` for too many order ideals, or for backward kernels in partitions across layers.
     """
+    from chipmap.heuristics.dataflow.program.intra_chip import Stage, partitions
+
     instance, task = problem.instance, problem.instance.task
     names = [kernel.name for kernel in instance.workload.kernels]
     if task.stages == "layers" and not task.across_layers:
@@ -118,16 +120,7 @@ def second_pass(problem: DataflowProblem, given: DataflowSolution, run: Run) -> 
         (case,) = handover_cases(dataflow_problem(pinned, problem.degrees))
         solve_degrees(case, run)
         return
-    mapping = _by_stage(problem, given, run)
-    if mapping is not None:
-        run.solution(mapping, "intra-chip pass")
-
-
-def _by_stage(problem: DataflowProblem, given: DataflowSolution, run: Run) -> DataflowSolution | None:
-    """The given mapping with the best partitions of each of its stages; None where none fit."""
-    from chipmap.heuristics.dataflow.program.intra_chip import Stage, partitions
-
-    if any(kernel.phase == "backward" for kernel in problem.instance.workload.kernels):
+    if any(kernel.phase == "backward" for kernel in instance.workload.kernels):
         raise TooWideError("there are backward kernels")
     listed = [[option.scheme for option in options] for options in problem.options]
     chosen = [listed[i % problem.n].index(scheme) for i, scheme in enumerate(given.schemes)]
@@ -137,12 +130,11 @@ def _by_stage(problem: DataflowProblem, given: DataflowSolution, run: Run) -> Da
         inside = [i for i, at in enumerate(of) if at == s]
         found = partitions(Stage(problem, chosen, inside), run.deadline)
         if found is None:
-            return None
+            return
         for part in found:
             for i in part:
                 where[i] = len(stages)
             stages.append(s)
-    staged = problem.instance.task.stages == "kernels"
-    return given.replace(
-        instance=problem.instance.name, partitions=tuple(where), stages=tuple(stages) if staged else ()
-    )
+    staged = tuple(stages) if task.stages == "kernels" else ()
+    mapping = given.replace(instance=instance.name, partitions=tuple(where), stages=staged)
+    run.solution(mapping, "intra-chip pass")

@@ -19,8 +19,7 @@ from chipmap.heuristics.dataflow.symmetric.program import SymmetricProgram
 from chipmap.instances.dataflow.layer_handover import handover_cases
 from chipmap.instances.dataflow.problem import DataflowProblem, caching, first_layer, resident, total_ticks
 from chipmap.methods.chain import Link, Turn, follow
-from chipmap.methods.dataflow.cases import mapping_of
-from chipmap.methods.dataflow.effort import most_labels
+from chipmap.methods.dataflow.cases import mapping_of, most_labels
 from chipmap.methods.dataflow.wide_infeasibility import shortage
 from chipmap.result import BoundKind
 from chipmap.run import Run
@@ -177,7 +176,7 @@ class HandoverCase:
     def improve(self, rounds: int, deadline: Deadline) -> None:
         """So many rounds of the bound."""
         assert self.cover is not None
-        self.cover.run(rounds, deadline, self._covered)
+        self.cover.run(rounds, deadline, lambda layer: self._bounded(layer, "cover by partitions", "relaxation"))
         if self.cover.infeasible:
             self.bound = None if self.resident_bound is None else total_ticks(self.problem, self.resident_bound)
 
@@ -273,9 +272,6 @@ class HandoverCase:
                 self._found(found)
             if not steady and self.run.seconds - before > LAST_WINDOW * min(deadline.seconds, 100.0):
                 break
-
-    def _covered(self, layer: int) -> None:
-        self._bounded(layer, "cover by partitions", "relaxation")
 
     def _bounded(self, layer: int, source: str, kind: BoundKind) -> None:
         """A bound on the picoseconds of a layer unless it is one partition whose weights stay."""

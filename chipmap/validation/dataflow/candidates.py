@@ -24,7 +24,7 @@ TOO_MANY = 10**12
 
 def count(instance: DataflowInstance) -> int:
     """The number of candidates."""
-    if _copies(instance) > MOST_KERNELS:
+    if instance.mapped_layers * len(instance.workload.kernels) > MOST_KERNELS:
         return TOO_MANY
     sharded, partitions = prod(len(options) for options in _schemes(instance)), _partitions(instance)
     staged = sum(1 for degrees in _degrees(instance) for one in partitions for _ in _stages(instance, degrees, one))
@@ -50,11 +50,6 @@ def _stages(instance: DataflowInstance, degrees: Degrees, numbers: tuple[int, ..
     return combinations_with_replacement(range(degrees.pipeline), max(numbers) + 1)
 
 
-def _copies(instance: DataflowInstance) -> int:
-    layers = instance.workload.layers if instance.task.across_layers else 1
-    return layers * len(instance.workload.kernels)
-
-
 def _degrees(instance: DataflowInstance) -> Iterator[Degrees]:
     """Every way to give each dimension of the network a parallelism, only data twice, so that stages and replicas
     divide."""
@@ -78,21 +73,21 @@ def _schemes(instance: DataflowInstance) -> list[list[Scheme]]:
         [pins[kernel.name]] if kernel.name in pins else sorted(allowed(kernel, instance.mode))
         for kernel in instance.workload.kernels
     ]
-    return layer * (_copies(instance) // len(layer))
+    return layer * instance.mapped_layers
 
 
 def _partitions(instance: DataflowInstance) -> list[tuple[int, ...]]:
     """One numbering (with a DRAM capacity all) for every way to put kernels side by side with no tensor going back."""
     workload = instance.workload
-    n, copies = len(workload.kernels), _copies(instance)
+    n, layers = len(workload.kernels), instance.mapped_layers
     index = {kernel.name: i for i, kernel in enumerate(workload.kernels)}
-    edges = [(k * n + index[u], k * n + index[v]) for k in range(copies // n) for u, v in workload.edges]
+    edges = [(k * n + index[u], k * n + index[v]) for k in range(layers) for u, v in workload.edges]
     back = {index[kernel.name] for kernel in workload.kernels if kernel.phase == "backward"}
     for u, v in ((index[u], index[v]) for u, v in workload.carries):
-        steps = [(k + 1, k) if u in back else (k, k + 1) for k in range(copies // n - 1)]
+        steps = [(k + 1, k) if u in back else (k, k + 1) for k in range(layers - 1)]
         edges += [(here * n + u, there * n + v) for here, there in steps]
     found: dict[tuple[int, ...], tuple[int, ...]] = {}
-    for numbers in _orders(copies, edges, ()):
+    for numbers in _orders(layers * n, edges, ()):
         if len(set(numbers)) == max(numbers) + 1:
             first = {p: numbers.index(p) for p in set(numbers)}
             limited = instance.system.memory.capacity_bytes is not None or instance.task.stages == "kernels"

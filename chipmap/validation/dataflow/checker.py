@@ -14,9 +14,9 @@ from itertools import cycle, pairwise
 from chipmap.certificate import Certificate
 from chipmap.instances.dataflow.instance import DataflowInstance, DataflowSolution
 from chipmap.validation.certify import Finding, certify
-from chipmap.validation.dataflow import facts, stages, tiles
+from chipmap.validation.dataflow import facts, tiles
 from chipmap.validation.dataflow.mapping import Mapping, in_dram, mapping_of
-from chipmap.validation.dataflow.times import Times, held, inside, times_of
+from chipmap.validation.dataflow.times import Times, held, inside, longest_transfer, steps, times_of
 
 
 def check(instance: DataflowInstance, solution: DataflowSolution) -> Certificate:
@@ -57,7 +57,7 @@ def batch(mapping: Mapping, terms: dict[str, int]) -> int:
     """
     instance, degrees = mapping.instance, mapping.solution.degrees
     if instance.task.stages == "kernels":
-        return stages.steps(mapping) * terms["T7"] + terms["T5"]
+        return steps(mapping) * terms["T7"] + terms["T5"]
     stage = facts.stage_layers(instance, degrees)
     filled = rounds = Fraction(instance.task.batch, degrees.data * instance.task.micro_batch)
     if instance.mode == "dfmodel":
@@ -110,8 +110,20 @@ def c0_domain(instance: DataflowInstance, solution: DataflowSolution) -> Iterato
         yield "partitions", 1, "kernels", message
     if any(p < 0 for p in solution.partitions):
         yield "partitions", 1, "kernels", "partitions are numbered from 0"
-    if wrong := stages.wrong_stages(instance, solution):
+    if wrong := _wrong_stages(instance, solution):
         yield "stages", 1, "stages", wrong
+
+
+def _wrong_stages(instance: DataflowInstance, solution: DataflowSolution) -> str:
+    """What of ``stages`` is no stage of a partition (C0); empty where nothing is."""
+    stages, pipeline = solution.stages, solution.degrees.pipeline
+    if instance.task.stages == "layers":
+        return "stages are layers here, no partition has one of its own" if stages else ""
+    numbers = max(solution.partitions, default=-1) + 1
+    if len(stages) != numbers and (stages or pipeline > 1):
+        return f"{len(stages)} stages for {numbers} numbers of partitions"
+    outside = [s for s in stages if not 0 <= s < pipeline]
+    return f"there is no stage {outside[0]} of {pipeline}" if outside else ""
 
 
 def c1_order(mapping: Mapping) -> Iterator[Finding]:
@@ -251,7 +263,7 @@ def t5_transfers(mapping: Mapping, times: Times) -> int:
     instance, degrees = mapping.instance, mapping.solution.degrees
     slowest = _slowest(mapping, times)
     if instance.task.stages == "kernels":
-        return stages.steps(mapping) * max(0, stages.longest_transfer(mapping) - slowest)
+        return steps(mapping) * max(0, longest_transfer(mapping) - slowest)
     sent, rounds = _hop(mapping), instance.task.batch // (degrees.data * instance.task.micro_batch)
     return (degrees.pipeline - 1) * sent + rounds * max(0, sent - slowest)
 
@@ -285,7 +297,7 @@ def _latency(mapping: Mapping, objective: int, layer: int) -> int:
     where partitions reach across them. Where stages share out kernels, it takes a step in each stage."""
     workload, task, pipeline = mapping.instance.workload, mapping.instance.task, mapping.solution.degrees.pipeline
     if task.stages == "kernels":
-        return objective // stages.steps(mapping) * pipeline
+        return objective // steps(mapping) * pipeline
     return layer * (1 if task.across_layers else workload.layers) + (pipeline - 1) * _hop(mapping)
 
 

@@ -228,16 +228,11 @@ def sent(kernel: Kernel, scheme: Scheme, instance: DataflowInstance, degrees: De
     times = len(carried) if instance.mode == "dfmodel" else 1
     if backward and not any(u in backward for u, _ in instance.workload.carries):
         times *= 2
-    return up(times * _sending(kernel, scheme, instance, degrees))
+    return up(times * sending(kernel, scheme, instance, degrees))
 
 
-def passed_on(kernel: Kernel, scheme: Scheme, instance: DataflowInstance, degrees: Degrees) -> int:
-    """Picoseconds to send a micro-batch of a kernel's output to the next stage, where stages share out kernels."""
-    return up(_sending(kernel, scheme, instance, degrees))
-
-
-def _sending(kernel: Kernel, scheme: Scheme, instance: DataflowInstance, degrees: Degrees) -> Fraction:
-    """Nanoseconds that an output takes on a chip's link to the next stage, with the latency of a step."""
+def sending(kernel: Kernel, scheme: Scheme, instance: DataflowInstance, degrees: Degrees) -> Fraction:
+    """Nanoseconds that a micro-batch of an output takes on a link to the next stage, with the latency of a step."""
     (link,) = uses(instance, degrees, "pipeline")
     size = local_output(kernel, scheme, instance, degrees.tensor)
     return size / Fraction(link.bytes_per_ns) + Fraction(link.latency_ns)

@@ -1,4 +1,7 @@
-"""What each partition of a mapping holds in SRAM and how long it takes, from the page ("Costs") alone."""
+"""What each partition of a mapping holds in SRAM and how long it takes; the transfers and steps of a pipeline.
+
+From the pages alone: "Costs", and for stages of kernels ``docs/families/dataflow-stages.md``.
+"""
 
 from __future__ import annotations
 
@@ -154,9 +157,7 @@ def network(mapping: Mapping) -> dict[int, int]:
             times[copy.partition] += facts.up(sum((facts.all_reduce(size, d, factor) for d in dimensions), Fraction(0)))
         if copy.scheme == "K_RS":
             times[copy.partition] += facts.up(sum((facts.reduce_scatter(size, d) for d in dimensions), Fraction(0)))
-        times[copy.partition] += facts.up(
-            facts.own_exchange(instance.workload.kernels[copy.kernel], instance, solution.degrees)
-        )
+        times[copy.partition] += facts.up(facts.own_exchange(kernel, instance, solution.degrees))
     for u, v in (*mapping.edges, *mapping.handovers):
         a, b = mapping.copies[u], mapping.copies[v]
         producer, consumer = instance.workload.kernels[a.kernel], instance.workload.kernels[b.kernel]
@@ -166,3 +167,31 @@ def network(mapping: Mapping) -> dict[int, int]:
         change = sum((facts.change(before, after, size, d) for d in dimensions[:1]), Fraction(0))
         times[b.partition] += facts.up(change)
     return times
+
+
+def longest_transfer(mapping: Mapping) -> int:
+    """Picoseconds of the transfer from a stage to the next that takes most.
+
+    What a stage or one before it made is sent for as long as a later one reads it: each time that it is read in mode
+    ``dfmodel``, once in mode ``physical``.
+    """
+    instance, degrees = mapping.instance, mapping.solution.degrees
+    longest = 0
+    for s in range(degrees.pipeline - 1):
+        readers: dict[int, int] = defaultdict(int)
+        for u, v in mapping.edges:
+            ends = [mapping.stage(mapping.copies[i].partition) for i in (u, v)]
+            readers[u] += ends[0] <= s < ends[1]
+        total = 0
+        for u, edges in readers.items():
+            copy = mapping.copies[u]
+            once = facts.up(facts.sending(instance.workload.kernels[copy.kernel], copy.scheme, instance, degrees))
+            total += once * (edges if instance.mode == "dfmodel" else min(edges, 1))
+        longest = max(longest, total)
+    return longest
+
+
+def steps(mapping: Mapping) -> int:
+    """Steps of the batch: a micro-batch leaves the last stage in each, once the first has got there."""
+    task, degrees = mapping.instance.task, mapping.solution.degrees
+    return task.batch // (degrees.data * task.micro_batch) + degrees.pipeline - 1

@@ -11,8 +11,9 @@ from chipmap.heuristics.dataflow.program.label_setting import BITS, MASK, Graph
 from chipmap.heuristics.dataflow.program.lattice import Lattice, TooWideError, as_words, ideals, members
 from chipmap.heuristics.dataflow.program.tile_sharing import tiles
 from chipmap.instances.dataflow.batch import forward_runs
-from chipmap.instances.dataflow.problem import DataflowProblem, IntArray, Option, wires
+from chipmap.instances.dataflow.problem import DataflowProblem, IntArray, Option, levels, wires
 from chipmap.instances.dataflow.tiles import Shares
+from chipmap.instances.graph import neighbours
 
 #: Columns of a graph that come from the options of its kernels.
 _COLUMNS = ("compute", "collective", "dram", "buffer", "waits")
@@ -141,8 +142,6 @@ class IdealGraph:
         return open_sets
 
     def _waits(self) -> IntArray:
-        from chipmap.instances.dataflow.problem import levels
-
         level = levels(len(self.order), np.array([(u, v) for u, v, _ in self.wired], dtype=np.int64).reshape(-1, 2))
         return np.array([level[v] - level[u] + 1 for u, v, _ in self.wired], dtype=np.int64)
 
@@ -200,10 +199,9 @@ def _rest(least: IntArray, lattice: Lattice) -> IntArray:
 
 def topological(n: int, edges: Sequence[tuple[int, int]], later: Sequence[bool]) -> list[int]:
     """A topological order with all kernels of the first phase first."""
-    waiting, readers = [0] * n, [[] for _ in range(n)]  # type: tuple[list[int], list[list[int]]]
-    for u, v in edges:
+    waiting, readers = [0] * n, neighbours(n, edges)
+    for _, v in edges:
         waiting[v] += 1
-        readers[u].append(v)
     order: list[int] = []
     ready = [v for v in range(n) if waiting[v] == 0]
     while ready:

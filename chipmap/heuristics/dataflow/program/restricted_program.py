@@ -45,7 +45,6 @@ class RestrictedProgram:
         upper: int = NO_LIMIT,
         resident: bool = False,
         cached: bool = False,
-        limit: int = IDEALS,
     ) -> Chain | None:
         """The best mapping below ``upper`` with these schemes of classes (all of those that it doesn't name).
 
@@ -54,7 +53,7 @@ class RestrictedProgram:
         pinned = self._pinned(schemes)
         after = list(zip(self.order, self.order[window:], strict=False))
         stays, most_labels = {"resident": resident, "cached": cached}, self.most_labels
-        program = Program(pinned, self.layers, **stays, limit=limit, after=after, most_labels=most_labels)
+        program = Program(pinned, self.layers, **stays, limit=IDEALS, after=after, most_labels=most_labels)
         most, exactly = (1, True) if resident else (self.most, self.exactly)
         chain = program.best(most, exactly, self.fused, below=upper)
         if chain is None:

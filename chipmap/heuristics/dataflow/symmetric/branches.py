@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Hashable, Sequence
 
+import networkx as nx
+
 from chipmap.instances.dataflow.problem import DataflowProblem
 
 #: The kernels of interchangeable branches: [branch][position], equal kernels at equal positions.
@@ -22,14 +24,17 @@ def interchangeable(problem: DataflowProblem) -> tuple[Group, ...]:
     kernels apart. What has more symmetry inside a branch is told apart by the kernels' order, which may miss branches
     but never makes any up.
     """
-    edges = [(int(u), int(v)) for u, v in problem.edges]
+    edges = problem.edges.tolist()
+    graph = nx.Graph(edges)
+    graph.add_nodes_from(range(problem.n))
     pinned = {name for group in problem.instance.task.together for name in group}
     kernels = (k.replace(name=k.name if k.name in pinned else "") for k in problem.instance.workload.kernels)
     colours = _numbered(list(zip(kernels, problem.options, strict=True)))
     while True:
         colours = _refined(colours, edges)
         repeated = {colour for colour, count in Counter(colours).items() if count > 1}
-        parts = _components([v for v, colour in enumerate(colours) if colour in repeated], edges)
+        several = [v for v, colour in enumerate(colours) if colour in repeated]
+        parts = sorted(map(sorted, nx.connected_components(graph.subgraph(several))))
         ranks = [0] * problem.n
         for part in parts:
             seen = Counter[int]()
@@ -68,31 +73,11 @@ def _refined(colours: list[int], edges: Sequence[tuple[int, int]]) -> list[int]:
         colours = finer
 
 
-def _components(kernels: Sequence[int], edges: Sequence[tuple[int, int]]) -> list[list[int]]:
-    """The connected components of the graph between ``kernels``, each ascending."""
-    root = {v: v for v in kernels}
-
-    def find(v: int) -> int:
-        while root[v] != v:
-            root[v] = root[root[v]]
-            v = root[v]
-        return v
-
-    for u, v in edges:
-        if u in root and v in root:
-            root[find(u)] = find(v)
-    parts: dict[int, list[int]] = {}
-    for v in kernels:
-        parts.setdefault(find(v), []).append(v)
-    return list(parts.values())
-
-
 def _in_order(branches: list[tuple[int, ...]], edges: Sequence[tuple[int, int]]) -> Group:
     """The same branches with their positions in a topological order."""
     first = branches[0]
     place = {v: j for j, v in enumerate(first)}
-    makers = [{place[u] for u, v in edges if v == w and u in place} for w in first]
-    order: list[int] = []
-    while len(order) < len(first):
-        order.append(next(j for j in range(len(first)) if j not in order and makers[j] <= set(order)))
+    graph = nx.DiGraph((place[u], place[v]) for u, v in edges if u in place and v in place)
+    graph.add_nodes_from(range(len(first)))
+    order = list(nx.lexicographical_topological_sort(graph))
     return tuple(tuple(branch[j] for j in order) for branch in branches)

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Sequence
 from typing import NamedTuple
 
 from chipmap.heuristics.dataflow.symmetric.branches import Group, interchangeable
+from chipmap.instances.dataflow.alike import Alike, layout_changes
 from chipmap.instances.dataflow.problem import DataflowProblem, Option
-
-#: The numbers of options that are alike in what is asked of them.
-Alike = tuple[int, ...]
 
 
 class Link(NamedTuple):
@@ -51,11 +48,8 @@ class Classes(NamedTuple):
 
     def of(self) -> list[int]:
         """The class of each kernel."""
-        where = [0] * self.problem.n
-        for c, kernels in enumerate(self.kernels):
-            for v in kernels:
-                where[v] = c
-        return where
+        where = {v: c for c, kernels in enumerate(self.kernels) for v in kernels}
+        return [where[v] for v in range(self.problem.n)]
 
 
 def classes(problem: DataflowProblem) -> Classes:
@@ -78,17 +72,5 @@ def classes(problem: DataflowProblem) -> Classes:
 
 def _link(problem: DataflowProblem, pair: tuple[int, int], count: int, e: int) -> Link:
     u, v = problem.edges[e].tolist()
-    producers, consumers = problem.options[u], problem.options[v]
-    change = [[problem.converts(u, v, s, t) for t in range(len(consumers))] for s in range(len(producers))]
-    made = alike([(o.dram, o.buffer, *row) for o, row in zip(producers, change, strict=True)])
-    taken = alike(list(zip(*change, strict=True)))
-    converts = tuple(tuple(change[g[0]][h[0]] for h in taken) for g in made)
-    return Link(*pair, count, int(problem.distance[e]) + 1, made, taken, converts)
-
-
-def alike(keys: Sequence[Hashable]) -> tuple[Alike, ...]:
-    """The positions of equal keys, together."""
-    found: dict[Hashable, list[int]] = {}
-    for number, key in enumerate(keys):
-        found.setdefault(key, []).append(number)
-    return tuple(tuple(one) for one in found.values())
+    keys = [(option.dram, option.buffer) for option in problem.options[u]]
+    return Link(*pair, count, int(problem.distance[e]) + 1, *layout_changes(problem, u, v, keys))

@@ -41,14 +41,14 @@ class SymmetricProgram(Program):
     """The program of a problem's layer up to symmetry. Raises :class:`TooWideError` beyond ``limit`` ideals, and where
     no branches are interchangeable."""
 
-    def __init__(self, problem: DataflowProblem, *, resident: bool = False, limit: int = 20_000) -> None:
+    def __init__(self, problem: DataflowProblem, limit: int = 20_000) -> None:
         self.groups = interchangeable(problem)
         if not self.groups:
             raise TooWideError("no branches are interchangeable")
         several = sum(len(problem.options[v]) > 1 for group in self.groups for branch in group for v in branch)
         if several > SLOTS:
             raise TooWideError(f"{several} kernels of interchangeable branches have a choice of sharding schemes")
-        super().__init__(problem, 1, resident=resident, limit=limit)
+        super().__init__(problem, limit=limit)
         self.graph = self.graph._replace(outside=self.graph.outside[:, :0])
         self.placed = self._placed()
         self.rows = [branch for group in self.placed for branch in group]
