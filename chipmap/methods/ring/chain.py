@@ -7,8 +7,6 @@ from collections.abc import Callable
 from chipmap.heuristics.ring.programs.ideals import TooManyIdealsError
 from chipmap.instances.ring.instance import RingInstance
 from chipmap.methods.chain import Link, Turn, follow
-from chipmap.methods.ring.models import cpsat, mip
-from chipmap.methods.ring.neighbourhoods import refine
 from chipmap.methods.ring.programs import greedy, simple_bounds, slice_some, solve_exactly, solve_rule, window_bound
 from chipmap.methods.ring.state import State
 from chipmap.methods.ring.station_search import ROUNDS, search
@@ -72,8 +70,18 @@ def _n1(state: State) -> None:
     state.proved(solve_rule(state, "n1", upper), upper, "program n1")
 
 
+# what solves models is imported when its turn comes: most instances are proved before
+def _neighbourhoods(state: State, turn: Turn) -> None:
+    """Neighbourhoods of the incumbent, by CP-SAT."""
+    from chipmap.methods.ring.neighbourhoods import refine
+
+    refine(state, turn)
+
+
 def _model(state: State, _: Turn) -> None:
     """CP-SAT, or the MIP by the solver that the user names."""
+    from chipmap.methods.ring.models import cpsat, mip
+
     by_model = mip if state.run.options.solver in ("highs", "gurobi") else cpsat
     by_model(state.instance, state.run)
 
@@ -88,7 +96,7 @@ CHAIN: tuple[Link, ...] = (
     _over_ideals("exact program, few states", lambda state: solve_exactly(state, FEW_STATES)),
     Link("station search", 1.0, lambda state, _: search(state, len(ROUNDS) - WIDE_ROUNDS)),
     Link("station windows", 1.0, lambda state, _: window_bound(state) if state.sliced else None),
-    Link("neighbourhoods", 1.0, refine),
+    Link("neighbourhoods", 1.0, _neighbourhoods),
     Link("station search, wide", 1.0, lambda state, _: search(state, len(ROUNDS))),
     _over_ideals("exact program", solve_exactly),
     Link("model", 1.0, _model),
