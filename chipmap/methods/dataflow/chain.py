@@ -23,9 +23,7 @@ from chipmap.instances.dataflow.problem import (
 from chipmap.methods.chain import Link, Turn, follow
 from chipmap.methods.dataflow.cases import FIRST_TRY, Case, case_of, cases, mapping_of, open_cases, solve_each
 from chipmap.methods.dataflow.infeasibility import no_degrees, no_mapping
-from chipmap.methods.dataflow.models import by_cpsat
 from chipmap.methods.dataflow.stages import UnfitError, solve_stages
-from chipmap.methods.dataflow.wide_graphs import WideGraph, has_cover_bound, has_no_mapping
 from chipmap.result import Termination
 from chipmap.run import Run
 
@@ -119,6 +117,10 @@ def _wide_graphs(state: State, _: Turn) -> None:
     run = state.run
     if state.instance.task.stages == "kernels" or not state.left_over:
         return
+    # imported when their turn comes: most instances are proved before
+    from chipmap.methods.dataflow.models import by_cpsat
+    from chipmap.methods.dataflow.wide_graphs import WideGraph, has_cover_bound, has_no_mapping
+
     for case, why in state.left_over:
         what = "mappings and bound" if has_cover_bound(case.problem) else "mappings"
         run.note("left out", f"{case.problem.degrees.text}: {why}; {what} for wide graphs")
@@ -143,6 +145,8 @@ def _stages_of_kernels(state: State, _: Turn) -> None:
     run = state.run
     if state.instance.task.stages != "kernels" or not state.left_over:
         return
+    from chipmap.methods.dataflow.models import by_cpsat
+
     todo, known = list[Case](), list(state.proved)
     for case, why in state.left_over:
         small = _pairs(case.problem) <= SMALL_STAGES
