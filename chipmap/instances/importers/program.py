@@ -177,6 +177,7 @@ class _Building:
         self.charged: set[str] = set()
 
     def step(self, step: Step) -> None:
+        """Add an operator of the program in the role that what it reads gives it."""
         for name in step.reads:
             if name not in self.makers:
                 remedy = "Operators must stand in an order in which each reads what those before it make."
@@ -189,6 +190,7 @@ class _Building:
         self.add(step, role, weights)
 
     def add(self, step: Step, role: Role, weights: int) -> None:
+        """Add an operation with ``weights`` bytes of its own; :class:`InputError` for sizes that can't be meant."""
         v = len(self.operations)
         flop = step.flop if role == "compute" else 0
         for what, count, most in (("FLOP", flop, MAX_FLOP), ("bytes of weights", weights, MAX_BYTES)):
@@ -221,6 +223,7 @@ class _Building:
         return total
 
     def finish(self) -> OperationGraph:
+        """The graph of all that was added, checked."""
         program = self.program
         if not any(role == "compute" for _, role, _, _ in self.operations):
             what = "nothing in it computes on an input"

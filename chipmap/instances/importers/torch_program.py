@@ -157,6 +157,7 @@ class _Calls:
         self.changed: dict[str, str] = {}  # a tensor changed in place -> the result that replaces it
 
     def add(self, name: str, target: str, reads: list[str], makes: list[str], plain: dict[str, Any]) -> None:
+        """Add a call of ``target`` that reads and makes these tensors; ``plain`` are its other arguments by name."""
         kind = aten.kind_of(target)
         reads = [self.changed.get(read, read) for read in reads]
         values = self.program.values
