@@ -93,7 +93,9 @@ class Search:
     def run(self, deadline: Deadline, improved: Improved) -> None:
         """One annealing run; ``improved`` hears of each better floorplan."""
         n, weights = self.problem.n, self.problem.instance.weights
-        again = self._nodes is not None and (self.runs % 3 != 2 if self.given else self.runs % 2 == 1)
+        # without a slicing floorplan of the depth-first order there is nothing to begin afresh from
+        turn = self._all.tau <= 0 or (self.runs % 3 != 2 if self.given else self.runs % 2 == 1)
+        again = self._nodes is not None and turn
         soft = self.given and again
         start = self._start if again else self._fresh(deadline)
         floor = floor_of(start.sizing, self._grid(start, again))
