@@ -4,11 +4,41 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterable
-from typing import Literal, Self
+from typing import ClassVar, Literal, Self
 
 from chipmap.records import InputError, Record
 
 Role = Literal["compute", "view", "constant", "input"]
+
+
+#: The index ranges of a loop nest (:class:`Loops`).
+Range = Literal["outer", "rows", "inner", "columns"]
+
+
+class Loops(Record, frozen=True, kw_only=True):
+    """The loop nest of an operation: what those need who split it or count its cycles.
+
+    A product makes (outer · rows) × columns numbers, each a sum over ``inner``: ``rows`` are output features or
+    channels, ``columns`` tokens or places (of the whole batch), ``outer`` heads, groups or experts that don't mix. Its
+    FLOP are 2 · outer · rows · inner · columns. An operation that sums nothing up has ``inner`` 0.
+
+    ``weights``: the outer · rows · inner operand is a parameter. ``splits`` names the ranges whose parts can be
+    computed apart: a part of ``outer``, ``columns`` or ``rows`` from the same part of the activations (``rows`` of a
+    product from whole ones); parts of ``inner`` are sums that must be added up. What ``splits`` doesn't name mixes: a
+    normalisation over features names no ``rows``.
+    ``window``, ``stride`` and ``places`` (of the result) are those of a convolution, one number per dimension in space;
+    its ``inner`` is channels per group times the product of ``window``.
+    """
+
+    outer: int = 1
+    rows: int = 1
+    inner: int = 0
+    columns: int = 1
+    weights: bool = False
+    splits: tuple[Range, ...] = ()
+    window: tuple[int, ...] = ()
+    stride: tuple[int, ...] = ()
+    places: tuple[int, ...] = ()
 
 
 class Operation(Record, frozen=True, kw_only=True):
@@ -17,13 +47,21 @@ class Operation(Record, frozen=True, kw_only=True):
     ``kind`` is the operator's type (``convolution``; efficiencies are given per kind). ``role`` says what it is for a
     mapping: ``compute`` does work and is placed; ``view`` only renames the bytes of its inputs; ``constant`` is known
     before the network runs (weights, and whatever depends on nothing else); ``input`` comes from the host.
+
+    ``weight_bytes`` are parameters that no other operation reads. A parameter with several readers is a constant whose
+    tensor has its bytes. ``moved_bytes`` are those that it reads and writes, where these aren't its operands, results
+    and weights: a look-up moves rows of its table, not the table. ``loops``: its loop nest, where that is known.
     """
+
+    LATER_FIELDS: ClassVar[tuple[str, ...]] = ("moved_bytes", "loops")
 
     name: str
     kind: str
     role: Role = "compute"
     flop: int = 0
     weight_bytes: int = 0
+    moved_bytes: int | None = None
+    loops: Loops | None = None
 
 
 class Tensor(Record, frozen=True, kw_only=True):
@@ -76,8 +114,8 @@ class OperationGraph(Record, frozen=True, kw_only=True):
                 what = f"the name {operation.name!r} is used twice (also by operations[{seen[operation.name]}])"
                 raise InputError(what, here, "Names identify operations in mappings: make them unique.")
             seen[operation.name] = i
-            for field in ("flop", "weight_bytes"):
-                if getattr(operation, field) < 0:
+            for field in ("flop", "weight_bytes", "moved_bytes"):
+                if (getattr(operation, field) or 0) < 0:
                     raise InputError(f"{field} is {getattr(operation, field)}", here, "Sizes are 0 or more.")
         for i, tensor in enumerate(self.tensors):
             here = f"{where}.tensors[{i}]"

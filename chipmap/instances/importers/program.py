@@ -10,11 +10,12 @@ or through views; no tensor of the graph carries them. What else depends on no i
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import prod
+from typing import Any
 
-from chipmap.instances.graph import Operation, OperationGraph, Role, Tensor
+from chipmap.instances.graph import Loops, Operation, OperationGraph, Role, Tensor
 from chipmap.instances.importers.common import MAX_BYTES, ImportedGraph, unique_names
 from chipmap.records import InputError
 
@@ -50,7 +51,9 @@ class Step:
     """An operator: what it reads and makes (names of values), its FLOP, and what it is for a mapping.
 
     ``view``: its results are the bytes of its first operand. ``fixed``: its results are known beforehand whatever it
-    reads (the shape of a tensor). ``parameter``: its results are data stored in the program.
+    reads (the shape of a tensor). ``parameter``: its results are data stored in the program. ``moved`` are the bytes
+    that it reads and writes where these aren't its operands and results. ``arguments`` are its other arguments by name:
+    numbers, texts and lists of whole numbers. ``loops``: its loop nest, where it is known.
     """
 
     name: str
@@ -61,6 +64,9 @@ class Step:
     view: bool = False
     fixed: bool = False
     parameter: bool = False
+    moved: int | None = None
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+    loops: Loops | None = None
 
 
 @dataclass
@@ -168,7 +174,7 @@ def imported(program: Program, where: str, reader: str, notes: tuple[str, ...] =
 class _Building:
     def __init__(self, program: Program, where: str) -> None:
         self.program, self.where = program, where
-        self.operations: list[tuple[str, Role, int, int]] = []  # kind, role, FLOP, bytes of weights
+        self.operations: list[tuple[Step, Role, int, int]] = []  # step, role, FLOP, bytes of weights
         self.names: list[str] = []
         self.makers: dict[str, int] = {}  # value -> operation (-1: a parameter without one)
         self.readers: dict[str, list[int]] = {}
@@ -196,7 +202,7 @@ class _Building:
         for what, count, most in (("FLOP", flop, MAX_FLOP), ("bytes of weights", weights, MAX_BYTES)):
             if count > most:
                 raise InputError(f"{step.name!r} has {count:.0e} {what}", self.where, f"At most {most:.0e} are taken.")
-        self.operations.append((step.kind, role, flop, weights))
+        self.operations.append((step, role, flop, weights))
         self.names.append(step.name)
         for name in dict.fromkeys(step.reads):
             if not step.fixed or name not in self.dynamic:
@@ -245,7 +251,15 @@ class _Building:
             tensors.append(Tensor(producer=v, readers=readers, bytes=size, output=name in outputs))
         names = unique_names(self.names, range(len(self.names)))
         operations = [
-            Operation(name=name, kind=kind, role=role, flop=flop, weight_bytes=weights)
-            for name, (kind, role, flop, weights) in zip(names, self.operations, strict=True)
+            Operation(
+                name=name,
+                kind=step.kind,
+                role=role,
+                flop=flop,
+                weight_bytes=weights,
+                moved_bytes=step.moved if role == "compute" else None,
+                loops=step.loops if role == "compute" else None,
+            )
+            for name, (step, role, flop, weights) in zip(names, self.operations, strict=True)
         ]
         return OperationGraph.checked(program.name, operations, tensors, program.source, self.where)

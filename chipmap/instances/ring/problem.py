@@ -221,6 +221,8 @@ def _operation_ticks(
     out = sum(tensors[t].bytes for t in makes)
     if instance.traffic == "twice_out":
         moved = 2 * out + operation.weight_bytes
+    elif operation.moved_bytes is not None:
+        moved = operation.moved_bytes
     else:
         read = sum(min(tensors[t].bytes, sum(tensors[r].bytes for r in roots[t])) for t in set(reads))
         moved = read + out + operation.weight_bytes

@@ -126,7 +126,8 @@ def operation_ticks(instance: RingInstance, v: int, moved_in: int, moved_out: in
         return math.ceil(TICKS_PER_NS * Fraction(measured) * (1 - Fraction(1, 10**12)))
     operation, package = instance.graph.operations[v], instance.package
     if instance.traffic == "in_out":
-        moved = moved_in + moved_out + operation.weight_bytes
+        stated = operation.moved_bytes
+        moved = stated if stated is not None else moved_in + moved_out + operation.weight_bytes
     else:
         moved = 2 * moved_out + operation.weight_bytes
     peak = Fraction(package.flop_per_ns) * Fraction(package.efficiency.get(operation.kind, 1))
