@@ -7,10 +7,11 @@ A record is checked when it is decoded or made with :meth:`Record.make`; the pla
 from __future__ import annotations
 
 import hashlib
+import io
 import re
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
-from typing import Any, ClassVar, Self, get_args, get_type_hints
+from typing import Any, BinaryIO, ClassVar, Self, get_args, get_type_hints
 
 import msgspec
 
@@ -154,7 +155,55 @@ def read_bytes(path: str | Path) -> bytes:
     try:
         return Path(path).read_bytes()
     except OSError as error:
-        raise InputError(f"can't be read: {error.strerror or error}", str(path), "Check the path.") from None
+        raise _unreadable(path, error) from None
+
+
+class Source:
+    """An input: a file, of which a reader may open only what it needs, or bytes from elsewhere.
+
+    ``where`` is the file's path, or what errors call the bytes. ``path`` is None for bytes and for what can be read
+    only once (a pipe), which is in memory then.
+    """
+
+    def __init__(self, where: str | Path, data: bytes | None = None) -> None:
+        self.where = str(where)
+        if data is None and not Path(where).is_file():
+            data = read_bytes(where)
+        self._data = None if data is None else data.removeprefix(_BYTE_ORDER_MARK)
+        self.path = self.where if data is None else None
+
+    @cached_property
+    def head(self) -> bytes:
+        """The first 64 bytes, without a byte order mark."""
+        if self._data is not None:
+            return self._data[:64]
+        try:
+            with self.open() as file:
+                return file.read(64).removeprefix(_BYTE_ORDER_MARK)
+        except OSError as error:
+            raise _unreadable(self.where, error) from None
+
+    def open(self) -> BinaryIO:
+        """The input as a binary file that can be sought in; it is the caller's to close."""
+        if self.path is None:
+            return io.BytesIO(self._data or b"")
+        try:
+            return Path(self.path).open("rb")
+        except OSError as error:
+            raise _unreadable(self.where, error) from None
+
+    def content(self) -> bytes:
+        """All of it, without a byte order mark."""
+        if self._data is None:
+            self._data = read_bytes(self.where).removeprefix(_BYTE_ORDER_MARK)
+        return self._data
+
+
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+
+
+def _unreadable(path: str | Path, error: OSError) -> InputError:
+    return InputError(f"can't be read: {error.strerror or error}", str(path), "Check the path.")
 
 
 def _validation_error(cls: type[Record], error: Exception, where: str) -> InputError:

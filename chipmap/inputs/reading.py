@@ -13,7 +13,7 @@ import msgspec
 
 from chipmap.family import FAMILY_NAMES, Family, FileFormat, Generator, family_of, get_family, resolve
 from chipmap.inputs import settings as changes
-from chipmap.records import InputError, Record, read_bytes
+from chipmap.records import InputError, Record, Source
 
 _FORMATS = "An instance is a JSON file with a `schema`; `chipmap convert` makes one from a published graph format."
 
@@ -44,7 +44,7 @@ def read(
         _missing(name)
     if Path(name).is_dir():
         name = str(_in_archive(Path(name), "instance.json"))
-    return decode(load(name), "standard input" if name == "-" else name, settings, family, dims)
+    return _decoded(_source(name), settings, family, dims)
 
 
 def read_graphs(
@@ -56,21 +56,35 @@ def read_graphs(
         raise InputError("several graphs make one instance of a family", where, "Name it with --family.")
     if not get_family(family).from_graphs:
         raise InputError(f"family {family!r} takes one graph at a time", where, "Convert each by itself.")
-    graphs = [(load(str(source)), str(source)) for source in sources]
+    graphs = [_source(str(source)) for source in sources]
     return _changed(convert(graphs, get_family(family), dims), where, list(settings))
 
 
 def load(name: str) -> bytes:
     """The bytes of a file, or of standard input for ``-``, without a byte order mark."""
-    data = sys.stdin.buffer.read() if name == "-" else read_bytes(name)
-    return data.removeprefix(b"\xef\xbb\xbf")
+    return _source(name).content()
+
+
+def _source(name: str) -> Source:
+    """A file, which isn't read yet, or standard input for ``-``, which is."""
+    return Source("standard input", sys.stdin.buffer.read()) if name == "-" else Source(name)
 
 
 def decode(
     data: bytes, where: str, settings: Iterable[str] = (), family: str | None = None, dims: Iterable[str] = ()
 ) -> Record:
     """The instance in ``data``; ``where`` names its source in errors."""
-    settings = list(settings)
+    return _decoded(Source(where, data), settings, family, dims)
+
+
+def _decoded(source: Source, settings: Iterable[str], family: str | None, dims: Iterable[str]) -> Record:
+    """The instance in ``source``; a graph in a binary format, which may be large, is not read whole."""
+    settings, where = list(settings), source.where
+    if source.head.lstrip()[:1] != b"{" and _is_binary(source):
+        if family is None:
+            raise InputError("is a network, not an instance", where, f"{_FORMATS} A graph needs --family.")
+        return _changed(convert([source], get_family(family), dims), where, settings)
+    data = source.content()
     native = file_format(data, where, "instance")
     if native is None and file_format(data, where, "solution") is not None:
         raise InputError("is a solution, not an instance", where, _ORDER)
@@ -78,7 +92,7 @@ def decode(
     if native is None and schema is None:
         if family is None:
             raise InputError("has no `schema`, so it is no instance", where, f"{_FORMATS} A graph needs --family.")
-        return _changed(convert([(data, where)], get_family(family), dims), where, settings)
+        return _changed(convert([source], get_family(family), dims), where, settings)
     if list(dims):
         raise InputError("an instance has no dimensions to give values to", where, "Leave out --dim.")
     found = native[0] if native is not None else _family_of_schema(schema or "", where)
@@ -94,6 +108,12 @@ def decode(
     return checked(record.from_json(data, where), where)
 
 
+def _is_binary(source: Source) -> bool:
+    from chipmap.instances.importers import is_binary
+
+    return is_binary(source)
+
+
 def file_format(data: bytes, name: str, holds: str) -> tuple[Family, FileFormat] | None:
     """The family and the format of its own that a file of that name and content is in; None for JSON and graphs."""
     for family in map(get_family, FAMILY_NAMES):
@@ -103,16 +123,19 @@ def file_format(data: bytes, name: str, holds: str) -> tuple[Family, FileFormat]
     return None
 
 
-def convert(graphs: Sequence[tuple[bytes, str]], family: Family, dims: Iterable[str] = ()) -> Record:
-    """The instance of ``family`` with its default package made of graphs in published formats: (content, where)."""
+def convert(graphs: Sequence[Source], family: Family, dims: Iterable[str] = ()) -> Record:
+    """The instance of ``family`` with its default package made of graphs in published formats."""
     from chipmap.instances.importers import import_graph
 
-    everywhere, given = ", ".join(where for _, where in graphs), dimensions(dims)
+    everywhere, given = ", ".join(graph.where for graph in graphs), dimensions(dims)
     if not family.from_graph and not family.from_graphs:
         raise InputError(f"family {family.name!r} takes no graphs", everywhere, "Give an instance.")
     imported = [
-        (import_graph(where, data, given), "stdin" if where == "standard input" else Path(where).stem)
-        for data, where in graphs
+        (
+            import_graph(graph.where, dimensions=given, source=graph),
+            "stdin" if graph.where == "standard input" else Path(graph.where).stem,
+        )
+        for graph in graphs
     ]
     alone = len(imported) == 1 and family.from_graph
     made: Record = resolve(family.from_graph)(*imported[0]) if alone else resolve(family.from_graphs)(imported)
@@ -140,7 +163,8 @@ def read_solution(source: str | Path, family: Family, instance: Record | None = 
     if name != "-" and Path(name).is_dir():
         whole = _in_archive(Path(name), "solution.json")
         name = str(whole if whole.exists() else whole.with_name("result.json"))
-    data, where = load(name), "standard input" if name == "-" else name
+    opened = _source(name)
+    data, where = opened.content(), opened.where
     record: type[Record] = resolve(family.solution)
     native = file_format(data, name, "solution")
     if native is not None:

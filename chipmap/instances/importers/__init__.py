@@ -9,9 +9,9 @@ import msgspec
 from chipmap.instances.importers import dnn_partitioning, onnx_model, pipedream, piper, torch_program, traced
 from chipmap.instances.importers.common import ImportedGraph, decode
 from chipmap.instances.importers.dimensions import Dimensions
-from chipmap.records import InputError, read_bytes
+from chipmap.records import InputError, Source
 
-__all__ = ["FORMATS", "ImportedGraph", "import_graph"]
+__all__ = ["FORMATS", "ImportedGraph", "import_graph", "is_binary"]
 
 Reader = Callable[[bytes, str], ImportedGraph]
 
@@ -26,23 +26,31 @@ FORMATS = {
 }
 
 
-def import_graph(path: str, data: bytes | None = None, dimensions: Dimensions | None = None) -> ImportedGraph:
-    """The graph in the file at ``path`` (or in ``data``, whose name is then ``path``).
+def is_binary(source: Source) -> bool:
+    """Whether it is in a binary format, whose reader opens only what it needs of a file that may be large."""
+    if torch_program.accepts(source.head):
+        return True
+    return source.head.lstrip()[:1] != b"{" and onnx_model.accepts(source.head, source.where)
+
+
+def import_graph(
+    path: str, data: bytes | None = None, dimensions: Dimensions | None = None, source: Source | None = None
+) -> ImportedGraph:
+    """The graph in the file at ``path`` (or in ``data``, whose name is then ``path``; or in ``source``).
 
     ``dimensions`` gives symbolic dimensions of ONNX models and PyTorch programs a value (``{"batch": (1,)}``) and
     tensors a shape (``{"tokens": (1, 128)}``). Raises :class:`InputError` that says where and why a file can't be
     read, or lists the formats that can.
     """
-    content = read_bytes(path) if data is None else data
-    content = content.removeprefix(b"\xef\xbb\xbf")
-    if torch_program.accepts(content):
-        return torch_program.read(content, path, dimensions)
-    if content.lstrip()[:1] != b"{" and onnx_model.accepts(content, path):
-        return onnx_model.read(content, path, dimensions)
+    source = source or Source(path, data)
+    if is_binary(source):
+        torch = torch_program.accepts(source.head)
+        return (torch_program.read if torch else onnx_model.read)(source, dimensions)
     if dimensions:
         what = "only ONNX models and PyTorch programs have dimensions to give values to"
-        raise InputError(what, path, "Leave out --dim.")
-    return _reader(content, path)(content, path)
+        raise InputError(what, source.where, "Leave out --dim.")
+    content = source.content()
+    return _reader(content, source.where)(content, source.where)
 
 
 _READERS: tuple[tuple[str, Reader], ...] = (

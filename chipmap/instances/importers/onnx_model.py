@@ -16,7 +16,7 @@ from chipmap.instances.importers import onnx_operators as operators
 from chipmap.instances.importers.common import ImportedGraph
 from chipmap.instances.importers.dimensions import Dimensions, check_used, dimension
 from chipmap.instances.importers.program import Program, Step, Value, checked_shape, imported
-from chipmap.records import InputError
+from chipmap.records import InputError, Source
 
 if TYPE_CHECKING:
     import onnx
@@ -38,10 +38,10 @@ def accepts(data: bytes, where: str) -> bool:
     return data[:1] == b"\x08" or str(where).endswith(".onnx")
 
 
-def read(data: bytes, where: str, dimensions: Dimensions | None = None) -> ImportedGraph:
+def read(source: Source, dimensions: Dimensions | None = None) -> ImportedGraph:
     """The graph of a model; :class:`InputError` says which tensor, node or dimension is wrong."""
-    given = dimensions or {}
-    model = _parsed(data, where)
+    given, where = dimensions or {}, source.where
+    model = _parsed(source.content(), where)
     _refuse_control_flow(model.graph.node, where)
     stored = {t.name: _tensor(t.name, t.dims, t.data_type, where) for t in model.graph.initializer}
     if model.graph.sparse_initializer:

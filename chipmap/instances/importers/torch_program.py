@@ -9,7 +9,6 @@ decomposed first (``program.run_decompositions()``) consists of core ATen operat
 
 from __future__ import annotations
 
-import io
 import json
 import zipfile
 import zlib
@@ -23,7 +22,7 @@ from chipmap.instances.importers import aten
 from chipmap.instances.importers.common import ImportedGraph, decode
 from chipmap.instances.importers.dimensions import Dimensions, check_used, dimension
 from chipmap.instances.importers.program import Program, Step, Value, checked_shape, imported
-from chipmap.records import InputError
+from chipmap.records import InputError, Source
 
 if TYPE_CHECKING:
     from torch.export import ExportedProgram
@@ -81,11 +80,11 @@ def accepts(data: bytes) -> bool:
     return data[:4] == b"PK\x03\x04"
 
 
-def read(data: bytes, where: str, dimensions: Dimensions | None = None) -> ImportedGraph:
+def read(source: Source, dimensions: Dimensions | None = None) -> ImportedGraph:
     """The graph of a ``.pt2`` file; :class:`InputError` says what is wrong and where."""
     given = dimensions or {}
-    text, inner = _json_of(data, where)
-    stem, where = PurePath(where).stem, f"{where}: {inner}"
+    text, inner = _json_of(source)
+    stem, where = PurePath(source.where).stem, f"{source.where}: {inner}"
     file = decode(text, _File, where, _REMEDY)
     graph = file.graph_module.graph
     check_used(given, _symbols(graph), where)
@@ -174,10 +173,11 @@ class _Calls:
         )
 
 
-def _json_of(data: bytes, where: str) -> tuple[bytes, str]:
-    """The JSON of the graph in a .pt2 file, and its place in the archive."""
+def _json_of(source: Source) -> tuple[bytes, str]:
+    """The JSON of the graph in a .pt2 file, and its place in the archive; nothing else in it is read."""
+    where = source.where
     try:
-        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        with source.open() as file, zipfile.ZipFile(file) as archive:
             found = [entry for entry in archive.infolist() if _holds_graph(entry.filename)]
             if len(found) != 1:
                 said = "no exported program" if not found else f"{len(found)} exported programs"
