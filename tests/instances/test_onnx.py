@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from chipmap.cli import main
-from chipmap.instances.importers import ImportedGraph, import_graph
+from chipmap.instances.importers import ImportedGraph, import_graph, onnx_model
+from chipmap.instances.importers.program import Program, imported
 from chipmap.instances.ring.contraction import contract
 from chipmap.instances.ring.from_graph import from_graph
 from chipmap.records import InputError
@@ -246,3 +247,37 @@ def test_without_the_package(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "onnx", None)
     with pytest.raises(InputError, match=r'pip install "chipmap\[onnx\]"'):
         import_graph("m.onnx", ONNX)
+
+
+def test_arguments_are_attributes_defaults_and_constant_operands(monkeypatch: pytest.MonkeyPatch) -> None:
+    numbers = {"starts": [1], "ends": [9], "axes": [2], "split": [2, 1], "where": [0, 1], "last": [-1]}
+    constants = [helper.make_tensor(n, TensorProto.INT64, [len(v)], v) for n, v in numbers.items()]
+    nodes = [
+        helper.make_node("Transpose", ["x"], ["t"], perm=[0, 2, 1], name="transpose"),
+        helper.make_node("Slice", ["t", "starts", "ends", "axes"], ["s"], name="slice"),
+        helper.make_node("Constant", [], ["c"], name="c", value_ints=[1]),
+        helper.make_node("ReduceSum", ["s", "last"], ["r"], keepdims=0, name="sum"),
+        helper.make_node("Softmax", ["r"], ["o"], name="softmax"),
+        helper.make_node("Split", ["o", "split"], ["y", "z"], axis=1, name="split"),
+    ]
+    seen = arguments_by_name(model(nodes, [tensor("x", 2, 4, 3)], constants), monkeypatch)
+    assert seen["transpose"] == {"perm": [0, 2, 1]}
+    assert seen["slice"] == {"starts": [1], "ends": [9], "axes": [2]}
+    assert seen["sum"] == {"keepdims": 0, "noop_with_empty_axes": 0, "axes": [-1]}
+    assert seen["softmax"] == {"axis": -1}
+    assert seen["split"] == {"axis": 1, "split": [2, 1]}
+    gelu = model([helper.make_node("Elu", ["x"], ["y"], alpha=0.5, name="elu")], [tensor("x", 2)])
+    assert arguments_by_name(gelu, monkeypatch)["elu"] == {"alpha": 0.5}
+
+
+def arguments_by_name(data: bytes, monkeypatch: pytest.MonkeyPatch) -> dict[str, dict[str, Any]]:
+    """The arguments of each step that the reader hands on."""
+    found: dict[str, dict[str, Any]] = {}
+
+    def listed(program: Program, *rest: Any) -> ImportedGraph:
+        found.update({step.name: dict(step.arguments) for step in program.steps})
+        return imported(program, *rest)
+
+    monkeypatch.setattr(onnx_model, "imported", listed)
+    import_graph("m.onnx", data)
+    return found

@@ -9,16 +9,19 @@ have shapes in the file count their bytes; ``notes`` lists them.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
 from chipmap.instances.importers import onnx_operators as operators
 from chipmap.instances.importers.common import ImportedGraph
 from chipmap.instances.importers.dimensions import Dimensions, check_used, dimension
+from chipmap.instances.importers.onnx_arguments import arguments
 from chipmap.instances.importers.program import Program, Step, Value, checked_shape, imported
 from chipmap.records import InputError, Source
 
 if TYPE_CHECKING:
+    import numpy as np
     import onnx
 
 FORMAT = "onnx"
@@ -51,7 +54,7 @@ def read(source: Source, dimensions: Dimensions | None = None) -> ImportedGraph:
     _hide_data(model)
     graph = _inferred(model, where).graph
     said = f"the data of {external} initializers lies in other files: only their sizes are needed"
-    program = _program(graph, PurePath(where).stem, model.producer_name, stored, where)
+    program = _program(graph, PurePath(where).stem, model.producer_name, stored, _versions(model), where)
     return imported(program, where, FORMAT, (said,) if external else ())
 
 
@@ -229,7 +232,31 @@ def _name(node: onnx.NodeProto) -> str:
     return node.name or next((name for name in node.output if name), node.op_type) or "node"
 
 
-def _program(graph: onnx.GraphProto, name: str, producer: str, stored: dict[str, Value], where: str) -> Program:
+def _versions(model: onnx.ModelProto) -> dict[str, int]:
+    """The version of each operator set that the model names."""
+    return {"" if opset.domain == "ai.onnx" else opset.domain: opset.version for opset in model.opset_import}
+
+
+def _constants(graph: onnx.GraphProto) -> dict[str, np.ndarray[Any, Any]]:
+    """The small tensors of numbers that the graph holds."""
+    from onnx import numpy_helper
+
+    tensors = {tensor.name: tensor for tensor in graph.initializer}
+    for node in graph.node:
+        if node.op_type == "Constant" and node.domain in _STANDARD and len(node.output) == 1:
+            tensors.update((node.output[0], a.t) for a in node.attribute if a.name == "value")
+    small = {name: t for name, t in tensors.items() if t.data_location != _EXTERNAL and t.ByteSize() <= KEPT_BYTES}
+    found = {}
+    for name, held in small.items():
+        with suppress(Exception):  # data that doesn't fit the shape: numpy's errors, and onnx's own
+            found[name] = numpy_helper.to_array(held)
+    return found
+
+
+def _program(
+    graph: onnx.GraphProto, name: str, producer: str, stored: dict[str, Value], versions: dict[str, int], where: str
+) -> Program:
+    constants = _constants(graph)
     program = Program(name, f"ONNX {producer[:60]}".strip(), dict(stored), parameter_nodes=False)
     program.parameters += stored
     infos = {info.name: info for info in (*graph.value_info, *graph.output, *graph.input)}
@@ -250,7 +277,8 @@ def _program(graph: onnx.GraphProto, name: str, producer: str, stored: dict[str,
             known = info is not None and _shape(info) is not None and info.type.tensor_type.elem_type in _BITS
             if known or made in wanted:
                 program.values[made] = _value(info, made, maker, where)
-        program.steps.append(_step(node, program))
+        plain = arguments(node, versions.get(_domain(node), 1), constants)
+        program.steps.append(_step(node, program, plain))
     program.outputs += [info.name for info in graph.output]
     return program
 
@@ -264,13 +292,15 @@ def _value(info: onnx.ValueInfoProto | None, name: str, maker: str, where: str) 
     return _tensor(name, shape, info.type.tensor_type.elem_type, where)
 
 
-def _step(node: onnx.NodeProto, program: Program) -> Step:
-    standard = node.domain in _STANDARD
-    kind = node.op_type if standard else f"{node.domain}.{node.op_type}"
+def _domain(node: onnx.NodeProto) -> str:
+    return "" if node.domain in _STANDARD else node.domain
+
+
+def _step(node: onnx.NodeProto, program: Program, plain: dict[str, Any]) -> Step:
+    kind = node.op_type if not _domain(node) else f"{node.domain}.{node.op_type}"
     read = [program.values[name] if name else None for name in node.input]
     made = [program.values[name] for name in node.output if name in program.values]
-    attributes = {a.name: a.s.decode(errors="replace") if a.s else a.i for a in node.attribute}
-    flop, known = operators.flop(kind, read, made, attributes)
+    flop, known = operators.flop(kind, read, made, plain)
     if not known:
         program.uncounted[kind] += 1
     return Step(
@@ -282,4 +312,5 @@ def _step(node: onnx.NodeProto, program: Program) -> Step:
         view=kind in operators.VIEWS,
         fixed=kind in operators.FIXED,
         parameter=kind in operators.STORED,
+        arguments=plain,
     )
