@@ -13,6 +13,7 @@ from chipmap.instances.importers import ImportedGraph, import_graph, onnx_model
 from chipmap.instances.importers.program import Program, imported
 from chipmap.instances.ring.contraction import contract
 from chipmap.instances.ring.from_graph import from_graph
+from chipmap.instances.ring.problem import ring_problem
 from chipmap.records import InputError
 from tests.instances.programs import ONNX
 
@@ -136,19 +137,30 @@ def test_products_and_recurrent_cells() -> None:
     assert flop(import_graph("m.onnx", lstm)) == 2 * 6 * 2 * 4 * 8 * (5 + 8)
 
 
-def test_weights_count_at_their_first_reader_through_views() -> None:
+def test_a_shared_initializer_is_a_constant_that_views_rename() -> None:
     nodes = [
         helper.make_node("Transpose", ["w"], ["t"]),
         helper.make_node("MatMul", ["x", "t"], ["h"]),
         helper.make_node("MatMul", ["h", "w"], ["y"]),
     ]
     imported = import_graph("m.onnx", model(nodes, [tensor("x", 2, 3)], [weight("w", 4, 3)]))
-    assert [(op.kind, op.role, op.weight_bytes) for op in imported.graph.operations] == [
-        ("input", "input", 0),
-        ("Transpose", "constant", 0),
-        ("MatMul", "compute", 48),
-        ("MatMul", "compute", 0),
+    assert [(op.name, op.kind, op.role, op.weight_bytes) for op in imported.graph.operations] == [
+        ("x", "input", "input", 0),
+        ("w", "parameter", "constant", 0),
+        ("t", "Transpose", "view", 0),
+        ("h", "MatMul", "compute", 0),
+        ("y", "MatMul", "compute", 0),
     ]
+    assert [(t.producer, t.readers, t.bytes) for t in imported.graph.tensors] == [
+        (0, (3,), 24),
+        (1, (2, 4), 48),
+        (2, (3,), 48),
+        (3, (4,), 32),
+        (4, (), 24),
+    ]
+    assert "once on each chip with a reader: w" in imported.notes[0]
+    on_one = ring_problem(from_graph(imported, "m"))
+    assert on_one.ticks[3] == on_one.ticks[4] == -(-(24 + 48 + 32) * 100 // 200)  # each reads it
 
 
 def test_dimensions_are_given_by_name(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

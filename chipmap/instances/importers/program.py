@@ -3,8 +3,8 @@
 **FLOP** follow one convention (``docs/instances.md``): 2 per multiply-add for products, convolutions and recurrent
 cells; for every other operator the larger of the elements that it makes and the elements of its largest operand.
 
-**Weights.** The bytes of a parameter are the ``weight_bytes`` of the first computing operator that reads it, directly
-or through views; no tensor of the graph carries them. What else depends on no input is a constant with bytes.
+**Weights.** :mod:`.weights` says where the bytes of parameters stand. What else depends on no input is a constant with
+bytes.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from typing import Any
 
 from chipmap.instances.graph import Loops, Operation, OperationGraph, Role, Tensor
 from chipmap.instances.importers.common import MAX_BYTES, ImportedGraph, unique_names
+from chipmap.instances.importers.weights import Stored, settle
 from chipmap.records import InputError
 
 #: More floating-point operations in one operator are taken for a mistake.
@@ -149,38 +150,42 @@ def checked_shape(shape: Iterable[int], name: str, where: str) -> Shape:
 
 
 def imported(program: Program, where: str, reader: str, notes: tuple[str, ...] = ()) -> ImportedGraph:
-    """The graph of ``program``, with a note that lists operators whose FLOP aren't known.
+    """The graph of ``program``, with notes that list parameters with several readers and operators without FLOP.
 
     Raises :class:`InputError` that names the operator or tensor that is wrong.
     """
     building = _Building(program, where)
     for name in program.inputs:
-        building.add(Step(name, "input", (), (name,)), "input", 0)
+        building.add(Step(name, "input", (), (name,)), "input")
     for name in program.parameters:
-        if program.parameter_nodes:
-            building.add(Step(name, "parameter", (), (name,), parameter=True), "constant", 0)
-        else:
-            building.makers[name], building.readers[name], building.origin[name] = -1, [], name
+        building.add(Step(name, "parameter", (), (name,), parameter=True), "constant")
+    building.parameters = len(program.parameters)
     for step in program.steps:
         building.step(step)
+    graph = building.finish()
+    if building.shared:
+        listed = ", ".join(name[:60] for name in building.shared[:10]) + (", ..." if len(building.shared) > 10 else "")
+        notes = (*notes, f"parameters that several operations read, once on each chip with a reader: {listed}")
     uncounted = program.uncounted
     if uncounted:
         listed = ", ".join(f"{kind[:60]} ({count})" for kind, count in sorted(uncounted.items())[:30])
         said = f"FLOP of {uncounted.total()} operators are not known, one per element was counted: {listed}"
         notes = (*notes, said)
-    return ImportedGraph(building.finish(), None, reader, notes)
+    return ImportedGraph(graph, None, reader, notes)
 
 
 class _Building:
     def __init__(self, program: Program, where: str) -> None:
         self.program, self.where = program, where
-        self.operations: list[tuple[Step, Role, int, int]] = []  # step, role, FLOP, bytes of weights
-        self.names: list[str] = []
-        self.makers: dict[str, int] = {}  # value -> operation (-1: a parameter without one)
+        self.parameters = 0  # how many operations, after the inputs, stand for parameters
+        self.steps: list[Step] = []
+        self.roles: list[Role] = []
+        self.makers: dict[str, int] = {}  # value -> operation
         self.readers: dict[str, list[int]] = {}
         self.dynamic: set[str] = set()
-        self.origin: dict[str, str] = {}  # value -> the parameter that it renames
-        self.charged: set[str] = set()
+        self.stored: dict[str, Stored] = {}
+        self.behind: dict[str, Stored] = {}  # a constant's value -> what is stored of it
+        self.shared: list[str] = []
 
     def step(self, step: Step) -> None:
         """Add an operator of the program in the role that what it reads gives it."""
@@ -192,74 +197,101 @@ class _Building:
         role: Role = "constant"
         if moving:
             role = "view" if step.view and step.reads[0] in self.dynamic else "compute"
-        weights = self._charge(step.reads) if role == "compute" else 0
-        self.add(step, role, weights)
+        self.add(step, role)
 
-    def add(self, step: Step, role: Role, weights: int) -> None:
-        """Add an operation with ``weights`` bytes of its own; :class:`InputError` for sizes that can't be meant."""
-        v = len(self.operations)
-        flop = step.flop if role == "compute" else 0
-        for what, count, most in (("FLOP", flop, MAX_FLOP), ("bytes of weights", weights, MAX_BYTES)):
-            if count > most:
-                raise InputError(f"{step.name!r} has {count:.0e} {what}", self.where, f"At most {most:.0e} are taken.")
-        self.operations.append((step, role, flop, weights))
-        self.names.append(step.name)
+    def add(self, step: Step, role: Role) -> None:
+        """Add an operation."""
+        v = len(self.steps)
+        self.steps.append(step)
+        self.roles.append(role)
         for name in dict.fromkeys(step.reads):
             if not step.fixed or name not in self.dynamic:
                 self.readers[name].append(v)
+            if role == "compute" and name in self.behind:
+                self.behind[name].readers[v] = None
         for name in step.makes:
             if name in self.makers:
                 raise InputError(f"tensor {name!r} is made twice", self.where, "Give each tensor a name of its own.")
             self.makers[name] = v
             self.readers[name] = []
-            if role in ("input", "view", "compute"):
+            if role == "constant":
+                self._store(name, step)
+            else:
                 self.dynamic.add(name)
-            elif step.parameter:
-                self.origin[name] = name
-            elif step.view and step.reads and step.reads[0] in self.origin:
-                self.origin[name] = self.origin[step.reads[0]]
 
-    def _charge(self, reads: tuple[str, ...]) -> int:
-        total = 0
-        for name in reads:
-            origin = self.origin.get(name)
-            if origin is not None and origin not in self.charged:
-                self.charged.add(origin)
-                total += self.program.values[origin].bytes
-        return total
+    def _store(self, name: str, step: Step) -> None:
+        """A constant's value: a storage of its own, a part that a view cuts out of one, or another name of one."""
+        value = self.program.values.get(name)
+        size, single = (value.bytes, value.elements == 1) if value else (0, False)
+        source = self.behind.get(step.reads[0]) if step.view and step.reads else None
+        if source is not None and size >= source.bytes:
+            source.names.append(name)
+            self.behind[name] = source
+            return
+        parameter = step.parameter if source is None else source.parameter
+        stored = self.behind[name] = Stored(name, size, single, parameter)
+        if source is None:
+            self.stored[name] = stored
+        else:
+            source.parts.append(stored)
 
     def finish(self) -> OperationGraph:
         """The graph of all that was added, checked."""
         program = self.program
-        if not any(role == "compute" for _, role, _, _ in self.operations):
+        if "compute" not in self.roles:
             what = "nothing in it computes on an input"
             raise InputError(what, self.where, "A graph to map needs an input and operators that depend on it.")
         outputs = set(program.outputs)
         for name in program.outputs:
             if name not in self.makers:
                 raise InputError(f"nothing makes the output {name!r}", self.where, "Remove it, or give the operator.")
+        weights: Counter[int] = Counter()
+        carried: dict[str, int] = {}
+        for stored in self.stored.values():
+            settled = settle(stored)
+            weights.update(settled.weights)
+            carried |= dict.fromkeys(settled.empty, 0)
+            self.shared += settled.shared
+            for name in settled.views:
+                self.roles[self.makers[name]] = "view"
+        kept = self._kept(outputs)
         tensors = []
         for name, v in self.makers.items():
             value = program.values.get(name)
-            if value is None or v < 0:  # neither read nor an output; or without an operation
+            if value is None or v not in kept:  # neither read nor an output; or without an operation
                 continue
-            size = 0 if name in self.origin else value.bytes
+            size = carried.get(name, value.bytes)
             if size > MAX_BYTES:
                 what = f"tensor {name!r} has {size:.0e} bytes"
                 raise InputError(what, self.where, f"At most {MAX_BYTES:.0e} are taken.")
-            readers = tuple(self.readers[name])
-            tensors.append(Tensor(producer=v, readers=readers, bytes=size, output=name in outputs))
-        names = unique_names(self.names, range(len(self.names)))
-        operations = [
-            Operation(
-                name=name,
-                kind=step.kind,
-                role=role,
-                flop=flop,
-                weight_bytes=weights,
-                moved_bytes=step.moved if role == "compute" else None,
-                loops=step.loops if role == "compute" else None,
-            )
-            for name, (step, role, flop, weights) in zip(names, self.operations, strict=True)
-        ]
+            readers = tuple(kept[reader] for reader in self.readers[name])
+            tensors.append(Tensor(producer=kept[v], readers=readers, bytes=size, output=name in outputs))
+        names = unique_names([self.steps[v].name for v in kept], range(len(kept)))
+        operations = [self._operation(v, name, weights[v]) for v, name in zip(kept, names, strict=True)]
         return OperationGraph.checked(program.name, operations, tensors, program.source, self.where)
+
+    def _kept(self, outputs: set[str]) -> dict[int, int]:
+        """The operations of the graph and their positions; parameters that are no nodes are there only if shared."""
+        first = len(self.program.inputs)
+        hidden = range(first, first if self.program.parameter_nodes else first + self.parameters)
+        wanted = {*self.shared, *outputs}
+        kept = [v for v, step in enumerate(self.steps) if v not in hidden or step.name in wanted]
+        return {v: i for i, v in enumerate(kept)}
+
+    def _operation(self, v: int, name: str, weights: int) -> Operation:
+        """An operation with ``weights`` bytes of its own; :class:`InputError` for sizes that can't be meant."""
+        step, role = self.steps[v], self.roles[v]
+        computes = role == "compute"
+        flop = step.flop if computes else 0
+        for what, count, most in (("FLOP", flop, MAX_FLOP), ("bytes of weights", weights, MAX_BYTES)):
+            if count > most:
+                raise InputError(f"{step.name!r} has {count:.0e} {what}", self.where, f"At most {most:.0e} are taken.")
+        return Operation(
+            name=name,
+            kind=step.kind,
+            role=role,
+            flop=flop,
+            weight_bytes=weights,
+            moved_bytes=step.moved if computes else None,
+            loops=step.loops if computes else None,
+        )
