@@ -10,13 +10,16 @@ bytes.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
 from math import prod
-from typing import Any
 
-from chipmap.instances.graph import Loops, Operation, OperationGraph, Role, Tensor
+from chipmap.instances.graph import Operation, OperationGraph, Role, Tensor
 from chipmap.instances.importers.common import MAX_BYTES, ImportedGraph, unique_names
+from chipmap.instances.importers.steps import Program as Program
+from chipmap.instances.importers.steps import Shape as Shape
+from chipmap.instances.importers.steps import Step as Step
+from chipmap.instances.importers.steps import Value as Value
+from chipmap.instances.importers.steps import words as words
 from chipmap.instances.importers.weights import Stored, settle
 from chipmap.records import InputError
 
@@ -24,74 +27,6 @@ from chipmap.records import InputError
 MAX_FLOP = 10**18
 #: Larger dimensions, and more of them, are taken for mistakes as well (they keep the products of dimensions short).
 MAX_DIMENSION, MAX_RANK = 2**40, 64
-
-Shape = tuple[int, ...]
-
-
-@dataclass(frozen=True)
-class Value:
-    """A tensor of the program; ``bits`` per element."""
-
-    name: str
-    shape: Shape
-    bits: int
-
-    @property
-    def elements(self) -> int:
-        """Product of the shape."""
-        return prod(self.shape)
-
-    @property
-    def bytes(self) -> int:
-        """Bytes of the tensor, rounded up."""
-        return -(-self.elements * self.bits // 8)
-
-
-@dataclass(frozen=True)
-class Step:
-    """An operator: what it reads and makes (names of values), its FLOP, and what it is for a mapping.
-
-    ``view``: its results are the bytes of its first operand. ``fixed``: its results are known beforehand whatever it
-    reads (the shape of a tensor). ``parameter``: its results are data stored in the program. ``moved`` are the bytes
-    that it reads and writes where these aren't its operands and results. ``arguments`` are its other arguments by name:
-    numbers, texts and lists of whole numbers. ``loops``: its loop nest, where it is known.
-    """
-
-    name: str
-    kind: str
-    reads: tuple[str, ...]
-    makes: tuple[str, ...]
-    flop: int = 0
-    view: bool = False
-    fixed: bool = False
-    parameter: bool = False
-    moved: int | None = None
-    arguments: Mapping[str, Any] = field(default_factory=dict)
-    loops: Loops | None = None
-
-
-@dataclass
-class Program:
-    """A program: its values by name, inputs, parameters and outputs (names of values), and its operators in order.
-
-    ``parameter_nodes``: parameters are nodes of the program and become operations (constants). ``uncounted``: how many
-    operators of which kind have FLOP that aren't known.
-    """
-
-    name: str
-    source: str
-    values: dict[str, Value] = field(default_factory=dict)
-    inputs: list[str] = field(default_factory=list)
-    parameters: list[str] = field(default_factory=list)
-    steps: list[Step] = field(default_factory=list)
-    outputs: list[str] = field(default_factory=list)
-    parameter_nodes: bool = True
-    uncounted: Counter[str] = field(default_factory=Counter)
-
-
-def words(text: str) -> frozenset[str]:
-    """The words of a text: tables of operators."""
-    return frozenset(text.split())
 
 
 def larger(made: Sequence[Value], read: Sequence[Value]) -> int:
