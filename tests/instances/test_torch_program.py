@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from chipmap.instances.importers import ImportedGraph, import_graph
-from chipmap.instances.importers.program import Value, einsum
+from chipmap.instances.importers.flop import einsum
+from chipmap.instances.importers.steps import Value
 from chipmap.records import InputError
 from tests.instances.programs import TORCH, pt2
 

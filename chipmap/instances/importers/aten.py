@@ -1,4 +1,4 @@
-"""ATen operators: which are views, which only ask for a shape, and FLOP (``program.py`` has the convention).
+"""ATen operators: which are views, which only ask for a shape, and what the others cost (``rules.py`` has the rules).
 
 Both levels of ``torch.export`` are known: what a program holds when it is exported (``linear``, ``conv2d``,
 ``scaled_dot_product_attention``) and core ATen after ``run_decompositions`` (``addmm``, ``convolution``).
@@ -9,8 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from chipmap.instances.importers import program
-from chipmap.instances.importers.program import Value, words
+from chipmap.instances.importers import flop, moves, numerics, rules
+from chipmap.instances.importers.calls import Call
+from chipmap.instances.importers.rules import Rule, Work
+from chipmap.instances.importers.steps import Value, words
 
 #: Other strides or another name for the same bytes.
 VIEWS = words(
@@ -28,33 +30,172 @@ FIXED = words(
 )
 #: One (or a few) per element made or read: the larger count stands for them.
 COUNTED = words(
-    """abs acos acosh adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d adaptive_max_pool1d
-    adaptive_max_pool2d add add_ addcdiv addcmul all alpha_dropout amax amin any argmax argmin asin asinh atan atan2
-    atanh avg_pool1d avg_pool2d avg_pool3d batch_norm bitwise_and bitwise_not bitwise_or bitwise_xor bucketize cat
-    ceil celu clamp clamp_ clamp_max clamp_min clone col2im concat constant_pad_nd copy copy_ cos cosh cumprod cumsum
-    div div_ elu elu_ embedding eq erf erfc exp exp2 expm1 fill fill_ flip floor floor_divide fmod gather ge gelu glu
-    grid_sampler_2d group_norm gt hardsigmoid hardswish hardswish_ hardtanh hardtanh_ im2col index index_add index_copy
-    index_put index_select instance_norm isfinite isinf isnan item layer_norm le leaky_relu leaky_relu_ lerp log
-    log10 log1p log2 logaddexp log_softmax logical_and logical_not logical_or logical_xor logit logsumexp lt
-    masked_fill masked_fill_ masked_scatter max max_pool1d max_pool2d max_pool2d_with_indices max_pool3d
-    max_pool3d_with_indices maximum mean min minimum mish mul mul_ native_batch_norm native_dropout
-    native_group_norm native_layer_norm ne neg norm one_hot pad pixel_shuffle pixel_unshuffle polar pow prelu prod
-    reciprocal reflection_pad1d reflection_pad2d relu relu6 relu_ remainder repeat repeat_interleave
-    replication_pad2d rms_norm _fused_rms_norm roll round rrelu rsqrt rsub scatter scatter_add scatter_reduce
-    select_scatter selu sigmoid sigmoid_ sign silu silu_ sin sinh slice_scatter softmax softplus sort sqrt square
-    stack std sub sub_ sum tan tanh tanh_ tanhshrink threshold tile to topk tril triu trunc upsample_bicubic2d
-    upsample_bilinear2d upsample_linear1d upsample_nearest1d upsample_nearest2d var var_mean where zero_
-    _adaptive_avg_pool2d _adaptive_avg_pool3d _assert_tensor_metadata _log_softmax _native_batch_norm_legit
-    _native_batch_norm_legit_no_training _pdist_forward _safe_softmax _softmax _to_copy _unsafe_index
-    view_as_complex view_as_real __and__ __or__ type_as"""
+    """__and__ __or__ __xor__ _adaptive_avg_pool2d _adaptive_avg_pool3d _assert_async _assert_scalar
+    _assert_tensor_metadata _fused_rms_norm _local_scalar_dense _log_softmax _native_batch_norm_legit
+    _native_batch_norm_legit_functional _native_batch_norm_legit_no_training _pdist_forward _safe_softmax
+    _softmax _thnn_fused_gru_cell _thnn_fused_lstm_cell _to_copy _unsafe_masked_index _upsample_bicubic2d_aa
+    _upsample_bilinear2d_aa _upsample_nearest_exact1d _upsample_nearest_exact2d _upsample_nearest_exact3d
+    _weight_norm _weight_norm_interface abs absolute acos acosh adaptive_avg_pool1d adaptive_avg_pool2d
+    adaptive_avg_pool3d adaptive_max_pool1d adaptive_max_pool2d adaptive_max_pool3d add addcdiv addcmul
+    affine_grid_generator all allclose alpha_dropout amax amin aminmax angle any argmax argmin argsort asin
+    asinh atan atan2 atanh avg_pool1d avg_pool2d avg_pool3d batch_norm bernoulli bincount bitwise_and
+    bitwise_left_shift bitwise_not bitwise_or bitwise_right_shift bitwise_xor block_diag bucketize
+    cartesian_prod cat ceil celu channel_shuffle clamp clamp_max clamp_min clip clone col2im complex concat
+    concatenate constant_pad_nd copysign cos cosh cross cummax cummin cumprod cumsum cumulative_trapezoid
+    deg2rad diag diag_embed diagonal_scatter diff digamma div divide elu eq equal erf erfc erfinv exp exp2 expm1
+    fake_quantize_per_channel_affine fake_quantize_per_tensor_affine fill flip fliplr flipud floor floor_divide
+    fmax fmin fmod frac frexp gcd ge gelu glu grid_sampler grid_sampler_2d grid_sampler_3d group_norm gt
+    hardshrink hardsigmoid hardswish hardtanh heaviside histc hypot i0 im2col index_add index_copy index_fill
+    index_put index_reduce instance_norm isclose isfinite isin isinf isnan isneginf isposinf item kron
+    layer_norm le leaky_relu lerp lgamma linalg_cross linalg_norm linalg_vector_norm local_response_norm log
+    log10 log1p log2 log_sigmoid log_softmax logaddexp logaddexp2 logcumsumexp logical_and logical_not
+    logical_or logical_xor logit logsumexp lt masked_fill masked_scatter masked_select max max_pool1d max_pool2d
+    max_pool2d_with_indices max_pool3d max_pool3d_with_indices max_unpool2d maximum mean median meshgrid min
+    minimum mish mul multinomial multiply nan_to_num native_batch_norm native_dropout native_group_norm
+    native_layer_norm ne neg negative nextafter nonzero nonzero_static norm normalize one_hot outer pad
+    pairwise_distance pixel_shuffle pixel_unshuffle polar pow prelu prod put rad2deg rand rand_like randn
+    randn_like reciprocal reflection_pad1d reflection_pad2d reflection_pad3d relu relu6 remainder renorm repeat
+    repeat_interleave replication_pad1d replication_pad2d replication_pad3d rms_norm roi_align roll rot90 round
+    rrelu rrelu_with_noise rsqrt rsub scatter scatter_add scatter_reduce searchsorted select_scatter selu sgn
+    sigmoid sign signbit silu sin sinc sinh slice_scatter smooth_l1_loss softmax softplus softshrink softsign
+    sort special_erfcx split_copy sqrt square squareplus stack std std_mean sub subtract sum tan tanh tanhshrink
+    tensor threshold tile to topk trace tril triu true_divide trunc type_as uniform upsample_bicubic2d
+    upsample_bilinear2d upsample_linear1d upsample_nearest1d upsample_nearest2d upsample_nearest3d
+    upsample_trilinear3d vander var var_mean view_as_complex view_as_real where xlogy"""
 )
-_PRODUCTS = {  # operand of the left matrix (its last dimension is summed)
-    "mm": 0, "bmm": 0, "matmul": 0, "linear": 0, "mv": 0, "dot": 0, "addmm": 1, "addbmm": 1, "baddbmm": 1, "addmv": 1,
-}  # fmt: skip
-_CONVOLUTIONS = frozenset({"conv1d", "conv2d", "conv3d", "convolution", "_convolution"})
-_TRANSPOSED = frozenset({"conv_transpose1d", "conv_transpose2d", "conv_transpose3d"})
-_ATTENTION = "scaled_dot_product"
-_RECURRENT = frozenset({"lstm", "gru", "rnn_tanh", "rnn_relu"})
+_ATTENTION_BACKWARD = Rule(
+    flop.attention_backward, "2 · t · (3 |Q| + 2 |gradient|) for t keys", source="torch.utils.flop_counter"
+)
+#: What other operators cost.
+RULES: dict[str, Rule] = rules.tabled(
+    [
+        (
+            """mm bmm matmul linear mv dot vdot inner linalg_matmul linalg_vecdot _scaled_mm _scaled_mm_v2 _int_mm
+            _mixed_dtypes_linear _weight_int4pack_mm _weight_int4pack_mm_for_cpu _weight_int8pack_mm mkldnn_linear
+            _weight_int4pack_mm_with_scales_and_zeros _dyn_quant_matmul_4bit quantized.linear quantized.linear_relu
+            quantized.linear_dynamic quantized.linear_relu_dynamic quantized.matmul quantized_decomposed.mixed_mm
+            quantized_decomposed.mixed_linear onednn.qlinear_pointwise mkldnn._linear_pointwise""",
+            rules.PRODUCT,
+        ),
+        ("addmm baddbmm addmv _addmm_activation", rules.BIASED_PRODUCT),
+        ("addbmm", Rule(flop.summed_product, "2 · elements of the left matrices · columns of y")),
+        (
+            "_grouped_mm _scaled_grouped_mm _scaled_grouped_mm_v2 transformers.grouped_mm_fallback",
+            rules.GROUPED,
+        ),
+        ("tensordot", rules.CONTRACTION),
+        ("einsum", rules.EINSUM),
+        ("bilinear", Rule(flop.bilinear, "2 · |y| · (i · j + j) for operands of i and j features")),
+        ("cdist _cdist_forward", Rule(flop.distances, "3 · |y| · coordinates of a point")),
+        (
+            """conv1d conv2d conv3d convolution _convolution cudnn_convolution mkldnn_convolution
+            convolution_overrideable _slow_conv2d_forward thnn_conv2d _conv_depthwise2d conv_depthwise3d slow_conv3d
+            slow_conv_dilated2d torchvision.deform_conv2d mkldnn._convolution_pointwise DaoAILab._causal_conv1d_fwd_cpp
+            _C.causal_conv1d_fwd""",
+            Rule(
+                flop.any_convolution,
+                "2 · |y| · kernel elements per output channel (2 · |x| · … per input channel if transposed)",
+                source="torch.utils.flop_counter",
+            ),
+        ),
+        ("conv_transpose1d conv_transpose2d conv_transpose3d", rules.TRANSPOSED),
+        (
+            "convolution_backward",
+            Rule(flop.convolution_backward, "the forward convolution's for each of the gradients of x and the kernel"),
+        ),
+        (
+            """scaled_dot_product_attention _scaled_dot_product_attention_math _scaled_dot_product_efficient_attention
+            _scaled_dot_product_flash_attention _scaled_dot_product_flash_attention_for_cpu
+            _scaled_dot_product_cudnn_attention _scaled_dot_product_fused_attention_overrideable
+            _scaled_dot_product_attention_math_for_mps higher_order.flex_attention""",
+            rules.ATTENTION,
+        ),
+        (
+            "_flash_attention_forward _efficient_attention_forward",
+            Rule(flop.attention(keys=1), "2 · t · (|Q| + |y|) for t keys, the longest of ragged sequences"),
+        ),
+        (
+            """_scaled_dot_product_efficient_attention_backward _scaled_dot_product_flash_attention_backward
+            _scaled_dot_product_flash_attention_for_cpu_backward _scaled_dot_product_cudnn_attention_backward""",
+            _ATTENTION_BACKWARD,
+        ),
+        (
+            "_native_multi_head_attention _triton_multi_head_attention",
+            Rule(flop.multi_head, "its projections' and attention's"),
+        ),
+        (
+            "_transformer_encoder_layer_fwd",
+            Rule(flop.encoder(1, 3, 9, 11), "its projections', attention's and feed-forward layers'"),
+        ),
+        ("lstm gru rnn_tanh rnn_relu", rules.RECURRENT),
+        (
+            "mkldnn_rnn_layer",
+            Rule(flop.recurrent_layer(1, 2), "2 · steps · samples · elements of the matrices of weights"),
+        ),
+        (
+            "lstm_cell",
+            Rule(flop.recurrent_layer(3, 4), "2 · samples · elements of the matrices of weights"),
+        ),
+        (
+            "gru_cell rnn_tanh_cell rnn_relu_cell",
+            Rule(flop.recurrent_layer(2, 3), "2 · samples · elements of the matrices of weights"),
+        ),
+        (
+            "_C.selective_scan_fwd mamba_ssm.selective_scan_fwd",
+            Rule(flop.selective_scan, "8 · |x| · states: two products to discretise, the recurrence, the sum with C"),
+        ),
+        (
+            "fft_fft fft_ifft _fft_c2c",
+            Rule(
+                numerics.fourier(),
+                "5 n log₂ n per transform of n points",
+                source="the count of benchFFT (fftw.org/speed)",
+            ),
+        ),
+        ("fft_fft2 fft_ifft2", Rule(numerics.fourier(dims=2), "5 n log₂ n per transform of n points")),
+        ("fft_fftn fft_ifftn", Rule(numerics.fourier(dims=None), "5 n log₂ n per transform of n points")),
+        (
+            "fft_rfft fft_irfft fft_hfft fft_ihfft _fft_r2c _fft_c2r",
+            Rule(numerics.fourier(real=True), "2.5 n log₂ n per transform of n real points"),
+        ),
+        (
+            "fft_rfft2 fft_irfft2",
+            Rule(numerics.fourier(real=True, dims=2), "2.5 n log₂ n per transform of n real points"),
+        ),
+        (
+            "fft_rfftn fft_irfftn",
+            Rule(numerics.fourier(real=True, dims=None), "2.5 n log₂ n per transform of n real points"),
+        ),
+        ("cholesky linalg_cholesky linalg_cholesky_ex", rules.CHOLESKY),
+        ("linalg_det _linalg_det linalg_slogdet _linalg_slogdet linalg_lu_factor linalg_lu_factor_ex", rules.LU),
+        ("inverse linalg_inv linalg_inv_ex", rules.INVERSE),
+        ("linalg_qr", Rule(numerics.tall, "2 m n² - 2 n³ / 3 per matrix [m, n]", source="Golub, Van Loan")),
+        (
+            "linalg_solve linalg_solve_ex _linalg_solve_ex",
+            Rule(
+                numerics.solved(2, 2), "2 n³ / 3 per matrix [n, n] and 2 n² per column of y", source="Golub, Van Loan"
+            ),
+        ),
+        ("cholesky_solve", Rule(numerics.solved(2, 0), "2 n² per column of y", source="Golub, Van Loan")),
+        ("linalg_solve_triangular triangular_solve", rules.TRIANGULAR),
+        (
+            """embedding index index_select gather take take_along_dim _unsafe_index quantized_decomposed.embedding_byte
+            quantized_decomposed.embedding_2bit quantized_decomposed.embedding_4bit""",
+            rules.LOOK_UP,
+        ),
+        ("embedding_bag _embedding_bag _embedding_bag_forward_only", rules.BAG),
+        ("index_put_ index_copy_ _index_put_impl_", rules.UPDATE),
+        ("index_add_", Rule(moves.rows_written(), "elements written", moves.rows_moved(adds=True), rules.UPDATE.moves)),
+        ("scatter_ put_", Rule(moves.entries_written, "elements written", moves.entries_moved(), rules.UPDATE.moves)),
+        (
+            "scatter_add_ scatter_reduce_",
+            Rule(moves.entries_written, "elements written", moves.entries_moved(adds=True), rules.UPDATE.moves),
+        ),
+        ("copy copy_ fill_ zero_", rules.OVERWRITE),
+    ]
+)
+#: Libraries whose other operators count per element: casts between numbers and their quantised forms.
+_QUANTISATION = ("quantized_decomposed.", "torchao.")
 
 
 def kind_of(target: str) -> str:
@@ -67,32 +208,17 @@ def kind_of(target: str) -> str:
     return ".".join(parts[:2])
 
 
-def flop(kind: str, read: Sequence[Value], made: Sequence[Value], arguments: Mapping[str, Any]) -> tuple[int, bool]:
-    """FLOP of an operator, and whether it is known; one that isn't counts like those of ``COUNTED``.
-
-    ``read`` are its tensors in the order of its arguments, ``arguments`` its other arguments by name.
-    """
-    counted = _product(kind, read, made, arguments) if made and read else None
-    if counted is not None:
-        return counted, True
-    return program.larger(made, read), kind in COUNTED or kind in VIEWS or kind in FIXED
+def work(kind: str, read: Sequence[Value], made: Sequence[Value], arguments: Mapping[str, Any]) -> Work:
+    """What an operator costs; ``read`` are its tensors in the order of its arguments."""
+    return rules.work(Call(kind, read, made, arguments), rule_of(kind))
 
 
-def _product(kind: str, read: Sequence[Value], made: Sequence[Value], arguments: Mapping[str, Any]) -> int | None:
-    left = _PRODUCTS.get(kind)
-    if left is not None and len(read) > left + 1 and read[left].shape:
-        return program.product(made[0], read[left].shape[-1])
-    if len(read) > 1 and (kind in _CONVOLUTIONS or kind in _TRANSPOSED):
-        if kind in _TRANSPOSED or arguments.get("transposed") is True:
-            return program.transposed_convolution(read[0], read[1])
-        return program.convolution(made[0], read[1])
-    if _ATTENTION in kind and len(read) > 2 and all(len(value.shape) > 1 for value in read[:3]):
-        # scores = Q K^T, then scores V
-        scores = read[0].elements * read[1].shape[-2]
-        return 2 * scores + 2 * made[0].elements * read[1].shape[-2]
-    if kind in _RECURRENT and read[0].shape:
-        matrices = [value for value in read[1:] if len(value.shape) == 2]
-        return program.recurrent(read[0], read[0].shape[-1], matrices)
-    if kind == "einsum" and isinstance(arguments.get("equation"), str):
-        return program.einsum(arguments["equation"], read)
-    return None
+def rule_of(kind: str) -> Rule | None:
+    """The rule of an operator; None for one that isn't known. One in place follows the other, if it has none itself."""
+    plain = kind if kind.endswith("__") else kind.removesuffix("_")
+    for name in (kind, plain):
+        if name in RULES:
+            return RULES[name]
+        if name in COUNTED or name in VIEWS or name in FIXED:
+            return rules.ELEMENTS
+    return rules.ELEMENTS if kind.startswith(_QUANTISATION) else None

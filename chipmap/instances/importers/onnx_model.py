@@ -300,17 +300,17 @@ def _step(node: onnx.NodeProto, program: Program, plain: dict[str, Any]) -> Step
     kind = node.op_type if not _domain(node) else f"{node.domain}.{node.op_type}"
     read = [program.values[name] if name else None for name in node.input]
     made = [program.values[name] for name in node.output if name in program.values]
-    flop, known = operators.flop(kind, read, made, plain)
-    if not known:
-        program.uncounted[kind] += 1
+    work = operators.work(kind, read, made, plain)
     return Step(
         name=_name(node),
         kind=kind or "unnamed",
         reads=tuple(name for name in node.input if name),
         makes=tuple(name for name in node.output if name),
-        flop=flop,
+        flop=work.flop,
         view=kind in operators.VIEWS,
         fixed=kind in operators.FIXED,
         parameter=kind in operators.STORED,
+        moved=work.moved,
         arguments=plain,
+        known=work.known,
     )

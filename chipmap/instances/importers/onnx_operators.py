@@ -1,12 +1,14 @@
-"""ONNX operators: which are views, which only ask for a shape, and FLOP (``program.py`` has the convention)."""
+"""ONNX operators: views, shapes only, and what the others cost (``rules.py`` has the rules)."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from chipmap.instances.importers import program
-from chipmap.instances.importers.program import Value, words
+from chipmap.instances.importers import flop, moves, numerics, rules
+from chipmap.instances.importers.calls import Call
+from chipmap.instances.importers.rules import Rule, Work
+from chipmap.instances.importers.steps import Value, words
 
 #: Other strides or another name for the same bytes, as in core ATen (a Dropout passes its input on at inference).
 VIEWS = words(
@@ -21,61 +23,59 @@ STORED = words("Constant ConstantOfShape")
 CONTROL = words("Loop If Scan SequenceMap")
 #: One (or a few) per element made or read: the larger count stands for them.
 COUNTED = words(
-    """Abs Acos Acosh Add AffineGrid And ArgMax ArgMin Asin Asinh Atan Atanh AveragePool BatchNormalization
-    BitShift BitwiseAnd BitwiseNot BitwiseOr BitwiseXor BlackmanWindow Cast CastLike Ceil Celu CenterCropPad Clip Col2Im
-    Compress Concat Cos Cosh CumProd CumSum DepthToSpace DequantizeLinear Div DynamicQuantizeLinear Elu Equal Erf Exp
-    Floor Gather GatherElements GatherND Gelu GlobalAveragePool GlobalLpPool GlobalMaxPool Greater GreaterOrEqual
-    GridSample GroupNormalization HammingWindow HannWindow HardSigmoid HardSwish Hardmax InstanceNormalization IsInf
-    IsNaN LRN LayerNormalization LeakyRelu Less LessOrEqual Log LogSoftmax LpNormalization LpPool Max MaxPool
-    MaxRoiPool MaxUnpool Mean MeanVarianceNormalization Min Mish Mod Mul Neg Not OneHot Or PRelu Pad Pow
-    QuantizeLinear RMSNormalization Range Reciprocal ReduceL1 ReduceL2 ReduceLogSum ReduceLogSumExp ReduceMax
-    ReduceMean ReduceMin ReduceProd ReduceSum ReduceSumSquare Relu Resize ReverseSequence Round Scatter
-    ScatterElements ScatterND Selu Shrink Sigmoid Sign Sin Sinh Softmax SoftmaxCrossEntropyLoss Softplus Softsign
-    SpaceToDepth Sqrt Sub Sum Swish Tan Tanh TensorScatter ThresholdedRelu Tile TopK Trilu Upsample Where Xor
-    RotaryEmbedding"""
+    """Abs Acos Acosh Add AffineGrid And ArgMax ArgMin Asin Asinh Atan Atanh AveragePool BatchNormalization Bernoulli
+    BitShift BitwiseAnd BitwiseNot BitwiseOr BitwiseXor BlackmanWindow Cast CastLike Ceil Celu CenterCropPad
+    Clip Col2Im Compress Concat Cos Cosh CumProd CumSum DepthToSpace DequantizeLinear Div DynamicQuantizeLinear
+    Elu Equal Erf Exp Floor Gelu GlobalAveragePool GlobalLpPool GlobalMaxPool Greater GreaterOrEqual GridSample
+    GroupNormalization HammingWindow HannWindow HardSigmoid HardSwish Hardmax InstanceNormalization IsInf IsNaN
+    LRN LayerNormalization LeakyRelu Less LessOrEqual Log LogSoftmax LpNormalization LpPool Max MaxPool
+    MaxRoiPool MaxUnpool Mean MeanVarianceNormalization MelWeightMatrix Min Mish Mod Mul Multinomial Neg
+    NegativeLogLikelihoodLoss NonMaxSuppression NonZero Not OneHot OptionalHasElement Or PRelu Pad Pow
+    QuantizeLinear RMSNormalization RandomNormal RandomNormalLike RandomUniform RandomUniformLike Range
+    Reciprocal ReduceL1 ReduceL2 ReduceLogSum ReduceLogSumExp ReduceMax ReduceMean ReduceMin ReduceProd
+    ReduceSum ReduceSumSquare Relu Resize ReverseSequence RoiAlign RotaryEmbedding Round Scatter ScatterElements
+    ScatterND Selu Shrink Sigmoid Sign Sin Sinh Softmax SoftmaxCrossEntropyLoss Softplus Softsign SpaceToDepth
+    Sqrt Sub Sum SwiGLU Swish Tan Tanh TfIdfVectorizer ThresholdedRelu Tile TopK Trilu Unique Upsample Where Xor"""
 )
-#: Operands of products and convolutions: positions of the two that are multiplied.
-_PRODUCTS = {"MatMul": (0, 1), "Gemm": (0, 1), "MatMulInteger": (0, 1), "QLinearMatMul": (0, 3)}
-_CONVOLUTIONS = {"Conv": (0, 1), "ConvInteger": (0, 1), "QLinearConv": (0, 3), "DeformConv": (0, 1)}
-_CELLS = frozenset({"LSTM", "GRU", "RNN"})
+#: What other operators cost.
+RULES: dict[str, Rule] = rules.tabled(
+    [
+        ("MatMul MatMulInteger QLinearMatMul", rules.PRODUCT),
+        ("Gemm", Rule(flop.general_product, "2 · |y| · k, the length of the sum", source="torch.utils.flop_counter")),
+        ("Einsum", rules.EINSUM),
+        ("Conv ConvInteger DeformConv CausalConvWithState", rules.CONVOLUTION),
+        ("QLinearConv", Rule(flop.convolution(3), rules.CONVOLUTION.says)),
+        ("ConvTranspose", rules.TRANSPOSED),
+        ("LSTM GRU RNN", Rule(flop.recurrent_layer(1, 2), rules.RECURRENT.says)),
+        ("Attention", Rule(flop.attention_with_past(4), rules.ATTENTION.says)),
+        (
+            "LinearAttention",
+            Rule(flop.linear_attention, "4 · |y| · key features per head, 6 · … where the rule has a delta"),
+        ),
+        (
+            "DFT",
+            Rule(
+                numerics.fourier_pairs,
+                "5 n log₂ n per transform of n points, 2.5 of real ones",
+                source="benchFFT (fftw.org)",
+            ),
+        ),
+        ("STFT", Rule(numerics.fourier_frames, "2.5 n log₂ n per frame of n points")),
+        ("Det", rules.LU),
+        ("Gather GatherElements GatherND", rules.LOOK_UP),
+        (
+            "TensorScatter",
+            Rule(
+                moves.rows_written(1), "elements written", moves.rows_moved(1), "indices + 2 · bytes written: in place"
+            ),
+        ),
+    ]
+)
 
 
-def flop(
-    kind: str, read: Sequence[Value | None], made: Sequence[Value], attributes: Mapping[str, Any]
-) -> tuple[int, bool]:
-    """FLOP of an operator, and whether it is known; one that isn't counts like those of ``COUNTED``.
-
-    ``read`` has None for an optional operand that is left out.
-    """
-    counted = _product(kind, read, made, attributes) if made else None
-    if counted is not None:
-        return counted, True
-    known = kind in COUNTED or kind in VIEWS or kind in FIXED or kind in STORED
-    return program.larger(made, [value for value in read if value is not None]), known
-
-
-def _product(
-    kind: str, read: Sequence[Value | None], made: Sequence[Value], attributes: Mapping[str, Any]
-) -> int | None:
-    here = {i: value for i, value in enumerate(read) if value is not None}
-    pair = _PRODUCTS.get(kind) or _CONVOLUTIONS.get(kind) or (0, 1)
-    a, b = here.get(pair[0]), here.get(pair[1])
-    if a is None:
-        return None
-    if kind == "Einsum":
-        return program.einsum(str(attributes.get("equation", "")), list(here.values()))
-    if b is None:
-        return None
-    if kind in _PRODUCTS and a.shape:
-        return program.product(made[0], a.shape[0 if kind == "Gemm" and attributes.get("transA") else -1])
-    if kind in _CONVOLUTIONS:
-        return program.convolution(made[0], b)
-    if kind == "ConvTranspose":
-        return program.transposed_convolution(a, b)
-    if kind in _CELLS and 2 in here and a.shape:
-        return program.recurrent(a, a.shape[-1], (b, here[2]))
-    if kind == "Attention" and 2 in here and min(len(a.shape), len(b.shape), len(here[2].shape)) > 1:
-        # scores = Q K^T, then scores V; with past keys the scores reach over them as well
-        keys = b.shape[-2] + (here[4].shape[-2] if 4 in here and len(here[4].shape) > 1 else 0)
-        return 2 * a.elements * keys + 2 * made[0].elements * keys
-    return None
+def work(kind: str, read: Sequence[Value | None], made: Sequence[Value], attributes: Mapping[str, Any]) -> Work:
+    """What an operator costs; ``read`` has None for an optional operand that is left out."""
+    rule = RULES.get(kind)
+    if rule is None and (kind in COUNTED or kind in VIEWS or kind in FIXED or kind in STORED):
+        rule = rules.ELEMENTS
+    return rules.work(Call(kind, read, made, attributes), rule)

@@ -1,7 +1,7 @@
 """From the operators of a compiler's program to an operation graph; what the readers of ONNX and PyTorch share.
 
-**FLOP** follow one convention (``docs/instances.md``): 2 per multiply-add for products, convolutions and recurrent
-cells; for every other operator the larger of the elements that it makes and the elements of its largest operand.
+**FLOP** and the bytes that an operator moves come with its step: :mod:`.rules` has the rules, the tables of
+``aten.py`` and ``onnx_operators.py`` say which operator follows which.
 
 **Weights.** :mod:`.weights` says where the bytes of parameters stand. What else depends on no input is a constant with
 bytes.
@@ -10,8 +10,8 @@ bytes.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from math import prod
+from collections.abc import Iterable
+from dataclasses import replace
 
 from chipmap.instances.graph import Operation, OperationGraph, Role, Tensor
 from chipmap.instances.importers.common import MAX_BYTES, ImportedGraph, unique_names
@@ -27,51 +27,6 @@ from chipmap.records import InputError
 MAX_FLOP = 10**18
 #: Larger dimensions, and more of them, are taken for mistakes as well (they keep the products of dimensions short).
 MAX_DIMENSION, MAX_RANK = 2**40, 64
-
-
-def larger(made: Sequence[Value], read: Sequence[Value]) -> int:
-    """FLOP of an operator that is no product: max(elements made, elements of each operand)."""
-    return max([sum(value.elements for value in made), *(value.elements for value in read)])
-
-
-def product(made: Value, inner: int) -> int:
-    """FLOP of matrix products: 2 · elements made · length of the sum."""
-    return 2 * made.elements * inner
-
-
-def convolution(made: Value, kernel: Value) -> int:
-    """FLOP of a convolution with kernel [out, in / groups, …]: 2 · elements made · kernel elements per output."""
-    return 2 * made.elements * prod(kernel.shape[1:])
-
-
-def transposed_convolution(read: Value, kernel: Value) -> int:
-    """FLOP of a transposed convolution with kernel [in, out / groups, …]: 2 · elements read · elements made by each."""
-    return 2 * read.elements * prod(kernel.shape[1:])
-
-
-def recurrent(read: Value, features: int, matrices: Iterable[Value]) -> int:
-    """FLOP of an RNN, LSTM or GRU: each matrix is applied once per step and sample (``read`` ends in ``features``)."""
-    steps = read.elements // max(1, features)
-    return 2 * steps * sum(matrix.elements for matrix in matrices)
-
-
-def einsum(equation: str, operands: Sequence[Value]) -> int | None:
-    """FLOP of a sum of products: 2 · product of all index ranges (1 · for one operand); None if it can't be told."""
-    ranges: dict[str, int] = {}
-    terms = equation.replace(" ", "").partition("->")[0].split(",")
-    if len(terms) != len(operands):
-        return None
-    for term, operand in zip(terms, operands, strict=True):
-        head, dots, tail = term.partition("...")
-        rank = len(operand.shape)
-        if len(head) + len(tail) > rank or (not dots and len(head) != rank):
-            return None
-        spread = rank - len(head) - len(tail)
-        # the dots stand for the last dimensions before the tail, counted from the right (they broadcast)
-        names = [*head, *(f".{spread - i}" for i in range(spread)), *tail]
-        for name, extent in zip(names, operand.shape, strict=True):
-            ranges[name] = max(extent, ranges.get(name, 0))
-    return (2 if len(operands) > 1 else 1) * prod(ranges.values())
 
 
 def checked_shape(shape: Iterable[int], name: str, where: str) -> Shape:
@@ -101,7 +56,7 @@ def imported(program: Program, where: str, reader: str, notes: tuple[str, ...] =
     if building.shared:
         listed = ", ".join(name[:60] for name in building.shared[:10]) + (", ..." if len(building.shared) > 10 else "")
         notes = (*notes, f"parameters that several operations read, once on each chip with a reader: {listed}")
-    uncounted = program.uncounted
+    uncounted = Counter(step.kind for step in program.steps if not step.known)
     if uncounted:
         listed = ", ".join(f"{kind[:60]} ({count})" for kind, count in sorted(uncounted.items())[:30])
         said = f"FLOP of {uncounted.total()} operators are not known, one per element was counted: {listed}"
@@ -132,6 +87,12 @@ class _Building:
         role: Role = "constant"
         if moving:
             role = "view" if step.view and step.reads[0] in self.dynamic else "compute"
+        if step.view and role == "compute":  # a part of a constant, chosen by an input: a look-up
+            values = self.program.values
+            made = [values[name] for name in step.makes if name in values]
+            chosen = sum(values[name].bytes for name in step.reads[1:])
+            moved = chosen + 2 * sum(value.bytes for value in made)
+            step = replace(step, flop=sum(value.elements for value in made), moved=moved)
         self.add(step, role)
 
     def add(self, step: Step, role: Role) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from math import prod
@@ -39,7 +38,8 @@ class Step:
     ``view``: its results are the bytes of its first operand. ``fixed``: its results are known beforehand whatever it
     reads (the shape of a tensor). ``parameter``: its results are data stored in the program. ``moved`` are the bytes
     that it reads and writes where these aren't its operands and results. ``arguments`` are its other arguments by name:
-    numbers, texts and lists of whole numbers. ``loops``: its loop nest, where it is known.
+    numbers, texts and lists of whole numbers. ``loops``: its loop nest, where it is known. ``known``: whether a formula
+    gave its FLOP.
     """
 
     name: str
@@ -53,14 +53,14 @@ class Step:
     moved: int | None = None
     arguments: Mapping[str, Any] = field(default_factory=dict)
     loops: Loops | None = None
+    known: bool = True
 
 
 @dataclass
 class Program:
     """A program: its values by name, inputs, parameters and outputs (names of values), and its operators in order.
 
-    ``parameter_nodes``: parameters are nodes of the program and become operations (constants). ``uncounted``: how many
-    operators of which kind have FLOP that aren't known.
+    ``parameter_nodes``: parameters are nodes of the program and become operations (constants), whoever reads them.
     """
 
     name: str
@@ -71,7 +71,6 @@ class Program:
     steps: list[Step] = field(default_factory=list)
     outputs: list[str] = field(default_factory=list)
     parameter_nodes: bool = True
-    uncounted: Counter[str] = field(default_factory=Counter)
 
 
 def words(text: str) -> frozenset[str]:

@@ -163,13 +163,21 @@ class _Calls:
         for tensor in (*reads, *makes):
             if tensor not in values:
                 raise InputError(f"{name!r} names the tensor {tensor!r}, which has no shape", self.where, _REMEDY)
-        flop, known = aten.flop(kind, [values[read] for read in reads], [values[make] for make in makes], plain)
-        if not known:
-            self.program.uncounted[kind] += 1
+        work = aten.work(kind, [values[read] for read in reads], [values[make] for make in makes], plain)
         if kind.endswith("_") and not kind.endswith("__") and reads and makes:
             self.changed[reads[0]] = makes[0]
         self.program.steps.append(
-            Step(name, kind, tuple(reads), tuple(makes), flop, kind in aten.VIEWS, kind in aten.FIXED)
+            Step(
+                name=name,
+                kind=kind,
+                reads=tuple(reads),
+                makes=tuple(makes),
+                flop=work.flop,
+                view=kind in aten.VIEWS,
+                fixed=kind in aten.FIXED,
+                moved=work.moved,
+                known=work.known,
+            )
         )
 
 
