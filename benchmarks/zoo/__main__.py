@@ -1,0 +1,58 @@
+"""The zoo: 13 current networks, each exported plain, decomposed and as ONNX, and what chipmap's importers say of them.
+
+    python -m benchmarks.zoo export --out DIR [--size small] [NAME ...]     needs the extra `zoo`
+    python -m benchmarks.zoo measure DIR [--markdown FILE] [NAME ...]       needs chipmap alone
+
+``export`` writes the files (graphs without weights; nothing is downloaded) and ``expected.json``, which holds what
+PyTorch says of each: FLOP by its own counter, parameters, names of nodes. ``measure`` converts each file in a fresh
+process, compares, and solves it. The two may run in different environments.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from pathlib import Path
+
+
+def export(arguments: argparse.Namespace) -> None:
+    """Write the files of all networks, or of those that are named."""
+    import logging
+
+    for noisy in ("torch.onnx", "onnxscript", "onnx_ir", "transformers"):
+        logging.getLogger(noisy).setLevel(logging.ERROR)
+    from benchmarks.zoo.exports import FORMS, file_name, write
+    from benchmarks.zoo.networks import NETWORKS
+
+    folder = arguments.out
+    folder.mkdir(parents=True, exist_ok=True)
+    facts_file = folder / "expected.json"
+    for network in NETWORKS:
+        for form in FORMS:
+            if arguments.names and network.name not in arguments.names:
+                continue
+            started = time.perf_counter()
+            said = write(network, arguments.size == "real", form, folder)
+            facts = json.loads(facts_file.read_text()) if facts_file.exists() else {}
+            facts[file_name(network.name, form)] = {"about": network.about, **said}
+            facts_file.write_text(json.dumps(facts, indent=0, sort_keys=True) + "\n")
+            print(f"{network.name} {form}: {time.perf_counter() - started:.0f} s", file=sys.stderr, flush=True)
+
+
+def main() -> None:
+    """Run the sub-command."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    commands = parser.add_subparsers(required=True)
+    sub = commands.add_parser("export", help="write the files of the networks")
+    sub.add_argument("--out", type=Path, required=True, metavar="DIR")
+    sub.add_argument("--size", choices=("real", "small"), default="real")
+    sub.add_argument("names", nargs="*", metavar="NAME")
+    sub.set_defaults(run=export)
+    arguments = parser.parse_args()
+    arguments.run(arguments)
+
+
+if __name__ == "__main__":
+    main()
