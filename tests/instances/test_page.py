@@ -11,7 +11,7 @@ from chipmap.instances.importers import FORMATS
 from chipmap.instances.networks import bert_encoder, densenet, gpt2, resnet, unet
 from chipmap.instances.ring.generators import Setting
 from chipmap.instances.ring.shipped import SHIPPED
-from tests.instances.test_networks import contracted, ideals
+from tests.instances.test_networks import contracted, ideals, parameter_bytes
 
 PAGE = (Path(__file__).parents[2] / "docs" / "instances.md").read_text(encoding="utf-8")
 
@@ -69,6 +69,5 @@ def test_sizes_of_the_networks() -> None:
     for row, graph in zip(table, made, strict=True):
         problem = contracted(graph)
         flop = sum(operation.flop for operation in problem.instance.graph.operations)
-        ids = 2 * 512 * 8 if row[0].startswith("BERT") else 0
-        parameters = (sum(operation.weight_bytes for operation in graph.operations) - ids) / 2
-        assert row[1:] == [str(problem.n), str(ideals(problem)), f"{flop / 1e9:.1f}", f"{parameters / 1e6:.1f}"]
+        counts = [str(problem.computing.sum()), str(ideals(problem))]
+        assert row[1:] == [*counts, f"{flop / 1e9:.1f}", f"{parameter_bytes(graph) / 2e6:.1f}"]

@@ -34,7 +34,7 @@ def bert_encoder(
     multiply-adds per token), 2 batched products (2 · sequence · hidden), softmax, GELU, scaling, mask, 2 residual sums,
     2 layer norms and 4 copies (dropout, and the context before its projection). ``max_positions`` is the number of
     rows of the position table. With ``head`` ``pretraining`` the heads of masked-word and next-sentence prediction
-    follow (the first shares the word table: its bytes count once).
+    follow (the first multiplies by the word table).
     """
     parts.require_shape(hidden, heads, sequence, max_positions)
     net = Network(f"bert-{layers}x{hidden}", word_bytes, "Devlin et al. 2019, exported operator by operator")

@@ -5,8 +5,6 @@ Batch norm stays an operator of its own, as in an exported graph.
 
 from __future__ import annotations
 
-from math import prod
-
 from chipmap.instances.networks.builder import INDEX_BYTES, Network, Value
 from chipmap.instances.networks.transformer import linear
 
@@ -20,7 +18,7 @@ def convolution(
         reads = [x, net.parameter("weight", channels, width_in, kernel, kernel)]
         reads += [net.parameter("bias", channels)] if bias else []
         shape = (batch, channels, *_strided((height, width), stride))
-        return net.op("convolution", *reads, shape=shape, flop=2 * kernel * kernel * width_in * prod(shape))
+        return net.op("convolution", *reads, shape=shape, stride=[stride] * 2, groups=1, transposed=False)
 
 
 def upsample(net: Network, x: Value, channels: int, *, name: str) -> Value:
@@ -30,7 +28,7 @@ def upsample(net: Network, x: Value, channels: int, *, name: str) -> Value:
         weight = net.parameter("weight", width_in, channels, 2, 2)
         bias = net.parameter("bias", channels)
         shape = (batch, channels, 2 * height, 2 * width)
-        return net.op("convolution", x, weight, bias, shape=shape, flop=2 * 4 * channels * x.elements)
+        return net.op("convolution", x, weight, bias, shape=shape, stride=[2, 2], groups=1, transposed=True)
 
 
 def batch_norm(net: Network, x: Value, *, name: str) -> Value:
@@ -49,7 +47,7 @@ def relu(net: Network, x: Value) -> Value:
 def max_pool(net: Network, x: Value) -> Value:
     """Maximum over windows of stride 2; the positions of the maxima are made too and nothing reads them."""
     shape = (*x.shape[:2], *_strided(x.shape[2:], 2))
-    y = net.op("max_pool2d_with_indices", x, shape=shape, unread=((prod(shape), INDEX_BYTES),))
+    y = net.op("max_pool2d_with_indices", x, shape=shape, unread=((shape, INDEX_BYTES),))
     return net.view("getitem", y, shape)
 
 

@@ -31,8 +31,8 @@ def gpt2(
     """GPT-2's embeddings, ``layers`` decoder layers (25 computing operators each) and head.
 
     A layer multiplies by 4 · hidden² + 2 · expansion · hidden² weights per token (queries, keys and values in one
-    product). The head is a product with the word table: ``shared`` counts the table's bytes once, at the embedding, as
-    published traces do; with ``own`` the head holds a copy; ``none`` leaves it out.
+    product). The head is a product with the word table (``shared``, as published) or with weights of its ``own``;
+    ``none`` leaves it out.
     """
     parts.require_shape(hidden, heads, sequence, max_positions)
     net = Network(f"gpt2-{layers}x{hidden}", word_bytes, "Radford et al. 2019, exported operator by operator")
@@ -52,8 +52,8 @@ def gpt2(
     if head == "none":
         return net.graph(x)
     with net.scope("head"):
-        transposed = net.view("permute", table, (hidden, vocabulary))
-        return net.graph(parts.flat_product(net, x, transposed, copy=head == "own"))
+        weight = table if head == "shared" else net.parameter("weight", vocabulary, hidden)
+        return net.graph(parts.flat_product(net, x, net.view("permute", weight, (hidden, vocabulary))))
 
 
 def _causal_mask(net: Network, batch: int, sequence: int) -> Value:

@@ -25,8 +25,8 @@ def rnn(
     """A language model of ``layers`` LSTM layers over ``sequence`` steps.
 
     A step has 11 computing operators: the product of state and recurrent weights (8 · batch · hidden² FLOP), the sum
-    with the input's share, three sigmoids, two tanh, three products and a sum. The recurrent weights of a layer are
-    read by all of its steps, which may lie on different chips: each step holds a copy.
+    with the input's share, three sigmoids, two tanh, three products and a sum. All steps of a layer read the same
+    recurrent weights.
     """
     net = Network(f"rnn-{layers}x{hidden}", word_bytes, "Zaremba et al. 2014, LSTM decomposed operator by operator")
     ids = net.input("input_ids", (sequence, batch), INDEX_BYTES)
@@ -47,7 +47,7 @@ def _layer(net: Network, x: Value) -> Value:
     for t in range(sequence):
         with net.scope(f"step.{t}"):
             own = net.view("select", share, (batch, 4 * hidden))
-            gates = net.elementwise("add", net.product("addmm", state, weight, bias, copy=True), own)
+            gates = net.elementwise("add", net.product("addmm", state, weight, bias), own)
             state, cell = _step(net, gates, cell)
             made.append(state)
     return net.op("cat", *made, shape=x.shape)

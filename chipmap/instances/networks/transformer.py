@@ -23,13 +23,13 @@ def linear(net: Network, x: Value, features: int, *, name: str) -> Value:
         return flat_product(net, x, transposed, bias)
 
 
-def flat_product(net: Network, x: Value, weight: Value, bias: Value | None = None, copy: bool = False) -> Value:
+def flat_product(net: Network, x: Value, weight: Value, bias: Value | None = None) -> Value:
     """x [..., k] · weight [k, n] (+ bias) as one product of matrices, with a view before and after if x isn't one."""
     kind = "mm" if bias is None else "addmm"
     if len(x.shape) == 2:
-        return net.product(kind, x, weight, bias, copy)
+        return net.product(kind, x, weight, bias)
     rows = x.elements // x.shape[-1]
-    y = net.product(kind, net.view("view", x, (rows, x.shape[-1])), weight, bias, copy)
+    y = net.product(kind, net.view("view", x, (rows, x.shape[-1])), weight, bias)
     return net.view("view", y, (*x.shape[:-1], weight.shape[-1]))
 
 
@@ -37,7 +37,7 @@ def layer_norm(net: Network, x: Value, *, name: str) -> Value:
     """Normalisation over the last dimension; mean and reciprocal deviation are made too and nothing reads them."""
     with net.scope(name):
         reads = (x, net.parameter("weight", x.shape[-1]), net.parameter("bias", x.shape[-1]))
-        rows = x.elements // x.shape[-1]
+        rows = (*x.shape[:-1], 1)
         y = net.op("native_layer_norm", *reads, shape=x.shape, unread=((rows, net.word_bytes),) * 2)
         return net.view("getitem", y, x.shape)
 
