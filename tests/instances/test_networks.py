@@ -24,7 +24,7 @@ from chipmap.instances.networks import (
 )
 from chipmap.instances.ring import RingInstance
 from chipmap.instances.ring.contraction import contract
-from chipmap.instances.ring.problem import RingProblem, Shared, ring_problem
+from chipmap.instances.ring.problem import RingProblem, ring_problem
 from chipmap.records import InputError
 from tests.instances.published import published
 
@@ -63,11 +63,10 @@ class Costs:
     ticks: list[int]
     weights: list[int]
     storages: set[tuple[int, tuple[int, ...], int, int]]
-    shared: set[tuple[tuple[int, ...], int]]
 
     @classmethod
     def of(cls, problem: RingProblem) -> Self:
-        """Those of a problem: storages as (producer, readers, bytes, ticks), shared constants as (readers, bytes)."""
+        """Those of a problem: storages as (producer, readers, bytes, ticks)."""
         computing = problem.computing.nonzero()[0].tolist()
         at = {v: i for i, v in enumerate(computing)}
         operations = [problem.instance.graph.operations[v] for v in computing]
@@ -77,7 +76,6 @@ class Costs:
             problem.ticks[computing].tolist(),
             problem.weight_bytes[computing].tolist(),
             {(at[s.producer], tuple(at[v] for v in s.readers), s.bytes, s.ticks) for s in problem.storages},
-            {(tuple(at[v] for v in s.readers), s.bytes) for s in problem.shared},
         )
 
 
@@ -133,8 +131,8 @@ def test_same_operations_and_tensors_as_the_published_trace(
     for v in look_ups:
         made = next(size for producer, _, size, _ in ours.storages if producer == v)
         for head in (w for w, name in enumerate(ours.names) if name in HEADS):
-            theirs.shared.add(((v, head), theirs.weights[v]))
-            theirs.weights[v], theirs.ticks[v] = 0, moved_ticks(2 * made)
+            theirs.weights[head] += theirs.weights[v]
+            theirs.ticks[v] = moved_ticks(2 * made)
         theirs.flop[v] = made // 4
         if traffic == "in_out":
             theirs.ticks[v] = moved_ticks(8 * 512 + 2 * made)
@@ -190,8 +188,11 @@ def test_the_steps_of_an_lstm_layer_share_its_recurrent_weights() -> None:
     products = [v for v, op in enumerate(graph.operations) if op.kind == "addmm" and ".step." in op.name][1:]
     assert [graph.operations[v].flop for v in products] == [2 * 3 * 32 * 4 * 32] * 4
     assert {graph.operations[v].weight_bytes for v in products} == {0}
-    problem = ring_problem(RingInstance.make(name="x", graph=graph))
-    assert Shared(tuple(products), 2 * (4 * 32 * 32 + 4 * 32)) in problem.shared
+    made_by = {graph.operations[tensor.producer].name: tensor for tensor in graph.tensors}
+    assert made_by["layer.0.recurrent.weight"].bytes == 2 * 4 * 32 * 32
+    assert made_by["layer.0.permute"].readers[-4:] == tuple(products)
+    assert made_by["layer.0.recurrent.bias"].bytes == 2 * 4 * 32
+    assert made_by["layer.0.recurrent.bias"].readers[-4:] == tuple(products)
 
 
 def test_skip_connections_of_a_unet_join_equal_sizes() -> None:

@@ -2,8 +2,8 @@
 
 A generator writes its network as a program of core ATen operators, as an export of an eager implementation shows it.
 What an operator costs and is for a mapping (FLOP, bytes moved, weights, tables that several operators share, roles) is
-said once, for networks that are generated and networks that are read: in :mod:`chipmap.instances.importers.program` and
-:mod:`chipmap.instances.importers.aten`.
+said once, for networks that are generated and networks that are read: in :mod:`chipmap.instances.importers.aten` and
+:mod:`chipmap.instances.importers.program`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ from typing import Any
 
 from chipmap.instances.graph import OperationGraph
 from chipmap.instances.importers import aten
-from chipmap.instances.importers.program import Program, Shape, Step, Value, imported
+from chipmap.instances.importers.program import imported
+from chipmap.instances.importers.steps import Program, Shape, Step, Value
 
 #: Bytes of an element that isn't a number of the network: token ids and positions, truth values.
 INDEX_BYTES = 8
@@ -73,17 +74,19 @@ class Network:
         full = self._named(kind)
         made = [self._value(full, shape, word_bytes)]
         made += [self._value(f"{full}:{i}", *each) for i, each in enumerate(unread, 1)]
-        flop, _ = aten.flop(kind, reads, made, arguments)
+        work = aten.work(kind, reads, made, arguments)
         self._program.steps.append(
             Step(
                 full,
                 kind,
-                tuple(read.name for read in reads),
-                tuple(value.name for value in made),
-                flop,
+                reads=tuple(read.name for read in reads),
+                makes=tuple(value.name for value in made),
+                flop=work.flop,
+                moved=work.moved,
                 view=kind in aten.VIEWS,
                 fixed=kind in aten.FIXED,
                 arguments=arguments,
+                known=work.known,
             )
         )
         return made[0]
