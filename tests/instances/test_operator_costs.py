@@ -97,3 +97,222 @@ def test_a_look_up_takes_the_time_of_its_rows() -> None:
     program.outputs = ["part"]
     made = imported(program, "here", "test").graph.operations[-1]
     assert (made.role, made.flop, made.moved_bytes, made.weight_bytes) == ("compute", 16, 48 + 128, 32000)
+
+
+def product(m: int, k: int, n: int) -> int:
+    return 2 * m * k * n
+
+
+#: Heads of 8 features: 2 samples, 4 heads, 6 queries, 10 keys.
+QUERY, KEY, SCORED = (2, 4, 6, 8), (2, 4, 10, 8), 4 * 2 * 4 * 6 * 10 * 8
+#: The same with places before heads, as flash attention's inner operators have them.
+TURNED_QUERY, TURNED_KEY = (2, 6, 4, 8), (2, 10, 4, 8)
+RAGGED: dict[str, Any] = {"max_q": 6, "max_k": 10}
+ATEN: list[tuple[str, Shapes, Shapes, dict[str, Any], int]] = [
+    ("mm", [(5, 3), (3, 7)], [(5, 7)], {}, product(5, 3, 7)),
+    ("bmm", [(2, 5, 3), (2, 3, 7)], [(2, 5, 7)], {}, 2 * product(5, 3, 7)),
+    ("addmm", [(7,), (5, 3), (3, 7)], [(5, 7)], {}, product(5, 3, 7)),
+    ("addmm_", [(5, 7), (5, 3), (3, 7)], [(5, 7)], {}, product(5, 3, 7)),
+    ("baddbmm", [(2, 5, 7), (2, 5, 3), (2, 3, 7)], [(2, 5, 7)], {}, 2 * product(5, 3, 7)),
+    ("addbmm", [(5, 7), (2, 5, 3), (2, 3, 7)], [(5, 7)], {}, 2 * product(5, 3, 7)),
+    ("linear", [(2, 5, 3), (7, 3), (7,)], [(2, 5, 7)], {}, product(10, 3, 7)),
+    ("dot", [(9,), (9,)], [()], {}, 18),
+    ("tensordot", [(2, 3, 4), (4, 3, 5)], [(2, 5)], {}, product(2, 12, 5)),
+    ("bilinear", [(6, 3), (6, 4), (5, 3, 4)], [(6, 5)], {}, 2 * 6 * 5 * (12 + 4)),
+    ("cdist", [(2, 6, 3), (2, 7, 3)], [(2, 6, 7)], {}, 3 * 84 * 3),
+    ("_scaled_mm", [(5, 3), (3, 7), (), ()], [(5, 7)], {}, product(5, 3, 7)),
+    ("_int_mm", [(5, 3), (3, 7)], [(5, 7)], {}, product(5, 3, 7)),
+    ("_weight_int4pack_mm", [(5, 64), (1, 2, 32, 4), (2, 7, 2)], [(5, 7)], {}, product(5, 64, 7)),
+    ("_weight_int8pack_mm", [(5, 3), (7, 3), (7,)], [(5, 7)], {}, product(5, 3, 7)),
+    ("quantized.linear", [(5, 3)], [(5, 7)], {}, product(5, 3, 7)),
+    # rows that are sorted by expert, whatever their number per expert
+    ("_grouped_mm", [(10, 3), (4, 3, 7), (4,)], [(10, 7)], {}, product(10, 3, 7)),
+    ("_grouped_mm", [(4, 5, 3), (3, 28), (4,)], [(5, 28)], {}, product(5, 3, 28)),
+    ("_grouped_mm", [(5, 12), (12, 7), (4,)], [(4, 5, 7)], {}, product(5, 12, 7)),
+    ("_scaled_grouped_mm", [(10, 3), (4, 3, 7), (10,), (4, 7), (4,)], [(10, 7)], {}, product(10, 3, 7)),
+    ("transformers.grouped_mm_fallback", [(10, 3), (4, 3, 7), (4,)], [(10, 7)], {}, product(10, 3, 7)),
+    ("convolution", [(2, 4, 9, 9), (6, 2, 3, 3), (6,)], [(2, 6, 7, 7)], {"transposed": False}, 2 * 588 * 18),
+    ("convolution", [(2, 4, 5, 5), (4, 3, 2, 2)], [(2, 6, 10, 10)], {"transposed": True}, 2 * 200 * 12),
+    (
+        "convolution_backward",
+        [(2, 6, 7, 7), (2, 4, 9, 9), (6, 4, 3, 3)],
+        [(2, 4, 9, 9), (6, 4, 3, 3)],
+        {"transposed": False, "output_mask": [True, True, False]},
+        2 * (2 * 588 * 36),
+    ),
+    ("scaled_dot_product_attention", [QUERY, KEY, KEY], [QUERY], {}, SCORED),
+    # keys shared by two heads each
+    ("scaled_dot_product_attention", [QUERY, (2, 2, 10, 8), (2, 2, 10, 8)], [QUERY], {"enable_gqa": True}, SCORED),
+    ("_scaled_dot_product_flash_attention", [QUERY, KEY, KEY], [QUERY, (2, 4, 6)], {}, SCORED),
+    ("_scaled_dot_product_efficient_attention", [QUERY, KEY, KEY], [QUERY, (2, 4, 6)], {}, SCORED),
+    ("_scaled_dot_product_cudnn_attention", [QUERY, KEY, KEY], [QUERY, (2, 4, 6)], {}, SCORED),
+    ("_scaled_dot_product_flash_attention_for_cpu", [QUERY, KEY, KEY], [QUERY, (2, 4, 6)], {}, SCORED),
+    ("higher_order.flex_attention", [QUERY, KEY, KEY], [QUERY, (2, 4, 6)], {}, SCORED),
+    ("_flash_attention_forward", [TURNED_QUERY, TURNED_KEY, TURNED_KEY], [TURNED_QUERY], RAGGED, SCORED),
+    ("_efficient_attention_forward", [TURNED_QUERY, TURNED_KEY, TURNED_KEY], [TURNED_QUERY], {}, SCORED),
+    # two packed sequences of at most 6 queries and 10 keys
+    ("_flash_attention_forward", [(9, 4, 8), (15, 4, 8), (15, 4, 8)], [(9, 4, 8)], RAGGED, 4 * 9 * 4 * 10 * 8),
+    # five products where there were two
+    ("_scaled_dot_product_flash_attention_backward", [QUERY, QUERY, KEY, KEY], [QUERY], {}, SCORED * 5 // 2),
+    ("_scaled_dot_product_efficient_attention_backward", [QUERY, QUERY, KEY, KEY], [QUERY], {}, SCORED * 5 // 2),
+    ("_scaled_dot_product_cudnn_attention_backward", [QUERY, QUERY, KEY, KEY], [QUERY], {}, SCORED * 5 // 2),
+    (
+        "_flash_attention_backward",
+        [TURNED_QUERY, TURNED_QUERY, TURNED_KEY, TURNED_KEY],
+        [TURNED_QUERY],
+        {},
+        SCORED * 5 // 2,
+    ),
+    ("higher_order.flex_attention_backward", [QUERY, KEY, KEY, QUERY], [QUERY], {}, SCORED * 5 // 2),
+    # width 8: four projections of 5 tokens, scores of 5 x 5 places
+    (
+        "_native_multi_head_attention",
+        [(1, 5, 8)] * 3 + [(24, 8), (24,), (8, 8), (8,)],
+        [(1, 5, 8), (1, 5, 5)],
+        {},
+        2 * 5 * 8 * 8 * 4 + 4 * 5 * 5 * 8,
+    ),
+    (
+        "_transformer_encoder_layer_fwd",
+        [(1, 5, 8), (24, 8), (24,), (8, 8), (8,), (8,), (8,), (8,), (8,), (16, 8), (16,), (8, 16), (8,)],
+        [(1, 5, 8)],
+        {},
+        2 * 5 * 8 * 8 * 4 + 4 * 5 * 5 * 8 + 2 * 5 * 8 * 16 * 2,
+    ),
+    # two directions of 8 units for 5 features: input, two states, then weights and biases
+    (
+        "lstm",
+        [(6, 2, 5), (2, 2, 8), (2, 2, 8), *[(32, 5), (32, 8), (32,), (32,)] * 2],
+        [(6, 2, 16)],
+        {},
+        2 * 12 * 32 * (5 + 8) * 2,
+    ),
+    ("lstm", [(6, 5), (1, 8), (1, 8), (32, 5), (32, 8), (32,), (32,)], [(6, 8)], {}, 2 * 6 * 32 * 13),
+    ("gru", [(6, 2, 5), (1, 2, 8), (24, 5), (24, 8)], [(6, 2, 8)], {}, 2 * 12 * 24 * 13),
+    ("rnn_tanh", [(6, 2, 5), (1, 2, 8), (8, 5), (8, 8)], [(6, 2, 8)], {}, 2 * 12 * 8 * 13),
+    ("lstm_cell", [(2, 5), (2, 8), (2, 8), (32, 5), (32, 8)], [(2, 8), (2, 8)], {}, 2 * 2 * 32 * 13),
+    ("gru_cell", [(2, 5), (2, 8), (24, 5), (24, 8)], [(2, 8)], {}, 2 * 2 * 24 * 13),
+    ("mkldnn_rnn_layer", [(6, 2, 5), (32, 5), (32, 8), (32,), (32,)], [(6, 2, 8)], {}, 2 * 12 * 32 * 13),
+    ("_C.selective_scan_fwd", [(2, 16, 5), (2, 16, 5), (16, 4), (2, 4, 5), (2, 4, 5)], [], {}, 8 * 160 * 4),
+    ("DaoAILab._causal_conv1d_fwd_cpp", [(2, 16, 5), (16, 4), (16,)], [], {}, 2 * 160 * 4),
+    ("fft_fft", [(3, 16)], [(3, 16)], {}, 3 * 5 * 16 * 4),
+    ("_fft_c2c", [(3, 16, 4)], [(3, 16, 4)], {"dim": [1, 2]}, 3 * 5 * 64 * 6),
+    ("_fft_r2c", [(3, 16)], [(3, 9)], {"dim": [1]}, 3 * 5 * 16 * 4 // 2),
+    ("_fft_c2r", [(3, 9)], [(3, 16)], {"dim": [1]}, 3 * 5 * 16 * 4 // 2),
+    ("fft_rfft2", [(3, 16, 4)], [(3, 16, 3)], {}, 3 * 5 * 64 * 6 // 2),
+    ("linalg_cholesky", [(2, 6, 6)], [(2, 6, 6)], {}, 2 * 72),
+    ("linalg_det", [(2, 6, 6)], [(2,)], {}, 2 * 144),
+    ("linalg_inv", [(2, 6, 6)], [(2, 6, 6)], {}, 2 * 432),
+    ("linalg_solve", [(6, 6), (6, 5)], [(6, 5)], {}, 144 + 2 * 36 * 5),
+    ("linalg_qr", [(9, 6)], [(9, 6), (6, 6)], {}, 2 * 9 * 36 - 144),
+    ("softmax", [(7, 6)], [(7, 6)], {}, 42),
+    ("native_layer_norm", [(7, 6), (6,), (6,)], [(7, 6), (7, 1), (7, 1)], {}, 42 + 14),
+    ("sum", [(7, 6)], [(7,)], {}, 42),
+    ("topk", [(7, 100)], [(7, 5), (7, 5)], {}, 700),
+    ("upsample_nearest2d", [(1, 2, 3, 3)], [(1, 2, 6, 6)], {}, 72),
+    ("quantized_decomposed.quantize_per_tensor", [(7, 6)], [(7, 6)], {}, 42),
+]
+
+
+@pytest.mark.parametrize(("kind", "read", "made", "arguments", "flop"), ATEN, ids=[row[0] for row in ATEN])
+def test_flop_of_aten(kind: str, read: Shapes, made: Shapes, arguments: dict[str, Any], flop: int) -> None:
+    work = of_aten(kind, read, made, **arguments)
+    assert (work.flop, work.known) == (flop, True)
+
+
+ONNX: list[tuple[str, list[tuple[int, ...] | None], Shapes, dict[str, Any], int]] = [
+    ("MatMul", [(2, 5, 3), (3, 7)], [(2, 5, 7)], {}, product(10, 3, 7)),
+    ("Gemm", [(3, 5), (3, 7)], [(5, 7)], {"transA": 1}, product(5, 3, 7)),
+    ("QLinearMatMul", [(5, 3), (), (), (3, 7), (), (), (), ()], [(5, 7)], {}, product(5, 3, 7)),
+    ("QLinearConv", [(1, 4, 5, 5), (), (), (6, 4, 3, 3), (), (), (), ()], [(1, 6, 3, 3)], {}, 2 * 54 * 36),
+    ("ConvTranspose", [(1, 3, 4, 4), (3, 2, 2, 2)], [(1, 2, 8, 8)], {}, 2 * 48 * 8),
+    ("LSTM", [(6, 2, 5), (2, 32, 5), (2, 32, 8), None, None], [(6, 2, 2, 8)], {}, 2 * 12 * 2 * 32 * 13),
+    ("Attention", [QUERY, KEY, KEY], [QUERY], {}, SCORED),
+    # six keys of before, four new ones; three dimensions hold heads and features together
+    ("Attention", [QUERY, (2, 4, 4, 8), (2, 4, 4, 8), None, (2, 4, 6, 8), (2, 4, 6, 8)], [QUERY], {}, SCORED),
+    ("Attention", [(2, 6, 32), (2, 10, 32), (2, 10, 32)], [(2, 6, 32)], {"q_num_heads": 4}, SCORED),
+    ("LinearAttention", [(2, 6, 32), (2, 6, 32), (2, 6, 64)], [(2, 6, 64)], {"q_num_heads": 4}, 4 * 768 * 8),
+    ("CausalConvWithState", [(2, 16, 5), (16, 1, 4)], [(2, 16, 5)], {}, 2 * 160 * 4),
+    ("DFT", [(3, 16, 2)], [(3, 16, 2)], {"axis": 1}, 3 * 5 * 16 * 4),
+    ("DFT", [(3, 16, 1)], [(3, 9, 2)], {"axis": 1, "onesided": 1}, 3 * 5 * 16 * 4 // 2),
+    ("STFT", [(2, 64, 1), (), (16,)], [(2, 7, 9, 2)], {}, 14 * 5 * 16 * 4 // 2),
+    ("Det", [(2, 6, 6)], [(2,)], {}, 2 * 144),
+    ("LayerNormalization", [(7, 6), (6,)], [(7, 6)], {}, 42),
+]
+
+
+@pytest.mark.parametrize(("kind", "read", "made", "arguments", "flop"), ONNX, ids=[row[0] for row in ONNX])
+def test_flop_of_onnx(
+    kind: str, read: list[tuple[int, ...] | None], made: Shapes, arguments: dict[str, Any], flop: int
+) -> None:
+    work = of_onnx(kind, read, made, **arguments)
+    assert (work.flop, work.known) == (flop, True)
+
+
+def test_a_grouped_product_reads_no_more_experts_than_it_has_rows() -> None:
+    """Two rows of a mixture of 64 experts read two of their matrices."""
+    few = of_aten("_grouped_mm", [(2, 16), (64, 16, 8), (64,)], [(2, 8)])
+    assert few.moved == 4 * (2 * 16 + 2 * 16 * 8 + 64 + 2 * 8)
+    many = of_aten("_grouped_mm", [(640, 16), (64, 16, 8), (64,)], [(640, 8)])
+    assert many.moved == 4 * (640 * 16 + 64 * 16 * 8 + 64 + 640 * 8)
+
+
+#: What the counter of torch 2.13 counts.
+COUNTED_BY_TORCH = [
+    "mm",
+    "addmm",
+    "bmm",
+    "baddbmm",
+    "_scaled_mm",
+    "convolution",
+    "_convolution",
+    "cudnn_convolution",
+    "convolution_overrideable",
+    "_slow_conv2d_forward",
+    "convolution_backward",
+    "_scaled_dot_product_efficient_attention",
+    "_scaled_dot_product_flash_attention",
+    "_scaled_dot_product_cudnn_attention",
+    "_scaled_dot_product_efficient_attention_backward",
+    "_scaled_dot_product_flash_attention_backward",
+    "_scaled_dot_product_cudnn_attention_backward",
+    "_flash_attention_forward",
+    "_efficient_attention_forward",
+    "_flash_attention_backward",
+    "_efficient_attention_backward",
+    "higher_order.flex_attention",
+    "higher_order.flex_attention_backward",
+]
+
+
+def test_what_torch_counts_has_a_rule() -> None:
+    assert not [name for name in COUNTED_BY_TORCH if name not in aten.RULES]
+
+
+def test_what_the_installed_torch_counts_has_a_rule() -> None:
+    pytest.importorskip("torch", reason="needs the extra learned")
+    from torch.utils.flop_counter import flop_registry
+
+    names = [aten.kind_of(str(target)) if "." in str(target) else f"higher_order.{target}" for target in flop_registry]
+    assert len(names) > 15
+    assert not [name for name in names if name not in aten.RULES]
+
+
+@pytest.mark.parametrize(
+    ("kind", "read", "made"),
+    [
+        ("mm", [], []),
+        ("mm", [(5, 3)], []),
+        ("convolution", [(5,), (3,)], [(5,)]),
+        ("einsum", [(5, 3)], [(5,)]),
+        ("lstm", [(6, 2, 5), (1, 2, 8), (1, 2, 8)], [(6, 2, 8)]),
+        ("mine.op", [(5, 3)], [(7,)]),
+    ],
+)
+def test_what_no_rule_fits_is_not_known(kind: str, read: Shapes, made: Shapes) -> None:
+    for arguments in ({}, {"dim": "x", "max_k": -1, "equation": "a,b"}, {"dim": [7, None], "output_mask": 3}):
+        work = of_aten(kind, read, made, **arguments)
+        assert (work.known, work.moved) == (False, None)
+        assert work.flop == max(
+            [15 if (5, 3) in read else 0, *(Value("", s, 8).elements for s in [*read, *made])], default=0
+        )

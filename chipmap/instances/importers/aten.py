@@ -63,8 +63,8 @@ COUNTED = words(
     upsample_bilinear2d upsample_linear1d upsample_nearest1d upsample_nearest2d upsample_nearest3d
     upsample_trilinear3d vander var var_mean view_as_complex view_as_real where xlogy"""
 )
-_ATTENTION_BACKWARD = Rule(
-    flop.attention_backward, "2 · t · (3 |Q| + 2 |gradient|) for t keys", source="torch.utils.flop_counter"
+_BACKWARD = Rule(
+    flop.attention_backward(), "2 · t · (3 |Q| + 2 |y|) for t keys, y made forward", source="torch.utils.flop_counter"
 )
 #: What other operators cost.
 RULES: dict[str, Rule] = rules.tabled(
@@ -90,8 +90,7 @@ RULES: dict[str, Rule] = rules.tabled(
         (
             """conv1d conv2d conv3d convolution _convolution cudnn_convolution mkldnn_convolution
             convolution_overrideable _slow_conv2d_forward thnn_conv2d _conv_depthwise2d conv_depthwise3d slow_conv3d
-            slow_conv_dilated2d torchvision.deform_conv2d mkldnn._convolution_pointwise DaoAILab._causal_conv1d_fwd_cpp
-            _C.causal_conv1d_fwd""",
+            slow_conv_dilated2d torchvision.deform_conv2d mkldnn._convolution_pointwise""",
             Rule(
                 flop.any_convolution,
                 "2 · |y| · kernel elements per output channel (2 · |x| · … per input channel if transposed)",
@@ -117,8 +116,13 @@ RULES: dict[str, Rule] = rules.tabled(
         (
             """_scaled_dot_product_efficient_attention_backward _scaled_dot_product_flash_attention_backward
             _scaled_dot_product_flash_attention_for_cpu_backward _scaled_dot_product_cudnn_attention_backward""",
-            _ATTENTION_BACKWARD,
+            _BACKWARD,
         ),
+        (
+            "_flash_attention_backward _efficient_attention_backward",
+            Rule(flop.attention_backward(keys=1), _BACKWARD.says),
+        ),
+        ("higher_order.flex_attention_backward", Rule(flop.attention_backward(query=0, like=3), _BACKWARD.says)),
         (
             "_native_multi_head_attention _triton_multi_head_attention",
             Rule(flop.multi_head, "its projections' and attention's"),
@@ -141,9 +145,10 @@ RULES: dict[str, Rule] = rules.tabled(
             Rule(flop.recurrent_layer(2, 3), "2 · samples · elements of the matrices of weights"),
         ),
         (
-            "_C.selective_scan_fwd mamba_ssm.selective_scan_fwd",
+            "selective_scan_fwd",
             Rule(flop.selective_scan, "8 · |x| · states: two products to discretise, the recurrence, the sum with C"),
         ),
+        ("causal_conv1d_fwd _causal_conv1d_fwd_cpp", Rule(flop.causal_convolution, "2 · |x| · width of the kernel")),
         (
             "fft_fft fft_ifft _fft_c2c",
             Rule(
@@ -194,6 +199,8 @@ RULES: dict[str, Rule] = rules.tabled(
         ("copy copy_ fill_ zero_", rules.OVERWRITE),
     ]
 )
+#: Operators that more than one library has under its own name.
+_ANYWHERE = words("selective_scan_fwd causal_conv1d_fwd _causal_conv1d_fwd_cpp")
 #: Libraries whose other operators count per element: casts between numbers and their quantised forms.
 _QUANTISATION = ("quantized_decomposed.", "torchao.")
 
@@ -221,4 +228,7 @@ def rule_of(kind: str) -> Rule | None:
             return RULES[name]
         if name in COUNTED or name in VIEWS or name in FIXED:
             return rules.ELEMENTS
-    return rules.ELEMENTS if kind.startswith(_QUANTISATION) else None
+    if kind.startswith(_QUANTISATION):
+        return rules.ELEMENTS
+    name = kind.rpartition(".")[2]
+    return RULES[name] if name in _ANYWHERE else None

@@ -70,6 +70,11 @@ def distances(call: Call) -> int:
     return 3 * call.result.elements * call.operand(0).shape[-1]
 
 
+def causal_convolution(call: Call) -> int:
+    """Every channel by itself, with a kernel [channels, width]: 2 · elements read · width."""
+    return 2 * call.operand(0).elements * ranked(call.operand(1), 2).shape[-1]
+
+
 def selective_scan(call: Call) -> int:
     """Per element of the sequence and state: exp(Δ A), Δ B x, the recurrence, and the sum with C, 8 in all.
 
@@ -102,16 +107,20 @@ def convolution_backward(call: Call) -> int:
     return 2 * on.elements * prod(ranked(kernel, 2).shape[1:]) * wanted
 
 
-def attention(keys: int = -2, first: int = 0) -> Count:
-    """Q Kᵀ and scores · V: 2 · t · (elements of Q + elements made), t keys (dimension ``keys`` of K)."""
+def attention(keys: int = -2) -> Count:
+    """Q Kᵀ and scores · V: 2 · t · (elements of Q + elements made) for t keys, dimension ``keys`` of K."""
+    return lambda call: (
+        2 * _keys(call, ranked(call.operand(1), 2), keys) * (call.operand(0).elements + call.result.elements)
+    )
 
-    def count(call: Call) -> int:
-        query, key = call.operand(first), ranked(call.operand(first + 1), 2)
-        t = call.arguments.get("max_k", call.arguments.get("max_seqlen_k")) if len(key.shape) == 3 and keys > 0 else 0
-        t = t if isinstance(t, int) and t else key.shape[keys]
-        return 2 * t * (query.elements + call.result.elements)
 
-    return count
+def _keys(call: Call, key: Value, dimension: int) -> int:
+    """The keys that a query meets; the longest sequence's where ragged ones are packed one after the other."""
+    for name in ("max_k", "max_seqlen_k"):
+        longest = call.arguments.get(name)
+        if isinstance(longest, int) and longest > 0:
+            return longest
+    return key.shape[dimension]
 
 
 def attention_with_past(past: int) -> Count:
@@ -138,10 +147,17 @@ def linear_attention(call: Call) -> int:
     return products * call.result.elements * (call.operand(0).shape[-1] // heads)
 
 
-def attention_backward(call: Call) -> int:
-    """Scores again, and the gradients of scores, V, Q and K: 2 · t · (3 · elements of Q + 2 · of the gradient)."""
-    gradient, query, key = call.operand(0), call.operand(1), ranked(call.operand(2), 2)
-    return 2 * key.shape[-2] * (3 * query.elements + 2 * gradient.elements)
+def attention_backward(keys: int = -2, query: int = 1, like: int = 0) -> Count:
+    """Scores again, and the gradients of scores, V, Q and K: 2 · t · (3 · elements of Q + 2 · elements made forward).
+
+    Operand ``query`` is Q, K stands after it, and operand ``like`` has the shape that was made.
+    """
+
+    def count(call: Call) -> int:
+        q, k = call.operand(query), ranked(call.operand(query + 1), 2)
+        return 2 * _keys(call, k, keys) * (3 * q.elements + 2 * call.operand(like).elements)
+
+    return count
 
 
 def recurrent(call: Call) -> int:

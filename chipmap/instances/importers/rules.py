@@ -40,8 +40,8 @@ class Work:
 
 
 def work(call: Call, rule: Rule | None) -> Work:
-    """What ``call`` costs by ``rule``; one FLOP per element where there is none or it doesn't fit."""
-    if rule is not None and call.made:
+    """What ``call`` costs by ``rule``; the larger of elements made and read where there is none or it doesn't fit."""
+    if rule is not None:
         with suppress(*_UNFIT):
             return Work(rule.flop(call), _moved(call, rule))
     return Work(flop.larger(call), known=rule is ELEMENTS)
