@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from chipmap.instances.importers import flop, moves, numerics, rules
+from chipmap.instances.importers import flop, moves, numerics, onnx_fused, rules
 from chipmap.instances.importers.calls import Call
 from chipmap.instances.importers.rules import Rule, Work
 from chipmap.instances.importers.steps import Value, words
@@ -75,7 +75,8 @@ RULES: dict[str, Rule] = rules.tabled(
 
 def work(kind: str, read: Sequence[Value | None], made: Sequence[Value], attributes: Mapping[str, Any]) -> Work:
     """What an operator costs; ``read`` has None for an optional operand that is left out."""
-    rule = RULES.get(kind)
+    domain, _, name = kind.rpartition(".")
+    rule = RULES.get(kind) or (onnx_fused.RULES.get(name) if domain in ("", *onnx_fused.DOMAINS) else None)
     if rule is None and (kind in COUNTED or kind in VIEWS or kind in FIXED or kind in STORED):
         rule = rules.ELEMENTS
-    return rules.work(Call(kind, read, made, attributes), rule)
+    return rules.work(Call(name, read, made, attributes), rule)

@@ -1,0 +1,156 @@
+"""The tensors and steps of a program while it is made of an ONNX model: shapes, and values known beforehand."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from chipmap.instances.importers.onnx_folding import DTYPES, MAX_ELEMENTS, Array
+from chipmap.instances.importers.onnx_shapes import BITS, shape_of, tensor_type, value_of
+from chipmap.instances.importers.onnx_wire import KEPT_BYTES
+from chipmap.instances.importers.program import Program, Shape, Step, checked_shape
+from chipmap.records import InputError
+
+if TYPE_CHECKING:
+    import onnx
+
+    from chipmap.instances.importers.onnx_shapes import Types
+
+EXTERNAL = 1  # TensorProto.EXTERNAL
+_STRINGS = "Tensors of numbers are read: leave out what handles text."
+#: More steps than these are no program that anybody maps, but a loop with a mistaken number of iterations.
+MAX_STEPS = 10**6
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where nodes stand: ``prefix`` starts the names of the operators and tensors that they become, ``path`` those of
+    what is the same in all iterations of the loops around them. Both are empty at the top.
+    """
+
+    prefix: str = ""
+    path: str = ""
+
+    def name(self, node: onnx.NodeProto) -> str:
+        """The name of a node: its own, or that of its first result, or its operator's."""
+        own = node.name or next((name for name in node.output if name), node.op_type) or "node"
+        return f"{self.prefix}{own}"
+
+    def inside(self, node: onnx.NodeProto, iteration: int | None = None) -> Place:
+        """The place of the nodes of a graph inside ``node``."""
+        count = "" if iteration is None else f"{iteration}/"
+        own = self.name(node)
+        return Place(f"{own}/{count}", f"{self.path}{own[len(self.prefix) :]}/")
+
+
+class State:
+    """What is known of a program so far. ``types`` and ``known`` are by the program's names of tensors.
+
+    ``given`` are shapes that the user gave, ``declared`` types that the file states: of results whose shapes nothing
+    else tells.
+    """
+
+    def __init__(
+        self, program: Program, versions: dict[str, int], given: Mapping[str, Shape], declared: Types, where: str
+    ) -> None:
+        self.program, self.versions, self.where = program, versions, where
+        self.given, self.declared = given, declared
+        self.types: Types = {}
+        self.known: dict[str, Array] = {}
+        self.sequences: dict[str, list[str]] = {}  # a sequence -> the tensors in it
+        self.makers: dict[str, str] = {}  # tensor -> what makes it, in words
+        self.reasons: dict[str, str] = {}  # tensor -> why its shape isn't known
+
+    def stored(self, tensor: onnx.TensorProto, name: str) -> None:
+        """Add an initializer."""
+        self._typed(name, tensor_type(tensor.data_type, tuple(tensor.dims)), f"initializer {name!r}")
+        self.readable(name)
+        self.program.parameters.append(name)
+        value = data_of(tensor)
+        if value is not None:
+            self.known[name] = value
+
+    def input(self, name: str, kind: onnx.TypeProto) -> None:
+        """Add an input, whose shape is known."""
+        self._typed(name, kind, "an input")
+        self.readable(name)
+        self.program.inputs.append(name)
+
+    def output(self, name: str) -> None:
+        """Mark an output."""
+        if name in self.makers:
+            self.readable(name)
+        self.program.outputs.append(name)
+
+    def constant(self, name: str, value: Array) -> str:
+        """Add a number that is known beforehand; its name."""
+        number = next(number for number, dtype in DTYPES.items() if value.dtype == dtype)
+        self.add(Step(name, "Constant", (), (name,), parameter=True), tensor_type(number, ()), ())
+        self.known[name] = value
+        return name
+
+    def add(self, step: Step, kind: onnx.TypeProto, shape: Shape) -> None:
+        """Add a step whose result has elements of the type ``kind`` and this shape."""
+        self.typed(step.makes[0], kind, shape, step.name)
+        self.append(step)
+
+    def typed(self, name: str, kind: onnx.TypeProto, shape: Shape, maker: str) -> None:
+        """Note that the operator ``maker`` makes a tensor with elements of the type ``kind`` and this shape."""
+        self._typed(name, tensor_type(kind.tensor_type.elem_type, shape), f"made by {maker!r}")
+
+    def shape(self, name: str) -> Shape:
+        """The shape of a tensor that can be read; :class:`InputError` for one that can't."""
+        self.readable(name)
+        return self.program.values[name].shape
+
+    def readable(self, name: str) -> None:
+        """:class:`InputError` for a tensor whose bytes aren't known."""
+        if name in self.program.values:
+            return
+        kind = self.types.get(name)
+        number = kind.tensor_type.elem_type if kind is not None and kind.HasField("tensor_type") else 0
+        if number and number not in BITS:
+            said = "holds strings" if number == 8 else f"has the unknown type {number}"
+            raise InputError(f"tensor {name!r} {said}", self.where, _STRINGS)
+        reason = f": {self.reasons[name]}" if name in self.reasons else ""
+        what = f"the shape of tensor {name!r} ({self.makers[name]}) is not known{reason}"
+        given = shlex.quote(f"{name}=1x64")
+        remedy = f"Give it, such as `chipmap convert --dim {given}`, or save the model with its shape."
+        if reason:
+            remedy = "Give the inputs shapes that fit each other (`--dim`), or check the model with onnx.checker."
+        raise InputError(what, self.where, remedy)
+
+    def _typed(self, name: str, kind: onnx.TypeProto | None, maker: str) -> None:
+        """Note the type of a tensor, and its size if that is known."""
+        self.makers[name] = maker
+        if kind is None:
+            return
+        self.types[name] = kind
+        shape = shape_of(kind)
+        if shape is not None:
+            checked_shape(shape, name, self.where)
+            value = value_of(name, kind)
+            if value is not None:
+                self.program.values[name] = value
+
+    def append(self, step: Step) -> None:
+        """Add a step whose results have types; :class:`InputError` if there are too many."""
+        if len(self.program.steps) >= MAX_STEPS:
+            remedy = "Export the model with its loops as they are needed."
+            raise InputError(f"it has more than {MAX_STEPS:,} operators", self.where, remedy)
+        self.program.steps.append(step)
+
+
+def data_of(tensor: onnx.TensorProto) -> Array | None:
+    """The numbers of a small tensor whose data is there."""
+    from onnx import numpy_helper
+
+    if tensor.data_location == EXTERNAL or tensor.ByteSize() > KEPT_BYTES or tensor.data_type not in DTYPES:
+        return None
+    with suppress(Exception):  # data that doesn't fit the shape: numpy's errors, and onnx's own
+        value = numpy_helper.to_array(tensor)
+        return value if value.size <= MAX_ELEMENTS else None
+    return None
