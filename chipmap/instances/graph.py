@@ -6,6 +6,8 @@ import heapq
 from collections.abc import Iterable
 from typing import ClassVar, Literal, Self
 
+import msgspec
+
 from chipmap.records import InputError, Record
 
 Role = Literal["compute", "view", "constant", "input"]
@@ -139,6 +141,11 @@ class OperationGraph(Record, frozen=True, kw_only=True):
                 what = f"{operation.name!r} has role {operation.role!r} but reads {self.operations[moving[0]].name!r}"
                 remedy = "Inputs read nothing and constants only constants: give it role compute or view."
                 raise InputError(what, f"{where}.operations[{v}]", remedy)
+
+    def without_loops(self) -> Self:
+        """The graph for a family that asks for no shapes: its instances don't change with what is known of these."""
+        operations = (msgspec.structs.replace(operation, loops=None) for operation in self.operations)
+        return msgspec.structs.replace(self, operations=tuple(operations))
 
     def reads(self) -> list[list[int]]:
         """For each operation the producers of the tensors that it reads."""

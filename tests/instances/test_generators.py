@@ -8,7 +8,11 @@ import pytest
 
 from chipmap.families.ring import FAMILY
 from chipmap.family import resolve
-from chipmap.instances.ring.generators import InstanceGenerator, bert_large, chain, explicit, random, resnet50
+from chipmap.instances import networks
+from chipmap.instances.graph import Loops
+from chipmap.instances.importers import ImportedGraph
+from chipmap.instances.ring.from_graph import from_graph
+from chipmap.instances.ring.generators import InstanceGenerator, Setting, bert_large, chain, explicit, random, resnet50
 from chipmap.instances.ring.problem import loads, ring_problem
 from chipmap.records import InputError
 
@@ -51,6 +55,16 @@ def test_parameters_reach_network_package_and_instance() -> None:
     assert (instance.cost_mode, instance.constraints) == ("sum", ("C1", "C2"))
     assert instance.pins[0].chip == 3
     assert {op.name.split(".")[1] for op in instance.graph.operations if op.name.startswith("layer.")} == {"0", "1"}
+
+
+def test_instances_of_ring_hold_no_loop_nests() -> None:
+    """So that their hashes don't change when more is known of shapes."""
+    plain = networks.chain(operations=3)
+    operations = [operation.replace(loops=Loops(inner=7)) for operation in plain.operations]
+    shaped = plain.replace(operations=operations)
+    assert shaped.content_hash != plain.content_hash
+    assert Setting().instance("chain", shaped) == Setting().instance("chain", plain)
+    assert from_graph(ImportedGraph(shaped, None, "x"), "x") == from_graph(ImportedGraph(plain, None, "x"), "x")
 
 
 def test_every_parameter_has_a_default_but_those_of_explicit() -> None:
