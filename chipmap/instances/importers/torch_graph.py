@@ -1,0 +1,131 @@
+"""A graph of torch.export, read from a file or from the object: calls of operators, and what is known of their tensors.
+
+Both readers make this form, and :mod:`torch_steps` turns it into a program, so that file and object agree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+#: What a call that returns several results is asked for one of them with.
+GETITEM = "_operator.getitem"
+
+
+@dataclass(frozen=True, slots=True)
+class Ref:
+    """A tensor, or a symbolic number (a size, say), that an argument names."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Operator:
+    """An operator as an argument: wrappers such as ``out_dtype`` call it."""
+
+    target: str
+
+
+@dataclass(frozen=True, slots=True)
+class Meta:
+    """Shape and bits per element of a tensor; a size is a number, or an expression of symbols."""
+
+    shape: tuple[int | str, ...]
+    bits: int
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A call of ``target``.
+
+    ``arguments`` are pairs (name in the operator's schema, value). A value is a plain one, a :class:`Ref`, an
+    :class:`Operator`, a :class:`TorchGraph`, or a list of values. ``makes`` are the results in order: the call's own
+    name, or ``name#0``, ``name#1`` … where it returns several (``single`` is false), which getitem calls then read.
+    """
+
+    name: str
+    target: str
+    arguments: tuple[tuple[str, Any], ...]
+    makes: tuple[str, ...]
+    single: bool = True
+
+
+@dataclass
+class TorchGraph:
+    """The graph; ``tensors`` and ``numbers`` say what is known of what its refs name.
+
+    ``inputs`` and ``outputs`` are refs, or plain values. ``numbers`` are the expressions of symbolic numbers (None: not
+    known). ``stored``: names of the inputs that are parameters, buffers and constants. ``single``: it returns its one
+    output itself, not a tuple of it.
+    """
+
+    inputs: list[Any] = field(default_factory=list)
+    outputs: list[Any] = field(default_factory=list)
+    calls: list[Call] = field(default_factory=list)
+    tensors: dict[str, Meta] = field(default_factory=dict)
+    numbers: dict[str, int | str | None] = field(default_factory=dict)
+    stored: set[str] = field(default_factory=set)
+    single: bool = False
+
+
+def slot(call: str, i: int) -> str:
+    """The name of a call's result ``i``."""
+    return f"{call}#{i}"
+
+
+def refs(value: Any) -> Iterator[Ref]:
+    """The refs in an argument, in order."""
+    if isinstance(value, Ref):
+        yield value
+    elif isinstance(value, list):
+        for item in value:
+            yield from refs(item)
+
+
+def operands(value: Any) -> Iterator[Any]:
+    """The refs and numbers in an argument, in order: what can stand for an input of a graph."""
+    if isinstance(value, Ref) or (isinstance(value, int | float) and not isinstance(value, bool)):
+        yield value
+    elif isinstance(value, list):
+        for item in value:
+            yield from operands(item)
+
+
+def expressions(graph: TorchGraph) -> set[str]:
+    """The sizes in a graph, and in those inside it, that are expressions."""
+    found = {size for meta in graph.tensors.values() for size in meta.shape if isinstance(size, str)}
+    for call in graph.calls:
+        for inner in inner_graphs(call.arguments):
+            found |= expressions(inner)
+    return found
+
+
+def inner_graphs(arguments: tuple[tuple[str, Any], ...]) -> list[TorchGraph]:
+    """The graphs among a call's arguments."""
+
+    def graphs(value: Any) -> Iterator[TorchGraph]:
+        if isinstance(value, TorchGraph):
+            yield value
+        elif isinstance(value, list):
+            for item in value:
+                yield from graphs(item)
+
+    return [graph for _, value in arguments for graph in graphs(value)]
+
+
+Ranges = Mapping[str, tuple[int | None, int | None]]
+
+
+@dataclass
+class TorchProgram:
+    """A graph with what holds for all of it.
+
+    ``ranges``: the smallest and largest value of each symbol; ``hints``: the value that it had in the export.
+    """
+
+    name: str
+    source: str
+    graph: TorchGraph
+    ranges: Ranges = field(default_factory=dict)
+    hints: Mapping[str, int] = field(default_factory=dict)
