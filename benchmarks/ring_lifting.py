@@ -10,14 +10,15 @@ from chipmap.instances.ring.problem import IntArray, ring_problem
 
 
 class BatchLift:
-    """:meth:`Contraction.lift` on arrays: views and dead operations follow their latest producer, the others (inputs,
-    constants, views of them) sit with their first reader. The steps are listed once; each is one array operation.
+    """:meth:`Contraction.lift_computing` on arrays: views and dead operations follow their latest producer, the others
+    (inputs, constants, views of them) sit with their first reader. The steps are listed once; each is one array
+    operation.
     """
 
     def __init__(self, contraction: Contraction) -> None:
         problem = ring_problem(contraction.original)
         self.n = problem.n
-        pairs = [(u, v) for v, group in enumerate(contraction.members) for u in group]
+        pairs = [(u, v) for v, group in enumerate(contraction.groups) for u in group]
         self._placed, self._from = (
             np.array(column, dtype=np.int64) for column in (zip(*pairs, strict=True) if pairs else ((), ()))
         )
@@ -39,7 +40,7 @@ class BatchLift:
                 self._precede.append((v, np.array(readers[v], dtype=np.int64)))
 
     def __call__(self, chips: NDArray[np.integer]) -> IntArray:
-        """[k, N] chips of the original operations for ``chips`` [k, n] of the contracted ones."""
+        """[k, N] chips of the original operations for ``chips`` [k, n] of the contracted ones that compute."""
         lifted = np.zeros((self.n, len(chips)), dtype=np.int64)
         lifted[self._placed] = np.asarray(chips, dtype=np.int64).T[self._from]
         for v, before in self._follow:

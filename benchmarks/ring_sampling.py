@@ -136,7 +136,7 @@ def main() -> None:
     if arguments.markdown:
         options = f"--samples {arguments.samples} --cpsat {arguments.cpsat}"
         title = "# SAMPLE and FIX: BERT-large's encoder on 36 chips, C1 to C3"
-        size = f"{len(contraction.original.graph.operations)} operations, {len(contraction.members)} contracted"
+        size = f"{len(contraction.original.graph.operations)} operations, {len(contraction.groups)} contracted"
         text = (
             f"{title}\n\n`python -m benchmarks.ring_sampling {options}` on {load}. {size}.\n\n"
             + "\n".join(lines)

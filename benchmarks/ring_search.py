@@ -99,8 +99,8 @@ def measure(path: Path, samples: int, seeds: int) -> None:
         if not done:
             writer.writerow(COLUMNS)
         for seed, (name, constraints) in itertools.product(range(seeds), CASES):
-            problem = problem_of(name, constraints)
-            sampler = Sampler(problem)
+            sampler = Sampler(problem_of(name, constraints))
+            problem = sampler.problem
             for method in ("greedy", "optimum", *POLICIES):
                 key = Key(name, constraints, method, seed)
                 if key in done or (method not in POLICIES and seed):
@@ -241,7 +241,7 @@ def tune() -> list[str]:
     ):
         value = score(
             lambda seed, s=share, k=sharpness, h=hot, c=cold: Annealing(  # type: ignore[misc]
-                problem.n, problem.chips, seed, samples, s, k, h, c
+                sampler.problem.n, problem.chips, seed, samples, s, k, h, c
             )
         )
         lines.append(f"| {share:g} | {sharpness:g} | {hot:g} | {cold:g} | {value:.4f} |")

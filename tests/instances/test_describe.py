@@ -51,7 +51,7 @@ def test_figures_of_a_small_instance() -> None:
     assert figures["roles"] == {"compute": 3, "constant": 2, "input": 1, "view": 1}
     assert (figures["computing"], figures["flows"], figures["storages"]) == (2, 1, 1)
     assert figures["flop"] == 12_000
-    assert figures["weights_mib"] == (7 + 2 * 1024) / 2**20
+    assert figures["weights_mib"] == (7 + 1024) / 2**20
     assert figures["work_us"] == pytest.approx(0.003)
     assert figures["average_us"] == pytest.approx(0.001)
     assert figures["largest"] == {"name": "b", "us": pytest.approx(0.002), "of_average": pytest.approx(2.0)}
@@ -77,6 +77,8 @@ def test_mapping_by_original_names() -> None:
     assert [row["role"] for row in table][:3] == ["input", "constant", "constant"]
     assert [int(row["ticks"]) for row in table] == [0, 0, 0, 100, 0, 200, 0]
     assert [int(row["weight_bytes"]) for row in table] == [0, 0, 0, 7 + 1024, 0, 1024, 0]
+    table = rows(instance(), RingSolution(chips=(0, 0, 0, 0, 0, 0, 0)))
+    assert [int(row["weight_bytes"]) for row in table] == [0, 0, 0, 7 + 1024, 0, 0, 0], "one chip holds it once"
 
 
 def test_sums_over_the_mapping_are_the_loads_of_the_chips() -> None:

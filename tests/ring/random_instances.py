@@ -22,7 +22,7 @@ SIZES = (0, 1, 3, 64, 100, 999)
 
 
 def random_graph(random: Random, operations: int) -> OperationGraph:
-    """A graph with views (of views), constants, inputs, several outputs per operation, and dead operations."""
+    """A graph with views (of views), shared constants, inputs, several outputs per operation, and dead operations."""
     roles: list[str] = []
     tensors: list[dict[str, Any]] = []
     makers: list[int] = []
@@ -54,7 +54,7 @@ def random_graph(random: Random, operations: int) -> OperationGraph:
         )
         for v, role in enumerate(roles)
     ]
-    return OperationGraph(
+    graph = OperationGraph(
         name="random",
         operations=tuple(operation for _, operation in sorted(zip(place, made, strict=True), key=lambda pair: pair[0])),
         tensors=tuple(
@@ -67,6 +67,25 @@ def random_graph(random: Random, operations: int) -> OperationGraph:
             for maker, tensor in zip(makers, tensors, strict=True)
         ),
     )
+    return with_shared(Random(graph.content_hash), graph)
+
+
+def with_shared(random: Random, graph: OperationGraph) -> OperationGraph:
+    """The graph with up to two more constants, large ones with several readers, some of these by way of a view."""
+    operations, tensors = list(graph.operations), list(graph.tensors)
+    computing = [v for v, operation in enumerate(operations) if operation.role == "compute"]
+    for number in range(random.choice((0, 1, 1, 2)) if len(computing) > 1 else 0):
+        readers = random.sample(computing, k=random.randint(2, min(4, len(computing))))
+        viewed = readers[: random.choice((0, 0, 1, 2))]
+        direct = readers[len(viewed) :] + readers[:1] * random.randrange(2)
+        place = len(operations)
+        operations.append(Operation(name=f"shared{number}", kind="k", role="constant"))
+        if viewed:
+            operations.append(Operation(name=f"view{number}", kind="k", role="view"))
+            tensors.append(Tensor(producer=place + 1, readers=tuple(viewed), bytes=random.choice(SIZES)))
+            direct.append(place + 1)
+        tensors.append(Tensor(producer=place, readers=tuple(direct), bytes=random.choice((0, 150, 640, 1300))))
+    return graph.replace(operations=operations, tensors=tensors)
 
 
 def random_instance(
@@ -162,6 +181,7 @@ def _interesting(random: Random, **fields: Any) -> RingInstance:
         known = facts(instance)
         if instance.package.chips > 1 and 4 <= len(known.computing) <= 6 and len(known.stored) > 2:
             sram = sum(known.weights.values()) + sum(stored.bytes for stored in known.stored)
+            sram += sum(constant.bytes for constant in known.constants)
             return instance.replace(package=instance.package.replace(sram_bytes=sram * random.choice((2, 3, 4)) // 4))
 
 

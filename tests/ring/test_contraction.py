@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 
 from chipmap.instances.graph import Operation, OperationGraph, Tensor
-from chipmap.instances.ring import Package, RingInstance, RingSolution
+from chipmap.instances.ring import Package, RingInstance
 from chipmap.instances.ring.contraction import contract, lift
 from chipmap.instances.ring.problem import ring_problem
 from chipmap.records import InputError
@@ -39,9 +39,10 @@ def test_every_contracted_mapping_lifts_with_its_verdict_and_terms(seed: int) ->
     random = Random(seed)
     instance = random_instance(random, operations=8, chips=3)
     contraction = contract(instance)
-    small = RingSolution(
-        chips=tuple(random.randrange(instance.package.chips) for _ in contraction.instance.graph.operations)
-    )
+    chips = [random.randrange(instance.package.chips) for _ in contraction.groups]
+    first = len(contraction.members) - len(chips)
+    small = lift(contraction.instance, dict(enumerate(chips, start=first)))
+    assert contraction.lift(small) == contraction.lift_computing(chips)
     one, other = check(contraction.instance, small), check(instance, contraction.lift(small))
     assert one.terms == other.terms
     assert {v.label for v in one.violations} == {v.label for v in other.violations}
@@ -71,7 +72,7 @@ def test_a_contracted_instance_is_valid_and_its_report_adds_up(seed: int) -> Non
         contraction.instance.check()
     report = dict(contraction.report)
     assert report.pop("operations") == sum(report.values()) == len(instance.graph.operations)
-    assert report["left"] == len(contraction.members)
+    assert report["left"] == len(contraction.groups)
     again = contract(contraction.instance)
     assert again.instance.graph == contraction.instance.graph and again.report["left"] == report["left"]
 

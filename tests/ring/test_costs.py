@@ -21,7 +21,14 @@ def test_what_is_placed_and_what_it_costs(seed: int) -> None:
     computing = problem.computing.nonzero()[0].tolist()
     assert list(known.computing) == computing
     assert [known.ticks[v] for v in computing] == problem.ticks[computing].tolist()
-    assert [known.weights[v] for v in computing] == problem.weight_bytes[computing].tolist()
+    alone, shared = dict(known.weights), dict[tuple[int, ...], int]()
+    for constant in known.constants:
+        if len(constant.read_by) == 1:
+            alone[constant.read_by[0]] += constant.bytes
+        elif constant.bytes:
+            shared[constant.read_by] = shared.get(constant.read_by, 0) + constant.bytes
+    assert [alone[v] for v in computing] == problem.weight_bytes[computing].tolist()
+    assert {constant.readers: constant.bytes for constant in problem.shared} == shared
     assert [(s.made_by, s.read_by, s.bytes, s.ticks) for s in known.stored] == [
         (s.producer, s.readers, s.bytes, s.ticks) for s in problem.storages
     ]

@@ -159,6 +159,7 @@ def test_what_is_left_is_a_fixed_point_and_undoing_restores_it(seed: int) -> Non
     problem = ring_problem(contract(random_instance(random, operations=14, chips=5, constraints=constraints)).instance)
     for rule in ("path", "full"):
         known = propagator(problem, rule)  # type: ignore[arg-type]
+        problem = known.problem
         if known.root is None:
             continue
         state = known.state()

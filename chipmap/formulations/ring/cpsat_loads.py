@@ -23,6 +23,7 @@ class Moves:
         self.builder = builder
         self.link, self.cross = cache(self._link), cache(self._cross)
         self.hold, self.inner = cache(self._hold), cache(self._inner)
+        self.rest = cache(self._rest)
 
     def _link(self, t: int, c: int) -> Any:
         """True if storage t crosses link c -> c + 1: f(u) <= c < f(v) for producer u and some reader v."""
@@ -70,6 +71,17 @@ class Moves:
         b.clause("def_inner", [no(b.on(u, c)), self.cross(t, c), literal])
         return literal
 
+    def _rest(self, s: int, c: int) -> Any:
+        """True if shared constant s rests on chip c: on[v, c] for some reader v."""
+        b = self.builder
+        readers = [b.on(v, c) for v in b.problem.shared[s].readers if c in b.domain[v]]
+        if not readers or any(reader is True for reader in readers):
+            return bool(readers)
+        literal = b.literal(f"rest[{s},{c}]")
+        for reader in readers:
+            b.clause("def_rest", [no(reader), literal])
+        return literal
+
 
 def c4_memory(builder: Builder, moves: Moves) -> list[Any]:
     """C4: weights on c + 2 · (bytes of the storages that cross its boundary) <= S; the left sides in bytes, by chip.
@@ -86,6 +98,7 @@ def c4_memory(builder: Builder, moves: Moves) -> list[Any]:
             if any(literal is not False for _, literal in parts):
                 at_most(builder, "def_peak", parts, peak)
         parts = on_chip(builder, problem.weight_bytes, c) + [(2 * size, held(t, c)) for t, size in sized]
+        parts += [(constant.bytes, moves.rest(s, c)) for s, constant in enumerate(problem.shared)]
         parts = [*parts, (1, peak)] if problem.full_memory else parts
         sums.append(at_most(builder, "c4_memory", parts, problem.sram_bytes))
     return sums

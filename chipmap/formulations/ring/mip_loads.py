@@ -43,6 +43,16 @@ def def_cross(block: pyo.Block, problem: RingProblem) -> None:
                 rows[t, v, u, c] = cross[t, c] >= on[v, c] - on[u, c]
 
 
+def def_rest(block: pyo.Block, problem: RingProblem) -> None:
+    """``rest[s, c]`` >= on[v, c] for every reader v: shared constant s rests on chip c. Continuous."""
+    rest = block.rest = pyo.Var(range(len(problem.shared)), range(problem.chips), bounds=(0, 1))
+    rows = block.def_rest = pyo.Constraint(pyo.Any)
+    for s, constant in enumerate(problem.shared):
+        for v in constant.readers:
+            for c in range(problem.chips):
+                rows[s, v, c] = rest[s, c] >= block.on[v, c]
+
+
 def c4_memory(block: pyo.Block, problem: RingProblem, scale: int) -> None:
     """C4: weights on c + 2 · (bytes of the storages that cross its boundary) <= S for every chip c.
 
@@ -52,7 +62,7 @@ def c4_memory(block: pyo.Block, problem: RingProblem, scale: int) -> None:
     """
     weights = [(int(problem.weight_bytes[v]), v) for v in np.flatnonzero(problem.weight_bytes).tolist()]
     buffers = [(2 * storage.bytes, t) for t, storage in enumerate(problem.storages) if storage.bytes]
-
+    def_rest(block, problem)
     held = block.cross
     if problem.full_memory:
         def_hold(block, problem)
@@ -61,12 +71,13 @@ def c4_memory(block: pyo.Block, problem: RingProblem, scale: int) -> None:
 
     def memory(c: int, unit: int) -> pyo.Expression:
         parts = [(size, block.on[v, c]) for size, v in weights] + [(size, held[t, c]) for size, t in buffers]
+        parts += [(constant.bytes, block.rest[s, c]) for s, constant in enumerate(problem.shared)]
         parts += [(scale, block.peak[c])] if problem.full_memory and buffers else []
         return pyo.quicksum(size / unit * variable for size, variable in parts)
 
     block.chip_memory = pyo.Expression(range(problem.chips), rule=lambda _, c: memory(c, 1))
     rows = block.c4_memory = pyo.Constraint(pyo.Any)
-    for c in range(problem.chips) if weights or buffers else ():
+    for c in range(problem.chips) if weights or problem.shared or buffers else ():
         rows[c] = memory(c, scale) <= problem.sram_bytes / scale
 
 

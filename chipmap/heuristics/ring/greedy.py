@@ -51,20 +51,27 @@ def _fill(problem: RingProblem, order: list[int], target: float, weight_limit: f
     for u, v in problem.flows.tolist():
         producers[v].append(u)
         readers[u].append(v)
+    constants: dict[int, list[int]] = {v: [] for v in order}
+    for s, constant in enumerate(problem.shared):
+        for v in constant.readers:
+            constants[v].append(s)
     chips = [-1] * problem.n
     left = list(order)
     for chip in range(problem.chips):
         due = _due(left, chips, producers)
-        work, weights = 0.0, 0.0
+        work, weights, held = 0.0, 0.0, set[int]()
         later = []
         for v in left:
             ready = all(chips[u] >= 0 for u in producers[v])
-            ticks, bytes_ = float(problem.ticks[v]), float(problem.weight_bytes[v])
+            fresh = [s for s in constants[v] if s not in held]
+            ticks = float(problem.ticks[v])
+            bytes_ = float(problem.weight_bytes[v]) + sum(problem.shared[s].bytes for s in fresh)
             fits = work + ticks <= target and weights + bytes_ <= weight_limit
             if ready and (v in due or fits or work == 0.0):
                 chips[v] = chip
                 work += ticks
                 weights += bytes_
+                held.update(fresh)
             else:
                 later.append(v)
         left = later

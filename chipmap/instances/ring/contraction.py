@@ -1,15 +1,18 @@
 """Preprocessing: the instance on computing operations only, and the way back to the original operations.
 
 Views, constants, inputs and dead operations cost nothing and constrain nothing but C1, which :func:`lift` restores,
-and the members of a keep-together group (with whatever lies between them, by C1) share a chip. So the contracted
-instance has the same valid mappings of computing operations at the same costs: the contraction is lossless, and its
-bounds hold for the original.
+and the members of a keep-together group (with whatever lies between them, by C1) share a chip. A constant that one
+operation reads is part of its weights; those that several read stay for C4, before the computing operations. So the
+contracted instance has the same valid mappings of computing operations at the same costs: the contraction is lossless,
+and its bounds hold for the original.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import lru_cache
 
 import msgspec
 import numpy as np
@@ -17,6 +20,7 @@ import numpy as np
 from chipmap.instances.graph import Operation, OperationGraph, Tensor, neighbours
 from chipmap.instances.ring.instance import Forbidden, RingInstance, RingSolution
 from chipmap.instances.ring.problem import TICKS_PER_NS, RingProblem, ring_problem
+from chipmap.instances.ring.transforms import fresh
 
 #: From here on a measured time has to allow for the margin with which such times are rounded up (1e-12 of them).
 MARGIN_TICKS = 10**11
@@ -24,7 +28,8 @@ MARGIN_TICKS = 10**11
 
 @dataclass(frozen=True, eq=False)
 class Contraction:
-    """``instance`` has one operation per entry of ``members`` (positions in ``original``'s graph).
+    """``instance`` has one operation per entry of ``members`` (positions in ``original``'s graph). The first ones are
+    the constants that several operations share: their entries are empty. All others compute.
 
     ``report`` counts what was contracted, by reason.
     """
@@ -40,8 +45,16 @@ class Contraction:
 
     def lower(self, solution: RingSolution) -> RingSolution:
         """The contracted mapping of a mapping of the original operations (the first member's chip speaks)."""
-        chips = tuple(solution.chips[group[0]] for group in self.members)
-        return RingSolution(instance=self.instance.name, chips=chips)
+        return lift(self.instance, {v: solution.chips[group[0]] for v, group in enumerate(self.members) if group})
+
+    @property
+    def groups(self) -> tuple[tuple[int, ...], ...]:
+        """The members of the computing operations, in their order."""
+        return tuple(group for group in self.members if group)
+
+    def lift_computing(self, chips: Sequence[int]) -> RingSolution:
+        """The mapping of the original operations, given the chips of the contracted ones that compute."""
+        return lift(self.original, {u: c for group, c in zip(self.groups, chips, strict=True) for u in group})
 
 
 def lift(instance: RingInstance, computing: dict[int, int]) -> RingSolution:
@@ -63,37 +76,70 @@ def lift(instance: RingInstance, computing: dict[int, int]) -> RingSolution:
 
 
 def contract(instance: RingInstance) -> Contraction:
-    """The lossless contraction of ``instance``: computing operations only, keep-together groups merged.
+    """The lossless contraction of ``instance``: computing operations and what they share, keep-together groups merged.
 
     An operation to which pins leave no chip has all chips forbidden in the contracted instance (infeasible by C0).
     """
     problem = ring_problem(instance)
-    members = _members(problem)
+    groups = _groups(problem)
+    own, shared = _shared(problem, groups)
+    members = (*[()] * len(shared), *groups)
     where = {u: v for v, group in enumerate(members) for u in group}
-    operations = tuple(_merged(problem, group) for group in members)
-    tensors = []
+    operations = tuple(_merged(problem, group, size) for group, size in zip(groups, own, strict=True))
+    constants = _constants(len(shared), operations)
+    first = len(constants)
+    tensors = [
+        Tensor(producer=i, readers=tuple(first + g for g in readers), bytes=shared[readers])
+        for i, readers in enumerate(sorted(shared))
+    ]
     for storage in problem.storages:
         producer = where[storage.producer]
         if readers := sorted({where[v] for v in storage.readers} - {producer}):
             tensors.append(Tensor(producer=producer, readers=tuple(readers), bytes=storage.bytes))
     forbidden, every = [], frozenset(range(problem.chips))
-    for group, operation in zip(members, operations, strict=True):
+    for group, operation in zip(groups, operations, strict=True):
         left = every.intersection(*(chips for u in group if (chips := problem.allowed[u]) is not None))
         if left != every:
             forbidden.append(Forbidden(operation=operation.name, chips=tuple(sorted(every - left))))
-    ticks = [int(problem.ticks[list(group)].sum()) for group in members]
+    ticks = [int(problem.ticks[list(group)].sum()) for group in groups]
     names = [operation.name for operation in instance.graph.operations]
     contracted = msgspec.structs.replace(
         instance,
         name=f"{instance.name} (contracted)",
-        graph=OperationGraph(name=instance.graph.name, operations=operations, tensors=tuple(tensors)),
-        time_ns=tuple(_measured(t) for t in ticks),
+        graph=OperationGraph(name=instance.graph.name, operations=(*constants, *operations), tensors=tuple(tensors)),
+        time_ns=(*[None] * first, *(_measured(t) for t in ticks)),
         pins=(),
         together=() if _merges(problem) else tuple(tuple(names[v] for v in group) for group in problem.groups),
         forbidden=tuple(forbidden),
         notes="",
     )
-    return Contraction(instance, contracted, members, _report(problem, members))
+    return Contraction(instance, contracted, members, _report(problem, groups))
+
+
+@lru_cache(maxsize=4)
+def computing_only(problem: RingProblem) -> RingProblem:
+    """The problem with nothing but the computing operations, which keep their order: their positions are new ones."""
+    if problem.computing.all():
+        return problem
+    positions = np.flatnonzero(problem.computing)
+    place = np.cumsum(problem.computing) - 1
+
+    def new(operations: Sequence[int]) -> tuple[int, ...]:
+        return tuple(place[list(operations)].tolist())
+
+    return replace(
+        problem,
+        computing=problem.computing[positions],
+        ticks=problem.ticks[positions],
+        weight_bytes=problem.weight_bytes[positions],
+        shared=tuple(replace(constant, readers=new(constant.readers)) for constant in problem.shared),
+        edges=place[problem.flows].astype(np.int32),
+        flows=place[problem.flows].astype(np.int32),
+        storages=tuple(replace(s, producer=new([s.producer])[0], readers=new(s.readers)) for s in problem.storages),
+        allowed=tuple(problem.allowed[v] for v in positions.tolist()),
+        groups=tuple(new(group) for group in problem.groups),
+        order=new([v for v in problem.order if problem.computing[v]]),
+    )
 
 
 def _merges(problem: RingProblem) -> bool:
@@ -108,7 +154,7 @@ def _measured(ticks: int) -> float:
     return float(Fraction(2 * ticks - 1, 2 * TICKS_PER_NS) / (1 - Fraction(1, 10**12)))
 
 
-def _members(problem: RingProblem) -> tuple[tuple[int, ...], ...]:
+def _groups(problem: RingProblem) -> tuple[tuple[int, ...], ...]:
     """Groups of computing operations that must share a chip, in a topological order of the merged graph.
 
     A group drags in what lies between its members: the strongly connected components of the flows plus both directions
@@ -132,25 +178,45 @@ def _members(problem: RingProblem) -> tuple[tuple[int, ...], ...]:
     return tuple(groups[i] for i in nx.lexicographical_topological_sort(quotient, key=first.__getitem__))
 
 
-def _merged(problem: RingProblem, group: tuple[int, ...]) -> Operation:
+def _shared(problem: RingProblem, groups: tuple[tuple[int, ...], ...]) -> tuple[list[int], dict[tuple[int, ...], int]]:
+    """Bytes of the constants that one group alone reads [groups], and of the others by the groups that share them."""
+    where = {u: g for g, group in enumerate(groups) for u in group}
+    own, shared = [0] * len(groups), dict[tuple[int, ...], int]()
+    for constant in problem.shared:
+        readers = tuple(sorted({where[v] for v in constant.readers}))
+        if len(readers) == 1:
+            own[readers[0]] += constant.bytes
+        else:
+            shared[readers] = shared.get(readers, 0) + constant.bytes
+    return own, shared
+
+
+def _constants(count: int, operations: tuple[Operation, ...]) -> list[Operation]:
+    """So many constants, under names that none of the ``operations`` has."""
+    names = (fresh(f"shared {i}", operations) for i in range(1, count + 1))
+    return [Operation(name=name, kind="constant", role="constant") for name in names]
+
+
+def _merged(problem: RingProblem, group: tuple[int, ...], constants: int) -> Operation:
+    """One operation for all of the group; ``constants``: bytes that nobody else reads."""
     parts = [problem.instance.graph.operations[u] for u in group]
     return Operation(
         name=parts[0].name,
         kind=parts[0].kind,
         flop=sum(part.flop for part in parts),
-        weight_bytes=int(problem.weight_bytes[list(group)].sum()),
+        weight_bytes=int(problem.weight_bytes[list(group)].sum()) + constants,
     )
 
 
-def _report(problem: RingProblem, members: tuple[tuple[int, ...], ...]) -> dict[str, int]:
+def _report(problem: RingProblem, groups: tuple[tuple[int, ...], ...]) -> dict[str, int]:
     operations = problem.instance.graph.operations
     roles = [operation.role for operation in operations]
     return {
         "operations": len(operations),
         "inputs": roles.count("input"),
-        "constants folded into readers": roles.count("constant"),
+        "constants": roles.count("constant"),
         "views": roles.count("view"),
         "dead": sum(role == "compute" and not problem.computing[v] for v, role in enumerate(roles)),
-        "merged into a keep-together group": int(problem.computing.sum()) - len(members),
-        "left": len(members),
+        "merged into a keep-together group": int(problem.computing.sum()) - len(groups),
+        "left": len(groups),
     }

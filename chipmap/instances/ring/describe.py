@@ -22,9 +22,10 @@ _COLUMNS = ("name", "kind", "role", "chip", "ticks", "weight_bytes")
 def describe(instance: RingInstance) -> dict[str, Any]:
     """The figures of ``instance``, in natural units.
 
-    ``flop``, ``weights_mib`` (copies of constants included) and ``work_us`` are sums over the computing operations;
+    ``flop``, ``weights_mib`` (each constant once) and ``work_us`` are sums over the computing operations;
     ``average_us`` is the work per chip, ``largest`` the operation that takes longest and its time as a multiple of
-    that average (no mapping is faster than either); ``heaviest`` the one with the most weights.
+    that average (no mapping is faster than either); ``heaviest`` the one with the most weights, all constants that it
+    reads included.
     """
     problem = ring_problem(instance)
     operations = instance.graph.operations
@@ -38,14 +39,14 @@ def describe(instance: RingInstance) -> dict[str, Any]:
         "flows": len(problem.flows),
         "storages": len(problem.storages),
         "flop": sum(operations[v].flop for v in computing),
-        "weights_mib": int(problem.weight_bytes.sum()) / _MIB,
+        "weights_mib": int(problem.floor_bytes.sum()) / _MIB,
         "work_us": problem.total_ticks / _TICKS_PER_US,
         "average_us": average / _TICKS_PER_US,
         "measured_times": sum(time is not None for time in instance.time_ns or ()),
     }
     if computing:
         slowest = max(computing, key=lambda v: (problem.ticks[v], -v))
-        heaviest = max(computing, key=lambda v: (problem.weight_bytes[v], -v))
+        heaviest = max(computing, key=lambda v: (problem.alone_bytes[v], -v))
         figures["largest"] = {
             "name": operations[slowest].name,
             "us": int(problem.ticks[slowest]) / _TICKS_PER_US,
@@ -53,7 +54,7 @@ def describe(instance: RingInstance) -> dict[str, Any]:
         }
         figures["heaviest"] = {
             "name": operations[heaviest].name,
-            "weights_mib": int(problem.weight_bytes[heaviest]) / _MIB,
+            "weights_mib": int(problem.alone_bytes[heaviest]) / _MIB,
         }
     return figures | {
         "contraction": contract(instance).report,
@@ -72,10 +73,11 @@ def files(instance: RingInstance, solution: RingSolution) -> dict[str, bytes]:
     """The files written beside a solution: ``mapping.csv`` with a line per operation of the original graph.
 
     ``chip`` is the operation's chip; of a constant or an input all chips that need it, separated by blanks. ``ticks``
-    (10 ps) and ``weight_bytes`` (copies of constants included) are what the operation puts on its chip, so that their
-    sums over a chip are its work and its weights.
+    (10 ps) and ``weight_bytes`` are what the operation puts on its chip, so that their sums over a chip are its work
+    and its weights: a constant that several operations of a chip read stands in the line of the first of these.
     """
     problem = ring_problem(instance)
+    weights = _weights_at_first(problem, solution)
     needed = _needed_on(problem, solution)
     text = io.StringIO()
     table = csv.writer(text, lineterminator="\n")
@@ -84,8 +86,18 @@ def files(instance: RingInstance, solution: RingSolution) -> dict[str, bytes]:
         chips = needed[v] if operation.role in ("constant", "input") else {solution.chips[v]}
         where = " ".join(str(chip) for chip in sorted(chips))
         row = (operation.name, operation.kind, operation.role, where)
-        table.writerow((*row, int(problem.ticks[v]), int(problem.weight_bytes[v])))
+        table.writerow((*row, int(problem.ticks[v]), weights[v]))
     return {"mapping.csv": text.getvalue().encode()}
+
+
+def _weights_at_first(problem: RingProblem, solution: RingSolution) -> list[int]:
+    """[n]: each operation's weights, with the constants that no earlier operation of its chip reads."""
+    weights = [int(size) for size in problem.weight_bytes]
+    for constant in problem.shared:
+        first = {solution.chips[v]: v for v in reversed(constant.readers)}
+        for v in first.values():
+            weights[v] += constant.bytes
+    return weights
 
 
 def _needed_on(problem: RingProblem, solution: RingSolution) -> list[set[int]]:

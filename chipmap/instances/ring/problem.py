@@ -7,9 +7,10 @@ checker states them a second time, on its own.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,21 +40,33 @@ class Storage:
     ticks: int
 
 
+@dataclass(frozen=True)
+class Shared:
+    """Bytes of constants that the same computing operations ``readers`` (sorted, at least two) read.
+
+    They rest once on each chip that has one of these.
+    """
+
+    readers: tuple[int, ...]
+    bytes: int
+
+
 @dataclass(frozen=True, eq=False)
 class RingProblem:
     """A ring instance as arrays over its n operations (positions as in ``instance.graph.operations``).
 
     ``computing`` [n] says which operations matter to C2, C3, C4 and the costs; ``ticks`` [n] is their time in ticks,
-    ``weight_bytes`` [n] their weights with copies of constants (both 0 where not computing). ``edges`` [m, 2] are all
-    edges of the graph, ``flows`` [k, 2] those between computing operations (through views), both unique and sorted.
-    ``allowed`` [n] is the set of chips that pins and forbidden chips leave, None where all are allowed; ``groups`` are
-    the keep-together groups.
+    ``weight_bytes`` [n] their weights with the constants that no other operation reads (both 0 where not computing);
+    ``shared`` are the constants with several readers. ``edges`` [m, 2] are all edges of the graph, ``flows`` [k, 2]
+    those between computing operations (through views), both unique and sorted. ``allowed`` [n] is the set of chips that
+    pins and forbidden chips leave, None where all are allowed; ``groups`` are the keep-together groups.
     """
 
     instance: RingInstance
     computing: NDArray[np.bool_]
     ticks: IntArray
     weight_bytes: IntArray
+    shared: tuple[Shared, ...]
     edges: NDArray[np.int32]
     flows: NDArray[np.int32]
     storages: tuple[Storage, ...]
@@ -108,7 +121,37 @@ class RingProblem:
     @property
     def most_bytes(self) -> int:
         """What C4 counts at most on a chip, in either grade: all weights, and every storage twice."""
-        return int(self.weight_bytes.sum()) + 2 * sum(storage.bytes for storage in self.storages)
+        return int(self.floor_bytes.sum()) + 2 * sum(storage.bytes for storage in self.storages)
+
+    @cached_property
+    def floor_bytes(self) -> IntArray:
+        """[n]: weights, where the first reader of a shared constant answers for it.
+
+        Whatever chips hold some operations, their weights are at least the sum over these operations.
+        """
+        floor = self.weight_bytes.copy()
+        for constant in self.shared:
+            floor[constant.readers[0]] += constant.bytes
+        return floor
+
+    @cached_property
+    def alone_bytes(self) -> IntArray:
+        """[n]: weights on a chip that runs this operation only: with all constants that it reads."""
+        alone = self.weight_bytes.copy()
+        for constant in self.shared:
+            alone[list(constant.readers)] += constant.bytes
+        return alone
+
+    @property
+    def least_weights(self) -> int:
+        """Weights that the fullest chip holds at least: ⌈all / C⌉, or those of an operation by itself."""
+        return max(-(-int(self.floor_bytes.sum()) // self.chips), int(self.alone_bytes.max(initial=0)))
+
+    def weights_of(self, operations: Iterable[int]) -> int:
+        """Weights on a chip that runs these operations."""
+        here = set(operations)
+        constants = sum(constant.bytes for constant in self.shared if not here.isdisjoint(constant.readers))
+        return int(self.weight_bytes[list(here)].sum()) + constants
 
 
 def ceil_ratio(amount: int, rate: float | Fraction, factor: int = TICKS_PER_NS) -> int:
@@ -134,13 +177,13 @@ def _build(instance: RingInstance) -> RingProblem:
     live = _live(instance, reads, order)
     computing = np.array([op.role == "compute" and v in live for v, op in enumerate(graph.operations)], dtype=bool)
     roots = _roots(instance, reads, makes, order)
-    copies = [0] * n
     readers: dict[int, set[int]] = {}
+    constants: dict[int, list[int]] = {}
     for v in np.flatnonzero(computing).tolist():
         for t in set().union(*(roots[t] for t in reads[v])) if reads[v] else ():
             producer = graph.tensors[t].producer
             if graph.operations[producer].role == "constant":
-                copies[v] += graph.tensors[t].bytes
+                constants.setdefault(t, []).append(v)
             elif computing[producer] and producer != v:
                 readers.setdefault(t, set()).add(v)
     rate = instance.package.link_bytes_per_ns
@@ -155,14 +198,17 @@ def _build(instance: RingInstance) -> RingProblem:
     )
     on = computing.tolist()
     ticks = [_operation_ticks(instance, v, reads[v], makes[v], roots) if on[v] else 0 for v in range(n)]
-    weights = [graph.operations[v].weight_bytes + copies[v] if on[v] else 0 for v in range(n)]
+    weights = [graph.operations[v].weight_bytes if on[v] else 0 for v in range(n)]
+    shared = _constants(instance, constants, weights)
+    _summable([*weights, *(constant.bytes for constant in shared)], "weights (bytes)", instance)
     _summable([storage.ticks for storage in storages], "link times (10 ps)", instance)
     _summable([storage.bytes for storage in storages], "tensors (bytes)", instance)
     return RingProblem(
         instance=instance,
         computing=computing,
         ticks=_summable(ticks, "operation times (10 ps)", instance),
-        weight_bytes=_summable(weights, "weights (bytes)", instance),
+        weight_bytes=np.array(weights, dtype=np.int64),
+        shared=shared,
         edges=_pairs({(t.producer, v) for t in graph.tensors for v in t.readers}),
         flows=_pairs({(s.producer, v) for s in storages for v in s.readers}),
         storages=storages,
@@ -170,6 +216,21 @@ def _build(instance: RingInstance) -> RingProblem:
         groups=_groups(instance, computing),
         order=order,
     )
+
+
+def _constants(instance: RingInstance, readers: dict[int, list[int]], weights: list[int]) -> tuple[Shared, ...]:
+    """The constants among tensors with these computing ``readers`` that several read; the others add to ``weights``.
+
+    Those with the same readers are always on the same chips, so that they count as one.
+    """
+    found: dict[tuple[int, ...], int] = {}
+    for t, read_by in readers.items():
+        size = instance.graph.tensors[t].bytes
+        if len(read_by) == 1:
+            weights[read_by[0]] += size
+        elif size:
+            found[tuple(read_by)] = found.get(tuple(read_by), 0) + size
+    return tuple(Shared(readers, found[readers]) for readers in sorted(found))
 
 
 def _summable(values: list[int], what: str, instance: RingInstance) -> IntArray:
@@ -293,6 +354,8 @@ def loads(problem: RingProblem, chips: Sequence[int] | NDArray[np.int64]) -> Loa
     work, weights = (np.zeros(count, dtype=np.int64) for _ in range(2))
     np.add.at(work, f, problem.ticks)
     np.add.at(weights, f, problem.weight_bytes)
+    for constant in problem.shared:
+        weights[np.unique(f[list(constant.readers)])] += constant.bytes
     return Loads(work, np.cumsum(load), received, sent, weights, boundary, *_relay_and_peak(problem, f))
 
 

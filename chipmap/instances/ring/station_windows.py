@@ -93,7 +93,7 @@ def resources(problem: RingProblem, target: int) -> list[Resource]:
         if large.any():
             found.append((large.astype(np.float64), float(share)))
     if problem.has("C4"):
-        found.append((problem.weight_bytes.astype(np.float64), float(problem.sram_bytes)))
+        found.append((problem.floor_bytes.astype(np.float64), float(problem.sram_bytes)))
     return found
 
 

@@ -39,8 +39,9 @@ def split(instance: RingInstance, operation: str, parts: int) -> RingInstance:
     """Operation ``operation`` cut evenly into ``parts``: each reads all inputs and makes a part of every output.
 
     FLOP, weights, output bytes and a measured time are divided and rounded up; readers read all the parts. Constants
-    that it reads stay whole (each part holds a copy). Pins, forbidden chips and groups hold for every part. Whether the
-    operation can be cut evenly (a matrix product by output columns, a convolution by output channels) is not checked.
+    that it reads stay whole: each part reads all of them. Pins, forbidden chips and groups hold for every part. Whether
+    the operation can be cut evenly (a matrix product by output columns, a convolution by output channels) is not
+    checked.
     """
     graph = instance.graph
     u = [op.name for op in graph.operations].index(operation)

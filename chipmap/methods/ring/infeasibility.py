@@ -21,7 +21,7 @@ def reasons(instance: RingInstance, seconds: float) -> list[Infeasibility]:
         text = "pins, forbidden chips and keep-together groups leave no chip for"
         names = [problem.instance.graph.operations[v].name for v in shut]
         return [_reason("C0", f"chips for {name}", (1, 0, "chips"), f"{text} {name}", remedy) for name in names]
-    if problem.has("C4") and _floor(problem) > problem.sram_bytes:
+    if problem.has("C4") and problem.least_weights > problem.sram_bytes:
         return [memory(problem, 0, None)]
     limit = min(EXPLAIN_SECONDS, max(1.0, seconds))
     clash = sorted({label[:2].upper() for label in _clashing(instance, limit)}) or ["C0", *instance.constraints]
@@ -63,27 +63,21 @@ def _sram_by_model(instance: RingInstance, seconds: float) -> tuple[int, int | N
     return bound, None if outcome.objective is None else round(outcome.objective)
 
 
-def _floor(problem: RingProblem) -> int:
-    """Bytes that some chip needs for weights alone: the average over all chips, or the heaviest operation."""
-    weights = problem.weight_bytes
-    return max(-(-int(weights.sum()) // problem.chips), int(weights.max(initial=0)))
-
-
 def memory(problem: RingProblem, demand: int, reached: int | None) -> Infeasibility:
     """C4 is to blame: some chip needs at least ``demand`` bytes (or more, for weights alone).
 
     ``reached`` bytes are known to do (None: not known).
     """
     instance, limit = problem.instance, problem.sram_bytes
-    demand = max(demand, _floor(problem))
-    total, chips = int(problem.weight_bytes.sum()), problem.chips
-    heaviest = int(problem.weight_bytes.argmax())
+    demand = max(demand, problem.least_weights)
+    total, chips = int(problem.floor_bytes.sum()), problem.chips
+    heaviest = int(problem.alone_bytes.argmax())
     remedies = [] if reached is None else [f"{reached:,} bytes do: --set package.sram_bytes={reached}"]
     remedies += ["more chips, if no single operation is too large: --set package.chips=N", "fewer bytes per word"]
     text = (
         f"no mapping on {chips} chips fits {limit:,} bytes of SRAM: the weights are "
         f"{total:,} bytes in all ({-(-total // chips):,} per chip), the largest operation "
-        f"({instance.graph.operations[heaviest].name}) holds {int(problem.weight_bytes[heaviest]):,}, and some "
+        f"({instance.graph.operations[heaviest].name}) holds {int(problem.alone_bytes[heaviest]):,}, and some "
         f"chip needs at least {demand:,}"
     )
     return _reason("C4", f"SRAM of each of {chips} chips", (demand, limit, "bytes"), text, *remedies)

@@ -10,7 +10,7 @@ from typing import Literal
 
 from chipmap.deadline import Stop
 from chipmap.instances.ring.contraction import contract
-from chipmap.instances.ring.instance import RingInstance, RingSolution
+from chipmap.instances.ring.instance import RingInstance
 from chipmap.instances.ring.problem import ring_problem
 from chipmap.records import InputError
 from chipmap.result import Termination
@@ -41,6 +41,7 @@ def _search(instance: RingInstance, run: Run, source: Literal["random search", "
     contraction = contract(instance)
     problem = ring_problem(contraction.instance)
     sampler = Sampler(problem, "path" if problem.has("C3") and problem.chips > MOST_CHIPS else "full")
+    problem = sampler.problem
     seed, annealed = run.options.seed, source == "simulated annealing"
     policy = Annealing(problem.n, problem.chips, seed, samples) if annealed else Uniform()
     limit, done, broken, best = "none", 0, 0, INVALID
@@ -52,8 +53,7 @@ def _search(instance: RingInstance, run: Run, source: Literal["random search", "
                 broken += value >= INVALID
                 if chips is not None and value < best:
                     best = value
-                    solution = RingSolution(instance=contraction.instance.name, chips=tuple(chips.tolist()))
-                    run.solution(contraction.lift(solution), source, claimed=value)
+                    run.solution(contraction.lift_computing(chips.tolist()), source, claimed=value)
                 run.checkpoint()
     except Stop as stop:
         limit = stop.limit

@@ -65,8 +65,9 @@ class State:
             from chipmap.heuristics.ring.programs.ideals import all_ideals
 
             self.ideals = all_ideals(self.programs.graph, limit)
-            words = f"{self.problem.n} operations after contraction, {len(self.ideals)} ideals"
-            self.run.note("size", words, operations=self.problem.n, ideals=len(self.ideals))
+            count = self.programs.graph.n
+            words = f"{count} operations after contraction, {len(self.ideals)} ideals"
+            self.run.note("size", words, operations=count, ideals=len(self.ideals))
         return self.ideals
 
     @property

@@ -192,11 +192,17 @@ def needs(mapped: Mapped) -> dict[int, tuple[int, int, int, int, int]]:
 
 
 def memory(mapped: Mapped) -> tuple[dict[int, int], dict[int, int]]:
-    """(weights, boundary): bytes of weights, and of the storages that cross the chip's boundary, per used chip."""
+    """(weights, boundary): bytes of weights, and of the storages that cross the chip's boundary, per used chip.
+
+    A constant counts once on each chip that has an operation which reads it.
+    """
     weights = dict.fromkeys(mapped.used(), 0)
     boundary = dict.fromkeys(weights, 0)
     for v in mapped.facts.computing:
         weights[mapped.chips[v]] += mapped.facts.weights[v]
+    for constant in mapped.facts.constants:
+        for chip in {mapped.chips[v] for v in constant.read_by}:
+            weights[chip] += constant.bytes
     for stored in mapped.facts.stored:
         home = mapped.chips[stored.made_by]
         away = {mapped.chips[v] for v in stored.read_by} - {home}

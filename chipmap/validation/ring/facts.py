@@ -27,8 +27,16 @@ class Stored:
 
 
 @dataclass(frozen=True)
+class Resting:
+    """A constant's storage and the computing operations ``read_by`` (at least one): it rests with each of them."""
+
+    read_by: tuple[int, ...]
+    bytes: int
+
+
+@dataclass(frozen=True)
 class Facts:
-    """``computing`` operations with their ``ticks`` and ``weights`` (bytes, copies of constants included); storages.
+    """``computing`` operations with their ``ticks`` and ``weights`` (bytes, without constants); storages, constants.
 
     ``edges`` are the distinct (producer, reader) of the whole graph; ``position`` finds an operation by its name.
     """
@@ -37,6 +45,7 @@ class Facts:
     ticks: dict[int, int]
     weights: dict[int, int]
     stored: tuple[Stored, ...]
+    constants: tuple[Resting, ...]
     edges: tuple[tuple[int, int], ...]
     position: dict[str, int]
 
@@ -63,6 +72,7 @@ def _collect(instance: RingInstance) -> Facts:
     ticks: dict[int, int] = {}
     weights: dict[int, int] = {}
     readers: dict[int, list[int]] = {}
+    users: dict[int, list[int]] = {}
     for v in computing:
         moved_in, needed = 0, set()
         for t in reads[v]:
@@ -75,7 +85,7 @@ def _collect(instance: RingInstance) -> Facts:
         for s in needed:
             maker = graph.operations[tensors[s].producer]
             if maker.role == "constant":
-                weights[v] += tensors[s].bytes
+                users.setdefault(s, []).append(v)
             elif maker.role == "compute":
                 readers.setdefault(s, []).append(v)
     return Facts(
@@ -86,6 +96,7 @@ def _collect(instance: RingInstance) -> Facts:
             Stored(tensors[s].producer, tuple(read_by), tensors[s].bytes, link_ticks(instance, tensors[s].bytes))
             for s, read_by in sorted(readers.items())
         ),
+        constants=tuple(Resting(tuple(read_by), tensors[s].bytes) for s, read_by in sorted(users.items())),
         edges=tuple(sorted({(tensor.producer, v) for tensor in tensors for v in tensor.readers})),
         position={operation.name: v for v, operation in enumerate(graph.operations)},
     )

@@ -28,7 +28,7 @@ class Liveness:
     """
 
     scope = "chip"
-    VERSION = "1"
+    VERSION = "2"
 
     def __call__(self, instance: RingInstance, solution: RingSolution) -> list[Verdict]:
         """One rejection per chip whose buffers don't fit."""
@@ -55,6 +55,7 @@ class Liveness:
         here = set(operations)
         step = {v: i for i, v in enumerate(sorted(here, key=rank.__getitem__))}
         fixed = sum(known.weights[v] for v in here)
+        fixed += sum(constant.bytes for constant in known.constants if not here.isdisjoint(constant.read_by))
         buffers = []
         for s in set().union(*(touching[v] for v in here)) if here else ():
             stored = known.stored[s]

@@ -73,8 +73,8 @@ def least_sram(programs: Programs, ideals: IdealFamily, deadline: Deadline) -> t
     None if no SRAM does, or if a decision stayed open.
     """
     problem = programs.problem
-    low = max(int(problem.weight_bytes.max(initial=0)), -(-int(problem.weight_bytes.sum()) // problem.chips)) - 1
-    return _least(programs, ideals, "sram_bytes", low, problem.most_bytes, deadline) or None
+    low, high = problem.least_weights - 1, problem.most_bytes
+    return _least(programs, ideals, "sram_bytes", low, high, deadline) or None
 
 
 def least_chips(

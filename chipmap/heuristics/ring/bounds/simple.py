@@ -38,9 +38,9 @@ def packing(problem: RingProblem) -> int:
 class SkipConnection:
     """A flow (``producer``, ``reader``; positions in the problem) with everything that lies on paths between its ends.
 
-    ``operations`` counts both ends as well; ``ticks`` and ``weight_bytes`` are sums over them. Under C1 and C3 all of
-    them are on at most two chips, so that half of either is on one: an operation between the ends on a third chip would
-    join the chips of the ends by a longer path.
+    ``operations`` counts both ends as well; ``ticks`` and ``weight_bytes`` are sums over them, each constant once.
+    Under C1 and C3 all of them are on at most two chips, so that half of either is on one: an operation between the
+    ends on a third chip would join the chips of the ends by a longer path.
     """
 
     producer: int
@@ -54,14 +54,18 @@ def skip_connections(problem: RingProblem, graph: FlowGraph) -> list[SkipConnect
     """For every operation the flow from it with the most work under it (if anything lies between), most work first."""
     ticks = [int(problem.ticks[v]) for v in graph.operation]
     weights = [int(problem.weight_bytes[v]) for v in graph.operation]
+    index = {v: i for i, v in enumerate(graph.operation)}
+    constants = [(sum(1 << index[v] for v in shared.readers), shared.bytes) for shared in problem.shared]
     best: dict[int, SkipConnection] = {}
     for v in range(graph.n):
         for u in bits(graph.producers[v]):
-            between = list(bits(graph.descendants[u] & graph.ancestors[v]))
+            between = graph.descendants[u] & graph.ancestors[v]
             if not between:
                 continue
-            all_ = [u, v, *between]
+            mask = between | 1 << u | 1 << v
+            all_ = list(bits(mask))
             work, bytes_ = sum(ticks[w] for w in all_), sum(weights[w] for w in all_)
+            bytes_ += sum(size for readers, size in constants if readers & mask)
             found = SkipConnection(graph.operation[u], graph.operation[v], len(all_), work, bytes_)
             if u not in best or (found.ticks, found.weight_bytes) > (best[u].ticks, best[u].weight_bytes):
                 best[u] = found

@@ -12,13 +12,25 @@ INFINITE = np.int64(1) << np.int64(62)
 ZERO, ONE = np.uint64(0), np.uint64(1)
 
 
+class Constants(NamedTuple):
+    """Per constant that several operations read its ``readers`` as a bit set [s, w] and its ``bytes``; operation v
+    reads the constants reads[first[v]:first[v + 1]].
+    """
+
+    readers: Any
+    bytes: Any
+    first: Any
+    reads: Any
+
+
 class Operations(NamedTuple):
-    """Per operation of the flow graph [n]: ``ticks``, ``weights`` in bytes, ``allowed`` chips as bits; as bit sets
-    [n, w] its ``producers``, ``ancestors`` and ``descendants``.
+    """Per operation of the flow graph [n]: ``ticks``, ``weights`` in bytes without the shared ``constants``,
+    ``allowed`` chips as bits; as bit sets [n, w] its ``producers``, ``ancestors`` and ``descendants``.
     """
 
     ticks: Any
     weights: Any
+    constants: Constants
     allowed: Any
     producers: Any
     ancestors: Any
@@ -156,6 +168,26 @@ def _obeys(rule: int, target: Any, crossing: Any, count: int, between: Any) -> b
     return True
 
 
+@njit(cache=True, inline="always")
+def in_block(readers: Any, s: int, inside: Any, block_end: Any) -> bool:
+    """Whether the block block_end \\ inside has one of the ``readers`` [s, w] of number s."""
+    found = False
+    for w in range(len(inside)):
+        found = found or readers[s, w] & block_end[w] & ~inside[w] != 0
+    return found
+
+
+@njit(cache=True)
+def _fresh_constants(v: int, inside: Any, block_end: Any, constants: Constants) -> int:
+    """Bytes of the shared constants that operation v would be the first of the block block_end \\ inside to read."""
+    size = 0
+    for r in range(constants.first[v], constants.first[v + 1]):
+        s = constants.reads[r]
+        if not in_block(constants.readers, s, inside, block_end):
+            size += constants.bytes[s]
+    return size
+
+
 @njit(cache=True)
 def _extend(v: int, inside: Any, block_end: Any, storages: Storages, totals: Any) -> None:
     """Add operation v to the block block_end \\ inside: update ``totals`` = (ticks in, ticks out, boundary bytes).
@@ -167,12 +199,7 @@ def _extend(v: int, inside: Any, block_end: Any, storages: Storages, totals: Any
     for r in range(storages.read_first[v], storages.read_first[v + 1]):
         s = storages.reads[r]
         if has(inside, storages.producer[s]):
-            fresh = True
-            for w in range(width):
-                if storages.readers[s, w] & block_end[w] & ~inside[w] != 0:
-                    fresh = False
-                    break
-            if fresh:
+            if not in_block(storages.readers, s, inside, block_end):
                 totals[0] += storages.ticks[s]
                 totals[2] += storages.bytes[s]
         else:
@@ -265,7 +292,7 @@ def _search(i: int, lattice: Lattice, operations: Operations, storages: Storages
     Breadth first. Returns how many there are, with the empty one.
     """
     seen, end, work, weight, totals, chips = blocks
-    upper, sram = terms.upper, terms.sram
+    upper, sram, reads = terms.upper, terms.sram, operations.constants.first
     end[0], work[0], weight[0], chips[0] = i, 0, 0, ~np.uint64(0)
     totals[0] = 0
     head, tail = 0, 1
@@ -275,14 +302,17 @@ def _search(i: int, lattice: Lattice, operations: Operations, storages: Storages
             j, v = lattice.target[s], lattice.added[s]
             if seen[j] == i:
                 continue
-            if work[head] + operations.ticks[v] > upper or (sram >= 0 and weight[head] + operations.weights[v] > sram):
+            heavier = weight[head] + operations.weights[v]
+            if sram >= 0 and reads[v] < reads[v + 1]:
+                heavier += _fresh_constants(v, lattice.words[i], lattice.words[at], operations.constants)
+            if work[head] + operations.ticks[v] > upper or (sram >= 0 and heavier > sram):
                 continue
             chip_set = chips[head] & operations.allowed[v]
             if chip_set == 0:
                 continue
             seen[j] = i
             end[tail], chips[tail] = j, chip_set
-            work[tail], weight[tail] = work[head] + operations.ticks[v], weight[head] + operations.weights[v]
+            work[tail], weight[tail] = work[head] + operations.ticks[v], heavier
             if terms.mode == 1 or sram >= 0:
                 totals[tail] = totals[head]
                 _extend(v, lattice.words[i], lattice.words[at], storages, totals[tail])

@@ -32,6 +32,7 @@ from chipmap.heuristics.ring.programs.ideals import FlowGraph, IdealFamily, bits
 from chipmap.heuristics.ring.programs.kernel import (
     INFINITE,
     Chains,
+    Constants,
     Lattice,
     Operations,
     Storages,
@@ -80,7 +81,7 @@ class Programs:
         #: Further conditions on the pairs (:mod:`chipmap.heuristics.ring.programs.screens`); need C2.
         self.screens: list[Screen] = []
         if problem.full_memory:
-            self.screens.append(full_memory(self.operations.weights, self.storages, problem.sram_bytes))
+            self.screens.append(full_memory(self.operations, self.storages, problem.sram_bytes))
 
     def solve(
         self, rule: Rule, ideals: IdealFamily, upper: int | None = None, deadline: Deadline = Deadline()
@@ -162,10 +163,25 @@ def _operations(problem: RingProblem, graph: FlowGraph) -> Operations:
     return Operations(
         ticks=problem.ticks[positions],
         weights=problem.weight_bytes[positions],
+        constants=_constants(problem, graph),
         allowed=np.array(masks, dtype=np.uint64),
         producers=to_words(graph.producers, n),
         ancestors=to_words(graph.ancestors, n),
         descendants=to_words(graph.descendants, n),
+    )
+
+
+def _constants(problem: RingProblem, graph: FlowGraph) -> Constants:
+    index = {v: i for i, v in enumerate(graph.operation)}
+    reads: list[list[int]] = [[] for _ in range(graph.n)]
+    for s, constant in enumerate(problem.shared):
+        for v in constant.readers:
+            reads[index[v]].append(s)
+    return Constants(
+        readers=to_words([sum(1 << index[v] for v in constant.readers) for constant in problem.shared], graph.n),
+        bytes=np.array([constant.bytes for constant in problem.shared], dtype=np.int64),
+        first=np.cumsum([0, *map(len, reads)]).astype(np.int64),
+        reads=np.array([s for row in reads for s in row], dtype=np.int32),
     )
 
 

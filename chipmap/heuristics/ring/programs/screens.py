@@ -14,7 +14,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from chipmap.heuristics.ring.programs.ideals import FlowGraph, IdealFamily, to_words
-from chipmap.heuristics.ring.programs.kernel import INFINITE, ONE, Storages, has
+from chipmap.heuristics.ring.programs.kernel import INFINITE, ONE, Operations, Storages, has, in_block
 
 #: (ideals, source of each pair, target of each pair) -> which pairs stay.
 Screen = Callable[[IdealFamily, NDArray[np.int64], NDArray[np.int32]], NDArray[np.bool_]]
@@ -72,8 +72,8 @@ class JudgedBlocks:
         return self._known[key]
 
 
-def full_memory(weights: NDArray[np.int64], storages: Storages, sram: int) -> Screen:
-    """The pairs whose block fits ``sram`` bytes in grade ``full``; ``weights`` [n] in the order of execution.
+def full_memory(operations: Operations, storages: Storages, sram: int) -> Screen:
+    """The pairs whose block fits ``sram`` bytes in grade ``full``; ``operations`` in the order of execution.
 
     Weights + 2 · bytes made in I and read outside I (received or relayed) + 2 · bytes made in the block and read
     outside J (sent) + the peak of the bytes made in the block and read inside it only.
@@ -83,7 +83,7 @@ def full_memory(weights: NDArray[np.int64], storages: Storages, sram: int) -> Sc
 
     def screen(ideals: IdealFamily, source: NDArray[np.int64], target: NDArray[np.int32]) -> NDArray[np.bool_]:
         """Which blocks fit."""
-        return np.asarray(block_bytes(ideals.words, source, target, weights, storages, last) <= sram)
+        return np.asarray(block_bytes(ideals.words, source, target, operations, storages, last) <= sram)
 
     return screen
 
@@ -125,8 +125,9 @@ def _read_outside(readers: Any, words: Any) -> bool:
 
 
 @njit(cache=True)
-def block_bytes(words: Any, source: Any, target: Any, weights: Any, storages: Storages, last: Any) -> Any:
+def block_bytes(words: Any, source: Any, target: Any, operations: Operations, storages: Storages, last: Any) -> Any:
     """[p] bytes of SRAM that the block of each pair needs; ``last`` [s] is the last reader of each storage."""
+    weights, constants = operations.weights, operations.constants
     n = len(weights)
     producer, readers, size = storages.producer, storages.readers, storages.bytes
     found = np.zeros(len(source), dtype=np.int64)
@@ -137,6 +138,9 @@ def block_bytes(words: Any, source: Any, target: Any, weights: Any, storages: St
         for v in range(n):
             if has(end, v) and not has(inside, v):
                 total += weights[v]
+        for s in range(len(constants.bytes)):
+            if in_block(constants.readers, s, inside, end):
+                total += constants.bytes[s]
         steps[:] = 0
         for s in range(len(producer)):
             if has(inside, producer[s]):

@@ -21,7 +21,7 @@ MODES = {"period": 0, "sum": 1, "sum_forward": 2}
 class Tables(NamedTuple):
     """A problem as arrays: per operation its time and weights [n]; per storage (maker, ticks, bytes) [s, 3] and its
     readers[at[s]:at[s + 1]]; ``events`` [2s, 2]: (storage, 1 where it is made, 0 after its last reader) in topological
-    order.
+    order; the bytes of shared ``constants`` [k], read by users[users_at[k]:users_at[k + 1]].
 
     ``sram``: -1 where C4 is not in force; ``full``: its grade is ``full``.
     """
@@ -35,6 +35,9 @@ class Tables(NamedTuple):
     at: Any
     readers: Any
     events: Any
+    constants: Any
+    users_at: Any
+    users: Any
 
 
 class Room(NamedTuple):
@@ -67,6 +70,9 @@ class Evaluator:
             at=np.concatenate(([0], np.cumsum([len(s.readers) for s in storages]))).astype(np.int64),
             readers=np.array([v for s in storages for v in s.readers], dtype=np.int64),
             events=np.array(sorted(made + freed), dtype=np.int64).reshape(-1, 3)[:, 1:].copy(),
+            constants=np.array([c.bytes for c in problem.shared], dtype=np.int64),
+            users_at=np.concatenate(([0], np.cumsum([len(c.readers) for c in problem.shared]))).astype(np.int64),
+            users=np.array([v for c in problem.shared for v in c.readers], dtype=np.int64),
         )
         self._room = Room(
             work=np.zeros(chips, dtype=np.int64),
@@ -93,11 +99,25 @@ def _evaluate(mappings: Any, tables: Tables, room: Room) -> Any:
         for v in range(len(f)):
             room.work[f[v]] += tables.ticks[v]
             room.memory[f[v]] += tables.weights[v]
+        _constants(f, tables, room)
         _transfers(f, tables, room)
         if tables.full:
             _live(f, tables, room)
         values[i] = _worst(room.work, room.load, room.memory, tables.mode, tables.sram)
     return values
+
+
+@njit(cache=True)
+def _constants(f: Any, tables: Tables, room: Room) -> None:
+    """Each shared constant, once on each chip that reads it."""
+    memory, seen = room.memory, room.seen
+    seen[:] = -1
+    for s in range(len(tables.constants)):
+        for r in range(tables.users_at[s], tables.users_at[s + 1]):
+            c = f[tables.users[r]]
+            if seen[c] != s:
+                seen[c] = s
+                memory[c] += tables.constants[s]
 
 
 @njit(cache=True)

@@ -27,7 +27,8 @@ from typing import Literal
 import numpy as np
 
 from chipmap.heuristics.ring.sampling.propagate_kernel import COUNT, LEAST, NO_PREFIX, propagate
-from chipmap.heuristics.ring.sampling.propagate_state import Net, Room, Sizes, State, push
+from chipmap.heuristics.ring.sampling.propagate_state import Constants, Net, Room, Sizes, State, push
+from chipmap.instances.ring.contraction import computing_only
 from chipmap.instances.ring.precedence import between, flow_reachable, skips
 from chipmap.instances.ring.problem import IntArray, RingProblem
 from chipmap.records import InputError
@@ -61,8 +62,12 @@ class Propagator:
 
 
 def propagator(problem: RingProblem, rule: SampleRule = "full") -> Propagator:
-    """The propagator of a contracted ``problem``; :class:`InputError` for what the rule doesn't cover."""
+    """The propagator of a contracted ``problem``; :class:`InputError` for what the rule doesn't cover.
+
+    Its operations are the computing ones alone, in their order.
+    """
     _refuse(problem, rule)
+    problem = computing_only(problem)
     net = _net(problem, rule)
     state = _state(net, None)
     inside = bool((state.box[:, 0] <= state.box[:, 1]).all())  # else pins and forbidden chips leave nothing
@@ -79,7 +84,9 @@ def _refuse(problem: RingProblem, rule: SampleRule) -> None:
     if not problem.has("C1"):
         remedy = "Methods for every instance: ring/auto, ring/mip, ring/cpsat."
         raise InputError("SAMPLE and FIX rest on C1, which is not in force", name, remedy)
-    if not problem.computing.all() or problem.groups:
+    roles = problem.instance.graph.operations
+    others = any(not on and roles[v].role != "constant" for v, on in enumerate(problem.computing.tolist()))
+    if others or problem.groups:
         raise InputError("SAMPLE and FIX take contracted instances", name, "Contract it: contract(instance).instance.")
     if rule == "full" and problem.has("C3") and problem.chips > MOST_CHIPS:
         remedy = f"Use rule path, or at most {MOST_CHIPS} chips."
@@ -161,6 +168,7 @@ def _sizes(problem: RingProblem) -> Sizes:
     in_at, ins = _flat(reads)
     return Sizes(
         weights=problem.weight_bytes,
+        constants=_constants(problem),
         makers=np.array([s.producer for s in storages], dtype=np.int64),
         bytes=np.array([s.bytes for s in storages], dtype=np.int64),
         reader_at=reader_at,
@@ -170,6 +178,16 @@ def _sizes(problem: RingProblem) -> Sizes:
         order=np.array(problem.order, dtype=np.int64),
         sram=np.array([problem.sram_bytes if binds else -1], dtype=np.int64),
     )
+
+
+def _constants(problem: RingProblem) -> Constants:
+    reads: list[list[int]] = [[] for _ in range(problem.n)]
+    for s, constant in enumerate(problem.shared):
+        for v in constant.readers:
+            reads[v].append(s)
+    reader_at, readers = _flat([constant.readers for constant in problem.shared])
+    sizes = np.array([constant.bytes for constant in problem.shared], dtype=np.int64)
+    return Constants(sizes, reader_at, readers, *_flat(reads))
 
 
 def _flat(lists: Sequence[Sequence[int]]) -> tuple[IntArray, IntArray]:
@@ -203,11 +221,11 @@ def _state(net: Net, root: IntArray | None) -> State:
         queue=np.zeros(n + 2, dtype=np.int64),
         sets=np.zeros((4, chips), dtype=np.uint64),
         counts=np.zeros((2, chips + 1), dtype=np.int64),
-        room=_room(n, chips, len(net.sizes.makers)) if net.sizes.sram[0] >= 0 else _room(0, 0, 0),
+        room=_room(n, chips, net.sizes) if net.sizes.sram[0] >= 0 else _room(0, 0, net.sizes),
     )
 
 
-def _room(n: int, chips: int, storages: int) -> Room:
+def _room(n: int, chips: int, sizes: Sizes) -> Room:
     return Room(
         slack=np.zeros((chips, chips), dtype=np.int64),
         least=np.zeros((chips, chips), dtype=np.int64),
@@ -215,7 +233,8 @@ def _room(n: int, chips: int, storages: int) -> Room:
         seen=np.zeros(chips, dtype=np.int64),
         out=np.zeros(chips, dtype=np.int64),
         into=np.zeros(chips, dtype=np.int64),
-        counted=np.zeros(storages, dtype=np.bool_),
+        counted=np.zeros(len(sizes.makers), dtype=np.bool_),
         source=np.zeros(n, dtype=np.int64),
         fewest=np.zeros(n, dtype=np.int64),
+        rests=np.zeros((len(sizes.constants.bytes), chips), dtype=np.bool_),
     )

@@ -1,9 +1,9 @@
 """What C4 (grade ``boundary``) leaves of the chip intervals: energetic reasoning over intervals of chips (numba).
 
 Let E(a, b) be the bytes that chips a … b hold for certain: the weights of operations whose interval lies within them,
-and twice the bytes that cross the boundary of one of them whatever comes. E(a, b) > (b - a + 1) · S is a
-contradiction; an operation that would make it one if it were on a … b, is not there. Once every operation is placed,
-E(c, c) is what C4 counts on chip c.
+the shared constants that rest on some of them for the sake of such operations, and twice the bytes that cross the
+boundary of one of them whatever comes. E(a, b) > (b - a + 1) · S is a contradiction; an operation that would make it
+one if it were on a … b, is not there. Once every operation is placed, E(c, c) is what C4 counts on chip c.
 """
 
 from __future__ import annotations
@@ -22,13 +22,66 @@ def memory(sizes: Sizes, room: Room, allowed: Any, box: Any, trail: Any, queue: 
     slack[:] = 0
     for v in range(len(box)):
         slack[box[v, 0], box[v, 1]] += sizes.weights[v]
+    if len(sizes.constants.bytes):
+        _resting(sizes, slack, room.rests, box)
     _crossing(sizes, slack, room, box)
     _paths(sizes, slack, room, box)
     if not _slack(slack, sizes.sram[0]):
         return False
     if not _raise(sizes.weights, slack, least, lowest, allowed, box, trail, queue):
         return False
-    return _lower(sizes.weights, slack, least, lowest, allowed, box, trail, queue)
+    if not _lower(sizes.weights, slack, least, lowest, allowed, box, trail, queue):
+        return False
+    return not len(sizes.constants.bytes) or _trim(sizes, slack, room.rests, allowed, box, trail, queue)
+
+
+@njit(cache=True)
+def _resting(sizes: Sizes, held: Any, rests: Any, box: Any) -> None:
+    """Shared constants that rest somewhere for certain, into ``held``; ``rests`` [k, C]: on the chip of a reader.
+
+    Beside those, one more chip of an open reader's interval holds the constant, if no chip counted already lies there.
+    The intervals that count are disjoint.
+    """
+    constants = sizes.constants
+    rests[:] = False
+    for s in range(len(constants.bytes)):
+        size, first, last = constants.bytes[s], constants.reader_at[s], constants.reader_at[s + 1]
+        for r in range(first, last):
+            lo = box[constants.readers[r], 0]
+            if lo == box[constants.readers[r], 1] and not rests[s, lo]:
+                rests[s, lo] = True
+                held[lo, lo] += size
+        end = -1
+        for r in range(first, last):
+            lo, hi = box[constants.readers[r], 0], box[constants.readers[r], 1]
+            if lo > end and not rests[s, lo : hi + 1].any():
+                held[lo, hi] += size
+                end = hi
+
+
+@njit(cache=True)
+def _lacks(sizes: Sizes, rests: Any, v: int, c: int) -> int:
+    """Bytes that operation v would add to chip c: its weights, and its constants that don't rest there yet."""
+    constants, added = sizes.constants, sizes.weights[v]
+    for r in range(constants.in_at[v], constants.in_at[v + 1]):
+        if not rests[constants.ins[r], c]:
+            added += constants.bytes[constants.ins[r]]
+    return added
+
+
+@njit(cache=True)
+def _trim(sizes: Sizes, slack: Any, rests: Any, allowed: Any, box: Any, trail: Any, queue: Any) -> bool:
+    """No open reader of a shared constant on an end of its interval that has no room for it."""
+    in_at = sizes.constants.in_at
+    for v in range(len(box)):
+        if in_at[v] < in_at[v + 1]:
+            while box[v, 0] < box[v, 1] and _lacks(sizes, rests, v, box[v, 0]) > slack[box[v, 0], box[v, 0]]:
+                if not at_least(allowed, box, trail, queue, v, box[v, 0] + 1):
+                    return False
+            while box[v, 0] < box[v, 1] and _lacks(sizes, rests, v, box[v, 1]) > slack[box[v, 1], box[v, 1]]:
+                if not at_most(allowed, box, trail, queue, v, box[v, 1] - 1):
+                    return False
+    return True
 
 
 @njit(cache=True)

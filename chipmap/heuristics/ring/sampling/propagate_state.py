@@ -11,14 +11,28 @@ from typing import Any, NamedTuple
 from numba import njit
 
 
+class Constants(NamedTuple):
+    """The bytes of shared constants [k], read by readers[reader_at[s]:reader_at[s + 1]]; operation v reads
+    ins[in_at[v]:in_at[v + 1]].
+    """
+
+    bytes: Any
+    reader_at: Any
+    readers: Any
+    in_at: Any
+    ins: Any
+
+
 class Sizes(NamedTuple):
-    """What C4 adds up: weights [n]; per storage s its maker, its bytes and readers[reader_at[s]:reader_at[s + 1]]; per
-    operation v the storages ins[in_at[v]:in_at[v + 1]] that it reads; a topological ``order``.
+    """What C4 adds up: weights [n], shared constants; per storage s its maker, its bytes and
+    readers[reader_at[s]:reader_at[s + 1]]; per operation v the storages ins[in_at[v]:in_at[v + 1]] that it reads; a
+    topological ``order``.
 
     ``sram`` [1] is the SRAM of a chip, -1 where C4 is not propagated.
     """
 
     weights: Any
+    constants: Constants
     makers: Any
     bytes: Any
     reader_at: Any
@@ -31,7 +45,7 @@ class Sizes(NamedTuple):
 
 class Room(NamedTuple):
     """Scratch for adding up memory: ``slack`` and ``least`` [C, C], ``lowest``, ``seen``, ``out`` and ``into`` [C],
-    ``counted`` per storage, ``source`` and ``fewest`` [n].
+    ``counted`` per storage, ``source`` and ``fewest`` [n], ``rests`` [k, C] per shared constant.
     """
 
     slack: Any
@@ -43,6 +57,7 @@ class Room(NamedTuple):
     counted: Any
     source: Any
     fewest: Any
+    rests: Any
 
 
 class Net(NamedTuple):

@@ -28,7 +28,9 @@ BUDGETS = (*(300,) * 8, 5_000)
 
 @dataclass(frozen=True, eq=False)
 class Samples:
-    """Mappings ``chips`` [k, n] of the contracted operations with their ``status`` [k] (rows without one are -1).
+    """Mappings ``chips`` [k, n] of the computing operations, in the contraction's order, with their ``status`` [k].
+
+    Rows without a mapping are -1.
 
     Status 1: found under the rule; 2: under ``path``, after rule ``full`` had used up its budgets; 0: proved that there
     is none; -1: given up.
@@ -52,13 +54,16 @@ class Samples:
 class Sampler:
     """SAMPLE and FIX on one contracted problem under one rule; everything that samples share is made once.
 
+    ``problem`` has its computing operations alone: that is what n counts here.
+
     Sample i of a batch depends on (seed, ``first`` + i) alone: batches can be cut anywhere. Not for use by several
     threads at once. Raises :class:`InputError` for instances that the rule doesn't cover.
     """
 
     def __init__(self, problem: RingProblem, rule: SampleRule = "full") -> None:
-        self.problem, self.rule = problem, rule
         self.propagator: Propagator = propagator(problem, rule)
+        self.problem, self.rule = self.propagator.problem, rule
+        problem = self.problem
         spare = propagator(problem, "path") if rule == "full" else self.propagator
         self._spare = Rules(spare.net, np.zeros((0, 2), dtype=np.int64))
         if rule == "full" and spare.root is not None:

@@ -128,8 +128,8 @@ def splits(case: Case, base: Solved) -> list[Trial]:
     """The longest operation (or the heaviest, where memory is short) in 2, 4 and as many parts as it takes."""
     problem = case.problem
     if base.objective is None:
-        heaviest = int(problem.weight_bytes.argmax())
-        weight = int(problem.weight_bytes[heaviest])
+        heaviest = int(problem.alone_bytes.argmax())
+        weight = int(problem.alone_bytes[heaviest])
         if not problem.has("C4") or weight == 0 or not case.single(heaviest):
             return []
         wanted = -(-weight // max(1, problem.sram_bytes))

@@ -70,7 +70,7 @@ def _moved(problem: RingProblem, before: list[int], after: list[int]) -> list[Mo
             target=after[run[0]],
             figures={
                 "work_us": int(problem.ticks[run].sum()) / TICKS_PER_US,
-                "weight_bytes": int(problem.weight_bytes[run].sum()),
+                "weight_bytes": problem.weights_of(run),
             },
         )
         for run in runs

@@ -47,7 +47,10 @@ def busiest(case: Case, base: Solved) -> Iterator[Statement]:
     on = loads(problem, f)
     busy = charged(problem, on)
     for chip in np.flatnonzero(busy == base.objective).tolist()[:1]:
-        mine = sorted((v for v in range(problem.n) if f[v] == chip), key=lambda v: -int(problem.ticks[v]))
+        mine = sorted(
+            (v for v in np.flatnonzero(problem.computing).tolist() if f[v] == chip),
+            key=lambda v: -int(problem.ticks[v]),
+        )
         count = int((busy == base.objective).sum())
         more = f" (as are {count - 1} others)" if count > 2 else " (as is another)" if count == 2 else ""
         extra = "" if problem.cost_mode == "period" else " with what it sends and receives"

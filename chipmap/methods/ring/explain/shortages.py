@@ -26,7 +26,7 @@ def memory(case: Case) -> Iterator[Statement]:
     problem = case.problem
     if not problem.has("C4"):
         return
-    limit, weights = problem.sram_bytes, problem.weight_bytes
+    limit, weights = problem.sram_bytes, problem.alone_bytes
     heavy = [v for v in range(problem.n) if int(weights[v]) > limit]
     for v in sorted(heavy, key=lambda v: -int(weights[v]))[:1]:
         more = f" (and {plural(len(heavy) - 1, 'more operation')} too)" if len(heavy) > 1 else ""
@@ -34,7 +34,7 @@ def memory(case: Case) -> Iterator[Statement]:
         text = f"Operation {case.name(v)} fits on no chip: {size(int(weights[v]))} of weights, {size(limit)} of SRAM, "
         figures = {"weight_bytes": int(weights[v]), "sram_bytes": limit, "short_bytes": short}
         yield statement("short", f"{text}{size(short)} short{more}", "C4", operation=case.name(v), **figures)
-    total, room = int(weights.sum()), limit * problem.chips
+    total, room = int(problem.floor_bytes.sum()), limit * problem.chips
     if total > room:
         text = f"All weights are {size(total)}, all {plural(problem.chips, 'chip')} together hold {size(room)}: "
         figures = {"weight_bytes": total, "short_bytes": total - room}

@@ -125,6 +125,7 @@ class Case:
     def name(self, v: int) -> str:
         """The name of operation ``v`` of the contracted problem, with those that it stands for in a group."""
         names = [self.instance.graph.operations[u].name for u in self.contraction.members[v]]
+        names = names or [self.contraction.instance.graph.operations[v].name]
         return names[0] if len(names) == 1 else f"{names[0]} with {listed(names[1:])} (kept together)"
 
     def single(self, v: int) -> bool:
