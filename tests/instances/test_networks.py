@@ -74,7 +74,7 @@ class Costs:
             [operation.name for operation in operations],
             [operation.flop for operation in operations],
             problem.ticks[computing].tolist(),
-            problem.weight_bytes[computing].tolist(),
+            problem.alone_bytes[computing].tolist(),
             {(at[s.producer], tuple(at[v] for v in s.readers), s.bytes, s.ticks) for s in problem.storages},
         )
 
