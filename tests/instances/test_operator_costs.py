@@ -10,7 +10,7 @@ import pytest
 from chipmap.instances.importers import aten, onnx_operators
 from chipmap.instances.importers.program import Program, Step, imported
 from chipmap.instances.importers.rules import Work
-from chipmap.instances.importers.steps import Value
+from chipmap.instances.importers.steps import Value, words
 from chipmap.instances.ring.from_graph import from_graph
 from chipmap.instances.ring.problem import ring_problem
 
@@ -258,31 +258,15 @@ def test_a_grouped_product_reads_no_more_experts_than_it_has_rows() -> None:
 
 
 #: What the counter of torch 2.13 counts.
-COUNTED_BY_TORCH = [
-    "mm",
-    "addmm",
-    "bmm",
-    "baddbmm",
-    "_scaled_mm",
-    "convolution",
-    "_convolution",
-    "cudnn_convolution",
-    "convolution_overrideable",
-    "_slow_conv2d_forward",
-    "convolution_backward",
-    "_scaled_dot_product_efficient_attention",
-    "_scaled_dot_product_flash_attention",
-    "_scaled_dot_product_cudnn_attention",
-    "_scaled_dot_product_efficient_attention_backward",
-    "_scaled_dot_product_flash_attention_backward",
-    "_scaled_dot_product_cudnn_attention_backward",
-    "_flash_attention_forward",
-    "_efficient_attention_forward",
-    "_flash_attention_backward",
-    "_efficient_attention_backward",
-    "higher_order.flex_attention",
-    "higher_order.flex_attention_backward",
-]
+COUNTED_BY_TORCH = words(
+    """mm addmm bmm baddbmm _scaled_mm convolution _convolution cudnn_convolution convolution_overrideable
+    _slow_conv2d_forward convolution_backward _scaled_dot_product_efficient_attention
+    _scaled_dot_product_flash_attention _scaled_dot_product_cudnn_attention
+    _scaled_dot_product_efficient_attention_backward _scaled_dot_product_flash_attention_backward
+    _scaled_dot_product_cudnn_attention_backward _flash_attention_forward _efficient_attention_forward
+    _flash_attention_backward _efficient_attention_backward higher_order.flex_attention
+    higher_order.flex_attention_backward"""
+)
 
 
 def test_what_torch_counts_has_a_rule() -> None:
