@@ -27,6 +27,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_set(parser, "change the instance: --set package.chips=36")
     what = "a dimension that an ONNX model or a PyTorch program leaves open (batch=1), or a tensor's shape (x=1x64)"
     parser.add_argument("--dim", metavar="NAME=N", action="append", default=[], help=what)
+    what = "operators of a program whose FLOP aren't known: refuse them, count none, or one per element (default)"
+    parser.add_argument("--unknown", choices=("error", "zero", "bytes"), help=what)
     for name, metavar, what in (
         ("clone", "OPERATION", "give each reader of the operation a copy of it"),
         ("relay", "OPERATION[:N]", "send its tensors along N identity operations (default: one per chip)"),
@@ -39,14 +41,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Read, change, write; notes of the reader and what changes add go to standard error."""
+    """Read, change, write; what a graph comes to, notes of its reader and what changes add go to standard error."""
     from chipmap.family import family_of
-    from chipmap.inputs.reading import encode, read, read_graphs, read_solution
+    from chipmap.inputs.reading import Conversion, encode, read, read_graphs, read_solution
 
+    conversion = Conversion(args.dim, args.unknown, say)
     if len(args.graphs) > 1:
-        instance = read_graphs(args.graphs, args.set, args.family, args.dim)
+        instance = read_graphs(args.graphs, args.set, args.family, conversion)
     else:
-        instance = read(args.graphs[0], args.set, args.family, args.dim)
+        instance = read(args.graphs[0], args.set, args.family, conversion)
     if args.solution is not None and args.changes:
         raise InputError("a solution of the unchanged graph", "--solution", "Leave out --clone and --relay.")
     solution = None if args.solution is None else read_solution(args.solution, family_of(instance), instance)

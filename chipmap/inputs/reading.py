@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -27,14 +28,27 @@ class _Head(msgspec.Struct):
     schema: str | None = None
 
 
+@dataclass(frozen=True)
+class Conversion:
+    """How a published graph is converted: ``dims`` (``batch=1``, ``tokens=1x128``) for what it leaves open, what its
+    ``unknown`` operators count (None: the reader's default), and who is told what it comes to, line by line.
+    """
+
+    dims: Sequence[str] = ()
+    unknown: str | None = None
+    tell: Callable[[str], None] | None = None
+
+
 def read(
-    source: str | Path, settings: Iterable[str] = (), family: str | None = None, dims: Iterable[str] = ()
+    source: str | Path,
+    settings: Iterable[str] = (),
+    family: str | None = None,
+    conversion: Conversion = Conversion(),
 ) -> Record:
     """The instance that ``source`` names: a file, an archive, a shipped instance (``ring/bert-large-36``), or ``-``.
 
     ``settings`` are ``dotted.path=JSON`` changes, applied before the check. With ``family``, a published graph format
-    is converted on the way, with ``dims`` (``batch=1``, ``tokens=1x128``) for what it leaves open. Raises
-    :class:`InputError` with file, path and remedy.
+    is converted on the way. Raises :class:`InputError` with file, path and remedy.
     """
     name, settings = str(source), list(settings)
     if name != "-" and not os.path.exists(name):
@@ -44,11 +58,14 @@ def read(
         _missing(name)
     if Path(name).is_dir():
         name = str(_in_archive(Path(name), "instance.json"))
-    return _decoded(_source(name), settings, family, dims)
+    return _decoded(_source(name), settings, family, conversion)
 
 
 def read_graphs(
-    sources: Sequence[str | Path], settings: Iterable[str] = (), family: str | None = None, dims: Iterable[str] = ()
+    sources: Sequence[str | Path],
+    settings: Iterable[str] = (),
+    family: str | None = None,
+    conversion: Conversion = Conversion(),
 ) -> Record:
     """The one instance of several published graphs, for families that take them; arguments as of :func:`read`."""
     where = ", ".join(map(str, sources))
@@ -57,7 +74,7 @@ def read_graphs(
     if not get_family(family).from_graphs:
         raise InputError(f"family {family!r} takes one graph at a time", where, "Convert each by itself.")
     graphs = [_source(str(source)) for source in sources]
-    return _changed(convert(graphs, get_family(family), dims), where, list(settings))
+    return _changed(convert(graphs, get_family(family), conversion), where, list(settings))
 
 
 def load(name: str) -> bytes:
@@ -71,19 +88,23 @@ def _source(name: str) -> Source:
 
 
 def decode(
-    data: bytes, where: str, settings: Iterable[str] = (), family: str | None = None, dims: Iterable[str] = ()
+    data: bytes,
+    where: str,
+    settings: Iterable[str] = (),
+    family: str | None = None,
+    conversion: Conversion = Conversion(),
 ) -> Record:
     """The instance in ``data``; ``where`` names its source in errors."""
-    return _decoded(Source(where, data), settings, family, dims)
+    return _decoded(Source(where, data), settings, family, conversion)
 
 
-def _decoded(source: Source, settings: Iterable[str], family: str | None, dims: Iterable[str]) -> Record:
+def _decoded(source: Source, settings: Iterable[str], family: str | None, conversion: Conversion) -> Record:
     """The instance in ``source``; a graph in a binary format, which may be large, is not read whole."""
     settings, where = list(settings), source.where
     if source.head.lstrip()[:1] != b"{" and _is_binary(source):
         if family is None:
             raise InputError("is a network, not an instance", where, f"{_FORMATS} A graph needs --family.")
-        return _changed(convert([source], get_family(family), dims), where, settings)
+        return _changed(convert([source], get_family(family), conversion), where, settings)
     data = source.content()
     native = file_format(data, where, "instance")
     if native is None and file_format(data, where, "solution") is not None:
@@ -92,9 +113,11 @@ def _decoded(source: Source, settings: Iterable[str], family: str | None, dims: 
     if native is None and schema is None:
         if family is None:
             raise InputError("has no `schema`, so it is no instance", where, f"{_FORMATS} A graph needs --family.")
-        return _changed(convert([source], get_family(family), dims), where, settings)
-    if list(dims):
+        return _changed(convert([source], get_family(family), conversion), where, settings)
+    if conversion.dims:
         raise InputError("an instance has no dimensions to give values to", where, "Leave out --dim.")
+    if conversion.unknown is not None:
+        raise InputError("an instance has no operators to count", where, "Leave out --unknown.")
     found = native[0] if native is not None else _family_of_schema(schema or "", where)
     if family is not None and family != found.name:
         raise InputError(f"is an instance of family {found.name!r}", where, f"Leave out --family {family}.")
@@ -123,20 +146,24 @@ def file_format(data: bytes, name: str, holds: str) -> tuple[Family, FileFormat]
     return None
 
 
-def convert(graphs: Sequence[Source], family: Family, dims: Iterable[str] = ()) -> Record:
+def convert(graphs: Sequence[Source], family: Family, conversion: Conversion) -> Record:
     """The instance of ``family`` with its default package made of graphs in published formats."""
-    from chipmap.instances.importers import import_graph
+    from chipmap.instances.importers import import_graph, summary
 
-    everywhere, given = ", ".join(graph.where for graph in graphs), dimensions(dims)
+    everywhere, given = ", ".join(graph.where for graph in graphs), dimensions(conversion.dims)
     if not family.from_graph and not family.from_graphs:
         raise InputError(f"family {family.name!r} takes no graphs", everywhere, "Give an instance.")
     imported = [
         (
-            import_graph(graph.where, dimensions=given, source=graph),
+            import_graph(graph.where, dimensions=given, source=graph, unknown=conversion.unknown),
             "stdin" if graph.where == "standard input" else Path(graph.where).stem,
         )
         for graph in graphs
     ]
+    if conversion.tell is not None:
+        for graph, name in imported:
+            for line in summary(graph):
+                conversion.tell(f"{name}: {line}" if len(imported) > 1 else line)
     alone = len(imported) == 1 and family.from_graph
     made: Record = resolve(family.from_graph)(*imported[0]) if alone else resolve(family.from_graphs)(imported)
     return checked(made, everywhere)

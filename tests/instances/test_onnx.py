@@ -116,7 +116,8 @@ def test_a_small_model() -> None:
     assert [t.bytes for t in imported.graph.tensors] == [144, 128, 128, 32, 32, 12, 12, 12]
     assert [t.readers for t in imported.graph.tensors if t.producer == 5] == [(6, 7)]
     assert [t.producer for t in imported.graph.tensors if t.output] == [7]
-    assert imported.notes == ("FLOP of 1 operators are not known, one per element was counted: mine.Blend (1)",)
+    said = "FLOP of 1 operator not known: mine.Blend (1, 2.5% of all bytes moved); one per element was counted"
+    assert imported.notes == (said,)
 
 
 def test_products_and_recurrent_cells() -> None:
@@ -199,7 +200,7 @@ def test_shape_of_a_custom_operator() -> None:
     assert suggested(error.value)["z"]
     imported = import_graph("m.onnx", data, {"z": (2, 8)})
     assert [t.bytes for t in imported.graph.tensors] == [16, 64, 64]
-    assert "mine.Blend (1)" in imported.notes[0]
+    assert "mine.Blend (1, " in imported.notes[0]
 
 
 def test_shapes_that_depend_on_data() -> None:

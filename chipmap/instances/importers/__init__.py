@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import msgspec
 
-from chipmap.instances.importers import dnn_partitioning, onnx_model, pipedream, piper, torch_program, traced
+from chipmap.instances.importers import (
+    dnn_partitioning,
+    onnx_model,
+    pipedream,
+    piper,
+    torch_count,
+    torch_program,
+    traced,
+)
+from chipmap.instances.importers.calls import Call
 from chipmap.instances.importers.common import ImportedGraph, decode
+from chipmap.instances.importers.counting import Counting, amount
 from chipmap.instances.importers.dimensions import Dimensions
 from chipmap.records import InputError, Source
 
-__all__ = ["FORMATS", "ImportedGraph", "import_graph", "is_binary"]
+__all__ = ["FORMATS", "ImportedGraph", "import_graph", "is_binary", "summary"]
 
 Reader = Callable[[bytes, str], ImportedGraph]
 
@@ -34,23 +44,51 @@ def is_binary(source: Source) -> bool:
 
 
 def import_graph(
-    path: str, data: bytes | None = None, dimensions: Dimensions | None = None, source: Source | None = None
+    path: str,
+    data: bytes | None = None,
+    dimensions: Dimensions | None = None,
+    source: Source | None = None,
+    *,
+    unknown: str | None = None,
+    formulas: Mapping[str, Callable[[Call], int]] | None = None,
 ) -> ImportedGraph:
     """The graph in the file at ``path`` (or in ``data``, whose name is then ``path``; or in ``source``).
 
     ``dimensions`` gives symbolic dimensions of ONNX models and PyTorch programs a value (``{"batch": (1,)}``) and
-    tensors a shape (``{"tokens": (1, 128)}``). Raises :class:`InputError` that says where and why a file can't be
-    read, or lists the formats that can.
+    tensors a shape (``{"tokens": (1, 128)}``). ``formulas`` give the FLOP of operators by kind, ``unknown`` says what
+    those of programs count that have neither a formula nor a rule (:class:`.counting.Counting`; by default ``bytes``).
+    Raises :class:`InputError` that says where and why a file can't be read, or lists the formats that can.
     """
     source = source or Source(path, data)
     if is_binary(source):
         torch = torch_program.accepts(source.head)
-        return (torch_program.read if torch else onnx_model.read)(source, dimensions)
+        counting = Counting(unknown or "bytes", formulas or {})
+        return (torch_program.read if torch else onnx_model.read)(source, dimensions, counting)
     if dimensions:
         what = "only ONNX models and PyTorch programs have dimensions to give values to"
         raise InputError(what, source.where, "Leave out --dim.")
+    if unknown is not None or formulas:
+        what = "only ONNX models and PyTorch programs have operators to count"
+        raise InputError(what, source.where, "Leave out --unknown.")
     content = source.content()
     return _reader(content, source.where)(content, source.where)
+
+
+def summary(imported: ImportedGraph) -> list[str]:
+    """Lines that say what a graph comes to: its FLOP and parameters, and beside them the count of PyTorch's counter
+    for a program of ATen operators, where PyTorch is installed.
+    """
+    totals = imported.totals
+    if totals is None:
+        operations = imported.graph.operations
+        flop = sum(o.flop for o in operations if o.role == "compute")
+        weights = sum(o.weight_bytes for o in operations)
+        return [f"{amount(flop)}, parameters of {weights:,} bytes"]
+    held = f"{totals.numbers:,} parameters in {totals.tensors:,} tensors of {totals.bytes:,} bytes"
+    lines = [f"{amount(totals.flop)}, {held}"]
+    if imported.format == torch_program.FORMAT:
+        lines += torch_count.compared(totals)
+    return lines
 
 
 _READERS: tuple[tuple[str, Reader], ...] = (

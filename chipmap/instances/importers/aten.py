@@ -30,42 +30,44 @@ FIXED = words(
 )
 #: One (or a few) per element made or read: the larger count stands for them.
 COUNTED = words(
-    """__and__ __or__ __xor__ _adaptive_avg_pool2d _adaptive_avg_pool3d _assert_async _assert_scalar
-    _assert_tensor_metadata _fused_rms_norm _local_scalar_dense _log_softmax _native_batch_norm_legit
-    _native_batch_norm_legit_functional _native_batch_norm_legit_no_training _pdist_forward _safe_softmax
-    _softmax _thnn_fused_gru_cell _thnn_fused_lstm_cell _to_copy _unsafe_masked_index _upsample_bicubic2d_aa
-    _upsample_bilinear2d_aa _upsample_nearest_exact1d _upsample_nearest_exact2d _upsample_nearest_exact3d
-    _weight_norm _weight_norm_interface abs absolute acos acosh adaptive_avg_pool1d adaptive_avg_pool2d
-    adaptive_avg_pool3d adaptive_max_pool1d adaptive_max_pool2d adaptive_max_pool3d add addcdiv addcmul
-    affine_grid_generator all allclose alpha_dropout amax amin aminmax angle any argmax argmin argsort asin
-    asinh atan atan2 atanh avg_pool1d avg_pool2d avg_pool3d batch_norm bernoulli bincount bitwise_and
-    bitwise_left_shift bitwise_not bitwise_or bitwise_right_shift bitwise_xor block_diag bucketize
-    cartesian_prod cat ceil celu channel_shuffle clamp clamp_max clamp_min clip clone col2im complex concat
-    concatenate constant_pad_nd copysign cos cosh cross cummax cummin cumprod cumsum cumulative_trapezoid
-    deg2rad diag diag_embed diagonal_scatter diff digamma div divide elu eq equal erf erfc erfinv exp exp2 expm1
-    fake_quantize_per_channel_affine fake_quantize_per_tensor_affine fill flip fliplr flipud floor floor_divide
-    fmax fmin fmod frac frexp gcd ge gelu glu grid_sampler grid_sampler_2d grid_sampler_3d group_norm gt
-    hardshrink hardsigmoid hardswish hardtanh heaviside histc hypot i0 im2col index_add index_copy index_fill
-    index_put index_reduce instance_norm isclose isfinite isin isinf isnan isneginf isposinf item kron
-    layer_norm le leaky_relu lerp lgamma linalg_cross linalg_norm linalg_vector_norm local_response_norm log
-    log10 log1p log2 log_sigmoid log_softmax logaddexp logaddexp2 logcumsumexp logical_and logical_not
-    logical_or logical_xor logit logsumexp lt masked_fill masked_scatter masked_select max max_pool1d max_pool2d
-    max_pool2d_with_indices max_pool3d max_pool3d_with_indices max_unpool2d maximum mean median meshgrid min
-    minimum mish mul multinomial multiply nan_to_num native_batch_norm native_dropout native_group_norm
-    native_layer_norm ne neg negative nextafter nonzero nonzero_static norm normalize one_hot outer pad
-    pairwise_distance pixel_shuffle pixel_unshuffle polar pow prelu prod put rad2deg rand rand_like randn
-    randn_like reciprocal reflection_pad1d reflection_pad2d reflection_pad3d relu relu6 remainder renorm repeat
-    repeat_interleave replication_pad1d replication_pad2d replication_pad3d rms_norm roi_align roll rot90 round
-    rrelu rrelu_with_noise rsqrt rsub scatter scatter_add scatter_reduce searchsorted select_scatter selu sgn
-    sigmoid sign signbit silu sin sinc sinh slice_scatter smooth_l1_loss softmax softplus softshrink softsign
-    sort special_erfcx split_copy sqrt square squareplus stack std std_mean sub subtract sum tan tanh tanhshrink
-    tensor threshold tile to topk trace tril triu true_divide trunc type_as uniform upsample_bicubic2d
-    upsample_bilinear2d upsample_linear1d upsample_nearest1d upsample_nearest2d upsample_nearest3d
-    upsample_trilinear3d vander var var_mean view_as_complex view_as_real where xlogy"""
+    """__and__ __or__ __xor__ _adaptive_avg_pool2d _adaptive_avg_pool3d _fused_rms_norm _local_scalar_dense
+    _log_softmax _native_batch_norm_legit _native_batch_norm_legit_functional
+    _native_batch_norm_legit_no_training _pdist_forward _safe_softmax _softmax _thnn_fused_gru_cell
+    _thnn_fused_lstm_cell _to_copy _unsafe_masked_index _upsample_bicubic2d_aa _upsample_bilinear2d_aa
+    _upsample_nearest_exact1d _upsample_nearest_exact2d _upsample_nearest_exact3d _weight_norm
+    _weight_norm_interface abs absolute acos acosh adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d
+    adaptive_max_pool1d adaptive_max_pool2d adaptive_max_pool3d add addcdiv addcmul affine_grid_generator all
+    allclose alpha_dropout amax amin aminmax angle any argmax argmin argsort asin asinh atan atan2 atanh
+    avg_pool1d avg_pool2d avg_pool3d batch_norm bernoulli bincount bitwise_and bitwise_left_shift bitwise_not
+    bitwise_or bitwise_right_shift bitwise_xor block_diag bucketize cartesian_prod cat ceil celu channel_shuffle
+    clamp clamp_max clamp_min clip clone col2im complex concat concatenate constant_pad_nd copysign cos cosh
+    cross cummax cummin cumprod cumsum cumulative_trapezoid deg2rad diag diag_embed diagonal_scatter diff
+    digamma div divide elu eq equal erf erfc erfinv exp exp2 expm1 fake_quantize_per_channel_affine
+    fake_quantize_per_tensor_affine fill flip fliplr flipud floor floor_divide fmax fmin fmod frac frexp gcd ge
+    gelu glu grid_sampler grid_sampler_2d grid_sampler_3d group_norm gt hardshrink hardsigmoid hardswish
+    hardtanh heaviside histc hypot i0 im2col index_add index_copy index_fill index_put index_reduce
+    instance_norm isclose isfinite isin isinf isnan isneginf isposinf item kron layer_norm le leaky_relu lerp
+    lgamma linalg_cross linalg_norm linalg_vector_norm local_response_norm log log10 log1p log2 log_sigmoid
+    log_softmax logaddexp logaddexp2 logcumsumexp logical_and logical_not logical_or logical_xor logit logsumexp
+    lt masked_fill masked_scatter masked_select max max_pool1d max_pool2d max_pool2d_with_indices max_pool3d
+    max_pool3d_with_indices max_unpool2d maximum mean median meshgrid min minimum mish mul multinomial multiply
+    nan_to_num native_batch_norm native_dropout native_group_norm native_layer_norm ne neg negative nextafter
+    nonzero nonzero_static norm normalize one_hot outer pad pairwise_distance pixel_shuffle pixel_unshuffle
+    polar pow prelu prod put rad2deg rand rand_like randn randn_like reciprocal reflection_pad1d
+    reflection_pad2d reflection_pad3d relu relu6 remainder renorm repeat repeat_interleave replication_pad1d
+    replication_pad2d replication_pad3d rms_norm roi_align roll rot90 round rrelu rrelu_with_noise rsqrt rsub
+    scatter scatter_add scatter_reduce searchsorted select_scatter selu sgn sigmoid sign signbit silu sin sinc
+    sinh slice_scatter smooth_l1_loss softmax softplus softshrink softsign sort special_erfcx split_copy sqrt
+    square squareplus stack std std_mean sub subtract sum tan tanh tanhshrink tensor threshold tile to topk
+    trace tril triu true_divide trunc type_as uniform upsample_bicubic2d upsample_bilinear2d upsample_linear1d
+    upsample_nearest1d upsample_nearest2d upsample_nearest3d upsample_trilinear3d vander var var_mean
+    view_as_complex view_as_real where xlogy"""
 )
 _BACKWARD = Rule(
     flop.attention_backward(), "2 · t · (3 |Q| + 2 |y|) for t keys, y made forward", source="torch.utils.flop_counter"
 )
+#: Checks of shapes and types, which make nothing.
+CHECK = Rule(lambda call: 0, "0", lambda call: 0, "0")
 #: What other operators cost.
 RULES: dict[str, Rule] = rules.tabled(
     [
@@ -197,6 +199,10 @@ RULES: dict[str, Rule] = rules.tabled(
             Rule(moves.entries_written, "elements written", moves.entries_moved(adds=True), rules.UPDATE.moves),
         ),
         ("copy copy_ fill_ zero_", rules.OVERWRITE),
+        (
+            "_assert_async _assert_scalar _assert_tensor_metadata sym_constrain_range sym_constrain_range_for_size",
+            CHECK,
+        ),
     ]
 )
 #: Operators that more than one library has under its own name.

@@ -10,6 +10,7 @@ from typing import TypeVar
 import msgspec
 
 from chipmap.instances.graph import Operation, OperationGraph, Tensor
+from chipmap.instances.importers.counting import Totals
 from chipmap.records import InputError
 
 #: Larger sizes and times are taken for mistakes (a petabyte; eleven days).
@@ -24,7 +25,8 @@ class ImportedGraph:
     """A published graph: the operations, their measured times in ns (None: not measured), and where it comes from.
 
     ``format`` is the name of the reader, ``notes`` says what a user should know about units and about what was left
-    out. ``together`` names groups of computing operations that the format wants on one device.
+    out. ``together`` names groups of computing operations that the format wants on one device. ``totals`` are those of
+    a program.
     """
 
     graph: OperationGraph
@@ -32,6 +34,7 @@ class ImportedGraph:
     format: str
     notes: tuple[str, ...] = ()
     together: tuple[tuple[str, ...], ...] = ()
+    totals: Totals | None = None
 
 
 class Node(msgspec.Struct, frozen=True, kw_only=True):

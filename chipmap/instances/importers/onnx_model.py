@@ -15,6 +15,7 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
 from chipmap.instances.importers.common import ImportedGraph
+from chipmap.instances.importers.counting import Counting
 from chipmap.instances.importers.dimensions import Dimensions, check_used, dimension
 from chipmap.instances.importers.onnx_shapes import BITS, first_line, shape_of, tensor_type
 from chipmap.instances.importers.onnx_state import EXTERNAL
@@ -35,7 +36,7 @@ def accepts(data: bytes, where: str) -> bool:
     return data[:1] == b"\x08" or str(where).endswith(".onnx")
 
 
-def read(source: Source, dimensions: Dimensions | None = None) -> ImportedGraph:
+def read(source: Source, dimensions: Dimensions | None = None, counting: Counting | None = None) -> ImportedGraph:
     """The graph of a model; :class:`InputError` says which tensor, node or dimension is wrong."""
     given, where = dimensions or {}, source.where
     model = _parsed(source)
@@ -55,7 +56,7 @@ def read(source: Source, dimensions: Dimensions | None = None) -> ImportedGraph:
         walk.output(info.name)
     external = sum(tensor.data_location == EXTERNAL for tensor in graph.initializer)
     said = f"the data of {external} initializers lies in other files: only their sizes are needed"
-    return imported(program, where, FORMAT, (said,) if external else ())
+    return imported(program, where, FORMAT, (said,) if external else (), counting)
 
 
 def _onnx(where: str) -> Any:

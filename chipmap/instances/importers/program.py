@@ -15,6 +15,7 @@ from dataclasses import replace
 
 from chipmap.instances.graph import Operation, OperationGraph, Role, Tensor
 from chipmap.instances.importers.common import MAX_BYTES, ImportedGraph, unique_names
+from chipmap.instances.importers.counting import Counting, totals
 from chipmap.instances.importers.steps import Program as Program
 from chipmap.instances.importers.steps import Shape as Shape
 from chipmap.instances.importers.steps import Step as Step
@@ -39,29 +40,29 @@ def checked_shape(shape: Iterable[int], name: str, where: str) -> Shape:
     return sizes
 
 
-def imported(program: Program, where: str, reader: str, notes: tuple[str, ...] = ()) -> ImportedGraph:
-    """The graph of ``program``, with notes that list parameters with several readers and operators without FLOP.
+def imported(
+    program: Program, where: str, reader: str, notes: tuple[str, ...] = (), counting: Counting | None = None
+) -> ImportedGraph:
+    """The graph of ``program``, with notes that list parameters with several readers and operators without a rule.
 
     Raises :class:`InputError` that names the operator or tensor that is wrong.
     """
+    counting = counting or Counting()
     building = _Building(program, where)
     for name in program.inputs:
         building.add(Step(name, "input", (), (name,)), "input")
     for name in program.parameters:
         building.add(Step(name, "parameter", (), (name,), parameter=True), "constant")
     building.parameters = len(program.parameters)
-    for step in program.steps:
+    for step in counting.counted(program, where):
         building.step(step)
     graph = building.finish()
     if building.shared:
         listed = ", ".join(name[:60] for name in building.shared[:10]) + (", ..." if len(building.shared) > 10 else "")
         notes = (*notes, f"parameters that several operations read, once on each chip with a reader: {listed}")
-    uncounted = Counter(step.kind for step in program.steps if not step.known)
-    if uncounted:
-        listed = ", ".join(f"{kind[:60]} ({count})" for kind, count in sorted(uncounted.items())[:30])
-        said = f"FLOP of {uncounted.total()} operators are not known, one per element was counted: {listed}"
-        notes = (*notes, said)
-    return ImportedGraph(graph, None, reader, notes)
+    computing = [step for step, role in zip(building.steps, building.roles, strict=True) if role == "compute"]
+    notes = (*notes, *counting.notes(program, computing, where))
+    return ImportedGraph(graph, None, reader, notes, totals=totals(program, computing))
 
 
 class _Building:

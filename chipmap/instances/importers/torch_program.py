@@ -21,6 +21,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from chipmap.instances.importers.common import ImportedGraph
+from chipmap.instances.importers.counting import Counting
 from chipmap.instances.importers.dimensions import Dimensions, check_ranges, check_used, from_shapes, no_value, symbols
 from chipmap.instances.importers.program import imported
 from chipmap.instances.importers.steps import Program
@@ -38,28 +39,33 @@ if TYPE_CHECKING:
 FORMAT = "torch"
 
 
-def read(source: Source, dimensions: Dimensions | None = None) -> ImportedGraph:
+def read(source: Source, dimensions: Dimensions | None = None, counting: Counting | None = None) -> ImportedGraph:
     """The graph of a ``.pt2`` file; :class:`InputError` says what is wrong and where."""
-    return _imported(*read_file(source), dimensions or {})
+    return _imported(*read_file(source), dimensions or {}, counting)
 
 
 def import_exported(
-    program: ExportedProgram, name: str, dimensions: Dimensions | None = None, decompose: bool = True
+    program: ExportedProgram,
+    name: str,
+    dimensions: Dimensions | None = None,
+    decompose: bool = True,
+    counting: Counting | None = None,
 ) -> ImportedGraph:
     """The graph of an exported program, of core ATen operators unless ``decompose`` is false.
 
     ``dimensions`` gives symbolic dimensions a value (``{"s77": (8,)}``) and inputs a shape (``{"tokens": (1, 128)}``).
-    Raises :class:`InputError` for control flow and for a dimension without a value.
+    ``counting`` says what operators count that have no rule. Raises :class:`InputError` for control flow and for a
+    dimension without a value.
     """
     exported = program.run_decompositions() if decompose else program
-    return _imported(read_object(exported, name), name, dimensions or {})
+    return _imported(read_object(exported, name), name, dimensions or {}, counting)
 
 
-def _imported(read: TorchProgram, where: str, given: Dimensions) -> ImportedGraph:
+def _imported(read: TorchProgram, where: str, given: Dimensions, counting: Counting | None) -> ImportedGraph:
     program = Program(read.name, read.source)
     Steps(program, _values(read, given, where), where).run(read.graph)
     settle_fixed(program)
-    return imported(program, where, FORMAT)
+    return imported(program, where, FORMAT, counting=counting)
 
 
 def _values(read: TorchProgram, given: Dimensions, where: str) -> Dimensions:
