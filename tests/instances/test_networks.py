@@ -63,10 +63,11 @@ class Costs:
     ticks: list[int]
     weights: list[int]
     storages: set[tuple[int, tuple[int, ...], int, int]]
+    shared: set[tuple[tuple[int, ...], int]]
 
     @classmethod
     def of(cls, problem: RingProblem) -> Self:
-        """Those of a problem: storages as (producer, readers, bytes, ticks)."""
+        """Those of a problem: storages as (producer, readers, bytes, ticks), shared constants as (readers, bytes)."""
         computing = problem.computing.nonzero()[0].tolist()
         at = {v: i for i, v in enumerate(computing)}
         operations = [problem.instance.graph.operations[v] for v in computing]
@@ -74,8 +75,9 @@ class Costs:
             [operation.name for operation in operations],
             [operation.flop for operation in operations],
             problem.ticks[computing].tolist(),
-            problem.alone_bytes[computing].tolist(),
+            problem.weight_bytes[computing].tolist(),
             {(at[s.producer], tuple(at[v] for v in s.readers), s.bytes, s.ticks) for s in problem.storages},
+            {(tuple(at[v] for v in s.readers), s.bytes) for s in problem.shared},
         )
 
 
@@ -131,8 +133,8 @@ def test_same_operations_and_tensors_as_the_published_trace(
     for v in look_ups:
         made = next(size for producer, _, size, _ in ours.storages if producer == v)
         for head in (w for w, name in enumerate(ours.names) if name in HEADS):
-            theirs.weights[head] += theirs.weights[v]
-            theirs.ticks[v] = moved_ticks(2 * made)
+            theirs.shared.add(((v, head), theirs.weights[v]))
+            theirs.weights[v], theirs.ticks[v] = 0, moved_ticks(2 * made)
         theirs.flop[v] = made // 4
         if traffic == "in_out":
             theirs.ticks[v] = moved_ticks(8 * 512 + 2 * made)
