@@ -92,7 +92,7 @@ def summary(imported: ImportedGraph) -> list[str]:
 
 
 _READERS: tuple[tuple[str, Reader], ...] = (
-    ("out_bytes", lambda data, where: ImportedGraph(traced.read(data, where), None, "traced")),
+    ("out_bytes", traced.imported),
     ("fpgaLatency", dnn_partitioning.read),
     ("TMPCs", piper.read),
 )

@@ -2,7 +2,11 @@
 
 The format (torchvision-like and transformers-like graphs): ``nodes: [{id, name, op, kind, flops, out_bytes,
 weight_bytes, shape}]`` with kind ``input``, ``const``, ``view`` or ``compute``; ``edges: [[u, v, bytes]]``;
-``outputs: [id]``. Ids are topological; weights are folded into their first consumer.
+``outputs: [id]``. Ids are topological.
+
+Weights are folded into their first consumer, and no edge leads from a parameter to others that read it. So parameters
+that several operations share can't be told: they count at the first. A product that has no weights although it reads a
+single tensor is named in a note.
 """
 
 from __future__ import annotations
@@ -12,11 +16,16 @@ from typing import Annotated, Literal
 import msgspec
 
 from chipmap.instances.graph import Operation, OperationGraph, Role, Tensor
-from chipmap.instances.importers.common import MAX_BYTES, decode, unique_names
+from chipmap.instances.importers.common import MAX_BYTES, ImportedGraph, decode, unique_names
 from chipmap.records import InputError
 
 #: Operators that take only the shape or type of their input, so that their value is known beforehand.
 SHAPE_ONLY = frozenset({"new_zeros", "new_ones", "new_full", "zeros_like", "ones_like", "full_like", "empty_like"})
+
+#: Look-ups in a table; one that is a parameter stands in the node's own ``weight_bytes``.
+LOOK_UPS = frozenset({"embedding", "gather", "index", "index_select", "take"})
+#: Products of two operands.
+PRODUCTS = frozenset({"mm", "addmm", "linear", "matmul", "convolution", "conv2d"})
 
 _REMEDY = "A node has id, name, op, kind, flops and out_bytes; an edge is [from, to, bytes]."
 _Flop = Annotated[int, msgspec.Meta(ge=0, le=10**18)]
@@ -41,8 +50,23 @@ class _TracedGraph(msgspec.Struct, frozen=True):
     source: str = ""
 
 
+def imported(data: bytes, where: str) -> ImportedGraph:
+    """The graph of :func:`read`, with a note on products whose weights count elsewhere."""
+    graph = read(data, where)
+    bare = [
+        operation.name
+        for operation, reads in zip(graph.operations, graph.reads(), strict=True)
+        if operation.kind in PRODUCTS and operation.role == "compute" and not operation.weight_bytes and len(reads) == 1
+    ]
+    said = f"products without weights, which they share with operations before them: {', '.join(bare[:10])}"
+    return ImportedGraph(graph, None, "traced", (said,) if bare else ())
+
+
 def read(data: bytes, where: str) -> OperationGraph:
     """The graph; raises :class:`InputError` with the JSON path of what is wrong.
+
+    FLOP are those of the file. A look-up in a parameter moves what it reads besides (its indices) and twice what it
+    makes; one in a tensor moves all that it reads, since its table can't be told from its indices.
 
     A node that depends on no input is a constant (if the graph has inputs at all). An operation with several outputs
     makes one tensor per ``getitem`` that reads it, and one without readers for outputs that nothing reads.
@@ -68,11 +92,25 @@ def read(data: bytes, where: str) -> OperationGraph:
     roles = _roles(nodes, reads)
     names = unique_names((node.name for node in nodes), (node.id for node in nodes))
     operations = (
-        Operation(name=name, kind=node.op, role=role, flop=node.flops, weight_bytes=node.weight_bytes)
-        for name, node, role in zip(names, nodes, roles, strict=True)
+        Operation(
+            name=names[v],
+            kind=node.op,
+            role=roles[v],
+            flop=node.flops,
+            weight_bytes=node.weight_bytes,
+            moved_bytes=_moved(node, [nodes[u] for u in set(reads[v])]) if roles[v] == "compute" else None,
+        )
+        for v, node in enumerate(nodes)
     )
     tensors = _tensors(nodes, readers, roles, set(traced.outputs))
     return OperationGraph.checked(traced.name, operations, tensors, traced.source, where)
+
+
+def _moved(node: _Node, read: list[_Node]) -> int | None:
+    """Bytes that a look-up in a parameter moves; None for other operators."""
+    if node.op not in LOOK_UPS or not node.weight_bytes:
+        return None
+    return sum(source.out_bytes for source in read) + 2 * node.out_bytes
 
 
 def _roles(nodes: list[_Node], reads: list[list[int]]) -> list[Role]:
