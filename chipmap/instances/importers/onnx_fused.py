@@ -33,8 +33,14 @@ _PRODUCTS = {
 _PACKED = frozenset({"MatMulNBits", "MatMulBnb4"})
 #: Convolutions: the position of the kernel.
 _CONVOLUTIONS = {"Conv": 1, "FusedConv": 1, "NhwcConv": 1, "NhwcFusedConv": 1, "QLinearConv": 3}
-#: Convolutions whose shapes follow the standard's operator of that name and so many operands.
+#: Operators whose shapes follow those of the standard's operator of that name with so many operands.
 PLAIN = {"FusedConv": ("Conv", 3), "Conv": ("Conv", 3)}
+
+#: Other operators whose results have the type of an operand that isn't the first.
+_TYPED = {
+    "DequantizeLinear": 1, "EmbedLayerNormalization": 2, "GatherBlockQuantized": 2, "QAttention": 3,
+    "QuantizeLinear": 2,
+}  # fmt: skip
 
 Shapes = list[Shape | None]
 
@@ -57,7 +63,7 @@ def type_operand(kind: str) -> int:
     """The position of the operand whose type of elements the results have."""
     if kind in _PRODUCTS:
         return _PRODUCTS[kind][2]
-    return {"QAttention": 3, "DequantizeLinear": 1, "QuantizeLinear": 2, "EmbedLayerNormalization": 2}.get(kind, 0)
+    return _TYPED.get(kind, 0)
 
 
 def _shape(call: Call, i: int) -> Shape:
@@ -107,16 +113,24 @@ def _packed_product(call: Call) -> Shapes:
     return [(*shape[:-1], int(call.arguments["N"]))]
 
 
-def _convolution(call: Call) -> Shapes:
-    """Convolutions with the channels last; FusedConv and Conv go through the standard's own inference."""
-    image, kernel = _shape(call, 0), _shape(call, _CONVOLUTIONS[call.kind])
+def _windows(call: Call) -> Shapes:
+    """Convolutions and pooling with the channels last, or with quantised operands.
+
+    FusedConv and Conv go through the standard's own inference.
+    """
+    image = _shape(call, 0)
+    pooling = call.kind not in _CONVOLUTIONS
+    kernel = (0, 0) if pooling else _shape(call, _CONVOLUTIONS[call.kind])
     last = call.kind.startswith("Nhwc") or bool(call.arguments.get("channels_last"))
     space = image[1:-1] if last else image[2:]
+    channels = (image[-1] if last else image[1]) if pooling else kernel[0]
     window = tuple(call.arguments.get("kernel_shape") or kernel[2:])
     strides = call.arguments.get("strides") or [1] * len(space)
     dilations = call.arguments.get("dilations") or [1] * len(space)
     pads = call.arguments.get("pads") or [0] * (2 * len(space))
     automatic = call.arguments.get("auto_pad", "NOTSET")
+    if call.arguments.get("ceil_mode"):
+        raise ValueError
     places = []
     for i, size in enumerate(space):
         if automatic.startswith("SAME"):
@@ -124,7 +138,7 @@ def _convolution(call: Call) -> Shapes:
             continue
         around = 0 if automatic == "VALID" else pads[i] + pads[i + len(space)]
         places.append((size + around - dilations[i] * (window[i] - 1) - 1) // strides[i] + 1)
-    return [(image[0], *places, kernel[0]) if last else (image[0], kernel[0], *places)]
+    return [(image[0], *places, channels) if last else (image[0], channels, *places)]
 
 
 def _elementwise(call: Call) -> Shapes:
@@ -136,6 +150,21 @@ def _concatenation(call: Call) -> Shapes:
     shape, axis = list(parts[0]), int(call.arguments["axis"])
     shape[axis] = sum(part[axis] for part in parts)
     return [tuple(shape)]
+
+
+def _pooled(call: Call) -> Shapes:
+    shape = _shape(call, 0)
+    ones = (1,) * (len(shape) - 2)
+    return [(shape[0], *ones, shape[-1]) if call.arguments.get("channels_last") else (*shape[:2], *ones)]
+
+
+def _gathered(call: Call) -> Shapes:
+    """Rows of a table in blocks of few bits; in bytes, the last dimension holds several numbers each."""
+    table, indices = call.operand(0), _shape(call, 1)
+    axis = int(call.arguments.get("gather_axis", 0)) % len(table.shape)
+    several = 8 // int(call.arguments.get("bits", 4)) if table.bits == 8 else 1
+    made = [*table.shape[:axis], *indices, *table.shape[axis + 1 :]]
+    return [(*made[:-1], made[-1] * several)]
 
 
 def _halved(call: Call) -> Shapes:
@@ -201,7 +230,7 @@ def _cells(call: Call) -> Shapes:
 _SHAPES: dict[str, Callable[[Call], Shapes]] = {
     **dict.fromkeys(_PRODUCTS, _product),
     **dict.fromkeys(_PACKED, _packed_product),
-    **dict.fromkeys(("NhwcConv", "NhwcFusedConv", "QLinearConv"), _convolution),
+    **dict.fromkeys(("NhwcConv", "NhwcFusedConv", "QLinearConv", "QLinearAveragePool"), _windows),
     **dict.fromkeys(("QLinearAdd", "QLinearMul"), _elementwise),
     **dict.fromkeys(("EmbedLayerNormalization", "QEmbedLayerNormalization"), _embedding),
     **dict.fromkeys(("Attention", "QAttention"), _attention),
@@ -209,7 +238,9 @@ _SHAPES: dict[str, Callable[[Call], Shapes]] = {
     **dict.fromkeys(("QuantizeLinear", "DequantizeLinear"), _same),
     "BiasSplitGelu": _halved,
     "DynamicQuantizeLSTM": _cells,
+    "GatherBlockQuantized": _gathered,
     "QLinearConcat": _concatenation,
+    "QLinearGlobalAveragePool": _pooled,
 }
 
 
@@ -255,6 +286,28 @@ def _experts_moved(call: Call) -> int:
     return rest + -(-stacks * chosen // experts)
 
 
+def _rotated_moved(call: Call) -> int:
+    """x, y and positions, and a row of each table of sines and cosines (of rank 2) per token."""
+    shape = _shape(call, 0)
+    tokens = shape[0] * shape[2 if len(shape) == 4 else 1]
+    # the standard has the tables before the positions, ONNX Runtime after them
+    tables = call.operands[1:3] if _shape(call, 1) == _shape(call, 2) else call.operands[2:4]
+    if any(len(table.shape) != 2 for table in tables):
+        raise LookupError
+    rows = sum(-(-tokens * table.shape[-1] * table.bits // 8) for table in tables)
+    rest = [value for value in call.operands if all(value is not table for table in tables)]
+    return rows + sum(value.bytes for value in (*rest, *call.made))
+
+
+def _gathered_moved(call: Call) -> int:
+    """Indices, the share of the table (and of its scales) that is read, and what is made."""
+    table, indices = call.operand(0), call.operand(1)
+    axis = int(call.arguments.get("gather_axis", 0)) % len(table.shape)
+    stored = sum(value.bytes for value in call.operands if value is not indices)
+    read = min(indices.elements, table.shape[axis])
+    return indices.bytes + -(-stored * read // table.shape[axis]) + call.result.bytes
+
+
 def _embedded_moved(call: Call) -> int:
     """Indices, a row of each table (operands 2 to 4) per token, scale and shift, and what is made."""
     made = call.result
@@ -269,7 +322,12 @@ RULES: dict[str, Rule] = rules.tabled(
     [
         (" ".join(sorted(_SAME - {"MoE", "QMoE", "RotaryEmbedding"})), rules.ELEMENTS),
         ("BiasSplitGelu DequantizeLinear QLinearAdd QLinearMul QLinearConcat QuantizeLinear", rules.ELEMENTS),
-        ("RotaryEmbedding", Rule(moves.made, "|y|")),
+        ("QLinearAveragePool QLinearGlobalAveragePool", rules.ELEMENTS),
+        (
+            "RotaryEmbedding",
+            Rule(moves.made, "|y|", _rotated_moved, "x + y + positions + a row of each table per token"),
+        ),
+        ("GatherBlockQuantized", Rule(moves.made, "|y|", _gathered_moved, "indices + the rows that are read + y")),
         (
             "EmbedLayerNormalization QEmbedLayerNormalization",
             Rule(moves.made, "|y|", _embedded_moved, "rows of tables"),
