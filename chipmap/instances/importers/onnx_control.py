@@ -15,12 +15,15 @@ import numpy as np
 from chipmap.instances.importers.onnx_arguments import attributes
 from chipmap.instances.importers.onnx_folding import Array
 from chipmap.instances.importers.onnx_shapes import shape_of
-from chipmap.instances.importers.onnx_state import MAX_STEPS, Place, State
+from chipmap.instances.importers.onnx_state import Place, State
 from chipmap.instances.importers.program import Step
 from chipmap.records import InputError
 
 if TYPE_CHECKING:
     import onnx
+
+#: Loops that become more operators are taken for mistakes (or for loops that a condition ends, which isn't known).
+MAX_UNROLLED = 10**5
 
 Graphs = Mapping[str, "onnx.GraphProto"]
 #: Adds nodes to the program and what they make to a scope.
@@ -61,7 +64,7 @@ def _loop(
 ) -> None:
     name = place.name(node)
     trips, going = (scope[one] if one else "" for one in node.input[:2])
-    count = _scalar(state, trips) if trips else MAX_STEPS
+    count = _scalar(state, trips) if trips else MAX_UNROLLED
     if count is None:
         raise _unknown(state, node, name, trips, "INT64", "8")
     condition = going or state.constant(f"{name}/condition", np.asarray(True))
@@ -74,7 +77,7 @@ def _loop(
             raise _unknown(state, node, name, condition, "BOOL", "True")
         if not still:
             break
-        inside = place.inside(node, i)
+        inside = _iteration(state, node, place, i)
         iteration = state.constant(f"{inside.prefix}iteration", np.asarray(i, np.int64))
         inner = _with_inputs(state, outer, body, [iteration, condition, *carried], name)
         nodes(body.node, inner, inside)
@@ -104,7 +107,7 @@ def _scan(
     outer = _stored(state, body, scope, place.inside(node))
     gathered: list[list[str]] = [[] for _ in body.output[states:]]
     for i in range(counts.pop()):
-        inside = place.inside(node, i)
+        inside = _iteration(state, node, place, i)
         parts = [_part(state, node, f"{inside.prefix}part{j}", source) for j, source in enumerate(sources)]
         inner = _with_inputs(state, outer, body, [*carried, *parts], name)
         nodes(body.node, inner, inside)
@@ -114,6 +117,14 @@ def _scan(
             row.append(one)
     rows = [_stacked(state, node, f"{name}/stack{j}", row) for j, row in enumerate(gathered)]
     _results(state, node, place, [*carried, *rows], scope)
+
+
+def _iteration(state: State, node: onnx.NodeProto, place: Place, i: int) -> Place:
+    """The place of the nodes of an iteration; :class:`InputError` if there are too many."""
+    if i and len(state.program.steps) > MAX_UNROLLED:
+        what = f"with the loop {place.name(node)!r} unrolled it has more than {MAX_UNROLLED:,} operators"
+        raise InputError(what, state.where, "Export the model with as many iterations as are to be mapped.")
+    return place.inside(node, i)
 
 
 def _scalar(state: State, name: str) -> bool | int | None:
@@ -186,8 +197,10 @@ def _results(state: State, node: onnx.NodeProto, place: Place, made: list[str], 
     for i, (result, source) in enumerate(zip(node.output, made, strict=False)):
         if not result:
             continue
-        if not source:
-            raise InputError(f"nothing makes {result!r} of {name!r}", state.where, "Check the model with onnx.checker.")
+        if not source:  # what all of no iterations made
+            scope[result] = f"{place.prefix}{result}"
+            state.makers[scope[result]] = f"made by {name!r} in no iteration"
+            continue
         fresh = scope[result] = f"{place.prefix}{result}"
         step = Step(f"{name}:{result}" if i else name, node.op_type, (source,), (fresh,), view=True)
         state.add(step, state.types[source], state.shape(source))

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
 EXTERNAL = 1  # TensorProto.EXTERNAL
 _STRINGS = "Tensors of numbers are read: leave out what handles text."
-#: More steps than these are no program that anybody maps, but a loop with a mistaken number of iterations.
-MAX_STEPS = 10**6
 
 
 @dataclass(frozen=True)
@@ -137,10 +135,7 @@ class State:
                 self.program.values[name] = value
 
     def append(self, step: Step) -> None:
-        """Add a step whose results have types; :class:`InputError` if there are too many."""
-        if len(self.program.steps) >= MAX_STEPS:
-            remedy = "Export the model with its loops as they are needed."
-            raise InputError(f"it has more than {MAX_STEPS:,} operators", self.where, remedy)
+        """Add a step whose results have types."""
         self.program.steps.append(step)
 
 
