@@ -29,7 +29,9 @@ class Loops(Record, frozen=True, kw_only=True):
     product from whole ones); parts of ``inner`` are sums that must be added up. What ``splits`` doesn't name mixes: a
     normalisation over features names no ``rows``.
     ``window``, ``stride`` and ``places`` (of the result) are those of a convolution, one number per dimension in space;
-    its ``inner`` is channels per group times the product of ``window``.
+    its ``inner`` is channels per group times the product of ``window``. A ``transposed`` one has that product in its
+    ``rows`` instead, and the places of its operand as ``columns``: what it makes for a place of the result is summed.
+    ``whole_bytes`` of its parameters and constants are needed whole by each part: they don't reach along what is split.
     """
 
     outer: int = 1
@@ -41,6 +43,8 @@ class Loops(Record, frozen=True, kw_only=True):
     window: tuple[int, ...] = ()
     stride: tuple[int, ...] = ()
     places: tuple[int, ...] = ()
+    transposed: bool = False
+    whole_bytes: int = 0
 
 
 class Operation(Record, frozen=True, kw_only=True):

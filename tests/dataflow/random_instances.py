@@ -21,8 +21,8 @@ OUTSIDE = (
     {"tensor": 2, "data": 2, "dimensions": ["tensor", "data"]},
     {"pipeline": 2, "data": 2, "dimensions": ["pipeline", "data"]},
 )
-LIGHT: dict[str, Any] = {"flop": 40_000_000, "output_bytes": 60_000, "weight_bytes": 90_000}
-HEAVY: dict[str, Any] = {"flop": 200_000_000, "output_bytes": 30_000, "weight_bytes": 200_000}
+LIGHT: dict[str, Any] = {"flop": 40_000_000, "output_bytes": 60_000, "weight_bytes": 90_000, "schemes": ["M", "NONE"]}
+HEAVY: dict[str, Any] = {"flop": 200_000_000, "output_bytes": 30_000, "weight_bytes": 200_000, "schemes": ["M", "NONE"]}
 BACK: dict[str, Any] = {**HEAVY, "phase": "backward"}
 ELEMENT = {"kind": "elementwise", "M": 512, "N": 64, "flop_per_element": 3}
 GEMM = {"kind": "gemm", "M": 512, "K": 256, "N": 64, "weights": True}
@@ -336,10 +336,12 @@ def with_little_dram(instance: DataflowInstance, random: Random) -> DataflowInst
 def _kernel(random: Random) -> dict[str, Any]:
     kind = random.choice(("gemm", "gemm", "gemm", "elementwise", "opaque"))
     moved: dict[str, Any] = {"fetch_bytes": random.choice((0, 0, 10**5))}
+    if moved["fetch_bytes"]:  # a table, and parameters that no scheme divides
+        moved |= {"table_bytes": 5 * 10**5, "whole_bytes": 30_000}
     if random.random() < 0.2:
         moved |= {"exchange": random.choice(("all_to_all", "broadcast")), "exchange_bytes": random.randint(1, 10**6)}
     if kind == "opaque":
-        sizes = {"output_bytes": random.randint(1, 10**5), "weight_bytes": 7 * 10**4}
+        sizes = {"output_bytes": random.randint(1, 10**5), "weight_bytes": 7 * 10**4, "schemes": ["M", "NONE"]}
         return {"flop": random.randint(1, 10**8), **sizes, **moved}
     size = {**moved, "kind": kind, "M": random.choice((64, 300, 512)), "N": 64, "outer": random.choice((1, 1, 1, 3))}
     if kind == "elementwise":

@@ -54,14 +54,14 @@ HASHES: dict[str, str] = {
     "dataflow/moe-3-experts": "07180da9285248d89f5db60c4e7d49c05914a7f507ce0c96b336890f569a3e06",
     "dataflow/moe-8-experts": "1856c42df296f053024dfd0f334555fb74fd0fe347e7ea77b8e70bece7b98108",
     "dataflow/moe-64-experts": "f08224526e01f7d5b2e363563af15d532092c2dd9c63fde9d02df89ed59cba5b",
-    "dataflow/tiny-chain": "81d4bc2c4554b4c42596b3fa6c43b62e0787a431dd61080960d110b83d809a52",
+    "dataflow/tiny-chain": "1794cc103ffbcf35c6c8cefa3bfaa71a73bef2a2a7ac12a6c17af5ed2b6ccb26",
     "dataflow/tiny-sharding": "14c52e5182ae8af2a4f3e618dfb314c5db765a85cf208803859d7f9e36b810b6",
     "dataflow/tiny-reduce-scatter": "2885033b0bb69c74105437cd7100a1912a1e6f47766ccb877603bea1022b399d",
-    "dataflow/tiny-multicast": "331fd96f011fabfaa7e76a0fd0a59b2730581d9781a4495552394f52121689be",
-    "dataflow/tiny-phases": "523a47202dffe4077bd54f4a565b7c4fa57a6e458604be4dc62973cba3f661e1",
-    "dataflow/tiny-degrees": "30905456b7d30e5ca6a4c0c02a10c19930bbd16345de87549c16f18bce42d65f",
-    "dataflow/tiny-sram": "471fddab2c20013e4cc42cb02dd9d42991ebf0826f763ecf84810d69193665ed",
-    "dataflow/tiny-together": "7c1a41cb40c9a49c0d73194101d9184d6d42e4c7b4bada2def326751f1166025",
+    "dataflow/tiny-multicast": "93198bca40ccdb6048ef12bf9e7103b1cfcdbc529f04a31abe70a4978332795a",
+    "dataflow/tiny-phases": "d6d3a81e263a194adf4402b2b69a3631daf07d837d6f3a044457cc1b32e39a73",
+    "dataflow/tiny-degrees": "a9261c040be61213f5848b2a8bf13d35c74eee7f57c921890160784cd096e692",
+    "dataflow/tiny-sram": "64f57cc780a36c6df6ea4b2ac3467e458384358f8d3acd67a683f70c8396bf75",
+    "dataflow/tiny-together": "66cd0b9a53aca03024bc733f12bba49c2b0bb93b7ae3db05e7205e2748e9ea72",
 }
 #: Optima of the tiny ones in picoseconds, by trying all mappings (None: infeasible).
 OPTIMA = {

@@ -119,7 +119,7 @@ def test_bounds_hold() -> None:
 
 def test_a_graph_with_too_many_open_schemes_is_solved_as_a_wide_one() -> None:
     """Every kernel is read by the last one, so that the schemes of all of them are open."""
-    small = {"flop": 10**7, "output_bytes": 100, "weight_bytes": 0}
+    small = {"flop": 10**7, "output_bytes": 100, "weight_bytes": 0, "schemes": ["M", "NONE"]}
     names = "abcdefghijklmnopqrstuvwxyz"
     chain = [u + v for u, v in pairwise(names)]
     result = run(made(dict.fromkeys(names, small), " ".join([*chain, *(u + "z" for u in names[:-2])])))

@@ -19,7 +19,7 @@ from chipmap.validation.dataflow.candidates import count
 from chipmap.validation.dataflow.checker import check
 from tests.dataflow.random_instances import BACK, HEAVY, made, mixed_instance
 
-NOTHING = {"flop": 0, "output_bytes": 60_000, "weight_bytes": 0}
+NOTHING = {"flop": 0, "output_bytes": 60_000, "weight_bytes": 0, "schemes": ["M", "NONE"]}
 
 
 def state_of(instance: DataflowInstance, seconds: float = 60.0) -> Run:

@@ -71,7 +71,7 @@ def test_a_model_too_large_to_state_is_refused(method: Method) -> None:
 
 def wide(branches: int, sram: int) -> DataflowInstance:
     """Kernels side by side between two others, in at most two partitions."""
-    kernel = {"flop": 40_000_000, "output_bytes": 60_000, "weight_bytes": 90_000}
+    kernel = {"flop": 40_000_000, "output_bytes": 60_000, "weight_bytes": 90_000, "schemes": ["M", "NONE"]}
     names = [f"e{i}" for i in range(branches)]
     edges = [["in", name] for name in names] + [[name, "out"] for name in names]
     return explicit(

@@ -92,7 +92,10 @@ def test_ideals_of_small_graphs() -> None:
 
 
 def test_more_sram_and_more_partitions_never_cost_time() -> None:
-    kernels = {name: {"flop": 10**8, "output_bytes": 40_000, "weight_bytes": 90_000} for name in "abcdef"}
+    kernels = {
+        name: {"flop": 10**8, "output_bytes": 40_000, "weight_bytes": 90_000, "schemes": ["M", "NONE"]}
+        for name in "abcdef"
+    }
     instance = made(kernels, "ab bc cd de ef af bd", mode="dfmodel")
     degrees = Degrees(tensor=2, dimensions=("tensor",))
     program = Program(dataflow_problem(instance, degrees))
@@ -129,7 +132,12 @@ def test_labels_that_the_search_had_room_for_are_found_again(monkeypatch: pytest
     """Little room for labels: the search gives up, or the mapping behind its value is the one that it always is."""
     random, names = Random(6), [f"k{i}" for i in range(30)]
     kernels: dict[str, dict[str, Any]] = {
-        name: {"flop": random.randint(10**5, 10**7), "output_bytes": random.randint(10**3, 10**6), "weight_bytes": 0}
+        name: {
+            "flop": random.randint(10**5, 10**7),
+            "output_bytes": random.randint(10**3, 10**6),
+            "weight_bytes": 0,
+            "schemes": ["M", "NONE"],
+        }
         for name in names
     }
     rates = {"link_gbps": random.choice((1.0, 25.0, 200.0)), "memory_gbps": random.choice((20.0, 200.0))}

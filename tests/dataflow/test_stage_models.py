@@ -186,7 +186,7 @@ def test_the_methods_take_every_choice_of_degrees(method: str) -> None:
 
 def test_an_infeasible_model_names_its_labels() -> None:
     """Two stages of one partition each hold too little SRAM for three kernels."""
-    heavy = {"flop": 10**7, "output_bytes": 30_000, "weight_bytes": 200_000}
+    heavy = {"flop": 10**7, "output_bytes": 30_000, "weight_bytes": 200_000, "schemes": ["M", "NONE"]}
     short = made(dict.fromkeys("abc", heavy), "ab bc", sizes=[2, 2], sram_bytes=160_000, partitions=1, stages="kernels")
     short = short.replace(task=short.task.replace(degrees=PAIR))
     stated = cpsat.build(short, {"labels": "assume"})

@@ -95,7 +95,7 @@ def example(degrees: Degrees = TWO, edges: str = "ab bc", **parameters: Any) -> 
     """Three kernels in a row of 2, 3 and 4 us, weights of 4 us of DRAM each; a's output takes 1 us of DRAM and 4 us of
     a link, b's half of that."""
     kernels = {
-        name: {"flop": us * FLOP, "output_bytes": size, "weight_bytes": 4 * BYTES}
+        name: {"flop": us * FLOP, "output_bytes": size, "weight_bytes": 4 * BYTES, "schemes": ["M", "NONE"]}
         for name, us, size in (("a", 2, BYTES), ("b", 3, BYTES // 2), ("c", 4, 0))
     }
     given: dict[str, Any] = {"memory_gbps": 100.0, "link_gbps": 25.0, "utilisation": 1.0, "batch": 4, **parameters}
@@ -233,7 +233,7 @@ def test_dram_that_is_too_small() -> None:
 def test_weights_that_must_be_shared_out_otherwise() -> None:
     """Four kernels in two stages of 6 us each would put three times as many weights on one: c joins a and b."""
     kernels = {
-        name: {"flop": us * FLOP, "weight_bytes": size * 10**6}
+        name: {"flop": us * FLOP, "weight_bytes": size * 10**6, "schemes": ["M", "NONE"]}
         for name, us, size in (("a", 4, 1), ("b", 2, 1), ("c", 1, 3), ("d", 5, 3))
     }
     given: dict[str, Any] = {"sizes": [2], "degrees": {"pipeline": 2, "dimensions": ["pipeline"]}, "stages": "kernels"}

@@ -27,7 +27,7 @@ from chipmap.validation.dataflow.checker import check
 from tests.dataflow.random_instances import ELEMENT, GEMM, ROW, TENSOR, made
 
 #: Small enough that the margin of a millionth for a solver's arithmetic is less than a picosecond.
-SMALL: dict[str, Any] = {"flop": 40_000, "output_bytes": 600, "weight_bytes": 90}
+SMALL: dict[str, Any] = {"flop": 40_000, "output_bytes": 600, "weight_bytes": 90, "schemes": ["M", "NONE"]}
 BUSY: dict[str, Any] = {**SMALL, "flop": 40_000_000}
 #: Held whole on every chip. Two in a row take 220 bytes of SRAM in a partition, three 310.
 WHOLE: dict[str, Any] = {**SMALL, "schemes": ["NONE"]}

@@ -211,7 +211,7 @@ def test_shipped(name: str, seconds: float, share: float) -> None:
 
 def test_lists_that_are_too_long_are_refused() -> None:
     """An opaque kernel may have any number of tiles: too many on a wafer."""
-    huge = {"flop": 10**15, "output_bytes": 1, "weight_bytes": 0}
+    huge = {"flop": 10**15, "output_bytes": 1, "weight_bytes": 0, "schemes": ["M", "NONE"]}
     instance = made({"a": huge}, "", chip="wse-2", utilisation=None, degrees=RING)
     with pytest.raises(InputError, match="different numbers of tiles"):
         dataflow_problem(instance, RING)

@@ -62,10 +62,11 @@ def kept_bytes(
     """Bytes that a kernel holds in a chip's DRAM all the time, for all layers of the chip's stage.
 
     ``weights`` and ``output`` are those of one layer on one chip, ``shards`` the chips that share its work. Parameters
-    are the weights of forward kernels, with :func:`state_words`; the first stage has min(micro-batches, stages)
-    micro-batches in flight. In decode steps what is fetched is the KV cache, of every sample of the replica.
+    are the weights and tables of forward kernels, with :func:`state_words`. The first stage has min(micro-batches,
+    stages) micro-batches in flight. In decode steps what is fetched is the KV cache, of every sample of the replica.
     """
-    bytes_per_layer = weights * state_words(instance) if kernel.phase == "forward" else Fraction(0)
+    parameters = weights + Fraction(kernel.table_bytes, shards)
+    bytes_per_layer = parameters * state_words(instance) if kernel.phase == "forward" else Fraction(0)
     bytes_per_layer += cache_bytes(instance, degrees, kernel, shards)
     if kernel.name in kept_for_backward(instance):
         bytes_per_layer += output * min(micro_batches(instance, degrees), Fraction(degrees.pipeline))

@@ -12,7 +12,7 @@ import msgspec
 
 from chipmap.instances.dataflow.instance import DataflowInstance, DataflowSolution, check_degrees
 from chipmap.instances.dataflow.problem import DataflowProblem, dataflow_problem
-from chipmap.instances.dataflow.sizes import flop, output_bytes, weight_bytes
+from chipmap.instances.dataflow.sizes import flop, output_bytes, parameter_bytes
 from chipmap.instances.dataflow.tiles import sharing
 from chipmap.records import InputError
 
@@ -35,7 +35,7 @@ def describe(instance: DataflowInstance) -> dict[str, Any]:
         "edges": len(workload.edges),
         "layers": workload.layers,
         "tflop": sum(map(flop, workload.kernels)) / 1e12,
-        "weights_mib": float(sum(weight_bytes(kernel, instance) for kernel in workload.kernels)) / 2**20,
+        "weights_mib": float(sum(parameter_bytes(kernel, instance) for kernel in workload.kernels)) / 2**20,
         "tensors_mib": float(sum(size[producer] for producer, _ in workload.edges)) / 2**20,
         "fetch_mib": sum(kernel.fetch_bytes for kernel in workload.kernels) / 2**20,
         "largest": {"name": largest.name, "tflop": flop(largest) / 1e12},

@@ -101,8 +101,8 @@ def resnet_network(
     """ResNet, forward (:func:`chipmap.instances.networks.resnet.resnet`): its operations are opaque kernels of one
     layer, each whole on every chip of a group (no halos are counted, so that none is split)."""
     graph = resnet(depth=depth, image=image, classes=classes, word_bytes=word_bytes)
-    workload = from_graph(ImportedGraph(graph, None, "network"), graph.name).workload
-    return workload.replace(kernels=[kernel.replace(schemes=("NONE",)) for kernel in workload.kernels])
+    graph = graph.replace(operations=[operation.replace(loops=None) for operation in graph.operations])
+    return from_graph(ImportedGraph(graph, None, "network"), graph.name).workload
 
 
 gpt = DataflowGenerator("dataflow-gpt", gpt_network)

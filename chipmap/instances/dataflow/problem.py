@@ -40,7 +40,7 @@ from chipmap.instances.dataflow.sharding import (
     schemes,
     taken_layout,
 )
-from chipmap.instances.dataflow.sizes import flop, output_bytes, weight_bytes
+from chipmap.instances.dataflow.sizes import chip_weights, flop, output_bytes
 from chipmap.instances.dataflow.system import Dimension
 from chipmap.instances.dataflow.tiles import Shares, least_area, shares, thinned
 from chipmap.instances.dataflow.workload import Kernel, Scheme
@@ -221,7 +221,7 @@ def _option(instance: DataflowInstance, degrees: Degrees, kernel: Kernel, scheme
         compute = _ticks(Fraction(flop(kernel) * task.micro_batch, shards) / (share * Fraction(chip.flop_per_ns)))
     else:
         compute = least_area(shares(kernel, scheme, instance, degrees), chip.tiles)
-    weights = weight_bytes(kernel, instance) / shards
+    weights = chip_weights(kernel, instance, shards)
     rate = Fraction(memory.bytes_per_ns)
     fetch = _ticks(Fraction(kernel.fetch_bytes * task.micro_batch, shards) / rate)
     limited = memory.capacity_bytes is not None

@@ -31,7 +31,8 @@ _TAKEN_WITH_WEIGHTS: dict[CostMode, dict[Scheme, Layout]] = {
 def schemes(kernel: Kernel, mode: CostMode) -> tuple[Scheme, ...]:
     """The schemes that ``kernel`` may have: OUTER where there is an outer dimension, else those of its kind.
 
-    K_RS, a K-split that ends in a reduce-scatter instead of an all-reduce, belongs to mode ``physical``.
+    An opaque kernel doesn't say along what it could be split: without ``schemes`` it runs whole on every chip. K_RS, a
+    K-split that ends in a reduce-scatter instead of an all-reduce, belongs to mode ``physical``.
     """
     if kernel.schemes:
         return kernel.schemes
@@ -41,7 +42,7 @@ def schemes(kernel: Kernel, mode: CostMode) -> tuple[Scheme, ...]:
         if kernel.update or not kernel.weights:
             return ("M",)
         return ("M", "K", "K_RS") if mode == "physical" else ("M", "K")
-    return ("M", "NONE")
+    return ("M", "NONE") if kernel.kind == "elementwise" else ("NONE",)
 
 
 def made_layout(scheme: Scheme) -> Layout:

@@ -159,8 +159,8 @@ _EXPERTS: dict[str, Entry] = {
     ),
 }
 
-_PLAIN = {"flop": 40_000_000, "output_bytes": 60_000, "weight_bytes": 90_000}
-_HEAVY = {"flop": 200_000_000, "output_bytes": 30_000, "weight_bytes": 200_000}
+_PLAIN = {"flop": 40_000_000, "output_bytes": 60_000, "weight_bytes": 90_000, "schemes": ["M", "NONE"]}
+_HEAVY = {"flop": 200_000_000, "output_bytes": 30_000, "weight_bytes": 200_000, "schemes": ["M", "NONE"]}
 
 
 def _gemm(rows: int, inner: int, **fields: Any) -> dict[str, Any]:

@@ -26,7 +26,17 @@ def output_bytes(kernel: Kernel, instance: DataflowInstance) -> Fraction:
 
 
 def weight_bytes(kernel: Kernel, instance: DataflowInstance) -> Fraction:
-    """Bytes of the kernel's parameters, outer · M · K words of a gemm with weights."""
+    """Bytes of the kernel's parameters that a scheme divides, outer · M · K words of a gemm with weights."""
     if kernel.weight_bytes is not None:
         return Fraction(kernel.weight_bytes)
     return Fraction(kernel.outer * kernel.M * kernel.K * instance.workload.word_bytes if kernel.weights else 0)
+
+
+def chip_weights(kernel: Kernel, instance: DataflowInstance, shards: int) -> Fraction:
+    """Bytes of the kernel's parameters on each of ``shards`` chips that share its work."""
+    return weight_bytes(kernel, instance) / shards + kernel.whole_bytes
+
+
+def parameter_bytes(kernel: Kernel, instance: DataflowInstance) -> Fraction:
+    """Bytes of all parameters of the kernel, tables included."""
+    return weight_bytes(kernel, instance) + kernel.whole_bytes + kernel.table_bytes

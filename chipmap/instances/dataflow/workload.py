@@ -19,6 +19,10 @@ MAX_LAYERS = 100_000
 MAX_SIZE = 10**12
 
 
+#: Fields of a kernel that are FLOP or bytes.
+_SIZES = ("flop", "output_bytes", "weight_bytes", "fetch_bytes", "exchange_bytes", "whole_bytes", "table_bytes")
+
+
 class Kernel(Record, frozen=True, kw_only=True):
     """One kernel of a layer.
 
@@ -29,10 +33,19 @@ class Kernel(Record, frozen=True, kw_only=True):
     parallel replicas. ``schemes`` names the ways in which it may be sharded (empty: those of its kind).
 
     ``fetch_bytes`` per sample come from DRAM beside weights and tensors (a KV cache, rows of embedding tables).
+    ``whole_bytes`` of its parameters are needed by every chip, beside ``weight_bytes``, which schemes divide.
+    ``table_bytes``: a table of which rows are fetched. It rests in DRAM with the parameters, divided like these, and is
+    not read as weights.
     ``exchange_bytes`` per sample go through an ``exchange`` with all chips of the stage, those of other replicas too.
     """
 
-    LATER_FIELDS: ClassVar[tuple[str, ...]] = ("fetch_bytes", "exchange", "exchange_bytes")
+    LATER_FIELDS: ClassVar[tuple[str, ...]] = (
+        "fetch_bytes",
+        "exchange",
+        "exchange_bytes",
+        "whole_bytes",
+        "table_bytes",
+    )
 
     name: str
     kind: KernelKind
@@ -51,6 +64,8 @@ class Kernel(Record, frozen=True, kw_only=True):
     fetch_bytes: int = 0
     exchange: Exchange = "none"
     exchange_bytes: int = 0
+    whole_bytes: int = 0
+    table_bytes: int = 0
 
     def check(self, where: str = "kernel") -> None:
         """Raise :class:`InputError` for sizes that make no sense."""
@@ -59,7 +74,7 @@ class Kernel(Record, frozen=True, kw_only=True):
                 raise InputError(f"{name} of {self.name!r} is {size}", f"{where}.{name}", f"Give 1 to {MAX_SIZE:,}.")
         if self.kind == "gemm" and not 1 <= self.K <= MAX_SIZE:
             raise InputError(f"K of {self.name!r} is {self.K}", f"{where}.K", "A gemm needs its inner dimension K.")
-        for name in ("flop", "output_bytes", "weight_bytes", "fetch_bytes", "exchange_bytes"):
+        for name in _SIZES:
             value = getattr(self, name)
             if value is None and self.kind == "opaque":
                 raise InputError(f"opaque kernel {self.name!r} has no {name}", f"{where}.{name}", "State it.")

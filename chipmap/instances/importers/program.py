@@ -16,6 +16,7 @@ from dataclasses import replace
 from chipmap.instances.graph import Operation, OperationGraph, Role, Tensor
 from chipmap.instances.importers.common import MAX_BYTES, ImportedGraph, unique_names
 from chipmap.instances.importers.counting import Counting, totals
+from chipmap.instances.importers.loops import with_loops
 from chipmap.instances.importers.steps import Program as Program
 from chipmap.instances.importers.steps import Shape as Shape
 from chipmap.instances.importers.steps import Step as Step
@@ -54,7 +55,7 @@ def imported(
     for name in program.parameters:
         building.add(Step(name, "parameter", (), (name,), parameter=True), "constant")
     building.parameters = len(program.parameters)
-    for step in counting.counted(program, where):
+    for step in with_loops(program, counting.counted(program, where)):
         building.step(step)
     graph = building.finish()
     if building.shared:

@@ -34,7 +34,7 @@ def allowed(kernel: Kernel, mode: CostMode) -> set[Scheme]:
         if not kernel.weights or kernel.update:
             return {"M"}
         return {"M", "K", "K_RS"} if mode == "physical" else {"M", "K"}
-    return {"M", "NONE"}
+    return {"NONE"} if kernel.kind == "opaque" else {"M", "NONE"}
 
 
 def whole_flop(kernel: Kernel) -> int:
@@ -51,7 +51,7 @@ def whole_output(kernel: Kernel, word: int) -> int:
 
 
 def whole_weights(kernel: Kernel, word: int) -> int:
-    """Bytes of the parameters before sharding."""
+    """Bytes of the parameters that a scheme divides, before it does."""
     if kernel.weight_bytes is not None:
         return kernel.weight_bytes
     return kernel.outer * kernel.M * kernel.K * word if kernel.weights else 0
@@ -60,6 +60,11 @@ def whole_weights(kernel: Kernel, word: int) -> int:
 def split(scheme: Scheme, chips: int) -> int:
     """By how much a scheme divides work and weights."""
     return 1 if scheme == "NONE" else chips
+
+
+def local_weights(kernel: Kernel, scheme: Scheme, word: int, chips: int) -> Fraction:
+    """Bytes of the parameters on one chip: its share, and those that every chip needs whole."""
+    return Fraction(whole_weights(kernel, word), split(scheme, chips)) + kernel.whole_bytes
 
 
 def made(scheme: Scheme) -> str:
@@ -202,8 +207,8 @@ def resting(kernel: Kernel, scheme: Scheme, instance: DataflowInstance, degrees:
         per_parameter = 2 * word + state if training else word
     total = Fraction(0)
     if kernel.phase == "forward":
-        parameters = Fraction(whole_weights(kernel, word), word * split(scheme, degrees.tensor))
-        total += parameters * per_parameter
+        table = Fraction(kernel.table_bytes, split(scheme, degrees.tensor))
+        total += (local_weights(kernel, scheme, word, degrees.tensor) + table) * per_parameter / word
     if kernel.name in saved(instance):
         flying = min(task.batch // (degrees.data * task.micro_batch), degrees.pipeline)
         total += flying * local_output(kernel, scheme, instance, degrees.tensor)

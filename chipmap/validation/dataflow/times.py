@@ -60,8 +60,7 @@ def held(mapping: Mapping) -> dict[int, int]:
     held: dict[int, int] = defaultdict(int)
     for copy in mapping.copies:
         kernel, scheme = instance.workload.kernels[copy.kernel], copy.scheme
-        whole = facts.whole_weights(kernel, instance.workload.word_bytes)
-        held[copy.partition] += math.ceil(Fraction(whole, facts.split(scheme, chips)))
+        held[copy.partition] += math.ceil(facts.local_weights(kernel, scheme, instance.workload.word_bytes, chips))
     level = facts.levels(len(mapping.copies), mapping.edges)
     crossing: dict[tuple[int, int], list[int]] = defaultdict(list)
     for u, v in mapping.edges:
@@ -122,8 +121,8 @@ def memory(mapping: Mapping) -> dict[int, int]:
     for copy in mapping.copies:
         kernel, parts = instance.workload.kernels[copy.kernel], facts.split(copy.scheme, mapping.chips)
         if not _resident(mapping, copy.partition) if physical else decode:
-            whole = Fraction(facts.whole_weights(kernel, instance.workload.word_bytes))
-            times[copy.partition] += facts.up(whole / parts / rate)
+            word = instance.workload.word_bytes
+            times[copy.partition] += facts.up(facts.local_weights(kernel, copy.scheme, word, mapping.chips) / rate)
         if fetched:
             times[copy.partition] += facts.up(Fraction(kernel.fetch_bytes * instance.task.micro_batch) / parts / rate)
     return times

@@ -1,0 +1,149 @@
+"""Operation graphs as workloads: kernels with sizes and schemes from the loop nests of their operations."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+
+from chipmap.instances import networks
+from chipmap.instances.dataflow.from_graph import from_graph
+from chipmap.instances.dataflow.instance import DataflowInstance, DataflowSolution, Degrees
+from chipmap.instances.dataflow.workload import Kernel
+from chipmap.instances.importers import ImportedGraph
+from chipmap.instances.importers.program import imported
+from chipmap.run import SolveOptions
+from chipmap.solve import solve
+from chipmap.validation.dataflow import facts
+from tests.instances.executed import Net
+from tests.instances.test_loops import joint, llama, residual
+
+
+def converted(net: Net, chips: int = 8, link: float = 25.0) -> DataflowInstance:
+    """The net's instance on so many chips in a ring, all of one tensor-parallel group."""
+    net.program.outputs = [net.program.steps[-1].makes[0]]
+    instance = from_graph(imported(net.program, "net", "test"), "net")
+    network = tuple(one.replace(size=chips, bytes_per_ns=link) for one in instance.system.network)
+    degrees = Degrees(tensor=chips, dimensions=("tensor",))
+    return instance.replace(
+        system=instance.system.replace(network=network), task=instance.task.replace(degrees=degrees, batch=8)
+    )
+
+
+def optimum(instance: DataflowInstance) -> tuple[dict[str, str], dict[str, int]]:
+    """The scheme of each kernel and the terms of an optimal mapping."""
+    result = solve(instance, None, SolveOptions.make(warm_start="none", time_limit=60.0))
+    assert result.status == "optimal" and result.solution is not None and result.certificate is not None
+    solution = DataflowSolution.make(**result.solution)
+    names = [kernel.name for kernel in instance.workload.kernels]
+    return dict(zip(names, solution.schemes, strict=True)), result.certificate.terms
+
+
+def without_whole(instance: DataflowInstance) -> DataflowInstance:
+    """The instance in which every kernel that can be split has to be."""
+    kernels = [
+        kernel.replace(schemes=[scheme for scheme in kernel.schemes if scheme != "NONE"] or ["NONE"])
+        for kernel in instance.workload.kernels
+    ]
+    return instance.replace(workload=instance.workload.replace(kernels=kernels))
+
+
+@pytest.mark.parametrize("fused", [False, True])
+def test_a_converted_llama_does_not_shard_for_free(fused: bool) -> None:
+    """On 1,024 chips whose links hardly move a byte nothing is split, and splitting it costs; before, T3 was 0."""
+    net = Net()
+    net.layer_norm(llama(net, fused))  # which needs whole what was made before
+    instance = converted(net, chips=1024, link=1e-6)
+    schemes, terms = optimum(instance)
+    assert set(schemes.values()) == {"NONE"} and terms["T3"] == 0
+    _, split = optimum(without_whole(instance))
+    assert split["T3"] > 10**9 > terms["T4"]
+
+
+def test_a_converted_llama_is_split_as_megatron_does() -> None:
+    """Queries, keys, values, gate and up by columns, heads in attention, sums after the two products that follow."""
+    net = Net()
+    net.layer_norm(llama(net, True))
+    instance = converted(net, chips=4, link=1.0)
+    heavy = [k.replace(flop=(k.flop or 0) * 10**7) if k.kind == "gemm" else k for k in instance.workload.kernels]
+    task = instance.task.replace(overlap=False)  # what isn't the longest counts as well
+    instance = instance.replace(workload=instance.workload.replace(kernels=heavy), task=task)
+    schemes, terms = optimum(instance)
+    linear = [scheme for name, scheme in schemes.items() if name.startswith("linear")]
+    assert [*linear[:3], *linear[4:6]] == ["M"] * 5
+    assert linear[3][0] == linear[6][0] == "K"
+    assert [scheme for name, scheme in schemes.items() if name.startswith("scaled")] == ["OUTER"]
+    assert terms["T3"] > 0
+
+
+@pytest.mark.parametrize("build", [lambda net: llama(net, False), lambda net: joint(net, "split"), residual])
+def test_kernels_have_the_operations_flop_and_bytes(build: Any) -> None:
+    net = Net()
+    build(net)
+    net.program.outputs = [net.program.steps[-1].makes[0]]
+    graph = imported(net.program, "net", "test").graph
+    instance = converted(net)
+    word, kernels = instance.workload.word_bytes, {kernel.name: kernel for kernel in instance.workload.kernels}
+    assert word == 4
+    reads = {step.name: step.reads for step in net.program.steps}
+    for v, operation in enumerate(graph.operations):
+        if operation.role == "compute":
+            stored = 4 * sum(net.arrays[name].size for name in reads[operation.name] if name in net.program.parameters)
+            one = kernels[operation.name]
+            assert facts.whole_flop(one) == operation.flop
+            assert facts.whole_output(one, word) == sum(t.bytes for t in graph.tensors if t.producer == v)
+            assert facts.whole_weights(one, word) + one.whole_bytes == stored
+            if one.kind == "gemm":  # sizes that are stated are those that the loop nest gives
+                assert facts.whole_flop(one.replace(flop=None)) == operation.flop
+
+
+def test_schemes_of_convolutions() -> None:
+    net = Net()
+    residual(net)
+    kernels = converted(net).workload.kernels
+    assert [(k.kind, k.schemes) for k in kernels if k.name.startswith("convolution")] == [
+        ("gemm", ("M", "K", "K_RS", "NONE")),
+        ("opaque", ("M", "NONE")),  # depthwise: each channel from its own
+        ("gemm", ("M", "K", "K_RS", "NONE")),
+    ]
+
+
+def test_a_table_rests_in_memory_and_its_rows_are_fetched() -> None:
+    """A look-up's table takes no SRAM; it counts in DRAM, and a shared one at each reader."""
+    net = Net()
+    tokens, table = net.input(6), net.parameter(50, 8)
+    rows = net.call("embedding", lambda w, i: w[np.abs(i).astype(int) % 50], table, tokens)
+    step = net.program.steps[-1]
+    net.program.steps[-1] = step.__class__(**{**step.__dict__, "moved": 2 * 6 * 8 * 4 + 24})
+    net.call("linear", lambda x, w: x @ w.T, net.layer_norm(rows), table, inner=8)
+    instance = converted(net)
+    kernels = instance.workload.kernels
+    look_up, head = kernels[0], kernels[-1]
+    assert (look_up.weight_bytes, look_up.table_bytes, look_up.fetch_bytes) == (0, 50 * 8 * 4, 6 * 8 * 4)
+    assert look_up.schemes == ("M", "NONE") and (head.weight_bytes, head.kind) == (50 * 8 * 4, "gemm")
+    assert "tables of 1,600 bytes rest in DRAM" in instance.notes
+    degrees = Degrees(tensor=8, dimensions=("tensor",))
+    served = instance.replace(task=instance.task.replace(purpose="prefill"))
+    assert facts.resting(look_up, "NONE", served, degrees) == 1600
+    assert facts.resting(look_up, "M", served, degrees) == 200
+
+
+def test_what_each_part_needs_whole_is_not_divided() -> None:
+    """A mask that all heads share."""
+    net = Net()
+    llama(net, False)
+    kernels = converted(net).workload.kernels
+    mask = next(kernel for kernel in kernels if kernel.whole_bytes == 4 * 3 * 3)
+    assert (mask.weight_bytes, mask.schemes) == (0, ("M", "NONE"))
+    assert facts.local_weights(mask, "M", 4, 8) == 36
+    shared = Kernel(name="k", kind="opaque", flop=1, output_bytes=1, weight_bytes=10, whole_bytes=5, schemes=("M",))
+    assert facts.local_weights(shared, "M", 2, 4) == Fraction(10, 4) + 5
+
+
+def test_a_graph_without_loop_nests_runs_whole() -> None:
+    graph = networks.chain()
+    instance = from_graph(ImportedGraph(graph, None, "traced"), "mine")
+    assert {facts.allowed(kernel, "physical") == {"NONE"} for kernel in instance.workload.kernels} == {True}
+    assert "kernels run whole on every chip of a group" in instance.notes
