@@ -7,12 +7,13 @@ from typing import Any
 
 import pytest
 
-from chipmap.instances.importers import aten, onnx_operators
+from chipmap.instances.importers import aten, import_graph, onnx_operators
 from chipmap.instances.importers.program import Program, Step, imported
 from chipmap.instances.importers.rules import Work
 from chipmap.instances.importers.steps import Value, words
 from chipmap.instances.ring.from_graph import from_graph
 from chipmap.instances.ring.problem import ring_problem
+from tests.instances.programs import pt2
 
 Shapes = list[tuple[int, ...]]
 
@@ -97,6 +98,39 @@ def test_a_look_up_takes_the_time_of_its_rows() -> None:
     program.outputs = ["part"]
     made = imported(program, "here", "test").graph.operations[-1]
     assert (made.role, made.flop, made.moved_bytes, made.weight_bytes) == ("compute", 16, 48 + 128, 32000)
+
+
+def test_a_buffer_that_a_decomposed_program_changes_is_updated_in_place() -> None:
+    """After decomposition an update makes a new tensor, and the signature says that this takes the buffer's place."""
+    call = {
+        "target": "torch.ops.aten.index_put.default",
+        "inputs": [
+            {"name": name, "arg": {kind: value}}
+            for name, kind, value in (
+                ("self", "as_tensor", {"name": "cache"}),
+                ("indices", "as_optional_tensors", [{"as_none": True}, {"as_tensor": {"name": "at"}}]),
+                ("values", "as_tensor", {"name": "new"}),
+            )
+        ],
+        "outputs": [{"as_tensor": {"name": "put"}}],
+        "name": "put",
+    }
+    shapes = {"cache": (4, 100, 8), "at": (2,), "new": (4, 2, 8), "put": (4, 100, 8)}
+    tensors = {
+        name: {"dtype": 5 if name == "at" else 7, "sizes": [{"as_int": n} for n in shape]}
+        for name, shape in shapes.items()
+    }
+    graph = {
+        "inputs": [{"as_tensor": {"name": name}} for name in ("cache", "at", "new")],
+        "outputs": [{"as_tensor": {"name": "put"}}],
+        "nodes": [call],
+        "tensor_values": tensors,
+    }
+    for replaced, moved in (({"buffer_mutation": {"arg": {"name": "put"}}}, 16 + 2 * 256), ({}, None)):
+        signature = {"input_specs": [{"buffer": {"arg": {"name": "cache"}}}, {}, {}], "output_specs": [replaced]}
+        data = pt2({"graph_module": {"graph": graph, "signature": signature}})
+        update = import_graph("cache.pt2", data).graph.operations[-1]
+        assert (update.kind, update.weight_bytes, update.moved_bytes) == ("index_put", 12800, moved)
 
 
 def product(m: int, k: int, n: int) -> int:

@@ -7,9 +7,14 @@ An update that makes a new tensor copies the old one: it moves all of it and has
 from __future__ import annotations
 
 from contextlib import suppress
+from itertools import combinations
+from math import prod
 
 from chipmap.instances.importers.calls import Call, Count, ranked
 from chipmap.instances.importers.steps import Value
+
+#: Tensors of more dimensions aren't asked which of these an update leaves whole.
+_MOST_DIMENSIONS = 8
 
 
 def made(call: Call) -> int:
@@ -57,11 +62,16 @@ def rows_moved(source: int | None = None, adds: bool = False) -> Count:
 
 
 def _rows(call: Call, source: int | None) -> Value:
-    """The numbers that an update writes; :class:`LookupError` where they are repeated (how often isn't told)."""
+    """The numbers that an update writes; :class:`LookupError` where they are repeated (how often isn't told).
+
+    Indices stand for some of the dimensions, the other dimensions are written whole.
+    """
     if source is not None:
         return call.operand(source)
     changed, *indices, value = call.operands
-    if not indices or len(value.shape) < len(changed.shape) - len(indices) + len(indices[0].shape):
+    places = max((index.elements for index in indices), default=0)
+    kept = combinations(ranked(changed, len(indices)).shape[:_MOST_DIMENSIONS], len(changed.shape) - len(indices))
+    if not indices or all(places * prod(sizes) != value.elements for sizes in kept):
         raise LookupError
     return value
 

@@ -133,8 +133,16 @@ class _Spec(msgspec.Struct, frozen=True):
     tensor_constant: _Held | None = None
 
 
+class _Returned(msgspec.Struct, frozen=True):
+    """What an output is: one of these, where it takes the place of a buffer or an input; else it is the user's."""
+
+    buffer_mutation: _Held | None = None
+    user_input_mutation: _Held | None = None
+
+
 class _Signature(msgspec.Struct, frozen=True):
     input_specs: list[_Spec]
+    output_specs: list[_Returned] = []
 
 
 class _Module(msgspec.Struct, frozen=True):
@@ -166,6 +174,9 @@ def read_file(source: Source) -> tuple[TorchProgram, str]:
     graph = _graph(file.graph_module.graph, where)
     for spec in file.graph_module.signature.input_specs:
         graph.stored.update(held.arg.name for held in (spec.parameter, spec.buffer, spec.tensor_constant) if held)
+    for returned in file.graph_module.signature.output_specs:
+        changed = (returned.buffer_mutation, returned.user_input_mutation)
+        graph.changed.update(held.arg.name for held in changed if held)
     ranges = {name: (range.min_val, range.max_val) for name, range in file.range_constraints.items()}
     version = f"torch.export {file.torch_version[:40]}".strip()
     hints = _hints(file.graph_module.graph)

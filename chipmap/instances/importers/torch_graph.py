@@ -56,8 +56,9 @@ class TorchGraph:
     """The graph; ``tensors`` and ``numbers`` say what is known of what its refs name.
 
     ``inputs`` and ``outputs`` are refs, or plain values. ``numbers`` are the expressions of symbolic numbers (None: not
-    known). ``stored``: names of the inputs that are parameters, buffers and constants. ``single``: it returns its one
-    output itself, not a tuple of it.
+    known). ``stored``: names of the inputs that are parameters, buffers and constants. ``changed``: outputs that take
+    the place of a buffer or an input, which the program changed in place before it was decomposed. ``single``: it
+    returns its one output itself, not a tuple of it.
     """
 
     inputs: list[Any] = field(default_factory=list)
@@ -66,6 +67,7 @@ class TorchGraph:
     tensors: dict[str, Meta] = field(default_factory=dict)
     numbers: dict[str, int | str | None] = field(default_factory=dict)
     stored: set[str] = field(default_factory=set)
+    changed: set[str] = field(default_factory=set)
     single: bool = False
 
 

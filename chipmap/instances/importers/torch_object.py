@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from torch.export import ExportedProgram
 
 _STORED = frozenset({"PARAMETER", "BUFFER", "CONSTANT_TENSOR"})
+_CHANGED = frozenset({"BUFFER_MUTATION", "USER_INPUT_MUTATION"})
 
 
 def read_object(exported: ExportedProgram, name: str) -> TorchProgram:
@@ -20,6 +21,8 @@ def read_object(exported: ExportedProgram, name: str) -> TorchProgram:
     stored = {spec.arg.name for spec in exported.graph_signature.input_specs if spec.kind.name in _STORED}
     graph = _Module(exported.graph_module, name).graph
     graph.stored |= stored
+    specs = exported.graph_signature.output_specs
+    graph.changed |= {spec.arg.name for spec in specs if spec.kind.name in _CHANGED}
     ranges = {str(symbol): (_bound(r.lower), _bound(r.upper)) for symbol, r in exported.range_constraints.items()}
     return TorchProgram(name, "torch.export", graph, ranges, _hints(exported.graph_module.graph.nodes))
 

@@ -78,6 +78,7 @@ class Steps:
         self.numbers: dict[str, int | None] = {}  # symbolic numbers -> value, where it can be told
         self.known: dict[str, int | None] = {}  # expressions -> value
         self.changes = Changes(program)
+        self.lasting: set[str] = set()  # inputs, parameters and buffers
 
     def run(self, graph: TorchGraph) -> None:
         """Add inputs, steps and outputs of the program's graph."""
@@ -85,6 +86,7 @@ class Steps:
         for ref in (ref for value in graph.inputs for ref in refs(value)):
             self._declare(ref.name, ref.name, scope)
             (self.program.parameters if ref.name in graph.stored else self.program.inputs).append(ref.name)
+        self.lasting.update(self.program.inputs, self.program.parameters)
         self._calls(scope)
         outputs = [self.changes.read(ref.name) for value in graph.outputs for ref in refs(scope.resolved(value))]
         self.program.outputs += dict.fromkeys([*outputs, *self.changes.kept()])
@@ -188,7 +190,10 @@ class Steps:
         if not made and kind not in BOOKKEEPING and shown:
             what = f"{name!r} ({kind}) returns nothing, so that what it changes can't be told"
             raise InputError(what, self.where, _DECOMPOSE)
-        work = aten.work(kind, shown, [value for value in made if value.name not in self.numbers], kept)
+        replaces = not scope.prefix and call.name in scope.graph.changed and bool(reads) and reads[0] in self.lasting
+        work = aten.work(
+            f"{kind}_" if replaces else kind, shown, [value for value in made if value.name not in self.numbers], kept
+        )
         view = kind in aten.VIEWS or kind in BOOKKEEPING or (counts and not target.startswith("torch.ops."))
         step = Step(
             name=name,
