@@ -141,3 +141,34 @@ def test_a_parameter_that_is_returned_stays() -> None:
     graph = read({"p": (4,), "x": (4,), "y": (4,)}, [compute("y", "x")], ("y", "p"), parameter_nodes=False)
     assert bytes_of(graph) == {"x": ("input", 0, [16]), "p": ("constant", 0, [0]), "y": ("compute", 0, [16])}
     assert [tensor.output for tensor in graph.graph.tensors] == [False, True, True]
+
+
+def test_weights_that_are_dequantised_rest_quantised() -> None:
+    """Of a model with quantised weights the dequantised numbers are a view; dequantised activations are computed."""
+    shapes = {"q": (4, 8), "scale": (4,), "w": (4, 8), "t": (8, 4), "x": (2, 8), "y": (2, 4), "z": (2, 4), "d": (2, 4)}
+    program = Program("p", "by hand", parameter_nodes=False)
+    program.values = {name: Value(name, shape, 8 if name == "q" else 32) for name, shape in shapes.items()}
+    program.inputs, program.parameters, program.outputs = ["x"], ["q", "scale"], ["d"]
+    program.steps = [
+        Step("w", "DequantizeLinear", ("q", "scale"), ("w",)),
+        view("t", "w"),
+        compute("y", "x", "t"),
+        Step("d", "DequantizeLinear", ("y", "scale"), ("d",)),
+    ]
+    found = bytes_of(imported(program, "here", "test"))
+    assert (found["w"], found["y"], found["d"]) == (("constant", 0, [0]), ("compute", 32, [32]), ("compute", 16, [32]))
+    program.steps.insert(3, compute("z", "y", "w"))
+    found = bytes_of(imported(program, "here", "test"))
+    assert (found["q"], found["w"], found["y"]) == (("constant", 0, [32]), ("view", 0, [128]), ("compute", 0, [32]))
+
+
+def test_parts_of_parts_however_deep() -> None:
+    """A slice of a slice of a slice … of a table, read by two operations: the innermost slice rests once."""
+    deep = 3000
+    shapes: dict[str, tuple[int, ...]] = {"t0": (deep + 1, 4), "x": (4,), "y": (4,), "z": (4,)}
+    shapes |= {f"t{i}": (deep + 1 - i, 4) for i in range(1, deep)}
+    steps = [view(f"t{i}", f"t{i - 1}") for i in range(1, deep)]
+    last = f"t{deep - 1}"
+    found = bytes_of(read(shapes, [*steps, compute("y", "x", last), compute("z", "y", last)], ("z",)))
+    assert found[last] == ("constant", 0, [32])
+    assert found["t0"] == ("constant", 0, [0])

@@ -121,7 +121,8 @@ class _Building:
         """A constant's value: a storage of its own, a part that a view cuts out of one, or another name of one."""
         value = self.program.values.get(name)
         size, single = (value.bytes, value.elements == 1) if value else (0, False)
-        source = self.behind.get(step.reads[0]) if step.view and step.reads else None
+        same = step.view or _last_part(step.kind).startswith("dequantize")
+        source = self.behind.get(step.reads[0]) if same and step.reads else None
         if source is not None and size >= source.bytes:
             source.names.append(name)
             self.behind[name] = source
@@ -193,3 +194,8 @@ class _Building:
             moved_bytes=step.moved if computes else None,
             loops=step.loops if computes else None,
         )
+
+
+def _last_part(kind: str) -> str:
+    """``dequantize_per_channel`` of ``quantized_decomposed.dequantize_per_channel``."""
+    return kind.rpartition(".")[2].lower()

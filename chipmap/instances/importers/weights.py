@@ -12,13 +12,16 @@ parameter of a single element                    in the ``weight_bytes`` of ever
 another constant                                 in its tensor; a part that a view cuts out is a constant of its own
 ===============================================  ==================================================================
 
+Numbers that are dequantised beforehand count as a view of the quantised ones: they rest, and are read, as these.
 "Read" means by a computing operation, directly or through views. A parameter that only constants read, or nothing at
 all, has no bytes: what is made of it beforehand is stored instead.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
+from itertools import islice
 
 
 @dataclass
@@ -38,16 +41,16 @@ class Stored:
     parts: list[Stored] = field(default_factory=list)
     readers: dict[int, None] = field(default_factory=dict)
 
-    def all_readers(self) -> dict[int, None]:
-        """Computing operations that read any of it."""
-        found = dict(self.readers)
-        for part in self.parts:
-            found |= part.all_readers()
+    def tree(self) -> list[Stored]:
+        """It, its parts and theirs, each after what it is part of."""
+        found = [self]
+        for stored in found:
+            found += stored.parts
         return found
 
-    def below(self) -> list[str]:
-        """All values that are views of it or of its parts."""
-        return [*self.names, *(name for part in self.parts for name in (part.name, *part.below()))]
+    def values(self) -> list[str]:
+        """Its name, and those of all values that are views of it or of its parts."""
+        return [name for each in self.tree() for name in (each.name, *each.names)]
 
 
 @dataclass
@@ -56,36 +59,38 @@ class Settled:
     parameters whose tensors do, ``views`` are made by operations of role ``view``.
     """
 
-    weights: dict[int, int] = field(default_factory=dict)
+    weights: Counter[int] = field(default_factory=Counter)
     empty: list[str] = field(default_factory=list)
     shared: list[str] = field(default_factory=list)
     views: list[str] = field(default_factory=list)
-
-    def add(self, other: Settled) -> None:
-        """Add what was settled elsewhere."""
-        for v, size in other.weights.items():
-            self.weights[v] = self.weights.get(v, 0) + size
-        self.empty += other.empty
-        self.shared += other.shared
-        self.views += other.views
 
 
 def settle(stored: Stored) -> Settled:
     """Where the bytes of ``stored`` stand (the table at the top)."""
     settled = Settled()
-    readers = stored.all_readers()
-    if not stored.parameter:
-        settled.views += stored.names
-        for part in stored.parts:
-            settled.add(settle(part))
-    elif len(readers) < 2 or stored.single:
-        settled.weights = dict.fromkeys(readers, stored.bytes)
-        settled.empty += [stored.name, *stored.below()]
-    elif not stored.readers and sum(part.bytes for part in stored.parts if part.all_readers()) <= stored.bytes:
-        settled.empty += [stored.name, *stored.names]
-        for part in stored.parts:
-            settled.add(settle(part))
-    else:
-        settled.shared.append(stored.name)
-        settled.views += stored.below()
+    few = _few_readers(stored)
+    todo = [stored]
+    while todo:
+        part = todo.pop()
+        if not part.parameter:
+            settled.views += part.names
+            todo += reversed(part.parts)
+        elif len(few[part.name]) < 2 or part.single:
+            settled.weights.update(dict.fromkeys(few[part.name] | part.readers.keys(), part.bytes))
+            settled.empty += part.values()
+        elif not part.readers and sum(each.bytes for each in part.parts if few[each.name]) <= part.bytes:
+            settled.empty += [part.name, *part.names]
+            todo += reversed(part.parts)
+        else:
+            settled.shared.append(part.name)
+            settled.views += part.values()[1:]
     return settled
+
+
+def _few_readers(stored: Stored) -> dict[str, set[int]]:
+    """Of each part the computing operations that read any of it; two of them where there are more."""
+    few: dict[str, set[int]] = {}
+    for part in reversed(stored.tree()):
+        found = set(islice(part.readers, 2)).union(*(few[each.name] for each in part.parts))
+        few[part.name] = set(sorted(found)[:2])
+    return few
