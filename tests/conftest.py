@@ -39,6 +39,7 @@ QUICK: dict[str, int] = {
     "ring/test_oracle.py": 3,
     "ring/test_programs.py::test_the_exact_program_is_brute_force": 0,
     "ring/test_programs.py": 3,
+    "ring/test_shared_constants.py": ALL,
     "ring/test_stations.py": 3,
     "dataflow/test_cases.py": ALL,
     "dataflow/test_cpsat.py": 3,

@@ -2,9 +2,9 @@
 
 Views, constants, inputs and dead operations cost nothing and constrain nothing but C1, which :func:`lift` restores,
 and the members of a keep-together group (with whatever lies between them, by C1) share a chip. A constant that one
-operation reads is part of its weights; those that several read stay for C4, before the computing operations. So the
-contracted instance has the same valid mappings of computing operations at the same costs: the contraction is lossless,
-and its bounds hold for the original.
+operation reads is part of its weights. Those that several read stay where C4 is in force, before the computing ones.
+So the contracted instance has the same valid mappings of computing operations at the same costs: the contraction is
+lossless, and its bounds hold for the original.
 """
 
 from __future__ import annotations
@@ -179,10 +179,13 @@ def _groups(problem: RingProblem) -> tuple[tuple[int, ...], ...]:
 
 
 def _shared(problem: RingProblem, groups: tuple[tuple[int, ...], ...]) -> tuple[list[int], dict[tuple[int, ...], int]]:
-    """Bytes of the constants that one group alone reads [groups], and of the others by the groups that share them."""
+    """Bytes of the constants that one group alone reads [groups], and of the others by the groups that share them.
+
+    Without C4 nobody asks for them.
+    """
     where = {u: g for g, group in enumerate(groups) for u in group}
     own, shared = [0] * len(groups), dict[tuple[int, ...], int]()
-    for constant in problem.shared:
+    for constant in problem.shared if problem.has("C4") else ():
         readers = tuple(sorted({where[v] for v in constant.readers}))
         if len(readers) == 1:
             own[readers[0]] += constant.bytes
