@@ -63,9 +63,7 @@ COUNTED = words(
     upsample_nearest1d upsample_nearest2d upsample_nearest3d upsample_trilinear3d vander var var_mean
     view_as_complex view_as_real where xlogy"""
 )
-_BACKWARD = Rule(
-    flop.attention_backward(), "2 · t · (3 |Q| + 2 |y|) for t keys, y made forward", source="torch.utils.flop_counter"
-)
+_BACKWARD = Rule(flop.attention_backward(), "2 · t · (3 |Q| + 2 |y|) for t keys, y made forward", source=rules.COUNTER)
 #: Checks of shapes and types, which make nothing.
 CHECK = Rule(lambda call: 0, "0", lambda call: 0, "0")
 #: What other operators cost.
@@ -96,7 +94,7 @@ RULES: dict[str, Rule] = rules.tabled(
             Rule(
                 flop.any_convolution,
                 "2 · |y| · kernel elements per output channel (2 · |x| · … per input channel if transposed)",
-                source="torch.utils.flop_counter",
+                source=rules.COUNTER,
             ),
         ),
         ("conv_transpose1d conv_transpose2d conv_transpose3d", rules.TRANSPOSED),
@@ -127,11 +125,11 @@ RULES: dict[str, Rule] = rules.tabled(
         ("higher_order.flex_attention_backward", Rule(flop.attention_backward(query=0, like=3), _BACKWARD.says)),
         (
             "_native_multi_head_attention _triton_multi_head_attention",
-            Rule(flop.multi_head, "its projections' and attention's"),
+            Rule(flop.multi_head, "products of its projections and of attention"),
         ),
         (
             "_transformer_encoder_layer_fwd",
-            Rule(flop.encoder(1, 3, 9, 11), "its projections', attention's and feed-forward layers'"),
+            Rule(flop.encoder(1, 3, 9, 11), "products of its projections, of attention and of its feed-forward layers"),
         ),
         ("lstm gru rnn_tanh rnn_relu", rules.RECURRENT),
         (
@@ -156,7 +154,7 @@ RULES: dict[str, Rule] = rules.tabled(
             Rule(
                 numerics.fourier(),
                 "5 n log₂ n per transform of n points",
-                source="the count of benchFFT (fftw.org/speed)",
+                source=rules.FFTW,
             ),
         ),
         ("fft_fft2 fft_ifft2", Rule(numerics.fourier(dims=2), "5 n log₂ n per transform of n points")),
@@ -176,14 +174,12 @@ RULES: dict[str, Rule] = rules.tabled(
         ("cholesky linalg_cholesky linalg_cholesky_ex", rules.CHOLESKY),
         ("linalg_det _linalg_det linalg_slogdet _linalg_slogdet linalg_lu_factor linalg_lu_factor_ex", rules.LU),
         ("inverse linalg_inv linalg_inv_ex", rules.INVERSE),
-        ("linalg_qr", Rule(numerics.tall, "2 m n² - 2 n³ / 3 per matrix [m, n]", source="Golub, Van Loan")),
+        ("linalg_qr", Rule(numerics.tall, "2 m n² - 2 n³ / 3 per matrix [m, n]", source=rules.GOLUB)),
         (
             "linalg_solve linalg_solve_ex _linalg_solve_ex",
-            Rule(
-                numerics.solved(2, 2), "2 n³ / 3 per matrix [n, n] and 2 n² per column of y", source="Golub, Van Loan"
-            ),
+            Rule(numerics.solved(2, 2), "2 n³ / 3 per matrix [n, n] and 2 n² per column of y", source=rules.GOLUB),
         ),
-        ("cholesky_solve", Rule(numerics.solved(2, 0), "2 n² per column of y", source="Golub, Van Loan")),
+        ("cholesky_solve", Rule(numerics.solved(2, 0), "2 n² per column of y", source=rules.GOLUB)),
         ("linalg_solve_triangular triangular_solve", rules.TRIANGULAR),
         (
             """embedding index index_select gather take take_along_dim _unsafe_index quantized_decomposed.embedding_byte

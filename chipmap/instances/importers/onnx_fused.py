@@ -332,7 +332,7 @@ RULES: dict[str, Rule] = rules.tabled(
             "EmbedLayerNormalization QEmbedLayerNormalization",
             Rule(moves.made, "|y|", _embedded_moved, "rows of tables"),
         ),
-        (" ".join(_PACKED), Rule(_packed_flop, "2 · |y| · K (the weights are packed)")),
+        (" ".join(sorted(_PACKED)), Rule(_packed_flop, "2 · |y| · K (the weights are packed)")),
         (" ".join(_PRODUCTS), Rule(_product_flop, "2 · |y| · k, the length of the sum")),
         ("Conv FusedConv NhwcConv NhwcFusedConv", rules.CONVOLUTION),
         ("QLinearConv", Rule(flop.convolution(3), rules.CONVOLUTION.says)),

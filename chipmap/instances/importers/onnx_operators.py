@@ -41,7 +41,7 @@ COUNTED = words(
 RULES: dict[str, Rule] = rules.tabled(
     [
         ("MatMul MatMulInteger QLinearMatMul", rules.PRODUCT),
-        ("Gemm", Rule(flop.general_product, "2 · |y| · k, the length of the sum", source="torch.utils.flop_counter")),
+        ("Gemm", Rule(flop.general_product, "2 · |y| · k, the length of the sum", source=rules.COUNTER)),
         ("Einsum", rules.EINSUM),
         ("Conv ConvInteger DeformConv CausalConvWithState", rules.CONVOLUTION),
         ("QLinearConv", Rule(flop.convolution(3), rules.CONVOLUTION.says)),
@@ -57,7 +57,7 @@ RULES: dict[str, Rule] = rules.tabled(
             Rule(
                 numerics.fourier_pairs,
                 "5 n log₂ n per transform of n points, 2.5 of real ones",
-                source="benchFFT (fftw.org)",
+                source=rules.FFTW,
             ),
         ),
         ("STFT", Rule(numerics.fourier_frames, "2.5 n log₂ n per frame of n points")),

@@ -72,12 +72,14 @@ def kinds(rules: Mapping[str, Rule]) -> Iterator[tuple[Rule, list[str]]]:
     yield from grouped.values()
 
 
-_COUNTER = "torch.utils.flop_counter"
-_GOLUB = "Golub, Van Loan: Matrix Computations"
+#: Sources: PyTorch's own counter; a book on linear algebra; the usual count of Fourier transforms.
+COUNTER = "`torch.utils.flop_counter`"
+GOLUB = "Golub, Van Loan: Matrix Computations"
+FFTW = "benchFFT of FFTW"
 #: What most operators count.
 ELEMENTS = Rule(flop.larger, "the larger of |y| and the elements of each operand")
-PRODUCT = Rule(flop.product(), "2 · |y| · k, k the last dimension of the first operand", source=_COUNTER)
-BIASED_PRODUCT = Rule(flop.product(1), "2 · |y| · k, k the last dimension of the second operand", source=_COUNTER)
+PRODUCT = Rule(flop.product(), "2 · |y| · k, k the last dimension of the first operand", source=COUNTER)
+BIASED_PRODUCT = Rule(flop.product(1), "2 · |y| · k, k the last dimension of the second operand", source=COUNTER)
 GROUPED = Rule(
     flop.grouped_product,
     "2 · |y| · k, k the last dimension of the first operand, however the rows fall on the groups",
@@ -85,9 +87,9 @@ GROUPED = Rule(
     "operands and results, of the stack at most one matrix per row",
 )
 CONTRACTION = Rule(flop.contraction, "2 · the product of all ranges")
-CONVOLUTION = Rule(flop.convolution(), "2 · |y| · kernel elements per output channel", source=_COUNTER)
-TRANSPOSED = Rule(flop.transposed_convolution, "2 · |x| · kernel elements per input channel", source=_COUNTER)
-ATTENTION = Rule(flop.attention(), "2 · t · (|Q| + |y|) for t keys; a causal mask halves nothing", source=_COUNTER)
+CONVOLUTION = Rule(flop.convolution(), "2 · |y| · kernel elements per output channel", source=COUNTER)
+TRANSPOSED = Rule(flop.transposed_convolution, "2 · |x| · kernel elements per input channel", source=COUNTER)
+ATTENTION = Rule(flop.attention(), "2 · t · (|Q| + |y|) for t keys; a causal mask halves nothing", source=COUNTER)
 RECURRENT = Rule(flop.recurrent, "2 · steps · samples · elements of the matrices of weights")
 EINSUM = Rule(flop.einsum_call, "2 · the product of all index ranges (1 · with one operand)")
 LOOK_UP = Rule(moves.made, "|y|", moves.found_moved, "indices + 2 · bytes of y")
@@ -96,7 +98,7 @@ UPDATE = Rule(
     moves.rows_written(), "elements written", moves.rows_moved(), "indices + 2 · bytes written (3 · where it adds)"
 )
 OVERWRITE = Rule(moves.made, "|y|", moves.overwritten_moved, "what is copied + y")
-TRIANGULAR = Rule(numerics.solved(1, 0), "n² per column of y", source=_GOLUB)
-CHOLESKY = Rule(numerics.cubic(1, 3), "n³ / 3 per matrix [n, n]", source=_GOLUB)
-LU = Rule(numerics.cubic(2, 3), "2 n³ / 3 per matrix [n, n]", source=_GOLUB)
-INVERSE = Rule(numerics.cubic(2), "2 n³ per matrix [n, n]", source=_GOLUB)
+TRIANGULAR = Rule(numerics.solved(1, 0), "n² per column of y", source=GOLUB)
+CHOLESKY = Rule(numerics.cubic(1, 3), "n³ / 3 per matrix [n, n]", source=GOLUB)
+LU = Rule(numerics.cubic(2, 3), "2 n³ / 3 per matrix [n, n]", source=GOLUB)
+INVERSE = Rule(numerics.cubic(2), "2 n³ per matrix [n, n]", source=GOLUB)
