@@ -205,6 +205,16 @@ def test_a_head_of_its_own_has_its_own_table() -> None:
     assert own - shared == 2 * 50257 * 768
 
 
+@pytest.mark.parametrize("network", [bert_encoder, densenet, gpt2, resnet, rnn, unet], ids=lambda n: n.__name__)
+def test_products_and_convolutions_have_loop_nests_of_the_same_flop(network: Network) -> None:
+    for operation in network().operations:
+        if operation.kind in ("addmm", "mm", "bmm", "convolution") and operation.role == "compute":
+            loops = operation.loops
+            assert loops is not None
+            assert 2 * loops.outer * loops.rows * loops.inner * loops.columns == operation.flop, operation.name
+            assert loops.weights == (operation.kind != "bmm")
+
+
 @pytest.mark.parametrize("network", GENERATORS, ids=lambda network: network.__name__)
 def test_the_same_parameters_give_the_same_graph(network: Network) -> None:
     assert network().content_hash == network().content_hash

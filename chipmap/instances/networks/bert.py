@@ -45,14 +45,14 @@ def bert_encoder(
         with net.scope(f"layer.{i}"):
             x = _layer(net, x, mask, heads, expansion)
     with net.scope("pooler"):
-        first = net.view("select", x, (batch, hidden))
+        first = net.view("select", x, (batch, hidden), dim=1, index=0)
         pooled = net.elementwise("tanh", parts.linear(net, first, hidden, name="dense"))
     if head == "pooler":
         return net.graph(pooled, x)
     with net.scope("prediction"):
         y = net.elementwise("gelu", parts.linear(net, x, hidden, name="dense"))
         y = parts.layer_norm(net, y, name="norm")
-        words = net.view("permute", table, (hidden, vocabulary))
+        words = net.permute(table, 1, 0)
         words = parts.flat_product(net, y, words, net.parameter("bias", vocabulary))
     return net.graph(words, parts.linear(net, pooled, 2, name="next_sentence"))
 

@@ -91,18 +91,22 @@ class Network:
         )
         return made[0]
 
-    def view(self, kind: str, read: Value, shape: Shape) -> Value:
+    def view(self, kind: str, read: Value, shape: Shape, **arguments: Any) -> Value:
         """``read`` in another shape: an operator that renames its bytes."""
-        return self.op(kind, read, shape=shape, word_bytes=read.bits // 8)
+        return self.op(kind, read, shape=shape, word_bytes=read.bits // 8, **arguments)
+
+    def permute(self, read: Value, *dims: int) -> Value:
+        """``read`` with its dimensions in the order ``dims``."""
+        return self.view("permute", read, tuple(read.shape[dim] for dim in dims), dims=list(dims))
 
     def product(self, kind: str, a: Value, b: Value, bias: Value | None = None) -> Value:
         """The matrix product a [..., m, k] · b [..., k, n] (+ bias [n])."""
         reads = (a, b) if bias is None else (bias, a, b)
         return self.op(kind, *reads, shape=(*a.shape[:-1], b.shape[-1]))
 
-    def elementwise(self, kind: str, *reads: Value) -> Value:
+    def elementwise(self, kind: str, *reads: Value, **arguments: Any) -> Value:
         """An operator on the elements of its operands, in the shape of the largest."""
-        return self.op(kind, *reads, shape=max(reads, key=lambda read: read.elements).shape)
+        return self.op(kind, *reads, shape=max(reads, key=lambda read: read.elements).shape, **arguments)
 
     def graph(self, *outputs: Value) -> OperationGraph:
         """The graph whose outputs are ``outputs``."""

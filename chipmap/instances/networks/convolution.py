@@ -60,7 +60,7 @@ def classifier(net: Network, x: Value, classes: int) -> Value:
     """Mean over all positions, then one linear layer."""
     batch, channels = x.shape[:2]
     with net.scope("classifier"):
-        mean = net.op("mean", x, shape=(batch, channels, 1, 1))
+        mean = net.op("mean", x, shape=(batch, channels, 1, 1), dim=[2, 3], keepdim=True)
         return linear(net, net.view("view", mean, (batch, channels)), classes, name="linear")
 
 

@@ -69,4 +69,4 @@ def _normalised_convolution(net: Network, x: Value, channels: int, kernel: int, 
 
 def _joined(net: Network, parts: list[Value]) -> Value:
     batch, _, height, width = parts[0].shape
-    return net.op("cat", *parts, shape=(batch, sum(part.shape[1] for part in parts), height, width))
+    return net.op("cat", *parts, shape=(batch, sum(part.shape[1] for part in parts), height, width), dim=1)

@@ -53,7 +53,7 @@ def gpt2(
         return net.graph(x)
     with net.scope("head"):
         weight = table if head == "shared" else net.parameter("weight", vocabulary, hidden)
-        return net.graph(parts.flat_product(net, x, net.view("permute", weight, (hidden, vocabulary))))
+        return net.graph(parts.flat_product(net, x, net.permute(weight, 1, 0)))
 
 
 def _causal_mask(net: Network, batch: int, sequence: int) -> Value:

@@ -40,17 +40,17 @@ def rnn(
 def _layer(net: Network, x: Value) -> Value:
     sequence, batch, hidden = x.shape
     share = linear(net, x, 4 * hidden, name="input_gates")
-    weight = net.view("permute", net.parameter("recurrent.weight", 4 * hidden, hidden), (hidden, 4 * hidden))
+    weight = net.permute(net.parameter("recurrent.weight", 4 * hidden, hidden), 1, 0)
     bias = net.parameter("recurrent.bias", 4 * hidden)
     state, cell = (net.op("full", shape=(batch, hidden)) for _ in range(2))
     made = []
     for t in range(sequence):
         with net.scope(f"step.{t}"):
-            own = net.view("select", share, (batch, 4 * hidden))
+            own = net.view("select", share, (batch, 4 * hidden), dim=0, index=t)
             gates = net.elementwise("add", net.product("addmm", state, weight, bias), own)
             state, cell = _step(net, gates, cell)
             made.append(state)
-    return net.op("cat", *made, shape=x.shape)
+    return net.op("cat", *made, shape=x.shape, dim=0)
 
 
 def _step(net: Network, gates: Value, cell: Value) -> tuple[Value, Value]:

@@ -19,8 +19,7 @@ def linear(net: Network, x: Value, features: int, *, name: str) -> Value:
     with net.scope(name):
         weight = net.parameter("weight", features, x.shape[-1])
         bias = net.parameter("bias", features)
-        transposed = net.view("permute", weight, (x.shape[-1], features))
-        return flat_product(net, x, transposed, bias)
+        return flat_product(net, x, net.permute(weight, 1, 0), bias)
 
 
 def flat_product(net: Network, x: Value, weight: Value, bias: Value | None = None) -> Value:
@@ -38,7 +37,8 @@ def layer_norm(net: Network, x: Value, *, name: str) -> Value:
     with net.scope(name):
         reads = (x, net.parameter("weight", x.shape[-1]), net.parameter("bias", x.shape[-1]))
         rows = (*x.shape[:-1], 1)
-        y = net.op("native_layer_norm", *reads, shape=x.shape, unread=((rows, net.word_bytes),) * 2)
+        unread = ((rows, net.word_bytes),) * 2
+        y = net.op("native_layer_norm", *reads, shape=x.shape, unread=unread, normalized_shape=[x.shape[-1]])
         return net.view("getitem", y, x.shape)
 
 
@@ -51,21 +51,19 @@ def split_heads(net: Network, x: Value, heads: int) -> Value:
     """[b, s, k] as [b, heads, s, k / heads]."""
     batch, sequence, width = x.shape
     apart = net.view("view", x, (batch, sequence, heads, width // heads))
-    return net.view("permute", apart, (batch, heads, sequence, width // heads))
+    return net.permute(apart, 0, 2, 1, 3)
 
 
 def attention(net: Network, query: Value, key: Value, value: Value, mask: Value) -> Value:
     """softmax(query · keyᵀ · scale + mask) · value for operands [b, h, s, d]; the result is [b, s, h · d]."""
     batch, heads, sequence, width = query.shape
-    transposed = net.view("permute", key, (batch, heads, width, key.shape[2]))
-    scores = _batched(net, query, transposed)
+    scores = _batched(net, query, net.permute(key, 0, 1, 3, 2))
     scores = net.elementwise("mul", scores)
     scores = net.elementwise("add", scores, mask)
-    weights = net.elementwise("_softmax", scores)
+    weights = net.elementwise("_softmax", scores, dim=-1)
     weights = net.elementwise("clone", weights)
     mixed = _batched(net, weights, value)
-    swapped = net.view("permute", mixed, (batch, sequence, heads, width))
-    packed = net.elementwise("clone", swapped)
+    packed = net.elementwise("clone", net.permute(mixed, 0, 2, 1, 3))
     return net.view("view", packed, (batch, sequence, heads * width))
 
 

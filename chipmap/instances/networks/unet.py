@@ -41,7 +41,7 @@ def unet(
         with net.scope(f"up.{level}"):
             width = channels * 2**level
             up = upsample(net, x, width, name="upsample")
-            joined = net.op("cat", skips[level], up, shape=(batch, 2 * width, *up.shape[2:]))
+            joined = net.op("cat", skips[level], up, shape=(batch, 2 * width, *up.shape[2:]), dim=1)
             x = _twice(net, joined, width)
     with net.scope("output"):
         return net.graph(convolution(net, x, classes, 1, bias=True, name="conv"))
