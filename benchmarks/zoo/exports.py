@@ -123,10 +123,11 @@ def write_onnx(program: Any, path: Path, lean: bool) -> None:
     import onnx_ir
 
     made = torch.onnx.export(program, dynamo=True, optimize=False, verbose=False)
-    for value in made.model.graph.initializers.values():
+    for i, value in enumerate(made.model.graph.initializers.values()):
         kept = value.const_value
         if isinstance(getattr(kept, "raw", None), FakeTensor):
-            one = numpy.full((), 0.5).astype(kept.dtype.numpy())
+            # a number of its own: the optimiser merges equal weights, and then the operators that read them
+            one = numpy.full((), 0.5 + i / 2**10).astype(kept.dtype.numpy())
             value.const_value = onnx_ir.Tensor(numpy.broadcast_to(one, kept.shape.numpy()), name=kept.name)
     made.optimize()
     offset = 0
