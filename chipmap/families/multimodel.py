@@ -1,0 +1,50 @@
+"""The record that ties family ``multimodel`` together."""
+
+from __future__ import annotations
+
+from chipmap.family import Family, Formulation, generators, methods
+
+PAPER = "SCAR: Scheduling Multi-Model AI Workloads on Heterogeneous Multi-Chiplet Module Accelerators, MICRO 2024"
+
+FAMILY = Family(
+    name="multimodel",
+    title="several models on a heterogeneous multi-chiplet module, in time windows",
+    schema="multimodel/1",
+    instance="chipmap.instances.multimodel:MultiInstance",
+    solution="chipmap.instances.multimodel:MultiSolution",
+    check="chipmap.validation.multimodel.checker:check",
+    candidates="chipmap.validation.multimodel.candidates:candidates",
+    tick="1 ns of latency, 1 pJ of energy, 1e-12 J s of their product",
+    unit="J s",
+    unit_per_tick=1e-12,
+    units="chipmap.instances.multimodel.instance:units",
+    constraints={
+        "C0": "domain",
+        "C1": "chain",
+        "C2": "apart",
+        "C3": "path",
+        "C4": "limits",
+        "C5": "memory",
+    },
+    terms={"T1": "latency", "T2": "energy"},
+    in_force="chipmap.instances.multimodel.instance:in_force",
+    methods=methods(
+        "multimodel",
+        ("auto", "chain:auto", "the best chain"),
+        ("whole", "chain:whole", "whole models, each on a chiplet of its own"),
+        ("mip", "chain:mip", "the MIP, by HiGHS or Gurobi; for EDP one weight after the other"),
+        ("cpsat", "chain:cpsat", "the CP-SAT model"),
+        ("bounds", "chain:bounds", "every lower bound, no schedule"),
+    ),
+    default_method="multimodel/auto",
+    warm_starts={"whole": "chipmap.methods.multimodel.chain:whole"},
+    formulations=(
+        Formulation("multimodel/mip", "mip", "chipmap.formulations.multimodel.mip:build", PAPER),
+        Formulation("multimodel/cpsat", "cpsat", "chipmap.formulations.multimodel.cpsat:build", PAPER),
+    ),
+    generators=generators(
+        "multimodel",
+        ("multimodel-random", "generators:random_instance", "chains with random costs on a small module"),
+    ),
+    shipped="chipmap.instances.multimodel.shipped:SHIPPED",
+)

@@ -1,0 +1,271 @@
+"""The CP-SAT model of family ``multimodel``: the layered flow of literals, with a product for EDP.
+
+Statement: ``docs/families/multimodel.md``, "How it is solved". Times are whole ns, energies whole pJ.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from ortools.sat.python import cp_model
+
+from chipmap.family import Standing
+from chipmap.formulations.built import Built, stated
+from chipmap.formulations.cpsat import LabelledModel
+from chipmap.formulations.multimodel.choices import Decisions, MultiChoices, places
+from chipmap.instances.multimodel.instance import MultiInstance, MultiSolution
+from chipmap.instances.multimodel.problem import MultiProblem, multi_problem, watts
+from chipmap.records import InputError
+
+#: Products must stay below it.
+LARGEST = 2**62
+
+
+@dataclass(frozen=True)
+class MultiCpChoices(MultiChoices):
+    """``labels``: ``assume`` gives each constraint a literal in ``assumptions``.
+
+    An infeasible model then names those that clash.
+    """
+
+    labels: Literal["plain", "assume"] = "plain"
+
+
+@dataclass(frozen=True, eq=False)
+class MultiCpVariables:
+    """What :func:`add_multimodel` added, for constraints and costs of your own.
+
+    ``x[m, l, w, c]``: layer l of model m runs in window w on chiplet c. ``window[w]``: T of a window in ns, exact or
+    above; ``time``: their sum; ``energy`` in pJ; ``cost`` in ticks.
+    """
+
+    x: dict[tuple[int, int, int, int], Any]
+    window: list[Any]
+    time: Any
+    energy: Any
+    cost: Any
+    decisions: Decisions
+    assumptions: dict[str, Any]
+
+    def decode(self, value: Callable[[Any], float]) -> MultiSolution:
+        """The schedule that the variables stand for."""
+        return self.decisions.decode(value)
+
+
+def build(instance: MultiInstance, choices: MultiCpChoices | Mapping[str, Any] = MultiCpChoices()) -> Built:
+    """The CP-SAT model of ``instance``, minimising its objective in ticks."""
+    chosen = stated(MultiCpChoices, choices)
+    model = cp_model.CpModel()
+    model.name = instance.name
+    variables = add_multimodel(model, instance, chosen)
+    model.minimize(variables.cost)
+    decisions = variables.decisions
+    return Built("cpsat", instance, model, Standing.EXACT, decisions.encode, decisions.decode, variables)
+
+
+def add_multimodel(
+    model: cp_model.CpModel, instance: MultiInstance, choices: MultiCpChoices = MultiCpChoices(), prefix: str = ""
+) -> MultiCpVariables:
+    """Add ``instance`` to ``model``, with ``prefix`` before its variables' names and without an objective.
+
+    Raises :class:`InputError` where T1 · T2 of an EDP instance may pass 64 bits.
+    """
+    builder = Builder(model, multi_problem(instance), prefix, choices.labels == "assume")
+    c0_domain(builder)
+    c3_path(builder)
+    c1_chain(builder)
+    c2_apart(builder)
+    c5_memory(builder)
+    t1_latency(builder, choices.cuts)
+    t2_energy(builder)
+    c4_limits(builder)
+    cost = _cost(builder)
+    if choices.upper is not None:
+        builder.enforce("def_upper", model.add(cost <= choices.upper))
+    decisions = Decisions(builder.problem, lambda *key: builder.x[key])
+    made = (builder.x, builder.window, builder.time, builder.energy, cost, decisions, builder.assumptions)
+    return MultiCpVariables(*made)
+
+
+class Builder(LabelledModel):
+    """The model on its way: literals of the flow, and what they add up to."""
+
+    def __init__(self, model: cp_model.CpModel, problem: MultiProblem, prefix: str, assume: bool) -> None:
+        super().__init__(model, prefix, assume)
+        self.problem = problem
+        listed = list(places(problem))
+        inner = [key for key in listed if key[1] < problem.models[key[0]].layers - 1]
+        self.x, self.start, self.end = (
+            {key: self.literal(f"{name}{list(key)}") for key in listed} for name in ("x", "start", "end")
+        )
+        self.stay = {key: self.literal(f"stay{list(key)}") for key in inner}
+        self.move = {(*key, d): self.literal(f"move{[*key, d]}") for key in inner for d in problem.neighbours[key[3]]}
+        self.window: list[Any] = []
+        self.bottleneck: dict[tuple[int, int], Any] = {}
+        self.time: Any = 0
+        self.energy: Any = 0
+
+    def active(self, m: int, k: int, w: int) -> Any:
+        """[layer k of model m runs in window w]."""
+        return sum(self.x[m, k, w, c] for c in range(self.problem.chiplets))
+
+    def segment(self, m: int, w: int, c: int) -> Any:
+        """t[m, w, c]: layers, reads, writes and transfers of a mini-batch, in ns."""
+        model, parts = self.problem.models[m], []
+        for k in range(model.layers):
+            parts.append(int(model.time[k, c]) * self.x[m, k, w, c])
+            parts.append(int(model.read_time[k, c]) * self.start[m, k, w, c])
+            parts.append(int(model.write_time[k, c]) * self.end[m, k, w, c])
+            for d in self.problem.neighbours[c] if k < model.layers - 1 else ():
+                parts.append(int(model.send_time[k]) * self.move[m, k, w, c, d])
+                if self.problem.both_ends:
+                    parts.append(int(model.send_time[k]) * self.move[m, k, w, d, c])
+        return sum(parts)
+
+    def latency(self, m: int, w: int) -> Any:
+        """Lat[m, w] in ns."""
+        model = self.problem.models[m]
+        pipeline = sum(self.segment(m, w, c) for c in range(self.problem.chiplets))
+        weights = sum(int(model.weight_time[k]) * self.active(m, k, w) for k in range(model.layers))
+        return pipeline + weights + (model.q - 1) * self.bottleneck[m, w]
+
+
+def c0_domain(builder: Builder) -> None:
+    """C0: one place per layer; no empty window before a used one."""
+    problem = builder.problem
+    layers = [(m, k) for m, model in enumerate(problem.models) for k in range(model.layers)]
+    for m, k in layers:
+        spots = [builder.x[m, k, w, c] for w in range(problem.windows) for c in range(problem.chiplets)]
+        builder.enforce("c0_domain", builder.model.add(sum(spots) == 1))
+    for w in range(problem.windows - 1):
+        used = [builder.x[m, k, w, c] for m, k in layers for c in range(problem.chiplets)]
+        for m, k in layers:
+            for c in range(problem.chiplets):
+                builder.clause("c0_domain", [*used, ~builder.x[m, k, w + 1, c]])
+
+
+def c3_path(builder: Builder) -> None:
+    """C3: x = start + stay + moves in = end + stay + moves out, with moves along links only."""
+    problem = builder.problem
+    for m, k, w, c in places(problem):
+        near, last = problem.neighbours[c], k == problem.models[m].layers - 1
+        came, left = [builder.start[m, k, w, c]], [builder.end[m, k, w, c]]
+        if k:
+            came += [builder.stay[m, k - 1, w, c], *(builder.move[m, k - 1, w, d, c] for d in near)]
+        if not last:
+            left += [builder.stay[m, k, w, c], *(builder.move[m, k, w, c, d] for d in near)]
+        for flow in (came, left):
+            builder.enforce("c3_path", builder.model.add(sum(flow) == builder.x[m, k, w, c]))
+
+
+def c1_chain(builder: Builder) -> None:
+    """C1: layer l + 1 is in no earlier window than l, and no range starts with it where l runs."""
+    problem = builder.problem
+    for m, model in enumerate(problem.models):
+        for k in range(model.layers - 1):
+            for w in range(problem.windows):
+                starts = [builder.start[m, k + 1, w, c] for c in range(problem.chiplets)]
+                builder.enforce("c1_chain", builder.model.add(sum(starts) + builder.active(m, k, w) <= 1))
+                later = sum(builder.active(m, k + 1, v) for v in range(w + 1))
+                earlier = sum(builder.active(m, k, v) for v in range(w + 1))
+                builder.enforce("c1_chain", builder.model.add(later <= earlier))
+
+
+def c2_apart(builder: Builder) -> None:
+    """C2: at most one segment begins on a chiplet in a window: starts, and moves into it."""
+    problem = builder.problem
+    for w in range(problem.windows):
+        for c in range(problem.chiplets):
+            begun = []
+            for m, model in enumerate(problem.models):
+                begun += [builder.start[m, k, w, c] for k in range(model.layers)]
+                begun += [builder.move[m, k, w, d, c] for k in range(model.layers - 1) for d in problem.neighbours[c]]
+            builder.enforce("c2_apart", builder.model.add(sum(begun) <= 1))
+
+
+def c5_memory(builder: Builder) -> None:
+    """C5: Σ_l weights(l) · x + b · (in + out)(l') · x[l'] <= SRAM for each l', where the chiplet has a limit."""
+    problem = builder.problem
+    for c, chiplet in enumerate(problem.instance.module.chiplets):
+        if chiplet.sram_bytes is None:
+            continue
+        for m, model in enumerate(problem.models):
+            for w in range(problem.windows):
+                held = sum(int(model.weights[k]) * builder.x[m, k, w, c] for k in range(model.layers))
+                for k in range(model.layers):
+                    need = held + int(model.need[k]) * builder.x[m, k, w, c]
+                    builder.enforce("c5_memory", builder.model.add(need <= chiplet.sram_bytes))
+
+
+def t1_latency(builder: Builder, cuts: bool) -> None:
+    """T1 = Σ T[w]; T[w] >= Lat[m, w], with M[m, w] >= t[m, w, c], in ns."""
+    problem, model = builder.problem, builder.model
+    for w in range(problem.windows):
+        builder.window.append(builder.integer(0, problem.most_time, f"window[{w}]"))
+        for m in range(len(problem.models)):
+            builder.bottleneck[m, w] = builder.integer(0, problem.most_time, f"bottleneck[{m},{w}]")
+            for c in range(problem.chiplets):
+                builder.enforce("def_bottleneck", model.add(builder.segment(m, w, c) <= builder.bottleneck[m, w]))
+            builder.enforce("t1_latency", model.add(builder.latency(m, w) <= builder.window[w]))
+        for c in range(problem.chiplets) if cuts else ():
+            busy = sum(costs.q * builder.segment(m, w, c) for m, costs in enumerate(problem.models))
+            builder.enforce("cut_busy", model.add(busy <= builder.window[w]))
+    builder.time = builder.integer(0, problem.most_time, "time")
+    builder.enforce("t1_latency", model.add(sum(builder.window) == builder.time))
+
+
+def t2_energy(builder: Builder) -> None:
+    """T2: layers with their weights, reads, writes and transfers, in pJ."""
+    problem, parts = builder.problem, []
+    for m, k, w, c in places(problem):
+        model = problem.models[m]
+        parts.append(int(model.energy[k, c] + model.weight_energy[k, c]) * builder.x[m, k, w, c])
+        parts.append(int(model.read_energy[k, c]) * builder.start[m, k, w, c])
+        parts.append(int(model.write_energy[k, c]) * builder.end[m, k, w, c])
+        for d in problem.neighbours[c] if k < model.layers - 1 else ():
+            parts.append(int(model.send_energy[k]) * builder.move[m, k, w, c, d])
+    builder.energy = builder.integer(0, problem.most_energy, "energy")
+    builder.enforce("t2_energy", builder.model.add(sum(parts) == builder.energy))
+
+
+def c4_limits(builder: Builder) -> None:
+    """C4: T1 and T2 below their limits. A deadline: Σ_{v < w} T[v] + Lat[m, w] <= it, where the last layer is in w."""
+    problem, task = builder.problem, builder.problem.instance.task
+    for total, limit in ((builder.time, task.latency_limit_ns), (builder.energy, task.energy_limit_pj)):
+        if limit is not None:
+            builder.enforce("c4_limits", builder.model.add(total <= limit))
+    for m, (given, model) in enumerate(zip(problem.instance.models, problem.models, strict=True)):
+        for w in range(problem.windows) if given.deadline_ns is not None else ():
+            done = sum(builder.window[:w]) + builder.latency(m, w)
+            for c in range(problem.chiplets):
+                row = builder.model.add(done <= given.deadline_ns)
+                row.only_enforce_if([builder.x[m, model.layers - 1, w, c], *builder.assumption("c4_limits")])
+
+
+def _cost(builder: Builder) -> Any:
+    """The objective in ticks."""
+    problem, model = builder.problem, builder.model
+    task = problem.instance.task
+    if task.objective in ("latency", "energy"):
+        return builder.time if task.objective == "latency" else builder.energy
+    most = problem.objective(problem.most_time, problem.most_energy)
+    cost = builder.integer(0, min(most, LARGEST), "cost")
+    if task.objective == "weighted":
+        rate = watts(problem.instance)
+        if (rate + 1000) * max(problem.most_time, problem.most_energy) > LARGEST:
+            raise _too_large(problem)
+        model.add(1000 * cost >= rate * builder.time + 1000 * builder.energy)
+        return cost
+    if problem.most_time * problem.most_energy > LARGEST:
+        raise _too_large(problem)
+    product = builder.integer(0, problem.most_time * problem.most_energy, "product")
+    model.add_multiplication_equality(product, [builder.time, builder.energy])
+    model.add(10**9 * cost >= product)
+    return cost
+
+
+def _too_large(problem: MultiProblem) -> InputError:
+    what = f"T1 up to {problem.most_time:.1e} ns and T2 up to {problem.most_energy:.1e} pJ are too large for CP-SAT"
+    return InputError(what, problem.instance.name, "Its integers have 64 bits. Use --method multimodel/mip.")

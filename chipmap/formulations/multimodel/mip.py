@@ -1,0 +1,254 @@
+"""The MIP of family ``multimodel``: a layered flow without big-M, as one Pyomo block, alone or inside a larger model.
+
+Statement: ``docs/families/multimodel.md``, "How it is solved". Times are in units of ``block.time_unit`` ns and
+energies in units of ``block.energy_unit`` pJ, powers of two that keep coefficients small; nothing is rounded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pyomo.environ as pyo
+from pyomo.common.gc_manager import PauseGC
+
+from chipmap.family import Standing
+from chipmap.formulations.built import Built, require_empty, stated, unit
+from chipmap.formulations.multimodel.choices import Decisions, MultiChoices, places
+from chipmap.instances.multimodel.instance import MultiInstance, MultiSolution
+from chipmap.instances.multimodel.problem import MultiProblem, multi_problem, watts
+
+
+@dataclass(frozen=True)
+class MultiMipChoices(MultiChoices):
+    """``rate``: the weight of T1 in thousandths of a pJ per ns, for objective ``edp`` (None: the greatest T2 / T1)."""
+
+    rate: int | None = None
+
+
+def build(instance: MultiInstance, choices: MultiMipChoices | Mapping[str, Any] = MultiMipChoices()) -> Built:
+    """The MIP of ``instance``, minimising its objective in ticks (of an EDP instance a weighted sum, in pJ)."""
+    chosen = stated(MultiMipChoices, choices)
+    model = pyo.ConcreteModel(name=instance.name)
+    model.multi = pyo.Block()
+    add_multimodel(model.multi, instance, chosen)
+    model.objective = pyo.Objective(expr=model.multi.cost)
+    standing = Standing.AUXILIARY if instance.task.objective == "edp" else Standing.EXACT
+    decisions = decisions_of(model.multi, multi_problem(instance))
+    return Built("mip", instance, model, standing, decisions.encode, decisions.decode)
+
+
+def decisions_of(block: pyo.Block, problem: MultiProblem) -> Decisions:
+    """The decision variables of a block made by :func:`add_multimodel`."""
+    return Decisions(problem, lambda m, layer, w, c: block.x[m, layer, w, c])
+
+
+def decode(block: pyo.Block, instance: MultiInstance, value: Callable[[Any], float]) -> MultiSolution:
+    """The schedule that the variables of a block made by :func:`add_multimodel` stand for."""
+    return decisions_of(block, multi_problem(instance)).decode(value)
+
+
+def add_multimodel(block: pyo.Block, instance: MultiInstance, choices: MultiMipChoices = MultiMipChoices()) -> None:
+    """Fill the empty ``block`` with the MIP of ``instance``, without an Objective.
+
+    Afterwards the block has the binaries ``x[m, l, w, c]`` (layer l of model m runs in window w on chiplet c), and the
+    linear expressions ``terms["T1"]`` (ns; exact or above), ``terms["T2"]`` (pJ) and ``cost`` (ticks; for ``edp`` the
+    weighted sum of :class:`MultiMipChoices`). Raises :class:`InputError` for a block in use.
+    """
+    require_empty(block, "add_multimodel")
+    problem = multi_problem(instance)
+    block.time_unit, block.energy_unit = unit(problem.most_time), unit(problem.most_energy)
+    with PauseGC():
+        def_places(block, problem)
+        c0_domain(block, problem)
+        c3_path(block, problem)
+        c1_chain(block, problem)
+        c2_apart(block, problem)
+        c5_memory(block, problem)
+        time, energy = t1_latency(block, problem, choices.cuts), t2_energy(block, problem)
+        block.terms = pyo.Expression(("T1", "T2"), rule=lambda _, term: {"T1": time, "T2": energy}[term])
+        c4_limits(block, problem)
+        block.cost = pyo.Expression(expr=cost(block, problem, choices.rate))
+        if choices.upper is not None and instance.task.objective != "edp":
+            block.def_upper = pyo.Constraint(expr=block.cost / block.energy_unit <= choices.upper / block.energy_unit)
+
+
+def rate_of(problem: MultiProblem, rate: int | None) -> int:
+    """The weight of T1 in thousandths of a pJ per ns."""
+    if problem.instance.task.objective == "weighted":
+        return watts(problem.instance)
+    return rate if rate is not None else max(1, 1000 * problem.most_energy // max(1, problem.most_time))
+
+
+def cost(block: pyo.Block, problem: MultiProblem, rate: int | None) -> Any:
+    """The objective: T1, T2, or rate / 1000 · T1 + T2."""
+    objective = problem.instance.task.objective
+    if objective in ("latency", "energy"):
+        return block.terms["T1" if objective == "latency" else "T2"]
+    return rate_of(problem, rate) / 1000 * block.terms["T1"] + block.terms["T2"]
+
+
+def def_places(block: pyo.Block, problem: MultiProblem) -> None:
+    """x binary; ``start``, ``end``, ``stay`` and ``move`` follow from it, so that they are continuous.
+
+    ``runs[m, l, w]`` = Σ_c x[m, l, w, c].
+    """
+    listed = list(places(problem))
+    inner = [key for key in listed if key[1] < problem.models[key[0]].layers - 1]
+    block.x = pyo.Var(listed, domain=pyo.Binary)
+    block.start, block.end = pyo.Var(listed, bounds=(0, 1)), pyo.Var(listed, bounds=(0, 1))
+    block.stay = pyo.Var(inner, bounds=(0, 1))
+    block.move = pyo.Var([(*key, d) for key in inner for d in problem.neighbours[key[3]]], bounds=(0, 1))
+    chiplets = range(problem.chiplets)
+    block.runs = pyo.Expression(
+        sorted({key[:3] for key in listed}), rule=lambda b, m, k, w: pyo.quicksum(b.x[m, k, w, c] for c in chiplets)
+    )
+
+
+def c0_domain(block: pyo.Block, problem: MultiProblem) -> None:
+    """C0: Σ_{w, c} x[m, l, w, c] = 1; runs[m, l, w + 1] <= Σ_{m', l'} runs[m', l', w]: no empty window first."""
+    rows = block.c0_domain = pyo.Constraint(pyo.Any)
+    layers = [(m, k) for m, model in enumerate(problem.models) for k in range(model.layers)]
+    for m, k in layers:
+        rows[m, k] = pyo.quicksum(block.runs[m, k, w] for w in range(problem.windows)) == 1
+    for w in range(problem.windows - 1):
+        used = pyo.quicksum(block.runs[m, k, w] for m, k in layers)
+        for m, k in layers:
+            rows["used", m, k, w] = block.runs[m, k, w + 1] <= used
+
+
+def c3_path(block: pyo.Block, problem: MultiProblem) -> None:
+    """C3: x = start + stay + moves in = end + stay + moves out, with moves along links only."""
+    rows = block.c3_path = pyo.Constraint(pyo.Any)
+    for m, k, w, c in places(problem):
+        near, last = problem.neighbours[c], k == problem.models[m].layers - 1
+        came = block.start[m, k, w, c]
+        if k:
+            came += block.stay[m, k - 1, w, c] + pyo.quicksum(block.move[m, k - 1, w, d, c] for d in near)
+        left = block.end[m, k, w, c]
+        if not last:
+            left += block.stay[m, k, w, c] + pyo.quicksum(block.move[m, k, w, c, d] for d in near)
+        rows[m, k, w, c, "in"] = block.x[m, k, w, c] == came
+        rows[m, k, w, c, "out"] = block.x[m, k, w, c] == left
+
+
+def c1_chain(block: pyo.Block, problem: MultiProblem) -> None:
+    """C1: layer l + 1 is in no earlier window than l, and no range starts with it where l runs."""
+    rows = block.c1_chain = pyo.Constraint(pyo.Any)
+    for m, model in enumerate(problem.models):
+        for k in range(model.layers - 1):
+            for w in range(problem.windows):
+                starts = pyo.quicksum(block.start[m, k + 1, w, c] for c in range(problem.chiplets))
+                rows[m, k, w, "start"] = starts + block.runs[m, k, w] <= 1
+                if w < problem.windows - 1:
+                    until = range(w + 1)
+                    rows[m, k, w] = pyo.quicksum(block.runs[m, k + 1, v] for v in until) <= pyo.quicksum(
+                        block.runs[m, k, v] for v in until
+                    )
+
+
+def c2_apart(block: pyo.Block, problem: MultiProblem) -> None:
+    """C2: at most one segment begins on a chiplet in a window: starts, and moves into it."""
+    rows = block.c2_apart = pyo.Constraint(pyo.Any)
+    for w in range(problem.windows):
+        for c in range(problem.chiplets):
+            begun = []
+            for m, model in enumerate(problem.models):
+                begun += [block.start[m, k, w, c] for k in range(model.layers)]
+                begun += [block.move[m, k, w, d, c] for k in range(model.layers - 1) for d in problem.neighbours[c]]
+            rows[w, c] = pyo.quicksum(begun) <= 1
+
+
+def c5_memory(block: pyo.Block, problem: MultiProblem) -> None:
+    """C5: Σ_l weights(l) · x + b · (in + out)(l') · x[l'] <= SRAM for each l', where the chiplet has a limit.
+
+    x[l'] may be 0: then the row still holds, as it leaves out only what isn't there.
+    """
+    rows = block.c5_memory = pyo.Constraint(pyo.Any)
+    for c, chiplet in enumerate(problem.instance.module.chiplets):
+        if chiplet.sram_bytes is None:
+            continue
+        for m, model in enumerate(problem.models):
+            scale = unit(int(model.weights.sum()) + int(model.need.max()) + chiplet.sram_bytes)
+            for w in range(problem.windows):
+                held = pyo.quicksum(int(model.weights[k]) / scale * block.x[m, k, w, c] for k in range(model.layers))
+                for k in range(model.layers):
+                    buffers = int(model.need[k]) / scale * block.x[m, k, w, c]
+                    rows[m, k, w, c] = held + buffers <= chiplet.sram_bytes / scale
+
+
+def t1_latency(block: pyo.Block, problem: MultiProblem, cuts: bool) -> Any:
+    """T1 = Σ T[w]; T[w] >= Σ_c t[m, w, c] + weights + (q - 1) · M[m, w] and M[m, w] >= t[m, w, c], in ns."""
+    windows, chiplets, scale = range(problem.windows), range(problem.chiplets), block.time_unit
+    models = range(len(problem.models))
+    most = problem.most_time / scale
+    block.window = pyo.Var(windows, bounds=(0, most))
+    block.bottleneck = pyo.Var(models, windows, bounds=(0, most))
+    block.segment = pyo.Expression(models, windows, chiplets, rule=lambda b, m, w, c: _segment(b, problem, m, w, c))
+    rows, slowest = pyo.Constraint(pyo.Any), pyo.Constraint(pyo.Any)
+    block.t1_latency, block.def_bottleneck = rows, slowest
+    for m, model in enumerate(problem.models):
+        for w in windows:
+            weights = pyo.quicksum(int(model.weight_time[k]) / scale * block.runs[m, k, w] for k in range(model.layers))
+            pipeline = pyo.quicksum(block.segment[m, w, c] for c in chiplets) + (model.q - 1) * block.bottleneck[m, w]
+            rows[m, w] = pipeline + weights <= block.window[w]
+            for c in chiplets:
+                slowest[m, w, c] = block.segment[m, w, c] <= block.bottleneck[m, w]
+    if cuts:
+        busy = block.cut_busy = pyo.Constraint(pyo.Any)
+        for w in windows:
+            for c in chiplets:
+                work = (model.q * block.segment[m, w, c] for m, model in enumerate(problem.models))
+                busy[w, c] = pyo.quicksum(work) <= block.window[w]
+    return scale * pyo.quicksum(block.window[w] for w in windows)
+
+
+def _segment(block: pyo.Block, problem: MultiProblem, m: int, w: int, c: int) -> Any:
+    """t[m, w, c] in units of ``block.time_unit``: layers, reads, writes and transfers of a mini-batch."""
+    model, scale, parts = problem.models[m], block.time_unit, []
+    for k in range(model.layers):
+        parts.append(int(model.time[k, c]) / scale * block.x[m, k, w, c])
+        parts.append(int(model.read_time[k, c]) / scale * block.start[m, k, w, c])
+        parts.append(int(model.write_time[k, c]) / scale * block.end[m, k, w, c])
+        for d in problem.neighbours[c] if k < model.layers - 1 else ():
+            send = int(model.send_time[k]) / scale
+            parts.append(send * block.move[m, k, w, c, d])
+            if problem.both_ends:
+                parts.append(send * block.move[m, k, w, d, c])
+    return pyo.quicksum(parts)
+
+
+def t2_energy(block: pyo.Block, problem: MultiProblem) -> Any:
+    """T2: layers with their weights, reads, writes and transfers, in pJ."""
+    parts, scale = [], block.energy_unit
+    for m, k, w, c in places(problem):
+        model = problem.models[m]
+        parts.append(int(model.energy[k, c] + model.weight_energy[k, c]) / scale * block.x[m, k, w, c])
+        parts.append(int(model.read_energy[k, c]) / scale * block.start[m, k, w, c])
+        parts.append(int(model.write_energy[k, c]) / scale * block.end[m, k, w, c])
+        for d in problem.neighbours[c] if k < model.layers - 1 else ():
+            parts.append(int(model.send_energy[k]) / scale * block.move[m, k, w, c, d])
+    return scale * pyo.quicksum(parts)
+
+
+def c4_limits(block: pyo.Block, problem: MultiProblem) -> None:
+    """C4: T1 and T2 within their limits; Σ_{v < w} T[v] + Lat[m, w] <= deadline, unless the model ended before w."""
+    task, rows = problem.instance.task, pyo.Constraint(pyo.Any)
+    block.c4_limits = rows
+    for term, limit, scale in (
+        ("T1", task.latency_limit_ns, block.time_unit),
+        ("T2", task.energy_limit_pj, block.energy_unit),
+    ):
+        if limit is not None:
+            rows[term] = block.terms[term] / scale <= limit / scale
+    for m, (given, model) in enumerate(zip(problem.instance.models, problem.models, strict=True)):
+        for w in range(problem.windows) if given.deadline_ns is not None else ():
+            scale, most = block.time_unit, problem.most_time / block.time_unit
+            weights = pyo.quicksum(int(model.weight_time[k]) / scale * block.runs[m, k, w] for k in range(model.layers))
+            own = pyo.quicksum(block.segment[m, w, c] for c in range(problem.chiplets)) + weights
+            own += (model.q - 1) * block.bottleneck[m, w]
+            before = pyo.quicksum(block.window[v] for v in range(w))
+            later = pyo.quicksum(block.runs[m, model.layers - 1, v] for v in range(w, problem.windows))
+            slack = (problem.windows + 1) * most * (1 - later)
+            rows[m, w] = before + own <= given.deadline_ns / scale + slack

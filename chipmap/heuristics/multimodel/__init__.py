@@ -1,0 +1,1 @@
+"""Combinatorial algorithms of family ``multimodel``: no solver model."""

@@ -1,0 +1,57 @@
+"""Lower bounds on T1 and T2 that hold for any number of windows, in closed form.
+
+Let w(l) be the least time of layer l on any chiplet (:class:`chipmap.instances.multimodel.problem.ModelCosts`).
+
+- A model's windows add up to at least Σ t + weights + (q − 1) · Σ_w max t. All its layers, the first read and the last
+  write are in Σ t. The slowest segments add up to at least the slowest layer, and to Σ t over the number of segments,
+  of which a window has at most one per chiplet.
+- A chiplet runs one segment in a window and is busy for q · t of it, so that all windows last at least all work shared
+  out evenly over the chiplets.
+- Energy is a sum over layers.
+"""
+
+from __future__ import annotations
+
+from chipmap.instances.multimodel.problem import ModelCosts, MultiProblem
+
+
+def least_latency(problem: MultiProblem, model: ModelCosts) -> int:
+    """A lower bound on the sum of one model's latencies over its windows, in ns."""
+    layers = model.time.min(axis=1)
+    total = int(layers.sum() + model.read_time[0].min() + model.write_time[-1].min())
+    segments = min(problem.chiplets, model.layers)
+    slowest = max(int(layers.max()), -(-int(total) // segments))
+    return total + int(model.weight_time.sum()) + (model.q - 1) * slowest
+
+
+def least_time(problem: MultiProblem) -> int:
+    """A lower bound on T1 in ns."""
+    work = sum(model.q * int(model.time.min(axis=1).sum()) for model in problem.models)
+    return max(-(-work // problem.chiplets), *(least_latency(problem, model) for model in problem.models))
+
+
+def least_energy(problem: MultiProblem) -> int:
+    """A lower bound on T2 in pJ: each layer with its weights, the first read and the last write, each at its least."""
+    return sum(
+        int((model.energy + model.weight_energy).min(axis=1).sum())
+        + int(model.read_energy[0].min())
+        + int(model.write_energy[-1].min())
+        for model in problem.models
+    )
+
+
+def least_objective(problem: MultiProblem) -> int:
+    """The objective at the least T1 and T2, in ticks: it falls in neither."""
+    return problem.objective(least_time(problem), least_energy(problem))
+
+
+def edp_above(problem: MultiProblem, rate: int, value: float, least: tuple[int, int]) -> int:
+    """A lower bound on EDP in ticks, given that rate / 1000 · T1 + T2 >= ``value`` (pJ), T1 and T2 >= ``least``.
+
+    On the line the product is concave, so that it is smallest at an end: where T1 or where T2 is least.
+    """
+    time, energy = least
+    weight = rate / 1000
+    at_time = time * max(energy, value - weight * time)
+    at_energy = energy * max(time, (value - energy) / weight) if weight else time * energy
+    return max(problem.objective(time, energy), int(min(at_time, at_energy) * (1 - 1e-9) / 1e9))

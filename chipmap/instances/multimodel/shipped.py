@@ -1,0 +1,31 @@
+"""The shipped instances of family ``multimodel``: name -> (generator, parameters)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+def _tiny(seed: int, objective: str, windows: int = 2, **parameters: Any) -> tuple[str, dict[str, Any]]:
+    return "multimodel-random", {"seed": seed, "task": {"objective": objective, "windows": windows}, **parameters}
+
+
+_TINY = {
+    "tiny-pipeline": _tiny(1, "latency", 1, layers=[4], columns=3, batch=8),
+    "tiny-two": _tiny(2, "edp"),
+    "tiny-latency": _tiny(3, "latency"),
+    "tiny-energy": _tiny(4, "energy"),
+    "tiny-weighted": _tiny(5, "weighted"),
+    "tiny-square": _tiny(6, "edp", 1, layers=[2, 2], rows=2),
+    "tiny-triangular": _tiny(7, "latency", 1, layers=[3, 1], rows=2, topology="triangular"),
+    "tiny-three": _tiny(8, "edp", 2, layers=[2, 1, 2]),
+    "tiny-whole-batch": _tiny(9, "edp", 2, batch=4, mini_batch=4),
+    "tiny-one-chiplet": _tiny(10, "edp", 3, layers=[2, 2], columns=1),
+    "tiny-memory": _tiny(11, "edp", 2, sram_bytes=700_000),
+    "tiny-both-ends": ("multimodel-random", {"seed": 12, "task": {"objective": "edp", "windows": 1, "charge": "both"}}),
+}
+
+#: name -> (generator, parameters).
+SHIPPED: dict[str, tuple[str, dict[str, Any]]] = {
+    f"multimodel/{name}": (generator, {**parameters, "name": f"multimodel/{name}"})
+    for name, (generator, parameters) in _TINY.items()
+}

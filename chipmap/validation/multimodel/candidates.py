@@ -1,0 +1,84 @@
+"""All schedules of a tiny instance of family ``multimodel``, for brute force.
+
+Every model's layers are dealt to windows in all non-decreasing ways, each window's range is cut in all ways, and its
+segments are put on all paths of linked chiplets (C1 and C3 hold). Left out are schedules with an empty window before a
+used one, and those in which two segments share a chiplet (they break C2); one of the latter comes first where there is
+any, so that the checker has something to refuse.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import combinations, combinations_with_replacement, groupby, product
+from math import prod
+
+from chipmap.instances.multimodel.instance import Model, MultiInstance, MultiSolution, Piece
+
+#: A model's part: for each window its segments.
+Part = tuple[tuple[Piece, ...], ...]
+#: No more parts of one model than this are listed.
+_FEW = 100_000
+
+
+def count(instance: MultiInstance) -> int:
+    """The number of combinations of the models' parts: at least that of the candidates."""
+    return prod(len(_parts(instance, model)) for model in instance.models)
+
+
+def candidates(instance: MultiInstance) -> Iterator[MultiSolution]:
+    """Every schedule, but for those that the module's docstring leaves out."""
+    listed = [_parts(instance, model) for model in instance.models]
+    refused = False
+    for chosen in product(*listed):
+        windows = [tuple(piece for part in chosen for piece in part[w]) for w in range(instance.task.windows)]
+        used = [w for w, window in enumerate(windows) if window]
+        if used != list(range(len(used))):
+            continue
+        shared = any(len({piece.chiplet for piece in window}) < len(window) for window in windows)
+        if shared and refused:
+            continue
+        refused |= shared
+        yield MultiSolution(instance=instance.name, windows=tuple(window for window in windows if window))
+
+
+def _parts(instance: MultiInstance, model: Model) -> list[Part]:
+    """All ways to run ``model`` by itself."""
+    found: list[Part] = []
+    for dealt in combinations_with_replacement(range(instance.task.windows), len(model.layers)):
+        runs = {w: [layer for layer, _ in group] for w, group in groupby(enumerate(dealt), key=lambda pair: pair[1])}
+        ways = [list(_ways(instance, model, runs.get(w, []))) for w in range(instance.task.windows)]
+        for part in product(*ways):
+            found.append(part)
+            if len(found) > _FEW:
+                return found
+    return found
+
+
+def _ways(instance: MultiInstance, model: Model, layers: list[int]) -> Iterator[tuple[Piece, ...]]:
+    """All cuts of consecutive ``layers`` into segments on a path of chiplets."""
+    if not layers:
+        yield ()
+        return
+    for cuts in range(min(len(layers), len(instance.module.chiplets))):
+        for inner in combinations(layers[1:], cuts):
+            firsts = (layers[0], *inner)
+            lasts = (*(first - 1 for first in inner), layers[-1])
+            for path in _paths(instance, len(firsts)):
+                yield tuple(
+                    Piece(model=model.name, first=first, last=last, chiplet=chiplet)
+                    for first, last, chiplet in zip(firsts, lasts, path, strict=True)
+                )
+
+
+def _paths(instance: MultiInstance, length: int) -> Iterator[tuple[str, ...]]:
+    """All simple paths of so many linked chiplets."""
+    links = {frozenset(link) for link in instance.module.links}
+    paths: list[tuple[str, ...]] = [(chiplet.name,) for chiplet in instance.module.chiplets]
+    for _ in range(length - 1):
+        paths = [
+            (*path, chiplet.name)
+            for path in paths
+            for chiplet in instance.module.chiplets
+            if chiplet.name not in path and frozenset((path[-1], chiplet.name)) in links
+        ]
+    yield from paths

@@ -1,0 +1,225 @@
+"""The independent checker of family ``multimodel``: what ``docs/families/multimodel.md`` says, label by label.
+
+Plain loops over the records. It imports no cost function, model or heuristic, so that nothing judges itself.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import pairwise
+
+from chipmap.certificate import Certificate
+from chipmap.instances.multimodel.instance import Chiplet, Model, MultiInstance, MultiSolution
+from chipmap.validation.certify import Finding, certify
+
+
+@dataclass(frozen=True)
+class Segment:
+    """Layers ``first`` to ``last`` of a model on a chiplet."""
+
+    first: int
+    last: int
+    chiplet: Chiplet
+
+
+#: For each window: model (position) -> its segments, in the order of their first layers.
+Windows = list[dict[int, list[Segment]]]
+
+
+def check(instance: MultiInstance, solution: MultiSolution) -> Certificate:
+    """The certificate of ``solution`` for a valid ``instance``; a violation of C0 or C1 leaves the terms undefined."""
+    broken: dict[str, Iterable[Finding]] = {"C0": list(c0_domain(instance, solution))}
+    if broken["C0"]:
+        return certify(instance, solution, broken)
+    windows = _windows(instance, solution)
+    broken["C1"] = list(c1_chain(instance, windows))
+    broken |= {"C2": c2_apart(windows), "C3": c3_path(instance, windows), "C5": c5_memory(instance, windows)}
+    if broken["C1"]:
+        return certify(instance, solution, broken)
+    terms = {"T1": t1_latency(instance, windows), "T2": t2_energy(instance, windows)}
+    broken["C4"] = c4_limits(instance, windows, terms)
+    figures = {"windows": len(windows), "edp_js": terms["T1"] * terms["T2"] * 1e-21}
+    return certify(instance, solution, broken, objective=_objective(instance, terms), terms=terms, figures=figures)
+
+
+def _windows(instance: MultiInstance, solution: MultiSolution) -> Windows:
+    """The used windows, by model."""
+    models = {model.name: m for m, model in enumerate(instance.models)}
+    chiplets = {chiplet.name: chiplet for chiplet in instance.module.chiplets}
+    found: Windows = []
+    for window in solution.windows:
+        ranges: dict[int, list[Segment]] = {}
+        for piece in sorted(window, key=lambda piece: (piece.first, piece.last)):
+            segment = Segment(piece.first, piece.last, chiplets[piece.chiplet])
+            ranges.setdefault(models[piece.model], []).append(segment)
+        if ranges:
+            found.append(ranges)
+    return found
+
+
+def _objective(instance: MultiInstance, terms: dict[str, int]) -> int:
+    time, energy = terms["T1"], terms["T2"]
+    if instance.task.objective == "latency":
+        return time
+    if instance.task.objective == "energy":
+        return energy
+    if instance.task.objective == "weighted":
+        return math.ceil(Fraction(round(instance.task.watts * 10**6), 1000) * time) + energy
+    return math.ceil(Fraction(time * energy, 10**9))
+
+
+def c0_domain(instance: MultiInstance, solution: MultiSolution) -> Iterator[Finding]:
+    """Names and layers exist, first <= last, at most W windows, no empty one before a used one."""
+    layers = {model.name: len(model.layers) for model in instance.models}
+    chiplets = {chiplet.name for chiplet in instance.module.chiplets}
+    used = [w for w, window in enumerate(solution.windows) if window]
+    if used and used[-1] >= instance.task.windows:
+        many = used[-1] + 1
+        yield "windows", many - instance.task.windows, "windows", f"{many} windows of at most {instance.task.windows}"
+    for w in range(used[-1] if used else 0):
+        if not solution.windows[w]:
+            yield f"windows[{w}]", 1, "windows", f"window {w} is empty, but window {used[-1]} is used"
+    for w, window in enumerate(solution.windows):
+        for i, piece in enumerate(window):
+            here = f"windows[{w}][{i}]"
+            if piece.model not in layers:
+                yield here, 1, "segments", f"no model is called {piece.model!r}"
+            elif not 0 <= piece.first <= piece.last < layers[piece.model]:
+                last = layers[piece.model] - 1
+                what = f"layers {piece.first} to {piece.last} of {piece.model!r}, which has layers 0 to {last}"
+                yield here, 1, "segments", what
+            if piece.chiplet not in chiplets:
+                yield here, 1, "segments", f"no chiplet is called {piece.chiplet!r}"
+
+
+def c1_chain(instance: MultiInstance, windows: Windows) -> Iterator[Finding]:
+    """Each model's layers once each, in the order of its chain."""
+    for m, model in enumerate(instance.models):
+        following = 0
+        for w, ranges in enumerate(windows):
+            for segment in ranges.get(m, []):
+                if segment.first != following:
+                    what = f"{model.name!r} goes on with layer {segment.first} in window {w}"
+                    yield model.name, abs(segment.first - following), "layers", f"{what}, but layer {following} is next"
+                following = segment.last + 1
+        if following != len(model.layers):
+            left = len(model.layers) - following
+            yield (
+                model.name,
+                abs(left),
+                "layers",
+                f"{model.name!r} ends before layer {following} of {len(model.layers)}",
+            )
+
+
+def c2_apart(windows: Windows) -> Iterator[Finding]:
+    """At most one segment per chiplet and window."""
+    for w, ranges in enumerate(windows):
+        runs: dict[str, int] = {}
+        for segment in (segment for segments in ranges.values() for segment in segments):
+            runs[segment.chiplet.name] = runs.get(segment.chiplet.name, 0) + 1
+        for name, number in runs.items():
+            if number > 1:
+                what = f"chiplet {name!r} runs {number} segments in window {w}"
+                yield f"window {w}, {name}", number - 1, "segments", what
+
+
+def c3_path(instance: MultiInstance, windows: Windows) -> Iterator[Finding]:
+    """A link between the chiplets of a model's consecutive segments in a window."""
+    links = {frozenset(link) for link in instance.module.links}
+    for w, ranges in enumerate(windows):
+        for m, segments in ranges.items():
+            for a, b in pairwise(segments):
+                if frozenset((a.chiplet.name, b.chiplet.name)) not in links:
+                    ends = f"{a.chiplet.name!r} to {b.chiplet.name!r}"
+                    what = f"{instance.models[m].name!r} goes from {ends} in window {w}, which no link joins"
+                    yield f"window {w}, {instance.models[m].name}", 1, "links", what
+
+
+def c4_limits(instance: MultiInstance, windows: Windows, terms: dict[str, int]) -> Iterator[Finding]:
+    """T1 and T2 within their limits, each model done by its deadline."""
+    task = instance.task
+    for term, limit, unit in (("T1", task.latency_limit_ns, "ns"), ("T2", task.energy_limit_pj, "pJ")):
+        if limit is not None and terms[term] > limit:
+            over = terms[term] - limit
+            yield term, over, unit, f"{term} is {terms[term]} {unit}, {over} above its limit of {limit}"
+    for m, model in enumerate(instance.models):
+        if model.deadline_ns is not None:
+            last = max(w for w, ranges in enumerate(windows) if m in ranges)
+            done = sum(_slowest(instance, ranges) for ranges in windows[:last])
+            done += latency(instance, model, windows[last][m])
+            if done > model.deadline_ns:
+                what = f"{model.name!r} is done after {done} ns, its deadline is {model.deadline_ns} ns"
+                yield model.name, done - model.deadline_ns, "ns", what
+
+
+def c5_memory(instance: MultiInstance, windows: Windows) -> Iterator[Finding]:
+    """Weights + b · max (in + out) <= SRAM, where a chiplet has a limit."""
+    for w, ranges in enumerate(windows):
+        for m, segments in ranges.items():
+            model = instance.models[m]
+            for segment in segments:
+                layers = model.layers[segment.first : segment.last + 1]
+                need = sum(layer.weight_bytes for layer in layers)
+                need += model.mini_batch * max(layer.in_bytes + layer.out_bytes for layer in layers)
+                limit = segment.chiplet.sram_bytes
+                if limit is not None and need > limit:
+                    name = segment.chiplet.name
+                    what = f"layers {segment.first} to {segment.last} of {model.name!r} need {need} bytes on {name!r}, "
+                    yield f"window {w}, {name}", need - limit, "bytes", f"{what}which has {limit}"
+
+
+def t1_latency(instance: MultiInstance, windows: Windows) -> int:
+    """The windows one after the other, each as long as its slowest model, in ns."""
+    return sum(_slowest(instance, ranges) for ranges in windows)
+
+
+def _slowest(instance: MultiInstance, ranges: dict[int, list[Segment]]) -> int:
+    return max(latency(instance, instance.models[m], segments) for m, segments in ranges.items())
+
+
+def latency(instance: MultiInstance, model: Model, segments: list[Segment]) -> int:
+    """Lat of a model's range in a window: Σ t + weights + (q - 1) · max t, in ns."""
+    module, b = instance.module, model.mini_batch
+    link, dram = Fraction(module.nop_bytes_per_ns), Fraction(module.dram_bytes_per_ns)
+    times, weights = [], 0
+    for i, segment in enumerate(segments):
+        layers = model.layers[segment.first : segment.last + 1]
+        far = segment.chiplet.hops * module.hop_ns + module.dram_ns
+        time = sum(b * layer.costs[segment.chiplet.kind][0] for layer in layers)
+        if i == 0:
+            time += math.ceil(b * layers[0].in_bytes / dram + far)
+        elif instance.task.charge == "both":
+            before = model.layers[segment.first - 1]
+            time += math.ceil(b * before.out_bytes / link + module.hop_ns)
+        if i == len(segments) - 1:
+            time += math.ceil(b * layers[-1].out_bytes / dram + far)
+        else:
+            time += math.ceil(b * layers[-1].out_bytes / link + module.hop_ns)
+        times.append(time)
+        weights += sum(math.ceil(layer.weight_bytes / dram) for layer in layers)
+    return sum(times) + weights + (model.batch // b - 1) * max(times)
+
+
+def t2_energy(instance: MultiInstance, windows: Windows) -> int:
+    """Layers, transfers and weights, in pJ."""
+    module = instance.module
+    per_hop, per_access = (
+        Fraction(round(100 * amount), 100) for amount in (module.hop_pj_per_byte, module.dram_pj_per_byte)
+    )
+    total = 0
+    for ranges in windows:
+        for m, segments in ranges.items():
+            model = instance.models[m]
+            for i, segment in enumerate(segments):
+                layers = model.layers[segment.first : segment.last + 1]
+                far = per_access + segment.chiplet.hops * per_hop
+                sample = sum(layer.costs[segment.chiplet.kind][1] for layer in layers)
+                if i == 0:
+                    sample += math.ceil(layers[0].in_bytes * far)
+                sample += math.ceil(layers[-1].out_bytes * (far if i == len(segments) - 1 else per_hop))
+                total += model.batch * sample + sum(math.ceil(layer.weight_bytes * far) for layer in layers)
+    return total
