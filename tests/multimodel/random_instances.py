@@ -8,6 +8,9 @@ from typing import Any
 from chipmap.instances.multimodel import MultiInstance
 from chipmap.instances.multimodel.generators import random_instance
 
+#: Bytes of SRAM that hold each layer of an instance of seed 5, but no two of one model.
+SMALL = 450_000
+
 
 def made(seed: int, objective: str = "edp", windows: int = 2, task: dict[str, Any] | None = None, **rest: Any) -> Any:
     """An instance of that objective and so many windows."""
@@ -32,11 +35,15 @@ def variants() -> dict[str, MultiInstance]:
 
 def infeasible() -> dict[str, tuple[tuple[str, ...], MultiInstance]]:
     """(labels that can't hold together, instance); without one of them there would be schedules."""
+    split = made(5, "latency", 1, sram_bytes=SMALL, layers=(2, 2))
+    one = split.replace(models=split.models[:1])
     return {
-        "latency below the least": (("C4",), made(1, "energy", task={"latency_limit_ns": 10})),
-        "energy below the least": (("C4",), made(2, "latency", task={"energy_limit_pj": 10})),
-        "a deadline nobody keeps": (("C4",), made(3, "energy", deadline_ns=5_000)),
-        "a layer larger than any SRAM": (("C5",), made(4, "latency", sram_bytes=1_000)),
+        "latency below the least": (("C1", "C4"), made(1, "energy", task={"latency_limit_ns": 10})),
+        "energy below the least": (("C1", "C4"), made(2, "latency", task={"energy_limit_pj": 10})),
+        "a deadline nobody keeps": (("C1", "C4"), made(3, "energy", deadline_ns=5_000)),
+        "a layer larger than any SRAM": (("C1", "C5"), made(4, "latency", sram_bytes=1_000)),
+        "two segments without a link": (("C0", "C1", "C3", "C5"), one.replace(module=one.module.replace(links=()))),
+        "four segments on two chiplets": (("C0", "C1", "C2", "C5"), split),
     }
 
 
@@ -45,6 +52,7 @@ def tiny_instance(random: Random) -> MultiInstance:
     count = random.choice((1, 2, 2, 3))
     rows, columns = random.choice(((1, 1), (1, 2), (1, 2), (1, 3), (2, 2)))
     windows = random.choice((1, 2)) if rows * columns > 1 else 3
+    windows = max(windows, -(-count // (rows * columns)))
     objective = random.choice(("latency", "energy", "weighted", "edp"))
     return made(
         random.randrange(10**6),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from chipmap.instances.multimodel.instance import MultiSolution
 from chipmap.instances.multimodel.problem import MultiProblem, Segment, placed, schedule
@@ -12,12 +12,12 @@ from chipmap.instances.multimodel.problem import MultiProblem, Segment, placed, 
 
 @dataclass(frozen=True)
 class MultiChoices:
-    """``cuts``: whether T[w] >= Σ q · t[m, w, c] for each chiplet is stated as well (it follows, and speeds up proofs).
+    """``cuts``: ``busy`` states T[w] >= Σ q · t[m, w, c] for each chiplet as well (it follows, and speeds up proofs).
 
     ``upper``: only schedules whose objective is at most so many ticks.
     """
 
-    cuts: bool = True
+    cuts: tuple[Literal["busy"], ...] = ("busy",)
     upper: int | None = None
 
 

@@ -37,8 +37,8 @@ class MultiCpChoices(MultiChoices):
 class MultiCpVariables:
     """What :func:`add_multimodel` added, for constraints and costs of your own.
 
-    ``x[m, l, w, c]``: layer l of model m runs in window w on chiplet c. ``window[w]``: T of a window in ns, exact or
-    above; ``time``: their sum; ``energy`` in pJ; ``cost`` in ticks.
+    ``x[m, l, w, c]``: layer l of model m runs in window w on chiplet c. ``window[w]``: T of a window in ns; ``time``:
+    their sum; ``energy`` in pJ; ``cost`` in ticks.
     """
 
     x: dict[tuple[int, int, int, int], Any]
@@ -78,7 +78,7 @@ def add_multimodel(
     c1_chain(builder)
     c2_apart(builder)
     c5_memory(builder)
-    t1_latency(builder, choices.cuts)
+    t1_latency(builder, "busy" in choices.cuts)
     t2_energy(builder)
     c4_limits(builder)
     cost = _cost(builder)
@@ -104,41 +104,20 @@ class Builder(LabelledModel):
         self.move = {(*key, d): self.literal(f"move{[*key, d]}") for key in inner for d in problem.neighbours[key[3]]}
         self.window: list[Any] = []
         self.bottleneck: dict[tuple[int, int], Any] = {}
+        self.latency: dict[tuple[int, int], Any] = {}
+        self.segment: dict[tuple[int, int, int], Any] = {}
         self.time: Any = 0
         self.energy: Any = 0
 
-    def active(self, m: int, k: int, w: int) -> Any:
+    def runs(self, m: int, k: int, w: int) -> Any:
         """[layer k of model m runs in window w]."""
         return sum(self.x[m, k, w, c] for c in range(self.problem.chiplets))
 
-    def segment(self, m: int, w: int, c: int) -> Any:
-        """t[m, w, c]: layers, reads, writes and transfers of a mini-batch, in ns."""
-        model, parts = self.problem.models[m], []
-        for k in range(model.layers):
-            parts.append(int(model.time[k, c]) * self.x[m, k, w, c])
-            parts.append(int(model.read_time[k, c]) * self.start[m, k, w, c])
-            parts.append(int(model.write_time[k, c]) * self.end[m, k, w, c])
-            for d in self.problem.neighbours[c] if k < model.layers - 1 else ():
-                parts.append(int(model.send_time[k]) * self.move[m, k, w, c, d])
-                if self.problem.both_ends:
-                    parts.append(int(model.send_time[k]) * self.move[m, k, w, d, c])
-        return sum(parts)
-
-    def latency(self, m: int, w: int) -> Any:
-        """Lat[m, w] in ns."""
-        model = self.problem.models[m]
-        pipeline = sum(self.segment(m, w, c) for c in range(self.problem.chiplets))
-        weights = sum(int(model.weight_time[k]) * self.active(m, k, w) for k in range(model.layers))
-        return pipeline + weights + (model.q - 1) * self.bottleneck[m, w]
-
 
 def c0_domain(builder: Builder) -> None:
-    """C0: one place per layer; no empty window before a used one."""
+    """C0: no empty window before a used one."""
     problem = builder.problem
     layers = [(m, k) for m, model in enumerate(problem.models) for k in range(model.layers)]
-    for m, k in layers:
-        spots = [builder.x[m, k, w, c] for w in range(problem.windows) for c in range(problem.chiplets)]
-        builder.enforce("c0_domain", builder.model.add(sum(spots) == 1))
     for w in range(problem.windows - 1):
         used = [builder.x[m, k, w, c] for m, k in layers for c in range(problem.chiplets)]
         for m, k in layers:
@@ -161,15 +140,18 @@ def c3_path(builder: Builder) -> None:
 
 
 def c1_chain(builder: Builder) -> None:
-    """C1: layer l + 1 is in no earlier window than l, and no range starts with it where l runs."""
+    """C1: one place per layer; layer l + 1 is in no earlier window than l, and starts no range where l runs."""
     problem = builder.problem
     for m, model in enumerate(problem.models):
+        for k in range(model.layers):
+            everywhere = sum(builder.runs(m, k, w) for w in range(problem.windows))
+            builder.enforce("c1_chain", builder.model.add(everywhere == 1))
         for k in range(model.layers - 1):
             for w in range(problem.windows):
                 starts = [builder.start[m, k + 1, w, c] for c in range(problem.chiplets)]
-                builder.enforce("c1_chain", builder.model.add(sum(starts) + builder.active(m, k, w) <= 1))
-                later = sum(builder.active(m, k + 1, v) for v in range(w + 1))
-                earlier = sum(builder.active(m, k, v) for v in range(w + 1))
+                builder.enforce("c1_chain", builder.model.add(sum(starts) + builder.runs(m, k, w) <= 1))
+                later = sum(builder.runs(m, k + 1, v) for v in range(w + 1))
+                earlier = sum(builder.runs(m, k, v) for v in range(w + 1))
                 builder.enforce("c1_chain", builder.model.add(later <= earlier))
 
 
@@ -199,21 +181,54 @@ def c5_memory(builder: Builder) -> None:
                     builder.enforce("c5_memory", builder.model.add(need <= chiplet.sram_bytes))
 
 
-def t1_latency(builder: Builder, cuts: bool) -> None:
-    """T1 = Σ T[w]; T[w] >= Lat[m, w], with M[m, w] >= t[m, w, c], in ns."""
-    problem, model = builder.problem, builder.model
+def t1_latency(builder: Builder, cut_busy: bool) -> None:
+    """T1 = Σ T[w], T[w] = max Lat[m, w] over m, M[m, w] = max t[m, w, c] over c, in ns.
+
+    Equal, not just at least: with a product in the objective, CP-SAT's presolve (9.15.6755) takes times that are only
+    limited from below for larger than they need be, and so proves optima that are none.
+    """
+    problem, model, chiplets = builder.problem, builder.model, range(builder.problem.chiplets)
+    models = range(len(problem.models))
     for w in range(problem.windows):
-        builder.window.append(builder.integer(0, problem.most_time, f"window[{w}]"))
-        for m in range(len(problem.models)):
-            builder.bottleneck[m, w] = builder.integer(0, problem.most_time, f"bottleneck[{m},{w}]")
-            for c in range(problem.chiplets):
-                builder.enforce("def_bottleneck", model.add(builder.segment(m, w, c) <= builder.bottleneck[m, w]))
-            builder.enforce("t1_latency", model.add(builder.latency(m, w) <= builder.window[w]))
-        for c in range(problem.chiplets) if cuts else ():
-            busy = sum(costs.q * builder.segment(m, w, c) for m, costs in enumerate(problem.models))
-            builder.enforce("cut_busy", model.add(busy <= builder.window[w]))
+        for m in models:
+            for c in chiplets:
+                segment = builder.segment[m, w, c] = builder.integer(0, problem.most_time, f"segment[{m},{w},{c}]")
+                model.add(segment == _segment(builder, m, w, c))
+            longest = builder.bottleneck[m, w] = builder.integer(0, problem.most_time, f"bottleneck[{m},{w}]")
+            model.add_max_equality(longest, [builder.segment[m, w, c] for c in chiplets])
+            own = builder.latency[m, w] = builder.integer(0, problem.most_time, f"latency[{m},{w}]")
+            model.add(own == _latency(builder, m, w))
+        window = builder.integer(0, problem.most_time, f"window[{w}]")
+        model.add_max_equality(window, [builder.latency[m, w] for m in models])
+        builder.window.append(window)
+        for c in chiplets if cut_busy else ():
+            busy = sum(costs.q * builder.segment[m, w, c] for m, costs in enumerate(problem.models))
+            builder.enforce("cut_busy", model.add(busy <= window))
     builder.time = builder.integer(0, problem.most_time, "time")
-    builder.enforce("t1_latency", model.add(sum(builder.window) == builder.time))
+    model.add(sum(builder.window) == builder.time)
+
+
+def _segment(builder: Builder, m: int, w: int, c: int) -> Any:
+    """t[m, w, c]: layers, reads, writes and transfers of a mini-batch, in ns."""
+    problem, parts = builder.problem, []
+    model = problem.models[m]
+    for k in range(model.layers):
+        parts.append(int(model.time[k, c]) * builder.x[m, k, w, c])
+        parts.append(int(model.read_time[k, c]) * builder.start[m, k, w, c])
+        parts.append(int(model.write_time[k, c]) * builder.end[m, k, w, c])
+        for d in problem.neighbours[c] if k < model.layers - 1 else ():
+            parts.append(int(model.send_time[k]) * builder.move[m, k, w, c, d])
+            if problem.both_ends:
+                parts.append(int(model.send_time[k]) * builder.move[m, k, w, d, c])
+    return sum(parts)
+
+
+def _latency(builder: Builder, m: int, w: int) -> Any:
+    """Lat[m, w]: Σ t + weights + (q - 1) · max t, in ns."""
+    model = builder.problem.models[m]
+    pipeline = sum(builder.segment[m, w, c] for c in range(builder.problem.chiplets))
+    weights = sum(int(model.weight_time[k]) * builder.runs(m, k, w) for k in range(model.layers))
+    return pipeline + weights + (model.q - 1) * builder.bottleneck[m, w]
 
 
 def t2_energy(builder: Builder) -> None:
@@ -227,7 +242,7 @@ def t2_energy(builder: Builder) -> None:
         for d in problem.neighbours[c] if k < model.layers - 1 else ():
             parts.append(int(model.send_energy[k]) * builder.move[m, k, w, c, d])
     builder.energy = builder.integer(0, problem.most_energy, "energy")
-    builder.enforce("t2_energy", builder.model.add(sum(parts) == builder.energy))
+    builder.model.add(sum(parts) == builder.energy)
 
 
 def c4_limits(builder: Builder) -> None:
@@ -238,7 +253,7 @@ def c4_limits(builder: Builder) -> None:
             builder.enforce("c4_limits", builder.model.add(total <= limit))
     for m, (given, model) in enumerate(zip(problem.instance.models, problem.models, strict=True)):
         for w in range(problem.windows) if given.deadline_ns is not None else ():
-            done = sum(builder.window[:w]) + builder.latency(m, w)
+            done = sum(builder.window[:w]) + builder.latency[m, w]
             for c in range(problem.chiplets):
                 row = builder.model.add(done <= given.deadline_ns)
                 row.only_enforce_if([builder.x[m, model.layers - 1, w, c], *builder.assumption("c4_limits")])

@@ -66,7 +66,7 @@ def add_multimodel(block: pyo.Block, instance: MultiInstance, choices: MultiMipC
         c1_chain(block, problem)
         c2_apart(block, problem)
         c5_memory(block, problem)
-        time, energy = t1_latency(block, problem, choices.cuts), t2_energy(block, problem)
+        time, energy = t1_latency(block, problem, "busy" in choices.cuts), t2_energy(block, problem)
         block.terms = pyo.Expression(("T1", "T2"), rule=lambda _, term: {"T1": time, "T2": energy}[term])
         c4_limits(block, problem)
         block.cost = pyo.Expression(expr=cost(block, problem, choices.rate))
@@ -107,15 +107,13 @@ def def_places(block: pyo.Block, problem: MultiProblem) -> None:
 
 
 def c0_domain(block: pyo.Block, problem: MultiProblem) -> None:
-    """C0: Σ_{w, c} x[m, l, w, c] = 1; runs[m, l, w + 1] <= Σ_{m', l'} runs[m', l', w]: no empty window first."""
+    """C0: runs[m, l, w + 1] <= Σ_{m', l'} runs[m', l', w], no empty window before a used one."""
     rows = block.c0_domain = pyo.Constraint(pyo.Any)
     layers = [(m, k) for m, model in enumerate(problem.models) for k in range(model.layers)]
-    for m, k in layers:
-        rows[m, k] = pyo.quicksum(block.runs[m, k, w] for w in range(problem.windows)) == 1
     for w in range(problem.windows - 1):
         used = pyo.quicksum(block.runs[m, k, w] for m, k in layers)
         for m, k in layers:
-            rows["used", m, k, w] = block.runs[m, k, w + 1] <= used
+            rows[m, k, w] = block.runs[m, k, w + 1] <= used
 
 
 def c3_path(block: pyo.Block, problem: MultiProblem) -> None:
@@ -134,9 +132,11 @@ def c3_path(block: pyo.Block, problem: MultiProblem) -> None:
 
 
 def c1_chain(block: pyo.Block, problem: MultiProblem) -> None:
-    """C1: layer l + 1 is in no earlier window than l, and no range starts with it where l runs."""
+    """C1: Σ_w runs[m, l, w] = 1; layer l + 1 is in no earlier window than l, and starts no range where l runs."""
     rows = block.c1_chain = pyo.Constraint(pyo.Any)
     for m, model in enumerate(problem.models):
+        for k in range(model.layers):
+            rows[m, k] = pyo.quicksum(block.runs[m, k, w] for w in range(problem.windows)) == 1
         for k in range(model.layers - 1):
             for w in range(problem.windows):
                 starts = pyo.quicksum(block.start[m, k + 1, w, c] for c in range(problem.chiplets))
@@ -178,7 +178,7 @@ def c5_memory(block: pyo.Block, problem: MultiProblem) -> None:
                     rows[m, k, w, c] = held + buffers <= chiplet.sram_bytes / scale
 
 
-def t1_latency(block: pyo.Block, problem: MultiProblem, cuts: bool) -> Any:
+def t1_latency(block: pyo.Block, problem: MultiProblem, cut_busy: bool) -> Any:
     """T1 = Σ T[w]; T[w] >= Σ_c t[m, w, c] + weights + (q - 1) · M[m, w] and M[m, w] >= t[m, w, c], in ns."""
     windows, chiplets, scale = range(problem.windows), range(problem.chiplets), block.time_unit
     models = range(len(problem.models))
@@ -195,7 +195,7 @@ def t1_latency(block: pyo.Block, problem: MultiProblem, cuts: bool) -> Any:
             rows[m, w] = pipeline + weights <= block.window[w]
             for c in chiplets:
                 slowest[m, w, c] = block.segment[m, w, c] <= block.bottleneck[m, w]
-    if cuts:
+    if cut_busy:
         busy = block.cut_busy = pyo.Constraint(pyo.Any)
         for w in windows:
             for c in chiplets:

@@ -1,7 +1,7 @@
 """All schedules of a tiny instance of family ``multimodel``, for brute force.
 
 Every model's layers are dealt to windows in all non-decreasing ways, each window's range is cut in all ways, and its
-segments are put on all paths of linked chiplets (C1 and C3 hold). Left out are schedules with an empty window before a
+segments are put on all sequences of chiplets (C1 holds). Left out are schedules with an empty window before a
 used one, and those in which two segments share a chiplet (they break C2); one of the latter comes first where there is
 any, so that the checker has something to refuse.
 """
@@ -9,7 +9,7 @@ any, so that the checker has something to refuse.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import combinations, combinations_with_replacement, groupby, product
+from itertools import combinations, combinations_with_replacement, groupby, permutations, product
 from math import prod
 
 from chipmap.instances.multimodel.instance import Model, MultiInstance, MultiSolution, Piece
@@ -55,7 +55,7 @@ def _parts(instance: MultiInstance, model: Model) -> list[Part]:
 
 
 def _ways(instance: MultiInstance, model: Model, layers: list[int]) -> Iterator[tuple[Piece, ...]]:
-    """All cuts of consecutive ``layers`` into segments on a path of chiplets."""
+    """All cuts of consecutive ``layers`` into segments on different chiplets."""
     if not layers:
         yield ()
         return
@@ -63,22 +63,8 @@ def _ways(instance: MultiInstance, model: Model, layers: list[int]) -> Iterator[
         for inner in combinations(layers[1:], cuts):
             firsts = (layers[0], *inner)
             lasts = (*(first - 1 for first in inner), layers[-1])
-            for path in _paths(instance, len(firsts)):
+            for path in permutations((chiplet.name for chiplet in instance.module.chiplets), len(firsts)):
                 yield tuple(
                     Piece(model=model.name, first=first, last=last, chiplet=chiplet)
                     for first, last, chiplet in zip(firsts, lasts, path, strict=True)
                 )
-
-
-def _paths(instance: MultiInstance, length: int) -> Iterator[tuple[str, ...]]:
-    """All simple paths of so many linked chiplets."""
-    links = {frozenset(link) for link in instance.module.links}
-    paths: list[tuple[str, ...]] = [(chiplet.name,) for chiplet in instance.module.chiplets]
-    for _ in range(length - 1):
-        paths = [
-            (*path, chiplet.name)
-            for path in paths
-            for chiplet in instance.module.chiplets
-            if chiplet.name not in path and frozenset((path[-1], chiplet.name)) in links
-        ]
-    yield from paths
