@@ -44,6 +44,8 @@ FAMILY = Family(
     ),
     generators=generators(
         "multimodel",
+        ("multimodel-networks", "generators:networks", "published networks with their batches on two dataflows"),
+        ("multimodel-scenario", "generators:scenario", "a scenario of SCAR's table III"),
         ("multimodel-random", "generators:random_instance", "chains with random costs on a small module"),
     ),
     shipped="chipmap.instances.multimodel.shipped:SHIPPED",

@@ -20,7 +20,6 @@ Kwon et al., MAESTRO (2019), as SCAR uses them (section V); the closed forms are
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import ClassVar
 
 from chipmap.records import InputError, Record
 
@@ -32,10 +31,9 @@ REGISTER, SHARED = 3_864, 42_803
 class Shape(Record, frozen=True, kw_only=True):
     """A layer's loops: ``K`` filters, ``C`` channels, ``Y`` × ``X`` places of the operand, an ``R`` × ``S`` window.
 
-    ``depthwise``: each channel has a filter of its own (K is not used).
+    ``depthwise``: each channel has a filter of its own (K is not used). An operand smaller than the window counts as
+    padded up to it.
     """
-
-    LATER_FIELDS: ClassVar[tuple[str, ...]] = ()
 
     K: int
     C: int
@@ -48,13 +46,13 @@ class Shape(Record, frozen=True, kw_only=True):
 
     @property
     def places(self) -> tuple[int, int]:
-        """OY, OX of the result, without padding."""
-        return (self.Y - self.R) // self.stride + 1, (self.X - self.S) // self.stride + 1
+        """OY, OX of the result."""
+        return (max(self.Y, self.R) - self.R) // self.stride + 1, (max(self.X, self.S) - self.S) // self.stride + 1
 
     @property
     def operand(self) -> int:
         """Elements read."""
-        return self.C * self.Y * self.X
+        return self.C * max(self.Y, self.R) * max(self.X, self.S)
 
     @property
     def weights(self) -> int:
@@ -94,8 +92,8 @@ CLASSES = ("nvdla", "shidiannao")
 
 def cost(shape: Shape, kind: str, hardware: Hardware) -> tuple[int, int]:
     """(ns, pJ) of one sample of a layer on a chiplet of class ``nvdla`` or ``shidiannao``."""
-    if min(*shape.places, shape.K, shape.C) < 1:
-        raise InputError(f"the window is larger than its operand, or a dimension is 0: {shape}", "shape", "Mend it.")
+    if min(getattr(shape, name) for name in ("K", "C", "Y", "X", "R", "S", "stride")) < 1:
+        raise InputError(f"a dimension is below 1: {shape}", "shape", "Give whole numbers from 1.")
     if shape.depthwise:
         return _priced(shape, *_depthwise(shape, hardware))
     if kind not in _DATAFLOWS:

@@ -24,8 +24,21 @@ _TINY = {
     "tiny-both-ends": ("multimodel-random", {"seed": 12, "task": {"objective": "edp", "windows": 1, "charge": "both"}}),
 }
 
+_SCAR = {
+    f"scar-{number}-{how}": ("multimodel-scenario", {"number": number, "pipelined": how == "pipelined"})
+    for number in range(1, 11)
+    for how in ("whole", "pipelined")
+}
+_NETWORKS: dict[str, tuple[str, dict[str, Any]]] = {
+    "resnet50-unet": ("multimodel-networks", {"models": {"resnet50": 32, "unet": 1}, "mini_batch": 1}),
+    "four-models": (
+        "multimodel-networks",
+        {"models": {"gpt2-small": 8, "bert-base": 24, "unet": 1, "resnet50": 32}, "mini_batch": 1},
+    ),
+}
+
 #: name -> (generator, parameters).
 SHIPPED: dict[str, tuple[str, dict[str, Any]]] = {
     f"multimodel/{name}": (generator, {**parameters, "name": f"multimodel/{name}"})
-    for name, (generator, parameters) in _TINY.items()
+    for name, (generator, parameters) in {**_SCAR, **_NETWORKS, **_TINY}.items()
 }
