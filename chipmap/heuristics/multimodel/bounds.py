@@ -43,15 +43,3 @@ def least_energy(problem: MultiProblem) -> int:
 def least_objective(problem: MultiProblem) -> int:
     """The objective at the least T1 and T2, in ticks: it falls in neither."""
     return problem.objective(least_time(problem), least_energy(problem))
-
-
-def edp_above(problem: MultiProblem, rate: int, value: float, least: tuple[int, int]) -> int:
-    """A lower bound on EDP in ticks, given that rate / 1000 · T1 + T2 >= ``value`` (pJ), T1 and T2 >= ``least``.
-
-    On the line the product is concave, so that it is smallest at an end: where T1 or where T2 is least.
-    """
-    time, energy = least
-    weight = rate / 1000
-    at_time = time * max(energy, value - weight * time)
-    at_energy = energy * max(time, (value - energy) / weight) if weight else time * energy
-    return max(problem.objective(time, energy), int(min(at_time, at_energy) * (1 - 1e-9) / 1e9))

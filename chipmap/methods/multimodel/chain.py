@@ -6,10 +6,11 @@ deadline passes.
 
 from __future__ import annotations
 
-from chipmap.heuristics.multimodel.bounds import edp_above, least_energy, least_objective, least_time
+from chipmap.heuristics.multimodel.annealing import Annealing
+from chipmap.heuristics.multimodel.bounds import least_energy, least_objective, least_time
 from chipmap.heuristics.multimodel.whole_models import fits, whole_models
-from chipmap.instances.multimodel.instance import MultiInstance
-from chipmap.instances.multimodel.problem import MultiProblem, multi_problem, schedule
+from chipmap.instances.multimodel.instance import MultiInstance, MultiSolution
+from chipmap.instances.multimodel.problem import MultiProblem, Segment, multi_problem, placed, schedule, terms
 from chipmap.methods.chain import Link, Turn, follow
 from chipmap.methods.model_solve import Finds, Limits, conclude, solve_within
 from chipmap.records import InputError
@@ -18,6 +19,10 @@ from chipmap.run import Run
 
 #: EDP's weights for the MIP around the incumbent's T2 / T1, and the share of the time that is left for each.
 RATES, SLICE = (1.0, 0.5, 2.0, 0.25, 4.0), 0.4
+#: Moves of the first annealing; each one after it has twice as many. Without a time limit there are so many of them.
+MOVES, ROUNDS = 20_000, 4
+#: Places (layers · windows · chiplets) up to which CP-SAT gets the time that is left; before it, so few moves.
+SMALL, FEW_MOVES = 2_000, 2_000
 
 
 def bound_at_once(problem: MultiProblem, turn: Turn) -> None:
@@ -59,6 +64,57 @@ def start(problem: MultiProblem, turn: Turn) -> None:
         turn.solution(schedule(problem, windows), "whole models")
 
 
+def bound_by_weights(problem: MultiProblem, turn: Turn) -> None:
+    """The linear program over any number of windows, for weights around T2 / T1 of the incumbent."""
+    from chipmap.heuristics.multimodel.any_windows import AnyWindows, Line, bound
+
+    program, lines = AnyWindows(problem), list[Line]()
+    time, energy = program.least
+    if turn.run.best is not None:
+        found = turn.run.best.certificate.terms
+        time, energy = found["T1"], found["T2"]
+    for factor in RATES if problem.instance.task.objective == "edp" else RATES[:1]:
+        turn.deadline.check()
+        turn.bound(bound(program, lines, factor * energy / max(1, time)), "any number of windows")
+
+
+def search(problem: MultiProblem, turn: Turn) -> None:
+    """Annealing, again and again: from the first schedule, or from the best one so far, in turns."""
+    run, first = turn.run, whole_models(problem)
+    if first is None:
+        return
+    small = _places(problem) <= SMALL
+    limited = run.options.time_limit is not None and not run.options.deterministic
+    moves, seed, best = FEW_MOVES if small else MOVES, run.options.seed, problem.objective(*terms(problem, first))
+    done = 0
+    while turn.deadline.keep_going() and done < (1 if small else ROUNDS if not limited else 10**6):
+        for windows in Annealing(problem, _start(problem, run, first, done), seed + done).run(moves, turn.deadline):
+            value = problem.objective(*terms(problem, windows))
+            if run.best is None or value < best:
+                best = value
+                turn.solution(schedule(problem, windows), "annealing")
+        moves, done = min(2 * moves, 64 * MOVES), done + 1
+    run.note("search", f"annealing: {done} rounds", rounds=done)
+
+
+def _start(problem: MultiProblem, run: Run, first: list[list[Segment]], done: int) -> list[list[Segment]]:
+    """The best schedule in every second round, else the first one."""
+    if done % 2 and run.best is not None:
+        assert isinstance(run.best.solution, MultiSolution)
+        return placed(problem, run.best.solution)
+    return first
+
+
+def _places(problem: MultiProblem) -> int:
+    return sum(model.layers for model in problem.models) * problem.windows * problem.chiplets
+
+
+def model_if_small(problem: MultiProblem, turn: Turn) -> None:
+    """The CP-SAT model, where it is small enough to be of use."""
+    if _places(problem) <= SMALL or turn.run.best is None:
+        model_by_cpsat(problem, turn)
+
+
 def model_by_cpsat(problem: MultiProblem, turn: Turn) -> None:
     """The CP-SAT model, from the incumbent on."""
     from chipmap.formulations.multimodel.cpsat import build
@@ -80,6 +136,7 @@ def model_by_cpsat(problem: MultiProblem, turn: Turn) -> None:
 def model_by_mip(problem: MultiProblem, turn: Turn) -> None:
     """The MIP, of an EDP instance by one weight after the other."""
     from chipmap.formulations.multimodel.mip import build
+    from chipmap.heuristics.multimodel.any_windows import SAFE, Line, product_ticks
 
     run = turn.run
     if problem.instance.task.objective != "edp":
@@ -91,27 +148,33 @@ def model_by_mip(problem: MultiProblem, turn: Turn) -> None:
         else:
             conclude(run, outcome, "mip")
         return
-    least = least_time(problem), least_energy(problem)
+    least, lines = (least_time(problem), least_energy(problem)), list[Line]()
     for factor in RATES:
         run.checkpoint()
-        terms = run.best.certificate.terms if run.best is not None else {"T1": least[0], "T2": least[1]}
-        rate = max(1, round(1000 * factor * terms["T2"] / max(1, terms["T1"])))
+        found = run.best.certificate.terms if run.best is not None else {"T1": least[0], "T2": least[1]}
+        rate = max(1, round(1000 * factor * found["T2"] / max(1, found["T1"])))
         seconds = None if run.remaining == float("inf") else SLICE * run.remaining
         start = run.best.solution if run.best is not None else None
         model = build(problem.instance, {"rate": rate})
         outcome = solve_within(run, model, Finds("mip"), start, Limits(seconds=seconds))
         # the weighted sum's minimum is no bound on EDP; what follows from it is
         if outcome.bound is not None and outcome.termination.reason != "infeasible":
-            run.bound(edp_above(problem, rate, outcome.bound * (1 - 1e-6), least), "mip weights")
+            lines.append(Line(rate / 1000, outcome.bound * (1 - SAFE)))
+            run.bound(product_ticks(lines, least), "mip weights")
 
 
 def bounds(instance: MultiInstance, run: Run) -> Termination:
     """Every lower bound, no schedule."""
-    problem = multi_problem(instance)
-    return run.attempt(lambda: bound_at_once(problem, Turn(run, run.deadline)))
+    return _chain(instance, run, (CHAIN[0], CHAIN[2]))
 
 
-CHAIN = (Link("bound", 1.0, bound_at_once), Link("start", 1.0, start), Link("cpsat", 1.0, model_by_cpsat))
+CHAIN = (
+    Link("bound", 1.0, bound_at_once),
+    Link("start", 1.0, start),
+    Link("weights", 0.5, bound_by_weights),
+    Link("search", 1.0, search),
+    Link("cpsat", 1.0, model_if_small),
+)
 
 
 def auto(instance: MultiInstance, run: Run) -> Termination:
@@ -124,9 +187,14 @@ def whole(instance: MultiInstance, run: Run) -> Termination:
     return _chain(instance, run, CHAIN[:2])
 
 
+def annealed(instance: MultiInstance, run: Run) -> Termination:
+    """Annealing from whole models."""
+    return _chain(instance, run, (CHAIN[0], CHAIN[1], CHAIN[3]))
+
+
 def cpsat(instance: MultiInstance, run: Run) -> Termination:
     """The CP-SAT model alone."""
-    return _chain(instance, run, (CHAIN[0], CHAIN[2]))
+    return _chain(instance, run, (CHAIN[0], Link("cpsat", 1.0, model_by_cpsat)))
 
 
 def mip(instance: MultiInstance, run: Run) -> Termination:
