@@ -58,10 +58,11 @@ def from_graph(imported: ImportedGraph, name: str) -> DataflowInstance:
 def kernel(operation: Operation, flop: int, written: int, stored: int) -> Kernel:
     """The kernel of ``operation``, which writes and reads so many bytes of results and of parameters and constants.
 
-    A look-up fetches the rows that it makes of its table. What parts of a kernel need whole is never divided.
+    A look-up, which has a FLOP for each number that it makes, fetches the rows that it makes of its table. What parts
+    of a kernel need whole is never divided.
     """
     loops = operation.loops
-    looks_up = operation.moved_bytes is not None and stored > 0
+    looks_up = operation.moved_bytes is not None and stored > 0 and operation.flop <= written
     whole = min(stored, loops.whole_bytes) if loops is not None else 0
     sizes: dict[str, Any] = {
         "flop": flop,
@@ -125,9 +126,10 @@ def _word(graph: OperationGraph) -> int:
     words: Counter[int] = Counter()
     for operation in graph.operations:
         loops = operation.loops
-        if loops is not None and loops.weights and operation.weight_bytes:
+        if loops is not None and loops.weights and operation.moved_bytes is None:
             word = operation.weight_bytes // (loops.outer * loops.rows * loops.inner)
-            words[min(max(word, 1), 8)] += operation.weight_bytes
+            if 1 <= word <= 8:
+                words[word] += operation.weight_bytes
     return words.most_common(1)[0][0] if words else WORD_BYTES
 
 

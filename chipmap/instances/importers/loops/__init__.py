@@ -6,7 +6,8 @@ inputs on, how every tensor lies on the chips that share its maker (:mod:`.layou
 to the next product follows it or runs whole. What a rule can't tell it leaves out.
 
 Where a reader cuts what a product makes into pieces (a joint projection of queries, keys and values), the product is
-asked for a split of every piece. Asking takes another round; what later rounds ask for is left.
+asked for a split of every piece. Where two operands don't lie alike (keys of one head and queries of many), the maker
+of the smaller one is asked not to split it. Asking takes another round; what the last round asks for is left.
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ from chipmap.instances.importers.steps import Program, Step, words
 
 Rule = Callable[[Call], Outcome]
 
-ROUNDS = 4
+#: Walks over the program at most.
+ROUNDS = 6
 _POINTWISE = words(
     """abs acos acosh add addcdiv addcmul alias asin asinh atan atan2 atanh bitwise_and bitwise_not bitwise_or
     bitwise_xor bitwiseand bitwisenot bitwiseor bitwisexor and or xor not cast castlike ceil celu clamp clamp_max
@@ -83,7 +85,7 @@ _RULES: dict[str, Rule] = {
     **dict.fromkeys(words("addmm baddbmm addmv"), products.added_product),
     **dict.fromkeys(_CONVOLUTIONS, products.convolution),
     **dict.fromkeys(_ATTENTIONS, products.attention),
-    **dict.fromkeys(words("grouped_mm _grouped_mm"), products.grouped_product),
+    **dict.fromkeys(words("grouped_mm _grouped_mm transformers.grouped_mm_fallback"), products.grouped_product),
     **dict.fromkeys(_N_ARY, pointwise.pointwise),
     "stack": pointwise.stacked,
     "linear": products.linear,
@@ -151,7 +153,7 @@ class _Pass:
         plain = step.kind if step.kind.startswith("__") else step.kind.rstrip("_")
         lower = plain if plain.islower() or "." in plain else plain.lower()
         loops = None
-        if not all(value.elements for _, value in made):
+        if not call.made[0].elements:
             layouts = call.whole().layouts
         elif step.view and not operands[0].fixed:
             layouts = view(call, lower)

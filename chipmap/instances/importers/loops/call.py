@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from math import prod
 from typing import Any, NamedTuple
 
 from chipmap.instances.graph import Loops
@@ -32,8 +34,11 @@ class Outcome(NamedTuple):
 
 @dataclass
 class Call:
-    """A computing step: position, operands in order, and what it makes. ``wanted``: block sizes asked of it are so many
-    times smaller than what it makes in a row; ``asks`` collects such wishes of this step (:meth:`ask`)."""
+    """A computing step: position, operands in order, and what it makes.
+
+    ``wanted``: readers want blocks that are so many times smaller than what it makes in a row; 0: they need all of it.
+    ``asks`` collects such wishes of this step (:meth:`ask`).
+    """
 
     index: int
     step: Step
@@ -76,12 +81,23 @@ class Call:
         if split.maker >= 0 and factor > 1:
             self.asks.setdefault(split.maker, factor)
 
-    def chosen(self, axis: int) -> Place:
+    def ask_whole(self, operands: Sequence[Operand]) -> None:
+        """Operands don't lie alike: ask the makers of those that are smaller than the largest not to split them."""
+        split = [operand for operand in operands if isinstance(operand.layout, Split)]
+        most = max((prod(operand.shape) for operand in split), default=0)
+        for operand in split:
+            if isinstance(operand.layout, Split) and operand.layout.maker >= 0 and prod(operand.shape) < most:
+                self.asks[operand.layout.maker] = 0
+
+    def chosen(self, axis: int) -> Place | None:
         """A split of the first result's ``axis`` that this step may choose: in smaller blocks where readers want them.
 
-        A product with parameters may give each part whatever features it likes, as parameters lie as they must.
+        A product with parameters may give each part whatever features it likes, as parameters lie as they must. None
+        where its readers need all of it.
         """
         size = self.made[0].shape[axis]
+        if size < 2 or not self.wanted:
+            return None
         extent = size // self.wanted if size % self.wanted == 0 and size // self.wanted > 1 else size
         return Place(axis, extent, extent, self.index)
 

@@ -23,10 +23,12 @@ def shared(call: Call, operands: Collection[Operand]) -> Place | None:
         place = place_of(operand)
         axis = -1 if place is None else place.axis + len(shape) - len(operand.shape)
         if place is None or axis < 0 or shape[axis] != operand.shape[place.axis]:
+            call.ask_whole(call.operands)
             return None
         place = place._replace(axis=axis)
         if found is not None:
             if (place.axis, place.extent) != (found.axis, found.extent):
+                call.ask_whole(call.operands)
                 return None
             place = found._replace(parts=gcd(found.parts, place.parts))
         found = place
@@ -203,9 +205,8 @@ def table(call: Call) -> Outcome:
     if len(made) != rank - 1 + len(indices[0].shape):
         return call.whole()
     if data.fixed:
-        if axis == rank - 1 or made[-1] < 2:
-            return call.whole()
-        return by_rows(call, call.chosen(len(made) - 1), 0)
+        place = call.chosen(len(made) - 1)
+        return call.whole() if axis == rank - 1 or place is None else by_rows(call, place, 0)
     axes = [*range(axis), *[None] * len(indices[0].shape), *range(axis + 1, rank)]
     if isinstance(data.layout, Split):
         cut = place_of(data)

@@ -99,8 +99,8 @@ def _weighted(
         at, splits = place._replace(axis=made.index(letter)), ("outer",)
     else:
         axis = next((i for i, one in enumerate(made) if one in rows and call.made[0].shape[i] > 1), None)
-        if axis is not None:
-            at, splits = call.chosen(axis), ("rows",)
+        at = None if axis is None else call.chosen(axis)
+        splits = ("rows",) if at is not None else ()
         if alone and (whole or letter in inner):
             splits = (*splits, "inner")
     loops = Loops(
@@ -165,12 +165,13 @@ def _agreed(
             continue
         place = place_of(operand)
         letter = None if place is None else letters[place.axis]
-        if place is None or letter is None or letter not in made:
-            return None
-        place = place._replace(axis=made.index(letter))
-        if operand.shape[letters.index(letter)] != shape[place.axis]:
-            return None
-        if found is not None and (found.axis, found.extent) != (place.axis, place.extent):
+        agrees = place is not None and letter is not None and letter in made
+        if place is not None and agrees:
+            place = place._replace(axis=made.index(letter))
+            agrees = operand.shape[letters.index(letter)] == shape[place.axis]
+            agrees = agrees and (found is None or (found.axis, found.extent) == (place.axis, place.extent))
+        if place is None or not agrees:
+            call.ask_whole([one for _, one in operands])
             return None
         found = place if found is None else found._replace(parts=gcd(found.parts, place.parts))
     if found is not None:
@@ -280,7 +281,7 @@ def _channels(
         if (whole or along) and alone and parts > 1:
             return Place(axis, made[axis], parts, -1), ("outer",)
         return None, ()
-    at = call.chosen(axis) if made[axis] > 1 else None
+    at = call.chosen(axis)
     rows: tuple[Range, ...] = ("rows",) if at is not None else ()
     if alone and (whole or (place is not None and place.axis == axis)):
         return at, (*rows, "inner")
@@ -310,6 +311,7 @@ def attention(call: Call) -> Outcome:
             continue
         place, offset = place_of(operand), len(made) - len(operand.shape)
         if place is None or place.axis + offset != axis or place.extent != operand.shape[place.axis]:
+            call.ask_whole(call.operands)
             return call.whole(loops)
         parts = place.parts if at is None else gcd(at.parts, place.parts)
         at = Place(axis, made[axis], parts, place.maker)
