@@ -149,6 +149,8 @@ class Family:
     ``shipped``       mapping of instance names to (generator, parameters)
     ``from_graph``    (ImportedGraph, name) -> instance
     ``from_graphs``   (list of (ImportedGraph, name)) -> instance, where one instance holds several graphs
+    ``at_once``       (instance, run) -> None: bounds and proofs of infeasibility that cost next to nothing, told before
+                      any method or start
     ``plot``          (instance, solution, path); ``plot_both`` (instance, solution, other solution, path)
     ``describe``      (instance) -> dict of figures for ``chipmap info``
     ``files``         (instance, solution) -> dict of file name -> bytes, written beside ``solution.json``
@@ -187,6 +189,7 @@ class Family:
     shipped: str = ""
     from_graph: str = ""
     from_graphs: str = ""
+    at_once: str = ""
     plot: str = ""
     plot_both: str = ""
     describe: str = ""

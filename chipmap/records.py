@@ -132,12 +132,18 @@ class Units(Record, frozen=True, kw_only=True):
 def _hashed(value: Any) -> Any:
     """What of ``value`` goes into a hash: all, but for the later fields of records at their defaults."""
     if isinstance(value, Record) and _has_later(type(value)):
-        defaults = {field.name: field.default for field in msgspec.structs.fields(type(value))}
+        defaults = _defaults(type(value))
         fields = ((name, getattr(value, name)) for name in value.__struct_fields__)
         return {k: _hashed(v) for k, v in fields if k not in value.LATER_FIELDS or v != defaults[k]}
     if isinstance(value, tuple) and value and isinstance(value[0], Record):
         return [_hashed(one) for one in value] if _has_later(type(value[0])) else msgspec.to_builtins(value)
     return msgspec.to_builtins(value)
+
+
+@cache
+def _defaults(kind: type[Record]) -> dict[str, Any]:
+    """The default of each field (looked up once per kind: that takes longer than to hash a record)."""
+    return {field.name: field.default for field in msgspec.structs.fields(kind)}
 
 
 @cache

@@ -184,7 +184,7 @@ class Run:
         return certificate
 
     def bound(self, value: int, source: str, kind: BoundKind = "combinatorial") -> None:
-        """Record a lower bound in ticks. Within 1e-6 above the incumbent it is clipped to it.
+        """Record a lower bound in ticks, once per source. Within 1e-6 above the incumbent it is clipped to it.
 
         Raises :class:`ContradictionError` beyond that, with both kept.
         """
@@ -195,6 +195,8 @@ class Run:
                 self._agree(self.best.objective, new)
             if new.value > self.best.objective:
                 new = Bound(value=self.best.objective, source=source, kind=kind, seconds=new.seconds)
+        if any((known.value, known.source) == (new.value, new.source) for known in self.bounds):
+            return
         improves = self.lower is None or new.value > self.lower.value
         self.bounds.append(new)
         if improves:

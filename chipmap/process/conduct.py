@@ -46,6 +46,13 @@ def ended(run: Run, limit: Limit, detail: str) -> Termination:
     return Termination(reason=state.reason, limit=limit, detail=detail) if state.reason != "optimal" else state
 
 
+def at_once(run: Run, family: Family) -> None:
+    """What the family knows of an instance at next to no cost. Raises :class:`Stop` where that is the end."""
+    if family.at_once:
+        resolve(family.at_once)(run.instance, run)
+        run.checkpoint()
+
+
 def start_method(family: Family, chosen: Method, wanted: str | None) -> str | None:
     """The function of the warm start to run before ``chosen``: ``wanted``, or the family's light greedy start.
 
@@ -91,7 +98,8 @@ def _refusal(certificate: Certificate) -> str:
 
 
 def in_process(run: Run, family: Family, chosen: Method) -> Termination:
-    """The warm start, then the method, in this process."""
+    """What is known at once, the warm start, then the method, in this process."""
+    at_once(run, family)
     start_from_file(run, family)
     before = start_method(family, chosen, run.options.warm_start)
     if before is not None:

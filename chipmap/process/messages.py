@@ -33,10 +33,14 @@ class Question(msgspec.Struct, frozen=True, tag=True):
 
 
 class Start(msgspec.Struct, frozen=True, tag=True):
-    """The checked solution to start from (or null) with its source; ``before`` is a warm start to run first."""
+    """The checked solution to start from (or null) with its source, and the bounds that are known.
+
+    ``before`` is a warm start to run first.
+    """
 
     solution: msgspec.Raw
     source: str = ""
+    bounds: tuple[Bound, ...] = ()
     before: str | None = None
 
 

@@ -24,7 +24,7 @@ import msgspec
 
 from chipmap.deadline import Stop
 from chipmap.family import Family, Method, resolve
-from chipmap.process.conduct import ended, guarded, start_from_file, start_method
+from chipmap.process.conduct import at_once, ended, guarded, start_from_file, start_method
 from chipmap.process.messages import Bounded, Ended, Failed, Found, Halt, Job, Start, ToParent
 from chipmap.process.signals import Interrupts
 from chipmap.provenance import used_versions
@@ -156,6 +156,7 @@ class _Watch:
         options = msgspec.structs.replace(run.options, warm_start=None)
         instance = msgspec.Raw(msgspec.json.encode(run.instance))
         self.child.send(Job(self.family.name, chosen.name, options, run.started, instance))
+        at_once(run, self.family)
         start = self._start(chosen)
         run.timings["start"] = round(run.seconds - run.timings.get("read", 0.0), 6)
         if run.closed:
@@ -178,6 +179,7 @@ class _Watch:
         return Start(
             solution=msgspec.Raw(msgspec.json.encode(best.solution if best else None)),
             source=best.source if best else "",
+            bounds=tuple(run.bounds),
             before=heavy if heavy != light else None,
         )
 

@@ -92,6 +92,7 @@ def _solve(job: Job, lines: BinaryIO, send: Sender) -> Ended:
     run = Run(instance, job.options, checker(family, oracle), job.started, log_file=log_file, oracle=oracle)
     start = msgspec.json.decode(lines.readline(), type=Start)
     threading.Thread(target=_heed, args=(lines, run), daemon=True).start()
+    run.bounds.extend(start.bounds)
     if bytes(start.solution) != b"null":
         run.solution(resolve(family.solution).from_json(bytes(start.solution), "worker"), start.source)
     run.listener = send.improvement

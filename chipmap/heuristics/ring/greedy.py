@@ -8,8 +8,12 @@ average load upwards are tried, and the best mapping that obeys memory and pins 
 
 from __future__ import annotations
 
+from heapq import heappop, heappush
+
 import numpy as np
 
+from chipmap.deadline import Deadline
+from chipmap.instances.graph import neighbours
 from chipmap.instances.ring.problem import RingProblem, loads, terms
 
 #: Shares of the SRAM that weights may take before a chip is closed; the rest is for buffers.
@@ -17,78 +21,124 @@ WEIGHT_SHARES = (1.0, 0.95, 0.85, 0.7, 0.5)
 #: Targets for a chip's work, in shares of the average; the last puts everything on one chip.
 TARGETS = (0.5, 0.75, 0.9, 1.0, 1.05, 1.1, 1.2, 1.35, 1.5, 1.75, 2.0, 2.5, 3.0, 4.0, 6.0, 9.0, 13.0, 18.0, 36.0)
 
+#: Seconds past the deadline that the search for a first mapping may take.
+PATIENCE = 1.0
 
-def greedy(problem: RingProblem) -> tuple[int, ...] | None:
-    """The best greedy mapping (chip per operation, -1 where not computing); None if none obeys memory and pins."""
-    order = [v for v in problem.order if problem.computing[v]]
-    if not order:
+
+def greedy(problem: RingProblem, deadline: Deadline = Deadline()) -> tuple[int, ...] | None:
+    """The best greedy mapping (chip per operation, -1 where not computing); None if none obeys memory and pins.
+
+    Ends at ``deadline`` with the best so far. While there is none, it goes on for :data:`PATIENCE` seconds more, so
+    that there is a result however short the time is.
+    """
+    flows = _Flows(problem)
+    if not flows.order:
         return tuple([-1] * problem.n)
     average = problem.total_ticks / problem.chips
     best: tuple[int, tuple[int, ...]] | None = None
+    late = Deadline(deadline.until + PATIENCE, deadline.ended)
     for share in (*TARGETS, float(problem.chips)):
-        chips = _fit(problem, order, share * average)
+        if not (late if best is None else deadline).keep_going():
+            break
+        chips = _fit(problem, flows, share * average)
         if chips is None:
             continue
-        value = max(terms(problem, [max(c, 0) for c in chips]))
+        value = max(terms(problem, np.maximum(np.array(chips), 0)))
         if best is None or value < best[0]:
             best = (value, chips)
     return best[1] if best else None
 
 
-def _fit(problem: RingProblem, order: list[int], target: float) -> tuple[int, ...] | None:
+class _Flows:
+    """The computing operations as lists, by place in a topological order: ``order[i]`` is the position of i.
+
+    ``readers[i]`` and ``producers[i]`` are places, ``ticks[i]`` and ``bytes[i]`` the work and the weights of its own;
+    ``constants[i]`` are the shared constants (of the problem) that it reads.
+    """
+
+    def __init__(self, problem: RingProblem) -> None:
+        self.order = [v for v in problem.order if problem.computing[v]]
+        place = np.zeros(problem.n, dtype=np.int64)
+        place[self.order] = np.arange(len(self.order))
+        flows = place[problem.flows]
+        self.readers = neighbours(len(self.order), flows.tolist())
+        self.producers = neighbours(len(self.order), flows[:, ::-1].tolist())
+        self.ticks: list[int] = problem.ticks[self.order].tolist()
+        shared = ((place[v], s) for s, constant in enumerate(problem.shared) for v in constant.readers)
+        self.constants = neighbours(len(self.order), shared)
+        self.bytes: list[int] = problem.weight_bytes[self.order].tolist()
+
+
+def _fit(problem: RingProblem, flows: _Flows, target: float) -> tuple[int, ...] | None:
     """A filling that obeys memory and pins, with as much of the SRAM for weights as leaves room for the buffers."""
-    for share in WEIGHT_SHARES if problem.has("C4") else (float("inf"),):
-        chips = _fill(problem, order, target, share * problem.sram_bytes)
+    if not problem.has("C4"):
+        chips, _ = _fill(problem, flows, target, float("inf"))
+        return chips if chips is not None and _valid(problem, chips) else None
+    asked = float("inf")
+    for share in WEIGHT_SHARES:
+        limit = share * problem.sram_bytes
+        if asked <= limit:
+            continue  # the limit stopped nothing before: the same filling
+        chips, asked = _fill(problem, flows, target, limit)
         if chips is not None and _valid(problem, chips):
             return chips
     return None
 
 
-def _fill(problem: RingProblem, order: list[int], target: float, weight_limit: float) -> tuple[int, ...] | None:
-    """Fill chips in ``order`` up to ``target`` ticks and ``weight_limit`` bytes; None when the chips run out."""
-    producers: dict[int, list[int]] = {v: [] for v in order}
-    readers: dict[int, list[int]] = {v: [] for v in order}
-    for u, v in problem.flows.tolist():
-        producers[v].append(u)
-        readers[u].append(v)
-    constants: dict[int, list[int]] = {v: [] for v in order}
-    for s, constant in enumerate(problem.shared):
-        for v in constant.readers:
-            constants[v].append(s)
-    chips = [-1] * problem.n
-    left = list(order)
+def _fill(
+    problem: RingProblem, flows: _Flows, target: float, weight_limit: float
+) -> tuple[tuple[int, ...] | None, float]:
+    """Fill chips in order up to ``target`` ticks and ``weight_limit`` bytes; None when the chips run out.
+
+    Also the most weights that a chip was asked to hold: a limit that isn't below them gives the same filling.
+    """
+    count, ticks, bytes_ = len(flows.order), flows.ticks, flows.bytes
+    chips, missing = [-1] * count, [len(before) for before in flows.producers]
+    waiting = [i for i in range(count) if not missing[i]]  # all producers placed; sorted, and so a heap
+    reached: list[int] = []  # readers of what was placed last
+    asked, left = 0.0, count
     for chip in range(problem.chips):
-        due = _due(left, chips, producers)
+        due = _due(reached, chips, flows.producers)
+        reached = []
         work, weights, held = 0.0, 0.0, set[int]()
         later = []
-        for v in left:
-            ready = all(chips[u] >= 0 for u in producers[v])
-            fresh = [s for s in constants[v] if s not in held]
-            ticks = float(problem.ticks[v])
-            bytes_ = float(problem.weight_bytes[v]) + sum(problem.shared[s].bytes for s in fresh)
-            fits = work + ticks <= target and weights + bytes_ <= weight_limit
-            if ready and (v in due or fits or work == 0.0):
-                chips[v] = chip
-                work += ticks
-                weights += bytes_
-                held.update(fresh)
-            else:
-                later.append(v)
-        left = later
+        while waiting:
+            i = heappop(waiting)
+            fresh = [s for s in flows.constants[i] if s not in held]
+            needed = weights + bytes_[i] + sum(problem.shared[s].bytes for s in fresh)
+            asked = max(asked, needed)
+            fits = work + ticks[i] <= target and needed <= weight_limit
+            if not (fits or i in due or work == 0.0):
+                later.append(i)
+                continue
+            chips[i] = chip
+            work += ticks[i]
+            weights = needed
+            held.update(fresh)
+            left -= 1
+            for j in flows.readers[i]:
+                reached.append(j)
+                missing[j] -= 1
+                if not missing[j]:
+                    heappush(waiting, j)
         if not left:
-            return tuple(chips)
-    return None
+            mapping = [-1] * problem.n
+            for v, c in zip(flows.order, chips, strict=True):
+                mapping[v] = c
+            return tuple(mapping), asked
+        waiting = later
+    return None, asked
 
 
-def _due(left: list[int], chips: list[int], producers: dict[int, list[int]]) -> set[int]:
+def _due(reached: list[int], chips: list[int], producers: list[list[int]]) -> set[int]:
     """What must come now: the readers of placed operations, and everything unplaced before them."""
     due: set[int] = set()
-    stack = [v for v in left if any(chips[u] >= 0 for u in producers[v])]
+    stack = [i for i in reached if chips[i] < 0]
     while stack:
-        v = stack.pop()
-        if v not in due:
-            due.add(v)
-            stack.extend(u for u in producers[v] if chips[u] < 0)
+        i = stack.pop()
+        if i not in due:
+            due.add(i)
+            stack.extend(j for j in producers[i] if chips[j] < 0)
     return due
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from chipmap.heuristics.ring.programs.ideals import TooManyIdealsError
 from chipmap.instances.ring.instance import RingInstance
 from chipmap.methods.chain import Link, Turn, follow
+from chipmap.methods.ring.at_once import at_once
 from chipmap.methods.ring.programs import greedy, simple_bounds, slice_some, solve_exactly, solve_rule, window_bound
 from chipmap.methods.ring.state import State
 from chipmap.methods.ring.station_search import ROUNDS, search
@@ -26,6 +27,8 @@ def auto(instance: RingInstance, run: Run) -> Termination:
     """The best chain (:data:`CHAIN`). Stops as soon as the gap is closed."""
 
     def work() -> None:
+        at_once(instance, run)
+        run.checkpoint()
         if run.best is None:
             greedy(instance, run)
         follow(CHAIN, State(instance, run), Turn(run, run.deadline))

@@ -31,11 +31,11 @@ def greedy(instance: RingInstance, run: Run) -> Termination:
 
     if instance.together:
         contraction = contract(instance)
-        chips = fill(ring_problem(contraction.instance))
+        chips = fill(ring_problem(contraction.instance), run.deadline)
         if chips is not None:
             run.solution(contraction.lift(RingSolution(chips=chips)), "greedy")
     else:
-        chips = fill(ring_problem(instance))
+        chips = fill(ring_problem(instance), run.deadline)
         if chips is not None:
             run.solution(lift(instance, {v: c for v, c in enumerate(chips) if c >= 0}), "greedy")
     return run.terminate()

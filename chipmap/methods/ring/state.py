@@ -121,7 +121,8 @@ class State:
     def _reasons(self) -> list[Infeasibility]:
         """Why no chain of ideals exists: memory, if there is one without C4; else what the models say."""
         from chipmap.heuristics.ring.bounds.shortages import least_sram
-        from chipmap.methods.ring.infeasibility import EXPLAIN_SECONDS, memory, reasons
+        from chipmap.methods.ring.at_once import memory
+        from chipmap.methods.ring.infeasibility import EXPLAIN_SECONDS, reasons
 
         ideals, limit = self.list_ideals(), self.run.deadline.within(EXPLAIN_SECONDS)
         try:

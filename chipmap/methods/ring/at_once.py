@@ -1,0 +1,92 @@
+"""What is known of a ring instance at next to no cost: two bounds, and the plainest proofs of infeasibility.
+
+All of it takes time linear in the operations, straight from the arrays of the problem, so that every run has a bound
+before anything larger begins, however large the graph is.
+"""
+
+from __future__ import annotations
+
+from chipmap.heuristics.ring.bounds.simple import average, largest
+from chipmap.instances.ring.instance import RingInstance
+from chipmap.instances.ring.problem import RingProblem, ring_problem
+from chipmap.result import Infeasibility
+from chipmap.run import Run
+
+
+def at_once(instance: RingInstance, run: Run) -> None:
+    """Report both bounds, or why there is no mapping."""
+    problem = ring_problem(instance)
+    if reasons := plain_reasons(problem):
+        run.infeasible(*reasons)
+        return
+    run.bound(average(problem), "average")
+    run.bound(largest(problem), "largest operation")
+
+
+def plain_reasons(problem: RingProblem) -> list[Infeasibility]:
+    """The reasons that need no search, none where nothing is plain.
+
+    Pins and forbidden chips leave no chip for an operation (C0); or the weights alone are too many bytes (C4): those
+    that must share a chip for one chip's SRAM, or all of them for all chips.
+    """
+    shut = [v for v, chips in enumerate(problem.allowed) if chips is not None and not chips]
+    if shut:
+        remedy = "remove one of the pins or groups that name it"
+        text = "pins, forbidden chips and keep-together groups leave no chip for"
+        names = [problem.instance.graph.operations[v].name for v in shut]
+        return [reason("C0", f"chips for {name}", (1, 0, "chips"), f"{text} {name}", remedy) for name in names]
+    if problem.has("C4") and _floor(problem) > problem.sram_bytes:
+        return [memory(problem, 0, None)]
+    return []
+
+
+def _heaviest(problem: RingProblem) -> tuple[int, str]:
+    """The most weights that must share a chip (an operation's, or a keep-together group's), and whose they are."""
+    operations = problem.instance.graph.operations
+    heaviest = [int(problem.alone_bytes.argmax())] if problem.n else []
+    found = [(int(problem.alone_bytes[v]), f"operation {operations[v].name!r}") for v in heaviest]
+    for group in problem.groups:
+        words = f"keep-together group of {operations[group[0]].name!r} ({len(group)} operations)"
+        found.append((problem.weights_of(group), words))
+    return max(found, key=lambda one: one[0], default=(0, "operation"))
+
+
+def _floor(problem: RingProblem) -> int:
+    """Bytes that some chip needs for weights alone: the average over all chips, or the heaviest operation or group."""
+    return max(problem.least_weights, _heaviest(problem)[0])
+
+
+def memory(problem: RingProblem, demand: int, reached: int | None) -> Infeasibility:
+    """C4 is to blame: some chip needs at least ``demand`` bytes (or more, for weights alone).
+
+    ``reached`` bytes are known to do (None: not known). Remedies are those that can help: with an operation that is too
+    large for any chip, more chips don't.
+    """
+    limit, chips = problem.sram_bytes, problem.chips
+    total, (heaviest, owner) = int(problem.floor_bytes.sum()), _heaviest(problem)
+    demand = max(demand, _floor(problem))
+    text = (
+        f"no mapping on {chips} chips fits {limit:,} bytes of SRAM: the weights are {total:,} bytes in all "
+        f"({-(-total // chips):,} per chip), the heaviest {owner} holds {heaviest:,}, and some chip needs at least "
+        f"{demand:,}"
+    )
+    if reached is not None:
+        remedies = [f"{reached:,} bytes do: --set package.sram_bytes={reached}"]
+    else:
+        remedies = [f"an SRAM of at least {demand:,} bytes: --set package.sram_bytes={demand}"]
+    if heaviest > limit:
+        text += "; more chips alone don't help"
+        what = "leave the group out of together" if "group" in owner else f"split {owner} into smaller ones"
+        remedies += [what, "fewer bytes per word"]
+    else:
+        more = max(chips + 1, -(-total // limit)) if limit else chips + 1
+        remedies += [f"more chips, at least {more:,}: --set package.chips={more}", "fewer bytes per word"]
+    return reason("C4", f"SRAM of each of {chips} chips", (demand, limit, "bytes"), text, *remedies)
+
+
+def reason(label: str, resource: str, short: tuple[int, int, str], message: str, *remedies: str) -> Infeasibility:
+    """A reason; ``short`` says the demand, the limit and their unit."""
+    demand, limit, unit = short
+    return Infeasibility(
+        label=label, resource=resource, demand=demand, limit=limit, unit=unit, message=message, remedies=remedies
+    )

@@ -1,0 +1,124 @@
+"""What every run says at once: bounds before anything else, and the plainest proofs that there is no mapping."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Any
+
+import msgspec
+import pytest
+
+from chipmap.family import get_family
+from chipmap.instances.graph import Operation, OperationGraph, Tensor
+from chipmap.instances.ring import Package, RingInstance
+from chipmap.instances.ring.instance import Forbidden
+from chipmap.result import Infeasibility, Result
+from chipmap.run import SolveOptions
+from chipmap.solve import solve
+from chipmap.validation.brute_force import brute_force
+from chipmap.validation.ring.checker import check
+from tests.ring.random_instances import random_instance
+
+MIB = 1024 * 1024
+
+
+def weighted(weights: list[int], sram: int, chips: int = 4, **fields: Any) -> RingInstance:
+    """A chain of operations a, b, c … of 1 ns each with these weight bytes."""
+    names = "abcdefghijkl"[: len(weights)]
+    graph = OperationGraph(
+        name="weighted",
+        operations=tuple(Operation(name=n, kind="k", weight_bytes=w) for n, w in zip(names, weights, strict=True)),
+        tensors=tuple(Tensor(producer=v, readers=(v + 1,), bytes=1) for v in range(len(weights) - 1)),
+    )
+    times = tuple(1.0 for _ in weights)
+    return RingInstance(name="w", graph=graph, package=Package(chips=chips, sram_bytes=sram), time_ns=times, **fields)
+
+
+def at_once(instance: RingInstance, monkeypatch: pytest.MonkeyPatch, **options: Any) -> Result:
+    """The result of the best chain where all that isn't linear in the operations fails."""
+
+    def dear(*_: Any, **__: Any) -> None:
+        raise AssertionError("nothing dear comes before a plain proof")
+
+    for part in ("methods.ring.state.contract", "methods.ring.programs.flow_graph", "heuristics.ring.greedy.greedy"):
+        monkeypatch.setattr(f"chipmap.{part}", dear)
+    return solve(instance, options=SolveOptions(**options))
+
+
+def only_reason(result: Result) -> Infeasibility:
+    """The one reason of an infeasible result."""
+    assert (result.status, result.termination.reason) == ("infeasible", "infeasible")
+    (reason,) = result.infeasibility
+    return reason
+
+
+@pytest.mark.parametrize("start", [None, "none"])
+def test_an_operation_larger_than_the_sram(start: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A table of 131 MiB on chips of 32 MiB: no number of chips helps, and the reason names what does."""
+    instance = weighted([MIB, 131 * MIB, MIB], 32 * MIB, chips=36)
+    reason = only_reason(at_once(instance, monkeypatch, warm_start=start))
+    assert (reason.label, reason.demand, reason.limit) == ("C4", 131 * MIB, 32 * MIB)
+    assert "'b'" in reason.message and f"{131 * MIB:,}" in reason.message and f"{32 * MIB:,}" in reason.message
+    assert not any("package.chips" in remedy for remedy in reason.remedies), "more chips don't help"
+    assert any(f"package.sram_bytes={131 * MIB}" in remedy for remedy in reason.remedies)
+    assert any("'b'" in remedy for remedy in reason.remedies), "split it"
+
+
+def test_all_weights_larger_than_all_chips(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each operation fits by itself: more chips are a remedy, and the number is enough for the weights."""
+    reason = only_reason(at_once(weighted([6, 6, 6, 6, 6, 6], 8), monkeypatch))
+    assert (reason.label, reason.demand, reason.limit) == ("C4", 9, 8)
+    assert any("package.chips=5" in remedy for remedy in reason.remedies)
+
+
+def test_a_group_larger_than_the_sram(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Operations that must share a chip count together."""
+    reason = only_reason(at_once(weighted([6, 1, 6], 11, together=(("a", "c"),)), monkeypatch))
+    assert (reason.label, reason.demand) == ("C4", 12) and "group" in reason.message
+    assert not any("package.chips" in remedy for remedy in reason.remedies)
+
+
+def test_an_operation_without_a_chip(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is forbidden everywhere can't be placed (C0)."""
+    instance = weighted([1, 1], 100, forbidden=(Forbidden(operation="b", chips=(0, 1, 2, 3)),))
+    assert only_reason(at_once(instance, monkeypatch)).label == "C0"
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_plain_proofs_are_true(seed: int) -> None:
+    """What is called infeasible at once has no mapping, and bounds at once lie below the optimum."""
+    random = Random(seed)
+    instance = random_instance(random, operations=5, constraints=("C1", "C2", "C3", "C4"))
+    fields = msgspec.structs.asdict(instance.package) | {"sram_bytes": random.choice((300, 1000, 3000))}
+    instance = instance.replace(package=Package(**fields))
+    best, _ = brute_force(instance, check)
+    result = solve(instance, "ring/greedy")
+    if best is None or result.status == "infeasible":
+        assert best is None and result.objective is None
+    else:
+        assert result.bound is not None and result.bound <= best
+
+
+SAMPLED = ("ring/random", "ring/annealing")
+
+
+@pytest.mark.parametrize("method", [method.name for method in get_family("ring").methods])
+@pytest.mark.parametrize("start", [None, "none"])
+def test_bounds_come_before_anything_else(method: str, start: str | None) -> None:
+    """Whatever the method and the start: two bounds, then the rest, and each known bound once."""
+    native = {"samples": 1} if method in SAMPLED else {}
+    result = solve("ring/tiny-skip", method, SolveOptions(time_limit=20.0, warm_start=start, native=native))
+    assert [(bound.source, bound.value) for bound in result.bounds[:2]] == [
+        ("average", result.bounds[0].value),
+        ("largest operation", result.bounds[1].value),
+    ]
+    assert result.trace[0].event == "bound", "no solution comes before a bound"
+    known = [(bound.source, bound.value) for bound in result.bounds]
+    assert len(known) == len(set(known))
+
+
+def test_a_child_starts_from_the_bounds_of_its_parent() -> None:
+    """The run in a child process tells the same bounds, once."""
+    result = solve("ring/tiny-skip", options=SolveOptions(time_limit=20.0), isolate=True)
+    known = [(bound.source, bound.value) for bound in result.bounds]
+    assert result.trace[0].source == "average" and len(known) == len(set(known))
