@@ -22,10 +22,12 @@ from chipmap.instances.networks import (
     rnn,
     unet,
 )
-from chipmap.instances.ring import RingInstance
+from chipmap.instances.ring import Package, RingInstance
 from chipmap.instances.ring.contraction import contract
 from chipmap.instances.ring.problem import RingProblem, ring_problem
 from chipmap.records import InputError
+from chipmap.run import SolveOptions
+from chipmap.solve import solve
 from tests.instances.published import published
 
 Network = Callable[..., OperationGraph]
@@ -203,6 +205,26 @@ def test_a_head_of_its_own_has_its_own_table() -> None:
     shared, own, none = (parameter_bytes(gpt2(layers=1, head=h)) for h in ("shared", "own", "none"))
     assert shared == none
     assert own - shared == 2 * 50257 * 768
+
+
+def test_two_chips_that_share_gpt2_both_hold_its_word_table() -> None:
+    """Its 154 MB, read by the first and by the last operation, and 340 MB of other weights don't fit on 2 * 260 MB."""
+    graph = gpt2(word_bytes=4)
+    instance = RingInstance.make(name="x", graph=graph, package=Package(chips=2, sram_bytes=260_000_000))
+    assert solve(instance, options=SolveOptions(time_limit=60, threads=1)).status == "infeasible"
+    larger = instance.replace(package=Package(chips=2, sram_bytes=400_000_000))
+    result = solve(larger, options=SolveOptions(time_limit=60, threads=1))
+    assert (result.status, result.objective) == ("optimal", 2455744126)
+    first, last = (v for v, op in enumerate(graph.operations) if op.name in ("embeddings.embedding", "head.mm"))
+    assert result.solution is not None
+    assert result.certificate is not None
+    chips = result.solution["chips"]
+    assert chips[first] != chips[last]
+    table = 4 * 50257 * 768
+    weights = [0, 0]
+    for operation, chip in zip(graph.operations, chips, strict=True):
+        weights[chip] += operation.weight_bytes
+    assert max(weights) + table <= result.certificate.figures["max_memory_bytes"] <= 400_000_000
 
 
 @pytest.mark.parametrize("network", [bert_encoder, densenet, gpt2, resnet, rnn, unet], ids=lambda n: n.__name__)
