@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import io
 import json
+import tracemalloc
 import zipfile
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from chipmap.instances.importers import ImportedGraph, import_graph
+from chipmap.inputs.reading import read
+from chipmap.instances.importers import ImportedGraph, import_graph, torch_file
 from chipmap.instances.importers.flop import einsum
 from chipmap.instances.importers.steps import Value
 from chipmap.records import InputError
@@ -115,12 +117,32 @@ def test_refusals_name_what_is_wrong(data: bytes, said: str) -> None:
     assert error.value.remedy
 
 
-def test_a_graph_that_unpacks_to_too_much_is_refused() -> None:
+def test_a_graph_that_unpacks_to_too_much_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch_file, "MAX_JSON", 2**20)
     file = io.BytesIO()
     with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr("m/models/model.json", b" " * (65 * 2**20))
-    with pytest.raises(InputError, match="more than 64 MiB"):
+        archive.writestr("m/models/model.json", b" " * (2**20 + 1))
+    with pytest.raises(InputError, match="more than 1 MiB"):
         import_graph("m.pt2", file.getvalue())
+
+
+def test_weights_are_not_read(tmp_path: Path) -> None:
+    """A file with 64 MiB of weights: less than 4 MiB of memory is needed, whether or not an instance is made of it."""
+    path = tmp_path / "large.pt2"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("large/data/weights/w", bytes(2**26))
+        archive.writestr("large/models/model.json", json.dumps(TORCH))
+    import_graph(str(path))  # what is imported on the way
+    tracemalloc.start()
+    try:
+        assert len(import_graph(str(path)).graph.operations) == 10
+        assert read(path, family="ring").graph.name == "large"  # type: ignore[attr-defined]
+        with pytest.raises(InputError, match="is a network, not an instance"):
+            read(path)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 2**22
 
 
 def test_einsum() -> None:

@@ -18,8 +18,8 @@ from chipmap.instances.importers.common import decode
 from chipmap.instances.importers.torch_graph import GETITEM, Call, Meta, Operator, Ref, TorchGraph, TorchProgram, slot
 from chipmap.records import InputError, Source
 
-#: Bytes of a graph's JSON beyond which a file is refused.
-MAX_JSON = 64 * 2**20
+#: Bytes of a graph's JSON beyond which a file is refused (about 2 KB per node: 100,000 nodes).
+MAX_JSON = 256 * 2**20
 REMEDY = "Write the file with torch.export.save of PyTorch 2.5 or later."
 #: Bits of an element by the number that the file gives a type.
 _BITS = {1: 8, 2: 8, 3: 16, 4: 32, 5: 64, 6: 16, 7: 32, 8: 64, 9: 32, 10: 64, 11: 128, 12: 8, 13: 16}

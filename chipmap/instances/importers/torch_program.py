@@ -71,9 +71,10 @@ def _imported(read: TorchProgram, where: str, given: Dimensions, counting: Count
 def _values(read: TorchProgram, given: Dimensions, where: str) -> Dimensions:
     """The values of all symbols, given by name or by the shapes of inputs."""
     found = expressions(read.graph)
-    named = {ref.name for value in read.graph.inputs for ref in refs(value)} - read.graph.stored
+    named = [ref.name for value in read.graph.inputs for ref in refs(value) if ref.name not in read.graph.stored]
     inputs = {name: read.graph.tensors[name].shape for name in named if name in read.graph.tensors}
-    every = dict.fromkeys(name for text in sorted(found, key=len) for name in symbols(text))
+    texts = [size for shape in inputs.values() for size in shape if isinstance(size, str)]
+    every = dict.fromkeys(name for text in (*texts, *sorted(found)) for name in symbols(text))
     check_used(given, {*every, *found, *inputs, *read.ranges}, where)
     values = from_shapes({**given}, {name: shape for name, shape in inputs.items() if name not in every}, where)
     check_ranges(values, read.ranges, where)
