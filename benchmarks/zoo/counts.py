@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import contextlib
+import math
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import fx
 from torch.utils.flop_counter import FlopCounterMode, sdpa_flop_count
+from torch.utils._pytree import tree_leaves
 
 _WRAPPERS = "wrap_with_"
 _STORED = frozenset({"PARAMETER", "BUFFER", "CONSTANT_TENSOR"})
@@ -33,38 +36,91 @@ def _missing() -> dict[Any, Any]:
 
 
 class _Counting(fx.Interpreter):  # type: ignore[misc]
-    """Runs a graph on fake tensors and counts the FLOP of each node."""
+    """Runs a graph on fake tensors; notes each node's FLOP, and which data known beforehand are read.
 
-    def __init__(self, module: fx.GraphModule, flop: dict[str, int]) -> None:
+    ``moving`` are nodes whose result depends on an input. ``read``: storages of other results that a moving node reads,
+    with their bytes.
+    """
+
+    def __init__(self, module: fx.GraphModule, flop: dict[str, int], read: dict[int, int], moving: set[str]) -> None:
         super().__init__(module)
-        self.flop = flop
+        self.flop, self.read, self.moving = flop, read, moving
 
     def run_node(self, n: fx.Node) -> Any:
+        """Run a node, or the graph inside a wrapper."""
+        moves = any(node.name in self.moving for node in n.all_input_nodes)
+        if moves:
+            self.moving.add(n.name)
         if n.op != "call_function":
             return super().run_node(n)
         if getattr(n.target, "__name__", "").startswith(_WRAPPERS):
-            args, _ = self.fetch_args_kwargs_from_env(n)
-            graph = next(i for i, value in enumerate(args) if isinstance(value, fx.GraphModule))
-            return _Counting(args[graph], self.flop).run(*args[graph + 1 :])
+            return self._wrapped(n)
+        if moves:
+            for node in n.all_input_nodes:
+                if node.name not in self.moving:
+                    tensors = [value for value in tree_leaves(self.env[node]) if isinstance(value, torch.Tensor)]
+                    self.read |= {_storage(value): value.untyped_storage().nbytes() for value in tensors}
         with FlopCounterMode(display=False, custom_mapping=_missing()) as counter:
             made = super().run_node(n)
         if counter.get_total_flops():
             self.flop[n.name] = counter.get_total_flops()
         return made
 
+    def _wrapped(self, n: fx.Node) -> Any:
+        args, _ = self.fetch_args_kwargs_from_env(n)
+        at = next(i for i, value in enumerate(args) if isinstance(value, fx.GraphModule))
+        outer, graph = n.args[at + 1 :], args[at]
+        inner = [node.name for node in graph.graph.nodes if node.op == "placeholder"]
+        moving = {own for own, node in zip(inner, outer, strict=True) if getattr(node, "name", "") in self.moving}
+        return _Counting(graph, self.flop, self.read, moving).run(*args[at + 1 :])
 
-def flop_by_node(program: Any) -> dict[str, int]:
-    """FLOP of each node of the exported program that torch's counter counts; those of wrapped graphs by inner name."""
+
+def _storage(value: torch.Tensor) -> int:
+    return int(value.untyped_storage()._cdata)
+
+
+@dataclass(frozen=True)
+class Counts:
+    """What torch says of a program: FLOP of each node that its counter counts (those of wrapped graphs by inner name);
+    bytes of each parameter, buffer and constant that a moving node reads, and of those that only make constants, by
+    name, tied ones once; and the bytes of what these make.
+    """
+
+    flop: dict[str, int]
+    parameters: dict[str, int]
+    folded: dict[str, int]
+    made: int
+
+
+def count(program: Any) -> Counts:
+    """Run the exported program on fake tensors and count."""
     flop: dict[str, int] = {}
-    placeholders = [node.meta["val"] for node in program.graph.nodes if node.op == "placeholder"]
-    mode = next(value.fake_mode for value in placeholders if hasattr(value, "fake_mode"))
+    read: dict[int, int] = {}
+    placeholders = [node for node in program.graph.nodes if node.op == "placeholder"]
+    values = [node.meta["val"] for node in placeholders]
+    mode = next(value.fake_mode for value in values if hasattr(value, "fake_mode"))
+    kinds = {spec.arg.name: spec for spec in program.graph_signature.input_specs}
+    tensors = {**program.state_dict, **program.constants}
+    own: dict[int, tuple[str, int]] = {}
+    fresh: dict[int, torch.Tensor] = {}
+    inputs, moving = [], set()
     with mode, torch.no_grad():
-        inputs = [
-            mode.from_tensor(v) if isinstance(v, torch.Tensor) and not hasattr(v, "fake_mode") else v
-            for v in placeholders
-        ]
-        _Counting(program.graph_module, flop).run(*inputs)
-    return flop
+        for node, value in zip(placeholders, values, strict=True):
+            spec = kinds[node.name]
+            if spec.kind.name not in _STORED:
+                moving.add(node.name)
+                inputs.append(value)
+                continue
+            # one fake tensor for each tensor of the module, so that tied ones stay one
+            said = tensors[spec.target]
+            held = fresh.setdefault(_storage(said), torch.empty_like(value))
+            if node.users:
+                own.setdefault(_storage(held), (spec.target, held.untyped_storage().nbytes()))
+            inputs.append(held)
+        _Counting(program.graph_module, flop, read, moving).run(*inputs)
+    parameters = {name: size for key, (name, size) in own.items() if key in read}
+    folded = {name: size for key, (name, size) in own.items() if key not in read}
+    return Counts(flop, parameters, folded, sum(size for key, size in read.items() if key not in own))
 
 
 def kinds(program: Any, flop: Mapping[str, int]) -> dict[str, int]:
@@ -81,21 +137,26 @@ def _graphs(module: fx.GraphModule) -> list[fx.Graph]:
     return [each.graph for each in module.modules() if isinstance(each, fx.GraphModule)]
 
 
-def parameters(program: Any, module: torch.nn.Module) -> dict[str, int]:
-    """Bytes of each parameter, buffer and constant of the program that a node reads, by name; tied ones once."""
-    read = {node.name for node in program.graph.nodes if node.op == "placeholder" and node.users}
-    own: dict[str, int] = {}
-    tensors = {
-        **dict(module.named_buffers(remove_duplicate=False)),
-        **dict(module.named_parameters(remove_duplicate=False)),
-    }
-    seen: dict[int, str] = {}
-    for spec in program.graph_signature.input_specs:
-        if spec.kind.name not in _STORED or spec.arg.name not in read:
-            continue
-        tensor = tensors.get(spec.target)
-        if tensor is None:
-            tensor = program.constants.get(spec.target, program.state_dict.get(spec.target))
-        if seen.setdefault(id(tensor), spec.target) == spec.target:
-            own[spec.target] = tensor.numel() * tensor.element_size()
-    return own
+#: Operators of ONNX that give the data of a constant another name or order.
+_RENAMING = frozenset({"Identity", "Reshape", "Transpose", "Unsqueeze", "Squeeze", "Flatten"})
+
+
+def initializers(model: Any) -> tuple[dict[str, int], dict[str, int]]:
+    """Bytes of each initializer of an ONNX model that a node with an input's data reads, and of the other ones."""
+    import onnx
+
+    graph = model.graph
+    sizes = {}
+    for tensor in graph.initializer:
+        bits = onnx.helper.tensor_dtype_to_np_dtype(tensor.data_type).itemsize * 8
+        sizes[tensor.name] = math.prod(tensor.dims) * bits // 8
+    behind = {name: name for name in sizes}
+    moving = {value.name for value in graph.input} - sizes.keys()
+    read = set()
+    for node in graph.node:
+        if any(name in moving for name in node.input):
+            moving |= set(node.output)
+            read |= {behind[name] for name in node.input if name in behind}
+        elif node.op_type in _RENAMING and node.input[0] in behind:
+            behind[node.output[0]] = behind[node.input[0]]
+    return {n: b for n, b in sizes.items() if n in read}, {n: b for n, b in sizes.items() if n not in read}

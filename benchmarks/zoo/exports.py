@@ -46,8 +46,8 @@ def fake_module(network: Network, real: bool, **settings: Any) -> Any:
     return module
 
 
-def exported(network: Network, real: bool, form: str) -> tuple[Any, Any]:
-    """The exported program of a network of fake tensors, and its module.
+def exported(network: Network, real: bool, form: str) -> Any:
+    """The exported program of a network of fake tensors.
 
     The operators are those of the module's source for ``plain``, core ATen for ``decomposed``. An ONNX model is made
     from the plain program, as ``torch.onnx.export`` does.
@@ -55,21 +55,28 @@ def exported(network: Network, real: bool, form: str) -> tuple[Any, Any]:
     with FakeTensorMode(allow_non_fake_inputs=True), torch.no_grad():
         module = fake_module(network, real, **(network.for_onnx if form == "onnx" else {}))
         program = torch.export.export(module, (), network.inputs(real), strict=False)
-        return program.run_decompositions() if form == "decomposed" else program, module
+        return program.run_decompositions() if form == "decomposed" else program
 
 
 def write(network: Network, real: bool, form: str, folder: Path) -> dict[str, Any]:
     """Export a network in a form to its file in ``folder``; what torch says of it."""
-    program, module = exported(network, real, form)
+    program = exported(network, real, form)
     path = folder / file_name(network.name, form)
-    (write_onnx if form == "onnx" else write_program)(program, path, not real)
-    flop = counts.flop_by_node(program)
+    said = counts.count(program)
+    parameters, folded = said.parameters, said.folded
+    if form == "onnx":
+        parameters, folded = counts.initializers(write_onnx(program, path, not real))
+    else:
+        write_program(program, path, not real)
     nodes = sorted({node.name for node in program.graph.nodes if node.op == "call_function"})
     return {
-        "flop": sum(flop.values()),
-        "flop_by_operator": counts.kinds(program, flop),
-        "flop_by_node": {} if form == "onnx" else flop,
-        "parameters": counts.parameters(program, module),
+        "flop": sum(said.flop.values()),
+        "flop_by_operator": counts.kinds(program, said.flop),
+        "flop_by_node": {} if form == "onnx" else said.flop,
+        "parameters": parameters,
+        "folded": folded,
+        "constants": said.made,
+        "module_bytes": sum(said.parameters.values()) + sum(said.folded.values()),
         "nodes": len(nodes) if real or form == "onnx" else nodes,
     }
 
@@ -112,8 +119,8 @@ def _lean(data: bytes) -> bytes:
     return json.dumps(graph, separators=(",", ":")).encode()
 
 
-def write_onnx(program: Any, path: Path, lean: bool) -> None:
-    """Write the ONNX model of an exported program, whose weights become references to data that isn't there.
+def write_onnx(program: Any, path: Path, lean: bool) -> Any:
+    """Write and return the ONNX model of an exported program, whose weights become references to data that isn't there.
 
     The exporter's optimiser reads weights (it looks for biases of zeros), so that it is given arrays of one number
     that is repeated without taking memory. Numbers in whole numbers, which may be shapes, are kept.
@@ -126,8 +133,8 @@ def write_onnx(program: Any, path: Path, lean: bool) -> None:
     for i, value in enumerate(made.model.graph.initializers.values()):
         kept = value.const_value
         if isinstance(getattr(kept, "raw", None), FakeTensor):
-            # a number of its own: the optimiser merges equal weights, and then the operators that read them
-            one = numpy.full((), 0.5 + i / 2**10).astype(kept.dtype.numpy())
+            # a number of its own for each: the optimiser merges equal ones
+            one = numpy.full((), 1 / (2 + i)).astype(kept.dtype.numpy())
             value.const_value = onnx_ir.Tensor(numpy.broadcast_to(one, kept.shape.numpy()), name=kept.name)
     made.optimize()
     offset = 0
@@ -141,6 +148,7 @@ def write_onnx(program: Any, path: Path, lean: bool) -> None:
     if lean:
         _drop_origins(model)
     onnx.save(model, str(path))
+    return model
 
 
 def _drop_origins(model: Any) -> None:

@@ -145,14 +145,14 @@ NETWORKS = (
     ),
     Network(
         "mamba",
-        "Mamba 130M, 32 tokens: the export unrolls the recurrence token by token (Gu and Dao 2023)",
+        "Mamba 130M, 16 tokens: the export unrolls the recurrence token by token (Gu and Dao 2023)",
         _of(
             "MambaForCausalLM",
             "MambaConfig",
             _NO_CACHE | {"vocab_size": 50280, "hidden_size": 768, "num_hidden_layers": 24},
             _NO_CACHE | {"vocab_size": 96, "hidden_size": 32, "num_hidden_layers": 2, "state_size": 4},
         ),
-        _tokens(32, 4),
+        _tokens(16, 4),
     ),
     Network(
         "t5",
