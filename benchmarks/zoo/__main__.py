@@ -1,7 +1,7 @@
 """The zoo: 13 current networks, each exported plain, decomposed and as ONNX, and what chipmap's importers say of them.
 
-    python -m benchmarks.zoo export --out DIR [--size small] [NAME ...]     needs the extra `zoo`
-    python -m benchmarks.zoo measure DIR [--markdown FILE] [NAME ...]       needs chipmap alone
+    python -m benchmarks.zoo export [NAME ...] --out DIR [--size small]     needs the extra `zoo`
+    python -m benchmarks.zoo measure DIR [NAME ...] [--markdown FILE]       needs chipmap and onnx
 
 ``export`` writes the files (graphs without weights; nothing is downloaded) and ``expected.json``, which holds what
 PyTorch says of each: FLOP by its own counter, parameters, names of nodes. ``measure`` converts each file in a fresh
@@ -41,6 +41,13 @@ def export(arguments: argparse.Namespace) -> None:
             print(f"{network.name} {form}: {time.perf_counter() - started:.0f} s", file=sys.stderr, flush=True)
 
 
+def measure(arguments: argparse.Namespace) -> None:
+    """Convert, compare and solve the files of a folder."""
+    from benchmarks.zoo.measure import run
+
+    run(arguments.folder, arguments.names, arguments.time_limit, arguments.markdown)
+
+
 def main() -> None:
     """Run the sub-command."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -50,6 +57,12 @@ def main() -> None:
     sub.add_argument("--size", choices=("real", "small"), default="real")
     sub.add_argument("names", nargs="*", metavar="NAME")
     sub.set_defaults(run=export)
+    sub = commands.add_parser("measure", help="convert, compare and solve them")
+    sub.add_argument("folder", type=Path, metavar="DIR")
+    sub.add_argument("--time-limit", type=float, default=10.0, metavar="SECONDS")
+    sub.add_argument("--markdown", type=Path, metavar="FILE")
+    sub.add_argument("names", nargs="*", metavar="NAME")
+    sub.set_defaults(run=measure)
     arguments = parser.parse_args()
     arguments.run(arguments)
 

@@ -8,10 +8,10 @@ from typing import Any
 from chipmap.instances.graph import OperationGraph
 
 #: Products, as operators of ATen and of ONNX: what PyTorch's counter counts.
-PRODUCTS = frozenset(
-    "mm bmm matmul linear addmm baddbmm einsum conv1d conv2d convolution scaled_dot_product_attention "
-    "transformers.grouped_mm_fallback MatMul Gemm Conv Einsum Attention FusedMatMul".split()
-)
+PRODUCTS = frozenset({"MatMul", "Gemm", "Conv", "Einsum", "Attention", "FusedMatMul"}) | {
+    *("mm", "bmm", "matmul", "linear", "addmm", "baddbmm", "einsum", "conv1d", "conv2d", "convolution"),
+    *("scaled_dot_product_attention", "transformers.grouped_mm_fallback"),
+}
 
 
 def parameter_bytes(graph: OperationGraph) -> int:

@@ -11,8 +11,8 @@ from typing import Any
 
 import torch
 from torch import fx
-from torch.utils.flop_counter import FlopCounterMode, sdpa_flop_count
 from torch.utils._pytree import tree_leaves
+from torch.utils.flop_counter import FlopCounterMode, sdpa_flop_count
 
 _WRAPPERS = "wrap_with_"
 _STORED = frozenset({"PARAMETER", "BUFFER", "CONSTANT_TENSOR"})

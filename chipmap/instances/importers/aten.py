@@ -23,6 +23,8 @@ VIEWS = words(
     t transpose unbind unfold unflatten unsafe_chunk unsafe_split unsafe_split_with_sizes unsafe_view unsqueeze
     unsqueeze_ view view_as _unsafe_view _reshape_alias"""
 )
+#: Views as well where they leave the element type as it is; then PyTorch returns the operand itself.
+CONVERSIONS = words("to type_as")
 #: Their value depends on shapes and arguments only.
 FIXED = words(
     """arange empty empty_like empty_permuted empty_strided eye full full_like linspace new_empty new_empty_strided

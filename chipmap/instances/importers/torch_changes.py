@@ -53,7 +53,7 @@ class Changes:
         target, result = step.reads[0], step.makes[0]
         storage = self.storage.get(target, target)
         in_place = step.kind.endswith("_") and not step.kind.endswith("__")
-        if step.kind in aten.VIEWS:
+        if step.view and (step.kind in aten.VIEWS or step.kind in aten.CONVERSIONS):
             for made in step.makes:
                 self.storage[made] = storage
                 self.seen[made] = len(self.changes.get(storage, ()))

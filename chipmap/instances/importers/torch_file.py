@@ -224,7 +224,7 @@ def _meta(name: str, meta: _Meta, where: str) -> Meta:
     if meta.layout in _SPARSE:
         remedy = "Export the program with dense tensors."
         raise InputError(f"tensor {name!r} is sparse: its shape doesn't tell its bytes", where, remedy)
-    return Meta(tuple(_size(size, where) for size in meta.sizes), _BITS[meta.dtype])
+    return Meta(tuple(_size(size, where) for size in meta.sizes), _BITS[meta.dtype], str(meta.dtype))
 
 
 def _size(size: _Size, where: str) -> int | str:

@@ -29,10 +29,11 @@ class Operator:
 
 @dataclass(frozen=True, slots=True)
 class Meta:
-    """Shape and bits per element of a tensor; a size is a number, or an expression of symbols."""
+    """Shape, bits per element and element type of a tensor; a size is a number, or an expression of symbols."""
 
     shape: tuple[int | str, ...]
     bits: int
+    type: str
 
 
 @dataclass(frozen=True, slots=True)

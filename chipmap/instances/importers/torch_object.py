@@ -110,7 +110,7 @@ class _Module:
                 remedy = "Export the program with dense tensors."
                 raise InputError(f"tensor {name!r} is sparse: its shape doesn't tell its bytes", self.where, remedy)
             shape = tuple(size if isinstance(size, int) else str(size) for size in value.shape)
-            self.graph.tensors[name] = Meta(shape, value.element_size() * 8)
+            self.graph.tensors[name] = Meta(shape, value.element_size() * 8, str(value.dtype))
         elif type(value).__name__ == "SymInt":
             self.graph.numbers[name] = str(value)
         elif type(value).__name__ in ("SymBool", "SymFloat"):

@@ -77,6 +77,7 @@ class Steps:
         self.program, self.given, self.where = program, given, where
         self.numbers: dict[str, int | None] = {}  # symbolic numbers -> value, where it can be told
         self.known: dict[str, int | None] = {}  # expressions -> value
+        self.types: dict[str, str] = {}  # tensor -> its element type
         self.changes = Changes(program)
         self.lasting: set[str] = set()  # inputs, parameters and buffers
 
@@ -134,6 +135,7 @@ class Steps:
         if meta is not None:
             shape = [size if isinstance(size, int) else self._size(size, everywhere) for size in meta.shape]
             value = Value(everywhere, checked_shape(shape, everywhere, self.where), meta.bits)
+            self.types[everywhere] = meta.type
         elif name in scope.graph.numbers:
             said = scope.graph.numbers[name]
             self.numbers[everywhere] = self._known(said) if isinstance(said, str) else said
@@ -195,6 +197,8 @@ class Steps:
             f"{kind}_" if replaces else kind, shown, [value for value in made if value.name not in self.numbers], kept
         )
         view = kind in aten.VIEWS or kind in BOOKKEEPING or (counts and not target.startswith("torch.ops."))
+        if kind in aten.CONVERSIONS and kept.get("copy") is not True and named and made:
+            view = self.types.get(named[0]) == self.types.get(made[0].name)
         step = Step(
             name=name,
             kind=kind,
