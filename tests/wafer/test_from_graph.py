@@ -10,15 +10,20 @@ import pytest
 
 from chipmap.inputs.reading import read
 from chipmap.instances import networks
-from chipmap.instances.graph import OperationGraph
+from chipmap.instances.graph import Loops, OperationGraph
 from chipmap.instances.importers import ImportedGraph, import_graph
-from chipmap.instances.wafer.from_graph import convolution, from_graph, product
+from chipmap.instances.wafer.from_graph import convolution, from_graph, product, shaped
 from chipmap.records import InputError
 from tests.instances.samples import SAMPLES
 
 
 def imported(graph: OperationGraph) -> ImportedGraph:
     return ImportedGraph(graph, None, "traced", ("a note",))
+
+
+def traced(graph: OperationGraph) -> OperationGraph:
+    """The graph without loop nests, as a trace has it."""
+    return graph.replace(operations=[operation.replace(loops=None) for operation in graph.operations])
 
 
 def test_products_come_back() -> None:
@@ -57,11 +62,12 @@ def test_convolutions_come_back() -> None:
             }
 
 
-def test_a_residual_network() -> None:
+@pytest.mark.parametrize("trace", [False, True])
+def test_a_residual_network(trace: bool) -> None:
     """54 kernels and 69 edges; the shortcut's sum runs in the block's last convolution."""
-    instance = from_graph(imported(networks.resnet()), "mine")
+    instance = from_graph(imported(traced(networks.resnet()) if trace else networks.resnet()), "mine")
     assert (instance.name, len(instance.kernels), len(instance.edges)) == ("mine", 54, 69)
-    assert instance.notes.startswith("a note; numbers of 2 bytes")
+    assert instance.notes.startswith("a note; numbers of 2 bytes" if trace else "a note; 1")
     by_name = {kernel.name: kernel.arguments for kernel in instance.kernels}
     assert by_name["stem.conv.convolution"] == {"H": 224, "W": 224, "C": 3, "K": 64, "R": 7, "S": 7, "T": 2, "U": 2}
     graph = networks.resnet()
@@ -72,8 +78,10 @@ def test_a_residual_network() -> None:
     assert readers == ["stage.0.block.2.conv1.convolution", "stage.0.block.2.conv3.convolution"]
 
 
-def test_a_transformer() -> None:
-    instance = from_graph(imported(networks.bert_encoder(layers=2)), "mine")
+@pytest.mark.parametrize("trace", [False, True])
+def test_a_transformer(trace: bool) -> None:
+    graph = networks.bert_encoder(layers=2)
+    instance = from_graph(imported(traced(graph) if trace else graph), "mine")
     ours = read("wafer/bert-large")
     per_layer = sorted(tuple(k.arguments[key] for key in "CK") for k in instance.kernels[:8])
     assert per_layer == sorted(tuple(k.arguments[key] for key in "CK") for k in ours.kernels[1:9])  # type: ignore[attr-defined]
@@ -97,7 +105,7 @@ def test_the_samples_of_published_formats_are_read_or_refused() -> None:
     ("graph", "said"),
     [
         (networks.chain(), "no operation that is a convolution or a matrix product"),
-        (networks.unet(), "convolution 'up.3.upsample.convolution': 1,073,741,824 FLOP"),
+        (traced(networks.unet()), "convolution 'up.3.upsample.convolution': 1,073,741,824 FLOP"),
     ],
 )
 def test_what_a_graph_does_not_determine_is_named(graph: OperationGraph, said: str) -> None:
@@ -120,3 +128,48 @@ def test_what_a_graph_does_not_determine_is_named(graph: OperationGraph, said: s
 def test_figures_that_fit_nothing(given: tuple[Any, ...]) -> None:
     assert product(*given) is None
     assert convolution(*given) is None
+
+
+def test_shapes_of_loop_nests() -> None:
+    """Filters that are no squares, batches, groups, lines, transposed windows: FLOP and weights are the operation's."""
+    square: dict[str, Any] = {"weights": True, "columns": 2 * 6 * 10, "window": (3, 5), "stride": (2, 2), "places": (6, 10)}
+    plain = Loops(rows=16, inner=4 * 15, **square)
+    assert shaped(plain) == {"H": 24, "W": 20, "C": 4, "K": 16, "R": 3, "S": 5, "T": 2, "U": 2}
+    grouped = Loops(outer=8, rows=2, inner=15, **square)
+    assert shaped(grouped) == {"H": 24, "W": 20, "C": 1, "K": 16, "R": 3, "S": 5, "T": 2, "U": 2}
+    line = Loops(rows=8, inner=12, columns=50, weights=True, window=(3,), stride=(2,), places=(50,))
+    assert shaped(line) == {"H": 100, "W": 2, "C": 4, "K": 8, "R": 3, "S": 1, "T": 2, "U": 2}
+    turned = Loops(rows=32, inner=8, columns=25, weights=True, transposed=True, window=(2, 2), stride=(2, 2))
+    assert shaped(turned) == {"H": 5, "W": 5, "C": 8, "K": 32, **dict.fromkeys("RSTU", 1)}
+    heads = Loops(outer=12, rows=64, inner=32, columns=128)
+    assert shaped(heads) == {"H": 128, "W": 12, "C": 32, "K": 64, **dict.fromkeys("RSTU", 1)}
+    experts = Loops(outer=4, rows=64, inner=32, columns=100, weights=True)
+    assert shaped(experts) == {"H": 10, "W": 10, "C": 32, "K": 256, **dict.fromkeys("RSTU", 1)}
+    for loops in (plain, grouped, line, turned, heads, experts):
+        a = shaped(loops)
+        assert a is not None
+        assert prod(a[key] for key in "HWCKRS") == loops.outer * loops.rows * loops.inner * loops.columns * a["T"] ** 2
+        if loops.weights:
+            assert prod(a[key] for key in "CKRS") == loops.outer * loops.rows * loops.inner
+    assert shaped(plain.replace(stride=(1, 2))) is None
+    assert shaped(Loops(rows=2, inner=27, columns=8, weights=True, window=(3, 3, 3), stride=(1,) * 3)) is None
+
+
+def test_a_network_that_only_loop_nests_determine() -> None:
+    """A U-Net's transposed convolutions are kernels, and the work of all of them is the operations'."""
+    graph = networks.unet()
+    instance = from_graph(imported(graph), "mine")
+    work = sum(2 * prod(k.arguments[key] for key in "HWCKRS") // k.arguments["T"] ** 2 for k in instance.kernels)
+    names = {kernel.name for kernel in instance.kernels}
+    assert work == sum(operation.flop for operation in graph.operations if operation.name in names)
+    assert "up.3.upsample.convolution" in names
+
+
+def test_what_no_kernel_computes_is_refused() -> None:
+    graph = networks.resnet()
+    operations = [
+        o.replace(loops=o.loops.replace(stride=(1, 2))) if o.name == "stem.conv.convolution" and o.loops else o
+        for o in graph.operations
+    ]
+    with pytest.raises(InputError, match=r"no kernel of the fabric computes it \(window \[7, 7\], stride \[1, 2\]\)"):
+        from_graph(imported(graph.replace(operations=operations)), "mine")

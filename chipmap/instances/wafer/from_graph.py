@@ -1,17 +1,18 @@
 """From an imported operation graph to a kernel graph: convolutions and matrix products become kernels.
 
-An operation graph holds FLOP, bytes of weights and bytes of tensors, and no shapes. For a product and for an ordinary
-convolution they determine the shapes, once the bytes of a number are known: see :func:`product` and
-:func:`convolution`. All other operations run inside a kernel, that of their last operand in topological order; what
-their other operands' kernels make flows there.
+Shapes come from the operations' loop nests (:func:`shaped`), which the readers of ONNX models and PyTorch programs
+find. Traced graphs and profiles have none, but FLOP and bytes: for a product and for an ordinary convolution they
+determine the shapes, once the bytes of a number are known (:func:`product`, :func:`convolution`). All other operations
+run inside a kernel, that of their last operand in topological order; what their other operands' kernels make flows
+there.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import isqrt
+from math import isqrt, prod
 
-from chipmap.instances.graph import OperationGraph
+from chipmap.instances.graph import Loops, Operation, OperationGraph
 from chipmap.instances.importers import ImportedGraph
 from chipmap.instances.wafer.instance import Kernel, WaferInstance
 from chipmap.records import InputError
@@ -21,8 +22,9 @@ CONVOLUTIONS = frozenset({"conv", "conv2d", "convolution", "_convolution"})
 #: Bytes of a number, in the order in which they are tried.
 WORD_BYTES = (4, 2, 1, 8)
 _REMEDY = (
-    "Grouped, dilated, transposed and one- or three-dimensional convolutions, products whose weights are shared, and "
-    "profiles without FLOP don't determine it. Write the kernel graph (docs/families/wafer.md)."
+    "Three-dimensional convolutions, unequal strides and products with a matrix per group have no such shape; where "
+    "shapes aren't known, grouped and transposed convolutions and products with shared weights haven't either. Write "
+    "the kernel graph (docs/families/wafer.md)."
 )
 Arguments = dict[str, int]
 
@@ -33,7 +35,7 @@ def from_graph(imported: ImportedGraph, name: str) -> WaferInstance:
     Raises :class:`InputError` that names the first operation whose shapes the graph does not determine.
     """
     graph = imported.graph
-    works = {v for v, operation in enumerate(graph.operations) if _kind(operation.kind) and operation.role == "compute"}
+    works = {v for v, operation in enumerate(graph.operations) if operation.role == "compute" and _works(operation)}
     if not works:
         what = "the graph has no operation that is a convolution or a matrix product"
         raise InputError(what, name, "Kernels are made of those: import a traced graph, an ONNX model or a program.")
@@ -43,8 +45,8 @@ def from_graph(imported: ImportedGraph, name: str) -> WaferInstance:
     inside = sum(v not in works for v in host)
     notes = (
         *imported.notes,
-        f"numbers of {word} bytes, as FLOP and bytes imply; {inside} other operations run inside the kernel of their "
-        "last operand",
+        *([f"numbers of {word} bytes, as FLOP and bytes imply"] if word else []),
+        f"{inside} other operations run inside the kernel of their last operand",
     )
     instance = WaferInstance.make(
         name=name,
@@ -61,16 +63,87 @@ def _kind(kind: str) -> str:
     return "product" if plain in PRODUCTS else "convolution" if plain in CONVOLUTIONS else ""
 
 
+def _works(operation: Operation) -> bool:
+    """Whether an operation is a sum of products."""
+    return operation.loops.inner > 0 if operation.loops is not None else bool(_kind(operation.kind))
+
+
+def shaped(loops: Loops) -> Arguments | None:
+    """The arguments of a kernel with as many multiplications, weights and results as the loop nest; None without one.
+
+    A convolution has H and W for its places times the stride, the samples below each other in H; with groups, C is
+    channels per group and K all outputs. One over a line has W = T. A transposed one is the product that makes all its
+    windows. A product has H · W columns (as square as possible); without parameters H = its columns or rows (the more)
+    and W = ``outer``, with them K is all outputs. Three dimensions and unequal strides have no such kernel.
+    """
+    outputs, area = loops.outer * loops.rows, prod(loops.window)
+    if loops.window and not loops.transposed:
+        samples = loops.columns // max(1, prod(loops.places))
+        steps = set(loops.stride)
+        if len(loops.window) > 2 or len(steps) != 1:
+            return None
+        (step,) = steps
+        height, width = (*loops.places, 1)[:2]
+        side = (*loops.window, 1)
+        made = _conv(samples * height * step, width * step, loops.inner // area, outputs, side[0], step)
+        return made | {"S": side[1]}
+    if loops.weights:
+        return _conv(*_sides(loops.columns), loops.inner, outputs, 1, 1)
+    more, fewer = max(loops.columns, loops.rows), min(loops.columns, loops.rows)
+    return _conv(more, loops.outer, loops.inner, fewer, 1, 1)
+
+
 def _arguments(graph: OperationGraph, works: Sequence[int], where: str) -> tuple[int, dict[int, Arguments]]:
-    """The bytes of a number with which most operations have whole shapes, and these shapes; all must have them."""
+    """The arguments of all ``works``, and the bytes of a number with which most of those without loop nests have whole
+    shapes (0: there are none)."""
+    known = {v: loops for v in works if (loops := graph.operations[v].loops) is not None}
+    found = {v: given for v, loops in known.items() if (given := _of_loops(graph.operations[v], loops))}
+    word, guessed = _guessed(graph, [v for v in works if v not in known])
+    found |= guessed
+    for v in works:
+        if v not in found:
+            operation = graph.operations[v]
+            raise InputError(f"{operation.kind} {operation.name!r}: {_said(graph, v)}", where, _REMEDY)
+    return word, found
+
+
+def _of_loops(operation: Operation, loops: Loops) -> Arguments | None:
+    """The arguments of an operation with that loop nest; none of one with a matrix per group of its columns."""
+    return None if "grouped" in operation.kind else shaped(loops)
+
+
+def _said(graph: OperationGraph, v: int) -> str:
+    """Why an operation has no shape."""
+    operation, loops = graph.operations[v], graph.operations[v].loops
+    if loops is not None:
+        window = f"window {list(loops.window)}, stride {list(loops.stride)}" if loops.window else "groups of columns"
+        return f"no kernel of the fabric computes it ({window})"
+    read, made = _bytes(graph, [v])
+    return (
+        f"{operation.flop:,} FLOP, {operation.weight_bytes:,} bytes of weights, operands of {read[v]} and results of "
+        f"{made[v]:,} bytes don't determine its shape"
+    )
+
+
+def _bytes(graph: OperationGraph, works: Sequence[int]) -> tuple[dict[int, list[int]], dict[int, int]]:
+    """Bytes of the operands of each of ``works``, constants left out, and of its results."""
     fixed = _fixed(graph)
-    reads: list[list[int]] = [[] for _ in graph.operations]
-    makes = [0] * len(graph.operations)
+    reads: dict[int, list[int]] = {v: [] for v in works}
+    makes = dict.fromkeys(works, 0)
     for tensor in graph.tensors:
-        makes[tensor.producer] += tensor.bytes
+        if tensor.producer in makes:
+            makes[tensor.producer] += tensor.bytes
         for reader in tensor.readers:
-            if tensor.bytes and not fixed[tensor.producer]:
+            if reader in reads and tensor.bytes and not fixed[tensor.producer]:
                 reads[reader].append(tensor.bytes)
+    return reads, makes
+
+
+def _guessed(graph: OperationGraph, works: Sequence[int]) -> tuple[int, dict[int, Arguments]]:
+    """Shapes that FLOP and bytes determine, with the bytes of a number that gives most of them."""
+    if not works:
+        return 0, {}
+    reads, makes = _bytes(graph, works)
 
     def shapes(word: int) -> dict[int, Arguments]:
         found = {}
@@ -81,16 +154,7 @@ def _arguments(graph: OperationGraph, works: Sequence[int], where: str) -> tuple
                 found[v] = given
         return found
 
-    word, found = max(((word, shapes(word)) for word in WORD_BYTES), key=lambda pair: len(pair[1]))
-    for v in works:
-        if v not in found:
-            operation = graph.operations[v]
-            what = (
-                f"{operation.kind} {operation.name!r}: {operation.flop:,} FLOP, {operation.weight_bytes:,} bytes of "
-                f"weights, operands of {reads[v]} and results of {makes[v]:,} bytes don't determine its shape"
-            )
-            raise InputError(what, where, _REMEDY)
-    return word, found
+    return max(((word, shapes(word)) for word in WORD_BYTES), key=lambda pair: len(pair[1]))
 
 
 def _fixed(graph: OperationGraph) -> list[bool]:
