@@ -336,8 +336,8 @@ def with_little_dram(instance: DataflowInstance, random: Random) -> DataflowInst
 def _kernel(random: Random) -> dict[str, Any]:
     kind = random.choice(("gemm", "gemm", "gemm", "elementwise", "opaque"))
     moved: dict[str, Any] = {"fetch_bytes": random.choice((0, 0, 10**5))}
-    if moved["fetch_bytes"]:  # a table, and parameters that no scheme divides
-        moved |= {"table_bytes": 5 * 10**5, "whole_bytes": 30_000}
+    if moved["fetch_bytes"] and kind == "opaque":  # a table, and parameters that no scheme divides
+        moved |= {"table_bytes": 30_000, "whole_bytes": 5_000}
     if random.random() < 0.2:
         moved |= {"exchange": random.choice(("all_to_all", "broadcast")), "exchange_bytes": random.randint(1, 10**6)}
     if kind == "opaque":

@@ -132,7 +132,8 @@ def test_figures_that_fit_nothing(given: tuple[Any, ...]) -> None:
 
 def test_shapes_of_loop_nests() -> None:
     """Filters that are no squares, batches, groups, lines, transposed windows: FLOP and weights are the operation's."""
-    square: dict[str, Any] = {"weights": True, "columns": 2 * 6 * 10, "window": (3, 5), "stride": (2, 2), "places": (6, 10)}
+    square: dict[str, Any] = {"weights": True, "columns": 2 * 6 * 10, "places": (6, 10)}
+    square |= {"window": (3, 5), "stride": (2, 2)}
     plain = Loops(rows=16, inner=4 * 15, **square)
     assert shaped(plain) == {"H": 24, "W": 20, "C": 4, "K": 16, "R": 3, "S": 5, "T": 2, "U": 2}
     grouped = Loops(outer=8, rows=2, inner=15, **square)
