@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from chipmap.instances import networks
 from chipmap.instances.dataflow.from_graph import from_graph
 from chipmap.instances.dataflow.instance import DataflowInstance, DataflowSolution, Degrees
 from chipmap.instances.dataflow.workload import Kernel
-from chipmap.instances.importers import ImportedGraph
+from chipmap.instances.importers import ImportedGraph, import_graph
 from chipmap.instances.importers.program import imported
 from chipmap.run import SolveOptions
 from chipmap.solve import solve
@@ -24,7 +25,11 @@ from tests.instances.test_loops import joint, llama, residual
 def converted(net: Net, chips: int = 8, link: float = 25.0) -> DataflowInstance:
     """The net's instance on so many chips in a ring, all of one tensor-parallel group."""
     net.program.outputs = [net.program.steps[-1].makes[0]]
-    instance = from_graph(imported(net.program, "net", "test"), "net")
+    return on_ring(from_graph(imported(net.program, "net", "test"), "net"), chips, link)
+
+
+def on_ring(instance: DataflowInstance, chips: int, link: float) -> DataflowInstance:
+    """The instance on so many chips in a ring, all of one tensor-parallel group."""
     network = tuple(one.replace(size=chips, bytes_per_ns=link) for one in instance.system.network)
     degrees = Degrees(tensor=chips, dimensions=("tensor",))
     return instance.replace(
@@ -147,3 +152,35 @@ def test_a_graph_without_loop_nests_runs_whole() -> None:
     instance = from_graph(ImportedGraph(graph, None, "traced"), "mine")
     assert {facts.allowed(kernel, "physical") == {"NONE"} for kernel in instance.workload.kernels} == {True}
     assert "kernels run whole on every chip of a group" in instance.notes
+
+
+ZOO = Path(__file__).parents[1] / "instances" / "zoo"
+#: One part of this export looks up each token's experts, which depend on the tokens.
+BY_TOKEN = "mixtral-onnx.onnx"
+
+
+@pytest.mark.parametrize("name", sorted(path.name for path in ZOO.iterdir() if path.suffix in (".pt2", ".onnx")))
+def test_most_work_of_current_networks_can_be_split(name: str) -> None:
+    """At least 95 % of the FLOP, whoever exported it; FLOP and bytes are the operations'."""
+    if name.endswith(".onnx"):
+        pytest.importorskip("onnx")
+    graph = import_graph(str(ZOO / name))
+    kernels = from_graph(graph, name).workload.kernels
+    work = [facts.whole_flop(kernel) for kernel in kernels]
+    assert sum(work) == sum(operation.flop for operation in graph.graph.operations)
+    split = sum(flop for flop, kernel in zip(work, kernels, strict=True) if kernel.schemes != ("NONE",))
+    assert split >= (0.4 if name == BY_TOKEN else 0.95) * sum(work)
+    for kernel in kernels:
+        if kernel.kind == "gemm":
+            assert facts.whole_flop(kernel.replace(flop=None)) == kernel.flop, kernel.name
+
+
+def test_an_exported_llama_on_1024_chips_with_slow_links() -> None:
+    """It was "optimal" without a byte on links of 10⁻⁶ bytes/ns, at a 1,024th of the work."""
+    instance = on_ring(from_graph(import_graph(str(ZOO / "llama-plain.pt2")), "llama"), 1024, 1e-6)
+    schemes, terms = optimum(instance)
+    rate = instance.system.chip.flop_per_ns * (instance.task.utilisation or 1.0)
+    whole = 1000 * sum(facts.whole_flop(kernel) for kernel in instance.workload.kernels) / rate  # on one chip
+    tail = [kernel.name for kernel in instance.workload.kernels][-3:]  # the head, whose result nobody gathers
+    assert {name for name, scheme in schemes.items() if scheme != "NONE"} <= set(tail)
+    assert terms["T3"] == 0 and terms["T1"] > whole / 2

@@ -10,9 +10,9 @@ from chipmap.instances.importers.steps import words
 
 #: Another shape for the same elements in the same order.
 RESHAPES = words(
-    """alias alias_copy broadcast_in_dim contiguous detach dropout feature_dropout flatten getitem lift_fresh
-    lift_fresh_copy positive reshape reshape_as squeeze unflatten unsafe_view unsqueeze view view_as _unsafe_view
-    _reshape_alias identity"""
+    """alias alias_copy broadcast_in_dim cast contiguous detach dropout feature_dropout flatten getitem identity
+    lift_fresh lift_fresh_copy positive reshape reshape_as squeeze to type_as unflatten unsafe_view unsqueeze view
+    view_as _reshape_alias _to_copy _unsafe_view"""
 )
 _SWAPS = words("t mT matrix_H mH adjoint numpy_T transpose swapaxes movedim moveaxis permute")
 _SPREADS = words("expand expand_as broadcast_to")
