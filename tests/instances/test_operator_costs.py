@@ -288,7 +288,7 @@ def test_a_grouped_product_reads_no_more_experts_than_it_has_rows() -> None:
     few = of_aten("_grouped_mm", [(2, 16), (64, 16, 8), (64,)], [(2, 8)])
     assert few.moved == 4 * (2 * 16 + 2 * 16 * 8 + 64 + 2 * 8)
     many = of_aten("_grouped_mm", [(640, 16), (64, 16, 8), (64,)], [(640, 8)])
-    assert many.moved == 4 * (640 * 16 + 64 * 16 * 8 + 64 + 640 * 8)
+    assert many.moved is None
 
 
 #: What the counter of torch 2.13 counts.

@@ -116,7 +116,8 @@ def bytes_moved(step: Step, program: Program) -> int:
 
 
 def _values(names: Iterable[str], program: Program) -> list[Value]:
-    return [program.values[name] for name in names if name in program.values]
+    """The tensors among ``names`` (numbers have no bits)."""
+    return [value for name in names if (value := program.values.get(name)) is not None and value.bits]
 
 
 def amount(flop: int, sign: str = "") -> str:

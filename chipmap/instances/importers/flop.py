@@ -45,13 +45,12 @@ def grouped_product(call: Call) -> int:
 
 
 def grouped_moved(call: Call) -> int:
-    """As few matrices of the stack are read as there are rows: operands and results, the stack only for these."""
-    a, b = call.operand(0), call.operand(1)
-    read = sum(value.bytes for value in call.operands) - b.bytes
-    used = b.bytes
-    if len(b.shape) == 3 and len(a.shape) == 2 and b.shape[0] > a.shape[0]:
-        used = b.bytes // b.shape[0] * a.shape[0]
-    return read + used + sum(value.bytes for value in call.made)
+    """With fewer rows than matrices no more of these are read than rows; :class:`LookupError` with more (all are)."""
+    a, b = ranked(call.operand(0), 2), ranked(call.operand(1), 3)
+    if len(a.shape) != 2 or b.shape[0] <= a.shape[0]:
+        raise LookupError
+    rest = sum(value.bytes for value in (*call.operands, *call.made)) - b.bytes
+    return rest + b.bytes // b.shape[0] * a.shape[0]
 
 
 def contraction(call: Call) -> int:
