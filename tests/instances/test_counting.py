@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from chipmap.cli import main
-from chipmap.instances.importers import import_graph, summary, torch_count
+from chipmap.family import get_family
+from chipmap.inputs.reading import Conversion, convert
+from chipmap.instances.importers import ImportedGraph, import_graph, summary, torch_count
 from chipmap.instances.importers.calls import Call
 from chipmap.instances.importers.counting import Counting, amount
 from chipmap.instances.importers.steps import Value
 from chipmap.instances.importers.torch_count import Question, question
-from chipmap.records import InputError
+from chipmap.records import InputError, Source
 from tests.instances import samples
 from tests.instances.programs import TORCH, pt2
 
@@ -69,6 +72,28 @@ def test_a_formula_of_ones_own() -> None:
 def test_operators_count_in_programs_only() -> None:
     with pytest.raises(InputError, match="only ONNX models and PyTorch programs have operators"):
         import_graph("small.json", samples.SAMPLES["traced"], unknown="zero")
+
+
+class Several:
+    """What a family makes of several graphs."""
+
+    def __init__(self, graphs: list[tuple[ImportedGraph, str]]) -> None:
+        self.flop = [sum(o.flop for o in graph.graph.operations if o.role == "compute") for graph, _ in graphs]
+
+    def check(self) -> None:
+        """Accept it."""
+
+
+def test_each_of_several_graphs_is_counted_so_and_told() -> None:
+    family = replace(get_family("ring"), from_graph="", from_graphs=f"{__name__}:Several")
+    sources = [Source("one.pt2", SMALL), Source("two.pt2", SMALL)]
+    lines: list[str] = []
+    made: Any = convert(sources, family, Conversion(unknown="zero", tell=lines.append))
+    assert made.flop == [114, 114]
+    told = [line for line in lines if "PyTorch" not in line]
+    assert told == [f"{name}: 114 FLOP, 30 parameters in 2 tensors of 120 bytes" for name in ("one", "two")]
+    with pytest.raises(InputError, match=r"one\.pt2.*mine\.mix"):
+        convert(sources, family, Conversion(unknown="error"))
 
 
 def test_what_a_program_comes_to() -> None:

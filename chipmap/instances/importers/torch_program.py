@@ -17,9 +17,10 @@ decomposed first (``program.run_decompositions()``) consists of core ATen operat
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING
 
+from chipmap.instances.importers.calls import Call
 from chipmap.instances.importers.common import ImportedGraph
 from chipmap.instances.importers.counting import Counting
 from chipmap.instances.importers.dimensions import Dimensions, check_ranges, check_used, from_shapes, no_value, symbols
@@ -49,16 +50,18 @@ def import_exported(
     name: str,
     dimensions: Dimensions | None = None,
     decompose: bool = True,
-    counting: Counting | None = None,
+    *,
+    unknown: str = "bytes",
+    formulas: Mapping[str, Callable[[Call], int]] | None = None,
 ) -> ImportedGraph:
     """The graph of an exported program, of core ATen operators unless ``decompose`` is false.
 
     ``dimensions`` gives symbolic dimensions a value (``{"s77": (8,)}``) and inputs a shape (``{"tokens": (1, 128)}``).
-    ``counting`` says what operators count that have no rule. Raises :class:`InputError` for control flow and for a
-    dimension without a value.
+    ``unknown`` and ``formulas`` are those of :class:`.counting.Counting`. Raises :class:`InputError` for control flow
+    and for a dimension without a value.
     """
     exported = program.run_decompositions() if decompose else program
-    return _imported(read_object(exported, name), name, dimensions or {}, counting)
+    return _imported(read_object(exported, name), name, dimensions or {}, Counting(unknown, formulas or {}))
 
 
 def _imported(read: TorchProgram, where: str, given: Dimensions, counting: Counting | None) -> ImportedGraph:
