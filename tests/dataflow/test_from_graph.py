@@ -11,6 +11,7 @@ import pytest
 
 from chipmap.instances import networks
 from chipmap.instances.dataflow.from_graph import from_graph
+from chipmap.instances.dataflow.generators import explicit
 from chipmap.instances.dataflow.instance import DataflowInstance, DataflowSolution, Degrees
 from chipmap.instances.dataflow.workload import Kernel
 from chipmap.instances.importers import ImportedGraph, import_graph
@@ -184,3 +185,15 @@ def test_an_exported_llama_on_1024_chips_with_slow_links() -> None:
     tail = [kernel.name for kernel in instance.workload.kernels][-3:]  # the head, whose result nobody gathers
     assert {name for name, scheme in schemes.items() if scheme != "NONE"} <= set(tail)
     assert terms["T3"] == 0 and terms["T1"] > whole / 2
+
+
+def test_more_chips_are_no_remedy_for_what_runs_whole() -> None:
+    """A kernel that no scheme divides, too large for a chip."""
+    heavy = {"flop": 10**6, "output_bytes": 10, "weight_bytes": 10**6}
+    instance = explicit(kernels={"a": heavy}, sizes=[8], sram_bytes=10**5)
+    assert isinstance(instance, DataflowInstance)
+    result = solve(instance, None, SolveOptions.make(warm_start="none"))
+    assert result.status == "infeasible" and "it runs whole on every chip" in str(result.infeasibility)
+    split = explicit(kernels={"a": {**heavy, "schemes": ["M"]}}, sizes=[4], sram_bytes=10**5)
+    told = solve(split, None, SolveOptions.make(warm_start="none"))
+    assert "Use tensor parallelism of 10 at least" in str(told.infeasibility)

@@ -192,13 +192,14 @@ def _short_of_sram(instance: DataflowInstance, programs: Sequence[Program], dead
     weights = [min(min(o.weights for o in problem.options[v]) for problem in problems) for v in range(len(kernels))]
     largest = max(range(len(kernels)), key=weights.__getitem__)
     tensor = max(problem.degrees.tensor for problem in problems)
+    options = min((problem.options[largest] for problem in problems), key=lambda some: min(o.weights for o in some))
     message = (
         f"every mapping has a partition that holds more than the {limit:,} bytes of a chip's SRAM; {enough:,} "
         f"would do (the weights of kernel {kernels[largest].name!r} alone take {weights[largest]:,} on each chip; "
         f"tensor parallelism up to {tensor})"
     )
     remedy = f"Set system.chip.sram_bytes to {enough} or more."
-    return lacking("C2", enough, limit, message, remedy, smaller_weights(weights[largest], limit, tensor))
+    return lacking("C2", enough, limit, message, remedy, smaller_weights(options, limit, tensor))
 
 
 def _groups_too_large(instance: DataflowInstance) -> Infeasibility:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from chipmap.deadline import Deadline
 from chipmap.heuristics.dataflow.program.lattice import TooWideError
 from chipmap.instances.dataflow.instance import DataflowInstance, Degrees, allowed_degrees
-from chipmap.instances.dataflow.problem import DataflowProblem, dataflow_problem
+from chipmap.instances.dataflow.problem import DataflowProblem, Option, dataflow_problem
 from chipmap.methods.dataflow.cases import FIRST_TRY
 from chipmap.result import Infeasibility
 
@@ -118,8 +118,11 @@ def largest(problem: DataflowProblem, limit: int) -> str:
     return f"; {what}{alone} {verb} {sizes[what]:,}{when}"
 
 
-def smaller_weights(weights: int, limit: int, tensor: int) -> str:
-    """What to do about a kernel of so many bytes of weights on each of ``tensor`` chips."""
+def smaller_weights(options: Sequence[Option], limit: int, tensor: int) -> str:
+    """What to do about a kernel with these options, whose weights lie in the SRAM of each of ``tensor`` chips."""
+    weights = min(option.weights for option in options)
+    if all(option.scheme == "NONE" for option in options):
+        return "Split kernels, or name the schemes by which the kernel can be sharded: it runs whole on every chip."
     if weights <= limit:
         return "Use more tensor parallelism, or split kernels."
     least = -(-weights * tensor // limit)

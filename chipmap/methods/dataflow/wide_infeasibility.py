@@ -111,13 +111,13 @@ def _message(short: Shortage, of: Classes) -> tuple[str, tuple[str, ...]]:
     tensor = of.problem.degrees.tensor
     if short.label == "C2":
         names = [kernel.name for kernel in of.problem.instance.workload.kernels]
-        weights = min(option.weights for option in of.problem.options[names.index(short.where)])
+        options = of.problem.options[names.index(short.where)]
         return (
             f"kernel {short.where!r} alone takes {short.demand:,} bytes of a chip's SRAM with its weights and the "
             f"buffers of what it reads and writes (tensor parallelism {tensor}); there are {short.limit:,}",
             (
                 f"Set system.chip.sram_bytes to {short.demand} or more.",
-                smaller_weights(weights, short.limit, tensor),
+                smaller_weights(options, short.limit, tensor),
             ),
         )
     if short.label == "C5":
