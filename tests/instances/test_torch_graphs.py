@@ -297,6 +297,13 @@ def test_an_operator_that_returns_nothing_is_refused() -> None:
     assert "run_decompositions({})" in error.value.remedy
 
 
+def test_shapes_inside_a_vmap_are_refused() -> None:
+    node = call("_add_batch_dim", "aten.x", "x", 0, 1)
+    node["target"] = "torch._functorch.predispatch._add_batch_dim"
+    with pytest.raises(InputError, match="'_add_batch_dim' is part of a vmap"):
+        import_graph("m.pt2", program(graph(["x"], [node], ["x"], {"x": SQUARE, "_add_batch_dim": [3]})))
+
+
 @pytest.mark.parametrize(
     ("number", "bits"),
     [(1, 8), (3, 16), (5, 64), (6, 16), (9, 32), (10, 64), (11, 128), (12, 8), (13, 16), (29, 8), (33, 8), (35, 64)],

@@ -18,10 +18,16 @@ _NUMBER = 64
 def settle_fixed(program: Program) -> None:
     """Replace those fixed steps of ``program`` that must read what they name."""
     settled = _Settled(program)
-    for i, step in enumerate(program.steps):
-        if step.fixed and not all(settled.reached_otherwise(source, i) for source in settled.sources(step)):
-            program.steps[i] = _computing(step, program)
-            settled = _Settled(program)
+    left = [i for i, step in enumerate(program.steps) if step.fixed and step.reads]
+    again = True
+    while again:  # a step that computes makes readers of others compute, so that these are asked again
+        again = False
+        for i in left:
+            step = program.steps[i]
+            if step.fixed and not all(settled.reached_otherwise(source, i) for source in settled.sources(step)):
+                program.steps[i] = _computing(step, program)
+                settled.compute(i)
+                again = True
 
 
 def _computing(step: Step, program: Program) -> Step:
@@ -51,6 +57,14 @@ class _Settled:
             self.constant.append(
                 step.fixed or (still and all(maker is None or self.constant[maker] for maker in makers))
             )
+
+    def compute(self, fixed: int) -> None:
+        """Note that a step, and with it those constants that are made of it, isn't constant."""
+        stack = [fixed]
+        while stack:
+            step = stack.pop()
+            self.constant[step] = False
+            stack += [user for user in self.users[step] if self.constant[user] and not self.steps[user].fixed]
 
     def sources(self, step: Step) -> list[int]:
         """The steps that depend on an input and make what ``step`` reads."""

@@ -188,6 +188,8 @@ class Steps:
         kept = {key: value for key, argument in arguments if key and (value := self._plain(argument)) is not None}
         shown = [self.program.values[read] for read in named if read not in self.numbers]
         reads = [self.changes.read(read) for read in named]
+        if counts:  # a number counts as a view of what moves, a constant may stand before that
+            reads.sort(key=lambda read: read not in self.changes.moving)
         made = [self._declare(own, scope.prefix + own, scope) for own in makes]
         if not made and kind not in BOOKKEEPING and shown:
             what = f"{name!r} ({kind}) returns nothing, so that what it changes can't be told"
