@@ -27,12 +27,13 @@ from chipmap.instances.importers import import_graph
 from chipmap.instances.ring.from_graph import from_graph
 from chipmap.records import InputError
 from tests.instances.mutations import mutated_bytes, mutated_structure
+from tests.instances.programs import ONNX_CONTROL
 from tests.instances.samples import SAMPLES as GRAPH_SAMPLES
 from tests.wafer.samples import FORMATS as WAFER
 
-#: A file of each format: those of graphs, and those of family wafer.
-SAMPLES = {**GRAPH_SAMPLES, **{name: data for name, (data, _) in WAFER.items()}}
-FORMATS = (*GRAPHS, *WAFER)
+#: A file of each format: those of graphs (of ONNX a second one, with control flow), and those of family wafer.
+SAMPLES = {**GRAPH_SAMPLES, "onnx-control": ONNX_CONTROL, **{name: data for name, (data, _) in WAFER.items()}}
+FORMATS = (*GRAPHS, "onnx-control", *WAFER)
 SECONDS = 10
 ROOM = 2**30
 COUNTS = ("accepted", "refused", "tracebacks", "over memory", "hangs", "deaths")

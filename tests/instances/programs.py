@@ -1,4 +1,4 @@
-"""One small ONNX model and one small PyTorch program, neither of which needs its library to be made."""
+"""Two small ONNX models and a small PyTorch program, none of which needs its library to be made."""
 
 from __future__ import annotations
 
@@ -16,6 +16,23 @@ ONNX = zlib.decompress(
         "F/lC8RuXwzbVJ6bMTfpsX6Op6bEe28KnOiGWKBXvm3ROV4RSYqr8+2j1UBTprymv57mpMCDfzspxYuyBkCRMCVZiqPy+2TeTIgwJ"
         "I4l1xxvGit+aLAtPqDYro9zqc2zhUZOwltioqk5NnnR5Ns4NBQ4SNpIV85li10kiqzaL0jR8FJ6AYIIFUHeVP5LGMmwIz60U32gQ"
         "thzyu8f4+BI0bDhxrwvX+lL5Z2mMni7cNeUZtQRkQO7nh6jtYtCmnT3ylOquLA4l9tbcGfcDak6VoKEF7e0N8Ak5CE2C"
+    )
+)
+
+#: Shape -> Gather -> Equal -> If, Loop, Scan, sequences, a Reshape to a computed shape, and operators of ONNX Runtime.
+ONNX_CONTROL = zlib.decompress(
+    base64.b64decode(
+        "eNqlVM1y2zYQFiDIpleJTSGJo6idyQxuxXQ8Nd38uZeaGafJJPbBSi++uCAFRxxTBElAY8uHnHLKK/TSUx+mT5WFKNlx41s0AondD7v7"
+        "YX8YrPHW7ucu3AVywYkVneFYlRruA7HALnVtOEnEyh/KjXUNm0ASaJtC805m8SU6+9VU5fAfgUbB6Wx7QLNTQd+cyi3o6tzqk6RWRTqO"
+        "foQ78xhasCOdTznJkjUgmjOgAfmHdOQnAl0MUywNaniABkDOOXEDOpmIlQPlDqY5Wsq3AQtYSMTvre/8xeTc03BXNOBvAm13bqAFeBm8"
+        "UDRguTGlYO/wKT8CS8xoFlmfojH+OR1Hg7YajUR7bzSCHpCU0zQSwZuRLlzmZkj3uAsk4yvAglXe8kI6FzD1x/e8i3W4ExAeIAOKiyUA"
+        "6KFh5Pfj6Jrdv8jOul+QGypzZR0y3Bkwm6pCsCE+5WTBMEEu1DqgJZ6xUUNvHVURpya6KsJx6E9xgAAp+DDMa8obGk/CfkXIXBOSm7BR"
+        "TCcnnsBJVpRTZ/uop/AzUtyBjs0uteWkEhvDMs/cezPU1VQXqZZdYOoiW5x+BKRa9ButlIDlqT0HfQ/Nm45WyQ3kMaAGl0KkEr0l8tIU"
+        "1tXT1MFPCFaYoF8FR2Wq3KvaTG4nMGiiN6WfRyO16Byp4oPGODgMxGIWrVhpHF0Ztxr2CPm6bENbF9g0doyDlGepxhbG8Ahjn8yeiNUj"
+        "befz9ReqnwA9rxDyDJ+KbtPch3HmrAyAvO0zdO13h/3A7zBiglij7gEkuUnPTnx++yGqdu+mZrI1ydLaWHPq4CFGeApUXaD3Z2Ltz8Li"
+        "tfWlhn0Eni0Xgs8Fx7gue63VaM8537SmkCGs+bKOUWn79Bb/v6H588ZNXviFrl6IzeFZVr5TM10fmnqi8uxSeXf/N95BwxcNQb3tJ01H"
+        "nMxE+8Ds+xuf3RaRkw+yG67uklY8L5UEL5DYF6vZ09hXT24EFCVK2nHTfRKHawFjhZYSi32pZLeRWjFmSv4w/6aE33wj/MTJ9QDnIQhC"
+        "GmPZSiJxPEISY/mu93mBe38ubGS9vZBRnMtRSfzEX3wz8fgJmjUzFTNohb24BzdvH5IvoCgrTA=="
     )
 )
 

@@ -156,6 +156,8 @@ def test_dimensions_are_given_by_name(tmp_path: Path, capsys: pytest.CaptureFixt
     assert "--dim batch=8" in error.value.remedy
     assert [t.bytes for t in import_graph("m.onnx", data, {"batch": (8,)}).graph.tensors] == [128, 128]
     assert [t.bytes for t in import_graph("m.onnx", data, {"x": (3, 4)}).graph.tensors] == [48, 48]
+    two = model([helper.make_node("Add", ["x", "z"], ["y"])], [tensor("x", "batch", 4), tensor("z", "batch", 1)])
+    assert [t.bytes for t in import_graph("m.onnx", two, {"x": (3, 4)}).graph.tensors] == [48, 12, 48]
     with pytest.raises(InputError, match="there is no dimension or tensor 'size'") as error:
         import_graph("m.onnx", data, {"size": (8,)})
     assert "batch" in error.value.remedy
@@ -169,10 +171,10 @@ def test_dimensions_are_given_by_name(tmp_path: Path, capsys: pytest.CaptureFixt
 
 
 def suggested(error: InputError) -> dict[str, tuple[int, ...]]:
-    """What the command in a remedy says of dimensions, read as a shell and the command line read it."""
-    words = shlex.split(error.remedy.split("`")[1])
-    assert words[:3] == ["chipmap", "convert", "--dim"]
-    return dimensions(words[3:4])
+    """What a remedy says of dimensions, read as a shell and the command line read it."""
+    words = shlex.split(error.remedy.partition("add ")[2].partition(" to the command")[0])
+    assert words[0] == "--dim"
+    return dimensions(words[1:])
 
 
 def test_shape_of_a_custom_operator() -> None:
@@ -286,3 +288,38 @@ def arguments_by_name(data: bytes, monkeypatch: pytest.MonkeyPatch) -> dict[str,
     monkeypatch.setattr(onnx_model, "imported", listed)
     import_graph("m.onnx", data)
     return found
+
+
+def test_every_node_has_an_operation_of_its_name() -> None:
+    """Nodes without a name have that of their first result; a name that several nodes have gets a number."""
+    nodes = [
+        helper.make_node("Split", ["x"], ["", "right"]),
+        helper.make_node("Relu", ["right"], ["a"], name="same"),
+        helper.make_node("Relu", ["a"], ["b"], name="same"),
+        helper.make_node("Shape", ["b"], ["s"], name="shape"),
+        helper.make_node("Reshape", ["b", "s"], ["y"], name="reshape"),
+    ]
+    imported = import_graph("m.onnx", model(nodes, [tensor("x", 4, 3)]))
+    names = [op.name for op in imported.graph.operations]
+    assert names[:3] == ["x", "right", "same"]
+    assert names[3].startswith("same")
+    assert names[4:] == ["shape", "reshape"]
+    assert names == [op.name for op in import_graph("m.onnx", model(nodes, [tensor("x", 4, 3)])).graph.operations]
+
+
+def test_equal_weights_of_different_names_are_different_weights() -> None:
+    nodes = [helper.make_node("MatMul", ["x", "w"], ["h"]), helper.make_node("MatMul", ["h", "v"], ["y"])]
+    imported = import_graph("m.onnx", model(nodes, [tensor("x", 2, 3)], [weight("w", 3, 3), weight("v", 3, 3)]))
+    assert [op.weight_bytes for op in imported.graph.operations] == [0, 36, 36]
+
+
+def test_open_dimensions_without_names_have_a_command_that_parses() -> None:
+    data = model([helper.make_node("Relu", ["the input"], ["y"])], [tensor("the input", None, 4)])
+    with pytest.raises(InputError, match="has no value") as error:
+        import_graph("m.onnx", data)
+    given = suggested(error.value)
+    assert [t.bytes for t in import_graph("m.onnx", data, given).graph.tensors] == [given["the input[0]"][0] * 16] * 2
+    shapeless = model([helper.make_node("Relu", ["it's"], ["y"])], [tensor("it's", None)])
+    with pytest.raises(InputError, match="has no shape") as error:
+        import_graph("m.onnx", shapeless)
+    assert len(import_graph("m.onnx", shapeless, suggested(error.value)).graph.operations) == 2

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from random import Random
 from typing import Any
 
 import pytest
@@ -13,7 +14,9 @@ from chipmap.records import InputError
 onnx = pytest.importorskip("onnx", reason="needs the extra onnx")
 from onnx import TensorProto, helper  # noqa: E402 (after the check that it is there)
 
+from tests.instances.mutations import mutated_bytes, mutated_structure  # noqa: E402
 from tests.instances.onnx_models import model, tensor, weight  # noqa: E402
+from tests.instances.programs import ONNX_CONTROL  # noqa: E402
 
 BOOL, INT64 = TensorProto.BOOL, TensorProto.INT64
 
@@ -189,3 +192,15 @@ def test_sequences_whose_items_are_known() -> None:
     unknown = model(nodes, [tensor("x", 2, 4), tensor("one", kind=INT64)], [sizes])
     with pytest.raises(InputError, match="which items the SequenceAt 'at' takes depends on the inputs"):
         import_graph("m.onnx", unknown)
+
+
+def test_mutated_models_are_read_or_refused_in_words() -> None:
+    assert len(import_graph("m.onnx", ONNX_CONTROL).graph.operations) > 20
+    read = 0
+    for seed in range(200):
+        change = mutated_structure if seed % 2 else mutated_bytes
+        try:
+            read += len(import_graph("m.onnx", change(ONNX_CONTROL, Random(seed))).graph.operations) > 0
+        except InputError as error:
+            assert error.remedy
+    assert read

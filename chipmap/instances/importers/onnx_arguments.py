@@ -41,6 +41,12 @@ def attributes(node: onnx.NodeProto) -> dict[str, Any]:
     return {name: value for name, value in plain if value is not None}
 
 
+def whole(plain: Mapping[str, Any], name: str, default: int) -> int:
+    """The argument ``name`` if it is a whole number, else ``default``."""
+    value = plain.get(name, default)
+    return value if isinstance(value, int) else default
+
+
 def _plain(attribute: onnx.AttributeProto) -> Any:
     """The value of an attribute; None for tensors, graphs and long lists."""
     kind = attribute.type

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from chipmap.instances.importers.onnx_arguments import attributes
+from chipmap.instances.importers.onnx_arguments import attributes, whole
 from chipmap.instances.importers.onnx_folding import Array
 from chipmap.instances.importers.onnx_shapes import shape_of
 from chipmap.instances.importers.onnx_state import Place, State
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import onnx
 
 #: Loops that become more operators are taken for mistakes (or for loops that a condition ends, which isn't known).
-MAX_UNROLLED = 10**5
+MAX_UNROLLED = 20_000
 
 Graphs = Mapping[str, "onnx.GraphProto"]
 #: Adds nodes to the program and what they make to a scope.
@@ -36,7 +36,7 @@ def control(
     """Add a node with graphs inside; :class:`InputError` if what happens depends on the model's inputs."""
     if node.op_type == "If" and {"then_branch", "else_branch"} <= graphs.keys() and any(node.input):
         _branch(state, nodes, node, graphs, place, scope)
-    elif node.op_type == "Loop" and "body" in graphs and len(node.input) > 1:
+    elif node.op_type == "Loop" and "body" in graphs and len(node.input) > 1 and graphs["body"].output:
         _loop(state, nodes, node, graphs["body"], place, scope)
     elif node.op_type == "Scan" and "body" in graphs:
         _scan(state, nodes, node, graphs["body"], place, scope)
@@ -93,7 +93,8 @@ def _scan(
     state: State, nodes: Nodes, node: onnx.NodeProto, body: onnx.GraphProto, place: Place, scope: dict[str, str]
 ) -> None:
     name, plain = place.name(node), attributes(node)
-    scans = int(plain.pop("num_scan_inputs", 0))
+    scans = whole(plain, "num_scan_inputs", 0)
+    plain.pop("num_scan_inputs", None)
     states = len(node.input) - scans
     if any(any(value) if isinstance(value, list) else value for value in plain.values()) or min(scans, states + 1) < 1:
         what = f"control flow: node {name!r} is a Scan backwards or along other axes than the first"
@@ -202,7 +203,6 @@ def _results(state: State, node: onnx.NodeProto, place: Place, made: list[str], 
             state.makers[scope[result]] = f"made by {name!r} in no iteration"
             continue
         fresh = scope[result] = f"{place.prefix}{result}"
-        step = Step(f"{name}:{result}" if i else name, node.op_type, (source,), (fresh,), view=True)
-        state.add(step, state.types[source], state.shape(source))
+        state.view(f"{name}:{result}" if i else name, node.op_type, source, fresh)
         if source in state.known:
             state.known[fresh] = state.known[source]

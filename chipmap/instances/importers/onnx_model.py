@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from chipmap.instances.importers.common import ImportedGraph
 from chipmap.instances.importers.counting import Counting
-from chipmap.instances.importers.dimensions import Dimensions, check_used, dimension
+from chipmap.instances.importers.dimensions import Dimensions, check_used, dimension, from_shapes
 from chipmap.instances.importers.onnx_shapes import BITS, first_line, shape_of, tensor_type
 from chipmap.instances.importers.onnx_state import EXTERNAL
 from chipmap.instances.importers.onnx_walk import Walk
@@ -92,18 +92,22 @@ def _parsed(source: Source) -> onnx.ModelProto:
 
 
 def _texts(model: onnx.ModelProto) -> Iterator[object]:
-    """All names in a model that are read here."""
-    graph = model.graph
+    """All names in a model that are read here, those in graphs inside its graph as well."""
     yield model.producer_name
+    graphs, nodes = [model.graph], [node for function in model.functions for node in function.node]
     for function in model.functions:
         yield from (function.name, function.domain)
-    for nodes in (graph.node, *(function.node for function in model.functions)):
-        for node in nodes:
+    for graph in graphs:  # grows
+        for info in (*graph.value_info, *graph.output, *graph.input):
+            yield from (info.name, *(d.dim_param for d in info.type.tensor_type.shape.dim))
+        yield from (tensor.name for tensor in graph.initializer)
+        for node in (*nodes, *graph.node):
             yield from (node.name, node.op_type, node.domain, *node.input, *node.output)
-            yield from (attribute.name for attribute in node.attribute)
-    for info in (*graph.value_info, *graph.output, *graph.input):
-        yield from (info.name, *(d.dim_param for d in info.type.tensor_type.shape.dim))
-    yield from (tensor.name for tensor in graph.initializer)
+            for attribute in node.attribute:
+                yield attribute.name
+                graphs += [attribute.g] if attribute.HasField("g") else []
+                graphs += attribute.graphs
+        nodes = []
 
 
 def _check_functions(model: onnx.ModelProto, where: str) -> None:
@@ -135,6 +139,7 @@ def _types(
     inputs = [info for info in graph.input if info.name not in stored]
     unnamed = {f"{info.name}[{i}]" for info in inputs for i in range(len(info.type.tensor_type.shape.dim))}
     check_used(given, symbols | unnamed | made | {info.name for info in inputs}, where)
+    given = _settled(inputs, given, where)
     types = {}
     for info in inputs:
         if info.name in types:
@@ -143,6 +148,17 @@ def _types(
     declared = {name: info.type for name, info in infos.items() if shape_of(info.type) is not None}
     # shapes in the file may belong to others of the inputs than those that are given
     return types, {} if any(info.name in given for info in inputs) else declared
+
+
+def _settled(inputs: list[onnx.ValueInfoProto], given: Dimensions, where: str) -> Dimensions:
+    """``given`` with the dimensions that given shapes of inputs settle; a fixed size may be given anew."""
+    shapes: dict[str, list[int | str]] = {}
+    for info in inputs:
+        dims, shape = info.type.tensor_type.shape.dim, given.get(info.name, ())
+        if info.type.tensor_type.HasField("shape") and len(dims) == len(shape):
+            names = (d.dim_param if d.dim_param.isidentifier() else "" for d in dims)
+            shapes[info.name] = [name or size for name, size in zip(names, shape, strict=True)]
+    return from_shapes(given, shapes, where)
 
 
 def _input_type(info: onnx.ValueInfoProto, given: Dimensions, where: str) -> onnx.TypeProto:
@@ -157,9 +173,8 @@ def _input_type(info: onnx.ValueInfoProto, given: Dimensions, where: str) -> onn
         return tensor_type(kind.elem_type, checked_shape(given[name], name, where))
     if not kind.HasField("shape"):
         option = shlex.quote(f"{name}=1x3x224x224")
-        raise InputError(
-            f"input {name!r} has no shape", where, f"Give it one, such as `chipmap convert --dim {option}`."
-        )
+        remedy = f"Give it one: add --dim {option} to the command."
+        raise InputError(f"input {name!r} has no shape", where, remedy)
     shape = []
     for i, d in enumerate(kind.shape.dim):
         known = d.HasField("dim_value") and d.dim_value >= 0

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from chipmap.instances.importers.onnx_arguments import whole
 from chipmap.instances.importers.program import Step
 from chipmap.records import InputError
 
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
 
     from chipmap.instances.importers.onnx_state import Place, State
 
+#: Longer sequences aren't read.
+MAX_ITEMS = 10**4
 #: Operators of sequences that are read.
 KINDS = frozenset({"SplitToSequence", "SequenceConstruct", "SequenceAt", "ConcatFromSequence", "SequenceEmpty"})
 
@@ -36,13 +39,13 @@ def sequence(state: State, node: onnx.NodeProto, place: Place, scope: dict[str, 
         state.sequences[fresh] = [_view(state, node, name, fresh, i, one) for i, one in enumerate(read)]
     elif node.op_type == "SplitToSequence" and read:
         state.sequences[fresh] = _split(state, node, name, fresh, read, plain)
-    elif node.op_type == "SequenceAt" and lists and len(read) > 1 and read[1] in state.known:
-        place_in_list = int(state.known[read[1]].reshape(-1)[0])
+    elif node.op_type == "SequenceAt" and lists and len(read) > 1 and _numbers(state, read[1]):
+        place_in_list = _numbers(state, read[1])[0]
         if not -len(lists[0]) <= place_in_list < len(lists[0]):
             what = f"{name!r} asks for item {place_in_list} of {len(lists[0])}"
             raise InputError(what, state.where, "Check the model with onnx.checker.")
         item = lists[0][place_in_list]
-        state.add(Step(name, node.op_type, (item,), (fresh,), view=True), state.types[item], state.shape(item))
+        state.view(name, node.op_type, item, fresh)
     elif node.op_type == "ConcatFromSequence" and lists and lists[0]:
         _concatenated(state, node, name, fresh, lists[0], plain)
     else:
@@ -52,10 +55,8 @@ def sequence(state: State, node: onnx.NodeProto, place: Place, scope: dict[str, 
 
 def _view(state: State, node: onnx.NodeProto, name: str, fresh: str, i: int, source: str) -> str:
     """Item ``i`` of a new sequence, another name of ``source``."""
-    state.readable(source)
     item = f"{fresh}/{i}"
-    own = f"{name}:{i}" if i else name
-    state.add(Step(own, node.op_type, (source,), (item,), view=True), state.types[source], state.shape(source))
+    state.view(f"{name}:{i}" if i else name, node.op_type, source, item)
     return item
 
 
@@ -63,14 +64,14 @@ def _split(
     state: State, node: onnx.NodeProto, name: str, fresh: str, read: list[str], plain: dict[str, Any]
 ) -> list[str]:
     """The items of a tensor that is cut along an axis: into the sizes that the second operand gives, or into ones."""
-    shape, axis = list(state.shape(read[0])), int(plain.get("axis", 0))
-    if not -len(shape) <= axis < len(shape) or (len(read) > 1 and read[1] not in state.known):
+    shape, axis = list(state.shape(read[0])), whole(plain, "axis", 0)
+    if not -len(shape) <= axis < len(shape) or (len(read) > 1 and not _numbers(state, read[1])):
         raise InputError(f"where {name!r} cuts is not known", state.where, "Export the model with fixed sizes.")
     extent = shape[axis]
-    sizes = state.known[read[1]].reshape(-1).tolist() if len(read) > 1 else [1] * min(extent, MAX_ITEMS + 1)
+    sizes = _numbers(state, read[1]) if len(read) > 1 else [1] * min(extent, MAX_ITEMS + 1)
     if len(read) > 1 and state.known[read[1]].ndim == 0 and sizes[0] > 0:  # one number: the size of all but the last
-        whole, rest = divmod(extent, sizes[0])
-        sizes = [*sizes * min(whole, MAX_ITEMS + 1), *([rest] if rest else [])]
+        count, rest = divmod(extent, sizes[0])
+        sizes = [*sizes * min(count, MAX_ITEMS + 1), *([rest] if rest else [])]
     if len(sizes) > MAX_ITEMS or sum(sizes) != extent or min(sizes, default=0) < 0:
         what = f"{name!r} cuts {extent} elements into {len(sizes)} parts of {sum(sizes)}"
         raise InputError(what, state.where, f"At most {MAX_ITEMS} parts are read, which add up to the whole.")
@@ -83,14 +84,16 @@ def _split(
     return items
 
 
-#: Longer sequences aren't read.
-MAX_ITEMS = 10**4
+def _numbers(state: State, name: str) -> list[int]:
+    """The whole numbers of a tensor that is known beforehand; none for others."""
+    value = state.known.get(name)
+    return [] if value is None or value.dtype.kind not in "iu" else [int(one) for one in value.reshape(-1)]
 
 
 def _concatenated(
     state: State, node: onnx.NodeProto, name: str, fresh: str, items: list[str], plain: dict[str, Any]
 ) -> None:
-    shapes, axis = [state.shape(item) for item in items], int(plain.get("axis", 0))
+    shapes, axis = [state.shape(item) for item in items], whole(plain, "axis", 0)
     rank = len(shapes[0]) + bool(plain.get("new_axis"))
     if not -rank <= axis < rank:
         raise InputError(f"{name!r} has no axis {axis}", state.where, "Check the model with onnx.checker.")

@@ -95,6 +95,11 @@ class State:
         self.typed(step.makes[0], kind, shape, step.name)
         self.append(step)
 
+    def view(self, name: str, kind: str, source: str, made: str) -> None:
+        """Add a step that gives the tensor ``source`` another name."""
+        shape = self.shape(source)
+        self.add(Step(name, kind, (source,), (made,), view=True), self.types[source], shape)
+
     def typed(self, name: str, kind: onnx.TypeProto, shape: Shape, maker: str) -> None:
         """Note that the operator ``maker`` makes a tensor with elements of the type ``kind`` and this shape."""
         self._typed(name, tensor_type(kind.tensor_type.elem_type, shape), f"made by {maker!r}")
@@ -108,6 +113,9 @@ class State:
         """:class:`InputError` for a tensor whose bytes aren't known."""
         if name in self.program.values:
             return
+        if name in self.sequences:
+            what = f"{name!r} ({self.makers[name]}) is a sequence of tensors, and an operator reads it whole"
+            raise InputError(what, self.where, "Export the model with plain tensors.")
         kind = self.types.get(name)
         number = kind.tensor_type.elem_type if kind is not None and kind.HasField("tensor_type") else 0
         if number and number not in BITS:
@@ -116,7 +124,7 @@ class State:
         reason = f": {self.reasons[name]}" if name in self.reasons else ""
         what = f"the shape of tensor {name!r} ({self.makers[name]}) is not known{reason}"
         given = shlex.quote(f"{name}=1x64")
-        remedy = f"Give it, such as `chipmap convert --dim {given}`, or save the model with its shape."
+        remedy = f"Give it one: add --dim {given} to the command, or save the model with its shape."
         if reason:
             remedy = "Give the inputs shapes that fit each other (`--dim`), or check the model with onnx.checker."
         raise InputError(what, self.where, remedy)

@@ -9,6 +9,8 @@ iterations is known by those of all iterations. Names of inner nodes start with 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -47,7 +49,7 @@ class Walk(State):
                 if read not in scope:
                     what = f"{place.name(node)!r} reads {read!r}, which nothing before it makes"
                     raise InputError(what, self.where, "Check the model with onnx.checker.")
-                if scope[read] not in self.sequences:
+                if not (scope[read] in self.sequences and node.op_type in KINDS and node.domain in STANDARD):
                     self.readable(scope[read])
             graphs = {a.name: a.g for a in node.attribute if a.HasField("g")}
             if graphs or node.op_type in operators.CONTROL or any(a.graphs for a in node.attribute):
@@ -104,25 +106,9 @@ class Walk(State):
         self, node: onnx.NodeProto, plain: dict[str, Any], known: Mapping[str, Array], types: Types
     ) -> tuple[Array, ...] | None:
         """The values of what a node of the standard makes, where they are known beforehand."""
-        kind, read = node.op_type, list(node.input)
         values: tuple[Array, ...] | None = None
-        if kind == "Constant":
-            held = next((a for a in node.attribute if a.name.startswith("value")), None)
-            value = None if held is None else data_of(held.t) if held.HasField("t") else _listed(plain.get(held.name))
-            values = None if value is None else (value,)
-        elif kind in ("Shape", "Size") and read:
-            shape = shape_of(types[read[0]])
-            if shape is not None:
-                sizes = shape[slice(plain.get("start", 0), plain.get("end"))]
-                values = (np.asarray(sizes if kind == "Shape" else int(np.prod(shape, dtype=object)), np.int64),)
-        elif kind == "ConstantOfShape" and read and read[0] in known:
-            held = next((data_of(a.t) for a in node.attribute if a.name == "value"), np.zeros(1, np.float32))
-            sizes = tuple(known[read[0]].tolist())
-            if held is not None and held.size == 1 and min(sizes, default=0) >= 0:
-                count = np.prod(sizes, dtype=object)
-                values = (np.full(sizes, held.reshape(())),) if count <= MAX_ELEMENTS else None
-        elif all(name in known for name in read if name) and any(read):
-            values = folded(kind, [known[name] if name else None for name in read], plain)
+        with suppress(TypeError, ValueError, ArithmeticError):  # arguments of other types than the specification's
+            values = _worked_out(node, plain, known, types)
         return values if values is None or len(values) >= len(node.output) else None
 
     def _counted(
@@ -147,6 +133,31 @@ class Walk(State):
             arguments=plain,
             known=work.known,
         )
+
+
+def _worked_out(
+    node: onnx.NodeProto, plain: dict[str, Any], known: Mapping[str, Array], types: Types
+) -> tuple[Array, ...] | None:
+    kind, read = node.op_type, list(node.input)
+    if kind == "Constant":
+        held = next((a for a in node.attribute if a.name.startswith("value")), None)
+        value = None if held is None else data_of(held.t) if held.HasField("t") else _listed(plain.get(held.name))
+        return None if value is None else (value,)
+    if kind in ("Shape", "Size") and read:
+        shape = shape_of(types.get(read[0]))
+        if shape is None:
+            return None
+        sizes = shape[slice(plain.get("start", 0), plain.get("end"))]
+        return (np.asarray(sizes if kind == "Shape" else prod(shape), np.int64),)
+    if kind == "ConstantOfShape" and read and read[0] in known:
+        fill = next((data_of(a.t) for a in node.attribute if a.name == "value"), np.zeros(1, np.float32))
+        wanted = tuple(known[read[0]].reshape(-1).tolist())
+        if fill is None or fill.size != 1 or min(wanted, default=0) < 0 or prod(wanted) > MAX_ELEMENTS:
+            return None
+        return (np.full(wanted, fill.reshape(())),)
+    if any(read) and all(name in known for name in read if name):
+        return folded(kind, [known[name] if name else None for name in read], plain)
+    return None
 
 
 def _listed(value: Any) -> Array | None:
