@@ -11,8 +11,8 @@ from chipmap.instances.importers.steps import words
 #: Another shape for the same elements in the same order.
 RESHAPES = words(
     """alias alias_copy broadcast_in_dim cast contiguous detach dropout feature_dropout flatten getitem identity if
-    lift_fresh lift_fresh_copy loop positive reshape reshape_as sequenceat sequenceconstruct squeeze to type_as unflatten
-    unsafe_view unsqueeze view view_as _reshape_alias _to_copy _unsafe_view"""
+    lift_fresh lift_fresh_copy loop positive reshape reshape_as sequenceat sequenceconstruct squeeze to type_as
+    unflatten unsafe_view unsqueeze view view_as _reshape_alias _to_copy _unsafe_view"""
 )
 _SWAPS = words("t mT matrix_H mH adjoint numpy_T transpose swapaxes movedim moveaxis permute")
 _SPREADS = words("expand expand_as broadcast_to")
