@@ -55,7 +55,7 @@ def test_methods_find_the_optimum_of_what_is_tiny_and_repeat(method: str) -> Non
         options = SolveOptions(warm_start="none", deterministic=True, seed=2, native={"samples": 500})
         one, other = solve(shipped(name), method, options), solve(shipped(name), method, options)
         assert one.objective == best and one.solution == other.solution
-        assert one.bounds == () and one.status == "feasible"
+        assert {bound.source for bound in one.bounds} <= {"average", "largest operation"}, "told of every method"
 
 
 def test_number_of_samples_is_checked() -> None:
