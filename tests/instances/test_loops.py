@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from random import Random
+from typing import Any
+
 import numpy as np
 import pytest
 
 from chipmap.instances.graph import Loops
+from chipmap.instances.importers.loops import followed
+from chipmap.instances.importers.steps import Value
 from tests.instances.executed import Array, Net, softmax, trials
 
 B, T, H, D, F = 2, 3, 4, 4, 8
@@ -238,3 +244,39 @@ def test_blocks_of_different_sizes_do_not_agree() -> None:
     for name in (shifted, total, longer, grouped, fused):
         loops = found[name.partition(".")[0]]
         assert loops is None or not loops.splits, name
+
+
+JUNK: tuple[Any, ...] = (None, 0, -1, 7, 10**9, "x", [], [1, -1], [3, 2, 1, 0], ["a"], [None], True, 1.5, (0, 1))
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_arguments_and_shapes_that_make_no_sense_are_survived(seed: int) -> None:
+    """A mutated program has loop nests or none, but no traceback."""
+    net, random = Net(seed), Random(seed)
+    match seed % 4:
+        case 0 | 1:
+            llama(net, fused=seed % 4 == 0)
+        case 2:
+            residual(net)
+        case _:
+            joint(net, "select")
+    program = net.program
+    for _ in range(10):
+        i = random.randrange(len(program.steps))
+        step = program.steps[i]
+        match random.randrange(4):
+            case 0:
+                names = (*step.arguments, "dim", "axis", "perm", "stride", "start", "pads", "num_groups")
+                step = replace(step, arguments={name: random.choice(JUNK) for name in names})
+            case 1:
+                step = replace(step, reads=step.reads[:-1])
+            case 2:
+                step = replace(step, kind=random.choice(program.steps).kind)
+            case _:
+                name = random.choice(list(program.values))
+                shape = list(program.values[name].shape)
+                shape[random.randrange(3) :] = [random.choice((0, 1, 2, 5, 8)) for _ in range(random.randrange(3))]
+                program.values[name] = Value(name, tuple(shape), 32)
+        program.steps[i] = step
+    found, _ = followed(program)
+    assert len(found) == len(program.steps)
