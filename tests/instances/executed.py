@@ -276,10 +276,11 @@ def _computing(net: Net, step: Step, loops: Loops | None, layouts: dict[str, Any
             assert 4 * needed <= (stored - loops.whole_bytes) / n + loops.whole_bytes, step.name
         tried += 1
     if "inner" in loops.splits:
-        source = layouts[step.reads[0]]
+        at = next(i for i, read in enumerate(step.reads) if read in layouts)
+        source = layouts[step.reads[at]]
         assert source == "whole" or isinstance(source, Split), step.name
         if isinstance(source, Split):
-            tried += _sums(net, step, owners(source, whole[0].shape, n), fixed)
+            tried += _sums(net, step, at, owners(source, whole[at].shape, n), fixed)
     return tried
 
 
@@ -292,16 +293,19 @@ def held(layout: Any, array: Array, n: int, chip: int) -> Array:
     return np.where(owners(layout, array.shape, n) == chip, array, np.nan)
 
 
-def _sums(net: Net, step: Step, has: NDArray[np.int64], fixed: list[int]) -> int:
-    """The partial sums of the chips, the first with what is added, add up; each needs its share of the weights."""
+def _sums(net: Net, step: Step, at: int, has: NDArray[np.int64], fixed: list[int]) -> int:
+    """The partial sums of the chips, the first with what is added, add up; each needs its share of the weights.
+
+    ``at`` is the operand of which each chip ``has`` a part.
+    """
     function, n = net.functions[step.name], int(has.max()) + 1
     arrays = [net.arrays[read] for read in step.reads]
     weights = [i for i in fixed if arrays[i].ndim > 1]
     total, used = 0.0, 0
     for chip in range(n):
-        local = [np.where(has == chip, arrays[0], 0.0), *arrays[1:]]
+        local = [np.where(has == chip, array, 0.0) if i == at else array for i, array in enumerate(arrays)]
         if chip:
-            local = [array if i == 0 or i in weights else np.zeros_like(array) for i, array in enumerate(local)]
+            local = [array if i == at or i in weights else np.zeros_like(array) for i, array in enumerate(local)]
         total = total + function(*local)
         used = sum(_needed(function, local, i, np.True_) for i in weights)
         assert used * n == sum(arrays[i].size for i in weights), step.name
