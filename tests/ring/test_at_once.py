@@ -10,6 +10,7 @@ import pytest
 
 from chipmap.family import get_family
 from chipmap.instances.graph import Operation, OperationGraph, Tensor
+from chipmap.instances.networks import random_dag
 from chipmap.instances.ring import Package, RingInstance
 from chipmap.instances.ring.instance import Forbidden
 from chipmap.result import Infeasibility, Result
@@ -122,3 +123,15 @@ def test_a_child_starts_from_the_bounds_of_its_parent() -> None:
     result = solve("ring/tiny-skip", options=SolveOptions(time_limit=20.0), isolate=True)
     known = [(bound.source, bound.value) for bound in result.bounds]
     assert result.trace[0].source == "average" and len(known) == len(set(known))
+
+
+def test_fifty_thousand_operations_end_with_a_bound() -> None:
+    """Mapping and bound come from the process that keeps the time; here its child has too little memory for more."""
+    graph = random_dag(operations=50_000)
+    instance = RingInstance(name="large", graph=graph, package=Package(chips=36, sram_bytes=1000 * MIB))
+    result = solve(instance, "ring/auto", SolveOptions(memory_limit=1024 * MIB), isolate=True)
+    assert (result.status, result.termination.limit) == ("feasible", "memory")
+    assert result.certificate is not None and result.certificate.feasible
+    assert result.bound is not None and result.objective is not None
+    assert 0 < result.bound <= result.objective <= 2 * result.bound
+    assert result.trace[0].event == "bound"

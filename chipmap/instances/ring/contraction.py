@@ -161,12 +161,12 @@ def _groups(problem: RingProblem) -> tuple[tuple[int, ...], ...]:
     between members. That rests on C1, and on memory that doesn't depend on the order of execution (grade ``boundary``);
     else nothing merges, and the groups stay constraints.
     """
-    import networkx as nx  # here: placing the greedy start must not wait for it
-
     computing = np.flatnonzero(problem.computing).tolist()
     position = {v: i for i, v in enumerate(problem.order)}
-    if not _merges(problem):
+    if not (problem.groups and _merges(problem)):
         return tuple((v,) for v in sorted(computing, key=position.__getitem__))
+    import networkx as nx  # here: placing the greedy start must not wait for it
+
     merged = nx.DiGraph()
     merged.add_nodes_from(computing)
     merged.add_edges_from(problem.flows.tolist())

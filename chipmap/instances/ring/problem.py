@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -122,6 +122,14 @@ class RingProblem:
     def most_bytes(self) -> int:
         """What C4 counts at most on a chip, in either grade: all weights, and every storage twice."""
         return int(self.floor_bytes.sum()) + 2 * sum(storage.bytes for storage in self.storages)
+
+    @cached_property
+    def storage_arrays(self) -> tuple[IntArray, IntArray, IntArray, IntArray]:
+        """The storages as arrays: producers, all pairs (storage, reader) [2, pairs], bytes, ticks."""
+        pairs = [(t, v) for t, storage in enumerate(self.storages) for v in storage.readers]
+        rows = [(storage.producer, storage.bytes, storage.ticks) for storage in self.storages]
+        producer, bytes_, ticks = np.array(rows, dtype=np.int64).reshape(-1, 3).T
+        return producer, np.array(pairs, dtype=np.int64).reshape(-1, 2).T, bytes_, ticks
 
     @cached_property
     def floor_bytes(self) -> IntArray:
@@ -287,9 +295,26 @@ def _operation_ticks(
     else:
         read = sum(min(tensors[t].bytes, sum(tensors[r].bytes for r in roots[t])) for t in set(reads))
         moved = read + out + operation.weight_bytes
-    peak = Fraction(package.flop_per_ns) * Fraction(package.efficiency.get(operation.kind, 1.0))
-    time = max(operation.flop / peak, moved / Fraction(package.sram_bytes_per_ns)) + Fraction(package.launch_ns)
-    return math.ceil(TICKS_PER_NS * time)
+    efficiency = package.efficiency.get(operation.kind, 1.0)
+    compute = _rate_ticks(operation.flop, package.flop_per_ns, efficiency, package.launch_ns)
+    return max(compute, _rate_ticks(moved, package.sram_bytes_per_ns, 1.0, package.launch_ns))
+
+
+def _rate_ticks(amount: int, rate: float, efficiency: float, launch_ns: float) -> int:
+    """⌈100 · (amount / (rate · efficiency) + launch)⌉, exact."""
+    factor, constant, divisor = _line(rate, efficiency, launch_ns)
+    return -(-(factor * amount + constant) // divisor)
+
+
+@lru_cache(maxsize=256)
+def _line(rate: float, efficiency: float, launch_ns: float) -> tuple[int, int, int]:
+    """Whole numbers (a, b, d) with (a · amount + b) / d = 100 · (amount / (rate · efficiency) + launch)."""
+    per, start = TICKS_PER_NS / (Fraction(rate) * Fraction(efficiency)), TICKS_PER_NS * Fraction(launch_ns)
+    return (
+        per.numerator * start.denominator,
+        start.numerator * per.denominator,
+        per.denominator * start.denominator,
+    )
 
 
 def _allowed(instance: RingInstance, computing: NDArray[np.bool_]) -> tuple[frozenset[int] | None, ...]:
@@ -338,19 +363,20 @@ def loads(problem: RingProblem, chips: Sequence[int] | NDArray[np.int64]) -> Loa
     count = problem.chips
     f = np.asarray(chips, dtype=np.int64)
     load, received, sent, boundary = (np.zeros(count, dtype=np.int64) for _ in range(4))
-    for storage in problem.storages:
-        p = f[storage.producer]
-        on = set(f[list(storage.readers)].tolist()) - {int(p)}
-        if on:
-            far = max(on)
-            if far > p:
-                load[p] += storage.ticks
-                load[far] -= storage.ticks
-            sent[p] += storage.ticks
-            boundary[p] += storage.bytes
-            for c in on:
-                received[c] += storage.ticks
-                boundary[c] += storage.bytes
+    producer, (storage, reader), bytes_, ticks = problem.storage_arrays
+    # (storage, chip) for the chips other than the producer's that read it: each once, the farthest one last
+    away = f[reader] != f[producer[storage]]
+    t, c = np.divmod(np.unique(storage[away] * count + f[reader[away]]), count)
+    np.add.at(received, c, ticks[t])
+    np.add.at(boundary, c, bytes_[t])
+    last = np.flatnonzero(np.diff(t, append=-1))
+    t, far = t[last], c[last]
+    p = f[producer[t]]
+    np.add.at(sent, p, ticks[t])
+    np.add.at(boundary, p, bytes_[t])
+    onward = far > p
+    np.add.at(load, p[onward], ticks[t[onward]])
+    np.subtract.at(load, far[onward], ticks[t[onward]])
     work, weights = (np.zeros(count, dtype=np.int64) for _ in range(2))
     np.add.at(work, f, problem.ticks)
     np.add.at(weights, f, problem.weight_bytes)

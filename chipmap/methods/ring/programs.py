@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 #: Topological orders that are sliced for a first incumbent, and for each of the rounds on wide graphs.
 ORDERS = 16
+#: Bits of all prefixes that are sliced: those of fewer orders where the graph is large (16 up to 23,000 operations).
+PREFIX_BITS = 2**33
 
 
 def greedy(instance: RingInstance, run: Run) -> Termination:
@@ -129,7 +131,8 @@ def window_bound(state: State) -> None:
 def slice_some(state: State, seed: int) -> None:
     from chipmap.heuristics.ring.programs.slicing import slice_orders
 
-    state.best(lambda: slice_orders(state.programs, state.below, ORDERS, seed), "slicing")
+    count = max(1, min(ORDERS, PREFIX_BITS // max(1, state.problem.n) ** 2))
+    state.best(lambda: slice_orders(state.programs, state.below, count, seed), "slicing")
     state.sliced = True
 
 
