@@ -13,7 +13,8 @@ from chipmap.instances.ring import Package, RingInstance, RingSolution
 from chipmap.instances.ring.contraction import lift
 from chipmap.instances.ring.describe import describe, files
 from chipmap.instances.ring.generators import bert_large, chain
-from chipmap.instances.ring.problem import loads, ring_problem
+from chipmap.instances.ring.loads import loads
+from chipmap.instances.ring.problem import ring_problem
 
 ODD = 'odd, "quoted"\nname é'
 

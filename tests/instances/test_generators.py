@@ -13,7 +13,8 @@ from chipmap.instances.graph import Loops
 from chipmap.instances.importers import ImportedGraph
 from chipmap.instances.ring.from_graph import from_graph
 from chipmap.instances.ring.generators import InstanceGenerator, Setting, bert_large, chain, explicit, random, resnet50
-from chipmap.instances.ring.problem import loads, ring_problem
+from chipmap.instances.ring.loads import loads
+from chipmap.instances.ring.problem import ring_problem
 from chipmap.records import InputError
 
 GENERATORS: dict[str, InstanceGenerator] = {g.name: resolve(g.function) for g in FAMILY.generators}

@@ -10,7 +10,8 @@ from chipmap.instances.importers import import_graph
 from chipmap.instances.ring import RingSolution
 from chipmap.instances.ring.contraction import contract, lift
 from chipmap.instances.ring.from_graph import from_graph
-from chipmap.instances.ring.problem import RingProblem, ring_problem, terms
+from chipmap.instances.ring.loads import terms
+from chipmap.instances.ring.problem import RingProblem, ring_problem
 from chipmap.validation.ring.checker import check
 from tests.instances.published import all_published
 

@@ -12,7 +12,8 @@ from ortools.sat.python import cp_model
 
 from chipmap.formulations.ring import cpsat, mip
 from chipmap.instances.ring import RingInstance, RingSolution
-from chipmap.instances.ring.problem import loads, ring_problem
+from chipmap.instances.ring.loads import loads
+from chipmap.instances.ring.problem import ring_problem
 from chipmap.records import InputError
 from chipmap.validation.ring.candidates import candidates
 from chipmap.validation.ring.checker import check

@@ -6,7 +6,8 @@ from random import Random
 
 from hypothesis import given, settings
 
-from chipmap.instances.ring.problem import loads, ring_problem, terms
+from chipmap.instances.ring.loads import loads, terms
+from chipmap.instances.ring.problem import ring_problem
 from chipmap.validation.ring import checker
 from chipmap.validation.ring.facts import facts
 from tests.ring.random_instances import random_instance, random_solution, seeds

@@ -12,7 +12,8 @@ from chipmap.family import Standing
 from chipmap.formulations.ring import cpsat_sram
 from chipmap.formulations.ring.cpsat import RingCpChoices, build
 from chipmap.instances.ring import Forbidden, Package, Pin, RingInstance, RingSolution
-from chipmap.instances.ring.problem import loads, ring_problem
+from chipmap.instances.ring.loads import loads
+from chipmap.instances.ring.problem import ring_problem
 from chipmap.instances.ring.station_windows import station_windows
 from chipmap.solvers import infeasible_labels
 from chipmap.solvers.outcome import SolveRequest

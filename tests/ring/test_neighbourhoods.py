@@ -14,7 +14,8 @@ from chipmap.formulations.ring.cpsat import RingCpChoices, build
 from chipmap.formulations.ring.cpsat_assignment import Neighbourhood
 from chipmap.instances.ring import Package, RingInstance, RingSolution
 from chipmap.instances.ring.contraction import contract
-from chipmap.instances.ring.problem import charged, loads, ring_problem
+from chipmap.instances.ring.loads import charged, loads
+from chipmap.instances.ring.problem import ring_problem
 from chipmap.methods.ring import neighbourhoods
 from chipmap.run import Run, SolveOptions
 from chipmap.validation.brute_force import brute_force

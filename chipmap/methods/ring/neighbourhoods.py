@@ -16,7 +16,8 @@ import numpy as np
 from chipmap.deadline import Deadline
 from chipmap.family import Model
 from chipmap.instances.ring.instance import RingInstance, RingSolution
-from chipmap.instances.ring.problem import IntArray, charged, loads
+from chipmap.instances.ring.loads import charged, loads
+from chipmap.instances.ring.problem import IntArray
 from chipmap.methods.chain import Turn
 from chipmap.methods.model_solve import Limits
 from chipmap.methods.neighbourhoods import Tally, improve

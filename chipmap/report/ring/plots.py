@@ -16,7 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from chipmap.instances.ring import RingInstance, RingSolution
-from chipmap.instances.ring.problem import Loads, RingProblem, loads, ring_problem, terms
+from chipmap.instances.ring.loads import Loads, loads, terms
+from chipmap.instances.ring.problem import RingProblem, ring_problem
 from chipmap.records import InputError
 from chipmap.report.canvas import COLOURS, INK, MUTED, RED, RULE, picture
 from chipmap.report.tables import number

@@ -8,7 +8,8 @@ import numpy as np
 
 from chipmap.explanation import Difference, Moved, Side
 from chipmap.instances.ring.instance import RingInstance, RingSolution
-from chipmap.instances.ring.problem import Loads, RingProblem, loads, ring_problem
+from chipmap.instances.ring.loads import Loads, loads
+from chipmap.instances.ring.problem import RingProblem, ring_problem
 from chipmap.methods.ring.explain.solved import check
 from chipmap.methods.ring.explain.text import TICKS_PER_US, name
 from chipmap.records import InputError

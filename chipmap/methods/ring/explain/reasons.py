@@ -12,7 +12,8 @@ from chipmap.deadline import Deadline, Stop
 from chipmap.explanation import Statement
 from chipmap.heuristics.ring.bounds.shortages import fewest_chips
 from chipmap.heuristics.ring.bounds.simple import SkipConnection, average, largest, packing, skip_connections
-from chipmap.instances.ring.problem import Loads, RingProblem, charged, loads
+from chipmap.instances.ring.loads import Loads, charged, loads
+from chipmap.instances.ring.problem import RingProblem
 from chipmap.methods.ring.explain.solved import Case, Solved, Tried, check
 from chipmap.methods.ring.explain.text import TICKS_PER_US, listed, plural, share, size, times, us
 

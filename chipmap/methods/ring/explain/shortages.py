@@ -10,8 +10,9 @@ from chipmap.explanation import Statement
 from chipmap.heuristics.ring.bounds.shortages import least_chips, least_sram
 from chipmap.heuristics.ring.bounds.simple import skip_connections
 from chipmap.instances.ring.instance import RingInstance
+from chipmap.instances.ring.loads import loads
 from chipmap.instances.ring.precedence import flow_reachable, reachable
-from chipmap.instances.ring.problem import RingProblem, loads, ring_problem
+from chipmap.instances.ring.problem import RingProblem, ring_problem
 from chipmap.methods.ring.explain.changes import chip_trial, sram_trial
 from chipmap.methods.ring.explain.reasons import fullest, statement
 from chipmap.methods.ring.explain.solved import Case, Trial, Tried
