@@ -5,8 +5,8 @@ weight_bytes, shape}]`` with kind ``input``, ``const``, ``view`` or ``compute``;
 ``outputs: [id]``. Ids are topological.
 
 Weights are folded into their first consumer, and no edge leads from a parameter to others that read it. So parameters
-that several operations share can't be told: they count at the first. A product that has no weights although it reads a
-single tensor is named in a note.
+that several operations share can't be told: they count at the first. A product that reads a single tensor, and has fewer
+weights than its matrix must have, is named in a note.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ SHAPE_ONLY = frozenset({"new_zeros", "new_ones", "new_full", "zeros_like", "ones
 
 #: Look-ups in a table; one that is a parameter stands in the node's own ``weight_bytes``.
 LOOK_UPS = frozenset({"embedding", "gather", "index", "index_select", "take"})
-#: Products of two operands.
-PRODUCTS = frozenset({"mm", "addmm", "linear", "matmul", "convolution", "conv2d"})
+#: Products of two matrices.
+PRODUCTS = frozenset({"mm", "addmm", "linear", "matmul"})
 
 _REMEDY = "A node has id, name, op, kind, flops and out_bytes; an edge is [from, to, bytes]."
 _Flop = Annotated[int, msgspec.Meta(ge=0, le=10**18)]
@@ -53,13 +53,29 @@ class _TracedGraph(msgspec.Struct, frozen=True):
 def imported(data: bytes, where: str) -> ImportedGraph:
     """The graph of :func:`read`, with a note on products whose weights count elsewhere."""
     graph = read(data, where)
-    bare = [
-        operation.name
-        for operation, reads in zip(graph.operations, graph.reads(), strict=True)
-        if operation.kind in PRODUCTS and operation.role == "compute" and not operation.weight_bytes and len(reads) == 1
-    ]
+    bare = [graph.operations[v].name for v in _without_weights(graph)]
     said = f"products without weights, which they share with operations before them: {', '.join(bare[:10])}"
     return ImportedGraph(graph, None, "traced", (said,) if bare else ())
+
+
+def _without_weights(graph: OperationGraph) -> list[int]:
+    """Products of a single tensor whose weights are too few to be a matrix.
+
+    Of [m, k] · [k, n] with words of w bytes, F / 2 = m k n, and operand and result have m k w and m n w bytes. So the
+    matrix has k n w = (F / 2)² w³ / (operand · result) bytes, and w is 1 or more.
+    """
+    read: list[list[int]] = [[] for _ in graph.operations]
+    made = [0] * len(graph.operations)
+    for tensor in graph.tensors:
+        made[tensor.producer] += tensor.bytes
+        for reader in tensor.readers:
+            read[reader].append(tensor.bytes)
+    return [
+        v
+        for v, operation in enumerate(graph.operations)
+        if operation.kind in PRODUCTS and operation.role == "compute" and len(read[v]) == 1
+        if operation.weight_bytes * read[v][0] * made[v] < (operation.flop // 2) ** 2
+    ]
 
 
 def read(data: bytes, where: str) -> OperationGraph:
