@@ -103,7 +103,8 @@ def _decoded(source: Source, settings: Iterable[str], family: str | None, conver
     settings, where = list(settings), source.where
     if source.head.lstrip()[:1] != b"{" and _is_binary(source):
         if family is None:
-            raise InputError("is a network, not an instance", where, f"{_FORMATS} A graph needs --family.")
+            remedy = "`chipmap convert` makes one of it, of the family that you name with --family."
+            raise InputError("is a network, not an instance", where, remedy)
         return _changed(convert([source], get_family(family), conversion), where, settings)
     data = source.content()
     native = file_format(data, where, "instance")
