@@ -240,6 +240,13 @@ def test_functions_are_inlined_and_recursion_refused() -> None:
         (model([helper.make_node("Relu", ["x"], ["y"])], [tensor("x", None)]), "input 'x' has no shape"),
         (model([helper.make_node("Identity", ["x"], ["y"])], [tensor("x", 2, kind=8)]), "tensor 'x' holds strings"),
         (model([helper.make_node("Relu", ["w"], ["y"])], [], [weight("w", 2)]), "nothing in it computes"),
+        (model([helper.make_node("Relu", ["x"], ["y"])], [tensor("x", 2)] * 2), "two inputs 'x'"),
+        (model([helper.make_node("Relu", ["x"], ["y"])] * 2, [tensor("x", 2)]), "tensor 'y' is made twice"),
+        (model([helper.make_node("Add", ["x", "y"], ["y"])], [tensor("x", 2)]), "which nothing before"),
+        (
+            model([helper.make_node("Add", ["x", "w"], ["y"])], [tensor("x", 2)], [TensorProto(name="w", dims=[2])]),
+            "unknown type 0",
+        ),
     ],
 )
 def test_refusals_name_what_is_wrong(data: bytes, said: str) -> None:

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from chipmap.instances.importers.onnx_folding import DTYPES, MAX_ELEMENTS, Array
-from chipmap.instances.importers.onnx_shapes import BITS, shape_of, tensor_type, value_of
+from chipmap.instances.importers.onnx_shapes import BITS, shape_of, tensor_type
 from chipmap.instances.importers.onnx_wire import KEPT_BYTES
-from chipmap.instances.importers.program import Program, Shape, Step, checked_shape
+from chipmap.instances.importers.program import Program, Shape, Step, Value, checked_shape
 from chipmap.records import InputError
 
 if TYPE_CHECKING:
@@ -118,7 +118,7 @@ class State:
             raise InputError(what, self.where, "Export the model with plain tensors.")
         kind = self.types.get(name)
         number = kind.tensor_type.elem_type if kind is not None and kind.HasField("tensor_type") else 0
-        if number and number not in BITS:
+        if number not in BITS and (number or shape_of(kind) is not None):
             said = "holds strings" if number == 8 else f"has the unknown type {number}"
             raise InputError(f"tensor {name!r} {said}", self.where, _STRINGS)
         reason = f": {self.reasons[name]}" if name in self.reasons else ""
@@ -138,9 +138,9 @@ class State:
         shape = shape_of(kind)
         if shape is not None:
             checked_shape(shape, name, self.where)
-            value = value_of(name, kind)
-            if value is not None:
-                self.program.values[name] = value
+            bits = BITS.get(kind.tensor_type.elem_type)
+            if bits is not None:
+                self.program.values[name] = Value(name, shape, bits)
 
     def append(self, step: Step) -> None:
         """Add a step whose results have types."""
