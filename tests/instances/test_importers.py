@@ -79,19 +79,19 @@ def test_look_ups_and_shared_weights_of_traced_graphs() -> None:
         (0, "ids", "input", "input", 0, 16, 0),
         (1, "words", "embedding", "compute", 8000, 64, 32000),
         (2, "of_words", "index", "compute", 16, 32, 0),
-        (3, "dense", "addmm", "compute", 128, 64, 80),
+        # [4, 4] · [4, 256] with its matrix and a bias, then [4, 256] · [256, 500] with a bias alone
+        (3, "dense", "addmm", "compute", 2 * 4 * 4 * 256, 4096, 4 * (1024 + 256)),
         (4, "head", "mm", "compute", 64000, 8000, 0),
         (5, "scores", "bmm", "compute", 99, 8, 0),
-        # [4, 4] · [4, 500], with a bias alone
-        (6, "biased", "addmm", "compute", 16000, 8000, 2000),
+        (6, "biased", "addmm", "compute", 2 * 4 * 256 * 500, 8000, 4 * 500),
     ]
     nodes = [dict(zip(fields, row, strict=True)) for row in rows]
-    edges = [[0, 1, 16], [1, 2, 64], [0, 2, 16], [1, 3, 64], [3, 4, 64], [3, 5, 64], [1, 5, 64], [3, 6, 64]]
+    edges = [[0, 1, 16], [1, 2, 64], [0, 2, 16], [1, 3, 64], [3, 4, 4096], [3, 5, 4096], [1, 5, 64], [3, 6, 4096]]
     imported = read({"name": "tied", "nodes": nodes, "edges": edges, "outputs": [2, 4, 5, 6]})
     assert [(op.flop, op.moved_bytes) for op in imported.graph.operations[1:4]] == [
         (8000, 16 + 128),
         (16, None),
-        (128, None),
+        (8192, None),
     ]
     assert imported.notes == ("products without weights, which they share with operations before them: head, biased",)
 

@@ -5,8 +5,8 @@ weight_bytes, shape}]`` with kind ``input``, ``const``, ``view`` or ``compute``;
 ``outputs: [id]``. Ids are topological.
 
 Weights are folded into their first consumer, and no edge leads from a parameter to others that read it. So parameters
-that several operations share can't be told: they count at the first. A product that reads a single tensor, and has fewer
-weights than its matrix must have, is named in a note.
+that several operations share can't be told: they count at the first. A product that reads a single tensor, and has
+fewer weights than its matrix must have, is named in a note.
 """
 
 from __future__ import annotations
