@@ -2,10 +2,12 @@
 
     python -m benchmarks.zoo export [NAME ...] --out DIR [--size small]     needs the extra `zoo`
     python -m benchmarks.zoo measure DIR [NAME ...] [--markdown FILE]       needs chipmap and onnx
+    python -m benchmarks.zoo memory DIR/llama2-7b-plain.pt2                  needs chipmap alone
 
 ``export`` writes the files (graphs without weights; nothing is downloaded) and ``expected.json``, which holds what
 PyTorch says of each: FLOP by its own counter, parameters, names of nodes. ``measure`` converts each file in a fresh
-process, compares, and solves it. The two may run in different environments.
+process, compares, and solves it. ``memory`` converts an archive with weights of real size. ``export llama2-7b`` writes
+one for it. The commands may run in different environments.
 """
 
 from __future__ import annotations
@@ -24,15 +26,14 @@ def export(arguments: argparse.Namespace) -> None:
     for noisy in ("torch.onnx", "onnxscript", "onnx_ir", "transformers"):
         logging.getLogger(noisy).setLevel(logging.ERROR)
     from benchmarks.zoo.exports import FORMS, file_name, write
-    from benchmarks.zoo.networks import NETWORKS
+    from benchmarks.zoo.networks import LARGE, NETWORKS
 
     folder = arguments.out
     folder.mkdir(parents=True, exist_ok=True)
     facts_file = folder / "expected.json"
-    for network in NETWORKS:
-        for form in FORMS:
-            if arguments.names and network.name not in arguments.names:
-                continue
+    asked = [network for network in (*NETWORKS, LARGE) if network.name in arguments.names] or NETWORKS
+    for network in asked:
+        for form in FORMS if network is not LARGE else FORMS[:1]:
             started = time.perf_counter()
             said = write(network, arguments.size == "real", form, folder)
             facts = json.loads(facts_file.read_text()) if facts_file.exists() else {}
@@ -46,6 +47,13 @@ def measure(arguments: argparse.Namespace) -> None:
     from benchmarks.zoo.measure import run
 
     run(arguments.folder, arguments.names, arguments.time_limit, arguments.markdown)
+
+
+def memory(arguments: argparse.Namespace) -> None:
+    """Convert an archive without and with weights."""
+    from benchmarks.zoo.memory import run
+
+    run(arguments.file)
 
 
 def main() -> None:
@@ -63,6 +71,9 @@ def main() -> None:
     sub.add_argument("--markdown", type=Path, metavar="FILE")
     sub.add_argument("names", nargs="*", metavar="NAME")
     sub.set_defaults(run=measure)
+    sub = commands.add_parser("memory", help="peak memory of a conversion, without and with weights")
+    sub.add_argument("file", type=Path, metavar="FILE")
+    sub.set_defaults(run=memory)
     arguments = parser.parse_args()
     arguments.run(arguments)
 

@@ -133,8 +133,8 @@ def write_onnx(program: Any, path: Path, lean: bool) -> Any:
     for i, value in enumerate(made.model.graph.initializers.values()):
         kept = value.const_value
         if isinstance(getattr(kept, "raw", None), FakeTensor):
-            # a number of its own for each: the optimiser merges equal ones
-            one = numpy.full((), 1 / (2 + i)).astype(kept.dtype.numpy())
+            # a number of its own for each, in 8 bits of mantissa: the optimiser merges equal ones
+            one = numpy.full((), (1 + i % 128 / 128) / 2 ** (i // 128)).astype(kept.dtype.numpy())
             value.const_value = onnx_ir.Tensor(numpy.broadcast_to(one, kept.shape.numpy()), name=kept.name)
     made.optimize()
     offset = 0

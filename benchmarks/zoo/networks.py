@@ -31,14 +31,14 @@ class Network:
 
 
 def _of(
-    model: str, config: str, real: dict[str, Any], small: dict[str, Any]
+    model: str, config: str, real: dict[str, Any], small: dict[str, Any], dtype: torch.dtype = torch.float32
 ) -> Callable[[bool, dict[str, Any]], nn.Module]:
-    """What makes a class of transformers from a configuration with these settings."""
+    """What makes a class of transformers from a configuration with these settings, the real one of type ``dtype``."""
 
     def make(is_real: bool, more: dict[str, Any]) -> nn.Module:
         settings = getattr(transformers, config)(**(real if is_real else small), **more)
         made: nn.Module = getattr(transformers, model)(settings)
-        return made
+        return made.to(dtype) if is_real else made
 
     return make
 
@@ -111,34 +111,37 @@ NETWORKS = (
     ),
     Network(
         "llama",
-        "Llama 3.2 1B with its tied head, 512 tokens (Grattafiori et al. 2024)",
+        "Llama 3.2 1B with its tied head, 512 tokens, bfloat16 (Grattafiori et al. 2024)",
         _of(
             "LlamaForCausalLM",
             "LlamaConfig",
             _NO_CACHE | _LLAMA | {"tie_word_embeddings": True},
             _NO_CACHE | _SMALL | {"tie_word_embeddings": True},
+            torch.bfloat16,
         ),
         _tokens(512),
     ),
     Network(
         "qwen2",
-        "Qwen2 0.5B with its tied head, 512 tokens (Yang et al. 2024)",
+        "Qwen2 0.5B with its tied head, 512 tokens, bfloat16 (Yang et al. 2024)",
         _of(
             "Qwen2ForCausalLM",
             "Qwen2Config",
             _NO_CACHE | _QWEN2 | {"tie_word_embeddings": True},
             _NO_CACHE | _SMALL | {"tie_word_embeddings": True},
+            torch.bfloat16,
         ),
         _tokens(512),
     ),
     Network(
         "mixtral",
-        "Mixtral 8x7B, 512 tokens (Jiang et al. 2024)",
+        "Mixtral 8x7B, 512 tokens, bfloat16 (Jiang et al. 2024)",
         _of(
             "MixtralForCausalLM",
             "MixtralConfig",
             _NO_CACHE,
             _NO_CACHE | _SMALL | {"num_local_experts": 4, "num_experts_per_tok": 2},
+            torch.bfloat16,
         ),
         _tokens(512),
         {"experts_implementation": "batched_mm"},
@@ -236,4 +239,12 @@ NETWORKS = (
         _make_unet,
         _unet,
     ),
+)
+
+#: For the memory and time of a conversion; no part of the zoo.
+LARGE = Network(
+    "llama2-7b",
+    "Llama 2 7B, 512 tokens (Touvron et al. 2023)",
+    _of("LlamaForCausalLM", "LlamaConfig", _NO_CACHE, _NO_CACHE | _SMALL),
+    _tokens(512),
 )
