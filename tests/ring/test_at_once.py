@@ -65,6 +65,14 @@ def test_an_operation_larger_than_the_sram(start: str | None, monkeypatch: pytes
     assert any("'b'" in remedy for remedy in reason.remedies), "split it"
 
 
+def test_an_operation_is_no_group_by_its_name() -> None:
+    """The remedies are those for an operation, whatever it is called."""
+    graph = OperationGraph(name="g", operations=(Operation(name="grouped_mm", kind="group", weight_bytes=9),))
+    reason = only_reason(solve(RingInstance(name="g", graph=graph, package=Package(chips=2, sram_bytes=8))))
+    assert any("split operation 'grouped_mm'" in remedy for remedy in reason.remedies)
+    assert not any("together" in remedy for remedy in reason.remedies)
+
+
 def test_all_weights_larger_than_all_chips(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each operation fits by itself: more chips are a remedy, and the number is enough for the weights."""
     reason = only_reason(at_once(weighted([6, 6, 6, 6, 6, 6], 8), monkeypatch))

@@ -12,6 +12,9 @@ from chipmap.instances.ring.problem import RingProblem, ring_problem
 from chipmap.result import Infeasibility
 from chipmap.run import Run
 
+#: How the owner of weights is called that is no single operation.
+GROUP = "keep-together group"
+
 
 def at_once(instance: RingInstance, run: Run) -> None:
     """Report both bounds, or why there is no mapping."""
@@ -46,7 +49,7 @@ def _heaviest(problem: RingProblem) -> tuple[int, str]:
     heaviest = [int(problem.alone_bytes.argmax())] if problem.n else []
     found = [(int(problem.alone_bytes[v]), f"operation {operations[v].name!r}") for v in heaviest]
     for group in problem.groups:
-        words = f"keep-together group of {operations[group[0]].name!r} ({len(group)} operations)"
+        words = f"{GROUP} of {operations[group[0]].name!r} ({len(group)} operations)"
         found.append((problem.weights_of(group), words))
     return max(found, key=lambda one: one[0], default=(0, "operation"))
 
@@ -76,7 +79,9 @@ def memory(problem: RingProblem, demand: int, reached: int | None) -> Infeasibil
         remedies = [f"an SRAM of at least {demand:,} bytes: --set package.sram_bytes={demand}"]
     if heaviest > limit:
         text += "; more chips alone don't help"
-        what = "leave the group out of together" if "group" in owner else f"split {owner} into smaller ones"
+        what = f"split {owner} into smaller ones"
+        if owner.startswith(GROUP):
+            what = "leave the group out of together"
         remedies += [what, "fewer bytes per word"]
     else:
         more = max(chips + 1, -(-total // limit)) if limit else chips + 1
