@@ -65,7 +65,8 @@ _CONVOLUTIONS = words(
 )
 _ATTENTIONS = words(
     """scaled_dot_product_attention _scaled_dot_product_flash_attention_for_cpu _scaled_dot_product_flash_attention
-    _scaled_dot_product_efficient_attention _scaled_dot_product_attention_math"""
+    _scaled_dot_product_efficient_attention _scaled_dot_product_cudnn_attention _scaled_dot_product_attention_math
+    _scaled_dot_product_fused_attention_overrideable"""
 )
 #: ONNX operators of several operands whose names in lower case are reductions in PyTorch.
 _N_ARY = words("Max Min Sum Mean")
