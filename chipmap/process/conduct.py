@@ -98,9 +98,9 @@ def _refusal(certificate: Certificate) -> str:
 
 
 def in_process(run: Run, family: Family, chosen: Method) -> Termination:
-    """What is known at once, the warm start, then the method, in this process."""
-    at_once(run, family)
+    """A start from a file, what is known at once, the warm start, then the method, in this process."""
     start_from_file(run, family)
+    at_once(run, family)
     before = start_method(family, chosen, run.options.warm_start)
     if before is not None:
         resolve(before)(run.instance, run)

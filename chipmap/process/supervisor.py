@@ -156,6 +156,7 @@ class _Watch:
         options = msgspec.structs.replace(run.options, warm_start=None)
         instance = msgspec.Raw(msgspec.json.encode(run.instance))
         self.child.send(Job(self.family.name, chosen.name, options, run.started, instance))
+        start_from_file(run, self.family)
         at_once(run, self.family)
         start = self._start(chosen)
         run.timings["start"] = round(run.seconds - run.timings.get("read", 0.0), 6)
@@ -169,7 +170,6 @@ class _Watch:
     def _start(self, chosen: Method) -> Start:
         """Make the light start here, before the child may solve; leave a heavy one to the child."""
         run, family, wanted = self.run, self.family, self.run.options.warm_start
-        start_from_file(run, family)
         light = start_method(family, chosen, None) if wanted != "none" else None
         if light is not None:
             with suppress(Stop):
