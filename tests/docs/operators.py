@@ -6,8 +6,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from chipmap.instances.importers import aten, onnx_fused, onnx_operators
-from chipmap.instances.importers.rules import ELEMENTS, Rule
+from chipmap.instances.importers.operators import aten, onnx_fused
+from chipmap.instances.importers.operators import onnx as onnx_operators
+from chipmap.instances.importers.operators.rules import ELEMENTS, Rule
 from tests.docs.pages import ROOT
 
 PAGE = ROOT / "docs" / "operators.md"

@@ -11,11 +11,12 @@ import pytest
 from chipmap.cli import main
 from chipmap.family import get_family
 from chipmap.inputs.reading import Conversion, convert
-from chipmap.instances.importers import ImportedGraph, import_graph, summary, torch_count
-from chipmap.instances.importers.calls import Call
+from chipmap.instances.importers import ImportedGraph, import_graph, summary
 from chipmap.instances.importers.counting import Counting, amount
+from chipmap.instances.importers.operators.calls import Call
 from chipmap.instances.importers.steps import Value
-from chipmap.instances.importers.torch_count import Question, question
+from chipmap.instances.importers.torch import count as torch_count
+from chipmap.instances.importers.torch.count import Question, question
 from chipmap.records import InputError, Source
 from tests.instances import samples
 from tests.instances.programs import TORCH, pt2

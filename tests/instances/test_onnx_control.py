@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from chipmap.instances.importers import ImportedGraph, import_graph, onnx_control
+from chipmap.instances.importers import ImportedGraph, import_graph
+from chipmap.instances.importers.onnx import control as onnx_control
 from chipmap.records import InputError
 
 onnx = pytest.importorskip("onnx", reason="needs the extra onnx")

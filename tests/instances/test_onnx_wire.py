@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from chipmap.instances.importers import import_graph
-from chipmap.instances.importers.onnx_wire import KEPT_BYTES, without_data
+from chipmap.instances.importers.onnx.wire import KEPT_BYTES, without_data
 from chipmap.records import InputError, Source
 
 onnx = pytest.importorskip("onnx", reason="needs the extra onnx")

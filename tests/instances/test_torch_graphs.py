@@ -11,8 +11,8 @@ from chipmap.inputs.reading import read
 from chipmap.instances.graph import OperationGraph
 from chipmap.instances.importers import import_graph
 from chipmap.instances.importers.steps import Program, Step
-from chipmap.instances.importers.torch_file import read_file
-from chipmap.instances.importers.torch_steps import WRAPPERS, Steps
+from chipmap.instances.importers.torch.file import read_file
+from chipmap.instances.importers.torch.steps import WRAPPERS, Steps
 from chipmap.instances.ring.instance import RingInstance
 from chipmap.records import InputError, Source
 from chipmap.solve import solve

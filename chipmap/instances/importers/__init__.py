@@ -6,19 +6,12 @@ from collections.abc import Callable, Mapping
 
 import msgspec
 
-from chipmap.instances.importers import (
-    dnn_partitioning,
-    onnx_model,
-    pipedream,
-    piper,
-    torch_count,
-    torch_program,
-    traced,
-)
-from chipmap.instances.importers.calls import Call
+from chipmap.instances.importers import dnn_partitioning, onnx_model, pipedream, piper, torch_program, traced
 from chipmap.instances.importers.common import ImportedGraph, decode
 from chipmap.instances.importers.counting import Counting, amount
 from chipmap.instances.importers.dimensions import Dimensions
+from chipmap.instances.importers.operators.calls import Call
+from chipmap.instances.importers.torch import count as torch_count
 from chipmap.records import InputError, Source
 
 __all__ = ["FORMATS", "ImportedGraph", "import_graph", "is_binary", "summary"]

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
-from chipmap.instances.importers.calls import Call
+from chipmap.instances.importers.operators.calls import Call
 from chipmap.instances.importers.steps import Program, Step, Value
 from chipmap.records import InputError
 

@@ -1,8 +1,8 @@
 """Reader of ONNX models (``.onnx``), which needs the extra ``onnx``.
 
-The file is read without the data of its weights (``onnx_wire.py``), and data in other files need not be there. Shapes
-follow from those of the inputs, operator by operator (``onnx_walk.py``); ``dimensions`` gives symbolic ones a value.
-Functions of the model are inlined, and so is control flow that is settled beforehand (``onnx_control.py``).
+The file is read without the data of its weights (``onnx/wire.py``), and data in other files need not be there. Shapes
+follow from those of the inputs, operator by operator (``onnx/walk.py``); ``dimensions`` gives symbolic ones a value.
+Functions of the model are inlined, and so is control flow that is settled beforehand (``onnx/control.py``).
 Initializers are weights of the operators that read them, not operations. Operators outside the standard whose results
 have shapes in the file count their bytes; ``notes`` lists them.
 """
@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING, Any
 from chipmap.instances.importers.common import ImportedGraph
 from chipmap.instances.importers.counting import Counting
 from chipmap.instances.importers.dimensions import Dimensions, check_used, dimension, from_shapes
-from chipmap.instances.importers.onnx_shapes import BITS, first_line, shape_of, tensor_type
-from chipmap.instances.importers.onnx_state import EXTERNAL
-from chipmap.instances.importers.onnx_walk import Walk
-from chipmap.instances.importers.onnx_wire import without_data
+from chipmap.instances.importers.onnx.shapes import BITS, first_line, shape_of, tensor_type
+from chipmap.instances.importers.onnx.state import EXTERNAL
+from chipmap.instances.importers.onnx.walk import Walk
+from chipmap.instances.importers.onnx.wire import without_data
 from chipmap.instances.importers.program import Program, checked_shape, imported
 from chipmap.records import InputError, Source
 

@@ -1,7 +1,7 @@
 """From the operators of a compiler's program to an operation graph; what the readers of ONNX and PyTorch share.
 
-**FLOP** and the bytes that an operator moves come with its step: :mod:`.rules` has the rules, the tables of
-``aten.py`` and ``onnx_operators.py`` say which operator follows which.
+**FLOP** and the bytes that an operator moves come with its step: :mod:`.operators.rules` has the rules, the tables of
+``operators/aten.py`` and ``operators/onnx.py`` say which operator follows which.
 
 **Weights.** :mod:`.weights` says where the bytes of parameters stand. What else depends on no input is a constant with
 bytes.

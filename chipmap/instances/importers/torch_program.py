@@ -7,11 +7,11 @@ decomposed first (``program.run_decompositions()``) consists of core ATen operat
 :func:`import_exported` takes the object itself. Both give the same graph:
 
 ==================  ========================================================================================
-``torch_file``      the archive and the JSON in it -> ``torch_graph``
-``torch_object``    the object -> ``torch_graph``
-``torch_steps``     ``torch_graph`` -> the program: wrappers inlined, control flow refused, sizes given values
-``torch_changes``   operators that change their operand in place
-``torch_fixed``     operators that need only a shape
+``torch/file``      the archive and the JSON in it -> ``torch/graph``
+``torch/object``    the object -> ``torch/graph``
+``torch/steps``     ``torch/graph`` -> the program: wrappers inlined, control flow refused, sizes given values
+``torch/changes``   operators that change their operand in place
+``torch/fixed``     operators that need only a shape
 ==================  ========================================================================================
 """
 
@@ -20,18 +20,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from chipmap.instances.importers.calls import Call
 from chipmap.instances.importers.common import ImportedGraph
 from chipmap.instances.importers.counting import Counting
 from chipmap.instances.importers.dimensions import Dimensions, check_ranges, check_used, from_shapes, no_value, symbols
+from chipmap.instances.importers.operators.calls import Call
 from chipmap.instances.importers.program import imported
 from chipmap.instances.importers.steps import Program
-from chipmap.instances.importers.torch_file import accepts as accepts
-from chipmap.instances.importers.torch_file import read_file
-from chipmap.instances.importers.torch_fixed import settle_fixed
-from chipmap.instances.importers.torch_graph import TorchGraph, TorchProgram, expressions, refs
-from chipmap.instances.importers.torch_object import read_object
-from chipmap.instances.importers.torch_steps import Steps
+from chipmap.instances.importers.torch.file import accepts as accepts
+from chipmap.instances.importers.torch.file import read_file
+from chipmap.instances.importers.torch.fixed import settle_fixed
+from chipmap.instances.importers.torch.graph import TorchGraph, TorchProgram, expressions, refs
+from chipmap.instances.importers.torch.object import read_object
+from chipmap.instances.importers.torch.steps import Steps
 from chipmap.records import Source
 
 if TYPE_CHECKING:

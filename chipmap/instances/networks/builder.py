@@ -2,8 +2,8 @@
 
 A generator writes its network as a program of core ATen operators, as an export of an eager implementation shows it.
 What an operator costs and is for a mapping (FLOP, bytes moved, weights, tables that several operators share, roles) is
-said once, for networks that are generated and networks that are read: in :mod:`chipmap.instances.importers.aten` and
-:mod:`chipmap.instances.importers.program`.
+said once, for networks that are generated and networks that are read: in
+:mod:`chipmap.instances.importers.operators.aten` and :mod:`chipmap.instances.importers.program`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from chipmap.instances.graph import OperationGraph
-from chipmap.instances.importers import aten
+from chipmap.instances.importers.operators import aten
 from chipmap.instances.importers.program import imported
 from chipmap.instances.importers.steps import Program, Shape, Step, Value
 

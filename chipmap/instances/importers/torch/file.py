@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from chipmap.instances.importers.common import decode
-from chipmap.instances.importers.torch_graph import GETITEM, Call, Meta, Operator, Ref, TorchGraph, TorchProgram, slot
+from chipmap.instances.importers.torch.graph import GETITEM, Call, Meta, Operator, Ref, TorchGraph, TorchProgram, slot
 from chipmap.records import InputError, Source
 
 #: Bytes of a graph's JSON beyond which a file is refused (about 2 KB per node: 100,000 nodes).

@@ -10,7 +10,7 @@ from contextlib import suppress
 from itertools import combinations
 from math import prod
 
-from chipmap.instances.importers.calls import Call, Count, ranked
+from chipmap.instances.importers.operators.calls import Call, Count, ranked
 from chipmap.instances.importers.steps import Value
 
 #: Tensors of more dimensions aren't asked which of these an update leaves whole.

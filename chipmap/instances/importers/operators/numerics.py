@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import log2, prod
 
-from chipmap.instances.importers.calls import Call, Count, ranked
+from chipmap.instances.importers.operators.calls import Call, Count, ranked
 
 
 def fourier(real: bool = False, dims: int | None = 1) -> Count:

@@ -6,7 +6,7 @@ import operator
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from chipmap.instances.importers.torch_graph import GETITEM, Call, Meta, Operator, Ref, TorchGraph, TorchProgram, slot
+from chipmap.instances.importers.torch.graph import GETITEM, Call, Meta, Operator, Ref, TorchGraph, TorchProgram, slot
 from chipmap.records import InputError
 
 if TYPE_CHECKING:

@@ -8,16 +8,16 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from chipmap.instances.importers.onnx_folding import DTYPES, MAX_ELEMENTS, Array
-from chipmap.instances.importers.onnx_shapes import BITS, shape_of, tensor_type
-from chipmap.instances.importers.onnx_wire import KEPT_BYTES
+from chipmap.instances.importers.onnx.folding import DTYPES, MAX_ELEMENTS, Array
+from chipmap.instances.importers.onnx.shapes import BITS, shape_of, tensor_type
+from chipmap.instances.importers.onnx.wire import KEPT_BYTES
 from chipmap.instances.importers.program import Program, Shape, Step, Value, checked_shape
 from chipmap.records import InputError
 
 if TYPE_CHECKING:
     import onnx
 
-    from chipmap.instances.importers.onnx_shapes import Types
+    from chipmap.instances.importers.onnx.shapes import Types
 
 EXTERNAL = 1  # TensorProto.EXTERNAL
 _STRINGS = "Tensors of numbers are read: leave out what handles text."

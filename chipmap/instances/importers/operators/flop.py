@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from math import isqrt, prod
 
-from chipmap.instances.importers.calls import Call, Count, ranked
+from chipmap.instances.importers.operators.calls import Call, Count, ranked
 from chipmap.instances.importers.steps import Value
 
 

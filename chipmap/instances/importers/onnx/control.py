@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from chipmap.instances.importers.onnx_arguments import attributes, whole
-from chipmap.instances.importers.onnx_folding import Array
-from chipmap.instances.importers.onnx_shapes import shape_of
-from chipmap.instances.importers.onnx_state import Place, State
+from chipmap.instances.importers.onnx.arguments import attributes, whole
+from chipmap.instances.importers.onnx.folding import Array
+from chipmap.instances.importers.onnx.shapes import shape_of
+from chipmap.instances.importers.onnx.state import Place, State
 from chipmap.instances.importers.program import Step
 from chipmap.records import InputError
 

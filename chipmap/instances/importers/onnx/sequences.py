@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from chipmap.instances.importers.onnx_arguments import whole
+from chipmap.instances.importers.onnx.arguments import whole
 from chipmap.instances.importers.program import Step
 from chipmap.records import InputError
 
 if TYPE_CHECKING:
     import onnx
 
-    from chipmap.instances.importers.onnx_state import Place, State
+    from chipmap.instances.importers.onnx.state import Place, State
 
 #: Longer sequences aren't read.
 MAX_ITEMS = 10**4

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 
-from chipmap.instances.importers import flop, moves, numerics
-from chipmap.instances.importers.calls import Call, Count
+from chipmap.instances.importers.operators import flop, moves, numerics
+from chipmap.instances.importers.operators.calls import Call, Count
 
 #: What a formula raises for a call that it does not fit; files can hold any arguments.
 _UNFIT = (LookupError, TypeError, ValueError, ArithmeticError)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from chipmap.instances.importers import aten
+from chipmap.instances.importers.operators import aten
 from chipmap.instances.importers.steps import Program, Step, Value
 
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from chipmap.instances.importers import flop, moves, numerics, rules
-from chipmap.instances.importers.calls import Call
-from chipmap.instances.importers.rules import Rule, Work
+from chipmap.instances.importers.operators import flop, moves, numerics, rules
+from chipmap.instances.importers.operators.calls import Call
+from chipmap.instances.importers.operators.rules import Rule, Work
 from chipmap.instances.importers.steps import Value, words
 
 #: Other strides or another name for the same bytes.

@@ -6,14 +6,14 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from chipmap.instances.importers import onnx_fused as fused
-from chipmap.instances.importers.calls import Call
+from chipmap.instances.importers.operators import onnx_fused as fused
+from chipmap.instances.importers.operators.calls import Call
 from chipmap.instances.importers.steps import Shape, Value
 
 if TYPE_CHECKING:
     import onnx
 
-    from chipmap.instances.importers.onnx_folding import Array
+    from chipmap.instances.importers.onnx.folding import Array
 
 STANDARD = ("", "ai.onnx")
 #: Bits of an element by the number that ONNX gives a type (strings, 8, have no size).

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from math import prod
 
-from chipmap.instances.importers import flop, moves, rules
-from chipmap.instances.importers.calls import Call
-from chipmap.instances.importers.rules import Rule
+from chipmap.instances.importers.operators import flop, moves, rules
+from chipmap.instances.importers.operators.calls import Call
+from chipmap.instances.importers.operators.rules import Rule
 from chipmap.instances.importers.steps import Shape, Value, words
 
 #: Domains of ONNX Runtime; its optimisers also leave some of these operators in the standard's own domain.

@@ -12,12 +12,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from chipmap.instances.importers import aten
 from chipmap.instances.importers.dimensions import Dimensions, value_of
+from chipmap.instances.importers.operators import aten
 from chipmap.instances.importers.program import checked_shape
 from chipmap.instances.importers.steps import Program, Step, Value, words
-from chipmap.instances.importers.torch_changes import Changes
-from chipmap.instances.importers.torch_graph import Call, Operator, Ref, TorchGraph, operands, refs
+from chipmap.instances.importers.torch.changes import Changes
+from chipmap.instances.importers.torch.graph import Call, Operator, Ref, TorchGraph, operands, refs
 from chipmap.records import InputError
 
 #: Higher-order operators that run the one graph among their arguments once, as it stands.

@@ -17,8 +17,8 @@ from importlib.util import find_spec
 from math import prod
 from typing import Any, NamedTuple
 
-from chipmap.instances.importers.calls import Call
 from chipmap.instances.importers.counting import Totals, amount
+from chipmap.instances.importers.operators.calls import Call
 
 #: Seconds after which the counter is given up.
 LIMIT_S = 120

@@ -1,6 +1,6 @@
 """From the nodes of an ONNX model, in their order, to the steps of a program: shapes, known values, control flow.
 
-Each node's results get their shapes, and their values where these are known beforehand (``onnx_folding.py``). So an
+Each node's results get their shapes, and their values where these are known beforehand (``folding.py``). So an
 ``If`` whose condition is known is replaced by the nodes of its branch, and a ``Loop`` or ``Scan`` whose number of
 iterations is known by those of all iterations. Names of inner nodes start with those of the nodes around them:
 ``steps/3/add`` is node ``add`` in the fourth iteration of the loop ``steps``.
@@ -15,20 +15,20 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from chipmap.instances.importers import onnx_operators as operators
-from chipmap.instances.importers.onnx_arguments import arguments
-from chipmap.instances.importers.onnx_control import control
-from chipmap.instances.importers.onnx_folding import DTYPES, MAX_ELEMENTS, Array, folded
-from chipmap.instances.importers.onnx_sequences import KINDS, sequence
-from chipmap.instances.importers.onnx_shapes import STANDARD, inferred, shape_of, tensor_type
-from chipmap.instances.importers.onnx_state import Place, State, data_of
+from chipmap.instances.importers.onnx.arguments import arguments
+from chipmap.instances.importers.onnx.control import control
+from chipmap.instances.importers.onnx.folding import DTYPES, MAX_ELEMENTS, Array, folded
+from chipmap.instances.importers.onnx.sequences import KINDS, sequence
+from chipmap.instances.importers.onnx.shapes import STANDARD, inferred, shape_of, tensor_type
+from chipmap.instances.importers.onnx.state import Place, State, data_of
+from chipmap.instances.importers.operators import onnx as operators
 from chipmap.instances.importers.program import Step
 from chipmap.records import InputError
 
 if TYPE_CHECKING:
     import onnx
 
-    from chipmap.instances.importers.onnx_shapes import Types
+    from chipmap.instances.importers.onnx.shapes import Types
 
 _FLOAT = 1
 #: Where the nodes of the model itself stand.

@@ -1,0 +1,1 @@
+"""What operators cost: rules, formulas, and the tables of ATen and ONNX."""
