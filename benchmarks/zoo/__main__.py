@@ -33,7 +33,7 @@ def export(arguments: argparse.Namespace) -> None:
     facts_file = folder / "expected.json"
     asked = [network for network in (*NETWORKS, LARGE) if network.name in arguments.names] or NETWORKS
     for network in asked:
-        for form in FORMS if network is not LARGE else FORMS[:1]:
+        for form in arguments.form or (FORMS if network is not LARGE else FORMS[:1]):
             started = time.perf_counter()
             said = write(network, arguments.size == "real", form, folder)
             facts = json.loads(facts_file.read_text()) if facts_file.exists() else {}
@@ -63,6 +63,7 @@ def main() -> None:
     sub = commands.add_parser("export", help="write the files of the networks")
     sub.add_argument("--out", type=Path, required=True, metavar="DIR")
     sub.add_argument("--size", choices=("real", "small"), default="real")
+    sub.add_argument("--form", choices=("plain", "decomposed", "onnx"), action="append")
     sub.add_argument("names", nargs="*", metavar="NAME")
     sub.set_defaults(run=export)
     sub = commands.add_parser("measure", help="convert, compare and solve them")

@@ -5,8 +5,7 @@ from __future__ import annotations
 import contextlib
 import math
 from collections import Counter
-from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -35,16 +34,30 @@ def _missing() -> dict[Any, Any]:
     return formulas
 
 
+@dataclass
+class _Noted:
+    """What is noted of the nodes of a program and of the graphs in its wrappers.
+
+    By name (``wrapper.node``), by operator, or by storage.
+    """
+
+    flop: dict[str, int] = field(default_factory=dict)
+    operators: Counter[str] = field(default_factory=Counter)
+    read: dict[int, int] = field(default_factory=dict)
+    results: dict[str, int] = field(default_factory=dict)
+    constants: dict[str, int] = field(default_factory=dict)
+
+
 class _Counting(fx.Interpreter):  # type: ignore[misc]
     """Runs a graph on fake tensors; notes each node's FLOP, and which data known beforehand are read.
 
-    ``moving`` are nodes whose result depends on an input. ``read``: storages of other results that a moving node reads,
-    with their bytes.
+    ``moving`` are nodes whose result depends on an input. ``noted.read``: storages of other results that a moving node
+    reads, with their bytes.
     """
 
-    def __init__(self, module: fx.GraphModule, flop: dict[str, int], read: dict[int, int], moving: set[str]) -> None:
+    def __init__(self, module: fx.GraphModule, noted: _Noted, moving: set[str], prefix: str = "") -> None:
         super().__init__(module)
-        self.flop, self.read, self.moving = flop, read, moving
+        self.noted, self.moving, self.prefix = noted, moving, prefix
 
     def run_node(self, n: fx.Node) -> Any:
         """Run a node, or the graph inside a wrapper."""
@@ -59,11 +72,15 @@ class _Counting(fx.Interpreter):  # type: ignore[misc]
             for node in n.all_input_nodes:
                 if node.name not in self.moving:
                     tensors = [value for value in tree_leaves(self.env[node]) if isinstance(value, torch.Tensor)]
-                    self.read |= {_storage(value): value.untyped_storage().nbytes() for value in tensors}
+                    self.noted.read |= {_storage(value): value.untyped_storage().nbytes() for value in tensors}
         with FlopCounterMode(display=False, custom_mapping=_missing()) as counter:
             made = super().run_node(n)
         if counter.get_total_flops():
-            self.flop[n.name] = counter.get_total_flops()
+            self.noted.flop[self.prefix + n.name] = counter.get_total_flops()
+            self.noted.operators[str(n.target).rpartition(".")[0]] += counter.get_total_flops()
+        tensors = [value for value in tree_leaves(made) if isinstance(value, torch.Tensor)]
+        size = sum(value.numel() * value.element_size() for value in tensors)
+        (self.noted.results if moves else self.noted.constants)[self.prefix + n.name] = size
         return made
 
     def _wrapped(self, n: fx.Node) -> Any:
@@ -72,7 +89,7 @@ class _Counting(fx.Interpreter):  # type: ignore[misc]
         outer, graph = n.args[at + 1 :], args[at]
         inner = [node.name for node in graph.graph.nodes if node.op == "placeholder"]
         moving = {own for own, node in zip(inner, outer, strict=True) if getattr(node, "name", "") in self.moving}
-        return _Counting(graph, self.flop, self.read, moving).run(*args[at + 1 :])
+        return _Counting(graph, self.noted, moving, f"{self.prefix}{n.name}.").run(*args[at + 1 :])
 
 
 def _storage(value: torch.Tensor) -> int:
@@ -81,21 +98,26 @@ def _storage(value: torch.Tensor) -> int:
 
 @dataclass(frozen=True)
 class Counts:
-    """What torch says of a program: FLOP of each node that its counter counts (those of wrapped graphs by inner name);
-    bytes of each parameter, buffer and constant that a moving node reads, and of those that only make constants, by
-    name, tied ones once; and the bytes of what these make.
+    """What torch says of a program.
+
+    ``flop`` of each node and ``operators``: of each operator (``aten.mm``), where its counter counts them. Bytes of the
+    parameters, buffers and constants that a moving node reads, and of those ``folded`` into others, by name, tied ones
+    once; ``made``: of these others. ``results``: bytes of the tensors that each node makes whose result depends on an
+    input, and ``constants``: of each other node.
     """
 
     flop: dict[str, int]
+    operators: dict[str, int]
     parameters: dict[str, int]
     folded: dict[str, int]
     made: int
+    results: dict[str, int]
+    constants: dict[str, int]
 
 
 def count(program: Any) -> Counts:
     """Run the exported program on fake tensors and count."""
-    flop: dict[str, int] = {}
-    read: dict[int, int] = {}
+    noted = _Noted()
     placeholders = [node for node in program.graph.nodes if node.op == "placeholder"]
     values = [node.meta["val"] for node in placeholders]
     mode = next(value.fake_mode for value in values if hasattr(value, "fake_mode"))
@@ -117,24 +139,12 @@ def count(program: Any) -> Counts:
             if node.users:
                 own.setdefault(_storage(held), (spec.target, held.untyped_storage().nbytes()))
             inputs.append(held)
-        _Counting(program.graph_module, flop, read, moving).run(*inputs)
+        _Counting(program.graph_module, noted, moving).run(*inputs)
+    read = noted.read
     parameters = {name: size for key, (name, size) in own.items() if key in read}
     folded = {name: size for key, (name, size) in own.items() if key not in read}
-    return Counts(flop, parameters, folded, sum(size for key, size in read.items() if key not in own))
-
-
-def kinds(program: Any, flop: Mapping[str, int]) -> dict[str, int]:
-    """FLOP by operator (``aten.mm``)."""
-    found: Counter[str] = Counter()
-    for graph in _graphs(program.graph_module):
-        for node in graph.nodes:
-            if node.name in flop:
-                found[str(node.target).rpartition(".")[0]] += flop[node.name]
-    return dict(sorted(found.items()))
-
-
-def _graphs(module: fx.GraphModule) -> list[fx.Graph]:
-    return [each.graph for each in module.modules() if isinstance(each, fx.GraphModule)]
+    made = sum(size for key, size in read.items() if key not in own)
+    return Counts(noted.flop, dict(noted.operators), parameters, folded, made, noted.results, noted.constants)
 
 
 #: Operators of ONNX that give the data of a constant another name or order.

@@ -47,7 +47,7 @@ def compared(path: Path, said: Mapping[str, Any]) -> dict[str, Any]:
     from chipmap.instances.importers import import_graph
 
     graph = import_graph(str(path)).graph
-    nodes = said["nodes"] if isinstance(said["nodes"], list) else []
+    nodes = {**said.get("results", {}), **said.get("constant_nodes", {})}
     own = {operation.name for operation in graph.operations}
     return {
         "operations": len(graph.operations),
@@ -56,7 +56,7 @@ def compared(path: Path, said: Mapping[str, Any]) -> dict[str, Any]:
         "products": product_flop(graph),
         "torch": said["flop"],
         "differing": len(differing_nodes(graph, said["flop_by_node"])),
-        "missing": len(set(nodes) - own),
+        "missing": len(nodes.keys() - own),
         "parameters": parameter_bytes(graph),
         "expected_parameters": expected_parameter_bytes(said),
     }

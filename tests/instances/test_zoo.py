@@ -8,6 +8,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+from collections import Counter
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -42,6 +43,11 @@ def by_name(graph: OperationGraph) -> dict[str, Operation]:
     return {operation.name: operation for operation in graph.operations}
 
 
+def nodes_of(name: str) -> set[str]:
+    """All nodes of the exported graph, and of the graphs inside its wrappers."""
+    return {*EXPECTED[name]["results"], *EXPECTED[name]["constant_nodes"]}
+
+
 def stored_bytes(graph: OperationGraph) -> int:
     """Bytes of parameters that the graph holds: weights of operations and the tensors of shared parameters."""
     shared = sum(tensor.bytes for tensor in graph.tensors if graph.operations[tensor.producer].kind == "parameter")
@@ -72,7 +78,27 @@ def test_products_have_the_flop_that_torch_counts(name: str) -> None:
 
 @pytest.mark.parametrize("name", TORCH)
 def test_every_node_is_an_operation(name: str) -> None:
-    assert set(EXPECTED[name]["nodes"]) <= by_name(imported(name).graph).keys()
+    assert nodes_of(name) <= by_name(imported(name).graph).keys()
+
+
+@pytest.mark.parametrize("name", TORCH)
+def test_every_tensor_has_the_bytes_that_torch_gives_it(name: str) -> None:
+    graph = imported(name).graph
+    made: Counter[str] = Counter()
+    for tensor in graph.tensors:
+        made[graph.operations[tensor.producer].name] += tensor.bytes
+    own = by_name(graph)
+    results = {node: size for node, size in EXPECTED[name]["results"].items() if own[node].role != "constant"}
+    assert {node: made[node] for node in results} == results
+
+
+@pytest.mark.parametrize("name", TORCH)
+def test_what_depends_on_an_input_is_no_constant(name: str) -> None:
+    """But for operators that read a tensor's shape alone; and what depends on no input never computes."""
+    own = by_name(imported(name).graph)
+    shapes = {"full_like", "empty_like", "ones_like", "zeros_like", "new_ones", "new_zeros", "new_full"}
+    assert {own[node].kind for node in EXPECTED[name]["results"] if own[node].role == "constant"} <= shapes
+    assert {own[node].role for node in EXPECTED[name]["constant_nodes"]} <= {"constant", "view"}
 
 
 @pytest.mark.parametrize("name", TORCH)
@@ -102,4 +128,4 @@ def test_a_network_is_mapped_node_by_node(name: str) -> None:
     solution = resolve(family.solution).from_json(json.dumps(result.solution).encode(), "the solution")
     files = resolve(family.files)(instance, solution)
     rows = {row["name"] for row in csv.DictReader(io.StringIO(files["mapping.csv"].decode()))}
-    assert set(EXPECTED[name]["nodes"] if name in TORCH else by_name(imported(name).graph)) <= rows
+    assert (nodes_of(name) if name in TORCH else by_name(imported(name).graph).keys()) <= rows
