@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -103,16 +104,20 @@ def table(rows: Mapping[str, Mapping[str, Any]], limit: float) -> str:
     close = sum(abs(row["products"] / row["torch"] - 1) <= 0.01 for row in fine)
     equal = sum(_equal(row) for row in fine)
     solves = [one for row in fine for one in row["solves"].values()]
+    ended = Counter(one["status"] for one in solves)
     prompt = sum(one["first"] is not None and one["first"] <= 2 for one in solves)
     lines = [
         "# The zoo: 13 current networks, each exported from PyTorch plain, decomposed and as ONNX",
         "",
         _HEAD.format(limit=limit, load=os.getloadavg()[0], python=platform.python_version(), cores=os.cpu_count()),
         f"- {len(fine)} of {len(rows)} convert at the first try.",
-        f"- {close} of {len(fine)} have the FLOP that PyTorch's counter counts, within 1%; "
-        f"node by node, {sum(row['differing'] for row in fine)} differ by more.",
+        f"- {close} of {len(fine)} have the FLOP that PyTorch's counter counts, within 1%. "
+        f"Node by node, {sum(row['differing'] for row in fine)} differ by more, "
+        f"and {sum(row['missing'] for row in fine)} have no operation of their name.",
         f"- {equal} of {len(fine)} have the bytes of the parameters (of ONNX models: of the initializers).",
-        f"- {prompt} of {len(solves)} solves have a first bound, or the proof that there is no mapping, within 2 s.",
+        f"- {prompt} of {len(solves)} solves have a first bound, or the proof that there is no mapping, within 2 s. "
+        f"Within {limit:.0f} s, {ended['optimal']} are proved optimal, {ended['infeasible']} proved infeasible, "
+        f"{ended['feasible']} have a mapping with a gap, and {ended['unknown']} a bound alone.",
         "",
         "| network, form | operations | computing | convert, s | peak, MiB | GFLOP | products / torch | parameters, MB "
         "| beside torch | " + " | ".join(f"{chips} chips | bound, s" for chips in CHIPS) + " |",
@@ -183,6 +188,10 @@ def run(folder: Path, names: Sequence[str], limit: float, markdown: Path | None)
         kept.write_text(json.dumps(rows, indent=1) + "\n")
         print(_line(name, rows[name]), file=sys.stderr, flush=True)
     page = table({name: rows[name] for name in sorted(rows) if name in expected}, limit)
+    memory = folder / "memory.json"
+    if memory.exists():
+        lines = [f"- {line}" for line in json.loads(memory.read_text())]
+        page += "\n".join(["", "## Conversion of a large archive", "", *lines, ""])
     if markdown is None:
         print(page)
     else:

@@ -54,8 +54,11 @@ def _add_hole(archive: zipfile.ZipFile, name: str, size: int) -> None:
 
 
 def run(source: Path) -> None:
-    """Convert the archive as it is and with weights of their sizes; print a row for each."""
-    needed = {}
+    """Convert the archive as it is and with weights of their sizes; print a line for each.
+
+    ``measure`` of the same folder puts the lines, kept in ``memory.json``, on its page.
+    """
+    needed, lines = {}, []
     with tempfile.TemporaryDirectory(dir=source.parent) as folder:
         large, out = Path(folder) / source.name, Path(folder) / "instance.json"
         total = with_weights(source, large)
@@ -63,9 +66,13 @@ def run(source: Path) -> None:
             done, seconds, needed[what] = command("convert", str(path), "--family", "ring", "--out", str(out))
             said = done.stderr.splitlines()[0]
             peak = f"{needed[what] / 1024:.0f} MiB"
-            print(f"{source.name}, {what} ({path.stat().st_size:,} bytes): {seconds:.1f} s, peak {peak}: {said}")
+            lines.append(
+                f"`{source.name}`, {what} ({path.stat().st_size:,} bytes): {seconds:.1f} s, peak {peak}; {said}"
+            )
             if done.returncode:
                 shutil.rmtree(folder, ignore_errors=True)
                 raise SystemExit(done.stderr)
     less, more = needed.values()
-    print(f"the weights cost {(more - less) / 1024:.0f} MiB")
+    lines.append(f"The weights cost {round((more - less) / 1024)} MiB.")
+    (source.parent / "memory.json").write_text(json.dumps(lines, indent=1) + "\n")
+    print("\n".join(lines))
