@@ -87,6 +87,18 @@ def test_a_group_larger_than_the_sram(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not any("package.chips" in remedy for remedy in reason.remedies)
 
 
+def test_more_weights_under_a_skip_connection_than_two_chips_hold() -> None:
+    """Four chips would hold them all; under C3 two must, and the reason names the ends and what they need."""
+    chain = weighted([0, 60, 60, 60, 60, 0], 100, chips=9)
+    skip = Tensor(producer=0, readers=(5,), bytes=1)
+    instance = chain.replace(graph=chain.graph.replace(tensors=[*chain.graph.tensors, skip]))
+    reason = only_reason(solve(instance, options=SolveOptions(warm_start="none")))
+    assert (reason.label, reason.demand, reason.limit) == ("C4", 120, 100)
+    assert "'a' to 'f'" in reason.message and not any("package.chips" in remedy for remedy in reason.remedies)
+    assert solve(instance.replace(constraints=["C1", "C2", "C4"])).status == "optimal"
+    assert brute_force(instance.replace(package=instance.package.replace(chips=5)), check)[0] is None
+
+
 def test_an_operation_without_a_chip(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is forbidden everywhere can't be placed (C0)."""
     instance = weighted([1, 1], 100, forbidden=(Forbidden(operation="b", chips=(0, 1, 2, 3)),))

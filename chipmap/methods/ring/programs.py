@@ -97,9 +97,14 @@ def bounds(instance: RingInstance, run: Run) -> Termination:
 
 def simple_bounds(state: State) -> None:
     from chipmap.heuristics.ring.bounds.simple import all_bounds
+    from chipmap.methods.ring.infeasibility import under_a_skip
 
-    for name, value in all_bounds(state.problem, flow_graph(state.problem)).items():
+    graph = flow_graph(state.problem)
+    for name, value in all_bounds(state.problem, graph).items():
         state.run.bound(value, name)
+    if reasons := under_a_skip(state.problem, graph):
+        state.run.infeasible(*reasons)
+        state.run.checkpoint()
 
 
 def cut_bounds(state: State) -> None:
