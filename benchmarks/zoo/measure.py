@@ -91,7 +91,8 @@ def measured(path: Path, said: Mapping[str, Any], limit: float) -> dict[str, Any
     """All figures of one file."""
     with tempfile.TemporaryDirectory() as folder:
         instance = Path(folder) / "instance.json"
-        row: dict[str, Any] = {"about": said["about"], "convert": converted(path, instance), "solves": {}}
+        row: dict[str, Any] = {"about": said["about"], "load": os.getloadavg()[0]}
+        row |= {"convert": converted(path, instance), "solves": {}}
         if row["convert"]["error"] is None:
             row |= compared(path, said)
             row["solves"] = {str(chips): solved(instance, chips, limit) for chips in CHIPS}
@@ -109,7 +110,7 @@ def table(rows: Mapping[str, Mapping[str, Any]], limit: float) -> str:
     lines = [
         "# The zoo: 13 current networks, each exported from PyTorch plain, decomposed and as ONNX",
         "",
-        _HEAD.format(limit=limit, load=os.getloadavg()[0], python=platform.python_version(), cores=os.cpu_count()),
+        _HEAD.format(limit=limit, load=_loads(rows), python=platform.python_version(), cores=os.cpu_count()),
         f"- {len(fine)} of {len(rows)} convert at the first try.",
         f"- {close} of {len(fine)} have the FLOP that PyTorch's counter counts, within 1%. "
         f"Node by node, {sum(row['differing'] for row in fine)} differ by more, "
@@ -133,7 +134,7 @@ def table(rows: Mapping[str, Mapping[str, Any]], limit: float) -> str:
 
 
 _HEAD = """Made by `python -m benchmarks.zoo export` and `measure` (extra `zoo`); Python {python}, {cores} cores, load \
-average {load:.1f}. Every conversion and solve is a command in a fresh process.
+average {load}. Every conversion and solve is a command in a fresh process.
 - *Products / torch*: FLOP of products, convolutions and attention by chipmap over those that PyTorch's
   `FlopCounterMode` counts on the exported program (for the fused attention of the CPU with PyTorch's own formula, for
   Mixtral's grouped product with 2 · rows · length · width; of an ONNX model: on the program that it was made from).
@@ -146,6 +147,12 @@ average {load:.1f}. Every conversion and solve is a command in a fresh process.
   its recurrence. Weights are 32 bits wide, those of Llama, Qwen2 and Mixtral 16 bits.
 
 """
+
+
+def _loads(rows: Mapping[str, Mapping[str, Any]]) -> str:
+    """The least and the largest load average while the rows were measured."""
+    loads = [row["load"] for row in rows.values() if "load" in row]
+    return f"{min(loads):.0f} to {max(loads):.0f}" if loads else "not known"
 
 
 def _equal(row: Mapping[str, Any]) -> bool:
