@@ -138,6 +138,7 @@ average {load}. Every conversion and solve is a command in a fresh process.
 - *Products / torch*: FLOP of products, convolutions and attention by chipmap over those that PyTorch's
   `FlopCounterMode` counts on the exported program (for the fused attention of the CPU with PyTorch's own formula, for
   Mixtral's grouped product with 2 · rows · length · width; of an ONNX model: on the program that it was made from).
+- *Peak* is that of `convert` at most: Linux doesn't tell less than what the measuring process held when it started it.
 - *GFLOP* are those of all operators, also of element-wise ones. *Parameters* are those that computing operations
   read, tied ones once; *beside torch*: over the bytes of the module's storages.
 - The last columns are solves of family `ring` with {limit:.0f} s and chips of 1 GB: status or gap, and the seconds from
