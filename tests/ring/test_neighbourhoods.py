@@ -155,7 +155,7 @@ def test_the_oracle_is_obeyed(function: Any) -> None:
 
 
 def test_without_a_mapping_there_is_nothing_to_do() -> None:
-    instance = skip_network(package=Package(chips=3, sram_bytes=0))
+    instance = skip_network(package=Package(chips=3, sram_bytes=0), constraints=("C1", "C2", "C4"))
     assert facts(instance).computing
     run = fresh(instance)
     assert neighbourhoods.windows(instance, run).reason == "no_solution_found"
