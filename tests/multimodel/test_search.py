@@ -11,8 +11,8 @@ import pytest
 from chipmap.deadline import Deadline
 from chipmap.heuristics.multimodel.annealing import Annealing
 from chipmap.heuristics.multimodel.any_windows import AnyWindows, Line, bound, product_ticks
+from chipmap.heuristics.multimodel.baselines import whole_models
 from chipmap.heuristics.multimodel.bounds import least_objective
-from chipmap.heuristics.multimodel.whole_models import whole_models
 from chipmap.instances.multimodel import MultiInstance
 from chipmap.instances.multimodel.problem import multi_problem, placed, schedule, terms
 from chipmap.validation.brute_force import brute_force, count

@@ -14,7 +14,7 @@ from random import Random
 import numpy as np
 
 from chipmap.deadline import Deadline
-from chipmap.heuristics.multimodel.whole_models import fits
+from chipmap.heuristics.multimodel.baselines import fits
 from chipmap.instances.multimodel.problem import MultiProblem, Segment
 
 #: How many times a share above a limit counts.

@@ -7,8 +7,8 @@ deadline passes.
 from __future__ import annotations
 
 from chipmap.heuristics.multimodel.annealing import Annealing
+from chipmap.heuristics.multimodel.baselines import fits, whole_models
 from chipmap.heuristics.multimodel.bounds import least_energy, least_objective, least_time
-from chipmap.heuristics.multimodel.whole_models import fits, whole_models
 from chipmap.instances.multimodel.instance import MultiInstance, MultiSolution
 from chipmap.instances.multimodel.problem import MultiProblem, Segment, multi_problem, placed, schedule, terms
 from chipmap.methods.chain import Link, Turn, follow
