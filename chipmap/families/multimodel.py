@@ -14,8 +14,8 @@ FAMILY = Family(
     solution="chipmap.instances.multimodel:MultiSolution",
     check="chipmap.validation.multimodel.checker:check",
     candidates="chipmap.validation.multimodel.candidates:candidates",
-    tick="1 ns of latency, 1 pJ of energy, 1e-12 J s of their product",
-    unit="J s",
+    tick="1 ns of latency, 1 pJ of energy, 1e-12 J·s of their product",
+    unit="J·s",
     unit_per_tick=1e-12,
     units="chipmap.instances.multimodel.instance:units",
     constraints={
@@ -50,4 +50,7 @@ FAMILY = Family(
         ("multimodel-random", "generators:random_instance", "chains with random costs on a small module"),
     ),
     shipped="chipmap.instances.multimodel.shipped:SHIPPED",
+    describe="chipmap.instances.multimodel.describe:describe",
+    files="chipmap.instances.multimodel.describe:files",
+    measures="chipmap.instances.multimodel.describe:measures",
 )

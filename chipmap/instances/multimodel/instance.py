@@ -130,9 +130,9 @@ class MultiSolution(Record, frozen=True, kw_only=True):
 
 
 def units(instance: MultiInstance) -> Units:
-    """Latency in s, energy in J, their product in J s; the terms in s and J."""
+    """Latency in s, energy in J, their product in J·s; the terms in s and J."""
     time, energy = Unit(name="s", per_tick=1e-9), Unit(name="J", per_tick=1e-12)
-    product = Unit(name="J s", per_tick=1e-12)
+    product = Unit(name="J·s", per_tick=1e-12)
     objective = {"latency": time, "energy": energy, "weighted": energy, "edp": product}[instance.task.objective]
     return Units(objective=objective, terms={"T1": time, "T2": energy})
 

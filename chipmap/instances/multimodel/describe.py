@@ -1,0 +1,167 @@
+"""Figures of a multimodel instance, and a schedule as a table and as a trace.
+
+``schedule.csv`` has a line per segment. ``trace.json`` holds Chrome trace events, which Perfetto (ui.perfetto.dev) and
+chrome://tracing draw: a track per chiplet, with window > segment > weights, first mini-batch > reads, layers and
+transfers. The further mini-batches are one event, as they repeat the first. Arrows lead from a transfer to the segment
+that receives it. Times are those of :mod:`chipmap.instances.multimodel.timeline`.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections import Counter
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import Any
+
+import msgspec
+
+from chipmap.instances.multimodel.instance import MultiInstance, MultiSolution
+from chipmap.instances.multimodel.problem import MultiProblem, multi_problem
+from chipmap.instances.multimodel.timeline import Range, Span, Window, all_energies, timeline
+from chipmap.records import InputError
+
+_COLUMNS = ("window", "model", "first", "last", "first_layer", "last_layer", "chiplet", "start_ns", "end_ns")
+_MORE = ("weights_ns", "mini_batch_ns", "every_ns", "mini_batches", "bottleneck")
+_MIB = 2**20
+#: The track of the windows; that of chiplet c is c + 1.
+_WINDOWS = 0
+
+
+def describe(instance: MultiInstance) -> dict[str, Any]:
+    """The figures of ``instance``.
+
+    Of each model its layers, batch, weights in MiB, and by class of chiplet the seconds of compute and the joules of
+    its whole batch on one chiplet, without transfers. ``chiplets`` counts those of each class.
+    """
+    module = instance.module
+    kinds = sorted({chiplet.kind for chiplet in module.chiplets})
+    return {
+        "models": {
+            model.name: {
+                "layers": len(model.layers),
+                "batch": model.batch,
+                "mini_batch": model.mini_batch,
+                "weights_mib": sum(layer.weight_bytes for layer in model.layers) / _MIB,
+                "compute_s": {k: model.batch * sum(one.costs[k][0] for one in model.layers) / 1e9 for k in kinds},
+                "compute_j": {k: model.batch * sum(one.costs[k][1] for one in model.layers) / 1e12 for k in kinds},
+            }
+            for model in instance.models
+        },
+        "layers": sum(len(model.layers) for model in instance.models),
+        "chiplets": dict(sorted(Counter(chiplet.kind for chiplet in module.chiplets).items())),
+        "links": len(module.links),
+        "most_hops": max(chiplet.hops for chiplet in module.chiplets),
+        "task": msgspec.to_builtins(instance.task),
+        "notes": instance.notes,
+    }
+
+
+def measures(instance: MultiInstance, solution: MultiSolution | None) -> dict[str, float]:
+    """What a row of a sweep says of a schedule beside the checker's figures: T1, T2 and their product, T2 by what it is
+    spent on, the number of segments, and the share of T1 for which a chiplet works on average."""
+    if solution is None:
+        return {}
+    problem = multi_problem(instance)
+    windows = timeline(problem, solution)
+    time, parts = sum(window.time for window in windows), all_energies(problem, windows)
+    spans = [span for window in windows for span in window.spans]
+    return {
+        "latency_s": time / 1e9,
+        "energy_j": sum(parts.values()) / 1e12,
+        **{f"{part.lower()}_j": amount / 1e12 for part, amount in parts.items()},
+        "segments": float(len(spans)),
+        "utilisation": sum(span.busy for span in spans) / (problem.chiplets * time) if time else 0.0,
+    }
+
+
+def files(instance: MultiInstance, solution: MultiSolution) -> dict[str, bytes]:
+    """The files written beside a solution: ``schedule.csv`` and ``trace.json``; none where it isn't the instance's."""
+    problem = multi_problem(instance)
+    try:
+        windows = timeline(problem, solution)
+    except InputError:
+        return {}
+    events = json.dumps({"traceEvents": list(_events(problem, windows)), "displayTimeUnit": "ns"})
+    return {"schedule.csv": _table(problem, windows).encode(), "trace.json": f"{events}\n".encode()}
+
+
+def _table(problem: MultiProblem, windows: tuple[Window, ...]) -> str:
+    """A line per segment: from when its weights are read to the end of its last mini-batch."""
+    text = io.StringIO()
+    table = csv.writer(text, lineterminator="\n")
+    table.writerow((*_COLUMNS, *_MORE))
+    for window in windows:
+        for one in window.ranges:
+            for span in one.spans:
+                m, first, last, c = span.segment
+                model = problem.instance.models[m]
+                names = model.layers[first].name, model.layers[last].name
+                row = (window.number, model.name, first, last, *names, problem.instance.module.chiplets[c].name)
+                held = _held(window, one, span)
+                table.writerow((*row, span.start, span.end, span.weights, span.time, span.every, span.count, held))
+    return text.getvalue()
+
+
+def _held(window: Window, one: Range, span: Span) -> str:
+    """``window``: this segment sets the window's length; ``model``: that of its model in it; else nothing."""
+    return "" if span is not one.slowest else "window" if one is window.slowest else "model"
+
+
+def _events(problem: MultiProblem, windows: tuple[Window, ...]) -> Iterator[dict[str, Any]]:
+    instance = problem.instance
+    yield {"ph": "M", "name": "process_name", "pid": 1, "tid": 0, "args": {"name": instance.name}}
+    tracks = ["windows", *(f"{chiplet.name} ({chiplet.kind})" for chiplet in instance.module.chiplets)]
+    for track, name in enumerate(tracks):
+        yield {"ph": "M", "name": "thread_name", "pid": 1, "tid": track, "args": {"name": name}}
+        yield {"ph": "M", "name": "thread_sort_index", "pid": 1, "tid": track, "args": {"sort_index": track}}
+    for window in windows:
+        slowest = instance.models[window.slowest.model].name
+        for track in sorted({_WINDOWS, *(span.segment[3] + 1 for span in window.spans)}):
+            more = {"window": window.number, "slowest_model": slowest}
+            yield _event(f"window {window.number}", "window", track, window.start, window.time, **more)
+        for one in window.ranges:
+            for span in one.spans:
+                yield from _segment(problem, window, one, span)
+            for before, after in pairwise(one.spans):
+                yield from _arrow(before, after, f"{window.number}.{one.model}.{after.segment[1]}")
+
+
+def _segment(problem: MultiProblem, window: Window, one: Range, span: Span) -> Iterator[dict[str, Any]]:
+    """A segment's events: itself, its weights, its first mini-batch in parts, and the other mini-batches in one."""
+    m, first, last, c = span.segment
+    model, track = problem.instance.models[m], c + 1
+    name = f"{model.name} {first}" + (f" to {last}" if last > first else "")
+    facts = {"model": model.name, "first": first, "last": last, "busy_ns": span.busy, "mini_batches": span.count}
+    facts |= {"sets": held} if (held := _held(window, one, span)) else {}
+    yield _event(name, "segment", track, span.start, span.end - span.start, **facts)
+    if span.weights:
+        yield _event("weights", "weights", track, span.start, span.weights)
+    yield _event(f"mini-batch 1 of {span.count}", "mini-batch", track, span.begins, span.time)
+    at = span.begins
+    for part in span.parts:
+        layer = model.layers[part.layer].name
+        yield _event(layer if part.kind == "layer" else f"{part.kind} {layer}", part.kind, track, at, part.time)
+        at += part.time
+    if span.count > 1:
+        rest, begins = span.count - 1, span.begins + span.every
+        what = "mini-batch 2" if rest == 1 else f"mini-batches 2 to {span.count}"
+        busy = {"busy_ns": rest * span.time, "every_ns": span.every, "each_ns": span.time}
+        yield _event(what, "mini-batches", track, begins, span.end - begins, **busy)
+
+
+def _event(name: str, kind: str, track: int, start: int, time: int, **facts: Any) -> dict[str, Any]:
+    """A complete event. The format counts in µs; ``args`` have the exact ns."""
+    args = {"start_ns": start, "ns": time, **facts}
+    return {"ph": "X", "name": name, "cat": kind, "pid": 1, "tid": track, "ts": start / 1e3, "dur": time / 1e3,
+            "args": args}  # fmt: skip
+
+
+def _arrow(before: Span, after: Span, key: str) -> Iterator[dict[str, Any]]:
+    """From the first mini-batch's transfer to where it goes on."""
+    sends = after.begins - before.parts[-1].time
+    common = {"name": "transfer", "cat": "transfer", "id": key, "pid": 1}
+    yield {**common, "ph": "s", "tid": before.segment[3] + 1, "ts": sends / 1e3}
+    yield {**common, "ph": "f", "bp": "e", "tid": after.segment[3] + 1, "ts": after.begins / 1e3}

@@ -1,0 +1,216 @@
+"""What users see of a schedule: its timetable, table, trace, pictures and explanation."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections import defaultdict
+from itertools import pairwise
+from random import Random
+from typing import Any
+
+import pytest
+
+from chipmap.inputs.reading import read
+from chipmap.instances.multimodel import MultiInstance, MultiSolution, Piece
+from chipmap.instances.multimodel.describe import describe, files, measures
+from chipmap.instances.multimodel.problem import multi_problem, schedule
+from chipmap.instances.multimodel.timeline import PARTS, all_energies, timeline
+from chipmap.validation.multimodel.candidates import candidates
+from chipmap.validation.multimodel.checker import check
+
+Event = dict[str, Any]
+
+
+def walk(instance: MultiInstance, seed: int) -> MultiSolution:
+    """A schedule at random: ranges over all windows, cut along random paths, each model where there is room."""
+    random, problem = Random(seed), multi_problem(instance)
+    windows = []
+    done = [0] * len(problem.models)
+    for w in range(problem.windows):
+        free, window = set(range(problem.chiplets)), []
+        for m in random.sample(range(len(problem.models)), len(problem.models)):
+            left = problem.models[m].layers - done[m]
+            if not left or not free:
+                continue
+            end = done[m] + (left if w == problem.windows - 1 else random.randint(1, left))
+            c = random.choice(sorted(free))
+            while done[m] < end:
+                free.discard(c)
+                near = [n for n in problem.neighbours[c] if n in free]
+                stop = random.randint(done[m] + 1, end) if near else end
+                window.append((m, done[m], stop - 1, c))
+                done[m] = stop
+                c = random.choice(near) if near else c
+        windows.append(window)
+    return schedule(problem, windows)
+
+
+def some() -> list[tuple[MultiInstance, MultiSolution]]:
+    """Instances with valid schedules: tiny ones, and large ones cut at random."""
+    found = []
+    for name in ("tiny-pipeline", "tiny-two", "tiny-square", "tiny-whole-batch", "tiny-both-ends"):
+        instance = read(f"multimodel/{name}")
+        assert isinstance(instance, MultiInstance)
+        found += [(instance, one) for one in candidates(instance) if check(instance, one).feasible][:4]
+    for name in ("scar-8-pipelined", "scar-8-whole", "resnet50-unet"):
+        instance = read(f"multimodel/{name}")
+        assert isinstance(instance, MultiInstance)
+        found += [(instance, walk(instance, seed)) for seed in range(4)]
+    whole = [pair for pair in found if check(*pair).feasible]
+    assert len(whole) > 25
+    return whole
+
+
+SOME = some()
+
+
+@pytest.mark.parametrize("which", range(len(SOME)))
+def test_times_and_energies_add_up(which: int) -> None:
+    """Windows follow each other for T1; the last mini-batch ends with its range; the parts of T2 add up to it."""
+    instance, solution = SOME[which]
+    terms, problem = check(instance, solution).terms, multi_problem(instance)
+    windows = timeline(problem, solution)
+    assert [window.start + window.time for window in windows[:-1]] == [window.start for window in windows[1:]]
+    assert windows[0].start == 0 and windows[-1].start + windows[-1].time == terms["T1"]
+    for window in windows:
+        for one in window.ranges:
+            assert one.spans[-1].end == window.start + one.latency <= window.start + window.time
+            assert max(span.end for span in one.spans) == one.spans[-1].end
+            for span in one.spans:
+                assert span.busy <= span.end - span.start
+            for before, after in pairwise(one.spans):
+                assert before.begins + before.time == after.begins
+    parts = all_energies(problem, windows)
+    assert tuple(parts) == PARTS and sum(parts.values()) == terms["T2"]
+
+
+def spans(events: list[Event]) -> dict[int, list[Event]]:
+    """The complete events by track."""
+    tracks = defaultdict(list)
+    for event in events:
+        if event["ph"] == "X":
+            assert (event["ts"], event["dur"]) == (event["args"]["start_ns"] / 1e3, event["args"]["ns"] / 1e3)
+            tracks[event["tid"]].append(event)
+    return tracks
+
+
+def depths(track: list[Event]) -> dict[str, set[int]]:
+    """How deep events of each kind lie on a track, whose events must nest: none reaches beyond the one around it."""
+    found, around = defaultdict(set), list[int]()
+    order = sorted(range(len(track)), key=lambda i: (track[i]["args"]["start_ns"], -track[i]["args"]["ns"], i))
+    for event in (track[i] for i in order):
+        start, time = event["args"]["start_ns"], event["args"]["ns"]
+        while around and around[-1] <= start and time:
+            around.pop()
+        assert not around or start + time <= around[-1], event
+        found[event["cat"]].add(len(around))
+        if time:
+            around.append(start + time)
+    return found
+
+
+@pytest.mark.parametrize("which", range(len(SOME)))
+def test_the_trace_is_valid_and_nests_and_adds_up(which: int) -> None:
+    instance, solution = SOME[which]
+    trace = json.loads(files(instance, solution)["trace.json"])
+    events = trace["traceEvents"]
+    terms, tracks = check(instance, solution).terms, spans(events)
+    assert sum(event["args"]["ns"] for event in tracks[0]) == terms["T1"], "the track of the windows"
+    windows = {event["args"]["window"]: event["args"] for event in tracks[0]}
+    assert {event["cat"] for event in tracks[0]} == {"window"}
+    for track in tracks.values():
+        deep = depths(track)
+        assert deep["window"] == {0} and deep["segment"] <= {1}
+        assert deep["weights"] | deep["mini-batch"] | deep["mini-batches"] <= {2}
+        assert deep["layer"] | deep["read"] | deep["write"] | deep["send"] | deep["receive"] <= {3}
+        for event in track:
+            if event["cat"] == "window":
+                assert event["args"] == windows[event["args"]["window"]], "each track tells the same of a window"
+    flat = [event for track in tracks.values() for event in track]
+    layers = sum(event["cat"] == "layer" for event in flat)
+    assert layers == sum(len(model.layers) for model in instance.models)
+    segments = [event for event in flat if event["cat"] == "segment"]
+    assert len(segments) == sum(map(len, solution.windows))
+    assert sum(event["args"].get("sets") == "window" for event in segments) == len(windows)
+
+
+def test_mini_batches_are_all_in_the_trace() -> None:
+    """Of a pipeline the first mini-batch in parts, and the rest with its pace and its busy time."""
+    instance = read("multimodel/tiny-pipeline")
+    assert isinstance(instance, MultiInstance) and instance.models[0].batch == 8
+    pieces = [Piece(model="m0", first=i, last=j, chiplet=c) for i, j, c in ((0, 0, "c00"), (1, 3, "c01"))]
+    tracks = spans(json.loads(files(instance, MultiSolution(windows=(tuple(pieces),)))["trace.json"])["traceEvents"])
+    times = []
+    for track in (1, 2):
+        by_kind = {event["cat"]: event for event in tracks[track]}
+        parts = [e["args"]["ns"] for e in tracks[track] if e["cat"] in ("read", "layer", "send", "write")]
+        assert sum(parts) == by_kind["mini-batch"]["args"]["ns"] == by_kind["mini-batches"]["args"]["each_ns"]
+        times.append(sum(parts))
+        weights = by_kind["weights"]["args"]["ns"]
+        assert by_kind["mini-batches"]["args"]["busy_ns"] == 7 * sum(parts)
+        assert by_kind["segment"]["args"]["busy_ns"] == 8 * sum(parts) + weights
+    for track in (1, 2):
+        rest = next(event for event in tracks[track] if event["cat"] == "mini-batches")["args"]
+        assert rest["every_ns"] == max(times) and rest["ns"] == 6 * max(times) + rest["each_ns"]
+
+
+@pytest.mark.parametrize("which", range(0, len(SOME), 3))
+def test_an_arrow_for_each_transfer_between_chiplets(which: int) -> None:
+    instance, solution = SOME[which]
+    events = json.loads(files(instance, solution)["trace.json"])["traceEvents"]
+    tracks = spans(events)
+    ends: dict[str, dict[str, Event]] = {"s": {}, "f": {}}
+    for event in events:
+        if event["ph"] in ends:
+            assert event["id"] not in ends[event["ph"]], "an id of its own"
+            ends[event["ph"]][event["id"]] = event
+    moves = sum(e["cat"] == "send" for track in tracks.values() for e in track)
+    assert ends["s"].keys() == ends["f"].keys() and len(ends["s"]) == moves
+    for key, out in ends["s"].items():
+        sends = [e for e in tracks[out["tid"]] if e["cat"] == "send" and e["ts"] == out["ts"]]
+        takes = [
+            e for e in tracks[ends["f"][key]["tid"]] if e["cat"] == "mini-batch" and e["ts"] == ends["f"][key]["ts"]
+        ]
+        assert len(sends) == len(takes) == 1
+        assert sends[0]["args"]["start_ns"] + sends[0]["args"]["ns"] == takes[0]["args"]["start_ns"]
+
+
+@pytest.mark.parametrize("which", range(0, len(SOME), 3))
+def test_the_table_is_the_solution_with_its_times(which: int) -> None:
+    instance, solution = SOME[which]
+    rows = list(csv.DictReader(io.StringIO(files(instance, solution)["schedule.csv"].decode())))
+    used = [window for window in solution.windows if window]
+    told = [(int(r["window"]), r["model"], int(r["first"]), int(r["last"]), r["chiplet"]) for r in rows]
+    assert sorted(told) == sorted((w, p.model, p.first, p.last, p.chiplet) for w, win in enumerate(used) for p in win)
+    assert max(int(row["end_ns"]) for row in rows) == check(instance, solution).terms["T1"]
+    holding = [row for row in rows if row["bottleneck"] == "window"]
+    assert [int(row["window"]) for row in holding] == list(range(len(used)))
+    assert all(row["mini_batch_ns"] == row["every_ns"] for row in holding)
+    chains = {model.name: model.layers for model in instance.models}
+    for row in rows:
+        assert chains[row["model"]][int(row["last"])].name == row["last_layer"]
+
+
+def test_no_files_for_a_schedule_of_something_else() -> None:
+    instance = read("multimodel/tiny-two")
+    assert isinstance(instance, MultiInstance)
+    for piece in (
+        Piece(model="m0", first=0, last=99, chiplet="c00"),
+        Piece(model="m7", first=0, last=0, chiplet="c00"),
+        Piece(model="m0", first=0, last=0, chiplet="c99"),
+    ):
+        assert files(instance, MultiSolution(windows=((piece,),))) == {}
+
+
+def test_figures() -> None:
+    instance, solution = SOME[-1]
+    found, told = measures(instance, solution), describe(instance)
+    terms = check(instance, solution).terms
+    assert found["latency_s"] == terms["T1"] / 1e9 and found["energy_j"] == terms["T2"] / 1e12
+    assert sum(found[f"{part.lower()}_j"] for part in PARTS) == pytest.approx(found["energy_j"])
+    assert 0 < found["utilisation"] <= 1 and found["segments"] == sum(map(len, solution.windows))
+    assert measures(instance, None) == {}
+    assert told["chiplets"] == {"nvdla": 6, "shidiannao": 3} and told["models"]["unet"]["layers"] == 23
+    assert told["models"]["unet"]["compute_s"]["shidiannao"] == pytest.approx(0.8, rel=0.02)
