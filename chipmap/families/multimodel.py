@@ -36,9 +36,16 @@ FAMILY = Family(
         ("mip", "chain:mip", "the MIP, by HiGHS or Gurobi; for EDP one weight after the other"),
         ("cpsat", "chain:cpsat", "the CP-SAT model"),
         ("bounds", "chain:bounds", "every lower bound, no schedule"),
+        ("standalone", "baselines:standalone", "each model whole on one chiplet of a class"),
+        ("simba", "baselines:simba", "pipelines over the chiplets of one class, as SCAR compares with"),
+        ("scar", "baselines:scar", "SCAR's own search, four splits"),
+        ("scar-best", "baselines:scar_best", "SCAR's own search, the best of none to four splits"),
     ),
     default_method="multimodel/auto",
-    warm_starts={"whole": "chipmap.methods.multimodel.chain:whole"},
+    warm_starts={
+        "whole": "chipmap.methods.multimodel.chain:whole",
+        "scar-best": "chipmap.methods.multimodel.baselines:scar_best",
+    },
     formulations=(
         Formulation("multimodel/mip", "mip", "chipmap.formulations.multimodel.mip:build", PAPER),
         Formulation("multimodel/cpsat", "cpsat", "chipmap.formulations.multimodel.cpsat:build", PAPER),

@@ -1,15 +1,26 @@
-"""Schedules at once: every model whole, on one chiplet of one window.
+"""Simple schedules that others are measured against, and the first two steps of SCAR's search.
 
-Models go, the longest first, to the place that raises the objective least; windows are opened one by one.
+*Standalone*: every model whole, on one chiplet. SCAR's steps are its Algorithm 1 (:func:`pack`) and its equation 2
+(:func:`provide`); the rest of it is in :mod:`chipmap.heuristics.multimodel.scar`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from chipmap.instances.multimodel.problem import MultiProblem, Segment, energy, latency
 
+#: First and last layer.
+Range = tuple[int, int]
 
-def whole_models(problem: MultiProblem) -> list[list[Segment]] | None:
-    """Windows of whole models; None where one fits on no chiplet (C5) or there are too few places."""
+
+def whole_models(problem: MultiProblem, chiplets: Sequence[int] | None = None) -> list[list[Segment]] | None:
+    """Windows of whole models on some of the chiplets (None: all).
+
+    Models go, the longest first, to the place that raises the objective least; windows are opened one by one. None
+    where a model fits on no chiplet (C5) or there are too few places.
+    """
+    allowed = range(problem.chiplets) if chiplets is None else chiplets
     windows: list[list[Segment]] = []
     slowest: list[int] = []
     total = 0
@@ -17,7 +28,7 @@ def whole_models(problem: MultiProblem) -> list[list[Segment]] | None:
         ways = []
         for w in range(min(problem.windows, len(windows) + 1)):
             taken = {segment[3] for segment in windows[w]} if w < len(windows) else set()
-            for c in range(problem.chiplets):
+            for c in allowed:
                 segment = (m, 0, problem.models[m].layers - 1, c)
                 if c in taken or not fits(problem, segment):
                     continue
@@ -47,3 +58,46 @@ def fits(problem: MultiProblem, segment: Segment) -> bool:
 
 def _fastest(problem: MultiProblem, m: int) -> int:
     return min(latency(problem, [(m, 0, problem.models[m].layers - 1, c)]) for c in range(problem.chiplets))
+
+
+def classes(problem: MultiProblem) -> list[tuple[str, tuple[int, ...]]]:
+    """Each class of the module with its chiplets."""
+    found: dict[str, list[int]] = {}
+    for c, chiplet in enumerate(problem.instance.module.chiplets):
+        found.setdefault(chiplet.kind, []).append(c)
+    return [(kind, tuple(chiplets)) for kind, chiplets in found.items()]
+
+
+def pack(times: Sequence[Sequence[int]], splits: int) -> list[list[Range | None]]:
+    """SCAR's Algorithm 1: for each window and model the first and last layer, or None; empty windows are left out.
+
+    ``times``: the expected time of each layer of each model, in any unit. The longest model's time is cut into
+    ``splits`` + 1 equal windows. Each model's layers go to them in order. A layer that doesn't end within its window
+    waits for the next one, and the last window takes what is left.
+    """
+    count = splits + 1
+    horizon = max(sum(own) for own in times)  # window w ends at (w + 1) · horizon / count: all is counted count times
+    windows: list[list[Range | None]] = [[None] * len(times) for _ in range(count)]
+    for m, own in enumerate(times):
+        window = used = begun = 0
+        for layer, time in enumerate(own):
+            while window < splits and used + count * time > (window + 1) * horizon:
+                if begun < layer:
+                    windows[window][m] = (begun, layer - 1)
+                window, used, begun = window + 1, (window + 1) * horizon, layer
+            used += count * time
+        windows[window][m] = (begun, len(own) - 1)
+    return [window for window in windows if any(window)]
+
+
+def provide(metrics: Sequence[int], chiplets: int) -> list[int]:
+    """SCAR's equation 2: how many of the chiplets each model of a window gets, by its expected metric.
+
+    Each model gets its share, halves rounded up, and at least one. Where these are too many, the model with most of
+    them (the first of several) gives one back, again and again.
+    """
+    total = sum(metrics)
+    nodes = [max(1, (2 * metric * chiplets + total) // (2 * total)) if total else 1 for metric in metrics]
+    while sum(nodes) > chiplets and max(nodes) > 1:
+        nodes[nodes.index(max(nodes))] -= 1
+    return nodes
