@@ -60,12 +60,14 @@ def scar(instance: MultiInstance, run: Run) -> Termination:
 
 def scar_best(instance: MultiInstance, run: Run) -> Termination:
     """SCAR's search with each number of splits from none to four; the best counts."""
-    return run.attempt(lambda: scar_start(multi_problem(instance), Turn(run, run.deadline)))
+    problem = multi_problem(instance)
+    return run.attempt(lambda: _search(problem, Turn(run, run.deadline), _splits(problem), "SCAR"))
 
 
 def scar_start(problem: MultiProblem, turn: Turn) -> None:
-    """The schedules of SCAR's search with each number of splits, the fewest first."""
-    _search(problem, turn, _splits(problem), "SCAR")
+    """The link of a chain: the schedules of SCAR's search with each number of splits, the fewest first."""
+    if problem.chiplets <= MOST_CHIPLETS:
+        _search(problem, turn, _splits(problem), "SCAR")
 
 
 def _splits(problem: MultiProblem) -> range:

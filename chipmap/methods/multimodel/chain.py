@@ -13,6 +13,7 @@ from chipmap.instances.multimodel.instance import MultiInstance, MultiSolution
 from chipmap.instances.multimodel.problem import MultiProblem, Segment, multi_problem, placed, schedule, terms
 from chipmap.methods.chain import Link, Turn, follow
 from chipmap.methods.model_solve import Finds, Limits, conclude, solve_within
+from chipmap.methods.multimodel.baselines import scar_start
 from chipmap.records import InputError
 from chipmap.result import Infeasibility, Termination
 from chipmap.run import Run
@@ -172,6 +173,7 @@ CHAIN = (
     Link("bound", 1.0, bound_at_once),
     Link("start", 1.0, start),
     Link("weights", 0.5, bound_by_weights),
+    Link("scar", 0.2, scar_start),
     Link("search", 1.0, search),
     Link("cpsat", 1.0, model_if_small),
 )
@@ -189,7 +191,7 @@ def whole(instance: MultiInstance, run: Run) -> Termination:
 
 def annealed(instance: MultiInstance, run: Run) -> Termination:
     """Annealing from whole models."""
-    return _chain(instance, run, (CHAIN[0], CHAIN[1], CHAIN[3]))
+    return _chain(instance, run, (CHAIN[0], CHAIN[1], CHAIN[4]))
 
 
 def cpsat(instance: MultiInstance, run: Run) -> Termination:
