@@ -149,6 +149,8 @@ class Family:
     ``shipped``       mapping of instance names to (generator, parameters)
     ``from_graph``    (ImportedGraph, name) -> instance
     ``from_graphs``   (list of (ImportedGraph, name)) -> instance, where one instance holds several graphs
+    ``equip``         (instance, ``system``, ``costs``) -> instance: on another system, with costs of layers from files;
+                      ``from_graphs`` takes these two as well (what `convert --system` and `--costs` say, as strings)
     ``at_once``       (instance, run) -> None: bounds and proofs of infeasibility that cost next to nothing, told before
                       any method or start
     ``plot``          (instance, solution, path); ``plot_both`` (instance, solution, other solution, path)
@@ -189,6 +191,7 @@ class Family:
     shipped: str = ""
     from_graph: str = ""
     from_graphs: str = ""
+    equip: str = ""
     at_once: str = ""
     plot: str = ""
     plot_both: str = ""

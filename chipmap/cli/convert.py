@@ -29,6 +29,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--dim", metavar="NAME=N", action="append", default=[], help=what)
     what = "operators of a program whose FLOP aren't known: refuse them, count none, or one per element (default)"
     parser.add_argument("--unknown", choices=("error", "zero", "bytes"), help=what)
+    what = "the system of the instance, for families that take one: a file, or a name such as het-cross-6x6"
+    parser.add_argument("--system", metavar="FILE|NAME", help=what)
+    what = "costs of layers, for families that take them: a preset, or a CSV file; repeat it for several"
+    parser.add_argument("--costs", metavar="FILE|NAME", action="append", help=what)
     for name, metavar, what in (
         ("clone", "OPERATION", "give each reader of the operation a copy of it"),
         ("relay", "OPERATION[:N]", "send its tensors along N identity operations (default: one per chip)"),
@@ -45,7 +49,8 @@ def run(args: argparse.Namespace) -> int:
     from chipmap.family import family_of
     from chipmap.inputs.reading import Conversion, encode, read, read_graphs, read_solution
 
-    conversion = Conversion(args.dim, args.unknown, say)
+    equipment = {name: given for name in ("system", "costs") if (given := getattr(args, name)) is not None}
+    conversion = Conversion(args.dim, args.unknown, say, equipment)
     if len(args.graphs) > 1:
         instance = read_graphs(args.graphs, args.set, args.family, conversion)
     else:

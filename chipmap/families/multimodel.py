@@ -60,4 +60,6 @@ FAMILY = Family(
     describe="chipmap.instances.multimodel.describe:describe",
     files="chipmap.instances.multimodel.describe:files",
     measures="chipmap.instances.multimodel.describe:measures",
+    from_graphs="chipmap.instances.multimodel.from_graph:from_graphs",
+    equip="chipmap.instances.multimodel.from_graph:equip",
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -32,11 +32,14 @@ class _Head(msgspec.Struct):
 class Conversion:
     """How a published graph is converted: ``dims`` (``batch=1``, ``tokens=1x128``) for what it leaves open, what its
     ``unknown`` operators count (None: the reader's default), and who is told what it comes to, line by line.
+
+    ``equipment``: the ``system`` and the files of ``costs`` that an instance gets, for families that take them.
     """
 
     dims: Sequence[str] = ()
     unknown: str | None = None
     tell: Callable[[str], None] | None = None
+    equipment: Mapping[str, Any] = field(default_factory=dict)
 
 
 def read(
@@ -54,7 +57,8 @@ def read(
     if name != "-" and not os.path.exists(name):
         found = shipped_entry(name)
         if found is not None:
-            return _changed(found(), f"{name} with --set", settings) if settings else found()
+            instance = _equipped(found(), name, conversion)
+            return _changed(instance, f"{name} with --set", settings) if settings else instance
         _missing(name)
     if Path(name).is_dir():
         name = str(_in_archive(Path(name), "instance.json"))
@@ -125,6 +129,8 @@ def _decoded(source: Source, settings: Iterable[str], family: str | None, conver
     if native is not None:
         return _changed(checked(resolve(native[1].read)(data, where), where), where, settings)
     record: type[Record] = resolve(found.instance)
+    if conversion.equipment:
+        return _changed(_equipped(record.from_json(data, where), where, conversion), where, settings)
     if settings:
         plain = msgspec.json.decode(data)
         changes.apply(plain, record, settings)
@@ -165,9 +171,30 @@ def convert(graphs: Sequence[Source], family: Family, conversion: Conversion) ->
         for graph, name in imported:
             for line in summary(graph):
                 conversion.tell(f"{name}: {line}" if len(imported) > 1 else line)
+    _no_equipment(family, conversion)
     alone = len(imported) == 1 and family.from_graph
-    made: Record = resolve(family.from_graph)(*imported[0]) if alone else resolve(family.from_graphs)(imported)
+    made: Record = (
+        resolve(family.from_graph)(*imported[0])
+        if alone
+        else resolve(family.from_graphs)(imported, **conversion.equipment)
+    )
     return checked(made, everywhere)
+
+
+def _equipped(instance: Record, where: str, conversion: Conversion) -> Record:
+    """The instance with another system and other costs, where any are asked for."""
+    if not conversion.equipment:
+        return instance
+    family = family_of(instance)
+    _no_equipment(family, conversion)
+    return checked(resolve(family.equip)(checked(instance, where), **conversion.equipment), where)
+
+
+def _no_equipment(family: Family, conversion: Conversion) -> None:
+    """Refuse equipment for a family that takes none."""
+    if conversion.equipment and not family.equip:
+        option = f"--{next(iter(conversion.equipment))}"
+        raise InputError(f"family {family.name!r} takes none", option, "Change the instance with --set.")
 
 
 def dimensions(dims: Iterable[str]) -> dict[str, tuple[int, ...]]:

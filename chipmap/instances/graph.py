@@ -69,6 +69,13 @@ class Operation(Record, frozen=True, kw_only=True):
     moved_bytes: int | None = None
     loops: Loops | None = None
 
+    def looks_up(self, stored: int, written: int) -> bool:
+        """Whether it fetches rows of the ``stored`` bytes of a table that it reads, as it writes ``written`` bytes.
+
+        A look-up has a FLOP for each number that it makes.
+        """
+        return self.moved_bytes is not None and stored > 0 and self.flop <= written
+
 
 class Tensor(Record, frozen=True, kw_only=True):
     """What one operation writes and others read: ``producer`` and ``readers`` are positions in ``operations``.
@@ -155,6 +162,20 @@ class OperationGraph(Record, frozen=True, kw_only=True):
         """For each operation the producers of the tensors that it reads."""
         pairs = ((reader, tensor.producer) for tensor in self.tensors for reader in tensor.readers)
         return neighbours(len(self.operations), pairs)
+
+    def constants_read(self) -> list[tuple[int, ...]]:
+        """For each computing operation the tensors of constants that it reads, directly or through views."""
+        made: list[list[int]] = [[] for _ in self.operations]
+        for t, tensor in enumerate(self.tensors):
+            made[tensor.producer].append(t)
+        read: list[dict[int, None]] = [{} for _ in self.operations]
+        for v in self.topological_order():
+            role = self.operations[v].role
+            for t in made[v]:
+                behind = {t: None} if role == "constant" else read[v] if role == "view" else {}
+                for reader in self.tensors[t].readers:
+                    read[reader] |= behind
+        return [tuple(read[v]) if o.role == "compute" else () for v, o in enumerate(self.operations)]
 
     def topological_order(self, where: str = "graph") -> tuple[int, ...]:
         """Positions such that producers come before readers, the lowest position first (Kahn's algorithm).

@@ -12,7 +12,8 @@ from chipmap.inputs.reading import read
 from chipmap.instances import networks
 from chipmap.instances.graph import Loops, OperationGraph
 from chipmap.instances.importers import ImportedGraph, import_graph
-from chipmap.instances.wafer.from_graph import convolution, from_graph, product, shaped
+from chipmap.instances.products import convolution, product
+from chipmap.instances.wafer.from_graph import from_graph, shaped
 from chipmap.records import InputError
 from tests.instances.samples import SAMPLES
 

@@ -58,11 +58,11 @@ def from_graph(imported: ImportedGraph, name: str) -> DataflowInstance:
 def kernel(operation: Operation, flop: int, written: int, stored: int) -> Kernel:
     """The kernel of ``operation``, which writes and reads so many bytes of results and of parameters and constants.
 
-    A look-up, which has a FLOP for each number that it makes, fetches the rows that it makes of its table. What parts
+    A look-up fetches the rows that it makes of its table. What parts
     of a kernel need whole is never divided.
     """
     loops = operation.loops
-    looks_up = operation.moved_bytes is not None and stored > 0 and operation.flop <= written
+    looks_up = operation.looks_up(stored, written)
     whole = min(stored, loops.whole_bytes) if loops is not None else 0
     sizes: dict[str, Any] = {
         "flop": flop,
@@ -136,20 +136,8 @@ def _word(graph: OperationGraph) -> int:
 def _stored(graph: OperationGraph) -> list[int]:
     """For each operation the bytes of parameters and constants that it reads, its own and those with several readers,
     each of which has them."""
-    found = [operation.weight_bytes for operation in graph.operations]
-    made: list[list[int]] = [[] for _ in graph.operations]
-    for t, tensor in enumerate(graph.tensors):
-        made[tensor.producer].append(t)
-    read: list[dict[int, None]] = [{} for _ in graph.operations]  # tensors, those of constants behind views
-    for v in graph.topological_order():
-        role = graph.operations[v].role
-        for t in made[v]:
-            behind = {t: None} if role == "constant" else read[v] if role == "view" else {}
-            for reader in graph.tensors[t].readers:
-                read[reader] |= behind
-        if role == "compute":
-            found[v] += sum(graph.tensors[t].bytes for t in read[v])
-    return found
+    read = graph.constants_read()
+    return [o.weight_bytes + sum(graph.tensors[t].bytes for t in read[v]) for v, o in enumerate(graph.operations)]
 
 
 def _edges(graph: OperationGraph) -> tuple[tuple[str, str], ...]:

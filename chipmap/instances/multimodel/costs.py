@@ -12,6 +12,8 @@ class                     cycles
 both, depthwise layers    P channels at a time, one place per iteration
 ========================  =============================================================================================
 
+A roofline (:func:`roofline`) asks for FLOP and bytes only, and knows no dataflow.
+
 An iteration takes the longest of computing, loading from outside and distributing. Energies are 0.23 pJ times accesses:
 1.68 per access to a register, 18.61 per access to the shared memory. Source: the published dataflow descriptions of
 Kwon et al., MAESTRO (2019), as SCAR uses them (section V); the closed forms are ours.
@@ -19,7 +21,7 @@ Kwon et al., MAESTRO (2019), as SCAR uses them (section V); the closed forms are
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from math import ceil
 
 from chipmap.records import InputError, Record
 
@@ -161,12 +163,36 @@ def _depthwise(shape: Shape, hardware: Hardware) -> tuple[int, int, int, int]:
 _DATAFLOWS = {"nvdla": _weight_stationary, "shidiannao": _output_stationary}
 
 
-def roofline(flop: int, moved: int, rates: Mapping[str, float]) -> tuple[int, int]:
-    """(ns, pJ) of an operation that computes ``flop`` and moves ``moved`` bytes once.
+class Rates(Record, frozen=True, kw_only=True):
+    """What a chiplet of a class computes and moves at best, and what that takes: the costs of a roofline."""
+
+    flop_per_ns: float
+    bytes_per_ns: float
+    pj_per_flop: float
+    pj_per_byte: float
+
+    def check(self, where: str) -> None:
+        """Raise :class:`InputError` for rates that aren't positive, or energies below 0."""
+        for name, low in (("flop_per_ns", 1e-6), ("bytes_per_ns", 1e-6), ("pj_per_flop", 0.0), ("pj_per_byte", 0.0)):
+            if not low <= (value := getattr(self, name)) <= 1e9:
+                raise InputError(f"is {value}", f"{where}.{name}", f"Give {low} to 1e9.")
+
+
+#: The chiplet of preset ``scar-datacenter`` at its best: two FLOP per element and cycle, ``nb`` bytes per cycle, four
+#: accesses to registers per multiply-add, and one access to the shared memory per byte.
+ROOFLINE = Rates(
+    flop_per_ns=PRESETS["scar-datacenter"].elements * 2 / NS_PER_CYCLE,
+    bytes_per_ns=PRESETS["scar-datacenter"].nb / NS_PER_CYCLE,
+    pj_per_flop=4 * REGISTER / 10_000 / 2,
+    pj_per_byte=SHARED / 10_000,
+)
+
+
+def roofline(flop: float, moved: int, rates: Rates) -> tuple[int, int]:
+    """(ns, pJ) of a layer that computes ``flop`` and moves ``moved`` bytes once.
 
     ns = ⌈max(flop / ``flop_per_ns``, moved / ``bytes_per_ns``)⌉, pJ = ⌈flop · ``pj_per_flop`` + moved ·
     ``pj_per_byte``⌉.
     """
-    time = max(flop / rates["flop_per_ns"], moved / rates["bytes_per_ns"])
-    energy = flop * rates["pj_per_flop"] + moved * rates["pj_per_byte"]
-    return -int(-time // 1), -int(-energy // 1)
+    time = max(flop / rates.flop_per_ns, moved / rates.bytes_per_ns)
+    return ceil(time), ceil(flop * rates.pj_per_flop + moved * rates.pj_per_byte)

@@ -100,7 +100,7 @@ class MultiInstance(Record, frozen=True, kw_only=True):
     def check(self) -> None:
         """Raise :class:`InputError` for anything that the types alone don't exclude."""
         _check_task(self.task)
-        _check_module(self.module)
+        check_module(self.module)
         if not self.models:
             raise InputError("there is no model", "models", "Give at least one.")
         _unique((model.name for model in self.models), "models")
@@ -167,7 +167,8 @@ def _check_task(task: Task) -> None:
     _within(task.watts, 0, 10**6, "task.watts")
 
 
-def _check_module(module: Module) -> None:
+def check_module(module: Module) -> None:
+    """Raise :class:`InputError` for a module that no instance can have."""
     if not module.chiplets:
         raise InputError("there is no chiplet", "module.chiplets", "Give at least one.")
     _unique((chiplet.name for chiplet in module.chiplets), "module.chiplets")

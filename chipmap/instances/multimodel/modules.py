@@ -1,4 +1,4 @@
-"""Modules of the paper: chiplets in a grid, their classes by pattern, links by topology.
+"""Modules: those of the paper by name, chiplets in a grid with classes by pattern and links by topology; and files.
 
 Our readings where the paper is silent: interfaces to DRAM on the left and right columns (hops = columns to the nearest
 one + 1); ``sides``, columns N S N; ``checkerboard``; ``cross``, S in the middle row and column; ``triangular``, the
@@ -7,12 +7,89 @@ mesh with one diagonal per cell. Source: SCAR, section V.
 
 from __future__ import annotations
 
-from typing import Literal
+import os
+import re
+from dataclasses import dataclass, field
+from typing import Any, Literal
 
-from chipmap.instances.multimodel.instance import Chiplet, Module
+import msgspec
+
+from chipmap.instances.multimodel.costs import Rates
+from chipmap.instances.multimodel.instance import Chiplet, Module, check_module
+from chipmap.records import InputError, Source
 
 Pattern = Literal["first", "second", "sides", "checkerboard", "cross"]
 Topology = Literal["mesh", "triangular"]
+
+#: Named systems: the pattern of each name.
+PATTERNS: dict[str, Pattern] = {
+    "nvdla": "first",
+    "shidiannao": "second",
+    "het-sides": "sides",
+    "het-cb": "checkerboard",
+    "het-cross": "cross",
+}
+#: The system of converted graphs where none is named.
+DEFAULT = "het-sides-3x3"
+#: More rows or columns are taken for a mistake.
+MOST = 16
+
+
+@dataclass(frozen=True)
+class System:
+    """A module, and the roofline of each class that has one of its own."""
+
+    module: Module
+    classes: dict[str, Rates] = field(default_factory=dict)
+
+    @property
+    def kinds(self) -> list[str]:
+        """The classes of its chiplets."""
+        return sorted({chiplet.kind for chiplet in self.module.chiplets})
+
+
+def system(text: str) -> System:
+    """The system in a file (:func:`_read`), or that of a name such as ``het-cross-6x6`` or ``nvdla-3x3-triangular``."""
+    if os.path.exists(text):
+        return _read(text)
+    found = re.fullmatch(r"([a-z-]+)-(\d{1,2})x(\d{1,2})(-triangular)?", text)
+    if found is None or found[1] not in PATTERNS or not all(1 <= int(side) <= MOST for side in (found[2], found[3])):
+        names = ", ".join(PATTERNS)
+        remedy = f"Names are PATTERN-ROWSxCOLUMNS, with -triangular for diagonal links; patterns: {names}."
+        raise InputError(f"no file and no system is called {text!r}", "--system", f"{remedy} An example: {DEFAULT}.")
+    topology: Topology = "triangular" if found[4] else "mesh"
+    return System(grid(int(found[2]), int(found[3]), PATTERNS[found[1]], topology))
+
+
+def _read(path: str) -> System:
+    """The system in a file: the ``module`` of an instance as JSON, or an instance, whose module is taken.
+
+    ``classes`` beside the chiplets gives classes rates of their own for the roofline.
+    """
+    data = Source(path).content()
+    remedy = "Write the `module` of an instance: `chipmap info --schema multimodel` prints the format."
+    try:
+        plain = msgspec.json.decode(data)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise InputError(f"not valid JSON: {error}", path, remedy) from None
+    if isinstance(plain, dict) and isinstance(plain.get("module"), dict):
+        plain = plain["module"]
+    if not isinstance(plain, dict):
+        raise InputError("is no JSON object", path, remedy)
+    classes: Any = plain.pop("classes", {})
+    module = Module.from_json(msgspec.json.encode(plain), path)
+    if not isinstance(classes, dict):
+        raise InputError("`classes` is no JSON object", path, 'Write {"class": {"flop_per_ns": 4096, ...}}.')
+    rates = {
+        kind: Rates.from_json(msgspec.json.encode(given), f"{path}: classes.{kind}") for kind, given in classes.items()
+    }
+    try:
+        check_module(module)
+        for kind, one in rates.items():
+            one.check(f"classes.{kind}")
+    except InputError as error:
+        raise InputError(error.what, f"{path}: {error.where}", error.remedy) from None
+    return System(module, rates)
 
 
 def grid(
