@@ -7,6 +7,7 @@ from typing import Any
 
 from chipmap.instances.multimodel import MultiInstance
 from chipmap.instances.multimodel.generators import random_instance
+from chipmap.instances.multimodel.instance import Chiplet, Layer, Model, Module, Task
 
 #: Bytes of SRAM that hold each layer of an instance of seed 5, but no two of one model.
 SMALL = 450_000
@@ -72,3 +73,83 @@ def tiny_instance(random: Random) -> MultiInstance:
             "watts": random.choice((0.5, 3.0)),
         },
     )
+
+
+#: Modules of up to four chiplets: number, links.
+SHAPES: dict[str, tuple[int, tuple[tuple[int, int], ...]]] = {
+    "one": (1, ()),
+    "pair": (2, ((0, 1),)),
+    "apart": (2, ()),
+    "line": (3, ((0, 1), (1, 2))),
+    "triangle": (3, ((0, 1), (1, 2), (2, 0))),
+    "pair and one": (3, ((0, 1),)),
+    "square": (4, ((0, 1), (2, 3), (0, 2), (1, 3))),
+    "triangular": (4, ((0, 1), (2, 3), (0, 2), (1, 3), (0, 3))),
+    "line of four": (4, ((0, 1), (1, 2), (2, 3))),
+    "two pairs": (4, ((0, 1), (2, 3))),
+    "star": (4, ((0, 1), (0, 2), (0, 3))),
+}
+
+
+def varied_instance(random: Random, limits: bool = True) -> MultiInstance:
+    """Two or three models on one to four chiplets in up to three windows, with what instances may differ in.
+
+    Sizes of zero, equal costs on all classes, layers without cost, chiplets without hops or all as far away as each
+    other, modules in several parts, batches whole or in mini-batches, SRAM of some chiplets, both charges; with
+    ``limits`` perhaps limits and deadlines, near to what schedules take.
+    """
+    shape = random.choice(list(SHAPES))
+    number, links = SHAPES[shape]
+    models = tuple(_varied_model(random, m) for m in range(random.choice((2, 2, 2, 3))))
+    far, sram = random.choice(((1,), (0,), (1, 2), (0, 1, 3))), random.choice((None, None, None, 500_000, 900_000))
+    chiplets = tuple(
+        Chiplet(
+            name=f"c{c}",
+            kind=random.choice("NS"),
+            hops=random.choice(far),
+            sram_bytes=random.choice((sram, sram, None)),
+        )
+        for c in range(number)
+    )
+    rates = random.choice(({}, {}, {"dram_bytes_per_ns": 3.7, "nop_bytes_per_ns": 0.9}, {"hop_ns": 0, "dram_ns": 0}))
+    module = Module(chiplets=chiplets, links=tuple((f"c{a}", f"c{b}") for a, b in links), **rates)
+    windows = max(random.choice((1, 2, 2, 3)), -(-len(models) // number))
+    task = Task(windows=windows, charge=random.choice(("sender", "both")), watts=random.choice((0.0, 1.0, 2500.5)))
+    made = MultiInstance.make(name=shape, task=task, models=models, module=module)
+    return _limited(random, made) if limits else made
+
+
+def _varied_model(random: Random, m: int) -> Model:
+    """One to three layers; all that differs between instances."""
+    layers, equal, free = [], random.random() < 0.2, random.random() < 0.1
+    sizes = random.choice(((0, 60_000), (0, 0), (0, 400_000)))
+    batch = random.choice((1, 2, 6, 12))
+    for k in range(random.choice((1, 2, 2, 3))):
+        pairs = [(random.randint(1_000, 20_000), random.randint(100_000, 3_000_000)) for _ in "NS"]
+        pairs = [(0, 0)] * 2 if free and k == 0 else [pairs[0]] * 2 if equal else pairs
+        in_bytes, weight_bytes, out_bytes = (random.randint(*random.choice((sizes, (0, 0), sizes))) for _ in range(3))
+        costs = dict(zip("NS", pairs, strict=True))
+        layers.append(
+            Layer(name=f"l{k}", in_bytes=in_bytes, weight_bytes=weight_bytes, out_bytes=out_bytes, costs=costs)
+        )
+    mini = random.choice([b for b in range(1, batch + 1) if batch % b == 0])
+    return Model(name=f"m{m}", batch=batch, mini_batch=mini, layers=tuple(layers))
+
+
+def _limited(random: Random, instance: MultiInstance) -> MultiInstance:
+    """Perhaps with limits: of latency, energy, of a model's time, between half and twice what one chiplet takes."""
+
+    def most(model: Model, part: int) -> int:
+        return sum(model.batch * max(pair[part] for pair in layer.costs.values()) for layer in model.layers)
+
+    time, energy = (sum(most(model, part) for model in instance.models) for part in (0, 1))
+    asked: dict[str, int] = {}
+    if random.random() < 0.25:
+        asked["latency_limit_ns"] = int(time * random.uniform(0.3, 2.0))
+    if random.random() < 0.25:
+        asked["energy_limit_pj"] = int(energy * random.uniform(0.8, 3.0))
+    models = tuple(
+        model.replace(deadline_ns=int(time * random.uniform(0.1, 1.5))) if random.random() < 0.25 else model
+        for model in instance.models
+    )
+    return instance.replace(task=instance.task.replace(**asked), models=models)

@@ -1,4 +1,4 @@
-"""The CP-SAT model of family ``multimodel``: the layered flow of literals, with a product for EDP.
+"""The CP-SAT model of family ``multimodel``: the layered flow of literals; EDP by the binary digits of one factor.
 
 Statement: ``docs/families/multimodel.md``, "How it is solved". Times are whole ns, energies whole pJ.
 """
@@ -19,7 +19,7 @@ from chipmap.instances.multimodel.instance import MultiInstance, MultiSolution
 from chipmap.instances.multimodel.problem import MultiProblem, multi_problem, watts
 from chipmap.records import InputError
 
-#: Products must stay below it.
+#: Sums must stay below it.
 LARGEST = 2**62
 
 
@@ -184,8 +184,7 @@ def c5_memory(builder: Builder) -> None:
 def t1_latency(builder: Builder, cut_busy: bool) -> None:
     """T1 = Σ T[w], T[w] = max Lat[m, w] over m, M[m, w] = max t[m, w, c] over c, in ns.
 
-    Equal, not just at least: with a product in the objective, CP-SAT's presolve (9.15.6755) takes times that are only
-    limited from below for larger than they need be, and so proves optima that are none.
+    Equal, not just at least: a user's constraints on them speak of the schedule's own times.
     """
     problem, model, chiplets = builder.problem, builder.model, range(builder.problem.chiplets)
     models = range(len(problem.models))
@@ -273,12 +272,28 @@ def _cost(builder: Builder) -> Any:
             raise _too_large(problem)
         model.add(1000 * cost >= rate * builder.time + 1000 * builder.energy)
         return cost
-    if problem.most_time * problem.most_energy > LARGEST:
-        raise _too_large(problem)
-    product = builder.integer(0, problem.most_time * problem.most_energy, "product")
-    model.add_multiplication_equality(product, [builder.time, builder.energy])
-    model.add(10**9 * cost >= product)
+    model.add(10**9 * cost >= _product(builder))
     return cost
+
+
+def _product(builder: Builder) -> Any:
+    """T1 · T2, or more: Σ_k 2^k · (digit k of the smaller factor) · (the other factor).
+
+    Linear, as CP-SAT's presolve (9.15.6755) calls feasible models with a product in the objective infeasible.
+    """
+    problem, model = builder.problem, builder.model
+    factors = [(problem.most_time, builder.time), (problem.most_energy, builder.energy)]
+    (most, smaller), (largest, larger) = sorted(factors, key=lambda factor: factor[0])
+    digits = [builder.literal(f"digit[{k}]") for k in range(most.bit_length())]
+    if largest << len(digits) + 1 > LARGEST:
+        raise _too_large(problem)
+    model.add(sum(2**k * digit for k, digit in enumerate(digits)) == smaller)
+    parts = []
+    for k, digit in enumerate(digits):
+        part = builder.integer(0, largest, f"part[{k}]")
+        model.add(part >= larger).only_enforce_if(digit)
+        parts.append(2**k * part)
+    return sum(parts)
 
 
 def _too_large(problem: MultiProblem) -> InputError:

@@ -1,0 +1,74 @@
+"""Random tiny instances: every method against all schedules (more of them: ``benchmarks/multimodel_agreement.py``)."""
+
+from __future__ import annotations
+
+from itertools import islice
+from random import Random
+
+import pytest
+
+from benchmarks.multimodel_agreement import OBJECTIVES, Tally, complaints, instances, methods
+from chipmap.formulations.multimodel.cpsat import build
+from chipmap.formulations.multimodel.mip import build as build_mip
+from chipmap.solvers import solve_model
+from chipmap.solvers.outcome import SolveRequest
+from chipmap.validation.brute_force import brute_force
+from chipmap.validation.multimodel.checker import check
+from tests.multimodel.enumeration import Schedules, combinations, schedules
+from tests.multimodel.random_instances import varied_instance
+
+LIMIT = 60.0
+
+
+def with_objective(known: Schedules, objective: str) -> Schedules:
+    """The same schedules under another objective: they are valid or not whatever it is."""
+    instance = known.instance.replace(task=known.instance.task.replace(objective=objective))
+    return Schedules(instance, known.time, known.energy)
+
+
+def test_enumeration_finds_what_the_checker_finds() -> None:
+    """The optima of all objectives on 60 instances, with and without schedules."""
+    random, feasible, compared = Random(1), 0, 0
+    while compared < 60:
+        base = varied_instance(random)
+        if combinations(base) > 600:
+            continue
+        compared += 1
+        for known in (with_objective(schedules(base), objective) for objective in OBJECTIVES):
+            assert brute_force(known.instance, check)[0] == known.optimum
+            feasible += known.optimum is not None
+    assert 80 < feasible < 220
+
+
+@pytest.mark.parametrize("objective", OBJECTIVES)
+@pytest.mark.parametrize("method", methods())
+def test_no_method_contradicts_enumeration(method: str, objective: str) -> None:
+    """Optima, bounds, schedules and proofs of infeasibility on 24 instances."""
+    wrong: list[str] = []
+    for base in instances(7, 24):
+        known = with_objective(schedules(base), objective)
+        wrong += complaints(known.instance, known, method, LIMIT, Tally())
+    assert not wrong
+
+
+def test_cpsat_does_not_cut_off_the_least_product() -> None:
+    """CP-SAT's presolve called 7 of these instances infeasible when the model had a product."""
+    for base in islice(instances(1, 90), 20, 90):
+        known = with_objective(schedules(base), "edp")
+        outcome = solve_model(build(known.instance), SolveRequest(time_limit=LIMIT, threads=1), "cpsat")
+        assert (None if outcome.objective is None else round(outcome.objective)) == known.optimum
+
+
+def test_the_mip_of_an_edp_instance_minimises_its_weighted_sum() -> None:
+    """For three weights: the least rate / 1000 · T1 + T2 of all schedules, rate in thousandths of a pJ per ns."""
+    compared = 0
+    for base in instances(3, 16):
+        known = with_objective(schedules(base), "edp")
+        for rate in (1, 40_000, 3_000_000):
+            outcome = solve_model(build_mip(known.instance, {"rate": rate}), SolveRequest(time_limit=LIMIT, threads=1))
+            if not len(known.time):
+                assert outcome.termination.reason == "infeasible"
+                continue
+            compared += 1
+            assert outcome.objective == pytest.approx((rate / 1000 * known.time + known.energy).min(), rel=1e-6)
+    assert compared > 20
