@@ -29,6 +29,28 @@ _SCAR = {
     for number in range(1, 11)
     for how in ("whole", "pipelined")
 }
+_SCAR |= {
+    f"scar-{number}-whole-cb": (
+        "multimodel-scenario",
+        {"number": number, "pipelined": False, "pattern": "checkerboard"},
+    )
+    for number in range(6, 11)
+}
+_SCAR |= {
+    f"scar-4-{how}-cross-6x6-{windows}": (
+        "multimodel-scenario",
+        {
+            "number": 4,
+            "pipelined": how == "pipelined",
+            "rows": 6,
+            "columns": 6,
+            "pattern": "cross",
+            "task": {"windows": windows},
+        },
+    )
+    for how in ("whole", "pipelined")
+    for windows in (3, 4)
+}
 _NETWORKS: dict[str, tuple[str, dict[str, Any]]] = {
     "resnet50-unet": ("multimodel-networks", {"models": {"resnet50": 32, "unet": 1}, "mini_batch": 1}),
     "four-models": (
