@@ -24,32 +24,17 @@ _TINY = {
     "tiny-both-ends": ("multimodel-random", {"seed": 12, "task": {"objective": "edp", "windows": 1, "charge": "both"}}),
 }
 
-_SCAR = {
-    f"scar-{number}-{how}": ("multimodel-scenario", {"number": number, "pipelined": how == "pipelined"})
-    for number in range(1, 11)
-    for how in ("whole", "pipelined")
-}
+
+def _scenario(number: int, how: str, **parameters: Any) -> tuple[str, dict[str, Any]]:
+    return "multimodel-scenario", {"number": number, "pipelined": how == "pipelined", **parameters}
+
+
+_SCAR = {f"scar-{number}-{how}": _scenario(number, how) for number in range(1, 11) for how in ("whole", "pipelined")}
+_SCAR |= {f"scar-{number}-whole-cb": _scenario(number, "whole", pattern="checkerboard") for number in range(6, 11)}
 _SCAR |= {
-    f"scar-{number}-whole-cb": (
-        "multimodel-scenario",
-        {"number": number, "pipelined": False, "pattern": "checkerboard"},
-    )
-    for number in range(6, 11)
-}
-_SCAR |= {
-    f"scar-4-{how}-cross-6x6-{windows}": (
-        "multimodel-scenario",
-        {
-            "number": 4,
-            "pipelined": how == "pipelined",
-            "rows": 6,
-            "columns": 6,
-            "pattern": "cross",
-            "task": {"windows": windows},
-        },
-    )
+    f"scar-4-{how}-cross-6x6-{count}": _scenario(4, how, rows=6, columns=6, pattern="cross", task={"windows": count})
     for how in ("whole", "pipelined")
-    for windows in (3, 4)
+    for count in (3, 4)
 }
 _NETWORKS: dict[str, tuple[str, dict[str, Any]]] = {
     "resnet50-unet": ("multimodel-networks", {"models": {"resnet50": 32, "unet": 1}, "mini_batch": 1}),
