@@ -1,0 +1,326 @@
+"""The compiled parts of the tables (:mod:`chipmap.heuristics.multimodel.tables`): costs of ranges, steps, entries."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from chipmap.instances.multimodel.problem import IntArray
+
+FloatArray = NDArray[np.float64]
+#: Starts of ranges that are worked on side by side (one row of vector registers).
+WIDE = 8
+#: No segmentation. Far above every sum, and no sum with it comes near other values.
+NONE = 1e40
+
+
+class Costs(NamedTuple):
+    """A model on types, by criterion: 0 is time, 1 is energy, then energy + rate · time for each rate.
+
+    ``run`` [criteria, types, L + 1]: sums over the first layers. ``read``, ``write`` [criteria, types, L]; ``send``,
+    ``receive`` [criteria, L]. ``fits`` [types, L]: the first layer that a segment which ends there may begin with.
+    """
+
+    run: FloatArray
+    read: FloatArray
+    write: FloatArray
+    send: FloatArray
+    receive: FloatArray
+    fits: IntArray
+
+
+class Window(NamedTuple):
+    """What a model takes in a window: ``edges`` of the windows' cells, sums ``weight`` [L + 1] of the times of weights,
+    the ``rates`` of the criteria from 2 on, and q − 1 (``more``)."""
+
+    edges: FloatArray
+    weight: FloatArray
+    rates: FloatArray
+    more: float
+
+
+@njit(cache=True, nogil=True)
+def lowest_starts(costs: Costs, highs: FloatArray) -> IntArray:
+    """[cells, types, 2, L]: the first layer that a segment of at most ``high`` ns may begin with which ends with j,
+    sends (0) or writes (1); j + 1 where not even layer j may. Only sums and the last transfer are counted."""
+    types, layers = costs.fits.shape
+    found = np.empty((len(highs), types, 2, layers), np.int64)
+    for h in range(len(highs)):
+        for k in range(types):
+            run = costs.run[0, k]
+            for j in range(layers):
+                for e in range(2):
+                    extra = costs.send[0, j] if e == 0 else costs.write[0, k, j]
+                    a = np.searchsorted(run, run[j + 1] + extra - highs[h])
+                    found[h, k, e, j] = min(max(a, costs.fits[k, j]), j + 1)
+    return found
+
+
+@njit(cache=True, nogil=True)
+def smallest_times(
+    costs: Costs, ends: FloatArray, start: int, nested: FloatArray, last: FloatArray, low: FloatArray
+) -> None:
+    """Write to ``low`` [cells, L, WIDE] the least time above the cell's lower end of a segment of layers i … j, where i
+    = ``start`` + 0 … WIDE − 1 is the first layer of the range and j its last one.
+
+    ``nested`` and ``last`` [cells, L] hold this for inner and for last segments of ranges from the row
+    after ``start`` + WIDE on; rows are done from the last one to the first.
+    """
+    types, layers = costs.fits.shape
+    for h in range(len(ends) - 1):
+        for v in range(WIDE - 1, -1, -1):
+            i = start + v
+            if i >= layers:
+                low[h, :, v] = NONE
+                continue
+            first = NONE
+            for j in range(layers):
+                if j < i:
+                    low[h, j, v] = NONE
+                    continue
+                # of i + 1 ... : inner segments up to j - 1, last segments that end with j
+                least = min(nested[h, j], last[h, j], first)
+                for k in range(types):
+                    base = costs.run[0, k, j + 1] - costs.run[0, k, i]
+                    t = base + costs.read[0, k, i] + costs.write[0, k, j]
+                    if t > ends[h] and t < least:
+                        least = t
+                    t = base + costs.read[0, k, i] + costs.send[0, j]
+                    if t > ends[h] and t < first:
+                        first = t
+                low[h, j, v] = least
+            # now row i joins the inner and last segments
+            if i > 0:
+                best = NONE
+                for j in range(i, layers):
+                    nested[h, j] = min(nested[h, j], best)
+                    for k in range(types):
+                        base = costs.run[0, k, j + 1] - costs.run[0, k, i] + costs.receive[0, i - 1]
+                        t = base + costs.write[0, k, j]
+                        if t > ends[h] and t < last[h, j]:
+                            last[h, j] = t
+                        t = base + costs.send[0, j]
+                        if t > ends[h] and t < best:
+                            best = t
+
+
+@njit(cache=True, nogil=True)
+def first_segments(costs: Costs, k: int, start: int, ends: FloatArray, inner: FloatArray, end: FloatArray) -> None:
+    """Ranges that begin with a segment on type k: write its costs by cell, criterion, last layer and first layer.
+
+    ``inner`` [cells, criteria, L, WIDE]: the segment sends; ``end``: it is the only one and writes.
+    """
+    layers = costs.fits.shape[1]
+    for h in range(len(ends) - 1):
+        for r in range(len(costs.run)):
+            for j in range(start, layers):
+                for v in range(WIDE):
+                    i = start + v
+                    inner[h, r, j, v] = end[h, r, j, v] = NONE
+                    if i > j or costs.fits[k, j] > i:
+                        continue
+                    time = costs.run[0, k, j + 1] - costs.run[0, k, i] + costs.read[0, k, i]
+                    cost = costs.run[r, k, j + 1] - costs.run[r, k, i] + costs.read[r, k, i]
+                    if time + costs.send[0, j] <= ends[h + 1]:
+                        inner[h, r, j, v] = cost + costs.send[r, j]
+                    if time + costs.write[0, k, j] <= ends[h + 1]:
+                        end[h, r, j, v] = cost + costs.write[r, k, j]
+
+
+@njit(cache=True, nogil=True)
+def more_segments(
+    costs: Costs,
+    k: int,
+    both: bool,
+    start: int,
+    ends: FloatArray,
+    lows: IntArray,
+    before: FloatArray,
+    inner: FloatArray,
+    end: FloatArray,
+) -> None:
+    """Add a segment on type k behind what ``before`` [cells, criteria, L, WIDE] holds by its last layer.
+
+    With G(a) = before(a - 1) - run(a) + receive(a - 1), a segment a ... j makes G(a) + run(j + 1) + send(j). The least
+    G over a = lows ... j is that of ``tail`` from lows up to ``mid``, and that of ``front`` behind it; where lows have
+    passed ``mid``, tail is made anew. Where the receiver pays, a's own times are tested instead.
+    """
+    layers = costs.fits.shape[1]
+    gain, tail = np.empty((layers, WIDE)), np.empty((layers, WIDE))
+    front = np.empty(WIDE)
+    floor = np.empty(layers, np.int64)
+    for h in range(len(ends) - 1):
+        least = layers
+        for j in range(layers - 1, start, -1):
+            least = min(least, lows[h, k, 0, j], lows[h, k, 1, j])
+            floor[j] = max(least, start + 1)
+        for r in range(len(costs.run)):
+            inner[h, r, start, :] = NONE
+            end[h, r, start, :] = NONE
+            mid = start
+            front[:] = NONE
+            for j in range(start + 1, layers):
+                base = costs.receive[r, j - 1] - costs.run[r, k, j]
+                for v in range(WIDE):
+                    g = before[h, r, j - 1, v] + base
+                    gain[j, v] = g
+                    front[v] = g if g < front[v] else front[v]
+                for e in range(2):
+                    low = max(lows[h, k, e, j], start + 1)
+                    target = inner if e == 0 else end
+                    extra = costs.send[r, j] if e == 0 else costs.write[r, k, j]
+                    extra += costs.run[r, k, j + 1]
+                    if low > j:
+                        for v in range(WIDE):
+                            target[h, r, j, v] = NONE
+                    elif both:
+                        own = costs.send[0, j] if e == 0 else costs.write[0, k, j]
+                        target[h, r, j, :] = NONE
+                        for a in range(low, j + 1):
+                            time = costs.run[0, k, j + 1] - costs.run[0, k, a] + costs.receive[0, a - 1] + own
+                            if time <= ends[h + 1]:
+                                for v in range(WIDE):
+                                    g = gain[a, v] + extra
+                                    target[h, r, j, v] = g if g < target[h, r, j, v] else target[h, r, j, v]
+                    else:
+                        if low > mid:
+                            mid = j
+                            for v in range(WIDE):
+                                tail[j, v] = gain[j, v]
+                                front[v] = NONE
+                            for a in range(j - 1, floor[j] - 1, -1):
+                                for v in range(WIDE):
+                                    g, t = gain[a, v], tail[a + 1, v]
+                                    tail[a, v] = g if g < t else t
+                        for v in range(WIDE):
+                            g, t = tail[low, v], front[v]
+                            target[h, r, j, v] = (g if g < t else t) + extra
+
+
+@njit(cache=True, nogil=True)
+def steps(
+    end: FloatArray,
+    low: FloatArray,
+    start: int,
+    ends: FloatArray,
+    window: Window,
+    before: FloatArray,
+    reach: FloatArray,
+    offsets: IntArray,
+    cell: IntArray,
+    energy: FloatArray,
+) -> int:
+    """Turn ``end`` into steps (cell of windows, energy) of each range (last, first layer), where energy falls below
+    that of shorter windows and of a signature without the last segment (``before`` [L, WIDE, cells of windows]).
+
+    ``reach`` becomes the least of both. Number of steps; -1 where there is no room for them.
+    """
+    cells, size, layers = end.shape[0], end.shape[1], end.shape[2]
+    windows = len(window.edges) - 1
+    best = np.full(windows, NONE)
+    count = 0
+    for j in range(layers):
+        for v in range(WIDE):
+            offsets[j * WIDE + v] = count
+            i = start + v
+            if i > j or j < start:
+                continue
+            fixed = window.weight[j + 1] - window.weight[i]
+            lowest, highest = windows, -1
+            for h in range(cells):
+                total = end[h, 0, j, v]
+                if total >= NONE / 2:
+                    continue
+                slowest = low[h, j, v]
+                if slowest > ends[h + 1]:
+                    continue
+                base = fixed + window.more * slowest if window.more > 0 else fixed
+                t = np.searchsorted(window.edges, total + base) - 1
+                t = max(t, 0)
+                if t >= windows:
+                    continue
+                least = end[h, 1, j, v]
+                lowest = min(lowest, t)
+                while True:
+                    spare = window.edges[t + 1] - base
+                    value = least
+                    for w in range(size - 2):
+                        value = max(value, end[h, 2 + w, j, v] - window.rates[w] * spare)
+                    if value < best[t]:
+                        best[t] = value
+                    highest = max(highest, t)
+                    if value <= least or t + 1 >= windows:
+                        break
+                    t += 1
+            known = NONE
+            for t in range(windows):
+                limit = before[j, v, t]
+                if lowest <= t <= highest:
+                    if best[t] < known:
+                        known = best[t]
+                        if known < limit:
+                            if count >= len(cell):
+                                return -1
+                            cell[count], energy[count] = t, known
+                            count += 1
+                    best[t] = NONE
+                reach[j, v, t] = min(limit, known)
+    offsets[layers * WIDE] = count
+    return count
+
+
+class Given(NamedTuple):
+    """Steps of all signatures one behind the other: ``sizes`` [signatures + 1], ``offsets`` [signatures, places + 1]
+    from there, cells, energies."""
+
+    sizes: IntArray
+    offsets: IntArray
+    cells: IntArray
+    energies: FloatArray
+
+
+@njit(cache=True, nogil=True)
+def merged(
+    group: IntArray,
+    below: IntArray,
+    given: Given,
+    span: tuple[int, int],
+    own: FloatArray,
+    columns: IntArray,
+    energy: FloatArray,
+) -> int:
+    """Write the entries (``columns``: signature, first, last, cell) without those that a smaller group beats; their
+    number. ``own`` [groups, cells of windows] is for its work, filled with NONE before and after."""
+    groups, windows = own.shape
+    start, layers = span
+    by = np.full((groups, windows), -1, np.int64)
+    count = 0
+    for v in range(WIDE):
+        for j in range(start + v, layers):
+            place = j * WIDE + v
+            low, high = windows, -1
+            for s in range(len(group)):
+                base = given.sizes[s]
+                for x in range(base + given.offsets[s, place], base + given.offsets[s, place + 1]):
+                    t = given.cells[x]
+                    low, high = min(low, t), max(high, t)
+                    if given.energies[x] < own[group[s], t]:
+                        own[group[s], t], by[group[s], t] = given.energies[x], s
+            for g in range(groups):
+                known = NONE
+                for t in range(low, high + 1):
+                    limit = known
+                    for b in below[g]:
+                        if b >= 0 and own[b, t] < limit:
+                            limit = own[b, t]
+                    if own[g, t] < limit:
+                        columns[0, count], columns[1, count], columns[2, count] = by[g, t], start + v, j
+                        columns[3, count], energy[count] = t, own[g, t]
+                        count += 1
+                        limit = own[g, t]
+                    own[g, t] = known = limit
+            own[:, low : high + 1] = NONE
+    return count
