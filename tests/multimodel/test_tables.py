@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from chipmap.deadline import Deadline, Stop
+from chipmap.heuristics.multimodel.baselines import fits
 from chipmap.heuristics.multimodel.paths import Paths, module_paths
 from chipmap.heuristics.multimodel.tables import Table, bottlenecks, build
-from chipmap.heuristics.multimodel.whole_models import fits
 from chipmap.instances.multimodel.generators import scenario
 from chipmap.instances.multimodel.problem import MultiProblem, Segment, energy, latency, multi_problem
 from tests.multimodel.random_instances import made
