@@ -214,7 +214,7 @@ def _unreadable(path: str | Path, error: OSError) -> InputError:
 
 def _validation_error(cls: type[Record], error: Exception, where: str) -> InputError:
     text = str(error)
-    schema = getattr(cls, "__struct_defaults__", ("",))[0]
+    schema = (cls.__struct_defaults__ or ("",))[0]
     name = schema.partition("/")[0] if isinstance(schema, str) and "/" in schema else ""
     remedy = f"`chipmap info --schema {name}` prints the format." if name else f"It is part of a {cls.__name__}."
     if "unknown field" in text:

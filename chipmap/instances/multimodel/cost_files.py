@@ -20,9 +20,10 @@ from __future__ import annotations
 import csv
 import difflib
 import io
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import islice
 from math import ceil, isfinite
 
 from chipmap.instances.multimodel.costs import PRESETS
@@ -114,7 +115,7 @@ def _rows(path: str) -> list[_Row]:
     numbered = [(n, [cell.strip() for cell in line]) for n, line in enumerate(lines, 1) if any(map(str.strip, line))]
     (_, names), *rest = numbered
     if not {LAYER, CYCLES, ENERGY} <= set(names) and sorted(names) != sorted(COLUMNS):
-        raise InputError(f"has the columns {', '.join(names)[:200]}", path, _FORMAT)
+        raise InputError(f"has the columns {_listed(names)}", path, _FORMAT)
     if not rest:
         raise InputError("has no row below its columns", path, "Give a row for each layer and class.")
     for n, cells in rest:
@@ -147,10 +148,15 @@ def _own(file: CostFile, rows: Sequence[_Row], layers: Mapping[str, Sequence[str
 
 def _known(name: str, known: Sequence[str], what: str, where: str) -> None:
     if name not in known:
-        near = difflib.get_close_matches(name, known, n=3)
-        listed = ", ".join(known[:8]) + (", ..." if len(known) > 8 else "")
-        remedy = f"Did you mean {' or '.join(near)}?" if near else f"There are: {listed}."
-        raise InputError(f"no {what} is called {name!r}", where, remedy)
+        near = difflib.get_close_matches(name[:200], known, n=3)
+        remedy = f"Did you mean {' or '.join(near)}?" if near else f"There are: {_listed(known)}."
+        raise InputError(f"no {what} is called {name[:60]!r}", where, remedy)
+
+
+def _listed(names: Iterable[str]) -> str:
+    """The first names, on one line."""
+    few = [" ".join(name.split())[:40] for name in islice(names, 9)]
+    return ", ".join([*few[:8], *(["..."] if len(few) > 8 else [])])
 
 
 def _whole(row: _Row, column: str) -> int:
@@ -190,14 +196,14 @@ def _by_model(
     if named is not None:
         _known(named, list(layers), "model", f"--costs {file.path}")
         if len(networks) > 1:
-            what = f"holds networks {', '.join(networks)[:200]}, but model={named} stands behind it"
+            what = f"holds networks {_listed(networks)}, but model={named} stands behind it"
             raise InputError(what, file.path, "Give a file per network, or leave out model=...")
         yield named, list(rows)
         return
     for network in networks:
         if network not in layers:
             what = f"is of network {network!r}, and no model is called so"
-            raise InputError(what, file.path, f"{example} Models: {', '.join(list(layers)[:8])}.")
+            raise InputError(what, file.path, f"{example} Models: {_listed(layers)}.")
         yield network, [row for row in rows if row.cells.get(NETWORK, "") == network]
 
 

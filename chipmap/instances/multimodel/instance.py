@@ -215,7 +215,8 @@ def _check_model(model: Model, kinds: list[str], where: str) -> None:
         for kind in kinds:
             if kind not in layer.costs:
                 what = f"layer {layer.name!r} of {model.name!r} has no cost on chiplets of class {kind!r}"
-                raise InputError(what, f"{here}.costs", "Give [ns, pJ] per sample for each class of the module.")
+                remedy = "Give [ns, pJ] per sample for each class of the module, or a file of costs (convert --costs)."
+                raise InputError(what, f"{here}.costs", remedy)
         for kind, pair in layer.costs.items():
             for cost in pair:
                 _within(cost, 0, MAX_AMOUNT, f"{here}.costs.{kind}")
