@@ -7,6 +7,7 @@ import io
 import json
 from collections import defaultdict
 from itertools import pairwise
+from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -15,8 +16,11 @@ import pytest
 from chipmap.inputs.reading import read
 from chipmap.instances.multimodel import MultiInstance, MultiSolution, Piece
 from chipmap.instances.multimodel.describe import describe, files, measures
+from chipmap.instances.multimodel.generators import scenario
 from chipmap.instances.multimodel.problem import multi_problem, schedule
 from chipmap.instances.multimodel.timeline import PARTS, all_energies, timeline
+from chipmap.records import InputError
+from chipmap.report.multimodel.plots import _ends, plot
 from chipmap.validation.multimodel.candidates import candidates
 from chipmap.validation.multimodel.checker import check
 
@@ -214,3 +218,73 @@ def test_figures() -> None:
     assert measures(instance, None) == {}
     assert told["chiplets"] == {"nvdla": 6, "shidiannao": 3} and told["models"]["unet"]["layers"] == 23
     assert told["models"]["unet"]["compute_s"]["shidiannao"] == pytest.approx(0.8, rel=0.02)
+
+
+@pytest.mark.parametrize("suffix", [".png", ".svg", ".pdf"])
+def test_a_picture_in_every_format(tmp_path: Path, suffix: str) -> None:
+    instance, solution = SOME[-1]
+    paths = [tmp_path / f"{name}{suffix}" for name in "ab"]
+    for path in paths:
+        plot(instance, solution, path)
+    assert paths[0].read_bytes() == paths[1].read_bytes() and paths[0].stat().st_size > 1000
+
+
+def words(path: Path) -> str:
+    """The texts of an SVG picture: matplotlib keeps them as comments beside their outlines."""
+    return "\n".join(line for line in path.read_text().splitlines() if line.strip().startswith("<!--"))
+
+
+def test_the_picture_tells_units_windows_and_what_sets_them(tmp_path: Path) -> None:
+    instance, solution = next(pair for pair in SOME if pair[0].name == "multimodel/scar-8-pipelined")
+    path = tmp_path / "plot.svg"
+    plot(instance, solution, path)
+    problem, terms = multi_problem(instance), check(instance, solution).terms
+    windows, text = timeline(problem, solution), words(path)
+    assert f"EDP {terms['T1'] * terms['T2'] / 1e21:.4g} J·s" in text
+    assert f"latency T1 {terms['T1'] / 1e9:.5g} s" in text and f"energy T2 {terms['T2'] / 1e12:.5g} J" in text
+    for window in windows:
+        assert f"window {window.number}: " in text
+    long = max(windows, key=lambda window: window.time)
+    m, first, last, _ = long.slowest.slowest.segment
+    assert f"set by {instance.models[m].name} {first}–{last}" in text
+    for piece in (piece for window in solution.windows for piece in window):
+        assert f"{piece.first}–{piece.last}" in text or f" {piece.first} " in text
+    assert "NOT VALID" not in text
+
+
+def test_a_picture_of_what_the_checker_refuses(tmp_path: Path) -> None:
+    instance, solution = SOME[-1]
+    limited = instance.replace(task=instance.task.replace(latency_limit_ns=1))
+    plot(limited, solution, tmp_path / "plot.svg")
+    assert "NOT VALID: C4" in words(tmp_path / "plot.svg")
+
+
+def test_pictures_of_large_modules_and_of_chiplets_without_places(tmp_path: Path) -> None:
+    large = scenario(5, rows=6, columns=6, pattern="cross", task={"windows": 4})
+    plot(large, walk(large, 0), tmp_path / "large.svg")
+    assert all(model.name in words(tmp_path / "large.svg") for model in large.models)
+    instance, solution = SOME[-1]
+    chiplets = tuple(chiplet.replace(x=0, y=0) for chiplet in instance.module.chiplets)
+    plot(instance.replace(module=instance.module.replace(chiplets=chiplets)), solution, tmp_path / "circle.svg")
+    assert "c22" in words(tmp_path / "circle.svg")
+
+
+def test_bad_input_to_a_picture_is_named(tmp_path: Path) -> None:
+    instance, solution = SOME[-1]
+    with pytest.raises(InputError, match="no such plot format"):
+        plot(instance, solution, tmp_path / "plot.gif")
+    with pytest.raises(InputError, match="can't be written"):
+        plot(instance, solution, tmp_path / "nowhere" / "plot.svg")
+    with pytest.raises(InputError, match="names 'm0', which the instance doesn't have"):
+        plot(instance, SOME[0][1], tmp_path / "plot.svg")
+    with pytest.raises(InputError, match="has no segment"):
+        plot(instance, MultiSolution(windows=()), tmp_path / "plot.svg")
+
+
+@pytest.mark.parametrize("times", [[1], [1, 10**9], [5, 5, 5], [0, 0, 1], [10**9, 1, 2, 3, 9 * 10**8], [1] * 40])
+def test_windows_keep_their_order_and_a_width_that_can_be_seen(times: list[int]) -> None:
+    ends = _ends(times)
+    assert ends[0][0] == 0 and ends[-1][1] == pytest.approx(1)
+    widths = [right - left for left, right in ends]
+    assert min(widths) >= min(0.11, 1 / len(times)) - 1e-9
+    assert all(a <= b + 1e-9 for a, b in pairwise([width for _, width in sorted(zip(times, widths, strict=True))]))
