@@ -12,7 +12,7 @@ MAESTRO   the results of one dataflow, as MAESTRO writes them (maestro-project, 
 
 Of a MAESTRO file ``model=NAME`` names the model where the network's name isn't that of one. Rows belong to layers by
 name, or else one by one in order. ``pj=N`` is what a unit of the energy column is worth (1000: nJ, as its heading says;
-versions before energies were scaled wrote multiples of another unit under the same heading).
+files of older versions hold far larger numbers under the same heading).
 """
 
 from __future__ import annotations
