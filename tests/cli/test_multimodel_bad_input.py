@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from chipmap.instances.multimodel import Module, Task
+from chipmap.instances.multimodel import Layer, Model, Module, Task
 from tests.cli.conftest import Command
 from tests.cli.test_bad_input import refused
 from tests.multimodel.test_cost_files import HEADER, OWN, ZOO, put, small
@@ -164,3 +164,23 @@ def test_a_closed_form_names_the_first_layer_without_a_shape(chipmap: Command, t
     system = put(tmp_path, module_text().replace(b"shidiannao", b"tpu"), "system.json")
     done = chipmap(*command, "--costs", "scar-arvr", "--system", system)
     assert done.code == 1 and "preset 'scar-arvr' has no costs for class 'tpu'" in done.err
+
+
+def test_a_model_that_needs_a_link(chipmap: Command, tmp_path: Path) -> None:
+    """Two layers of which one chiplet holds only one, two chiplets without a link, one window: proved at once."""
+    layers = tuple(
+        Layer(name=name, weight_bytes=60, costs={"nvdla": (1, 1), "shidiannao": (1, 1)}) for name in ("one", "two")
+    )
+    chiplets = [chiplet.replace(sram_bytes=100) for chiplet in small().module.chiplets]
+    module = small().module.replace(chiplets=chiplets, links=[])
+    instance = small(module=module, models=(Model(name="a", layers=layers),), task=Task(windows=1))
+    done = chipmap("solve", put(tmp_path, instance.to_json(), "apart.json"), "--quiet")
+    assert done.code == 2
+    assert "'a' fits the SRAM in 2 segments at least, and links join at most 1 chiplets" in done.out + done.err
+    assert "links to c0, c1, more windows" in done.out + done.err
+    for mended in (
+        instance.replace(task=Task(windows=2)),
+        instance.replace(module=module.replace(links=[("c0", "c1")])),
+    ):
+        path = put(tmp_path, mended.to_json(), "mended.json")
+        assert chipmap("solve", path, "--quiet", "--time-limit", "20").code == 0

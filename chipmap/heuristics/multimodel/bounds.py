@@ -12,6 +12,7 @@ Let w(l) be the least time of layer l on any chiplet (:class:`chipmap.instances.
 
 from __future__ import annotations
 
+from chipmap.instances.multimodel.instance import MAX_TOTAL
 from chipmap.instances.multimodel.problem import ModelCosts, MultiProblem
 
 
@@ -43,3 +44,33 @@ def least_energy(problem: MultiProblem) -> int:
 def least_objective(problem: MultiProblem) -> int:
     """The objective at the least T1 and T2, in ticks: it falls in neither."""
     return problem.objective(least_time(problem), least_energy(problem))
+
+
+def least_segments(problem: MultiProblem, model: ModelCosts) -> int:
+    """The least number of segments in which the model's layers fit the largest SRAM, one layer after the other.
+
+    A part of what fits does so as well: the longest segment each time gives the fewest. Each layer alone has to fit.
+    """
+    sizes = [chiplet.sram_bytes for chiplet in problem.instance.module.chiplets]
+    room = max(MAX_TOTAL if size is None else size for size in sizes)
+    count, weights, need = 1, 0, 0
+    for own, most in zip(model.weights.tolist(), model.need.tolist(), strict=True):
+        weights, need = weights + own, max(need, most)
+        if weights + need > room:
+            count, weights, need = count + 1, own, most
+    return count
+
+
+def longest_path(problem: MultiProblem) -> int:
+    """An upper limit on the chiplets of one model in a window: the most that links join."""
+    seen: set[int] = set()
+    longest = 0
+    for c in range(problem.chiplets):
+        group = [] if c in seen else [c]
+        seen.add(c)
+        for chiplet in group:
+            fresh = [near for near in problem.neighbours[chiplet] if near not in seen]
+            seen.update(fresh)
+            group += fresh
+        longest = max(longest, len(group))
+    return longest

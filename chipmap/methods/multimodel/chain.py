@@ -8,7 +8,13 @@ from __future__ import annotations
 
 from chipmap.heuristics.multimodel.annealing import Annealing
 from chipmap.heuristics.multimodel.baselines import fits, whole_models
-from chipmap.heuristics.multimodel.bounds import least_energy, least_objective, least_time
+from chipmap.heuristics.multimodel.bounds import (
+    least_energy,
+    least_objective,
+    least_segments,
+    least_time,
+    longest_path,
+)
 from chipmap.instances.multimodel.instance import MultiInstance, MultiSolution
 from chipmap.instances.multimodel.problem import MultiProblem, Segment, multi_problem, placed, schedule, terms
 from chipmap.methods.chain import Link, Turn, follow
@@ -28,7 +34,7 @@ SMALL, FEW_MOVES = 2_000, 2_000
 
 def bound_at_once(problem: MultiProblem, turn: Turn) -> None:
     """The closed-form bound, and what no schedule can meet: a layer too large, limits below the least."""
-    reasons = list(too_large(problem))
+    reasons = too_large(problem) or too_few_links(problem)
     task = problem.instance.task
     for least, limit, what, unit in (
         (least_time(problem), task.latency_limit_ns, "latency", "ns"),
@@ -55,6 +61,25 @@ def too_large(problem: MultiProblem) -> list[Infeasibility]:
                 message = f"layer {layer!r} of {model.name!r} needs {need} bytes, no chiplet has more than {most}"
                 remedy = f"a chiplet with {need} bytes, a smaller mini-batch, or the layer split"
                 found.append(_infeasible("C5", "SRAM", need, most, "bytes", message, remedy))
+    return found
+
+
+def too_few_links(problem: MultiProblem) -> list[Infeasibility]:
+    """Models that need more chiplets than links join (C3), in as many windows as there are."""
+    windows, joined, found = problem.instance.task.windows, longest_path(problem), []
+    for model in problem.models:
+        need = least_segments(problem, model)
+        if need > windows * joined:
+            message = (
+                f"{model.name!r} fits the SRAM in {need} segments at least, and links join at most {joined} chiplets"
+            )
+            lone = [
+                c.name for c, near in zip(problem.instance.module.chiplets, problem.neighbours, strict=True) if not near
+            ]
+            remedy = (
+                f"links to {', '.join(lone[:8])}, " if lone else ""
+            ) + "more windows, more SRAM or a smaller mini-batch"
+            found.append(_infeasible("C3", "chiplets", need, windows * joined, "segments", message, remedy))
     return found
 
 
