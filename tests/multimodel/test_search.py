@@ -6,14 +6,17 @@ from collections.abc import Iterator
 from itertools import islice
 from random import Random
 
+import numpy as np
 import pytest
 
 from chipmap.deadline import Deadline
-from chipmap.heuristics.multimodel.annealing import Annealing
+from chipmap.heuristics.multimodel.annealing import SHARES, Annealing, segments
+from chipmap.heuristics.multimodel.annealing_moves import anneal
 from chipmap.heuristics.multimodel.any_windows import AnyWindows, Line, bound, product_ticks
 from chipmap.heuristics.multimodel.baselines import whole_models
 from chipmap.heuristics.multimodel.bounds import least_objective
 from chipmap.instances.multimodel import MultiInstance
+from chipmap.instances.multimodel.generators import random_instance
 from chipmap.instances.multimodel.problem import multi_problem, placed, schedule, terms
 from chipmap.validation.brute_force import brute_force, count
 from chipmap.validation.multimodel.candidates import candidates
@@ -68,6 +71,74 @@ def test_lines_hold_for_every_schedule() -> None:
             if certificate.feasible:
                 assert rate * found["T1"] + found["T2"] >= line.value
                 assert -(-found["T1"] * found["T2"] // 10**9) >= product_ticks([line], program.least)
+
+
+#: Each move of the annealing in half of all cases.
+SHARED = [tuple(0.5 * (i == j) + 0.5 * share for j, share in enumerate(SHARES)) for i in range(len(SHARES))]
+
+
+def larger(random: Random) -> MultiInstance:
+    """An instance of two or three models with up to 12 layers on four or six chiplets, in up to four windows."""
+    task = {
+        "objective": random.choice(("latency", "energy", "weighted", "edp")),
+        "windows": random.randint(2, 4),
+        "charge": random.choice(("sender", "both")),
+    }
+    return random_instance(
+        layers=tuple(random.randint(3, 12) for _ in range(random.randint(2, 3))),
+        rows=2,
+        columns=random.choice((2, 3)),
+        mini_batch=random.choice((1, 2, 4)),
+        sram_bytes=random.choice((None, 3_500_000)),
+        topology=random.choice(("mesh", "triangular")),
+        seed=random.randrange(10**6),
+        task=task,
+    )
+
+
+@pytest.mark.parametrize("shares", SHARED)
+def test_moves_keep_to_the_rules_and_count_right(shares: tuple[float, ...]) -> None:
+    """After every 25 moves, mostly of one kind, the state obeys C0 to C5, and its terms are those of the checker."""
+    random, seen = Random(7), set()
+    for seed in range(8):
+        instance = larger(random)
+        problem = multi_problem(instance)
+        start = whole_models(problem)
+        assert start is not None
+        search = Annealing(problem, start, seed)
+        for _ in search.run(300, Deadline(), 0.5, 0.5):  # away from whole models
+            pass
+        search.tables = search.tables._replace(shares=np.cumsum(shares))
+        for _ in range(30):
+            anneal(search.tables, search.state, search.best, search.room, 25, 0.5, 1.0)
+            windows = segments(search.state)
+            certificate = check(instance, schedule(problem, windows))
+            assert certificate.feasible, certificate.violations
+            assert tuple(search.state.totals) == terms(problem, windows)
+            assert tuple(search.state.totals) == (certificate.terms["T1"], certificate.terms["T2"])
+            seen.add(str(windows))
+    assert len(seen) > 50, "nothing moves"
+
+
+def test_the_value_counts_limits_and_deadlines() -> None:
+    """A state's value is the objective, exactly where the checker finds no violation of C4."""
+    met = 0
+    for instance in instances(4, 40):
+        problem = multi_problem(instance)
+        start = whole_models(problem)
+        if start is None:
+            continue
+        search = Annealing(problem, start, 1)
+        for _ in range(40):
+            anneal(search.tables, search.state, search.best, search.room, 5, 0.5, 1.0)
+            certificate = check(instance, schedule(problem, segments(search.state)))
+            time, energy = terms(problem, segments(search.state))
+            watts = instance.task.watts
+            plain = {"latency": time, "energy": energy, "weighted": 1000 * watts * time + energy, "edp": time * energy}
+            penalty = search.state.value[0] / plain[instance.task.objective] - 1
+            assert (penalty > 1e-9) == bool(certificate.violations)
+            met += bool(certificate.violations)
+    assert met > 20
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -1,28 +1,37 @@
-"""Schedules by simulated annealing: segments change cuts and chiplets, are split and joined, ranges change windows.
+"""Schedules by simulated annealing: segments change cuts and chiplets, paths grow and shrink, ranges change windows.
 
-Every state obeys C0 to C3 and C5. A move changes one or two windows, whose latencies and energies are counted anew from
-sums over prefixes of layers. Limits (C4) are a penalty: what is above them counts :data:`PENALTY` times.
+Every state obeys C0 to C3 and C5; limits (C4) are a penalty. The moves are compiled
+(:mod:`chipmap.heuristics.multimodel.annealing_moves`), the clock is asked between chunks of them.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator, Sequence
-from itertools import pairwise
-from random import Random
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 import numpy as np
 
 from chipmap.deadline import Deadline
-from chipmap.heuristics.multimodel.baselines import fits
-from chipmap.instances.multimodel.problem import MultiProblem, Segment
+from chipmap.heuristics.multimodel.annealing_moves import anneal
+from chipmap.heuristics.multimodel.annealing_state import OBJECTIVES, SLOTS, Slots, State, Tables, copy, worth
+from chipmap.instances.multimodel.problem import (
+    IntArray,
+    ModelCosts,
+    MultiProblem,
+    Segment,
+    energy,
+    latency,
+    watts,
+)
 
-#: How many times a share above a limit counts.
-PENALTY = 10.0
 #: Temperatures as shares of the objective, from first to last; tuned on scenarios 8 to 10 and the four models.
 HOT, COLD = 0.03, 1e-4
-#: Moves between two looks at the clock.
-CHUNK = 200
+#: Moves between two looks at the clock: about 20 ms.
+CHUNK = 20_000
+#: Shares of the moves: cut, grow, shrink, slide, place, rewalk, reverse, shift, sharpen, float_empty.
+SHARES = (0.3, 0.08, 0.06, 0.06, 0.12, 0.06, 0.04, 0.2, 0.05, 0.03)
+#: SRAM of a chiplet without a limit, in bytes.
+UNLIMITED = 2**62
 
 Windows = list[list[Segment]]
 
@@ -31,207 +40,113 @@ class Annealing:
     """A search from a start; :meth:`run` yields each schedule that is better than all before."""
 
     def __init__(self, problem: MultiProblem, windows: Sequence[Sequence[Segment]], seed: int) -> None:
-        self.problem, self.random = problem, Random(seed)
-        self.sums = [_sums(model.time) for model in problem.models]
-        self.energies = [_sums(model.energy + model.weight_energy) for model in problem.models]
-        self.weights = [_sums(model.weight_time[:, None])[0] for model in problem.models]
-        self.windows: Windows = [sorted(window) for window in windows]
-        self.windows += [[] for _ in range(problem.windows - len(self.windows))]
-        self.terms = [self._terms(window) for window in self.windows]
-        self.value = self._value()
+        self.tables, self.room = tables(problem), _room(problem, seed)
+        self.state, self.best = state(problem, windows), state(problem, windows)
+        self.state.value[0] = worth(self.tables, self.state, self.room, *self.state.totals)
+        copy(self.state, self.best)
 
-    def run(self, moves: int, deadline: Deadline) -> Iterator[Windows]:
-        """Anneal for so many moves, or until the deadline."""
-        best = self.value
-        for i in range(moves):
-            if i % CHUNK == 0 and not deadline.keep_going():
-                return
-            temperature = self.value * HOT * (COLD / HOT) ** (i / moves)
-            if self._step(temperature) and self.value < best * (1 - 1e-12):
-                best = self.value
-                yield [list(window) for window in self.windows]
-
-    def _step(self, temperature: float) -> bool:
-        changed = self.random.choices(_MOVES, _SHARES)[0](self)
-        if changed is None:
-            return False
-        before = {w: (self.windows[w], self.terms[w]) for w in changed}
-        value = self.value
-        for w, window in changed.items():
-            self.windows[w], self.terms[w] = sorted(window), self._terms(sorted(window))
-        self.value = self._value()
-        rise = self.value - value
-        if rise <= 0 or self.random.random() < math.exp(-rise / max(temperature, 1e-300)):
-            return rise < 0
-        for w, (window, terms) in before.items():
-            self.windows[w], self.terms[w] = window, terms
-        self.value = value
-        return False
-
-    def _value(self) -> float:
-        task = self.problem.instance.task
-        time, energy = sum(t for t, _, _ in self.terms), sum(e for _, e, _ in self.terms)
-        value = float(self.problem.objective(time, energy))
-        over = [
-            amount / limit - 1
-            for amount, limit in ((time, task.latency_limit_ns), (energy, task.energy_limit_pj))
-            if limit and amount > limit
-        ]
-        elapsed, done = 0, dict[int, int]()
-        for longest, _, own in self.terms:
-            done |= {m: elapsed + latency for m, latency in own.items()}
-            elapsed += longest
-        for m, model in enumerate(self.problem.instance.models):
-            if model.deadline_ns and done.get(m, 0) > model.deadline_ns:
-                over.append(done[m] / model.deadline_ns - 1)
-        return value * (1 + PENALTY * sum(over))
-
-    def _terms(self, window: list[Segment]) -> tuple[int, int, dict[int, int]]:
-        """(T, energy, Lat by model) of a window in order."""
-        latencies: dict[int, int] = {}
-        energy, i = 0, 0
-        while i < len(window):
-            j = i
-            while j < len(window) and window[j][0] == window[i][0]:
-                j += 1
-            latencies[window[i][0]], own = self._range(window[i:j])
-            energy += own
-            i = j
-        return max(latencies.values(), default=0), energy, latencies
-
-    def _range(self, segments: list[Segment]) -> tuple[int, int]:
-        """(Lat, energy) of a model's segments in a window."""
-        m, last = segments[0][0], len(segments) - 1
-        model, sums, energies = self.problem.models[m], self.sums[m], self.energies[m]
-        total = longest = energy = 0
-        for i, (_, a, b, c) in enumerate(segments):
-            time = sums[c][b + 1] - sums[c][a]
-            energy += energies[c][b + 1] - energies[c][a]
-            if i == 0:
-                time += int(model.read_time[a, c])
-                energy += int(model.read_energy[a, c])
-            elif self.problem.both_ends:
-                time += int(model.send_time[a - 1])
-            if i == last:
-                time += int(model.write_time[b, c])
-                energy += int(model.write_energy[b, c])
-            else:
-                time += int(model.send_time[b])
-                energy += int(model.send_energy[b])
-            total += time
-            longest = max(longest, time)
-        weights = self.weights[m][segments[-1][2] + 1] - self.weights[m][segments[0][1]]
-        return total + weights + (model.q - 1) * longest, energy
-
-    def _pick(self) -> tuple[int, list[Segment], int] | None:
-        """(window, the segments of a model in it, one of these)."""
-        w = self.random.randrange(len(self.windows))
-        if not self.windows[w]:
-            return None
-        m = self.random.choice(self.windows[w])[0]
-        run = [segment for segment in self.windows[w] if segment[0] == m]
-        return w, run, self.random.randrange(len(run))
-
-    def _replaced(self, w: int, run: list[Segment], new: list[Segment]) -> dict[int, list[Segment]] | None:
-        """The window with ``new`` in place of ``run``, if C2, C3 and C5 hold."""
-        rest = [segment for segment in self.windows[w] if segment not in run]
-        taken = [segment[3] for segment in (*rest, *new)]
-        if len(set(taken)) < len(taken) or not self._path(new) or not all(fits(self.problem, one) for one in new):
-            return None
-        return {w: rest + new}
-
-    def _path(self, run: list[Segment]) -> bool:
-        return all(b[3] in self.problem.neighbours[a[3]] for a, b in pairwise(run))
-
-    def _cut(self) -> dict[int, list[Segment]] | None:
-        """Move the cut between two segments of a range."""
-        if (picked := self._pick()) is None or picked[2] == 0:
-            return None
-        w, run, i = picked
-        (m, a, _, c), (_, _, d, e) = run[i - 1], run[i]
-        if d == a:
-            return None
-        if self.random.random() < 0.5:
-            at = min(d, max(a + 1, run[i][1] + self.random.choice((-3, -2, -1, 1, 2, 3))))
-        else:
-            at = self.random.randint(a + 1, d)
-        return self._replaced(w, run, [*run[: i - 1], (m, a, at - 1, c), (m, at, d, e), *run[i + 1 :]])
-
-    def _split(self) -> dict[int, list[Segment]] | None:
-        """Give a part of a segment to a chiplet beside it."""
-        if (picked := self._pick()) is None:
-            return None
-        w, run, i = picked
-        m, a, b, c = run[i]
-        if a == b or not self.problem.neighbours[c]:
-            return None
-        at, other = self.random.randint(a + 1, b), self.random.choice(self.problem.neighbours[c])
-        ends = (c, other) if self.random.random() < 0.5 else (other, c)
-        return self._replaced(w, run, [*run[:i], (m, a, at - 1, ends[0]), (m, at, b, ends[1]), *run[i + 1 :]])
-
-    def _join(self) -> dict[int, list[Segment]] | None:
-        """Join two segments on one of their chiplets."""
-        if (picked := self._pick()) is None or picked[2] == 0:
-            return None
-        w, run, i = picked
-        (m, a, _, c), (_, _, b, d) = run[i - 1], run[i]
-        return self._replaced(w, run, [*run[: i - 1], (m, a, b, self.random.choice((c, d))), *run[i + 1 :]])
-
-    def _place(self) -> dict[int, list[Segment]] | None:
-        """Put a segment on another chiplet, or exchange two segments' chiplets."""
-        if (picked := self._pick()) is None:
-            return None
-        w, run, i = picked
-        m, a, b, c = run[i]
-        to = self.random.randrange(self.problem.chiplets)
-        if to == c:
-            return None
-        other = next((segment for segment in self.windows[w] if segment[3] == to), None)
-        swap = {run[i]: (m, a, b, to)} | ({other: (*other[:3], c)} if other is not None else {})
-        window = [swap.get(segment, segment) for segment in self.windows[w]]
-        for n in {m} | ({other[0]} if other is not None else set()):
-            if not self._path(sorted(segment for segment in window if segment[0] == n)):
-                return None
-        return {w: window} if all(fits(self.problem, one) for one in swap.values()) else None
-
-    def _shift(self) -> dict[int, list[Segment]] | None:
-        """Give layers of a model's range, or all of it, to the window before or behind."""
-        if (picked := self._pick()) is None:
-            return None
-        w, run, _ = picked
-        forward = self.random.random() < 0.5
-        v = w + 1 if forward else w - 1
-        if not 0 <= v < len(self.windows):
-            return None
-        m, low, high = run[0][0], run[0][1], run[-1][2]
-        other = [segment for segment in self.windows[v] if segment[0] == m]
-        if self.random.random() < 0.3 and not other:
-            kept, given = [], list(run)
-        else:
-            at = self.random.randint(low, high)
-            kept = _within(run, low, at - 1) if forward else _within(run, at + 1, high)
-            given = _within(run, at, high) if forward else _within(run, low, at)
-        if other:  # they go to the segment at that end
-            span = (given[0][1], other[0][2]) if forward else (other[-1][1], given[-1][2])
-            new = [(m, *span, other[0][3]), *other[1:]] if forward else [*other[:-1], (m, *span, other[-1][3])]
-        else:
-            new = given
-        there = self._replaced(v, other, new)
-        rest = [segment for segment in self.windows[w] if segment not in run]
-        return None if there is None else there | {w: rest + kept}
+    def run(self, moves: int, deadline: Deadline, hot: float = HOT, cold: float = COLD) -> Iterator[Windows]:
+        """Anneal for so many moves, or until the deadline, from temperature ``hot`` to ``cold``."""
+        factor, done = (cold / hot) ** (1 / max(1, moves)), 0
+        while done < moves and deadline.keep_going():
+            known, chunk = self.best.value[0], min(CHUNK, moves - done)
+            hot = anneal(self.tables, self.state, self.best, self.room, chunk, hot, factor)
+            done += chunk
+            if self.best.value[0] < known:
+                yield segments(self.best)
 
 
-def _within(run: list[Segment], low: int, high: int) -> list[Segment]:
-    """The parts of segments with layers from ``low`` to ``high``."""
-    return [(m, max(a, low), min(b, high), c) for m, a, b, c in run if a <= high and b >= low]
+def tables(problem: MultiProblem) -> Tables:
+    """The instance as the moves want it."""
+    models, task = problem.models, problem.instance.task
+
+    def rows(pick: Callable[[ModelCosts], IntArray], sums: bool) -> IntArray:
+        """What ``pick`` gives of all models, with a row more for each; with ``sums`` over the layers before a row."""
+        made = []
+        for model in models:
+            own = pick(model)
+            zero = np.zeros((1, *own.shape[1:]), dtype=np.int64)
+            made.append(np.concatenate([zero, np.cumsum(own, axis=0)] if sums else [own, zero]))
+        return np.concatenate(made)
+
+    need, size = [rows(lambda model: model.need, sums=False)], 1
+    while 2 * size <= max(model.layers for model in models):
+        behind = np.concatenate([need[-1][size:], np.zeros(size, dtype=np.int64)])
+        need, size = [*need, np.maximum(need[-1], behind)], 2 * size
+    near = np.zeros((problem.chiplets, max(1, *(len(own) for own in problem.neighbours))), dtype=np.int64)
+    linked = np.zeros((problem.chiplets, problem.chiplets), dtype=np.bool_)
+    for c, own in enumerate(problem.neighbours):
+        near[c, : len(own)], linked[c, list(own)] = own, True
+    limits = [np.inf if limit is None else max(1, limit) for limit in (task.latency_limit_ns, task.energy_limit_pj)]
+    deadlines = [-1 if model.deadline_ns is None else model.deadline_ns for model in problem.instance.models]
+    sram = [UNLIMITED if one.sram_bytes is None else one.sram_bytes for one in problem.instance.module.chiplets]
+    limited = min(limits) < np.inf or max(deadlines) >= 0
+    asked = [OBJECTIVES.index(task.objective), watts(problem.instance) / 1000, *limits]
+    return Tables(
+        base=np.cumsum([0, *(model.layers + 1 for model in models[:-1])]).astype(np.int64),
+        rounds=np.array([model.q - 1 for model in models]),
+        deadline=np.array(deadlines),
+        time=rows(lambda model: model.time, sums=True),
+        energy=rows(lambda model: model.energy + model.weight_energy, sums=True),
+        read_time=rows(lambda model: model.read_time, sums=False),
+        read_energy=rows(lambda model: model.read_energy, sums=False),
+        write_time=rows(lambda model: model.write_time, sums=False),
+        write_energy=rows(lambda model: model.write_energy, sums=False),
+        send_time=rows(lambda model: model.send_time, sums=False),
+        send_energy=rows(lambda model: model.send_energy, sums=False),
+        weight_time=rows(lambda model: model.weight_time, sums=True),
+        weights=rows(lambda model: model.weights, sums=True),
+        need=np.array(need),
+        sram=np.array(sram),
+        linked=linked,
+        near=near,
+        degree=np.array([len(own) for own in problem.neighbours]),
+        task=np.array([*asked, problem.both_ends, limited, min(sram) < UNLIMITED], dtype=np.float64),
+        shares=np.cumsum(SHARES),
+    )
 
 
-def _sums(amounts: np.ndarray) -> list[list[int]]:
-    """By chiplet the sums over the first 0, 1, 2, … layers."""
-    zero = np.zeros((1, amounts.shape[1]), dtype=np.int64)
-    found: list[list[int]] = np.concatenate([zero, np.cumsum(amounts, axis=0)]).T.tolist()
+def state(problem: MultiProblem, windows: Sequence[Sequence[Segment]]) -> State:
+    """A schedule that obeys C0 to C3 and C5 as arrays; its value isn't filled in."""
+    most, models, chiplets = problem.windows, len(problem.models), problem.chiplets
+    small, large = (most, models), (most, models, chiplets)
+    shapes: list[Any] = [small, small, large, large, (most, chiplets), small, small, most, 2]
+    made = State._make([*(np.zeros(shape, dtype=np.int64) for shape in shapes), np.zeros(1)])
+    made.owner[:] = -1
+    done = [0] * models
+    for w in range(most):
+        for m in range(models):
+            own = sorted(one for one in windows[w] if one[0] == m) if w < len(windows) else []
+            made.first[w, m], made.size[w, m] = done[m], len(own)
+            for j, (_, _, last, c) in enumerate(own):
+                made.end[w, m, j], made.chip[w, m, j], made.owner[w, c] = last + 1, c, m
+                done[m] = last + 1
+            if own:
+                made.latency[w, m], made.energy[w, m] = latency(problem, own), energy(problem, own)
+    made.longest[:] = made.latency.max(axis=1)
+    made.totals[:] = made.longest.sum(), made.energy.sum()
+    return made
+
+
+def _room(problem: MultiProblem, seed: int) -> Slots:
+    """Room for the moves to work in."""
+    models, chiplets = len(problem.models), problem.chiplets
+    small, large = (problem.windows, models), (SLOTS, chiplets)
+    shapes: list[Any] = [1, *7 * [SLOTS], large, large, 2, 1, (problem.windows, chiplets), small, small]
+    width = max(model.layers for model in problem.models) + 2
+    random = np.array([(seed + 1) * 0x9E3779B97F4A7C15 % 2**64 or 1], dtype=np.uint64)
+    rows = np.zeros((2, width)), np.zeros((chiplets, width), dtype=np.int64)
+    return Slots._make([*(np.zeros(shape, dtype=np.int64) for shape in shapes), random, *rows])
+
+
+def segments(made: State) -> Windows:
+    """The windows of segments that a state stands for."""
+    found: Windows = []
+    for w in range(len(made.longest)):
+        window: list[Segment] = []
+        for m in range(made.first.shape[1]):
+            ends = [int(made.first[w, m]), *(int(b) for b in made.end[w, m, : made.size[w, m]])]
+            chips = made.chip[w, m, : made.size[w, m]]
+            window += [(m, a, b - 1, int(c)) for a, b, c in zip(ends, ends[1:], chips, strict=False)]
+        found.append(window)
     return found
-
-
-_MOVES = (Annealing._cut, Annealing._split, Annealing._join, Annealing._place, Annealing._shift)
-_SHARES = (0.4, 0.2, 0.12, 0.18, 0.1)

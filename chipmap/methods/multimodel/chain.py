@@ -6,7 +6,6 @@ deadline passes.
 
 from __future__ import annotations
 
-from chipmap.heuristics.multimodel.annealing import Annealing
 from chipmap.heuristics.multimodel.baselines import fits, whole_models
 from chipmap.heuristics.multimodel.bounds import (
     least_energy,
@@ -27,9 +26,9 @@ from chipmap.run import Run
 #: EDP's weights for the MIP around the incumbent's T2 / T1, and the share of the time that is left for each.
 RATES, SLICE = (1.0, 0.5, 2.0, 0.25, 4.0), 0.4
 #: Moves of the first annealing; each one after it has twice as many. Without a time limit there are so many of them.
-MOVES, ROUNDS = 20_000, 4
+MOVES, ROUNDS = 250_000, 4
 #: Places (layers · windows · chiplets) up to which CP-SAT gets the time that is left; before it, so few moves.
-SMALL, FEW_MOVES = 2_000, 2_000
+SMALL, FEW_MOVES = 2_000, 20_000
 
 
 def bound_at_once(problem: MultiProblem, turn: Turn) -> None:
@@ -106,6 +105,8 @@ def bound_by_weights(problem: MultiProblem, turn: Turn) -> None:
 
 def search(problem: MultiProblem, turn: Turn) -> None:
     """Annealing, again and again: from the first schedule, or from the best one so far, in turns."""
+    from chipmap.heuristics.multimodel.annealing import Annealing
+
     run, first = turn.run, whole_models(problem)
     if first is None:
         return
