@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from chipmap.heuristics.multimodel.any_windows import AnyWindows, bound
 from chipmap.inputs.reading import read
 from chipmap.instances.multimodel import MultiInstance, MultiSolution, Piece
 from chipmap.instances.multimodel.describe import describe, files, measures
@@ -21,8 +22,10 @@ from chipmap.instances.multimodel.problem import multi_problem, schedule
 from chipmap.instances.multimodel.timeline import PARTS, all_energies, timeline
 from chipmap.records import InputError
 from chipmap.report.multimodel.plots import _ends, plot
+from chipmap.validation.brute_force import count
 from chipmap.validation.multimodel.candidates import candidates
 from chipmap.validation.multimodel.checker import check
+from tests.multimodel.random_instances import tiny_instance
 
 Event = dict[str, Any]
 
@@ -288,3 +291,22 @@ def test_windows_keep_their_order_and_a_width_that_can_be_seen(times: list[int])
     widths = [right - left for left, right in ends]
     assert min(widths) >= min(0.11, 1 / len(times)) - 1e-9
     assert all(a <= b + 1e-9 for a, b in pairwise([width for _, width in sorted(zip(times, widths, strict=True))]))
+
+
+def test_bounds_within_a_limit_hold_for_the_whole_front() -> None:
+    """On every point (T1, T2) of random instances' fronts, and sharper than the least energy on some of them."""
+    random, sharper, compared = Random(4), 0, 0
+    while compared < 150:
+        instance = tiny_instance(random)
+        plain = instance.replace(task=instance.task.replace(objective="energy", latency_limit_ns=None))
+        if count(plain) > 2_000:
+            continue
+        every = [one.terms for one in (check(plain, solution) for solution in candidates(plain)) if one.feasible]
+        for limit in sorted({one["T1"] for one in every})[:8]:
+            limited = plain.replace(task=plain.task.replace(latency_limit_ns=limit))
+            program = AnyWindows(multi_problem(limited))
+            value = bound(program, [], 1.0)
+            assert value <= min(one["T2"] for one in every if one["T1"] <= limit)
+            sharper += value > program.least[1]
+            compared += 1
+    assert sharper > 20, sharper

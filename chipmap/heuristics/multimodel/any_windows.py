@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
-from scipy.optimize import linprog
+from scipy.optimize import OptimizeResult, linprog
 from scipy.sparse import coo_array
 
 from chipmap.heuristics.multimodel.bounds import least_energy, least_time
@@ -55,8 +55,25 @@ class AnyWindows:
 
     def line(self, rate: float) -> Line:
         """The least ``rate`` · T1 + T2 in pJ, ``rate`` in pJ per ns; 0 where the program isn't solved."""
+        found = self._solve(rate * self.units[0] / self.units[1], None)
+        if found.status != 0:
+            return Line(rate, 0.0)
+        value = (found.fun + self.fixed) * self.units[1]
+        return Line(rate, max(0.0, value * (1 - SAFE)))
+
+    def rate_within(self, limit: int) -> float:
+        """The weight of T1 whose line bounds T2 best where T1 <= ``limit`` ns: what the limit is worth, in pJ per ns.
+
+        That of the limit's dual; 0 where the limit doesn't bind, or the program has no solution within it.
+        """
+        found = self._solve(0.0, limit / self.units[0])
+        if found.status != 0:
+            return 0.0
+        return max(0.0, -float(found.upper.marginals[self.count])) * self.units[1] / self.units[0]
+
+    def _solve(self, weight: float, most: float | None) -> OptimizeResult:
+        """The least ``weight`` · T1 + T2 where T1 <= ``most``, all in units."""
         cost = self.energy.copy()
-        weight = rate * self.units[0] / self.units[1]
         cost[self.count] = weight
         entries = [(i, j, a) for i, (row, _) in enumerate(self._rows) for j, a in row]
         i, j, a = zip(*entries, strict=True)
@@ -66,14 +83,9 @@ class AnyWindows:
             (np.ones(self.count), (np.repeat(np.arange(layers), size), np.arange(self.count))),
             shape=(layers, len(cost)),
         )
-        limits = [(0, 1)] * self.count + [(1, None)] + [(0, None)] * len(self.problem.models)
-        found = linprog(
-            cost, upper, [b for _, b in self._rows], shares.tocsr(), np.ones(layers), limits, method="highs"
-        )
-        if found.status != 0:
-            return Line(rate, 0.0)
-        value = (found.fun + self.fixed) * self.units[1]
-        return Line(rate, max(0.0, value * (1 - SAFE)))
+        limits = [(0, 1)] * self.count + [(1, most)] + [(0, None)] * len(self.problem.models)
+        right = [b for _, b in self._rows]
+        return linprog(cost, upper, right, shares.tocsr(), np.ones(layers), limits, method="highs")
 
     def _state(self) -> None:
         """The rows, in units: variables x by layer and class, T1, then s of each model."""
@@ -109,6 +121,9 @@ def bound(program: AnyWindows, lines: list[Line], rate: float) -> int:
     problem = program.problem
     objective, (time, energy) = problem.instance.task.objective, program.least
     if objective == "energy":
+        if (limit := problem.instance.task.latency_limit_ns) is not None:
+            lines.append(program.line(program.rate_within(limit)))
+            return energy_within(lines, energy, limit)
         return energy
     if objective == "weighted":
         lines.append(program.line(watts(problem.instance) / 1000))
@@ -119,6 +134,11 @@ def bound(program: AnyWindows, lines: list[Line], rate: float) -> int:
         return max(time, int((line.value - 1e-9 * line.value - problem.most_energy) / line.rate))
     lines.append(program.line(rate))
     return max(problem.objective(time, energy), product_ticks(lines, program.least))
+
+
+def energy_within(lines: list[Line], energy: int, limit: int) -> int:
+    """A lower bound on T2 in pJ where T1 <= ``limit`` ns: its least ``energy``, and above all ``lines``."""
+    return max(energy, *(int(line.value - line.rate * limit) for line in lines))
 
 
 def product_ticks(lines: list[Line], least: tuple[int, int]) -> int:
