@@ -11,6 +11,7 @@ import pytest
 from chipmap.deadline import Deadline, Stop
 from chipmap.heuristics.multimodel.baselines import fits
 from chipmap.heuristics.multimodel.paths import Paths, module_paths
+from chipmap.heuristics.multimodel.segmentation import Chain
 from chipmap.heuristics.multimodel.tables import Table, bottlenecks, build
 from chipmap.instances.multimodel.generators import scenario
 from chipmap.instances.multimodel.problem import MultiProblem, Segment, energy, latency, multi_problem
@@ -169,6 +170,42 @@ def test_the_formula_is_met(feature: str) -> None:
             assert np.array_equal(np.minimum.accumulate(said), least)
             checked += int(np.isfinite(least).any())
     assert checked > 20
+
+
+@pytest.mark.parametrize("feature", ["pipelined", "whole batch", "memory", "both ends pay"])
+def test_segmentations_of_a_chain_are_the_best(feature: str) -> None:
+    given = {**FEATURES[feature], "layers": (7,), "rows": 2, "columns": 2}
+    checked = 0
+    for seed in range(3):
+        problem = multi_problem(made(seed, windows=2, **given))  # type: ignore[arg-type]
+        paths = module_paths(problem)
+        assert paths is not None
+        for first, last in [(0, 6), (2, 6), (1, 5), (3, 3)]:
+            chain = Chain(problem, (0, first, last), paths, [100, 500])
+            for s in range(paths.signatures):
+                path = paths.ways[s][0]
+                real = all_segmentations(problem, first, last, path)
+                pairs = [(latency(problem, one), energy(problem, one)) for one in real]
+                front = {
+                    one for one in pairs if not any(a <= one[0] and b <= one[1] for a, b in pairs if (a, b) != one)
+                }
+                latest = max((lat for lat, _ in pairs), default=10**9)
+                found = chain.front(s, latest, 1e18)
+                assert found is not None
+                assert [(one.latency, one.energy) for one in found] == sorted(front)
+                for one in found:
+                    starts = [*one.starts, last + 1]
+                    cut = [(0, starts[i], starts[i + 1] - 1, c) for i, c in enumerate(path)]
+                    assert (latency(problem, cut), energy(problem, cut)) == (one.latency, one.energy)
+                checked += len(found)
+                if len(found) > 1:  # within a box
+                    lat, cost = sorted(front)[len(front) // 2]
+                    inside = [one for one in sorted(front) if one[0] <= lat and one[1] <= cost]
+                    small = chain.front(s, lat, float(cost))
+                    assert small is not None and [(one.latency, one.energy) for one in small] == inside
+                    best = chain.best(s, lat, cost / 2)
+                    assert best is not None and (best.latency, best.energy) == (lat, cost)
+    assert checked > 60
 
 
 def test_paths_of_the_module() -> None:

@@ -17,7 +17,8 @@ met where each cell holds one bottleneck and the rates reach each best pair (S, 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,6 +40,9 @@ from chipmap.heuristics.multimodel.tables_kernel import (
     steps,
 )
 from chipmap.instances.multimodel.problem import IntArray, ModelCosts, MultiProblem
+
+#: Cells of bottlenecks that are worked on at once for a single range.
+CELLS = 128
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,56 +110,138 @@ def build(
 ) -> Table:
     """The table of model m; raises :class:`chipmap.deadline.Stop` at the deadline."""
     model = problem.models[m]
-    rates = [max(1, round(rate)) for rate in rates]
-    costs = criteria(problem, model, paths, rates)
-    layers, size = model.layers, len(costs.run)
-    ends = bottlenecks(edges, model.q)
-    cells = len(ends) - 1
-    lows = lowest_starts(costs, ends[1:])
-    weight = np.concatenate([[0.0], np.cumsum(model.weight_time, dtype=np.float64)])
-    depth = np.zeros(paths.signatures, dtype=np.int64)
-    for s in range(paths.signatures):
-        depth[s] = depth[paths.parent[s]] + 1 if paths.parent[s] >= 0 else 0
-    most = min(int(depth.max()) + 1, layers)
-    children: dict[int, list[int]] = {}
-    for s in range(paths.signatures):
-        if depth[s] < most:
-            children.setdefault(int(paths.parent[s]), []).append(s)
-    inner = np.empty((most, cells, size, layers, WIDE))
-    end = np.empty((cells, size, layers, WIDE))
-    nested, last = np.full((cells, layers), NONE), np.full((cells, layers), NONE)
-    low = np.empty((cells, layers, WIDE))
-    reach = np.empty((most + 1, layers, WIDE, len(edges) - 1))
-    reach[0] = NONE
-    known = Window(edges.astype(np.float64), weight, np.array(rates, dtype=np.float64), float(model.q - 1))
+    program = _Program(problem, model, paths, edges, bottlenecks(edges, model.q), rates)
     parts = []
-    for start in range((layers - 1) // WIDE * WIDE, -1, -WIDE):
-        smallest_times(costs, ends, start, nested, last, low)
-        found = [(np.zeros(layers * WIDE + 1, np.int64), np.zeros(0, np.int64), np.zeros(0))] * paths.signatures
-        stack = list(children[-1])
+    for start in range((model.layers - 1) // WIDE * WIDE, -1, -WIDE):
+        program.meet(start)
+        parts.append(program.ranges(start, deadline))
+    signature, first, last, cell = (
+        np.concatenate([part[x] for part in reversed(parts)]).astype(np.int16) for x in range(4)
+    )
+    energy = np.concatenate([part[4] for part in reversed(parts)])
+    return Table(m, edges, signature, first, last, cell, energy - program.loose)
+
+
+class RangeTable(NamedTuple):
+    """Entries of one range of layers, see :class:`Table`."""
+
+    signature: IntArray
+    cell: IntArray
+    energy: FloatArray
+
+
+def build_range(
+    problem: MultiProblem,
+    part: tuple[int, int, int],
+    paths: Paths,
+    grid: tuple[IntArray, FloatArray],
+    rates: Sequence[float],
+    deadline: Deadline,
+) -> RangeTable:
+    """The entries of one range of layers; ``part``: model, first and last layer; ``grid``: edges of the windows' cells,
+    ends of the bottlenecks' cells from 0 on (not used for q = 1)."""
+    m, first, last = part
+    edges, ends = grid
+    model = part_of(problem.models[m], first, last)
+    if model.q == 1:
+        ends = np.array([0.0, float(edges[-1])])
+    found = []
+    for h in range(0, len(ends) - 1, CELLS):
+        program = _Program(problem, model, paths, edges, ends[h : h + CELLS + 1], rates)
+        for start in range((model.layers - 1) // WIDE * WIDE, -1, -WIDE):
+            program.meet(start)
+        signature, _, _, cell, energy = program.ranges(0, deadline, whole=True)
+        found.append((signature, cell, energy - program.loose))
+    signature, cell, energy = (np.concatenate(column) for column in zip(*found, strict=True))
+    return RangeTable(signature, cell, energy)
+
+
+def part_of(model: ModelCosts, first: int, last: int) -> ModelCosts:
+    """Layers ``first`` to ``last`` alone."""
+    arrays = [field.name for field in fields(model) if field.name not in ("name", "q")]
+    return replace(model, **{name: getattr(model, name)[first : last + 1] for name in arrays})
+
+
+class _Program:
+    """The program over the trie for one model, cells of windows (``edges``) and cells of bottlenecks (``ends``)."""
+
+    def __init__(
+        self,
+        problem: MultiProblem,
+        model: ModelCosts,
+        paths: Paths,
+        edges: IntArray,
+        ends: FloatArray,
+        rates: Sequence[float],
+    ) -> None:
+        rates = [max(1, round(rate)) for rate in rates]
+        self.paths, self.ends, self.both = paths, ends, problem.both_ends
+        self.costs = costs = criteria(problem, model, paths, rates)
+        self.lows = lowest_starts(costs, ends[1:])
+        self.layers, self.windows, cells = model.layers, len(edges) - 1, len(ends) - 1
+        weight = np.concatenate([[0.0], np.cumsum(model.weight_time, dtype=np.float64)])
+        self.window = Window(edges.astype(np.float64), weight, np.array(rates, dtype=np.float64), float(model.q - 1))
+        self.depth = np.zeros(paths.signatures, dtype=np.int64)
+        self.children: dict[int, list[int]] = {}
+        for s in range(paths.signatures):
+            before = int(paths.parent[s])
+            self.depth[s] = self.depth[before] + 1 if before >= 0 else 0
+            if self.depth[s] < self.layers:
+                self.children.setdefault(before, []).append(s)
+        most = min(int(self.depth.max()) + 1, self.layers)
+        size = len(costs.run)
+        self.inner = np.empty((most, cells, size, self.layers, WIDE))
+        self.end = np.empty((cells, size, self.layers, WIDE))
+        self.nested, self.last = np.full((cells, self.layers), NONE), np.full((cells, self.layers), NONE)
+        self.low = np.empty((cells, self.layers, WIDE))
+        self.reach = np.empty((most + 1, self.layers, WIDE, self.windows))
+        self.reach[0] = NONE
+        # whole numbers up to 2^53 are exact, and so are their sums
+        total = problem.most_energy + max(rates, default=0) * problem.most_time
+        #: What rounding may have added to energies, pJ.
+        self.loose = 0 if total < 2**53 else total * 2**-40
+
+    def meet(self, start: int) -> None:
+        """Find the least times of segments of ranges from these starts on; the last starts are met first."""
+        smallest_times(self.costs, self.ends, start, self.nested, self.last, self.low)
+
+    def ranges(self, start: int, deadline: Deadline, whole: bool = False) -> Entries:
+        """The entries of the starts that were met last; ``whole``: only of the range of all layers."""
+        none = np.zeros(self.layers * WIDE + 1, np.int64), np.zeros(0, np.int64), np.zeros(0)
+        found: list[Steps] = [none] * self.paths.signatures
+        stack = list(self.children[-1])
         while stack:
             deadline.check()
             s = stack.pop()
-            d, k = int(depth[s]), int(paths.kind[s])
-            if d == 0:
-                first_segments(costs, k, start, ends, inner[0], end)
-            else:
-                more_segments(costs, k, problem.both_ends, start, ends, lows, inner[d - 1], inner[d], end)
-            cell, energy = np.empty(0, np.int64), np.empty(0)
-            count, room, offsets = -1, 4 * layers * WIDE, np.zeros(layers * WIDE + 1, np.int64)
-            while count < 0:
-                room *= 2
-                cell, energy = np.empty(room, np.int64), np.empty(room)
-                count = steps(end, low, start, ends, known, reach[d], reach[d + 1], offsets, cell, energy)
-            found[s] = (offsets, cell[:count].copy(), energy[:count].copy())
-            stack += children.get(s, [])
-        parts.append(_joined(paths, found, start, layers, len(edges) - 1))
-    short = [np.concatenate([part[x] for part in reversed(parts)]).astype(np.int16) for x in range(4)]
-    energies = np.concatenate([part[4] for part in reversed(parts)])
-    # whole numbers up to 2^53 are exact, and so are their sums
-    total = problem.most_energy + max(rates, default=0) * problem.most_time
-    signature, first, last, windows = short
-    return Table(m, edges, signature, first, last, windows, energies - (0 if total < 2**53 else total * 2**-40))
+            found[s] = self._steps(s, start, whole)
+            stack += self.children.get(s, [])
+        return _joined(self.paths, found, start, self.layers, self.windows)
+
+    def _steps(self, s: int, start: int, whole: bool) -> Steps:
+        """The steps of one signature, after those of its parent."""
+        d, k = int(self.depth[s]), int(self.paths.kind[s])
+        if d == 0:
+            first_segments(self.costs, k, start, self.ends, self.inner[0], self.end)
+        else:
+            more_segments(
+                self.costs,
+                k,
+                self.both,
+                start,
+                self.ends,
+                self.lows,
+                self.inner[d - 1],
+                self.inner[d],
+                self.end,
+            )
+        reach, room = (self.reach[d], self.reach[d + 1]), 4 * self.layers * WIDE
+        offsets = np.zeros(self.layers * WIDE + 1, np.int64)
+        while True:
+            cell, energy = np.empty(room, np.int64), np.empty(room)
+            count = steps(self.end, self.low, (start, whole), self.ends, self.window, reach, offsets, cell, energy)
+            if count >= 0:
+                return offsets, cell[:count].copy(), energy[:count].copy()
+            room *= 4
 
 
 #: Steps of a signature: where those of each (last, first layer) begin, their cells of windows, their energies.

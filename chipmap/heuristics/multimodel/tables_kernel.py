@@ -204,20 +204,21 @@ def more_segments(
 def steps(
     end: FloatArray,
     low: FloatArray,
-    start: int,
+    chosen: tuple[int, bool],
     ends: FloatArray,
     window: Window,
-    before: FloatArray,
-    reach: FloatArray,
+    reach: tuple[FloatArray, FloatArray],
     offsets: IntArray,
     cell: IntArray,
     energy: FloatArray,
 ) -> int:
     """Turn ``end`` into steps (cell of windows, energy) of each range (last, first layer), where energy falls below
-    that of shorter windows and of a signature without the last segment (``before`` [L, WIDE, cells of windows]).
+    that of shorter windows and of a signature without the last segment (``reach[0]`` [L, WIDE, cells of windows]).
 
-    ``reach`` becomes the least of both. Number of steps; -1 where there is no room for them.
+    ``reach[1]`` becomes the least of both. ``chosen``: the first start, and whether only all layers matter. Number of
+    steps; -1 where there is no room for them.
     """
+    start, whole = chosen
     cells, size, layers = end.shape[0], end.shape[1], end.shape[2]
     windows = len(window.edges) - 1
     best = np.full(windows, NONE)
@@ -226,7 +227,7 @@ def steps(
         for v in range(WIDE):
             offsets[j * WIDE + v] = count
             i = start + v
-            if i > j or j < start:
+            if i > j or (whole and (v > 0 or j < layers - 1)):
                 continue
             fixed = window.weight[j + 1] - window.weight[i]
             lowest, highest = windows, -1
@@ -257,7 +258,7 @@ def steps(
                     t += 1
             known = NONE
             for t in range(windows):
-                limit = before[j, v, t]
+                limit = reach[0][j, v, t]
                 if lowest <= t <= highest:
                     if best[t] < known:
                         known = best[t]
@@ -267,7 +268,7 @@ def steps(
                             cell[count], energy[count] = t, known
                             count += 1
                     best[t] = NONE
-                reach[j, v, t] = min(limit, known)
+                reach[1][j, v, t] = min(limit, known)
     offsets[layers * WIDE] = count
     return count
 
