@@ -12,12 +12,13 @@ from chipmap.instances.multimodel.problem import MultiProblem, Segment, placed, 
 
 @dataclass(frozen=True)
 class MultiChoices:
-    """``cuts``: ``busy`` states T[w] >= Σ q · t[m, w, c] for each chiplet as well (it follows, and speeds up proofs).
+    """``cuts`` are inequalities that follow, and speed up proofs. ``upper``: only schedules of at most so many ticks.
 
-    ``upper``: only schedules whose objective is at most so many ticks.
+    ``busy``: T[w] >= Σ q · t[m, w, c] for each chiplet. ``layer``: the slowest segment of model m in window w takes as
+    long as each layer there, with the transfers right before and behind it.
     """
 
-    cuts: tuple[Literal["busy"], ...] = ("busy",)
+    cuts: tuple[Literal["busy", "layer"], ...] = ("busy", "layer")
     upper: int | None = None
 
 

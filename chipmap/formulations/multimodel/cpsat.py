@@ -78,7 +78,11 @@ def add_multimodel(
     c1_chain(builder)
     c2_apart(builder)
     c5_memory(builder)
-    t1_latency(builder, "busy" in choices.cuts)
+    t1_latency(builder)
+    if "busy" in choices.cuts:
+        cut_busy(builder)
+    if "layer" in choices.cuts:
+        cut_layer(builder)
     t2_energy(builder)
     c4_limits(builder)
     cost = _cost(builder)
@@ -181,7 +185,7 @@ def c5_memory(builder: Builder) -> None:
                     builder.enforce("c5_memory", builder.model.add(need <= chiplet.sram_bytes))
 
 
-def t1_latency(builder: Builder, cut_busy: bool) -> None:
+def t1_latency(builder: Builder) -> None:
     """T1 = Σ T[w], T[w] = max Lat[m, w] over m, M[m, w] = max t[m, w, c] over c, in ns.
 
     Equal, not just at least: a user's constraints on them speak of the schedule's own times.
@@ -200,25 +204,29 @@ def t1_latency(builder: Builder, cut_busy: bool) -> None:
         window = builder.integer(0, problem.most_time, f"window[{w}]")
         model.add_max_equality(window, [builder.latency[m, w] for m in models])
         builder.window.append(window)
-        for c in chiplets if cut_busy else ():
-            busy = sum(costs.q * builder.segment[m, w, c] for m, costs in enumerate(problem.models))
-            builder.enforce("cut_busy", model.add(busy <= window))
     builder.time = builder.integer(0, problem.most_time, "time")
     model.add(sum(builder.window) == builder.time)
 
 
 def _segment(builder: Builder, m: int, w: int, c: int) -> Any:
     """t[m, w, c]: layers, reads, writes and transfers of a mini-batch, in ns."""
-    problem, parts = builder.problem, []
+    return sum(_time(builder, m, k, w, c) for k in range(builder.problem.models[m].layers))
+
+
+def _time(builder: Builder, m: int, k: int, w: int, c: int) -> Any:
+    """What layer k adds to t[m, w, c], with the transfers beside it, in ns."""
+    problem, key = builder.problem, (m, k, w, c)
     model = problem.models[m]
-    for k in range(model.layers):
-        parts.append(int(model.time[k, c]) * builder.x[m, k, w, c])
-        parts.append(int(model.read_time[k, c]) * builder.start[m, k, w, c])
-        parts.append(int(model.write_time[k, c]) * builder.end[m, k, w, c])
-        for d in problem.neighbours[c] if k < model.layers - 1 else ():
+    parts = [
+        int(model.time[k, c]) * builder.x[key],
+        int(model.read_time[k, c]) * builder.start[key],
+        int(model.write_time[k, c]) * builder.end[key],
+    ]
+    for d in problem.neighbours[c]:
+        if k < model.layers - 1:
             parts.append(int(model.send_time[k]) * builder.move[m, k, w, c, d])
-            if problem.both_ends:
-                parts.append(int(model.send_time[k]) * builder.move[m, k, w, d, c])
+        if k and problem.both_ends:
+            parts.append(int(model.send_time[k - 1]) * builder.move[m, k - 1, w, d, c])
     return sum(parts)
 
 
@@ -228,6 +236,24 @@ def _latency(builder: Builder, m: int, w: int) -> Any:
     pipeline = sum(builder.segment[m, w, c] for c in range(builder.problem.chiplets))
     weights = sum(int(model.weight_time[k]) * builder.runs(m, k, w) for k in range(model.layers))
     return pipeline + weights + (model.q - 1) * builder.bottleneck[m, w]
+
+
+def cut_busy(builder: Builder) -> None:
+    """T[w] >= Σ_m q · t[m, w, c]: a chiplet runs one segment in a window, once per mini-batch."""
+    problem = builder.problem
+    for w, window in enumerate(builder.window):
+        for c in range(problem.chiplets):
+            busy = sum(costs.q * builder.segment[m, w, c] for m, costs in enumerate(problem.models))
+            builder.enforce("cut_busy", builder.model.add(busy <= window))
+
+
+def cut_layer(builder: Builder) -> None:
+    """M[m, w] >= Σ_c (the time of layer l on c, with the transfers beside it): it lies in one of the segments."""
+    problem = builder.problem
+    for (m, w), longest in builder.bottleneck.items():
+        for k in range(problem.models[m].layers):
+            layer = sum(_time(builder, m, k, w, c) for c in range(problem.chiplets))
+            builder.enforce("cut_layer", builder.model.add(layer <= longest))
 
 
 def t2_energy(builder: Builder) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from itertools import product
 from typing import Any
 
 import pyomo.environ as pyo
@@ -66,7 +67,11 @@ def add_multimodel(block: pyo.Block, instance: MultiInstance, choices: MultiMipC
         c1_chain(block, problem)
         c2_apart(block, problem)
         c5_memory(block, problem)
-        time, energy = t1_latency(block, problem, "busy" in choices.cuts), t2_energy(block, problem)
+        time, energy = t1_latency(block, problem), t2_energy(block, problem)
+        if "busy" in choices.cuts:
+            cut_busy(block, problem)
+        if "layer" in choices.cuts:
+            cut_layer(block, problem)
         block.terms = pyo.Expression(("T1", "T2"), rule=lambda _, term: {"T1": time, "T2": energy}[term])
         c4_limits(block, problem)
         block.cost = pyo.Expression(expr=cost(block, problem, choices.rate))
@@ -178,45 +183,68 @@ def c5_memory(block: pyo.Block, problem: MultiProblem) -> None:
                     rows[m, k, w, c] = held + buffers <= chiplet.sram_bytes / scale
 
 
-def t1_latency(block: pyo.Block, problem: MultiProblem, cut_busy: bool) -> Any:
+def t1_latency(block: pyo.Block, problem: MultiProblem) -> Any:
     """T1 = Σ T[w]; T[w] >= Σ_c t[m, w, c] + weights + (q - 1) · M[m, w] and M[m, w] >= t[m, w, c], in ns."""
     windows, chiplets, scale = range(problem.windows), range(problem.chiplets), block.time_unit
     models = range(len(problem.models))
     most = problem.most_time / scale
     block.window = pyo.Var(windows, bounds=(0, most))
     block.bottleneck = pyo.Var(models, windows, bounds=(0, most))
-    block.segment = pyo.Expression(models, windows, chiplets, rule=lambda b, m, w, c: _segment(b, problem, m, w, c))
+    block.segment = pyo.Expression(
+        models,
+        windows,
+        chiplets,
+        rule=lambda b, m, w, c: pyo.quicksum(_time(b, problem, m, k, w, c) for k in range(problem.models[m].layers)),
+    )
+    block.latency = pyo.Expression(models, windows, rule=lambda b, m, w: _latency(b, problem, m, w))
     rows, slowest = pyo.Constraint(pyo.Any), pyo.Constraint(pyo.Any)
     block.t1_latency, block.def_bottleneck = rows, slowest
-    for m, model in enumerate(problem.models):
-        for w in windows:
-            weights = pyo.quicksum(int(model.weight_time[k]) / scale * block.runs[m, k, w] for k in range(model.layers))
-            pipeline = pyo.quicksum(block.segment[m, w, c] for c in chiplets) + (model.q - 1) * block.bottleneck[m, w]
-            rows[m, w] = pipeline + weights <= block.window[w]
-            for c in chiplets:
-                slowest[m, w, c] = block.segment[m, w, c] <= block.bottleneck[m, w]
-    if cut_busy:
-        busy = block.cut_busy = pyo.Constraint(pyo.Any)
-        for w in windows:
-            for c in chiplets:
-                work = (model.q * block.segment[m, w, c] for m, model in enumerate(problem.models))
-                busy[w, c] = pyo.quicksum(work) <= block.window[w]
+    for m, w in product(models, windows):
+        rows[m, w] = block.latency[m, w] <= block.window[w]
+        for c in chiplets:
+            slowest[m, w, c] = block.segment[m, w, c] <= block.bottleneck[m, w]
     return scale * pyo.quicksum(block.window[w] for w in windows)
 
 
-def _segment(block: pyo.Block, problem: MultiProblem, m: int, w: int, c: int) -> Any:
-    """t[m, w, c] in units of ``block.time_unit``: layers, reads, writes and transfers of a mini-batch."""
-    model, scale, parts = problem.models[m], block.time_unit, []
-    for k in range(model.layers):
-        parts.append(int(model.time[k, c]) / scale * block.x[m, k, w, c])
-        parts.append(int(model.read_time[k, c]) / scale * block.start[m, k, w, c])
-        parts.append(int(model.write_time[k, c]) / scale * block.end[m, k, w, c])
-        for d in problem.neighbours[c] if k < model.layers - 1 else ():
-            send = int(model.send_time[k]) / scale
-            parts.append(send * block.move[m, k, w, c, d])
-            if problem.both_ends:
-                parts.append(send * block.move[m, k, w, d, c])
+def _time(block: pyo.Block, problem: MultiProblem, m: int, k: int, w: int, c: int) -> Any:
+    """What layer k adds to t[m, w, c], with the transfers beside it, in units of ``block.time_unit``."""
+    model, scale = problem.models[m], block.time_unit
+    parts = [
+        int(model.time[k, c]) / scale * block.x[m, k, w, c],
+        int(model.read_time[k, c]) / scale * block.start[m, k, w, c],
+        int(model.write_time[k, c]) / scale * block.end[m, k, w, c],
+    ]
+    for d in problem.neighbours[c]:
+        if k < model.layers - 1:
+            parts.append(int(model.send_time[k]) / scale * block.move[m, k, w, c, d])
+        if k and problem.both_ends:
+            parts.append(int(model.send_time[k - 1]) / scale * block.move[m, k - 1, w, d, c])
     return pyo.quicksum(parts)
+
+
+def _latency(block: pyo.Block, problem: MultiProblem, m: int, w: int) -> Any:
+    """Lat[m, w]: Σ t + weights + (q - 1) · max t, in units of ``block.time_unit``."""
+    model, scale = problem.models[m], block.time_unit
+    weights = (int(model.weight_time[k]) / scale * block.runs[m, k, w] for k in range(model.layers))
+    pipeline = pyo.quicksum(block.segment[m, w, c] for c in range(problem.chiplets))
+    return pipeline + pyo.quicksum(weights) + (model.q - 1) * block.bottleneck[m, w]
+
+
+def cut_busy(block: pyo.Block, problem: MultiProblem) -> None:
+    """T[w] >= Σ_m q · t[m, w, c]: a chiplet runs one segment in a window, once per mini-batch."""
+    rows = block.cut_busy = pyo.Constraint(pyo.Any)
+    for w, c in product(range(problem.windows), range(problem.chiplets)):
+        work = (model.q * block.segment[m, w, c] for m, model in enumerate(problem.models))
+        rows[w, c] = pyo.quicksum(work) <= block.window[w]
+
+
+def cut_layer(block: pyo.Block, problem: MultiProblem) -> None:
+    """M[m, w] >= Σ_c (the time of layer l on c, with the transfers beside it): it lies in one of the segments."""
+    rows = block.cut_layer = pyo.Constraint(pyo.Any)
+    for m, model in enumerate(problem.models):
+        for k, w in product(range(model.layers), range(problem.windows)):
+            parts = (_time(block, problem, m, k, w, c) for c in range(problem.chiplets))
+            rows[m, k, w] = pyo.quicksum(parts) <= block.bottleneck[m, w]
 
 
 def t2_energy(block: pyo.Block, problem: MultiProblem) -> Any:
@@ -233,7 +261,10 @@ def t2_energy(block: pyo.Block, problem: MultiProblem) -> Any:
 
 
 def c4_limits(block: pyo.Block, problem: MultiProblem) -> None:
-    """C4: T1 and T2 within their limits; Σ_{v < w} T[v] + Lat[m, w] <= deadline, unless the model ended before w."""
+    """C4: T1 and T2 within their limits; Σ_{v < w} T[v] + Lat[m, w] <= deadline, unless the model ended before w.
+
+    There it is at most ``most_time``, if every T[w] is as small as it can be.
+    """
     task, rows = problem.instance.task, pyo.Constraint(pyo.Any)
     block.c4_limits = rows
     for term, limit, scale in (
@@ -243,12 +274,11 @@ def c4_limits(block: pyo.Block, problem: MultiProblem) -> None:
         if limit is not None:
             rows[term] = block.terms[term] / scale <= limit / scale
     for m, (given, model) in enumerate(zip(problem.instance.models, problem.models, strict=True)):
-        for w in range(problem.windows) if given.deadline_ns is not None else ():
-            scale, most = block.time_unit, problem.most_time / block.time_unit
-            weights = pyo.quicksum(int(model.weight_time[k]) / scale * block.runs[m, k, w] for k in range(model.layers))
-            own = pyo.quicksum(block.segment[m, w, c] for c in range(problem.chiplets)) + weights
-            own += (model.q - 1) * block.bottleneck[m, w]
+        if given.deadline_ns is None:
+            continue
+        late, scale = max(0, problem.most_time - given.deadline_ns), block.time_unit
+        for w in range(problem.windows):
             before = pyo.quicksum(block.window[v] for v in range(w))
             later = pyo.quicksum(block.runs[m, model.layers - 1, v] for v in range(w, problem.windows))
-            slack = (problem.windows + 1) * most * (1 - later)
-            rows[m, w] = before + own <= given.deadline_ns / scale + slack
+            limit = given.deadline_ns / scale + late / scale * (1 - later)
+            rows[m, w] = before + block.latency[m, w] <= limit
