@@ -8,6 +8,7 @@ from random import Random
 
 import pytest
 
+from benchmarks.multimodel_own_files import totals
 from chipmap.cli import main
 from chipmap.inputs.reading import Conversion, read
 from chipmap.instances.graph import Loops, Operation, OperationGraph, Tensor
@@ -293,3 +294,18 @@ def test_an_instance_gets_another_system(tmp_path: Path) -> None:
     assert read("multimodel/scar-8-whole", conversion=equipped(system=str(path))).module == instance.module  # type: ignore[attr-defined]
     path.write_bytes(instance.to_json())  # an instance's module
     assert read("multimodel/scar-8-whole", conversion=equipped(system=str(path))).module == instance.module  # type: ignore[attr-defined]
+
+
+def test_three_files_to_a_schedule_whose_times_add_up(tmp_path: Path) -> None:
+    """Three ONNX files that our exporter made, one command each to convert and to solve; T1 and T2 from files alone."""
+    files = [str(ZOO / f"{name}-onnx.onnx") for name in ("resnet", "bert", "vit")]
+    made, archive = tmp_path / "mine.json", tmp_path / "run"
+    settings = ["--set", "models.0.batch=4", "--set", "models.1.batch=6", "--set", "models.1.mini_batch=3"]
+    assert main(["convert", *files, "--family", "multimodel", *settings, "--out", str(made)]) == 0
+    command = ["solve", str(made), "--method", "search", "--time-limit", "5", "--quiet", "--out", str(archive)]
+    assert main(command) == 0
+    instance, solution, result = (
+        json.loads(path.read_bytes()) for path in (made, archive / "solution.json", archive / "result.json")
+    )
+    assert totals(instance, solution) == result["certificate"]["terms"]
+    assert result["gap"] is not None and 0 <= result["gap"] < 1
