@@ -15,6 +15,7 @@ from chipmap.heuristics.multimodel.annealing_moves import anneal
 from chipmap.heuristics.multimodel.any_windows import AnyWindows, Line, bound, product_ticks
 from chipmap.heuristics.multimodel.baselines import whole_models
 from chipmap.heuristics.multimodel.bounds import least_objective
+from chipmap.heuristics.multimodel.energy import Energy
 from chipmap.instances.multimodel import MultiInstance
 from chipmap.instances.multimodel.generators import random_instance
 from chipmap.instances.multimodel.problem import multi_problem, placed, schedule, terms
@@ -71,6 +72,25 @@ def test_lines_hold_for_every_schedule() -> None:
             if certificate.feasible:
                 assert rate * found["T1"] + found["T2"] >= line.value
                 assert -(-found["T1"] * found["T2"] // 10**9) >= product_ticks([line], program.least)
+
+
+def test_the_least_energy_is_that_of_all_schedules() -> None:
+    """Without limits: the bound holds, and is the optimum wherever the program's own schedule has it."""
+    proved = 0
+    for instance in instances(5, 60):
+        task = instance.task.replace(objective="energy", latency_limit_ns=None)
+        models = tuple(model.replace(deadline_ns=None) for model in instance.models)
+        plain = instance.replace(task=task, models=models)
+        optimum, _ = brute_force(plain, check)
+        program, windows = Energy(multi_problem(plain)), Energy(multi_problem(plain)).schedule()
+        assert optimum is None or program.bound <= optimum
+        if windows is not None:
+            certificate = check(plain, schedule(multi_problem(plain), windows))
+            assert {violation.label for violation in certificate.violations} <= {"C5"}
+            if certificate.feasible:
+                assert optimum is not None and certificate.objective is not None and certificate.objective >= optimum
+                proved += certificate.objective == program.bound == optimum
+    assert proved > 30, proved
 
 
 #: Each move of the annealing in half of all cases.

@@ -89,6 +89,18 @@ def start(problem: MultiProblem, turn: Turn) -> None:
         turn.solution(schedule(problem, windows), "whole models")
 
 
+def least_of_energy(problem: MultiProblem, turn: Turn) -> None:
+    """The least energy alone, which ends with a proof wherever models find windows or chiplets of their own."""
+    from chipmap.heuristics.multimodel.energy import Energy
+
+    if problem.instance.task.objective == "energy":
+        program = Energy(problem)
+        turn.bound(program.bound, "least energy")
+        windows = program.schedule()
+        if windows is not None:
+            turn.solution(schedule(problem, windows), "least energy")
+
+
 def bound_by_weights(problem: MultiProblem, turn: Turn) -> None:
     """The linear program over any number of windows, for weights around T2 / T1 of the incumbent."""
     from chipmap.heuristics.multimodel.any_windows import AnyWindows, Line, bound
@@ -192,12 +204,13 @@ def model_by_mip(problem: MultiProblem, turn: Turn) -> None:
 
 def bounds(instance: MultiInstance, run: Run) -> Termination:
     """Every lower bound, no schedule."""
-    return _chain(instance, run, (CHAIN[0], CHAIN[2]))
+    return _chain(instance, run, (CHAIN[0], CHAIN[2], CHAIN[3]))
 
 
 CHAIN = (
     Link("bound", 1.0, bound_at_once),
     Link("start", 1.0, start),
+    Link("energy", 1.0, least_of_energy),
     Link("weights", 0.5, bound_by_weights),
     Link("scar", 0.2, scar_start),
     Link("search", 1.0, search),
@@ -217,7 +230,7 @@ def whole(instance: MultiInstance, run: Run) -> Termination:
 
 def annealed(instance: MultiInstance, run: Run) -> Termination:
     """Annealing from whole models."""
-    return _chain(instance, run, (CHAIN[0], CHAIN[1], CHAIN[4]))
+    return _chain(instance, run, (CHAIN[0], CHAIN[1], CHAIN[5]))
 
 
 def cpsat(instance: MultiInstance, run: Run) -> Termination:
