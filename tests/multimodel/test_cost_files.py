@@ -8,9 +8,14 @@ from typing import Any
 
 import pytest
 
+from chipmap.heuristics.multimodel.baselines import whole_models
+from chipmap.heuristics.multimodel.bounds import least_objective
 from chipmap.inputs.reading import Conversion, read
 from chipmap.instances.multimodel import Chiplet, Layer, Model, Module, MultiInstance, Task
-from chipmap.records import ChipmapError, InputError
+from chipmap.instances.multimodel.problem import multi_problem, schedule
+from chipmap.methods.multimodel.chain import too_few_links, too_large
+from chipmap.records import InputError
+from chipmap.validation.multimodel.checker import check
 from tests.instances.mutations import mutated_bytes, mutated_structure
 
 ZOO = Path(__file__).parents[1] / "instances" / "zoo"
@@ -122,15 +127,24 @@ def test_mutated_files_of_costs(tmp_path: Path) -> None:
 
 
 def test_mutated_instances(tmp_path: Path) -> None:
-    """1,000 changed instance files: read and solved at once, or refused with a remedy."""
-    random, solved = Random(11), 0
+    """1,000 changed instance files: refused with a remedy, or an instance with costs, bounds and a checked schedule."""
+    random, sound = Random(11), 0
     text = small().to_json()
     for i in range(1000):
         path = put(tmp_path, mutated_bytes(text, random) if i % 2 else mutated_structure(text, random), "mutant.json")
         try:
             instance = read(path)
-        except ChipmapError as error:
-            assert isinstance(error, InputError) and error.remedy
+            assert isinstance(instance, MultiInstance)
+            problem = multi_problem(instance)
+        except InputError as error:
+            assert error.remedy
             continue
-        solved += isinstance(instance, MultiInstance)
-    assert 50 < solved < 950, solved
+        windows = whole_models(problem)
+        if windows is None:
+            assert too_large(problem) or too_few_links(problem)
+            continue
+        certificate = check(instance, schedule(problem, windows))
+        assert {violation.label for violation in certificate.violations} <= {"C4"}
+        assert certificate.objective is not None and least_objective(problem) <= certificate.objective
+        sound += 1
+    assert 50 < sound < 950, sound
