@@ -5,17 +5,24 @@ from __future__ import annotations
 from itertools import islice
 from random import Random
 
+import numpy as np
 import pytest
 
 from benchmarks.multimodel_agreement import OBJECTIVES, Tally, complaints, instances, methods
+from chipmap.deadline import Deadline
 from chipmap.formulations.multimodel.cpsat import build
 from chipmap.formulations.multimodel.mip import build as build_mip
+from chipmap.heuristics.multimodel.baselines import fits
+from chipmap.heuristics.multimodel.paths import module_paths
+from chipmap.heuristics.multimodel.tables import build as build_table
+from chipmap.instances.multimodel.problem import energy, latency, multi_problem
 from chipmap.solvers import solve_model
 from chipmap.solvers.outcome import SolveRequest
 from chipmap.validation.brute_force import brute_force
 from chipmap.validation.multimodel.checker import check
 from tests.multimodel.enumeration import Schedules, combinations, schedules
 from tests.multimodel.random_instances import varied_instance
+from tests.multimodel.test_tables import bound_of, edges_up_to, longest, random_segments
 
 LIMIT = 60.0
 
@@ -72,3 +79,22 @@ def test_the_mip_of_an_edp_instance_minimises_its_weighted_sum() -> None:
             compared += 1
             assert outcome.objective == pytest.approx((rate / 1000 * known.time + known.energy).min(), rel=1e-6)
     assert compared > 20
+
+
+def test_no_table_lies_above_a_segmentation() -> None:
+    """Also where layers, transfers and so whole segments take no time."""
+    compared = 0
+    for seed in range(120):
+        problem, random = multi_problem(varied_instance(Random(seed))), Random(seed)
+        paths = module_paths(problem)
+        assert paths is not None
+        edges = np.unique([0, 1, *edges_up_to(longest(problem) + 2, 12)])
+        for m in range(len(problem.models)):
+            table = build_table(problem, m, paths, edges, [50, 400], Deadline())
+            for _ in range(10):
+                segments = random_segments(problem, m, random)
+                lat = latency(problem, segments)
+                if lat <= edges[-1] and all(fits(problem, segment) for segment in segments):
+                    compared += 1
+                    assert bound_of(table, paths, segments, lat) <= energy(problem, segments)
+    assert compared > 1000

@@ -63,7 +63,7 @@ def bound_of(table: Table, paths: Paths, segments: list[Segment], lat: int) -> f
     mask = sum(1 << c for _, _, _, c in segments)
     within = np.array([bool(((own & mask) == own).any()) for own in paths.masks])
     at = (table.first == segments[0][1]) & (table.last == segments[-1][2])
-    at &= table.cell <= np.searchsorted(table.edges, lat) - 1
+    at &= table.cell <= max(0, int(np.searchsorted(table.edges, lat)) - 1)
     at &= within[table.signature]
     return float(table.energy[at].min(initial=np.inf))
 

@@ -175,7 +175,9 @@ class _Program:
         rates: Sequence[float],
     ) -> None:
         rates = [max(1, round(rate)) for rate in rates]
-        self.paths, self.ends, self.both = paths, ends, problem.both_ends
+        self.paths, self.ends, self.both = paths, ends.copy(), problem.both_ends
+        if ends[0] == 0:  # segments may take no time at all
+            self.ends[0] = -1.0
         self.costs = costs = criteria(problem, model, paths, rates)
         self.lows = lowest_starts(costs, ends[1:])
         self.layers, self.windows, cells = model.layers, len(edges) - 1, len(ends) - 1
