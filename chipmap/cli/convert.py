@@ -25,7 +25,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--family", metavar="NAME", help=what)
     parser.add_argument("--solution", metavar="SOLUTION", help="convert this solution of the instance SOURCE instead")
     add_set(parser, "change the instance: --set package.chips=36")
-    what = "a dimension that an ONNX model or a PyTorch program leaves open (batch=1), or a tensor's shape (x=1x64)"
+    what = "a dimension that an ONNX model or a PyTorch program leaves open (batch=1), or a tensor's shape (x=1x64); "
+    what += "among several files encoder:batch=1 is that of encoder.onnx alone"
     parser.add_argument("--dim", metavar="NAME=N", action="append", default=[], help=what)
     what = "operators of a program whose FLOP aren't known: refuse them, count none, or one per element (default)"
     parser.add_argument("--unknown", choices=("error", "zero", "bytes"), help=what)

@@ -155,18 +155,13 @@ def file_format(data: bytes, name: str, holds: str) -> tuple[Family, FileFormat]
 
 def convert(graphs: Sequence[Source], family: Family, conversion: Conversion) -> Record:
     """The instance of ``family`` with its default package made of graphs in published formats."""
-    from chipmap.instances.importers import import_graph, summary
+    from chipmap.instances.importers import import_graphs, summary
 
-    everywhere, given = ", ".join(graph.where for graph in graphs), dimensions(conversion.dims)
+    everywhere = ", ".join(graph.where for graph in graphs)
     if not family.from_graph and not family.from_graphs:
         raise InputError(f"family {family.name!r} takes no graphs", everywhere, "Give an instance.")
-    imported = [
-        (
-            import_graph(graph.where, dimensions=given, source=graph, unknown=conversion.unknown),
-            "stdin" if graph.where == "standard input" else Path(graph.where).stem,
-        )
-        for graph in graphs
-    ]
+    named = [(graph, "stdin" if graph.where == "standard input" else Path(graph.where).stem) for graph in graphs]
+    imported = import_graphs(named, dimensions(conversion.dims), conversion.unknown)
     if conversion.tell is not None:
         for graph, name in imported:
             for line in summary(graph):

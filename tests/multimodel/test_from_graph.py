@@ -10,7 +10,7 @@ import pytest
 
 from benchmarks.multimodel_own_files import totals
 from chipmap.cli import main
-from chipmap.inputs.reading import Conversion, read
+from chipmap.inputs.reading import Conversion, read, read_graphs
 from chipmap.instances.graph import Loops, Operation, OperationGraph, Tensor
 from chipmap.instances.importers import ImportedGraph
 from chipmap.instances.multimodel.costs import PRESETS, ROOFLINE, Shape, cost
@@ -309,3 +309,33 @@ def test_three_files_to_a_schedule_whose_times_add_up(tmp_path: Path) -> None:
     )
     assert totals(instance, solution) == result["certificate"]["terms"]
     assert result["gap"] is not None and 0 <= result["gap"] < 1
+
+
+def test_dimensions_of_several_files(tmp_path: Path) -> None:
+    """A name belongs to every file that has it, with a file's name before it to that file; unknown ones are refused."""
+    pytest.importorskip("onnx")
+    from onnx import helper
+
+    from tests.instances.onnx_models import model, tensor, weight
+
+    product = helper.make_node("MatMul", ["x", "w"], ["y"], "product")
+    for name, rows in (("one", "batch"), ("two", "batch"), ("fixed", 5)):
+        (tmp_path / f"{name}.onnx").write_bytes(model([product], [tensor("x", rows, 8)], [weight("w", 8, 4)]))
+    files = [str(tmp_path / f"{name}.onnx") for name in ("one", "two", "fixed")]
+
+    def read_bytes_in(*dims: str) -> list[int]:
+        instance = read_graphs(files, family="multimodel", conversion=Conversion(dims))
+        assert isinstance(instance, MultiInstance)
+        return [model.layers[0].in_bytes // (4 * 8) for model in instance.models]
+
+    assert read_bytes_in("batch=3") == [3, 3, 5]
+    assert read_bytes_in("batch=3", "two:batch=7") == [3, 7, 5]
+    assert read_bytes_in("one:batch=2", "two:batch=4") == [2, 4, 5]
+    for dims, message in (
+        (("one:batch=2",), "two.onnx: the dimension 'batch' of tensor 'x' has no value"),
+        (("batch=3", "tokens=4"), "there is no dimension or tensor 'tokens'"),
+        (("batch=3", "fixed:batch=4"), "fixed.onnx: there is no dimension or tensor 'batch'"),
+    ):
+        with pytest.raises(InputError) as caught:
+            read_bytes_in(*dims)
+        assert message in str(caught.value) and caught.value.remedy

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
 
 from chipmap.instances.importers import dnn_partitioning, onnx_model, pipedream, piper, torch_program, traced
 from chipmap.instances.importers.common import ImportedGraph, decode
 from chipmap.instances.importers.counting import Counting, amount
-from chipmap.instances.importers.dimensions import Dimensions
+from chipmap.instances.importers.dimensions import Dimensions, UnknownDimensionError
 from chipmap.instances.importers.operators.calls import Call
 from chipmap.instances.importers.torch import count as torch_count
 from chipmap.records import InputError, Source
 
-__all__ = ["FORMATS", "ImportedGraph", "import_graph", "is_binary", "summary"]
+__all__ = ["FORMATS", "ImportedGraph", "import_graph", "import_graphs", "is_binary", "summary"]
 
 Reader = Callable[[bytes, str], ImportedGraph]
 
@@ -65,6 +65,40 @@ def import_graph(
         raise InputError(what, source.where, "Leave out --unknown.")
     content = source.content()
     return _reader(content, source.where)(content, source.where)
+
+
+def import_graphs(
+    sources: Sequence[tuple[Source, str]], dimensions: Dimensions, unknown: str | None = None
+) -> list[tuple[ImportedGraph, str]]:
+    """Several graphs with their names, as :func:`import_graph` reads one.
+
+    ``NAME:batch`` is a dimension of the graph of that name; any other name gives a value to all graphs that have it, of
+    which there must be one. Only ONNX models and PyTorch programs among the graphs get ``dimensions`` and ``unknown``.
+    """
+    found: list[tuple[ImportedGraph, str]] = []
+    names = {name for _, name in sources} if len(sources) > 1 else set()
+    owned = {full: full.partition(":")[::2] for full in dimensions if full.partition(":")[0] in names}
+    used, missing = set[str](), dict[str, UnknownDimensionError]()
+    for source, name in sources:
+        given = {full: shape for full, shape in dimensions.items() if full not in owned}
+        mine = {own: dimensions[full] for full, (graph, own) in owned.items() if graph == name}
+        asked = unknown
+        if not is_binary(source) and any(is_binary(other) for other, _ in sources):
+            given, asked = {}, None
+        while True:
+            try:
+                found.append((import_graph(source.where, None, given | mine, source, unknown=asked), name))
+                break
+            except UnknownDimensionError as error:
+                if len(sources) == 1 or error.name in mine:
+                    raise
+                missing[error.name] = error
+                del given[error.name]
+        used |= given.keys()
+    for name, unmatched in missing.items():
+        if name not in used:
+            raise unmatched
+    return found
 
 
 def summary(imported: ImportedGraph) -> list[str]:

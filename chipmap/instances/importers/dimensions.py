@@ -199,12 +199,20 @@ def _called(name: str, arguments: Sequence[Fraction | None]) -> Fraction | None:
     return None
 
 
+class UnknownDimensionError(InputError):
+    """``name`` got a value, and the file has no dimension or tensor of that name."""
+
+    def __init__(self, name: str, where: str, remedy: str) -> None:
+        super().__init__(f"there is no dimension or tensor {name!r}", where, remedy)
+        self.name = name
+
+
 def check_used(given: Dimensions, known: set[str], where: str) -> None:
-    """:class:`InputError` for a name that the file doesn't have."""
+    """:class:`UnknownDimensionError` for a name that the file doesn't have."""
     for name in given:
         if name not in known:
             listed = ", ".join(sorted(known)[:20]) or "none"
-            raise InputError(f"there is no dimension or tensor {name!r}", where, f"Those to give values to: {listed}.")
+            raise UnknownDimensionError(name, where, f"Those to give values to: {listed}.")
 
 
 def from_shapes(given: Dimensions, inputs: Mapping[str, Sequence[Size]], where: str) -> dict[str, tuple[int, ...]]:
