@@ -93,9 +93,12 @@ def _changes(found: Explanation, units: Units) -> str:
     costly = [c for c in found.changes if c.gain is not None and c.gain < 0]
     text = ""
     if helpful or costly:
-        rows = (_row(change, units.objective) for change in [*helpful[:SHOWN], *costly[-SHOWN:]])
-        head = ("change", "period", "gain", "chips used", "standing", "--set")
-        text += f"\nchanges, each solved and checked:\n{columns([head, *rows])}"
+        rows = [_row(change, units.objective) for change in [*helpful[:SHOWN], *costly[-SHOWN:]]]
+        value = "period" if found.family == "ring" else "objective"
+        head = ("change", value, "gain", "chips used", "standing", "--set")
+        shown = [i for i, name in enumerate(head) if name != "chips used" or any(row[i] for row in rows)]
+        table = [tuple(row[i] for i in shown) for row in (head, *rows)]
+        text += f"\nchanges, each solved and checked:\n{columns(table)}"
     groups = {
         "no gain": [c.what for c in found.changes if c.gain == 0 and c.standing == "proved"],
         "no gain found": [c.what for c in found.changes if c.gain == 0 and c.standing != "proved"],
@@ -113,7 +116,7 @@ def _row(change: Change, unit: Unit) -> tuple[str, ...]:
     from chipmap.report.rows import amount, digits
 
     gain = "" if change.gain is None else f"{100 * change.gain:+.1f}%"
-    used = f"{change.figures.get('chips_used', '')} of {change.figures.get('chips', '')}"
+    used = f"{change.figures['chips_used']} of {change.figures['chips']}" if "chips" in change.figures else ""
     standing: str = change.standing
     if standing == "best found" and change.bound is not None:
         standing += f" (>= {digits(change.bound, unit)})"
@@ -130,7 +133,7 @@ def _difference(found: Difference, units: Units) -> str:
     for m in found.moved[:SHOWN]:
         which = m.first if m.first == m.last else f"{m.first} .. {m.last}"
         moves.append((which, m.operations, m.source, m.target, number(m.figures["work_us"])))
-    text += columns(moves) if found.moved else "  no operation moved\n"
+    text += columns(moves) if found.moved else "" if found.resources else "  no operation moved\n"
     text += _more(len(found.moved))
     loads = [("resource", "quantity", "SOLUTION", "--against")]
     loads += [(r["resource"], r["quantity"], number(r["before"]), number(r["after"])) for r in found.resources[:SHOWN]]

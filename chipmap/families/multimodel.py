@@ -59,6 +59,7 @@ FAMILY = Family(
     shipped="chipmap.instances.multimodel.shipped:SHIPPED",
     describe="chipmap.instances.multimodel.describe:describe",
     files="chipmap.instances.multimodel.describe:files",
+    explain="chipmap.methods.multimodel.explain:explain",
     plot="chipmap.report.multimodel.plots:plot",
     measures="chipmap.instances.multimodel.describe:measures",
     from_graphs="chipmap.instances.multimodel.from_graph:from_graphs",

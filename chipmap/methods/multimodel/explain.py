@@ -1,0 +1,391 @@
+"""``explain`` for family ``multimodel``: what sets the latency, what the energy is spent on, and what more would allow.
+
+The instance is solved, the schedule given (else the best one found) is taken apart, and changes of the task are made
+and solved. What one more chiplet or window would allow *at best* is a bound: the linear program over any number of
+windows, solved for the changed instance, in which the new chiplet is linked to all others and as near to DRAM as the
+nearest of its class.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+from chipmap.certificate import Certificate
+from chipmap.explanation import Change, Difference, Explanation, Side, Statement, Step
+from chipmap.family import family_of, resolve
+from chipmap.heuristics.multimodel.any_windows import AnyWindows, Line, bound
+from chipmap.heuristics.multimodel.bounds import least_energy, least_time
+from chipmap.instances.multimodel.instance import MultiInstance, MultiSolution, in_force, units
+from chipmap.instances.multimodel.problem import MultiProblem, multi_problem
+from chipmap.instances.multimodel.timeline import PARTS, Span, Window, all_energies, energies, timeline
+from chipmap.methods.multimodel.chain import RATES, auto
+from chipmap.records import Unit
+from chipmap.result import Infeasibility, Note, Termination
+from chipmap.run import Run, SolveOptions
+
+#: The share of the time that solving the instance itself may take, and the least seconds of a solve.
+OWN_SHARE, LEAST_SECONDS = 0.5, 0.5
+#: The share of what is left for changes that their solves get: they end a little late.
+SPENT = 0.9
+#: Windows told one by one, the longest first; reasons why there is no schedule.
+TOLD = 6
+OBJECTIVES = {"latency": "latency", "energy": "energy", "weighted": "weighted sum", "edp": "EDP"}
+S, J = Unit(name="s", per_tick=1e-9), Unit(name="J", per_tick=1e-12)
+Progress = Callable[[Step], None]
+
+
+def explain(
+    instance: MultiInstance,
+    solution: MultiSolution | None = None,
+    options: SolveOptions | None = None,
+    against: MultiSolution | None = None,
+    progress: Progress | None = None,
+    told: Callable[[Explanation], None] | None = None,
+) -> Explanation:
+    """The explanation of ``instance``, and of ``solution`` if one is given; its difference to ``against``.
+
+    Runs in this process; ``told`` hears the explanation as far as it has come, whenever there is more.
+    """
+    options = options or SolveOptions()
+    options.check()
+    work = _Work(instance, solution, against, options)
+    say, tell = progress or (lambda _: None), told or (lambda _: None)
+    say(Step(kind="instance"))
+    work.solve()
+    work.facts()
+    tell(work.explanation())
+    for what, setting, changed in changes(instance, work.base.proved_infeasible):
+        if work.left <= LEAST_SECONDS:
+            text = f"not tried for lack of time: {what}"
+            work.notes.append(Note(kind="left out", text=text, data={"changes": [what]}))
+            continue
+        say(Step(kind="change", what=what))
+        work.attempt(what, setting, changed)
+        tell(work.explanation())
+    return work.explanation()
+
+
+def changes(instance: MultiInstance, infeasible: bool) -> list[tuple[str, str, MultiInstance]]:
+    """Changes of the task that are solved: (what, the setting of ``--set``, the changed instance)."""
+    task, found = instance.task, []
+    more = task.windows + 1
+    found.append(("one more window", f"task.windows={more}", instance.replace(task=task.replace(windows=more))))
+    if task.windows > 1 and not infeasible:
+        found.append(("one window", "task.windows=1", instance.replace(task=task.replace(windows=1))))
+    for name, words in (("latency_limit_ns", "the limit on latency"), ("energy_limit_pj", "the limit on energy")):
+        if getattr(task, name) is not None:
+            changed = instance.replace(task=task.replace(**{name: None}))
+            found.append((f"without {words}", f"task.{name}=null", changed))
+    if any(model.deadline_ns is not None for model in instance.models):
+        models = tuple(model.replace(deadline_ns=None) for model in instance.models)
+        found.append(("without deadlines", "", instance.replace(models=models)))
+    if "C5" in in_force(instance):
+        module = instance.module
+        module = module.replace(chiplets=tuple(chiplet.replace(sram_bytes=None) for chiplet in module.chiplets))
+        found.append(("without a limit of SRAM", "", instance.replace(module=module)))
+    return found
+
+
+class _Work:
+    """One explanation in progress."""
+
+    def __init__(
+        self,
+        instance: MultiInstance,
+        solution: MultiSolution | None,
+        against: MultiSolution | None,
+        options: SolveOptions,
+    ) -> None:
+        self.instance, self.solution, self.against, self.options = instance, solution, against, options
+        self.problem: MultiProblem = multi_problem(instance)
+        for given in (solution, against):
+            if given is not None:
+                timeline(self.problem, given)  # says what is wrong with a schedule of something else
+        self.started = time.monotonic()
+        self.unit, self.word = units(instance).objective, OBJECTIVES[instance.task.objective]
+        self.said: list[Statement] = []
+        self.tried: list[Change] = []
+        self.notes: list[Note] = []
+        self.base: Run = self._run(instance, OWN_SHARE * self.left if options.time_limit is not None else None)
+        self.end: Termination | None = None
+
+    @property
+    def left(self) -> float:
+        """Seconds that are left."""
+        limit = self.options.time_limit
+        return float("inf") if limit is None else limit - (time.monotonic() - self.started)
+
+    def _run(self, instance: MultiInstance, seconds: float | None) -> Run:
+        seconds = None if seconds is None or seconds == float("inf") else max(LEAST_SECONDS, seconds)
+        return Run(instance, self.options.replace(time_limit=seconds, warm_start=None), check)
+
+    def solve(self) -> None:
+        """Solve the instance, from the schedules at hand."""
+        for given in (self.solution, self.against):
+            if given is not None:
+                self.base.solution(given, "schedule at hand")
+        self.base.rejected.clear()
+        self.end = auto(self.instance, self.base)
+
+    def facts(self) -> None:
+        """What can be said before changes are tried."""
+        if self.base.proved_infeasible:
+            self.say("verdict", "No schedule exists (proved).")
+            for reason in self.base.infeasibility[:TOLD]:
+                self.say("clash", f"{reason.message[:1].upper()}{reason.message[1:]}. Remedy: {remedies(reason)}.",
+                         reason.label)  # fmt: skip
+            self.least()
+        elif self.base.best is None:
+            self.say("verdict", "No schedule was found in the time, and no proof that there is none.")
+            self.least()
+        else:
+            self.given()
+            certificate = None if self.solution is None else check(self.instance, self.solution)
+            own = self.solution if certificate is not None and certificate.feasible else self.base.best.solution
+            assert isinstance(own, MultiSolution)
+            self.schedule(own, check(self.instance, own))
+
+    def say(self, topic: str, message: str, label: str = "", **figures: Any) -> None:
+        """Add a statement."""
+        self.said.append(Statement(topic=topic, label=label, message=message, figures=figures))
+
+    def given(self) -> None:
+        """What the checker says of the schedule given, and how far it is from the best one known."""
+        if self.solution is None:
+            return
+        certificate = check(self.instance, self.solution)
+        assert self.base.best is not None
+        best = self.base.best.objective
+        if not certificate.feasible:
+            first, count = certificate.violations[0], len(certificate.violations)
+            times = "violation" if count == 1 else "violations"
+            text = f"The schedule given is refused ({count} {times}): {first.label} {first.message}."
+            self.say("given", f"{text} What follows is about the best one found.", first.label, violations=count)
+        elif certificate.objective is not None and certificate.objective > best:
+            above = f"{share(certificate.objective - best, best)} above the best one found, {said(best, self.unit)}"
+            self.say("given", f"The schedule given has {self.amount(certificate.objective)}, {above}.")
+
+    def amount(self, ticks: int) -> str:
+        """The objective in words: ``an EDP of 0.42 J·s``."""
+        article = "an" if self.word[0] in "aeE" else "a"
+        return f"{article} {self.word} of {said(ticks, self.unit)}"
+
+    def schedule(self, solution: MultiSolution, certificate: Certificate) -> None:
+        """The schedule taken apart, and what more would allow at best."""
+        objective, windows = certificate.objective or 0, timeline(self.problem, solution)
+        now = self.at_best(self.instance)
+        self.base.bound(now, "any number of windows")
+        lower = self.base.lower
+        least = min(objective, lower.value) if lower is not None else 0
+        proof = "which is proved to be the least" if least == objective else (
+            f"and no schedule has less than {said(least, self.unit)} (gap {share(objective - least, objective)})"
+        )  # fmt: skip
+        t1, t2 = certificate.terms["T1"], certificate.terms["T2"]
+        text = f"The schedule has {self.amount(objective)}, {proof}. T1 = {said(t1, S)}, T2 = {said(t2, J)}"
+        self.say("verdict", f"{text}, T1 · T2 = {t1 * t2 / 1e21:.6g} J·s.", latency_s=t1 / 1e9, energy_j=t2 / 1e12)
+        for window in sorted(windows, key=lambda one: -one.time)[:TOLD]:
+            self.window(window, t1)
+        if len(windows) > TOLD:
+            rest = sum(one.time for one in sorted(windows, key=lambda one: -one.time)[TOLD:])
+            self.say("window", f"The other {len(windows) - TOLD} windows take {said(rest, S)}.", "T1")
+        self.energy(windows)
+        self.more(objective, now)
+
+    def window(self, window: Window, total: int) -> None:
+        """What sets a window's length: model, segment, and what its time is made of."""
+        one, span, models = window.slowest, window.slowest.slowest, self.instance.models
+        model, weights = models[one.model], sum(span.weights for span in one.spans)
+        text = f"Window {window.number} takes {said(window.time, S)} ({share(window.time, total)} of T1), "
+        text += f"set by {model.name!r}, layers {one.spans[0].segment[1]} to {one.spans[-1].segment[2]} in "
+        text += f"{plural(len(one.spans), 'segment')}: {said(weights, S)} for weights"
+        first = sum(span.time for span in one.spans)
+        text += f", {said(first, S)} for the first mini-batch"
+        if span.count > 1:
+            text += f", {span.count - 1} times {said(span.time, S)} for the others, one per slowest segment"
+        text += f". {self.segment(span)}"
+        others = sorted((other for other in window.ranges if other is not one), key=lambda other: -other.latency)
+        if others:
+            text += f" Next is {models[others[0].model].name!r}, done after {said(others[0].latency, S)}."
+        used = sum(1 for _ in window.spans)
+        if used < self.problem.chiplets:
+            text += f" {self.problem.chiplets - used} of {self.problem.chiplets} chiplets run nothing."
+        self.say("window", text, "T1", window=window.number, ns=window.time, model=model.name,
+                 first=span.segment[1], last=span.segment[2], segment_ns=span.time, weights_ns=weights)  # fmt: skip
+
+    def segment(self, span: Span) -> str:
+        """The slowest segment: where it runs, and what its time for a mini-batch is made of."""
+        m, first, last, c = span.segment
+        chiplet, model = self.instance.module.chiplets[c], self.instance.models[m]
+        heaviest = max((part for part in span.parts if part.kind == "layer"), key=lambda part: part.time)
+        words = {"read": "reading from DRAM", "receive": "receiving", "send": "sending", "write": "writing to DRAM"}
+        moved = {kind: sum(part.time for part in span.parts if part.kind == kind) for kind in words}
+        parts = [f"layers {share(span.time - sum(moved.values()), span.time)}"]
+        parts += [f"{words[kind]} {share(ns, span.time)}" for kind, ns in moved.items() if ns]
+        text = f"Its slowest segment is layers {first} to {last} on {chiplet.name!r} ({chiplet.kind}), "
+        text += f"{said(span.time, S)} for a mini-batch: {', '.join(parts)}"
+        layer = model.layers[heaviest.layer].name
+        return f"{text}. Most of it is {layer!r} (layer {heaviest.layer}), {said(heaviest.time, S)}."
+
+    def energy(self, windows: tuple[Window, ...]) -> None:
+        """What T2 is spent on, and by which model."""
+        parts, owners = all_energies(self.problem, windows), dict[int, int]()
+        total = sum(parts.values())
+        for one in (one for window in windows for one in window.ranges):
+            owners[one.model] = owners.get(one.model, 0) + sum(energies(self.problem, one).values())
+        words = {"compute": "compute", "NoP": "transfers between chiplets (NoP)", "DRAM": "activations (DRAM)",
+                 "weights": "weights (DRAM)"}  # fmt: skip
+        text = "; ".join(f"{words[part]} {said(parts[part], J)} ({share(parts[part], total)})" for part in PARTS)
+        figures = {f"{part.lower()}_pj": amount for part, amount in parts.items()}
+        self.say("energy", f"T2 is spent on {text}.", "T2", **figures)
+        names = [
+            (self.instance.models[m].name, amount) for m, amount in sorted(owners.items(), key=lambda own: -own[1])
+        ]
+        text = ", ".join(f"{name!r} {share(amount, total)}" for name, amount in names)
+        least = least_energy(self.problem)
+        more = f"With each layer where its energy is least it were {said(least, J)}: {share(total - least, total)} less"
+        self.say("energy", f"Of T2 {text}. {more}.", "T2", least_pj=least)
+
+    def least(self) -> None:
+        """Without a schedule: the least latency and energy, now and with one more chiplet of a class."""
+        t, e = least_time(self.problem), least_energy(self.problem)
+        text = f"Every schedule takes at least {said(t, S)} and {said(e, J)}, limits aside."
+        self.say("bound", text, least_ns=t, least_pj=e)
+        for kind in kinds(self.instance):
+            wider = multi_problem(with_chiplet(self.instance, kind))
+            text = f"With one more chiplet of class {kind!r} it were {said(least_time(wider), S)}"
+            self.say("more", f"{text} and {said(least_energy(wider), J)}.", chiplet=kind)
+
+    def more(self, objective: int, now: int) -> None:
+        """What one more chiplet of a class, or more windows, would allow at best; ``now`` is the bound as it is."""
+        text = f"However many windows there are, no schedule has less than {said(now, self.unit)}"
+        self.say("more", f"{text}: more windows gain at most {share(max(0, objective - now), objective)}.", bound=now)
+        for kind in kinds(self.instance):
+            least = self.at_best(with_chiplet(self.instance, kind))
+            text = f"One more chiplet of class {kind!r}, wherever it stands, allows at best {said(least, self.unit)}"
+            gain = share(max(0, objective - least), objective)
+            self.say("more", f"{text}: it gains at most {gain}, with any number of windows.", chiplet=kind, bound=least)
+
+    def at_best(self, instance: MultiInstance) -> int:
+        """The linear program's bound on the objective, for weights around T2 / T1 of the best schedule."""
+        program, lines = AnyWindows(multi_problem(instance)), list[Line]()
+        assert self.base.best is not None
+        terms = self.base.best.certificate.terms
+        rates = RATES if instance.task.objective == "edp" else RATES[:1]
+        return max(bound(program, lines, factor * terms["T2"] / max(1, terms["T1"])) for factor in rates)
+
+    def attempt(self, what: str, setting: str, changed: MultiInstance) -> None:
+        """Solve a changed instance, from the best schedule."""
+        count = len(changes(self.instance, self.base.proved_infeasible)) - len(self.tried)
+        run = self._run(changed, SPENT * self.left / max(1, count))
+        if self.base.best is not None:
+            run.solution(self.base.best.solution, "schedule at hand")
+        end, before = auto(changed, run), self.base.upper
+        standing = {"optimal": "proved", "feasible": "best found", "infeasible": "infeasible"}.get(
+            end.reason, "unknown"
+        )
+        least = None if run.lower is None or run.proved_infeasible else run.lower.value
+        gain = None if run.upper is None or not before else (before - run.upper) / before
+        least = least if least is None or run.upper is None else min(least, run.upper)
+        outcome: dict[str, Any] = {"standing": standing, "objective": run.upper, "bound": least, "gain": gain}
+        self.tried.append(Change(kind="task", what=what, setting=setting, **outcome))
+
+    def explanation(self) -> Explanation:
+        """What is known by now."""
+        base = self.base
+        status = {"optimal": "optimal", "feasible": "feasible", "infeasible": "infeasible"}
+        lower = None if base.lower is None or base.proved_infeasible else base.lower.value
+        order = {"proved": 0, "best found": 0, "unknown": 1, "infeasible": 2}
+        both = self.solution is not None and self.against is not None
+        return Explanation(
+            instance=self.instance.name,
+            instance_hash=self.instance.content_hash,
+            family="multimodel",
+            status=status.get(self.end.reason if self.end else "", "unknown"),  # type: ignore[arg-type]
+            objective=base.upper,
+            bound=lower if base.upper is None or lower is None else min(lower, base.upper),
+            terms=base.best.certificate.terms if base.best else {},
+            given=side(self.instance, self.solution) if self.solution is not None else None,
+            statements=tuple(self.said),
+            infeasibility=tuple(base.infeasibility),
+            changes=tuple(sorted(self.tried, key=lambda one: (order[one.standing], one.objective or 0))),
+            difference=difference(self.problem, self.solution, self.against) if both else None,  # type: ignore[arg-type]
+            notes=tuple(self.notes),
+            seconds=round(time.monotonic() - self.started, 3),
+        )
+
+
+def check(instance: MultiInstance, solution: MultiSolution) -> Certificate:
+    """The independent checker's certificate."""
+    found: Certificate = resolve(family_of(instance).check)(instance, solution)
+    return found
+
+
+def kinds(instance: MultiInstance) -> list[str]:
+    """The classes of chiplets."""
+    return sorted({chiplet.kind for chiplet in instance.module.chiplets})
+
+
+def with_chiplet(instance: MultiInstance, kind: str) -> MultiInstance:
+    """One more chiplet of class ``kind``: linked to all others, with the least hops and the most SRAM of its class.
+
+    What no schedule of this instance undercuts, none does that has the chiplet anywhere else.
+    """
+    module, like = instance.module, [one for one in instance.module.chiplets if one.kind == kind]
+    sizes = [one.sram_bytes for one in like]
+    most = None if None in sizes else max(size for size in sizes if size is not None)
+    names = {one.name for one in module.chiplets}
+    name = next(f"more{i}" for i in range(len(names) + 1) if f"more{i}" not in names)
+    new = like[0].replace(name=name, hops=min(one.hops for one in like), sram_bytes=most)
+    links = (*module.links, *((name, other.name) for other in module.chiplets))
+    return instance.replace(module=module.replace(chiplets=(*module.chiplets, new), links=links))
+
+
+def side(instance: MultiInstance, solution: MultiSolution) -> Side:
+    """The checker's word on ``solution``."""
+    certificate = check(instance, solution)
+    return Side(**{field: getattr(certificate, field) for field in Side.__struct_fields__})
+
+
+def difference(problem: MultiProblem, before: MultiSolution, after: MultiSolution) -> Difference:
+    """Two schedules side by side: windows, what energy is spent on, and how long chiplets work, where they differ."""
+    both = [_resources(problem, timeline(problem, solution)) for solution in (before, after)]
+    rows = [
+        {"resource": name, "quantity": quantity, "before": both[0].get(key, 0.0), "after": both[1].get(key, 0.0)}
+        for key in {**both[0], **both[1]}
+        for name, quantity in [key]
+        if both[0].get(key, 0.0) != both[1].get(key, 0.0)
+    ]
+    instance = problem.instance
+    return Difference(before=side(instance, before), after=side(instance, after), resources=tuple(rows))
+
+
+def _resources(problem: MultiProblem, windows: tuple[Window, ...]) -> dict[tuple[str, str], float]:
+    """Figures of a schedule by (resource, quantity), in s and J."""
+    found = {(f"window {window.number}", "length_s"): window.time / 1e9 for window in windows}
+    found |= {("energy", f"{part}_j"): amount / 1e12 for part, amount in all_energies(problem, windows).items()}
+    for span in (span for window in windows for span in window.spans):
+        key = problem.instance.module.chiplets[span.segment[3]].name, "busy_s"
+        found[key] = found.get(key, 0.0) + span.busy / 1e9
+    return found
+
+
+def remedies(reason: Infeasibility) -> str:
+    """What would help, as one phrase."""
+    return "; or ".join(reason.remedies)
+
+
+def said(ticks: float, unit: Unit) -> str:
+    """So many ticks in their unit, six significant digits."""
+    return f"{ticks * unit.per_tick:.6g} {unit.name}"
+
+
+def share(part: float, whole: float) -> str:
+    """``part / whole`` in percent: ``12.3%``."""
+    return f"{100 * part / whole:.3g}%" if whole else "n/a"
+
+
+def plural(count: int, noun: str) -> str:
+    """``1 segment``, ``2 segments``."""
+    return f"{count} {noun}" + ("" if count == 1 else "s")
