@@ -33,6 +33,7 @@ FAMILY = Family(
         ("auto", "chain:auto", "the best chain"),
         ("whole", "chain:whole", "whole models, each on a chiplet of its own"),
         ("search", "chain:annealed", "annealing alone"),
+        ("one-window", "chain:single", "the best schedule of a single window, proved where no more are allowed"),
         ("mip", "chain:mip", "the MIP, by HiGHS or Gurobi; for EDP one weight after the other"),
         ("cpsat", "chain:cpsat", "the CP-SAT model"),
         ("bounds", "chain:bounds", "every lower bound, no schedule"),

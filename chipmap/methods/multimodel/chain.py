@@ -6,6 +6,8 @@ deadline passes.
 
 from __future__ import annotations
 
+from math import inf
+
 from chipmap.heuristics.multimodel.baselines import fits, whole_models
 from chipmap.heuristics.multimodel.bounds import (
     least_energy,
@@ -29,6 +31,8 @@ RATES, SLICE = (1.0, 0.5, 2.0, 0.25, 4.0), 0.4
 MOVES, ROUNDS = 250_000, 4
 #: Places (layers · windows · chiplets) up to which CP-SAT gets the time that is left; before it, so few moves.
 SMALL, FEW_MOVES = 2_000, 20_000
+#: Share of the time for the best single window, where more are allowed.
+ONE_WINDOW = 0.2
 
 
 def bound_at_once(problem: MultiProblem, turn: Turn) -> None:
@@ -113,6 +117,28 @@ def bound_by_weights(problem: MultiProblem, turn: Turn) -> None:
     for factor in RATES if problem.instance.task.objective == "edp" else RATES[:1]:
         turn.deadline.check()
         turn.bound(bound(program, lines, factor * energy / max(1, time)), "any number of windows")
+
+
+def one_window(problem: MultiProblem, turn: Turn) -> None:
+    """The best schedule of a single window; where no more are asked for, with its proof."""
+    from chipmap.heuristics.multimodel.one_window import MOST_CHIPLETS, OneWindow, limits_of
+    from chipmap.heuristics.multimodel.paths import module_paths
+
+    run, single = turn.run, problem.instance.task.windows == 1
+    paths = module_paths(problem) if len(problem.models) <= problem.chiplets <= MOST_CHIPLETS else None
+    if paths is None:
+        return
+    parts = [(m, 0, model.layers - 1) for m, model in enumerate(problem.models)]
+    best = run.best.certificate.objective if run.best is not None else None
+    deadline = turn.deadline if single else turn.deadline.share(ONE_WINDOW)
+    for find in OneWindow(problem, paths, parts, limits=limits_of(problem)).run(best, deadline):
+        if find.segments is not None:
+            turn.solution(schedule(problem, [find.segments]), "one window")
+        if single and find.bound == inf:
+            run.infeasible(*_clash(problem))
+            run.checkpoint()
+        elif single and find.bound is not None:
+            turn.bound(int(find.bound), "one window")
 
 
 def search(problem: MultiProblem, turn: Turn) -> None:
@@ -213,6 +239,7 @@ CHAIN = (
     Link("energy", 1.0, least_of_energy),
     Link("weights", 0.5, bound_by_weights),
     Link("scar", 0.2, scar_start),
+    Link("one window", 1.0, one_window),
     Link("search", 1.0, search),
     Link("cpsat", 1.0, model_if_small),
 )
@@ -230,7 +257,12 @@ def whole(instance: MultiInstance, run: Run) -> Termination:
 
 def annealed(instance: MultiInstance, run: Run) -> Termination:
     """Annealing from whole models."""
-    return _chain(instance, run, (CHAIN[0], CHAIN[1], CHAIN[5]))
+    return _chain(instance, run, (CHAIN[0], CHAIN[1], Link("search", 1.0, search)))
+
+
+def single(instance: MultiInstance, run: Run) -> Termination:
+    """The best single window alone."""
+    return _chain(instance, run, (CHAIN[0], CHAIN[1], Link("one window", 1.0, one_window)))
 
 
 def cpsat(instance: MultiInstance, run: Run) -> Termination:
