@@ -41,6 +41,7 @@ FAMILY = Family(
         ("simba", "baselines:simba", "pipelines over the chiplets of one class, as SCAR compares with"),
         ("scar", "baselines:scar", "SCAR's own search, four splits"),
         ("scar-best", "baselines:scar_best", "SCAR's own search, the best of none to four splits"),
+        ("scar-evolutionary", "baselines:scar_evolutionary", "SCAR's search with evolved cuts, for large modules"),
     ),
     default_method="multimodel/auto",
     warm_starts={

@@ -19,6 +19,7 @@ segments that don't fit a chiplet's SRAM are left out; rounding as in
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from random import Random
 
 import numpy as np
 from numba import njit
@@ -39,6 +40,9 @@ from chipmap.instances.multimodel.problem import IntArray, MultiProblem, Segment
 
 #: Steps of the branch and bound in a window, and between two looks at the clock.
 STEPS, CHUNK = 100_000_000, 2_000_000
+#: The paper's population and generations; how far a cut moves; random trees per individual; how often a path keeps to
+#: where it is narrow.
+POPULATION, GENERATIONS, REACH, TREES, TIGHT = 10, 4, 3, 200, 0.7
 
 
 @njit(cache=True, nogil=True)
@@ -176,6 +180,121 @@ class Scar:
             return pieces(m, span, begins, chiplets.tolist())
 
         return parts.at(order), segments
+
+
+#: Metric, layout, and each model's cuts.
+Individual = tuple[float, list[Segment] | None, dict[int, Begins]]
+
+
+class Evolution(Scar):
+    """The same search with cuts by an evolutionary algorithm, for modules whose paths are too many (section V-D).
+
+    An individual is a segmentation of each model of a window. The first one cuts each model into pieces of equal
+    expected time, as many as it has nodes; the others are drawn. The better half are parents; a child has each model's
+    cuts from one of two parents, and one model's cuts change. An individual is worth its best layout in ``TREES``
+    random trees: models in random order, each along a random path that prefers chiplets where the segment costs little
+    and those with few free neighbours. The paper tells the population and the generations, the rest is our reading.
+    """
+
+    def __init__(self, problem: MultiProblem, deadline: Deadline, seed: int) -> None:
+        super().__init__(problem, deadline)
+        self.random = Random(seed)
+
+    def _layout(self, spans: dict[int, Range], nodes: dict[int, int]) -> list[Segment] | None:
+        """The best layout that the generations find; None if the first individual has none."""
+        first = {m: self._even(m, spans[m], nodes[m]) for m in spans}
+        value, layout = self._worth(spans, first)
+        if layout is None:
+            return None
+        population: list[Individual] = [(value, layout, first)]
+        for _ in range(POPULATION - 1):
+            drawn = {m: self._drawn(m, spans[m], nodes[m]) for m in spans}
+            population.append((*self._worth(spans, drawn), drawn))
+        for _ in range(GENERATIONS):
+            parents = sorted(population, key=lambda one: one[0])[: POPULATION // 2]
+            children = list[Individual]()
+            for _ in range(POPULATION - len(parents)):
+                one, other = self.random.choice(parents)[2], self.random.choice(parents)[2]
+                child = {m: self.random.choice((one, other))[m] for m in spans}
+                m = self.random.choice(list(spans))
+                child[m] = self._changed(spans[m], child[m], nodes[m])
+                children.append((*self._worth(spans, child), child))
+            population = parents + children
+        return min(population, key=lambda one: one[0])[1]
+
+    def _even(self, m: int, span: Range, count: int) -> Begins:
+        times = self.problem.models[m].time[span[0] : span[1] + 1, self.chiplets].sum(axis=1)
+        done = np.cumsum(times) - times  # before each layer
+        marks = done.searchsorted(times.sum() * np.arange(1, count) / count)
+        return tuple(sorted({span[0], *(span[0] + min(int(k), len(times) - 1) for k in marks)}))
+
+    def _drawn(self, m: int, span: Range, most: int) -> Begins:
+        """Cuts of equal expected time into a random number of pieces, each cut moved a little."""
+        begins = self._even(m, span, self.random.randint(1, most))
+        moved = {min(span[1], max(span[0] + 1, cut + self.random.randint(-REACH, REACH))) for cut in begins[1:]}
+        return (span[0], *sorted(moved))
+
+    def _changed(self, span: Range, begins: Begins, most: int) -> Begins:
+        """A cut moved, added or taken away."""
+        cuts = list(begins[1:])
+        move = self.random.random()
+        if cuts and (move < 0.6 or len(begins) >= most):
+            cut = cuts.pop(self.random.randrange(len(cuts)))
+            if move < 0.8:
+                cuts.append(min(span[1], max(span[0] + 1, cut + self.random.randint(-REACH, REACH))))
+        elif span[0] < span[1] and most > 1:
+            cuts.append(self.random.randint(span[0] + 1, span[1]))
+        return (span[0], *sorted(set(cuts)))
+
+    def _worth(self, spans: dict[int, Range], one: dict[int, Begins]) -> tuple[float, list[Segment] | None]:
+        """The metric of an individual's best layout, and the layout; infinite without any."""
+        self.deadline.check()
+        tables = {m: self.segmentations.by_chiplet(m, spans[m], begins) for m, begins in one.items()}
+        burdens = {m: (time / time.mean() + cost / cost.mean()).tolist() for m, (time, cost) in tables.items()}
+        value, best = np.inf, None
+        for _ in range(TREES):
+            free, paths = set(self.chiplets), dict[int, list[int]]()
+            time = cost = 0.0
+            for m in self.random.sample(list(spans), len(spans)):
+                paths[m] = self._walk(free, burdens[m])
+                free -= set(paths[m])
+                if len(paths[m]) < len(one[m]):
+                    break
+                steps = np.arange(len(one[m]))
+                times = tables[m][0][steps, paths[m]]
+                own = times.sum() + self.segmentations.fixed(m, spans[m]) + (self.problem.models[m].q - 1) * times.max()
+                time, cost = max(time, own), cost + tables[m][1][steps, paths[m]].sum()
+            else:
+                found = float(score(self.metric, time, cost))
+                if found < value:
+                    value, best = found, paths
+        if best is None:
+            return value, None
+        return value, [piece for m, path in best.items() for piece in pieces(m, spans[m], one[m], path)]
+
+    def _walk(self, free: set[int], burdens: list[list[float]]) -> list[int]:
+        """A random path over free chiplets, shorter where it comes to a dead end.
+
+        ``burdens`` of each segment on each chiplet: its time and its energy, each by its mean.
+        """
+        path, left, guided = list[int](), set(free), self.random.random()
+        for burden in burdens:
+            near = [c for c in self.problem.neighbours[path[-1]] if c in left] if path else sorted(left)
+            if not near:
+                break
+            pick = self.random.random()
+            if pick < guided:
+                near = _least(near, [burden[c] for c in near])
+            if path and pick < TIGHT:
+                near = _least(near, [sum(d in left for d in self.problem.neighbours[c]) for c in near])
+            path.append(self.random.choice(near))
+            left.discard(path[-1])
+        return path
+
+
+def _least(things: list[int], amounts: Sequence[float]) -> list[int]:
+    least = min(amounts)
+    return [thing for thing, amount in zip(things, amounts, strict=True) if amount <= least]
 
 
 def pieces(m: int, span: Range, begins: Begins, chiplets: Sequence[int]) -> list[Segment]:

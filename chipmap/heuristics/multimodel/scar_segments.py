@@ -251,7 +251,7 @@ class Segmentations:
         alone = self.along(m, span, (span[0],), unlimited=True)
         i = int(np.argmin(score(self.metric, alone.latency, alone.energy)))
         time, cost = float(alone.latency[i]), float(alone.energy[i])
-        fixed = int(model.weight_time[span[0] : span[1] + 1].sum())
+        fixed = self.fixed(m, span)
         chain = max(1, int(time - fixed) // model.q)  # a mini-batch's way through that chiplet
 
         def attempt(slowest: int, factor: float = 1.0) -> float:
@@ -281,7 +281,7 @@ class Segmentations:
             self.deadline.check()
             _forward(costs, trie, aim, (node, min(end, node + step)), values, came)
         begins, totals = _trace(costs, trie, aim, came, nodes)
-        fixed = int(model.weight_time[aim.first : aim.first + aim.layers].sum())
+        fixed = self.fixed(m, (aim.first, aim.first + aim.layers - 1))
         metrics = score(self.metric, totals[:, 0] + fixed + (model.q - 1.0) * totals[:, 1], totals[:, 2])
         metrics[came[:, -1] < 0] = np.inf
         for node in np.argsort(metrics, kind="stable")[:TOP]:
@@ -290,12 +290,25 @@ class Segmentations:
                 scores[own] = min(scores.get(own, np.inf), float(metrics[node]))
         return float(metrics.min())
 
-    def along(self, m: int, span: Range, begins: Begins, unlimited: bool = False, path: Any = None) -> Part:
-        """A segmentation along each path of its length, or one ``path``; Lat is infinite where a segment doesn't fit.
+    def along(self, m: int, span: Range, begins: Begins, unlimited: bool = False) -> Part:
+        """A segmentation along each path of its length; Lat is infinite where a segment doesn't fit (C5).
 
         ``unlimited``: as if all of them fitted.
         """
-        model, costs, count = self.problem.models[m], self.costs[m], len(begins)
+        model, count = self.problem.models[m], len(begins)
+        time, cost = self.by_chiplet(m, span, begins, unlimited)
+        paths, steps = self.paths.of[count], np.arange(count)
+        times = time[steps, paths]
+        latency = times.sum(axis=1) + self.fixed(m, span) + (model.q - 1) * times.max(axis=1)
+        return Part(latency, cost[steps, paths].sum(axis=1), self.paths.masks[count])
+
+    def fixed(self, m: int, span: Range) -> int:
+        """The time for the weights of layers, in ns."""
+        return int(self.problem.models[m].weight_time[span[0] : span[1] + 1].sum())
+
+    def by_chiplet(self, m: int, span: Range, begins: Begins, unlimited: bool = False) -> tuple[FloatArray, FloatArray]:
+        """Time of a mini-batch and energy of the batch, by segment and chiplet; infinite time where one doesn't fit."""
+        costs, count = self.costs[m], len(begins)
         time, cost = np.zeros((count, self.problem.chiplets)), np.zeros((count, self.problem.chiplets))
         for i, (begin, end) in enumerate(zip(begins, [*begins[1:], span[1] + 1], strict=True)):
             time[i] = costs.time[:, end] - costs.time[:, begin]
@@ -307,9 +320,4 @@ class Segmentations:
             need = costs.weights[end] - costs.weights[begin] + costs.need[begin:end].max()
             if not unlimited:
                 time[i, need > costs.sram] = np.inf
-        paths = self.paths.of[count] if path is None else np.array([path])
-        masks = self.paths.masks[count] if path is None else (np.int64(1) << paths).sum(axis=1)
-        times, steps = time[np.arange(count), paths], np.arange(count)
-        fixed = int(model.weight_time[span[0] : span[1] + 1].sum())
-        latency = times.sum(axis=1) + fixed + (model.q - 1) * times.max(axis=1)
-        return Part(latency, cost[steps, paths].sum(axis=1), masks)
+        return time, cost

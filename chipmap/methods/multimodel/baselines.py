@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 #: SCAR's default number of splits (five windows).
 SPLITS = 4
+#: Rounds of the evolutionary search within a time limit.
+MOST_ROUNDS = 1_000
 #: Chiplets that SCAR's search can count (bits of a word).
 MOST_CHIPLETS = 62
 
@@ -62,6 +64,21 @@ def scar_best(instance: MultiInstance, run: Run) -> Termination:
     """SCAR's search with each number of splits from none to four; the best counts."""
     problem = multi_problem(instance)
     return run.attempt(lambda: _search(problem, Turn(run, run.deadline), _splits(problem), "SCAR"))
+
+
+def scar_evolutionary(instance: MultiInstance, run: Run) -> Termination:
+    """SCAR's evolutionary search with four splits: once, with a time limit again and again by other seeds."""
+
+    def work() -> None:
+        from chipmap.heuristics.multimodel.scar import Evolution
+
+        problem, turn = multi_problem(instance), Turn(run, run.deadline)
+        again = run.options.time_limit is not None and not run.options.deterministic
+        for round_ in range(MOST_ROUNDS if again else 1):
+            search = Evolution(problem, run.deadline, run.options.seed + round_)
+            _report(problem, turn, search, _splits(problem)[-1], "SCAR's evolutionary search")
+
+    return run.attempt(work)
 
 
 def scar_start(problem: MultiProblem, turn: Turn) -> None:
