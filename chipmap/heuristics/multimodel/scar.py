@@ -250,7 +250,7 @@ class Evolution(Scar):
         """The metric of an individual's best layout, and the layout; infinite without any."""
         self.deadline.check()
         tables = {m: self.segmentations.by_chiplet(m, spans[m], begins) for m, begins in one.items()}
-        burdens = {m: (time / time.mean() + cost / cost.mean()).tolist() for m, (time, cost) in tables.items()}
+        burdens = {m: (_relative(time) + _relative(cost)).tolist() for m, (time, cost) in tables.items()}
         value, best = np.inf, None
         for _ in range(TREES):
             free, paths = set(self.chiplets), dict[int, list[int]]()
@@ -262,6 +262,8 @@ class Evolution(Scar):
                     break
                 steps = np.arange(len(one[m]))
                 times = tables[m][0][steps, paths[m]]
+                if times.max() == np.inf:
+                    break
                 own = times.sum() + self.segmentations.fixed(m, spans[m]) + (self.problem.models[m].q - 1) * times.max()
                 time, cost = max(time, own), cost + tables[m][1][steps, paths[m]].sum()
             else:
@@ -290,6 +292,12 @@ class Evolution(Scar):
             path.append(self.random.choice(near))
             left.discard(path[-1])
         return path
+
+
+def _relative(amounts: FloatArray) -> FloatArray:
+    """The amounts by the mean of those that are finite."""
+    finite = amounts[np.isfinite(amounts)]
+    return amounts / max(1.0, finite.mean() if finite.size else 1.0)
 
 
 def _least(things: list[int], amounts: Sequence[float]) -> list[int]:

@@ -31,7 +31,7 @@ MOST_PATHS = 20_000
 #: Cells of the forward program between two looks at the clock.
 CELLS = 20_000_000
 #: Stands for no limit on bytes or time.
-ENDLESS = 2**62
+ENDLESS, HUGE = 2**62, 1e300
 
 
 class Metric(NamedTuple):
@@ -299,7 +299,8 @@ class Segmentations:
         time, cost = self.by_chiplet(m, span, begins, unlimited)
         paths, steps = self.paths.of[count], np.arange(count)
         times = time[steps, paths]
-        latency = times.sum(axis=1) + self.fixed(m, span) + (model.q - 1) * times.max(axis=1)
+        slowest = np.minimum(times.max(axis=1), HUGE)  # 0 · inf is no number
+        latency = times.sum(axis=1) + self.fixed(m, span) + (model.q - 1) * slowest
         return Part(latency, cost[steps, paths].sum(axis=1), self.paths.masks[count])
 
     def fixed(self, m: int, span: Range) -> int:
