@@ -43,6 +43,7 @@ FAMILY = Family(
         ("scar-best", "baselines:scar_best", "SCAR's own search, the best of none to four splits"),
         ("scar-evolutionary", "baselines:scar_evolutionary", "SCAR's search with evolved cuts, for large modules"),
     ),
+    at_once="chipmap.methods.multimodel.at_once:at_once",
     default_method="multimodel/auto",
     warm_starts={
         "whole": "chipmap.methods.multimodel.chain:whole",

@@ -13,7 +13,7 @@ from chipmap.heuristics.multimodel.bounds import least_objective
 from chipmap.inputs.reading import Conversion, read
 from chipmap.instances.multimodel import Chiplet, Layer, Model, Module, MultiInstance, Task
 from chipmap.instances.multimodel.problem import multi_problem, schedule
-from chipmap.methods.multimodel.chain import too_few_links, too_large
+from chipmap.methods.multimodel.at_once import too_few_links, too_large
 from chipmap.records import InputError
 from chipmap.validation.multimodel.checker import check
 from tests.instances.mutations import mutated_bytes, mutated_structure

@@ -6,7 +6,7 @@ from random import Random
 
 from chipmap.instances.multimodel.generators import random_instance
 from chipmap.instances.multimodel.problem import multi_problem
-from chipmap.methods.multimodel.chain import too_few_links, too_large
+from chipmap.methods.multimodel.at_once import too_few_links, too_large
 from chipmap.validation.brute_force import brute_force
 from chipmap.validation.multimodel.checker import check
 

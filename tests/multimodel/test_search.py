@@ -16,13 +16,14 @@ from chipmap.heuristics.multimodel.any_windows import AnyWindows, Line, bound, p
 from chipmap.heuristics.multimodel.baselines import whole_models
 from chipmap.heuristics.multimodel.bounds import least_objective
 from chipmap.heuristics.multimodel.energy import Energy
+from chipmap.heuristics.multimodel.starts import packed
 from chipmap.instances.multimodel import MultiInstance
-from chipmap.instances.multimodel.generators import random_instance
+from chipmap.instances.multimodel.generators import random_instance, scenario
 from chipmap.instances.multimodel.problem import multi_problem, placed, schedule, terms
 from chipmap.validation.brute_force import brute_force, count
 from chipmap.validation.multimodel.candidates import candidates
 from chipmap.validation.multimodel.checker import check
-from tests.multimodel.random_instances import tiny_instance
+from tests.multimodel.random_instances import made, tiny_instance
 
 
 def instances(seed: int, number: int, most: int = 3_000) -> Iterator[MultiInstance]:
@@ -183,3 +184,33 @@ def test_annealing_finds_valid_schedules_at_the_value_that_it_says(seed: int) ->
             and min(last or 10**30, check(instance, schedule(problem, start)).objective or 0) <= optimum
         )
     assert met >= tried // 2 > 0
+
+
+def test_full_chiplets_are_a_start_where_whole_models_fit_nowhere() -> None:
+    """Of 60 instances in which a model fits no chiplet, though there are schedules, most get one at once."""
+    random, had, missed = Random(6), 0, 0
+    while had + missed < 60:
+        instance = made(random.randrange(10**6), layers=(3, 2), rows=2, sram_bytes=600_000, topology="triangular")
+        problem = multi_problem(instance)
+        if whole_models(problem) is not None:
+            continue
+        windows = packed(problem)
+        if windows is not None:
+            assert check(instance, schedule(problem, windows)).feasible
+            had += 1
+        else:
+            missed += brute_force(instance, check)[0] is not None
+    assert missed <= 3, missed
+
+
+def test_full_chiplets_on_a_large_instance() -> None:
+    """Scenario 8 on chiplets of 32 MB: a valid schedule, and annealing from it keeps to C5."""
+    instance = scenario(8)
+    chiplets = tuple(chiplet.replace(sram_bytes=32_000_000) for chiplet in instance.module.chiplets)
+    limited = instance.replace(module=instance.module.replace(chiplets=chiplets))
+    problem = multi_problem(limited)
+    assert whole_models(problem) is None
+    start = packed(problem)
+    assert start is not None and check(limited, schedule(problem, start)).feasible
+    for windows in Annealing(problem, start, 0).run(20_000, Deadline()):
+        assert check(limited, schedule(problem, windows)).feasible

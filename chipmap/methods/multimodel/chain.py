@@ -8,21 +8,17 @@ from __future__ import annotations
 
 from math import inf
 
-from chipmap.heuristics.multimodel.baselines import fits, whole_models
-from chipmap.heuristics.multimodel.bounds import (
-    least_energy,
-    least_objective,
-    least_segments,
-    least_time,
-    longest_path,
-)
+from chipmap.heuristics.multimodel.baselines import whole_models
+from chipmap.heuristics.multimodel.bounds import least_energy, least_time
+from chipmap.heuristics.multimodel.starts import packed
 from chipmap.instances.multimodel.instance import MultiInstance, MultiSolution
 from chipmap.instances.multimodel.problem import MultiProblem, Segment, multi_problem, placed, schedule, terms
 from chipmap.methods.chain import Link, Turn, follow
 from chipmap.methods.model_solve import Finds, Limits, conclude, solve_within
+from chipmap.methods.multimodel.at_once import clash
 from chipmap.methods.multimodel.baselines import scar_start
 from chipmap.records import InputError
-from chipmap.result import Infeasibility, Termination
+from chipmap.result import Termination
 from chipmap.run import Run
 
 #: EDP's weights for the MIP around the incumbent's T2 / T1, and the share of the time that is left for each.
@@ -35,62 +31,13 @@ SMALL, FEW_MOVES = 2_000, 20_000
 ONE_WINDOW = 0.2
 
 
-def bound_at_once(problem: MultiProblem, turn: Turn) -> None:
-    """The closed-form bound, and what no schedule can meet: a layer too large, limits below the least."""
-    reasons = too_large(problem) or too_few_links(problem)
-    task = problem.instance.task
-    for least, limit, what, unit in (
-        (least_time(problem), task.latency_limit_ns, "latency", "ns"),
-        (least_energy(problem), task.energy_limit_pj, "energy", "pJ"),
-    ):
-        if limit is not None and least > limit:
-            message = f"the {what} is at least {least} {unit}, its limit is {limit} {unit}"
-            reasons.append(_infeasible("C4", what, least, limit, unit, message, f"a limit of {least} {unit} or more"))
-    if reasons:
-        turn.run.infeasible(*reasons)
-        turn.run.checkpoint()
-    turn.bound(least_objective(problem), "least latency and energy")
-
-
-def too_large(problem: MultiProblem) -> list[Infeasibility]:
-    """Layers that fit on no chiplet."""
-    found = []
-    for m, model in enumerate(problem.models):
-        for k in range(model.layers):
-            if not any(fits(problem, (m, k, k, c)) for c in range(problem.chiplets)):
-                need = int(model.weights[k] + model.need[k])
-                most = max(chiplet.sram_bytes or 0 for chiplet in problem.instance.module.chiplets)
-                layer = problem.instance.models[m].layers[k].name
-                message = f"layer {layer!r} of {model.name!r} needs {need} bytes, no chiplet has more than {most}"
-                remedy = f"a chiplet with {need} bytes, a smaller mini-batch, or the layer split"
-                found.append(_infeasible("C5", "SRAM", need, most, "bytes", message, remedy))
-    return found
-
-
-def too_few_links(problem: MultiProblem) -> list[Infeasibility]:
-    """Models that need more chiplets than links join (C3), in as many windows as there are."""
-    windows, joined, found = problem.instance.task.windows, longest_path(problem), []
-    for model in problem.models:
-        need = least_segments(problem, model)
-        if need > windows * joined:
-            message = (
-                f"{model.name!r} fits the SRAM in {need} segments at least, and links join at most {joined} chiplets"
-            )
-            lone = [
-                c.name for c, near in zip(problem.instance.module.chiplets, problem.neighbours, strict=True) if not near
-            ]
-            remedy = (
-                f"links to {', '.join(lone[:8])}, " if lone else ""
-            ) + "more windows, more SRAM or a smaller mini-batch"
-            found.append(_infeasible("C3", "chiplets", need, windows * joined, "segments", message, remedy))
-    return found
-
-
 def start(problem: MultiProblem, turn: Turn) -> None:
-    """Whole models, where they fit."""
+    """Whole models, or where these don't fit, as many layers on each chiplet as do."""
     windows = whole_models(problem)
     if windows is not None:
         turn.solution(schedule(problem, windows), "whole models")
+    elif (windows := packed(problem)) is not None:
+        turn.solution(schedule(problem, windows), "full chiplets")
 
 
 def least_of_energy(problem: MultiProblem, turn: Turn) -> None:
@@ -135,7 +82,7 @@ def one_window(problem: MultiProblem, turn: Turn) -> None:
         if find.segments is not None:
             turn.solution(schedule(problem, [find.segments]), "one window")
         if single and find.bound == inf:
-            run.infeasible(*_clash(problem))
+            run.infeasible(*clash(problem))
             run.checkpoint()
         elif single and find.bound is not None:
             turn.bound(int(find.bound), "one window")
@@ -145,7 +92,7 @@ def search(problem: MultiProblem, turn: Turn) -> None:
     """Annealing, again and again: from the first schedule, or from the best one so far, in turns."""
     from chipmap.heuristics.multimodel.annealing import Annealing
 
-    run, first = turn.run, whole_models(problem)
+    run, first = turn.run, whole_models(problem) or packed(problem)
     if first is None:
         return
     small = _places(problem) <= SMALL
@@ -193,7 +140,7 @@ def model_by_cpsat(problem: MultiProblem, turn: Turn) -> None:
     run.checkpoint()
     outcome = solve_within(run, model, Finds("cpsat"), run.best.solution if run.best is not None else None)
     if outcome.termination.reason == "infeasible":
-        run.infeasible(*_clash(problem))
+        run.infeasible(*clash(problem))
     else:
         conclude(run, outcome, "cpsat")
 
@@ -209,7 +156,7 @@ def model_by_mip(problem: MultiProblem, turn: Turn) -> None:
         best = run.best.solution if run.best is not None else None
         outcome = solve_within(run, build(problem.instance), Finds("mip"), best)
         if outcome.termination.reason == "infeasible":
-            run.infeasible(*_clash(problem))
+            run.infeasible(*clash(problem))
         else:
             conclude(run, outcome, "mip")
         return
@@ -230,11 +177,10 @@ def model_by_mip(problem: MultiProblem, turn: Turn) -> None:
 
 def bounds(instance: MultiInstance, run: Run) -> Termination:
     """Every lower bound, no schedule."""
-    return _chain(instance, run, (CHAIN[0], CHAIN[2], CHAIN[3]))
+    return _chain(instance, run, CHAIN[1:3])
 
 
 CHAIN = (
-    Link("bound", 1.0, bound_at_once),
     Link("start", 1.0, start),
     Link("energy", 1.0, least_of_energy),
     Link("weights", 0.5, bound_by_weights),
@@ -252,55 +198,29 @@ def auto(instance: MultiInstance, run: Run) -> Termination:
 
 def whole(instance: MultiInstance, run: Run) -> Termination:
     """Whole models only."""
-    return _chain(instance, run, CHAIN[:2])
+    return _chain(instance, run, CHAIN[:1])
 
 
 def annealed(instance: MultiInstance, run: Run) -> Termination:
     """Annealing from whole models."""
-    return _chain(instance, run, (CHAIN[0], CHAIN[1], Link("search", 1.0, search)))
+    return _chain(instance, run, (CHAIN[0], Link("search", 1.0, search)))
 
 
 def single(instance: MultiInstance, run: Run) -> Termination:
     """The best single window alone."""
-    return _chain(instance, run, (CHAIN[0], CHAIN[1], Link("one window", 1.0, one_window)))
+    return _chain(instance, run, (CHAIN[0], Link("one window", 1.0, one_window)))
 
 
 def cpsat(instance: MultiInstance, run: Run) -> Termination:
     """The CP-SAT model alone."""
-    return _chain(instance, run, (CHAIN[0], Link("cpsat", 1.0, model_by_cpsat)))
+    return _chain(instance, run, (Link("cpsat", 1.0, model_by_cpsat),))
 
 
 def mip(instance: MultiInstance, run: Run) -> Termination:
     """The MIP alone."""
-    return _chain(instance, run, (CHAIN[0], Link("mip", 1.0, model_by_mip)))
+    return _chain(instance, run, (Link("mip", 1.0, model_by_mip),))
 
 
 def _chain(instance: MultiInstance, run: Run, links: tuple[Link, ...]) -> Termination:
     problem = multi_problem(instance)
     return run.attempt(lambda: follow(links, problem, Turn(run, run.deadline)))
-
-
-def _clash(problem: MultiProblem) -> list[Infeasibility]:
-    """Reasons after a proof that no schedule exists, though each demand alone could be met."""
-    instance, found = problem.instance, []
-    task = instance.task
-    limits = [value is not None for value in (task.latency_limit_ns, task.energy_limit_pj)]
-    if any(limits) or any(model.deadline_ns is not None for model in instance.models):
-        message = "no schedule keeps the limits and deadlines"
-        remedy = "raise task.latency_limit_ns, task.energy_limit_pj or a model's deadline_ns"
-        found.append(_infeasible("C4", "limits", 1, 0, "limits", message, remedy))
-    elif any(chiplet.sram_bytes is not None for chiplet in instance.module.chiplets):
-        message = f"the layers don't fit the chiplets' SRAM in {task.windows} windows"
-        found.append(_infeasible("C5", "SRAM", 1, 0, "windows", message, "more windows, more SRAM or more links"))
-    else:
-        message = f"{len(instance.models)} models need more than {task.windows} windows of linked chiplets"
-        found.append(_infeasible("C2", "chiplets", 1, 0, "windows", message, "more windows"))
-    return found
-
-
-def _infeasible(
-    label: str, resource: str, demand: int, limit: int, unit: str, message: str, remedy: str
-) -> Infeasibility:
-    return Infeasibility(
-        label=label, resource=resource, demand=demand, limit=limit, unit=unit, message=message, remedies=(remedy,)
-    )
