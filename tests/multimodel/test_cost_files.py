@@ -126,6 +126,21 @@ def test_mutated_files_of_costs(tmp_path: Path) -> None:
     assert 50 < read_well < 450, read_well
 
 
+def test_mutated_systems(tmp_path: Path) -> None:
+    """500 changed files of a module with classes: an instance, or an error with a remedy."""
+    rates = b'{"flop_per_ns":4096.0,"bytes_per_ns":500.0,"pj_per_flop":0.8,"pj_per_byte":4.3}'
+    text = small().module.to_json()[:-1] + b',"classes":{"nvdla":' + rates + b',"shidiannao":' + rates + b"}}"
+    random, sound = Random(13), 0
+    for i in range(500):
+        path = put(tmp_path, mutated_bytes(text, random) if i % 2 else mutated_structure(text, random), "system.json")
+        try:
+            multi_problem(with_costs(tmp_path, system=str(path)))
+            sound += 1
+        except InputError as error:
+            assert error.remedy
+    assert 50 < sound < 450, sound
+
+
 def test_mutated_instances(tmp_path: Path) -> None:
     """1,000 changed instance files: refused with a remedy, or an instance with costs, bounds and a checked schedule."""
     random, sound = Random(11), 0

@@ -339,3 +339,20 @@ def test_dimensions_of_several_files(tmp_path: Path) -> None:
         with pytest.raises(InputError) as caught:
             read_bytes_in(*dims)
         assert message in str(caught.value) and caught.value.remedy
+
+
+def test_classes_with_rates_of_their_own(tmp_path: Path) -> None:
+    """A user's system: a class that computes twice as fast, one that moves ten times as much; none may be left out."""
+    rates = {"flop_per_ns": 100.0, "bytes_per_ns": 10.0, "pj_per_flop": 0.5, "pj_per_byte": 2.0}
+    classes = {"fast": {**rates, "flop_per_ns": 200.0}, "wide": {**rates, "bytes_per_ns": 100.0, "pj_per_byte": 4.0}}
+    chiplets = [{"name": kind, "class": kind, "hops": 1} for kind in classes]
+    path = tmp_path / "system.json"
+    path.write_text(json.dumps({"chiplets": chiplets, "links": [["fast", "wide"]], "classes": classes}))
+    found = from_graphs([(u_net(), "net")], str(path))
+    a = found.models[0].layers[0]  # 1,010 FLOP and 157 bytes
+    assert a.costs == {"fast": (16, 505 + 314), "wide": (11, 505 + 628)}
+    assert "all classes cost the same" not in found.notes
+    del classes["wide"]
+    path.write_text(json.dumps({"chiplets": chiplets, "classes": classes}))
+    with pytest.raises(InputError, match=r"class 'wide' has no rates\n.*fast: give them for all"):
+        from_graphs([(u_net(), "net")], str(path))
