@@ -30,7 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--cluster", metavar="ADDRESS", help="a Dask scheduler (tcp://127.0.0.1:8786), or `local` for one of its own"
     )
     parser.add_argument("--csv", metavar="FILE", help="write the table there (-: standard output)")
-    parser.add_argument("--plots", metavar="DIR", help="draw the table of family dataflow there, as PNG")
+    parser.add_argument("--plots", metavar="DIR", help="draw the table there, as PNG (dataflow; fronts of multimodel)")
     parser.add_argument("--quiet", action="store_true", help="no line per point")
     add_set(parser, "change the sweep first: --set parameters.mode=physical")
 

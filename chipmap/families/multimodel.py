@@ -64,6 +64,7 @@ FAMILY = Family(
     files="chipmap.instances.multimodel.describe:files",
     explain="chipmap.methods.multimodel.explain:explain",
     plot="chipmap.report.multimodel.plots:plot",
+    sweeps="chipmap.instances.multimodel.shipped:SWEEPS",
     measures="chipmap.instances.multimodel.describe:measures",
     from_graphs="chipmap.instances.multimodel.from_graph:from_graphs",
     equip="chipmap.instances.multimodel.from_graph:equip",

@@ -49,3 +49,28 @@ SHIPPED: dict[str, tuple[str, dict[str, Any]]] = {
     f"multimodel/{name}": (generator, {**parameters, "name": f"multimodel/{name}"})
     for name, (generator, parameters) in {**_SCAR, **_NETWORKS, **_TINY}.items()
 }
+
+#: Of a front: instance, and its least latency and the latency of its least energy (the best known), in ns.
+_FRONTS = {
+    "front-8-pipelined": ("scar-8-pipelined", 540_656_652, 1_904_724_157),
+    "front-8-whole": ("scar-8-whole", 2_948_141_611, 3_739_386_432),
+}
+_POINTS = 16
+
+
+def _front(instance: str, first: int, last: int) -> dict[str, Any]:
+    """The least energy within limits on latency from ``first`` to ``last``, denser at the first ones."""
+    limits = [first + (last - first) * i**2 // (_POINTS - 1) ** 2 for i in range(_POINTS)]
+    choices = [{"label": f"{limit / 1e9:.4f} s", "set": {"task.latency_limit_ns": limit}} for limit in limits]
+    return {
+        "schema": "sweep/1",
+        "notes": f"the least energy of {instance} within a limit on latency",
+        "instance": f"multimodel/{instance}",
+        "set": {"task.objective": "energy"},
+        "axes": [{"name": "latency limit", "choices": choices}],
+        "time_limit_s": 120.0,
+    }
+
+
+#: name -> fields of a sweep.
+SWEEPS: dict[str, dict[str, Any]] = {f"multimodel/{name}": _front(*given) for name, given in _FRONTS.items()}

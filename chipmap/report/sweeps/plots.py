@@ -16,6 +16,7 @@ from chipmap.bench.sweep import Sweep
 from chipmap.records import InputError
 from chipmap.report.canvas import COLOURS, INK, SMALL, blank, groups, save, styled
 from chipmap.report.dataflow.serving_plots import LATENCIES, passes
+from chipmap.report.multimodel.front import draw, fronts_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -34,19 +35,28 @@ def plots(sweep: Sweep, rows: Sequence[Row], folder: Path) -> list[Path]:
     """Draw what the rows hold to PNG files in ``folder``; returns them.
 
     The last two axes span a picture (rows by columns), the one before gives a panel each, all others a file each;
-    several methods or seeds are axes before the others. One axis gives curves. Raises :class:`InputError` where there
+    several methods or seeds are axes before the others. One axis gives curves. Fronts of latency and energy get a
+    picture each. Raises :class:`InputError` where there
     is nothing to draw.
     """
     drawn = [row for row in rows if row.figures]
+    if fronts := fronts_of(sweep, drawn):
+        return [draw(front, _made(folder) / f"{_file(front.title)}.png") for front in fronts]
     if not sweep.axes or not any("pflops" in row.figures for row in drawn):
-        remedy = "Sweep family dataflow over an axis; --csv has all rows."
+        remedy = "Sweep family dataflow over an axis, multimodel over task.latency_limit_ns; --csv has all rows."
         raise InputError("no row has figures to draw", "--plots", remedy)
+    _made(folder)
+    with styled(**SMALL, **{"figure.dpi": 130}):
+        return [save(figure, folder / f"{name}.png") for name, figure in _figures(sweep, drawn)]
+
+
+def _made(folder: Path) -> Path:
+    """The folder, made where it isn't there."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise InputError(f"can't be written: {error.strerror or error}", str(folder), "Check the folder.") from None
-    with styled(**SMALL, **{"figure.dpi": 130}):
-        return [save(figure, folder / f"{name}.png") for name, figure in _figures(sweep, drawn)]
+    return folder
 
 
 def _figures(sweep: Sweep, rows: Sequence[Row]) -> Iterator[tuple[str, Figure]]:
