@@ -11,6 +11,7 @@ import pytest
 from benchmarks.multimodel_own_files import totals
 from chipmap.cli import main
 from chipmap.inputs.reading import Conversion, read, read_graphs
+from chipmap.instances import networks
 from chipmap.instances.graph import Loops, Operation, OperationGraph, Tensor
 from chipmap.instances.importers import ImportedGraph
 from chipmap.instances.multimodel.costs import PRESETS, ROOFLINE, Shape, cost
@@ -356,3 +357,19 @@ def test_classes_with_rates_of_their_own(tmp_path: Path) -> None:
     path.write_text(json.dumps({"chiplets": chiplets, "classes": classes}))
     with pytest.raises(InputError, match=r"class 'wide' has no rates\n.*fast: give them for all"):
         from_graphs([(u_net(), "net")], str(path))
+
+
+@pytest.mark.parametrize("kind", ["resnet", "bert"])
+def test_shapes_of_traces_are_those_of_loop_nests(kind: str) -> None:
+    """A trace has FLOP and bytes only: the multiply-adds are the same, on products the whole shape."""
+    graph = networks.resnet(depth=18) if kind == "resnet" else networks.bert_encoder(layers=1, hidden=64, heads=4, sequence=32)
+    bare = graph.replace(operations=[operation.replace(loops=None) for operation in graph.operations])
+    full, found = (chain(ImportedGraph(one, None, "traced"), "net") for one in (graph, bare))
+    known = [part.shape for part in full if part.shape is not None]
+    assert len(known) == len(full) == len(found)
+    recovered = [part.shape for part in found]
+    for (shape, times), again in zip(known, recovered, strict=True):
+        assert again is not None
+        assert shape.products * times == again[0].products * again[1]
+        if kind == "bert" and times == 1:
+            assert again[0] == shape
