@@ -362,7 +362,8 @@ def test_classes_with_rates_of_their_own(tmp_path: Path) -> None:
 @pytest.mark.parametrize("kind", ["resnet", "bert"])
 def test_shapes_of_traces_are_those_of_loop_nests(kind: str) -> None:
     """A trace has FLOP and bytes only: the multiply-adds are the same, on products the whole shape."""
-    graph = networks.resnet(depth=18) if kind == "resnet" else networks.bert_encoder(layers=1, hidden=64, heads=4, sequence=32)
+    bert = networks.bert_encoder(layers=1, hidden=64, heads=4, sequence=32)
+    graph = networks.resnet(depth=18) if kind == "resnet" else bert
     bare = graph.replace(operations=[operation.replace(loops=None) for operation in graph.operations])
     full, found = (chain(ImportedGraph(one, None, "traced"), "net") for one in (graph, bare))
     known = [part.shape for part in full if part.shape is not None]
