@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import math
 from itertools import islice
 from random import Random
 
 import numpy as np
 import pytest
 
-from benchmarks.multimodel_agreement import OBJECTIVES, Tally, complaints, instances, methods
+from benchmarks.multimodel_agreement import MOST, OBJECTIVES, Tally, complaints, instances, methods
 from chipmap.deadline import Deadline
 from chipmap.formulations.multimodel.cpsat import build
 from chipmap.formulations.multimodel.mip import build as build_mip
+from chipmap.heuristics.multimodel import one_window
 from chipmap.heuristics.multimodel.baselines import fits
+from chipmap.heuristics.multimodel.one_window import OneWindow, limits_of
 from chipmap.heuristics.multimodel.paths import module_paths
 from chipmap.heuristics.multimodel.tables import build as build_table
 from chipmap.instances.multimodel.problem import energy, latency, multi_problem
@@ -98,3 +101,28 @@ def test_no_table_lies_above_a_segmentation() -> None:
                     compared += 1
                     assert bound_of(table, paths, segments, lat) <= energy(problem, segments)
     assert compared > 1000
+
+
+@pytest.mark.parametrize("ratios", [(0.5,), (0.1, 0.02)])
+def test_one_window_is_exact_however_coarse_its_cells(
+    ratios: tuple[float, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What tables say of one set of chiplets decides nothing of what real segmentations on another one need."""
+    monkeypatch.setattr(one_window, "RATIOS", ratios)
+    monkeypatch.setattr(one_window, "RATES", (1.0,))
+    random, compared = Random(3), 0
+    while compared < 60:
+        base = varied_instance(random)
+        base = base.replace(task=base.task.replace(windows=1))
+        if len(base.models) > len(base.module.chiplets) or combinations(base) > MOST:
+            continue
+        compared += 1
+        known = with_objective(schedules(base), random.choice(OBJECTIVES))
+        problem = multi_problem(known.instance)
+        paths = module_paths(problem)
+        assert paths is not None
+        parts = [(m, 0, model.layers - 1) for m, model in enumerate(problem.models)]
+        program = OneWindow(problem, paths, parts, limits=limits_of(problem))
+        bounds = [find.bound for find in program.run(None, Deadline()) if find.bound is not None]
+        assert (program.best, bounds[-1]) == (known.optimum, math.inf if known.optimum is None else known.optimum)
+        assert all(known.optimum is None or bound <= known.optimum for bound in bounds)

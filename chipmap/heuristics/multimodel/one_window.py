@@ -163,7 +163,8 @@ class OneWindow:
         ends = _geometric(max(1, int(low / (model.q - 1 + longest))), max(2, math.ceil(high / model.q)), ratio)
         grid = edges, np.concatenate([[0.0], ends.astype(np.float64)])
         table = build_range(self.problem, self.parts[p], self.paths, grid, self.rates, deadline)
-        keep = edges[table.cell] < self.ends[p]
+        # the first cell holds what is done before it as well
+        keep = (table.cell == 0) | (edges[table.cell] < self.ends[p])
         return self._scattered(table.signature[keep], table.cell[keep], table.energy[keep], len(edges) - 1)
 
     def _scattered(self, signature: IntArray, cell: IntArray, energy: FloatArray, cells: int) -> FloatArray:
@@ -310,7 +311,8 @@ def _geometric(low: int, high: int, ratio: float) -> IntArray:
     if high <= low:
         return np.array([low, low + 1], dtype=np.int64)
     count = math.ceil(math.log(high / max(1, low)) / ratio)
-    return np.unique(np.geomspace(max(1, low), high, count + 1).round().astype(np.int64).clip(low, high))
+    inner = np.geomspace(max(1, low), high, count + 1).round().astype(np.int64)
+    return np.unique([low, *inner.clip(low, high).tolist()])
 
 
 def by_mask(paths: Paths, table: FloatArray) -> FloatArray:

@@ -123,7 +123,11 @@ def build(
 
 
 class RangeTable(NamedTuple):
-    """Entries of one range of layers, see :class:`Table`."""
+    """Entries of one range of layers, each signature's own: every real segmentation along it has no less energy.
+
+    A :class:`Table` leaves out what a smaller set of chiplets is said to do as well. That serves bounds alone: what is
+    said may be less than any real segmentation there needs.
+    """
 
     signature: IntArray
     cell: IntArray
@@ -208,7 +212,7 @@ class _Program:
         smallest_times(self.costs, self.ends, start, self.nested, self.last, self.low)
 
     def ranges(self, start: int, deadline: Deadline, whole: bool = False) -> Entries:
-        """The entries of the starts that were met last; ``whole``: only of the range of all layers."""
+        """The entries of the starts that were met last; ``whole``: each signature's own of the range of all layers."""
         none = np.zeros(self.layers * WIDE + 1, np.int64), np.zeros(0, np.int64), np.zeros(0)
         found: list[Steps] = [none] * self.paths.signatures
         stack = list(self.children[-1])
@@ -217,7 +221,12 @@ class _Program:
             s = stack.pop()
             found[s] = self._steps(s, start, whole)
             stack += self.children.get(s, [])
-        return _joined(self.paths, found, start, self.layers, self.windows)
+        if not whole:
+            return _joined(self.paths, found, start, self.layers, self.windows)
+        signature = np.repeat(np.arange(len(found)), [len(cell) for _, cell, _ in found])
+        first = np.zeros_like(signature)
+        cells, energies = (np.concatenate([one[x] for one in found]) for x in (1, 2))
+        return signature, first, first + self.layers - 1, cells, energies
 
     def _steps(self, s: int, start: int, whole: bool) -> Steps:
         """The steps of one signature, after those of its parent."""
@@ -236,7 +245,7 @@ class _Program:
                 self.inner[d],
                 self.end,
             )
-        reach, room = (self.reach[d], self.reach[d + 1]), 4 * self.layers * WIDE
+        reach, room = (self.reach[0 if whole else d], self.reach[d + 1]), 4 * self.layers * WIDE
         offsets = np.zeros(self.layers * WIDE + 1, np.int64)
         while True:
             cell, energy = np.empty(room, np.int64), np.empty(room)
