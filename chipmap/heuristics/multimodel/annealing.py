@@ -24,8 +24,14 @@ from chipmap.instances.multimodel.problem import (
     watts,
 )
 
-#: Temperatures as shares of the objective, from first to last; tuned on scenarios 8 to 10 and the four models.
-HOT, COLD = 0.03, 1e-4
+#: Temperatures as shares of the objective: of a round from a start, of one from the best schedule, and the last of
+#: each. Tuned on scenarios 8 to 10 and the four models.
+HOT, WARM, COLD = 0.1, 0.01, 1e-4
+#: All latencies together count beside T1, this often times the temperature: a window is as long as its slowest model,
+#: so that others could change at no cost.
+BLUR = 7.0
+#: Moves of the first round and of the longest ones. Each second round has twice as many as the two before.
+FIRST, LONGEST = 250_000, 16_000_000
 #: Moves between two looks at the clock: about 20 ms.
 CHUNK = 20_000
 #: Shares of the moves: cut, grow, shrink, slide, place, rewalk, reverse, shift, sharpen, float_empty.
@@ -42,7 +48,7 @@ class Annealing:
     def __init__(self, problem: MultiProblem, windows: Sequence[Sequence[Segment]], seed: int) -> None:
         self.tables, self.room = tables(problem), _room(problem, seed)
         self.state, self.best = state(problem, windows), state(problem, windows)
-        self.state.value[0] = worth(self.tables, self.state, self.room, *self.state.totals)
+        self.state.value[0] = worth(self.tables, self.state, self.room, *self.state.totals[:2])
         copy(self.state, self.best)
 
     def run(self, moves: int, deadline: Deadline, hot: float = HOT, cold: float = COLD) -> Iterator[Windows]:
@@ -50,10 +56,29 @@ class Annealing:
         factor, done = (cold / hot) ** (1 / max(1, moves)), 0
         while done < moves and deadline.keep_going():
             known, chunk = self.best.value[0], min(CHUNK, moves - done)
-            hot = anneal(self.tables, self.state, self.best, self.room, chunk, hot, factor)
+            hot = anneal(self.tables, self.state, self.best, self.room, chunk, hot, factor, BLUR * hot)
             done += chunk
             if self.best.value[0] < known:
                 yield segments(self.best)
+
+
+def rounds(
+    problem: MultiProblem, start: Windows, seed: int, deadline: Deadline, most: int | None = None
+) -> Iterator[Windows]:
+    """Ever longer rounds from ``start``, each followed by one from the best schedule; better and better schedules.
+
+    They go on until the deadline, or for so many rounds as ``most`` says.
+    """
+    moves, best, found, number = FIRST, float("inf"), start, 0
+    while deadline.keep_going() and (most is None or number < most):
+        again = number % 2 == 1
+        search = Annealing(problem, found if again else start, 1_000 * seed + number)
+        best = min(best, search.best.value[0])
+        for windows in search.run(moves, deadline, WARM if again else HOT):
+            if search.best.value[0] < best:
+                best, found = search.best.value[0], windows
+                yield windows
+        moves, number = min(LONGEST, 2 * moves) if again else moves, number + 1
 
 
 def tables(problem: MultiProblem) -> Tables:
@@ -110,7 +135,7 @@ def state(problem: MultiProblem, windows: Sequence[Sequence[Segment]]) -> State:
     """A schedule that obeys C0 to C3 and C5 as arrays; its value isn't filled in."""
     most, models, chiplets = problem.windows, len(problem.models), problem.chiplets
     small, large = (most, models), (most, models, chiplets)
-    shapes: list[Any] = [small, small, large, large, (most, chiplets), small, small, most, 2]
+    shapes: list[Any] = [small, small, large, large, (most, chiplets), small, small, most, 3]
     made = State._make([*(np.zeros(shape, dtype=np.int64) for shape in shapes), np.zeros(1)])
     made.owner[:] = -1
     done = [0] * models
@@ -124,7 +149,7 @@ def state(problem: MultiProblem, windows: Sequence[Sequence[Segment]]) -> State:
             if own:
                 made.latency[w, m], made.energy[w, m] = latency(problem, own), energy(problem, own)
     made.longest[:] = made.latency.max(axis=1)
-    made.totals[:] = made.longest.sum(), made.energy.sum()
+    made.totals[:] = made.longest.sum(), made.energy.sum(), made.latency.sum()
     return made
 
 
@@ -132,7 +157,7 @@ def _room(problem: MultiProblem, seed: int) -> Slots:
     """Room for the moves to work in."""
     models, chiplets = len(problem.models), problem.chiplets
     small, large = (problem.windows, models), (SLOTS, chiplets)
-    shapes: list[Any] = [1, *7 * [SLOTS], large, large, 2, 1, (problem.windows, chiplets), small, small]
+    shapes: list[Any] = [1, *7 * [SLOTS], large, large, 3, 1, (problem.windows, chiplets), small, small]
     width = max(model.layers for model in problem.models) + 2
     random = np.array([(seed + 1) * 0x9E3779B97F4A7C15 % 2**64 or 1], dtype=np.uint64)
     rows = np.zeros((2, width)), np.zeros((chiplets, width), dtype=np.int64)

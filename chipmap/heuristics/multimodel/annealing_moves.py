@@ -376,8 +376,12 @@ def propose(p: Tables, s: State, k: Slots) -> bool:
 
 
 @compiled
-def anneal(p: Tables, s: State, best: State, k: Slots, moves: int, hot: float, factor: float) -> float:
-    """So many moves from temperature ``hot`` (a share of the value), times ``factor`` after each; the last one."""
+def anneal(p: Tables, s: State, best: State, k: Slots, moves: int, hot: float, factor: float, blur: float) -> float:
+    """So many moves from temperature ``hot`` (a share of the value), times ``factor`` after each; the last one.
+
+    Values are compared with all latencies, ``blur`` times, beside T1.
+    """
+    now = s.value[0] * (1 + blur * s.totals[2] / max(1, s.totals[0]))
     for _ in range(moves):
         hot *= factor
         if not propose(p, s, k):
@@ -385,9 +389,11 @@ def anneal(p: Tables, s: State, best: State, k: Slots, moves: int, hot: float, f
         value = judge(p, s, k)
         if value < 0:
             continue
-        rise = value / max(s.value[0], 1e-300) - 1
+        blurred = value * (1 + blur * k.totals[2] / max(1, k.totals[0]))
+        rise = blurred / max(now, 1e-300) - 1
         if rise <= 0 or rise < -hot * np.log(1 - uniform(k)):
             accept(s, k, value)
+            now = blurred
             if value < best.value[0] * (1 - 1e-12):
                 copy(s, best)
     return hot

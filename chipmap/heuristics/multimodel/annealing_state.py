@@ -72,7 +72,7 @@ class State(NamedTuple):
     ``first`` [W, M]: the model's first layer that isn't done before the window. ``size`` [W, M]: its segments in it.
     ``end`` [W, M, C]: the layers behind each segment's last. ``chip`` [W, M, C]: the segments' chiplets. ``owner``
     [W, C]: the model on a chiplet (-1: none). ``latency``, ``energy`` [W, M]. ``longest`` [W]: T of a window.
-    ``totals`` [2]: T1 and T2. ``value`` [1].
+    ``totals`` [3]: T1, T2 and the sum of all latencies. ``value`` [1]: the objective with its penalty.
     """
 
     first: IntArray
@@ -91,10 +91,10 @@ class Slots(NamedTuple):
     """What a move proposes, and room to work.
 
     ``used`` [1]: slots in use. By slot ``window``, ``model``, ``first``, ``size``, ``latency``, ``energy``,
-    ``longest`` (of its window), and ``end``, ``chip`` [slots, C]. ``totals`` [2]. ``serial`` [1] numbers the
-    proposals: ``mark`` [W, C] and ``changed`` [W, M] hold that of the last one that used a chiplet, or changed a
-    model; ``slot`` [W, M] says in which slot. ``seed`` [1] of random numbers. ``least`` [2, most layers + 2] and
-    ``cut`` [C, most layers + 2] are rows of :func:`recut`.
+    ``longest`` (of its window), and ``end``, ``chip`` [slots, C]. ``totals`` [3] as those of a state. ``serial`` [1]
+    numbers the proposals: ``mark`` [W, C] and ``changed`` [W, M] hold that of the last one that used a chiplet, or
+    changed a model; ``slot`` [W, M] says in which slot. ``seed`` [1] of random numbers. ``least`` [2, most layers +
+    2] and ``cut`` [C, most layers + 2] are rows of :func:`recut`.
     """
 
     used: IntArray
@@ -234,7 +234,7 @@ def judge(p: Tables, s: State, k: Slots) -> float:
     for i in range(used):
         k.changed[k.window[i], k.model[i]] = serial
         k.slot[k.window[i], k.model[i]] = i
-    time, energy = s.totals[0], s.totals[1]
+    time, energy, spread = s.totals[0], s.totals[1], s.totals[2]
     for i in range(used):
         w = k.window[i]
         for j in range(k.size[i]):
@@ -246,6 +246,7 @@ def judge(p: Tables, s: State, k: Slots) -> float:
         if not assess(p, k, i):
             return -1.0
         energy += k.energy[i] - s.energy[w, k.model[i]]
+        spread += k.latency[i] - s.latency[w, k.model[i]]
     for i in range(used):
         w, longest, fresh = k.window[i], 0, True
         for m in range(len(p.base)):
@@ -257,7 +258,7 @@ def judge(p: Tables, s: State, k: Slots) -> float:
         k.longest[i] = longest
         if fresh:  # the window's first slot counts it
             time += longest - s.longest[w]
-    k.totals[0], k.totals[1] = time, energy
+    k.totals[0], k.totals[1], k.totals[2] = time, energy, spread
     return worth(p, s, k, time, energy)
 
 
@@ -275,7 +276,8 @@ def accept(s: State, k: Slots, value: float) -> None:
         for j in range(n):
             s.end[w, m, j], s.chip[w, m, j] = k.end[i, j], k.chip[i, j]
             s.owner[w, k.chip[i, j]] = m
-    s.totals[0], s.totals[1], s.value[0] = k.totals[0], k.totals[1], value
+    s.totals[0], s.totals[1], s.totals[2] = k.totals[0], k.totals[1], k.totals[2]
+    s.value[0] = value
 
 
 @compiled

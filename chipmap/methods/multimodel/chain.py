@@ -12,7 +12,7 @@ from chipmap.heuristics.multimodel.baselines import whole_models
 from chipmap.heuristics.multimodel.bounds import least_energy, least_time
 from chipmap.heuristics.multimodel.starts import packed
 from chipmap.instances.multimodel.instance import MultiInstance, MultiSolution
-from chipmap.instances.multimodel.problem import MultiProblem, Segment, multi_problem, placed, schedule, terms
+from chipmap.instances.multimodel.problem import MultiProblem, multi_problem, placed, schedule
 from chipmap.methods.chain import Link, Turn, follow
 from chipmap.methods.model_solve import Finds, Limits, conclude, solve_within
 from chipmap.methods.multimodel.at_once import clash
@@ -23,10 +23,10 @@ from chipmap.run import Run
 
 #: EDP's weights for the MIP around the incumbent's T2 / T1, and the share of the time that is left for each.
 RATES, SLICE = (1.0, 0.5, 2.0, 0.25, 4.0), 0.4
-#: Moves of the first annealing; each one after it has twice as many. Without a time limit there are so many of them.
-MOVES, ROUNDS = 250_000, 4
-#: Places (layers · windows · chiplets) up to which CP-SAT gets the time that is left; before it, so few moves.
-SMALL, FEW_MOVES = 2_000, 20_000
+#: Rounds of annealing without a time limit.
+ROUNDS = 8
+#: Places (layers · windows · chiplets) up to which CP-SAT gets the time that is left after one round.
+SMALL = 2_000
 #: Share of the time for the best single window, where more are allowed.
 ONE_WINDOW = 0.2
 
@@ -90,31 +90,18 @@ def one_window(problem: MultiProblem, turn: Turn) -> None:
 
 def search(problem: MultiProblem, turn: Turn) -> None:
     """Annealing, again and again: from the first schedule, or from the best one so far, in turns."""
-    from chipmap.heuristics.multimodel.annealing import Annealing
+    from chipmap.heuristics.multimodel.annealing import rounds
 
     run, first = turn.run, whole_models(problem) or packed(problem)
+    if run.best is not None:
+        assert isinstance(run.best.solution, MultiSolution)
+        first = placed(problem, run.best.solution)
     if first is None:
         return
-    small = _places(problem) <= SMALL
     limited = run.options.time_limit is not None and not run.options.deterministic
-    moves, seed, best = FEW_MOVES if small else MOVES, run.options.seed, problem.objective(*terms(problem, first))
-    done = 0
-    while turn.deadline.keep_going() and done < (1 if small else ROUNDS if not limited else 10**6):
-        for windows in Annealing(problem, _start(problem, run, first, done), seed + done).run(moves, turn.deadline):
-            value = problem.objective(*terms(problem, windows))
-            if run.best is None or value < best:
-                best = value
-                turn.solution(schedule(problem, windows), "annealing")
-        moves, done = min(2 * moves, 64 * MOVES), done + 1
-    run.note("search", f"annealing: {done} rounds", rounds=done)
-
-
-def _start(problem: MultiProblem, run: Run, first: list[list[Segment]], done: int) -> list[list[Segment]]:
-    """The best schedule in every second round, else the first one."""
-    if done % 2 and run.best is not None:
-        assert isinstance(run.best.solution, MultiSolution)
-        return placed(problem, run.best.solution)
-    return first
+    most = None if limited else ROUNDS
+    for windows in rounds(problem, first, run.options.seed, turn.deadline, 1 if _places(problem) <= SMALL else most):
+        turn.solution(schedule(problem, windows), "annealing")
 
 
 def _places(problem: MultiProblem) -> int:
