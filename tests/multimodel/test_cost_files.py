@@ -75,7 +75,7 @@ HEADER = "Neural Network Name, Layer Number, NumPEs, Runtime (Cycles), Activity 
 
 def test_maestros_results(tmp_path: Path) -> None:
     """Cycles at 250 MHz and energies in nJ, rounded up; by name in any order, or one by one."""
-    path = put(tmp_path, HEADER + "a,two,64,1001,1.5e+00,1,2\na,one,64,2,0.0001,1,2\n")
+    path = put(tmp_path, HEADER + "a,two,64,1001,1.5e+00,1,2\na,one,64,2,0.0001\n")
     found = costs_of(with_costs(tmp_path, f"{path},class=nvdla,mhz=250"))
     assert found["a", "one"]["nvdla"] == (8, 1) and found["a", "two"]["nvdla"] == (4004, 1500)
     assert found["b", "only"] == {"nvdla": (10, 100), "shidiannao": (20, 50)}

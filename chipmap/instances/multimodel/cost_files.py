@@ -118,13 +118,15 @@ def _rows(path: str) -> list[_Row]:
         raise InputError(f"has the columns {_listed(names)}", path, _FORMAT)
     if not rest:
         raise InputError("has no row below its columns", path, "Give a row for each layer and class.")
-    for n, cells in rest:
-        if len(cells) < len(names):
-            what = f"has {len(cells)} cells of {len(names)}"
-            raise InputError(what, f"{path}: line {n}", "Give one for each column.")
-    # of columns with the same name the first counts (MAESTRO has some)
+    # of columns with the same name the first counts (MAESTRO has some; its rows may end before the last columns)
     places = {name: names.index(name) for name in names}
-    return [_Row(f"{path}: line {n}", {name: cells[i] for name, i in places.items()}) for n, cells in rest]
+    needed = 1 + max(places.get(name, 0) for name in (*COLUMNS, LAYER, CYCLES, ENERGY, NETWORK))
+    for n, cells in rest:
+        if len(cells) < needed:
+            raise InputError(f"has {len(cells)} cells of {needed}", f"{path}: line {n}", "Give one for each column.")
+    return [
+        _Row(f"{path}: line {n}", {name: cells[i] for name, i in places.items() if i < len(cells)}) for n, cells in rest
+    ]
 
 
 def _own(file: CostFile, rows: Sequence[_Row], layers: Mapping[str, Sequence[str]], kinds: Sequence[str]) -> Given:

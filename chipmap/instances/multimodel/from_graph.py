@@ -89,6 +89,7 @@ def from_graphs(
     notes = [
         *(f"{name}: {note}" for name, (graph, _) in zip(names, graphs, strict=True) for note in graph.notes),
         *_assumed(chains, preset, chips, bool(given)),
+        *(["groups of operations are not kept together"] if any(graph.together for graph, _ in graphs) else []),
     ]
     module = chips.module
     return MultiInstance.make(name="+".join(names), models=models, module=module, notes="; ".join(notes))
