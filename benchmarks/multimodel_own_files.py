@@ -5,7 +5,8 @@
 
 `export` writes a convolutional network with skip connections, a transformer encoder and an MLP-mixer as ONNX models.
 `solve` runs `chipmap convert` and `chipmap solve` once each, as a user would, reads only the files that they wrote, and
-adds T1 and T2 up again with plain arithmetic. It fails if these differ from the certificate.
+adds T1 and T2 up again with plain arithmetic, T1 from `trace.json` as well. It fails if these differ from the
+certificate.
 """
 
 from __future__ import annotations
@@ -117,8 +118,10 @@ def solve(args: argparse.Namespace) -> int:
     said = result["certificate"]["terms"]
     print(f"layers {', '.join(str(len(model['layers'])) for model in instance['models'])}; status {result['status']}")
     print(f"T1 {said['T1']:,} ns, added up {added['T1']:,}; T2 {said['T2']:,} pJ, added up {added['T2']:,}")
+    traced = latency(json.loads((archive / "trace.json").read_text(encoding="utf-8")))
+    print(f"trace.json: nested events, windows of {traced:,} ns")
     print(f"EDP {result['objective'] * 1e-12:.6g} J s, bound {result['bound'] * 1e-12:.6g}, gap {result['gap']:.2%}")
-    return 0 if added == said else 1
+    return 0 if added == said and traced == said["T1"] else 1
 
 
 def totals(instance: dict[str, Any], solution: dict[str, Any]) -> dict[str, int]:
@@ -157,6 +160,25 @@ def totals(instance: dict[str, Any], solution: dict[str, Any]) -> dict[str, int]
             latencies.append(sum(times) + loads + (batch // b - 1) * max(times))
         time += max(latencies)
     return {"T1": time, "T2": energy}
+
+
+def latency(trace: dict[str, Any]) -> int:
+    """The windows' times in a trace, added up in ns; its events must be nested on every track."""
+    tracks: dict[tuple[int, int], list[tuple[int, int]]] = {}
+    for event in trace["traceEvents"]:
+        if event["ph"] == "X":
+            start, length = round(1000 * event["ts"]), round(1000 * event["dur"])
+            tracks.setdefault((event["pid"], event["tid"]), []).append((start, -length))
+    for events in tracks.values():
+        around: list[int] = []  # ends of the events that contain the present one
+        for start, length in sorted(events):
+            while around and around[-1] <= start:
+                around.pop()
+            if around and start - length > around[-1]:
+                raise ValueError(f"an event at {start} ns overlaps another")
+            around.append(start - length)
+    windows = (e for e in trace["traceEvents"] if e["ph"] == "X" and e["cat"] == "window" and e["tid"] == 0)
+    return sum(round(1000 * event["dur"]) for event in windows)
 
 
 if __name__ == "__main__":

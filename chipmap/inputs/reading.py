@@ -57,8 +57,7 @@ def read(
     if name != "-" and not os.path.exists(name):
         found = shipped_entry(name)
         if found is not None:
-            instance = _equipped(found(), name, conversion)
-            return _changed(instance, f"{name} with --set", settings) if settings else instance
+            return _equipped(found(), name, conversion, settings)
         _missing(name)
     if Path(name).is_dir():
         name = str(_in_archive(Path(name), "instance.json"))
@@ -130,7 +129,7 @@ def _decoded(source: Source, settings: Iterable[str], family: str | None, conver
         return _changed(checked(resolve(native[1].read)(data, where), where), where, settings)
     record: type[Record] = resolve(found.instance)
     if conversion.equipment:
-        return _changed(_equipped(record.from_json(data, where), where, conversion), where, settings)
+        return _equipped(checked(record.from_json(data, where), where), where, conversion, settings)
     if settings:
         plain = msgspec.json.decode(data)
         changes.apply(plain, record, settings)
@@ -176,13 +175,15 @@ def convert(graphs: Sequence[Source], family: Family, conversion: Conversion) ->
     return checked(made, everywhere)
 
 
-def _equipped(instance: Record, where: str, conversion: Conversion) -> Record:
-    """The instance with another system and other costs, where any are asked for."""
-    if not conversion.equipment:
-        return instance
-    family = family_of(instance)
-    _no_equipment(family, conversion)
-    return checked(resolve(family.equip)(checked(instance, where), **conversion.equipment), where)
+def _equipped(instance: Record, where: str, conversion: Conversion, settings: list[str]) -> Record:
+    """The instance with another system and other costs, where any are asked for, and with the settings."""
+    if conversion.equipment:
+        family = family_of(instance)
+        _no_equipment(family, conversion)
+        instance = resolve(family.equip)(instance, **conversion.equipment)
+        if not settings:
+            return checked(instance, where)
+    return _changed(instance, f"{where} with --set", settings)
 
 
 def _no_equipment(family: Family, conversion: Conversion) -> None:

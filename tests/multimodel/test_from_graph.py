@@ -8,7 +8,7 @@ from random import Random
 
 import pytest
 
-from benchmarks.multimodel_own_files import totals
+from benchmarks.multimodel_own_files import latency, totals
 from chipmap.cli import main
 from chipmap.inputs.reading import Conversion, read, read_graphs
 from chipmap.instances import networks
@@ -284,6 +284,20 @@ def test_every_format_becomes_a_chain(sample: str, tmp_path: Path) -> None:
     assert isinstance(instance, MultiInstance) and instance.models[0].layers
 
 
+def test_settings_come_after_the_system(tmp_path: Path) -> None:
+    """Six models on one chiplet: a converted instance has windows enough, another gets them by --set."""
+    files = [ZOO / "resnet-plain.pt2"] * 6
+    instance = read_graphs(files, family="multimodel", conversion=equipped(system="nvdla-1x1"))
+    assert isinstance(instance, MultiInstance) and instance.task.windows == 6
+    with pytest.raises(InputError, match="6 models, but 5 windows of 1 chiplets"):
+        read("multimodel/scar-5-whole", conversion=equipped(system="nvdla-1x1"))
+    path = tmp_path / "scar.json"
+    path.write_bytes(read("multimodel/scar-5-whole").to_json())
+    for source in ("multimodel/scar-5-whole", path):
+        one = read(source, ["task.windows=7"], conversion=equipped(system="nvdla-1x1"))
+        assert isinstance(one, MultiInstance) and one.task.windows == 7 and len(one.module.chiplets) == 1
+
+
 def test_an_instance_gets_another_system(tmp_path: Path) -> None:
     instance = read("multimodel/scar-8-whole", ["task.windows=3"], conversion=equipped(system="het-cross-6x6"))
     assert isinstance(instance, MultiInstance)
@@ -309,6 +323,7 @@ def test_three_files_to_a_schedule_whose_times_add_up(tmp_path: Path) -> None:
         json.loads(path.read_bytes()) for path in (made, archive / "solution.json", archive / "result.json")
     )
     assert totals(instance, solution) == result["certificate"]["terms"]
+    assert latency(json.loads((archive / "trace.json").read_bytes())) == result["certificate"]["terms"]["T1"]
     assert result["gap"] is not None and 0 <= result["gap"] < 1
 
 

@@ -14,13 +14,13 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from math import prod
+from math import ceil, prod
 
 from chipmap.instances.graph import Loops, Operation, OperationGraph
 from chipmap.instances.importers import ImportedGraph
 from chipmap.instances.multimodel.cost_files import cost_files, overlay
 from chipmap.instances.multimodel.costs import CLASSES, PRESETS, ROOFLINE, Rates, Shape, cost, roofline
-from chipmap.instances.multimodel.instance import Layer, Model, MultiInstance
+from chipmap.instances.multimodel.instance import Layer, Model, MultiInstance, Task
 from chipmap.instances.multimodel.modules import DEFAULT, System
 from chipmap.instances.multimodel.modules import system as named
 from chipmap.instances.products import Arguments, fixed_operations, guessed, hosts, works
@@ -91,8 +91,9 @@ def from_graphs(
         *_assumed(chains, preset, chips, bool(given)),
         *(["groups of operations are not kept together"] if any(graph.together for graph, _ in graphs) else []),
     ]
-    module = chips.module
-    return MultiInstance.make(name="+".join(names), models=models, module=module, notes="; ".join(notes))
+    task = Task(windows=max(Task().windows, ceil(len(models) / len(chips.module.chiplets))))  # room for all models
+    fields = {"name": "+".join(names), "task": task, "models": models, "module": chips.module}
+    return MultiInstance.make(**fields, notes="; ".join(notes))
 
 
 def equip(instance: MultiInstance, system: str = "", costs: Sequence[str] = ()) -> MultiInstance:
@@ -152,7 +153,7 @@ def priced(part: Part, kind: str, preset: str, chips: System, model: str) -> tup
         if part.nanoseconds is None:
             return roofline(part.flop, part.moved, rates)
         worth = max(float(part.flop), part.nanoseconds * rates.flop_per_ns)
-        return -int(-part.nanoseconds // 1), roofline(worth, part.moved, rates)[1]
+        return ceil(part.nanoseconds), roofline(worth, part.moved, rates)[1]
     if kind not in CLASSES:
         what = f"preset {preset!r} has no costs for class {kind!r}, so that layer {part.operation.name!r} has none"
         raise InputError(what, model, f"Give them with --costs FILE.csv; it has classes {' and '.join(CLASSES)}.")
