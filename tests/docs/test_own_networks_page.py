@@ -40,7 +40,7 @@ def test_commands_print_what_the_page_shows(
             rows = (tmp_path / "runs" / "decoder" / "mapping.csv").read_text().splitlines()
             assert set(text.splitlines()) <= set(rows)
             shown += 1
-    assert (shown, codes) == (7, [0, 0, 0, 0, 2, 0, 0, 0])
+    assert (shown, codes) == (8, [0, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0])
 
 
 def test_the_file_is_what_the_page_exports(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
