@@ -32,10 +32,13 @@ from chipmap.heuristics.multimodel.tables_kernel import (
     FloatArray,
     Given,
     Window,
+    first_hopeless,
     first_segments,
+    lanes_of,
     lowest_starts,
     merged,
     more_segments,
+    received_segments,
     smallest_times,
     steps,
 )
@@ -196,10 +199,12 @@ class _Program:
                 self.children.setdefault(before, []).append(s)
         most = min(int(self.depth.max()) + 1, self.layers)
         size = len(costs.run)
-        self.inner = np.empty((most, cells, size, self.layers, WIDE))
-        self.end = np.empty((cells, size, self.layers, WIDE))
+        self.lanes = lanes_of(costs)
+        self.inner = np.empty((most, cells, self.layers, size * WIDE))
+        self.end = np.empty((cells, self.layers, size * WIDE))
         self.nested, self.last = np.full((cells, self.layers), NONE), np.full((cells, self.layers), NONE)
         self.low = np.empty((cells, self.layers, WIDE))
+        self.stops = np.zeros(cells, dtype=np.int64)
         self.reach = np.empty((most + 1, self.layers, WIDE, self.windows))
         self.reach[0] = NONE
         # whole numbers up to 2^53 are exact, and so are their sums
@@ -215,6 +220,7 @@ class _Program:
         """The entries of the starts that were met last; ``whole``: each signature's own of the range of all layers."""
         none = np.zeros(self.layers * WIDE + 1, np.int64), np.zeros(0, np.int64), np.zeros(0)
         found: list[Steps] = [none] * self.paths.signatures
+        self.stops = first_hopeless(self.costs, self.ends[1:], start)
         stack = list(self.children[-1])
         while stack:
             deadline.check()
@@ -231,25 +237,20 @@ class _Program:
     def _steps(self, s: int, start: int, whole: bool) -> Steps:
         """The steps of one signature, after those of its parent."""
         d, k = int(self.depth[s]), int(self.paths.kind[s])
+        before, inner = self.inner[d - 1], self.inner[d]
         if d == 0:
-            first_segments(self.costs, k, start, self.ends, self.inner[0], self.end)
+            first_segments(self.costs, k, start, self.ends, self.stops, inner, self.end)
+        elif self.both:
+            given = self.costs, self.lanes, k, start, self.ends, self.stops
+            received_segments(*given, self.lows, before, inner, self.end)
         else:
-            more_segments(
-                self.costs,
-                k,
-                self.both,
-                start,
-                self.ends,
-                self.lows,
-                self.inner[d - 1],
-                self.inner[d],
-                self.end,
-            )
+            more_segments(self.lanes, k, start, self.stops, self.lows, before, inner, self.end)
         reach, room = (self.reach[0 if whole else d], self.reach[d + 1]), 4 * self.layers * WIDE
         offsets = np.zeros(self.layers * WIDE + 1, np.int64)
         while True:
             cell, energy = np.empty(room, np.int64), np.empty(room)
-            count = steps(self.end, self.low, (start, whole), self.ends, self.window, reach, offsets, cell, energy)
+            ranges = self.low, self.stops, (start, whole), self.ends
+            count = steps(self.end, *ranges, self.window, reach, offsets, cell, energy)
             if count >= 0:
                 return offsets, cell[:count].copy(), energy[:count].copy()
             room *= 4

@@ -107,103 +107,158 @@ def smallest_times(
                             best = t
 
 
-@njit(cache=True, nogil=True)
-def first_segments(costs: Costs, k: int, start: int, ends: FloatArray, inner: FloatArray, end: FloatArray) -> None:
-    """Ranges that begin with a segment on type k: write its costs by cell, criterion, last layer and first layer.
+class Lanes(NamedTuple):
+    """Costs side by side: lane r · WIDE + v is criterion r and start number v, so that one loop does them all.
 
-    ``inner`` [cells, criteria, L, WIDE]: the segment sends; ``end``: it is the only one and writes.
+    ``enter`` [types, L, lanes]: what comes to a segment that begins with a layer (receiving, less the sum before it);
+    ``send`` and ``write`` [types, L, lanes]: what comes at its end, with the sum up to it.
     """
-    layers = costs.fits.shape[1]
+
+    enter: FloatArray
+    send: FloatArray
+    write: FloatArray
+
+
+def lanes_of(costs: Costs) -> Lanes:
+    """The costs by lanes."""
+    before = np.concatenate([np.zeros((len(costs.run), 1)), costs.receive[:, :-1]], axis=1)
+    enter = before[:, None, :] - costs.run[:, :, :-1]
+    send, write = costs.send[:, None, :] + costs.run[:, :, 1:], costs.write + costs.run[:, :, 1:]
+    return Lanes(*(np.repeat(amount.transpose(1, 2, 0), WIDE, axis=2) for amount in (enter, send, write)))
+
+
+@njit(cache=True, nogil=True)
+def first_hopeless(costs: Costs, highs: FloatArray, start: int) -> IntArray:
+    """By cell the first layer, from the last start on, that takes longer than ``high`` on every type: all ranges of
+    these starts that reach it do as well."""
+    types, layers = costs.fits.shape
+    found = np.full(len(highs), layers, np.int64)
+    for h in range(len(highs)):
+        for j in range(min(start + WIDE, layers) - 1, layers):
+            least = NONE
+            for k in range(types):
+                least = min(least, costs.run[0, k, j + 1] - costs.run[0, k, j])
+            if least > highs[h]:
+                found[h] = j
+                break
+    return found
+
+
+@njit(cache=True, nogil=True)
+def first_segments(
+    costs: Costs, k: int, start: int, ends: FloatArray, stops: IntArray, inner: FloatArray, end: FloatArray
+) -> None:
+    """Ranges that begin with a segment on type k: write its costs by cell, last layer and lane, up to ``stops``.
+
+    ``inner`` [cells, L, lanes]: the segment sends; ``end``: it is the only one and writes.
+    """
     for h in range(len(ends) - 1):
-        for r in range(len(costs.run)):
-            for j in range(start, layers):
+        for j in range(start, stops[h]):
+            for r in range(len(costs.run)):
                 for v in range(WIDE):
-                    i = start + v
-                    inner[h, r, j, v] = end[h, r, j, v] = NONE
+                    i, x = start + v, r * WIDE + v
+                    inner[h, j, x] = end[h, j, x] = NONE
                     if i > j or costs.fits[k, j] > i:
                         continue
                     time = costs.run[0, k, j + 1] - costs.run[0, k, i] + costs.read[0, k, i]
                     cost = costs.run[r, k, j + 1] - costs.run[r, k, i] + costs.read[r, k, i]
                     if time + costs.send[0, j] <= ends[h + 1]:
-                        inner[h, r, j, v] = cost + costs.send[r, j]
+                        inner[h, j, x] = cost + costs.send[r, j]
                     if time + costs.write[0, k, j] <= ends[h + 1]:
-                        end[h, r, j, v] = cost + costs.write[r, k, j]
+                        end[h, j, x] = cost + costs.write[r, k, j]
 
 
 @njit(cache=True, nogil=True)
 def more_segments(
-    costs: Costs,
+    lanes: Lanes,
     k: int,
-    both: bool,
     start: int,
-    ends: FloatArray,
+    stops: IntArray,
     lows: IntArray,
     before: FloatArray,
     inner: FloatArray,
     end: FloatArray,
 ) -> None:
-    """Add a segment on type k behind what ``before`` [cells, criteria, L, WIDE] holds by its last layer.
+    """Add a segment on type k behind what ``before`` [cells, L, lanes] holds by its last layer.
 
     With G(a) = before(a - 1) - run(a) + receive(a - 1), a segment a ... j makes G(a) + run(j + 1) + send(j). The least
     G over a = lows ... j is that of ``tail`` from lows up to ``mid``, and that of ``front`` behind it; where lows have
-    passed ``mid``, tail is made anew. Where the receiver pays, a's own times are tested instead.
+    passed ``mid``, tail is made anew.
     """
-    layers = costs.fits.shape[1]
-    gain, tail = np.empty((layers, WIDE)), np.empty((layers, WIDE))
-    front = np.empty(WIDE)
+    layers, width = before.shape[1], before.shape[2]
+    gain, tail, front = np.empty((layers, width)), np.empty((layers, width)), np.empty(width)
     floor = np.empty(layers, np.int64)
-    for h in range(len(ends) - 1):
+    for h in range(len(stops)):
         least = layers
-        for j in range(layers - 1, start, -1):
+        for j in range(stops[h] - 1, start, -1):
             least = min(least, lows[h, k, 0, j], lows[h, k, 1, j])
             floor[j] = max(least, start + 1)
-        for r in range(len(costs.run)):
-            inner[h, r, start, :] = NONE
-            end[h, r, start, :] = NONE
-            mid = start
-            front[:] = NONE
-            for j in range(start + 1, layers):
-                base = costs.receive[r, j - 1] - costs.run[r, k, j]
-                for v in range(WIDE):
-                    g = before[h, r, j - 1, v] + base
-                    gain[j, v] = g
-                    front[v] = g if g < front[v] else front[v]
-                for e in range(2):
-                    low = max(lows[h, k, e, j], start + 1)
-                    target = inner if e == 0 else end
-                    extra = costs.send[r, j] if e == 0 else costs.write[r, k, j]
-                    extra += costs.run[r, k, j + 1]
-                    if low > j:
-                        for v in range(WIDE):
-                            target[h, r, j, v] = NONE
-                    elif both:
-                        own = costs.send[0, j] if e == 0 else costs.write[0, k, j]
-                        target[h, r, j, :] = NONE
-                        for a in range(low, j + 1):
-                            time = costs.run[0, k, j + 1] - costs.run[0, k, a] + costs.receive[0, a - 1] + own
-                            if time <= ends[h + 1]:
-                                for v in range(WIDE):
-                                    g = gain[a, v] + extra
-                                    target[h, r, j, v] = g if g < target[h, r, j, v] else target[h, r, j, v]
-                    else:
-                        if low > mid:
-                            mid = j
-                            for v in range(WIDE):
-                                tail[j, v] = gain[j, v]
-                                front[v] = NONE
-                            for a in range(j - 1, floor[j] - 1, -1):
-                                for v in range(WIDE):
-                                    g, t = gain[a, v], tail[a + 1, v]
-                                    tail[a, v] = g if g < t else t
-                        for v in range(WIDE):
-                            g, t = tail[low, v], front[v]
-                            target[h, r, j, v] = (g if g < t else t) + extra
+        if start < stops[h]:
+            inner[h, start, :] = NONE
+            end[h, start, :] = NONE
+        mid = start
+        front[:] = NONE
+        for j in range(start + 1, stops[h]):
+            for x in range(width):
+                g = before[h, j - 1, x] + lanes.enter[k, j, x]
+                gain[j, x] = g
+                front[x] = g if g < front[x] else front[x]
+            for e in range(2):
+                low = max(lows[h, k, e, j], start + 1)
+                target, leave = (inner, lanes.send) if e == 0 else (end, lanes.write)
+                if low > j:
+                    for x in range(width):
+                        target[h, j, x] = NONE
+                    continue
+                if low > mid:
+                    mid = j
+                    for x in range(width):
+                        tail[j, x], front[x] = gain[j, x], NONE
+                    for a in range(j - 1, floor[j] - 1, -1):
+                        for x in range(width):
+                            g, t = gain[a, x], tail[a + 1, x]
+                            tail[a, x] = g if g < t else t
+                for x in range(width):
+                    g, t = tail[low, x], front[x]
+                    target[h, j, x] = (g if g < t else t) + leave[k, j, x]
+
+
+@njit(cache=True, nogil=True)
+def received_segments(
+    costs: Costs,
+    lanes: Lanes,
+    k: int,
+    start: int,
+    ends: FloatArray,
+    stops: IntArray,
+    lows: IntArray,
+    before: FloatArray,
+    inner: FloatArray,
+    end: FloatArray,
+) -> None:
+    """As :func:`more_segments` where the receiver pays as well: the time of each segment is tested by itself."""
+    width = before.shape[2]
+    for h in range(len(stops)):
+        for j in range(start, stops[h]):
+            for e in range(2):
+                target = inner[h, j] if e == 0 else end[h, j]
+                leave = lanes.send[k, j] if e == 0 else lanes.write[k, j]
+                own = costs.send[0, j] if e == 0 else costs.write[0, k, j]
+                target[:] = NONE
+                for a in range(max(lows[h, k, e, j], start + 1), j + 1):
+                    time = costs.run[0, k, j + 1] - costs.run[0, k, a] + costs.receive[0, a - 1] + own
+                    if time <= ends[h + 1]:
+                        behind, enter = before[h, a - 1], lanes.enter[k, a]
+                        for x in range(width):
+                            g = behind[x] + enter[x] + leave[x]
+                            target[x] = g if g < target[x] else target[x]
 
 
 @njit(cache=True, nogil=True)
 def steps(
     end: FloatArray,
     low: FloatArray,
+    stops: IntArray,
     chosen: tuple[int, bool],
     ends: FloatArray,
     window: Window,
@@ -212,63 +267,64 @@ def steps(
     cell: IntArray,
     energy: FloatArray,
 ) -> int:
-    """Turn ``end`` into steps (cell of windows, energy) of each range (last, first layer), where energy falls below
-    that of shorter windows and of a signature without the last segment (``reach[0]`` [L, WIDE, cells of windows]).
+    """Turn ``end`` [cells, L, lanes] into steps (cell of windows, energy) of each range (last, first layer).
 
-    ``reach[1]`` becomes the least of both. ``chosen``: the first start, and whether only all layers matter. Number of
-    steps; -1 where there is no room for them.
+    They stand where energy falls below that of shorter windows, and of a signature without the last segment
+    (``reach[0]`` [L, WIDE, cells of windows]); ``reach[1]`` becomes the least of both. ``chosen``: the first start, and
+    whether only all layers matter. Number of steps; -1 where there is no room for them.
     """
     start, whole = chosen
-    cells, size, layers = end.shape[0], end.shape[1], end.shape[2]
+    cells, layers, size = end.shape[0], end.shape[1], end.shape[2] // WIDE
     windows = len(window.edges) - 1
-    best = np.full(windows, NONE)
+    best = np.full((WIDE, windows), NONE)
+    lowest, highest, hint = np.full(WIDE, windows), np.full(WIDE, -1), np.zeros(WIDE, np.int64)
     count = 0
     for j in range(layers):
+        if j >= start and not (whole and j < layers - 1):
+            for h in range(cells):
+                for v in range(1 if whole else min(WIDE, j - start + 1)):
+                    if j >= stops[h] or end[h, j, v] >= NONE / 2 or low[h, j, v] > ends[h + 1]:
+                        continue
+                    base = window.weight[j + 1] - window.weight[start + v]
+                    if window.more > 0:
+                        base += window.more * low[h, j, v]
+                    t, lat, least = hint[v], end[h, j, v] + base, end[h, j, WIDE + v]
+                    while t < windows and window.edges[t + 1] < lat:
+                        t += 1
+                    while t > 0 and window.edges[t] >= lat:
+                        t -= 1
+                    hint[v] = t
+                    if t >= windows or best[v, t] <= least:
+                        continue
+                    lowest[v] = min(lowest[v], t)
+                    while True:
+                        spare = window.edges[t + 1] - base
+                        value = least
+                        for w in range(size - 2):
+                            value = max(value, end[h, j, (2 + w) * WIDE + v] - window.rates[w] * spare)
+                        best[v, t] = min(best[v, t], value)
+                        if value <= least or t + 1 >= windows:
+                            break
+                        t += 1
+                    highest[v] = max(highest[v], t)
         for v in range(WIDE):
             offsets[j * WIDE + v] = count
-            i = start + v
-            if i > j or (whole and (v > 0 or j < layers - 1)):
+            if j < start + v or (whole and (v > 0 or j < layers - 1)):
                 continue
-            fixed = window.weight[j + 1] - window.weight[i]
-            lowest, highest = windows, -1
-            for h in range(cells):
-                total = end[h, 0, j, v]
-                if total >= NONE / 2:
-                    continue
-                slowest = low[h, j, v]
-                if slowest > ends[h + 1]:
-                    continue
-                base = fixed + window.more * slowest if window.more > 0 else fixed
-                t = np.searchsorted(window.edges, total + base) - 1
-                t = max(t, 0)
-                if t >= windows:
-                    continue
-                least = end[h, 1, j, v]
-                lowest = min(lowest, t)
-                while True:
-                    spare = window.edges[t + 1] - base
-                    value = least
-                    for w in range(size - 2):
-                        value = max(value, end[h, 2 + w, j, v] - window.rates[w] * spare)
-                    if value < best[t]:
-                        best[t] = value
-                    highest = max(highest, t)
-                    if value <= least or t + 1 >= windows:
-                        break
-                    t += 1
             known = NONE
             for t in range(windows):
                 limit = reach[0][j, v, t]
-                if lowest <= t <= highest:
-                    if best[t] < known:
-                        known = best[t]
+                if lowest[v] <= t <= highest[v]:
+                    if best[v, t] < known:
+                        known = best[v, t]
                         if known < limit:
                             if count >= len(cell):
                                 return -1
                             cell[count], energy[count] = t, known
                             count += 1
-                    best[t] = NONE
+                    best[v, t] = NONE
                 reach[1][j, v, t] = min(limit, known)
+            lowest[v], highest[v] = windows, -1
     offsets[layers * WIDE] = count
     return count
 
