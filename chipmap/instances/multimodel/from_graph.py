@@ -137,7 +137,7 @@ def _assumed(chains: Mapping[str, Sequence[Part]], preset: str, chips: System, g
         "batch and mini-batch are 1 where --set models.0.batch=8 doesn't say otherwise",
         f"costs of {how}" + (", and of files" if given else ""),
         "all classes cost the same: a roofline knows no dataflow" if "roofline" in how and alike and not given else "",
-        "products of numbers count, other operations take no time" if "closed" in how else "",
+        "only convolutions and products take time" if "closed" in how else "",
         f"rows of {fetched:,} bytes are fetched from tables that rest in DRAM" if fetched else "",
         "measured times stand as those of every class"
         if any(part.nanoseconds is not None for part in parts) and "roofline" in how
