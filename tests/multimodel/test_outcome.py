@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 from collections import defaultdict
 from itertools import pairwise
 from pathlib import Path
@@ -15,6 +16,8 @@ import pytest
 
 from chipmap.bench.point import Row, solve_point
 from chipmap.bench.sweep import Sweep, points, read_sweep
+from chipmap.cli import main
+from chipmap.explanation import Explanation
 from chipmap.heuristics.multimodel.any_windows import AnyWindows, bound
 from chipmap.inputs.reading import read
 from chipmap.instances.multimodel import MultiInstance, MultiSolution, Piece
@@ -448,3 +451,46 @@ def test_shipped_fronts(name: str) -> None:
     assert isinstance(first, MultiInstance) and isinstance(plain, MultiInstance)
     assert first.task == plain.task.replace(objective="energy", latency_limit_ns=limits[0])
     assert first.models == plain.models
+
+
+UNITS = {"latency": "s", "energy": "J", "weighted": "J", "edp": "J·s"}
+
+
+@pytest.mark.parametrize("objective", sorted(UNITS))
+def test_every_command_shows_the_units(objective: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """solve, check, bound, explain and report: objective in its unit, T1 in s and T2 in J, in text, JSON and HTML."""
+    asked = ("--set", f"task.objective={objective}")
+    name, run, unit = "multimodel/tiny-two", str(tmp_path / "runs" / "one"), UNITS[objective]
+
+    def said(*words: str) -> tuple[str, str]:
+        assert main(list(words)) == 0
+        out, err = capsys.readouterr()
+        return out, err
+
+    table, progress = said("solve", name, *asked, "--method", "cpsat", "--out", run)
+    certificate = json.loads(said("check", run, run, "--format", "json")[0])
+    assert certificate["unit"] == unit and certificate["term_units"] == {"T1": "s", "T2": "J"}
+    value, terms = f"{certificate['objective']:.7g}", certificate["terms"]
+    assert f"{value} {unit}" in progress and f"  {unit} " in table and value in table
+    text = said("check", run, run)[0]
+    assert all(word in text for word in (f"{value} {unit}", f"{terms['T1']:.7g} s", f"{terms['T2']:.7g} J"))
+    assert re.search(rf"\d {unit} ", said("bound", name, *asked)[0])
+    told = json.loads(said("explain", name, run, *asked, "--quiet", "--time-limit", "60", "--format", "json")[0])
+    assert (told["unit"], told["objective"]) == (unit, certificate["objective"])
+    assert told["terms"] == terms and told["term_units"] == certificate["term_units"]
+    assert f" of {certificate['objective']:.6g} {unit}" in told["statements"][0]["message"]
+    page = tmp_path / "page.html"
+    assert unit in said("report", str(tmp_path / "runs"), "--html", str(page))[0]
+    assert all(word in page.read_text() for word in (f"{value} {unit}", f"{terms['T1']:.7g} s", f"{terms['T2']:.7g} J"))
+    assert said("plot", run, run, "--out", str(tmp_path / "plot.svg"))
+    assert f"T1 {terms['T1']:.5g} s" in words(tmp_path / "plot.svg").replace(",", "")
+
+
+def test_a_schedule_is_explained_before_anything_is_solved() -> None:
+    """Whatever the time: the first explanation told is about the schedule at hand, with a bound."""
+    instance, solution = SOME[-1]
+    told: list[Explanation] = []
+    explain(instance, solution, short(1), told=told.append)
+    first, terms = told[0], check(instance, solution).terms
+    assert first.status == "feasible" and first.terms == terms and 0 < (first.bound or 0) < (first.objective or 0)
+    assert sum(one.figures["ns"] for one in first.statements if one.topic == "window") == terms["T1"]

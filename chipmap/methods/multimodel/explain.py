@@ -22,7 +22,7 @@ from chipmap.instances.multimodel.problem import MultiProblem, multi_problem
 from chipmap.instances.multimodel.timeline import PARTS, Span, Window, all_energies, energies, timeline
 from chipmap.methods.multimodel.chain import RATES, auto
 from chipmap.records import Unit
-from chipmap.result import Infeasibility, Note, Termination
+from chipmap.result import Infeasibility, Note
 from chipmap.run import Run, SolveOptions
 
 #: The share of the time that solving the instance itself may take, and the least seconds of a solve.
@@ -53,7 +53,11 @@ def explain(
     work = _Work(instance, solution, against, options)
     say, tell = progress or (lambda _: None), told or (lambda _: None)
     say(Step(kind="instance"))
-    work.solve()
+    if work.base.best is not None:  # what is known without a solve, lest the time is too short for it
+        work.facts()
+        tell(work.explanation())
+        work.said.clear()
+    auto(instance, work.base)
     work.facts()
     tell(work.explanation())
     for what, setting, changed in changes(instance, work.base.proved_infeasible):
@@ -109,7 +113,10 @@ class _Work:
         self.tried: list[Change] = []
         self.notes: list[Note] = []
         self.base: Run = self._run(instance, OWN_SHARE * self.left if options.time_limit is not None else None)
-        self.end: Termination | None = None
+        for given in (solution, against):
+            if given is not None:
+                self.base.solution(given, "schedule at hand")
+        self.base.rejected.clear()
 
     @property
     def left(self) -> float:
@@ -120,14 +127,6 @@ class _Work:
     def _run(self, instance: MultiInstance, seconds: float | None) -> Run:
         seconds = None if seconds is None or seconds == float("inf") else max(LEAST_SECONDS, seconds)
         return Run(instance, self.options.replace(time_limit=seconds, warm_start=None), check)
-
-    def solve(self) -> None:
-        """Solve the instance, from the schedules at hand."""
-        for given in (self.solution, self.against):
-            if given is not None:
-                self.base.solution(given, "schedule at hand")
-        self.base.rejected.clear()
-        self.end = auto(self.instance, self.base)
 
     def facts(self) -> None:
         """What can be said before changes are tried."""
@@ -294,7 +293,7 @@ class _Work:
     def explanation(self) -> Explanation:
         """What is known by now."""
         base = self.base
-        status = {"optimal": "optimal", "feasible": "feasible", "infeasible": "infeasible"}
+        status = "optimal" if base.gap == 0 else "feasible" if base.best is not None else "unknown"
         lower = None if base.lower is None or base.proved_infeasible else base.lower.value
         order = {"proved": 0, "best found": 0, "unknown": 1, "infeasible": 2}
         both = self.solution is not None and self.against is not None
@@ -302,7 +301,7 @@ class _Work:
             instance=self.instance.name,
             instance_hash=self.instance.content_hash,
             family="multimodel",
-            status=status.get(self.end.reason if self.end else "", "unknown"),  # type: ignore[arg-type]
+            status="infeasible" if base.proved_infeasible else status,  # type: ignore[arg-type]
             objective=base.upper,
             bound=lower if base.upper is None or lower is None else min(lower, base.upper),
             terms=base.best.certificate.terms if base.best else {},
