@@ -126,7 +126,7 @@ def _decoded(source: Source, settings: Iterable[str], family: str | None, conver
     if family is not None and family != found.name:
         raise InputError(f"is an instance of family {found.name!r}", where, f"Leave out --family {family}.")
     if native is not None:
-        return _changed(checked(resolve(native[1].read)(data, where), where), where, settings)
+        return _equipped(checked(resolve(native[1].read)(data, where), where), where, conversion, settings)
     record: type[Record] = resolve(found.instance)
     if conversion.equipment:
         return _equipped(checked(record.from_json(data, where), where), where, conversion, settings)
