@@ -26,7 +26,8 @@ TITLE = """# Three networks of one's own on a module of chiplets
 
 `python -m benchmarks.multimodel_own_files`: a convolutional network with skip connections (batch 8), a transformer
 encoder (batch 16) and an MLP-mixer (batch 8), exported as ONNX models, sample by sample on `{system}`. One command
-converts the three files and one solves. T1 and T2 were added up again from the files alone. Load of the two cores: {load:.1f}."""
+converts the three files and one solves. T1 and T2 were added up again from the files alone. Load of
+the two cores: {load:.1f}."""
 
 
 def main() -> int:
