@@ -17,6 +17,7 @@ from chipmap.instances.importers import ImportedGraph, import_graph
 from chipmap.instances.multimodel.costs import PRESETS, ROOFLINE, Shape, cost
 from chipmap.instances.multimodel.from_graph import Part, chain, from_graphs, shaped
 from chipmap.instances.multimodel.instance import MultiInstance
+from chipmap.instances.multimodel.modules import system
 from chipmap.records import InputError
 from tests.instances.samples import SAMPLES
 
@@ -282,6 +283,28 @@ def test_every_format_becomes_a_chain(sample: str, tmp_path: Path) -> None:
         assert error.remedy
         return
     assert isinstance(instance, MultiInstance) and instance.models[0].layers
+
+
+@pytest.mark.parametrize(
+    ("name", "first", "second", "links"),
+    [
+        ("nvdla-3x3", 9, 0, 12),
+        ("shidiannao-3x3-triangular", 0, 9, 16),
+        ("het-sides-3x3", 6, 3, 12),
+        ("het-cb-3x3", 5, 4, 12),
+        ("het-cross-3x3", 4, 5, 12),
+        ("het-sides-6x6", 12, 24, 60),
+        ("het-cb-6x6-triangular", 18, 18, 85),
+        ("het-cross-6x6", 16, 20, 60),
+    ],
+)
+def test_named_systems(name: str, first: int, second: int, links: int) -> None:
+    """How many chiplets of each class, how many links; interfaces to DRAM on the left and right columns."""
+    module = system(name).module
+    kinds = [chiplet.kind for chiplet in module.chiplets]
+    assert (kinds.count("nvdla"), kinds.count("shidiannao"), len(module.links)) == (first, second, links)
+    hops = [chiplet.hops for chiplet in module.chiplets if chiplet.y == 0]
+    assert hops == ([1, 2, 1] if len(kinds) == 9 else [1, 2, 3, 3, 2, 1])
 
 
 def test_settings_come_after_the_system(tmp_path: Path) -> None:
