@@ -50,8 +50,8 @@ SHIPPED: dict[str, tuple[str, dict[str, Any]]] = {
     for name, (generator, parameters) in {**_SCAR, **_NETWORKS, **_TINY}.items()
 }
 
-#: Of a front: instance, 1.001 times its least latency known and the latency of an energy-optimal schedule in ns, and how
-#: much denser the limits are where latency is short.
+#: Of a front: instance, its least latency known and a thousandth more, the latency of an energy-optimal schedule, both
+#: in ns, and how much denser the limits are where latency is short.
 _FRONTS = {
     "front-8-pipelined": ("scar-8-pipelined", 541_200_000, 3_955_640_007, 3),
     "front-8-whole": ("scar-8-whole", 2_951_000_000, 4_034_374_983, 2),
