@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 #: SCAR's default number of splits (five windows).
 SPLITS = 4
-#: Rounds of the evolutionary search within a time limit.
-MOST_ROUNDS = 1_000
+#: Rounds of the evolutionary search within a time limit, and chiplets up to which it has one.
+MOST_ROUNDS, LARGE = 1_000, 9
 #: Chiplets that SCAR's search can count (bits of a word).
 MOST_CHIPLETS = 62
 
@@ -67,13 +67,16 @@ def scar_best(instance: MultiInstance, run: Run) -> Termination:
 
 
 def scar_evolutionary(instance: MultiInstance, run: Run) -> Termination:
-    """SCAR's evolutionary search with four splits: once, with a time limit again and again by other seeds."""
+    """SCAR's evolutionary search with four splits.
+
+    On modules that it is meant for, of more than ``LARGE`` chiplets, a time limit is used up with other seeds.
+    """
 
     def work() -> None:
         from chipmap.heuristics.multimodel.scar import Evolution
 
         problem, turn = multi_problem(instance), Turn(run, run.deadline)
-        again = run.options.time_limit is not None and not run.options.deterministic
+        again = run.options.time_limit is not None and not run.options.deterministic and problem.chiplets > LARGE
         for round_ in range(MOST_ROUNDS if again else 1):
             search = Evolution(problem, run.deadline, run.options.seed + round_)
             _report(problem, turn, search, _splits(problem)[-1], "SCAR's evolutionary search")
