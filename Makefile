@@ -11,7 +11,8 @@ PYTEST_ARGS ?=
 # the first solve compiles the programs (seconds, kept on disk): not at the expense of a user's time limit
 COMPILE := @(for method in exact stations; do $(BIN)/chipmap solve ring/tiny-skip --method ring/$$method --quiet; done; \
 	$(BIN)/chipmap solve dataflow/tiny-chain --quiet; \
-	$(BIN)/chipmap solve wafer/tiny-adapters --method wafer/bounds --quiet) >/dev/null & \
+	$(BIN)/chipmap solve wafer/tiny-adapters --method wafer/bounds --quiet; \
+	$(BIN)/chipmap solve multimodel/tiny-two --method multimodel/scar-best --quiet) >/dev/null & \
 	(for instance in tiny-adapters tiny-skip; do for method in rows search; do \
 	$(BIN)/chipmap solve wafer/$$instance --method wafer/$$method --quiet; done; done) >/dev/null & wait
 

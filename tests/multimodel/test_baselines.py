@@ -244,6 +244,16 @@ def test_standalone_by_hand() -> None:
     assert judged(instance, windows) == max(alone)
 
 
+def test_a_schedule_at_once() -> None:
+    """The same windows with a chiplet per model, also of the evolutionary search."""
+    instance = made(4, "edp", 3, layers=(5, 4, 3), rows=2, columns=3)
+    problem = multi_problem(instance)
+    for method in (Scar(problem, Deadline()), Evolution(problem, Deadline(), 1)):
+        windows = method.windows(2, plain=True)
+        assert windows is not None and judged(instance, windows) > 0
+        assert all(len({segment[0] for segment in window}) == len(window) for window in windows)
+
+
 def test_best_of_all_splits() -> None:
     for seed in range(6):
         instance = made(seed, "edp", 3, layers=(3, 2), rows=2, columns=2)

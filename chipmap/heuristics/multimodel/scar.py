@@ -112,12 +112,19 @@ class Scar:
         #: Whether a window's trees were too many.
         self.cut_short = False
 
-    def windows(self, splits: int) -> list[list[Segment]] | None:
-        """The schedule for so many splits; None where a window has more models than chiplets, or none fit (C5)."""
+    def windows(self, splits: int, plain: bool = False) -> list[list[Segment]] | None:
+        """The schedule for so many splits (``plain``: at once, with a single chiplet per model and window).
+
+        None where a window has more models than chiplets, or segments don't fit (C5).
+        """
         times = [(model.q * model.time[:, self.chiplets].sum(axis=1)).tolist() for model in self.problem.models]
         found = []
         for ranges in pack(times, splits):
-            window = self.window({m: span for m, span in enumerate(ranges) if span is not None})
+            spans = {m: span for m, span in enumerate(ranges) if span is not None}
+            if plain and len(spans) <= len(self.chiplets):
+                window = Scar._layout(self, spans, dict.fromkeys(spans, 1))
+            else:
+                window = self.window(spans)
             if window is None:
                 return None
             found.append(window)
@@ -164,12 +171,16 @@ class Scar:
 
     def _spread(self, m: int, span: Range, choices: list[Begins]) -> tuple[Part, Callable[[int], list[Segment]]]:
         """The layouts of these segmentations that no other one on the same chiplets beats, and how to read them."""
-        found = [self.segmentations.along(m, span, begins) for begins in choices]
+        found = []
+        for begins in choices:
+            self.deadline.check()
+            found.append(self.segmentations.along(m, span, begins))
         if not found:
             return Part(np.zeros(0), np.zeros(0), np.zeros(0, np.int64)), lambda _: []
         parts = joined(found)
         which = np.concatenate([np.full(len(part.mask), i) for i, part in enumerate(found)])
         path = np.concatenate([np.arange(len(part.mask)) for part in found])
+        self.deadline.check()
         order = np.lexsort((parts.energy, parts.latency, parts.mask))
         order = order[_undominated(parts.at(order))]
         order = order[np.argsort(score(self.metric, parts.latency[order], parts.energy[order]), kind="stable")]

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
+from chipmap.deadline import Stop
 from chipmap.heuristics.multimodel.baselines import classes, whole_models
 from chipmap.instances.multimodel.instance import MultiInstance
 from chipmap.instances.multimodel.problem import MultiProblem, multi_problem, schedule
@@ -109,7 +110,13 @@ def _search(
 
 def _report(problem: MultiProblem, turn: Turn, search: Scar, splits: int, source: str) -> None:
     words = f"{source}, {splits} splits"
-    windows = search.windows(splits)
+    plain = search.windows(splits, plain=True)
+    try:
+        windows = search.windows(splits)
+    except Stop:
+        if plain is not None and turn.run.best is None:
+            turn.solution(schedule(problem, plain), f"{words}, cut short: a chiplet per model")
+        raise
     if windows is None:
         turn.run.note("left out", f"{words}: a window has more models than chiplets, or segments don't fit (C5)")
     else:
