@@ -24,13 +24,13 @@ from chipmap.instances.multimodel.problem import (
     watts,
 )
 
-#: Temperatures as shares of the objective: of a round from a start, of one from the best schedule, and the last of
-#: each. Tuned on scenarios 8 to 10 and the four models.
-HOT, WARM, COLD = 0.1, 0.01, 1e-4
+#: Rounds in turns: from the best schedule (else from the start), first and last temperature as shares of the objective.
+#: Tuned on scenarios 8 to 10 in both readings and the four models.
+ROUNDS = ((False, 0.1, 1e-4), (True, 0.005, 1e-6), (True, 0.03, 1e-4), (True, 0.005, 1e-6))
 #: All latencies together count beside T1, this often times the temperature: a window is as long as its slowest model,
 #: so that others could change at no cost.
 BLUR = 7.0
-#: Moves of the first round and of the longest ones. Each second round has twice as many as the two before.
+#: Moves of the first round and of the longest ones. After every second round they are doubled.
 FIRST, LONGEST = 250_000, 16_000_000
 #: Moves between two looks at the clock: about 20 ms.
 CHUNK = 20_000
@@ -51,7 +51,7 @@ class Annealing:
         self.state.value[0] = worth(self.tables, self.state, self.room, *self.state.totals[:2])
         copy(self.state, self.best)
 
-    def run(self, moves: int, deadline: Deadline, hot: float = HOT, cold: float = COLD) -> Iterator[Windows]:
+    def run(self, moves: int, deadline: Deadline, hot: float = 0.1, cold: float = 1e-4) -> Iterator[Windows]:
         """Anneal for so many moves, or until the deadline, from temperature ``hot`` to ``cold``."""
         factor, done = (cold / hot) ** (1 / max(1, moves)), 0
         while done < moves and deadline.keep_going():
@@ -65,20 +65,21 @@ class Annealing:
 def rounds(
     problem: MultiProblem, start: Windows, seed: int, deadline: Deadline, most: int | None = None
 ) -> Iterator[Windows]:
-    """Ever longer rounds from ``start``, each followed by one from the best schedule; better and better schedules.
+    """Ever longer rounds from ``start`` and from the best schedule so far, which yield better and better schedules.
 
     They go on until the deadline, or for so many rounds as ``most`` says.
     """
     moves, best, found, number = FIRST, float("inf"), start, 0
     while deadline.keep_going() and (most is None or number < most):
-        again = number % 2 == 1
+        again, hot, cold = ROUNDS[number % len(ROUNDS)]
         search = Annealing(problem, found if again else start, 1_000 * seed + number)
         best = min(best, search.best.value[0])
-        for windows in search.run(moves, deadline, WARM if again else HOT):
+        for windows in search.run(moves, deadline, hot, cold):
             if search.best.value[0] < best:
                 best, found = search.best.value[0], windows
                 yield windows
-        moves, number = min(LONGEST, 2 * moves) if again else moves, number + 1
+        number += 1
+        moves = min(LONGEST, moves if number % 2 else 2 * moves)
 
 
 def tables(problem: MultiProblem) -> Tables:
