@@ -9,9 +9,11 @@ from random import Random
 import pytest
 
 from chipmap.deadline import Deadline, Stop
+from chipmap.heuristics.multimodel.baselines import whole_models
 from chipmap.heuristics.multimodel.one_window import Limits, OneWindow, limits_of
 from chipmap.heuristics.multimodel.paths import module_paths
 from chipmap.heuristics.multimodel.segmentation import Chain
+from chipmap.heuristics.multimodel.strips import Strip, long_paths
 from chipmap.instances.multimodel import MultiInstance
 from chipmap.instances.multimodel.generators import scenario
 from chipmap.instances.multimodel.problem import MultiProblem, energy, latency, multi_problem, schedule, terms
@@ -108,6 +110,34 @@ def test_parts_of_models_and_a_value_of_ones_own() -> None:
     assert [find.bound for find in OneWindow(problem, paths, parts, value, Limits(time=1)).run(None, Deadline())] == [
         math.inf
     ]
+
+
+def test_strips_of_a_line_are_near_the_optimum() -> None:
+    """On a line of chiplets each simple path is a strip: never better than the optimum, and hardly worse."""
+    ratios = []
+    for seed in range(12):
+        instance = made(seed, "edp", 1, layers=(6, 5), rows=1, columns=5, batch=8)
+        problem = multi_problem(instance)
+        program = program_of(problem)
+        *_, last = program.run(None, Deadline())
+        orders = long_paths(problem)
+        assert set(orders[0]) == set(range(5))
+        strip = Strip(problem, orders[0], limits_of(problem))
+        found = list(strip.run(None, Deadline()))
+        certificate = check(instance, schedule(problem, [found[-1]]))
+        assert certificate.feasible and certificate.objective == strip.program.best
+        assert last.bound is not None and strip.program.best is not None and strip.program.best >= last.bound
+        ratios.append(strip.program.best / last.bound)
+    assert max(ratios) < 1.1, ratios
+
+
+def test_a_run_on_many_chiplets_takes_a_strip() -> None:
+    instance = made(4, "edp", 2, layers=(9, 8), rows=2, columns=7, batch=16)
+    result = solve(instance, "multimodel/one-window", SolveOptions(time_limit=60))
+    assert result.objective is not None
+    problem = multi_problem(instance)
+    windows = whole_models(problem)
+    assert windows is not None and result.objective < problem.objective(*terms(problem, windows))
 
 
 def test_scenario_8_whole_is_solved() -> None:

@@ -105,11 +105,11 @@ class OneWindow:
             return
         low, proved = self.low, self.value(self.low, self.least)
         for ratio in RATIOS:
-            high = self._latest(low, high)
+            high = self.latest(low, high)
             if high < low:
                 break
-            edges = _geometric(low - 1, high, ratio)
-            tables = [self._table(p, edges, ratio, deadline) for p in range(len(self.parts))]
+            edges = geometric(low - 1, high, ratio)
+            tables = [self.table(p, edges, ratio, deadline) for p in range(len(self.parts))]
             cells = _Cells(self, edges, tables)
             tried = sorted(cells.alive(), key=cells.bound)[:TRIED]
             for t in tried:
@@ -129,7 +129,7 @@ class OneWindow:
             return
         yield from self._exactly(cells, deadline)
 
-    def _latest(self, low: int, high: int) -> int:
+    def latest(self, low: int, high: int) -> int:
         """The longest window that may be better than the best."""
         if self.best is None or self.value(high, self.least) < self.best:
             return high
@@ -154,13 +154,13 @@ class OneWindow:
                 high = middle - 1
         return min(self.limits.energy, low if self.value(time, low) < self.best else -1)
 
-    def _table(self, p: int, edges: IntArray, ratio: float, deadline: Deadline) -> FloatArray:
+    def table(self, p: int, edges: IntArray, ratio: float, deadline: Deadline) -> FloatArray:
         """Least energy by signature and cell, shorter windows included."""
         model = self.problem.models[self.parts[p][0]]
         low, high = float(edges[0] - self.weights[p]), float(edges[-1] - self.weights[p])
-        longest = int(max(len(way) for ways in self.paths.ways for way in ways[:1]))
+        longest = self.paths.longest
         # with a bottleneck up to the first end even the longest path is done in the shortest window
-        ends = _geometric(max(1, int(low / (model.q - 1 + longest))), max(2, math.ceil(high / model.q)), ratio)
+        ends = geometric(max(1, int(low / (model.q - 1 + longest))), max(2, math.ceil(high / model.q)), ratio)
         grid = edges, np.concatenate([[0.0], ends.astype(np.float64)])
         table = build_range(self.problem, self.parts[p], self.paths, grid, self.rates, deadline)
         # the first cell holds what is done before it as well
@@ -177,20 +177,24 @@ class OneWindow:
         """A real window where the cells say that one might be; None where there is none, or no better one."""
         latest, segments, time, energy = int(cells.edges[t + 1]), list[Segment](), 0, 0
         for p, (signature, way) in enumerate(cells.choice(t)):
-            hoped = cells.tables[p][signature, t]
-            found = self.chains[p].best(signature, int(min(latest, self.ends[p])), float(hoped))
+            found = self.real(p, signature, latest, float(cells.tables[p][signature, t]))
             if found is None:
                 return None
-            segments += self._segments(p, found, way)
+            segments += self.segments(p, found, way)
             time, energy = max(time, found.latency), energy + found.energy
-        return self._accept(segments, time, energy)
+        return self.accept(segments, time, energy)
 
-    def _segments(self, p: int, found: Segmentation, way: tuple[int, ...]) -> list[Segment]:
+    def real(self, p: int, signature: int, latest: int, hoped: float) -> Segmentation | None:
+        """The segmentation of part p of least energy, by no means below ``hoped``, in a window of ``latest`` ns."""
+        return self.chains[p].best(signature, int(min(latest, self.ends[p])), hoped)
+
+    def segments(self, p: int, found: Segmentation, way: tuple[int, ...]) -> list[Segment]:
         m, _, last = self.parts[p]
         starts = [*found.starts, last + 1]
         return [(m, starts[i], starts[i + 1] - 1, c) for i, c in enumerate(way)]
 
-    def _accept(self, segments: list[Segment], time: int, energy: int) -> list[Segment] | None:
+    def accept(self, segments: list[Segment], time: int, energy: int) -> list[Segment] | None:
+        """These segments if they keep the limits and are better than the best; they are the best then."""
         value = self.value(time, energy)
         if time > self.limits.time or energy > self.limits.energy or (self.best is not None and value >= self.best):
             return None
@@ -236,9 +240,9 @@ class OneWindow:
         for p, (signature, way) in enumerate(cells.choice(t)):
             fit = [one for one, s in listed[p] if s == signature and one.latency <= cells.edges[t + 1]]
             found = min(fit, key=lambda one: one.energy)
-            segments += self._segments(p, found, way)
+            segments += self.segments(p, found, way)
             time, energy = max(time, found.latency), energy + found.energy
-        return self._accept(segments, time, energy)
+        return self.accept(segments, time, energy)
 
 
 class _Cells:
@@ -306,7 +310,7 @@ class _Cells:
         return found
 
 
-def _geometric(low: int, high: int, ratio: float) -> IntArray:
+def geometric(low: int, high: int, ratio: float) -> IntArray:
     """Whole numbers from ``low`` to ``high``, each about ``ratio`` above the one before."""
     if high <= low:
         return np.array([low, low + 1], dtype=np.int64)

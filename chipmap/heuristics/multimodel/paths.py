@@ -8,7 +8,7 @@ signature alone. Which models can stand side by side depends on the chiplets, ke
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -41,6 +41,11 @@ class Paths:
     def signatures(self) -> int:
         """Number of signatures."""
         return len(self.parent)
+
+    @property
+    def longest(self) -> int:
+        """Chiplets of the longest path."""
+        return len(self.types_of(self.signatures - 1))
 
     def types_of(self, s: int) -> tuple[int, ...]:
         """The types along signature s."""
@@ -85,20 +90,26 @@ def module_paths(problem: MultiProblem, longest: int | None = None) -> Paths | N
         if len(path) < most:
             stack += [(*path, c) for c in problem.neighbours[path[-1]] if c not in path]
     signatures = sorted(found, key=lambda signature: (len(signature), signature))
-    at = {signature: s for s, signature in enumerate(signatures)}
     masks = [np.array(sorted(found[signature]), dtype=np.int64) for signature in signatures]
     group, below = _groups(masks)
+    ways = tuple(
+        tuple(found[signature][int(mask)] for mask in own) for signature, own in zip(signatures, masks, strict=True)
+    )
+    return replace(paths_of(types, signatures), masks=tuple(masks), ways=ways, group=group, below=below)
+
+
+def paths_of(types: IntArray, signatures: Sequence[tuple[int, ...]]) -> Paths:
+    """The trie of these signatures (short ones first, with all their beginnings), without sets of chiplets."""
+    at = {signature: s for s, signature in enumerate(signatures)}
     return Paths(
         types=types,
         chiplet=np.array([int(np.argmax(types == k)) for k in range(int(types.max()) + 1)], dtype=np.int64),
         parent=np.array([at.get(signature[:-1], -1) for signature in signatures], dtype=np.int64),
         kind=np.array([signature[-1] for signature in signatures], dtype=np.int64),
-        masks=tuple(masks),
-        ways=tuple(
-            tuple(found[signature][int(mask)] for mask in own) for signature, own in zip(signatures, masks, strict=True)
-        ),
-        group=group,
-        below=below,
+        masks=(),
+        ways=(),
+        group=np.arange(len(signatures)),
+        below=np.full((len(signatures), 1), -1),
     )
 
 

@@ -72,6 +72,8 @@ def one_window(problem: MultiProblem, turn: Turn) -> None:
     from chipmap.heuristics.multimodel.paths import module_paths
 
     run, single = turn.run, problem.instance.task.windows == 1
+    if problem.chiplets > MOST_CHIPLETS:
+        return strips(problem, turn)
     paths = module_paths(problem) if len(problem.models) <= problem.chiplets <= MOST_CHIPLETS else None
     if paths is None:
         return
@@ -86,6 +88,20 @@ def one_window(problem: MultiProblem, turn: Turn) -> None:
             run.checkpoint()
         elif single and find.bound is not None:
             turn.bound(int(find.bound), "one window")
+
+
+def strips(problem: MultiProblem, turn: Turn) -> None:
+    """A single window on many chiplets: models side by side along paths through the module."""
+    from chipmap.heuristics.multimodel.one_window import limits_of
+    from chipmap.heuristics.multimodel.strips import MOST_MODELS, Strip, long_paths
+
+    if len(problem.models) > MOST_MODELS or problem.most_time >= 2**53:
+        return
+    deadline = turn.deadline.share(ONE_WINDOW)
+    for order in long_paths(problem):
+        best = turn.run.best.certificate.objective if turn.run.best is not None else None
+        for segments in Strip(problem, order, limits_of(problem)).run(best, deadline):
+            turn.solution(schedule(problem, [segments]), "one window along a path")
 
 
 def search(problem: MultiProblem, turn: Turn) -> None:
