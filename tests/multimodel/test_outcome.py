@@ -431,7 +431,12 @@ def test_a_front_is_proved_and_drawn(tmp_path: Path) -> None:
     assert [path.name for path in drawn] == ["multimodel-tiny-latency.png"] and drawn[0].stat().st_size > 1000
     draw(front, tmp_path / "front.svg")
     text = words(tmp_path / "front.svg")
-    assert "no schedule (proved)" in text and "latency T1, s" in text and "energy T2, J" in text and "J·s" in text
+    assert (
+        "no schedule (proved)" in text
+        and "latency T1, s (logarithmic)" in text
+        and "energy T2, J" in text
+        and "J·s" in text
+    )
     units = next(csv.DictReader(io.StringIO(table(sweep, rows))))
     assert units["unit"] == "J" and float(units["objective"]) == pytest.approx(least[0] / 1e12)
 

@@ -7,6 +7,7 @@ to the right of a found schedule is what is no better than it; between the two i
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 
 LIMIT = "task.latency_limit_ns"
 BLUE, PROVED, ORANGE = COLOURS[0], "#c9ced4", COLOURS[1]
+#: Colours of other solutions.
+OTHERS = (COLOURS[2], COLOURS[3], COLOURS[5], COLOURS[7], COLOURS[4])
 #: Free space around the points, as a share of what they span.
 MARGIN = 0.07
 
@@ -93,7 +96,7 @@ def draw(front: Front, path: Path) -> Path:
         words = f"{len(front.steps)} limits on latency, gaps up to {percent(worst)}"
         axes.set_title(f"{front.title}: latency and energy")
         axes.set_title(words, loc="right", fontsize=8.5, fontweight="normal", color=MUTED, y=-0.19)
-        axes.set_xlabel("latency T1, s")
+        axes.set_xlabel("latency T1, s (logarithmic)")
         axes.set_ylabel("energy T2, J")
         axes.legend(loc="upper right", fontsize=8)
     return path
@@ -102,10 +105,13 @@ def draw(front: Front, path: Path) -> Path:
 def _window(front: Front) -> tuple[tuple[float, float], tuple[float, float]]:
     """What is shown: the points, limits, bounds and other solutions near them, with a margin."""
     others = [one for one in front.others.values() if one[0] <= 1.3 * front.steps[-1].limit]
-    xs = [x for step in front.steps for x in (step.time, step.limit)] + [x for x, _ in others]
+    xs = [
+        max(x, 1e-9) for x in (*(x for step in front.steps for x in (step.time, step.limit)), *(x for x, _ in others))
+    ]
     ys = [y for step in front.steps for y in (step.energy, step.bound)] + [y for _, y in others]
-    wide, high = max(max(xs) - min(xs), 1e-9), max(max(ys) - min(ys), 1e-9)
-    return (min(xs) - MARGIN * wide, max(xs) + MARGIN * wide), (min(ys) - 2 * MARGIN * high, max(ys) + MARGIN * high)
+    span, high = max(xs) / min(xs), max(max(ys) - min(ys), 1e-9)
+    wide = max(span, 1.001) ** MARGIN
+    return (min(xs) / wide, max(xs) * wide), (min(ys) - 2 * MARGIN * high, max(ys) + MARGIN * high)
 
 
 def _regions(axes: Axes, front: Front) -> None:
@@ -120,9 +126,17 @@ def _regions(axes: Axes, front: Front) -> None:
                 label="schedules found")  # fmt: skip
     axes.stairs(heights, edges, baseline=None, color=BLUE, linewidth=1.0, zorder=2)
     product = min(step.time * step.energy for step in kept)
-    xs = [left + (right - left) * i / 200 for i in range(201) if left + (right - left) * i / 200 > 0]
+    xs = [left * (right / left) ** (i / 200) for i in range(201)]
     label = f"T1 · T2 = {product:.4g} J·s"
     axes.plot(xs, [product / x for x in xs], ":", color=ORANGE, linewidth=1.4, label=label, zorder=2)
+    axes.set_xscale("log")
+    step = next(
+        step for k in range(-9, 12) for step in (10.0**k, 2 * 10.0**k, 5 * 10.0**k) if (right - left) / step < 8
+    )
+    marks = [step * i for i in range(math.ceil(left / step), math.floor(right / step) + 1)]
+    first = [mark for mark in (step / 5 * i for i in range(1, 10)) if left < mark < marks[0]] if marks else []
+    axes.set_xticks([*first, *marks], [f"{mark:g}" for mark in (*first, *marks)])
+    axes.set_xticks([], minor=True)
     axes.set_xlim(left, right)
     axes.set_ylim(low, high)
 
@@ -134,4 +148,4 @@ def _points(axes: Axes, front: Front) -> None:
     xs, ys = [step.time for step in front.steps], [step.energy for step in front.steps]
     axes.plot(xs, ys, "o", color=BLUE, markersize=4.5, label="certified points, with their bounds", zorder=4)
     for i, (name, (time, energy)) in enumerate(front.others.items()):
-        axes.plot(time, energy, "x", color=COLOURS[(i + 2) % len(COLOURS)], markersize=6, label=name, zorder=5)
+        axes.plot(time, energy, "x", color=OTHERS[i % len(OTHERS)], markersize=6, label=name, zorder=5)
