@@ -23,7 +23,7 @@ from chipmap.run import SolveOptions
 from chipmap.solve import solve
 from chipmap.validation.brute_force import brute_force
 from chipmap.validation.multimodel.checker import check
-from tests.multimodel.random_instances import made, tiny_instance
+from tests.multimodel.random_instances import SMALL, made, tiny_instance
 from tests.multimodel.test_search import instances
 
 
@@ -265,7 +265,10 @@ def test_what_it_cannot_do_is_said() -> None:
     """More models than chiplets in a window; a limit; too little SRAM for so few nodes; too many chiplets."""
     crowd = made(9, "edp", 3, layers=(1, 1, 1), columns=1)
     result = solved(crowd, "scar")
-    assert result.solution is None and any("more models than chiplets" in note.text for note in result.notes)
+    assert result.solution is None and any("chiplets: 1" in note.text for note in result.notes)
+    tight = made(5, "latency", 1, sram_bytes=SMALL, layers=(2, 2))
+    result = solved(tight, "scar")
+    assert (result.solution is None and any("(C5)" in note.text for note in result.notes)) or result.infeasibility
     limited = made(2, "energy", task={"latency_limit_ns": 10})
     result = solved(limited, "scar")
     assert (result.solution is None and any("refused" in note.text for note in result.notes)) or result.infeasibility

@@ -111,6 +111,8 @@ class Scar:
         self.segmentations = Segmentations(problem, deadline, self.chiplets)
         #: Whether a window's trees were too many.
         self.cut_short = False
+        #: Why there was no schedule.
+        self.reason = ""
 
     def windows(self, splits: int, plain: bool = False) -> list[list[Segment]] | None:
         """The schedule for so many splits (``plain``: at once, with a single chiplet per model and window).
@@ -126,6 +128,9 @@ class Scar:
             else:
                 window = self.window(spans)
             if window is None:
+                crowd = f"a window has {len(spans)} models; chiplets: {len(self.chiplets)}"
+                memory = "in a window the models' segments don't fit the SRAM of chiplets (C5)"
+                self.reason = crowd if len(spans) > len(self.chiplets) else memory
                 return None
             found.append(window)
         return found

@@ -118,7 +118,7 @@ def _report(problem: MultiProblem, turn: Turn, search: Scar, splits: int, source
             turn.solution(schedule(problem, plain), f"{words}, cut short: a chiplet per model")
         raise
     if windows is None:
-        turn.run.note("left out", f"{words}: a window has more models than chiplets, or segments don't fit (C5)")
+        turn.run.note("left out", f"{words}: {search.reason}")
     else:
         turn.solution(schedule(problem, windows), words)
     if search.cut_short:
