@@ -65,3 +65,52 @@ class Repeated:
             return Answer(None, None)
         found = info.primal_solution_status == highspy.kSolutionStatusFeasible
         return Answer(np.array(highs.getSolution().col_value) if found else None, float(info.mip_dual_bound))
+
+
+class Optimum(NamedTuple):
+    """Least cost of the columns so far, the prices of the rows and the amounts of the columns."""
+
+    value: float
+    prices: Floats
+    amounts: Floats
+
+
+class Growing:
+    """min cost · x, rows Σ a · x = right, x >= 0: columns are added, and HiGHS goes on from where it was."""
+
+    def __init__(self, right: Sequence[float]) -> None:
+        self.highs = highspy.Highs()
+        self.highs.setOptionValue("output_flag", False)
+        self.highs.setOptionValue("threads", 1)
+        self.columns, nothing = 0, np.zeros(0)
+        for amount in right:
+            self.highs.addRow(float(amount), float(amount), 0, nothing.astype(np.int32), nothing)
+
+    def add(self, columns: Sequence[dict[int, float]]) -> None:
+        """More columns: their entries by row. They cost nothing until :meth:`minimise` says what."""
+        starts = np.cumsum([0, *(len(column) for column in columns[:-1])]).astype(np.int32)
+        rows = np.array([row for column in columns for row in column], np.int32)
+        entries = np.array([entry for column in columns for entry in column.values()], float)
+        count, infinite = len(columns), highspy.kHighsInf
+        self.highs.addCols(
+            count, np.zeros(count), np.zeros(count), np.full(count, infinite), len(rows), starts, rows, entries
+        )
+        self.columns += count
+
+    def minimise(self, cost: Floats, seconds: float) -> Optimum | None:
+        """The optimum under these costs; None where there is none within ``seconds``."""
+        highs = self.highs
+        highs.changeColsCost(self.columns, np.arange(self.columns, dtype=np.int32), cost)
+        highs.setOptionValue("time_limit", highs.getRunTime() + min(seconds, 1e9))
+        try:
+            highs.run()
+            if highs.getModelStatus() == highspy.HighsModelStatus.kUnknown:  # rounding: from scratch
+                highs.clearSolver()
+                highs.run()
+        finally:
+            highspy.Highs.resetGlobalScheduler(True)  # another solve may use another number of threads
+        if highs.getModelStatus() != highspy.HighsModelStatus.kOptimal:
+            return None
+        found = highs.getSolution()
+        value = float(highs.getInfo().objective_function_value)
+        return Optimum(value, np.array(found.row_dual), np.array(found.col_value))

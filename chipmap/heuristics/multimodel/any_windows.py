@@ -148,12 +148,19 @@ def product_ticks(lines: list[Line], least: tuple[int, int]) -> int:
 
 def least_product(lines: list[Line], time: float, energy: float) -> float:
     """The least T1 · T2 with T1 >= ``time``, T2 >= ``energy`` and above all ``lines``, at a corner."""
+    t, e = corner(lines, time, energy)
+    return t * e
 
-    def above(t: float) -> float:
-        return max(energy, *(line.value - line.rate * t for line in lines))
 
+def corner(lines: list[Line], time: float, energy: float) -> tuple[float, float]:
+    """(T1, T2) of the least product, see :func:`least_product`."""
     corners = [time, *((line.value - energy) / line.rate for line in lines if line.rate)]
     for a, b in combinations(lines, 2):
         if a.rate != b.rate:
             corners.append((a.value - b.value) / (a.rate - b.rate))
-    return min(t * above(t) for t in corners if t >= time)
+    return min(((t, above(lines, t, energy)) for t in corners if t >= time), key=lambda at: at[0] * at[1])
+
+
+def above(lines: list[Line], time: float, energy: float) -> float:
+    """The least T2 at this T1: at least ``energy``, and above all ``lines``."""
+    return max([energy, *(line.value - line.rate * time for line in lines)])

@@ -14,9 +14,11 @@ from chipmap.heuristics.multimodel.starts import packed
 from chipmap.instances.multimodel.instance import MultiInstance, MultiSolution
 from chipmap.instances.multimodel.problem import MultiProblem, multi_problem, placed, schedule
 from chipmap.methods.chain import Link, Turn, follow
+from chipmap.methods.lanes import side_by_side
 from chipmap.methods.model_solve import Finds, Limits, conclude, solve_within
 from chipmap.methods.multimodel.at_once import clash
 from chipmap.methods.multimodel.baselines import scar_start
+from chipmap.methods.multimodel.programs import columns
 from chipmap.records import InputError
 from chipmap.result import Termination
 from chipmap.run import Run
@@ -27,8 +29,8 @@ RATES, SLICE = (1.0, 0.5, 2.0, 0.25, 4.0), 0.4
 ROUNDS = 8
 #: Places (layers · windows · chiplets) up to which CP-SAT gets the time that is left after one round.
 SMALL = 2_000
-#: Share of the time for the best single window, where more are allowed.
-ONE_WINDOW = 0.2
+#: Shares of the time: for the best single window, where more are allowed; for annealing before the proofs.
+ONE_WINDOW, SEARCH = 0.1, 0.3
 
 
 def start(problem: MultiProblem, turn: Turn) -> None:
@@ -79,8 +81,7 @@ def one_window(problem: MultiProblem, turn: Turn) -> None:
         return
     parts = [(m, 0, model.layers - 1) for m, model in enumerate(problem.models)]
     best = run.best.certificate.objective if run.best is not None else None
-    deadline = turn.deadline if single else turn.deadline.share(ONE_WINDOW)
-    for find in OneWindow(problem, paths, parts, limits=limits_of(problem)).run(best, deadline):
+    for find in OneWindow(problem, paths, parts, limits=limits_of(problem)).run(best, turn.deadline):
         if find.segments is not None:
             turn.solution(schedule(problem, [find.segments]), "one window")
         if single and find.bound == inf:
@@ -118,6 +119,20 @@ def search(problem: MultiProblem, turn: Turn) -> None:
     most = None if limited else ROUNDS
     for windows in rounds(problem, first, run.options.seed, turn.deadline, 1 if _places(problem) <= SMALL else most):
         turn.solution(schedule(problem, windows), "annealing")
+
+
+def search_and_proof(problem: MultiProblem, turn: Turn) -> None:
+    """Annealing, and the exact programs: side by side where there are two threads and a time limit, else in turns."""
+    options, windows = turn.run.options, Link("one window", ONE_WINDOW, one_window)
+    if problem.instance.task.windows == 1:
+        follow((windows._replace(share=1.0), Link("search", 1.0, search)), problem, turn)
+    elif _places(problem) <= SMALL:
+        follow((windows, Link("search", 1.0, search)), problem, turn)
+    elif options.deterministic or options.threads == 1 or options.time_limit is None:
+        follow((Link("search", SEARCH, search), windows, Link("columns", 1.0, columns)), problem, turn)
+        search(problem, turn)
+    else:
+        side_by_side(turn.run, problem, ((Link("search", 1.0, search),), (windows, Link("columns", 1.0, columns))))
 
 
 def _places(problem: MultiProblem) -> int:
@@ -180,16 +195,15 @@ def model_by_mip(problem: MultiProblem, turn: Turn) -> None:
 
 def bounds(instance: MultiInstance, run: Run) -> Termination:
     """Every lower bound, no schedule."""
-    return _chain(instance, run, CHAIN[1:3])
+    return _chain(instance, run, (*CHAIN[1:3], Link("columns", 1.0, columns)))
 
 
 CHAIN = (
     Link("start", 1.0, start),
     Link("energy", 1.0, least_of_energy),
     Link("weights", 0.5, bound_by_weights),
-    Link("scar", 0.2, scar_start),
-    Link("one window", 1.0, one_window),
-    Link("search", 1.0, search),
+    Link("scar", 0.1, scar_start),
+    Link("search and proof", 1.0, search_and_proof),
     Link("cpsat", 1.0, model_if_small),
 )
 

@@ -1,0 +1,250 @@
+"""Links of the chain that prove: columns over windows (:mod:`chipmap.heuristics.multimodel.columns`).
+
+Tables of coarse cells come first, finer ones where time allows. For each, lines rate · T1 + T2 >= value are sought
+where they matter. For EDP that is the corner in which the product is smallest, for energy within a limit on latency
+that limit; other objectives have one weight.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+
+import numpy as np
+
+from chipmap.heuristics.multimodel.any_windows import (
+    SAFE,
+    AnyWindows,
+    Line,
+    above,
+    corner,
+    energy_within,
+    product_ticks,
+)
+from chipmap.heuristics.multimodel.columns import NEAR, Column, Prices, WindowColumns
+from chipmap.heuristics.multimodel.paths import Paths, module_paths
+from chipmap.heuristics.multimodel.pricing import Entries, Places, Pricing
+from chipmap.heuristics.multimodel.tables import build
+from chipmap.instances.multimodel.instance import MultiSolution
+from chipmap.instances.multimodel.problem import IntArray, MultiProblem, placed, terms, watts
+from chipmap.methods.chain import Turn
+from chipmap.solvers.repeated import Growing
+
+#: Widths of the windows' cells as shares of their time, round by round; below the share LEAST of them as of T1, the
+#: width is no smaller. The first cell ends at SHORT of T1.
+RATIOS, LEAST, SHORT = (0.15, 0.05, 0.02, 0.01, 0.005), 0.15, 1e-3
+#: Rates of the tables' weighted sums, as shares of T2 / T1.
+RATES = (0.3, 1.0, 3.0)
+#: A weight is not tried again when one so near has been; at most so many weights for each set of tables.
+CLOSE, MOST_WEIGHTS = 0.05, 6
+#: Chiplets up to which sets of them are listed, and most entries of all tables.
+MOST_CHIPLETS, MOST_ENTRIES = 12, 60_000_000
+#: How near bound and program come: a share of them, for coarse cells this share of the cells' width.
+NEAR_CELLS = 0.05
+#: A bound is told when it is better by this share.
+TOLD = 3e-4
+#: Weight of time, in T2 / T1, at which energy doesn't count.
+TIME_ALONE = 1e5
+
+
+class ColumnBound:
+    """The lines of one problem, and what they prove."""
+
+    def __init__(self, problem: MultiProblem, turn: Turn, paths: Paths) -> None:
+        self.problem, self.turn, self.run, self.paths = problem, turn, turn.run, paths
+        program = AnyWindows(problem)
+        self.least = program.least
+        self.lines: list[Line] = []
+        self.told = 0
+        found = self._found()
+        self.time, self.energy = found or self.least
+        self.limit = problem.instance.task.latency_limit_ns
+        for factor in (1.0, 0.3, 3.0, 0.1, 10.0):
+            self.lines.append(program.line(factor * self.energy / max(1, self.time)))
+        self.prices: dict[float, Prices] = {}
+        self.points: list[tuple[float, float]] = []
+        self.windows: list[Column] = []
+        self.near = NEAR
+
+    def _found(self) -> tuple[int, int] | None:
+        best = self.run.best
+        return None if best is None else (best.certificate.terms["T1"], best.certificate.terms["T2"])
+
+    def longest(self) -> int:
+        """An upper limit on T1 of every schedule that is better than the best one."""
+        time, best = self.problem.most_time, self.run.upper
+        if self.limit is not None:
+            time = min(time, self.limit)
+        if best is None:
+            return time
+        objective, (_, energy) = self.problem.instance.task.objective, self.least
+        if objective == "latency":
+            return min(time, best)
+        if objective == "weighted":
+            rate = watts(self.problem.instance)
+            return time if not rate else min(time, 1000 * (best - energy) // rate + 1)
+        if objective == "energy":
+            return time
+        high = best * 10**9 // energy + 1
+        for _ in range(50):  # energy is above the lines, too: T falls to the largest one that still pays
+            lower = int(best * 1e9 / above(self.lines, high, energy) * (1 + SAFE)) + 1
+            if lower >= high:
+                break
+            high = lower
+        return min(time, high)
+
+    def rate(self, tried: Sequence[float]) -> float | None:
+        """The weight of T1 to try next, in pJ per ns; None where none is left."""
+        objective, ratio = self.problem.instance.task.objective, self.energy / max(1, self.time)
+        if objective == "weighted":
+            rate = watts(self.problem.instance) / 1000
+        elif objective == "latency":
+            rate = TIME_ALONE * ratio
+        elif objective == "energy":
+            rate = self._slope(ratio)
+        else:
+            t, e = corner(self.lines, *self.least)
+            rate = e / t if tried else ratio
+        near = any(abs(rate - one) <= CLOSE * one for one in tried)
+        return None if near or len(tried) >= MOST_WEIGHTS else rate
+
+    def _slope(self, ratio: float) -> float:
+        """The slope of T2 over T1 between the points on both sides of the limit on T1."""
+        assert self.limit is not None
+        left = [point for point in self.points if point[0] <= self.limit]
+        right = [point for point in self.points if point[0] > self.limit]
+        if not self.points:
+            return ratio
+        if not left:
+            return 3 * max(self.prices)
+        if not right:
+            return min(self.prices) / 3
+        (t, e), (u, f) = max(left), min(right)
+        return (e - f) / (u - t) if e > f else ratio
+
+    def value(self) -> int:
+        """The bound that the lines prove, in ticks."""
+        objective, energy = self.problem.instance.task.objective, self.least[1]
+        if objective == "energy":
+            return energy_within(self.lines, energy, self.limit) if self.limit is not None else energy
+        if objective == "weighted":
+            rate = watts(self.problem.instance) / 1000
+            return max(int(line.value) for line in self.lines if line.rate == rate)
+        if objective == "latency":
+            return max(int((line.value * (1 - SAFE) - self.problem.most_energy) / line.rate) for line in self.lines)
+        return product_ticks(self.lines, self.least)
+
+    def tell(self, best: int | None, last: bool = False) -> None:
+        """Report what the lines prove; schedules worse than ``best`` were left out."""
+        value = self.value() if best is None else min(best, self.value())
+        if value > self.told * (1 + (0 if last else TOLD)):
+            self.told = value
+            self.turn.bound(value, "columns over windows")
+
+    def stage(self, ratio: float) -> WindowColumns | None:
+        """Tables with cells of this width, and lines from them."""
+        found, best = self._found(), self.run.upper
+        if found is not None:
+            self.time, self.energy = found
+        edges = grid(self.time, self.longest(), ratio)
+        rates = [share * self.energy / max(1, self.time) for share in RATES]
+        started = time.monotonic()
+        tables = []
+        for m in range(len(self.problem.models)):
+            table = build(self.problem, m, self.paths, edges, rates, self.turn.deadline)
+            tables.append(Entries(table.signature, table.first, table.last, table.cell, table.energy))
+        entries = sum(len(table.energy) for table in tables)
+        built = time.monotonic()
+        self.near = max(NEAR, ratio * NEAR_CELLS)
+        layers = [model.layers for model in self.problem.models]
+        program = WindowColumns(
+            layers, self.problem.windows, Pricing(tables, places(self.paths), edges), Growing, False
+        )
+        self._known_windows(program)
+        program.again(self.windows, self.energy / max(1, self.time))
+        tried: list[float] = []
+        while (rate := self.rate(tried)) is not None:
+            tried.append(rate)
+            self._line(program, rate, best)
+        self.tell(best, last=True)
+        what = f"{len(edges) - 1} cells, {entries} entries, {program.rounds} rounds, {len(tried)} weights"
+        seconds = round(built - started, 1), round(time.monotonic() - built, 1)
+        self.run.note("search", f"columns over windows: {what}; {seconds[0]} s of tables, {seconds[1]} s of columns")
+        return program
+
+    def _known_windows(self, program: WindowColumns) -> None:
+        """The windows of the best schedule are columns."""
+        best = self.run.best
+        if best is None:
+            return
+        assert isinstance(best.solution, MultiSolution)
+        columns = []
+        for window in placed(self.problem, best.solution):
+            time, energy = terms(self.problem, [window])
+            nodes = []
+            for m in range(len(self.problem.models)):
+                own = [segment for segment in window if segment[0] == m]
+                nodes.append((own[0][1], own[-1][2] + 1) if own else (0, 0))
+            columns.append(Column(0, float(time), float(energy), tuple(nodes)))
+        program.add(columns)
+
+    def _line(self, program: WindowColumns, rate: float, best: int | None) -> None:
+        """A line of this rate."""
+        at = len(self.lines)
+        self.lines.append(Line(rate, 0.0))
+
+        def report(value: float) -> None:
+            self.lines[at] = Line(rate, max(value, self.lines[at].value))
+            self.tell(best)
+
+        if self.prices:
+            nearest = min(self.prices, key=lambda one: abs(one - rate))
+            prices = self.prices[nearest]
+        else:
+            chiplets = self.problem.chiplets
+            prices = program.start(
+                [
+                    ((model.energy + model.weight_energy) + rate * model.q * model.time / chiplets).min(axis=1)
+                    for model in self.problem.models
+                ]
+            )
+        _, prices = program.bound(rate, prices, self.turn.deadline, report, self.near)
+        self.prices[rate] = prices
+        self.windows += program.used()
+        if program.point is not None:
+            self.points.append(program.point)
+
+
+def columns(problem: MultiProblem, turn: Turn) -> None:
+    """Bounds by column generation over windows, from coarse tables to fine ones."""
+    task, run = problem.instance.task, turn.run
+    if task.objective == "energy" and task.latency_limit_ns is None:
+        return
+    if problem.chiplets > MOST_CHIPLETS or (paths := module_paths(problem)) is None:
+        run.note("search", f"columns over windows: not for {problem.chiplets} chiplets")
+        return
+    bound = ColumnBound(problem, turn, paths)
+    spent = 0.0
+    for k, ratio in enumerate(RATIOS):
+        if k and not run.options.deterministic and spent * RATIOS[k - 1] / ratio > turn.deadline.seconds:
+            break
+        started = time.monotonic()
+        bound.stage(ratio)
+        spent = time.monotonic() - started
+        if run.options.deterministic and k == 1:
+            break
+
+
+def grid(usual: float, longest: float, ratio: float) -> IntArray:
+    """Edges of cells from 0 to ``longest`` ns; those of long windows are ``ratio`` of their time wide."""
+    edges = [0.0, min(SHORT * usual, longest)]
+    while edges[-1] < longest:
+        edges.append(edges[-1] + max(1.0, ratio * edges[-1], ratio * LEAST * usual))
+    return np.unique(np.ceil(np.array(edges)).astype(np.int64))
+
+
+def places(paths: Paths) -> Places:
+    """Masks of all paths with their signatures."""
+    counts = [len(masks) for masks in paths.masks]
+    signatures = np.repeat(np.arange(len(counts), dtype=np.int64), counts)
+    return Places(np.concatenate(paths.masks).astype(np.int64), signatures, len(counts), len(paths.types))

@@ -1,0 +1,119 @@
+"""Column generation over windows on tiny instances, against all schedules."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import islice
+from random import Random
+
+import numpy as np
+import pytest
+
+from chipmap.deadline import Deadline
+from chipmap.heuristics.multimodel.columns import WindowColumns
+from chipmap.heuristics.multimodel.pricing import Pricing
+from chipmap.instances.multimodel import MultiInstance
+from chipmap.instances.multimodel.problem import MultiProblem, multi_problem
+from chipmap.methods.chain import Turn
+from chipmap.methods.multimodel.programs import columns
+from chipmap.run import Run, SolveOptions
+from chipmap.solvers.repeated import Growing
+from chipmap.validation.brute_force import brute_force, count
+from chipmap.validation.multimodel.candidates import candidates
+from chipmap.validation.multimodel.checker import check
+from tests.multimodel.random_instances import tiny_instance
+from tests.multimodel.slow_tables import latencies, slow_places, slow_table
+
+
+def instances(seed: int, number: int, most: int = 2_000) -> Iterator[MultiInstance]:
+    """Random instances with at most so many candidates, without limits."""
+    random = Random(seed)
+    made = (tiny_instance(random) for _ in range(1_000_000))
+    return islice((one for one in made if count(one) <= most), number)
+
+
+def program(problem: MultiProblem, edges: list[int], ordered: bool) -> WindowColumns:
+    """The program over slow tables."""
+    places, numbers = slow_places(problem)
+    tables = [slow_table(problem, m, edges, numbers) for m in range(len(problem.models))]
+    pricing = Pricing(tables, places, np.array(edges, dtype=np.int64))
+    return WindowColumns([model.layers for model in problem.models], problem.windows, pricing, Growing, ordered)
+
+
+def least(instance: MultiInstance, rate: float) -> float | None:
+    """The least rate · T1 + T2 of all schedules that obey C0 to C3 and C5."""
+    values = []
+    for solution in candidates(instance):
+        certificate = check(instance, solution)
+        if all(violation.label == "C4" for violation in certificate.violations):
+            values.append(rate * certificate.terms["T1"] + certificate.terms["T2"])
+    return min(values, default=None)
+
+
+@pytest.mark.parametrize("ordered", [True, False])
+@pytest.mark.parametrize("exact", [True, False])
+def test_no_bound_exceeds_the_least_weighted_sum(ordered: bool, exact: bool) -> None:
+    """Every Lagrangian value, at any prices; with exact tables and one window the last one is the optimum."""
+    equal = tried = 0
+    for k, instance in enumerate(instances(21, 40)):
+        problem, rate = multi_problem(instance), (10.0, 300.0, 5_000.0)[k % 3]
+        every = latencies(problem)
+        if not every:
+            continue
+        edges = [*(one - 1 for one in every), every[-1]] if exact else sorted({0, *every[::3], every[-1]})
+        columns, values, random = program(problem, edges, ordered), list[float](), np.random.default_rng(k)
+        first = columns.start([random.uniform(0, 1e6, model.layers) for model in problem.models])
+        value, _ = columns.bound(rate, first, Deadline(), values.append, 1e-9)
+        optimum = least(instance, rate)
+        assert values and value == max(values)
+        if optimum is None:
+            continue
+        assert value <= optimum
+        tried += problem.windows == 1 and exact
+        equal += problem.windows == 1 and exact and value >= optimum * (1 - 1e-5)
+    assert equal == tried and (tried > 3 or not exact), (equal, tried)
+
+
+def test_windows_between_given_nodes_cost_what_pricing_says() -> None:
+    """With prices that only these nodes escape, the least window is that of the same nodes."""
+    compared = 0
+    for k, instance in enumerate(instances(22, 20)):
+        problem, random = multi_problem(instance), np.random.default_rng(k)
+        every = latencies(problem)
+        if not every:
+            continue
+        pricing = program(problem, [*(one - 1 for one in every), every[-1]], False).pricing
+        nodes = [tuple(sorted(random.integers(0, model.layers + 1, 2).tolist())) for model in problem.models]
+        before = [np.full(model.layers + 1, np.inf) for model in problem.models]
+        behind = [np.full(model.layers + 1, -np.inf) for model in problem.models]
+        for m, (low, high) in enumerate(nodes):
+            before[m][low] = behind[m][high] = 0.0
+        priced, fixed = pricing.price(before, behind), pricing.fixed(nodes)
+        np.testing.assert_array_equal(priced, fixed)
+        compared += int(np.isfinite(fixed).any())
+    assert compared > 5
+
+
+class Heard(Turn):
+    """A turn whose bounds are kept."""
+
+    def bound(self, value: int, source: str) -> None:
+        """Keep the value."""
+        assert source == "columns over windows"
+        self.run.bound(value, source)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_link_proves_no_more_than_the_optimum(seed: int) -> None:
+    """All objectives, with limits and deadlines, from an optimal schedule, from another one, and from none."""
+    told = 0
+    for k, instance in enumerate(instances(30 + seed, 16, 800)):
+        optimum, best = brute_force(instance, check)
+        run = Run(instance, SolveOptions(deterministic=True), check)
+        if best is not None and k % 3:
+            any_one = next(one for one in candidates(instance) if check(instance, one).feasible)
+            run.solution(best if k % 3 == 1 else any_one, "test")
+        columns(multi_problem(instance), Heard(run, Deadline()))
+        told += len(run.bounds)
+        assert optimum is None or all(bound.value <= optimum for bound in run.bounds)
+    assert told > 8, told
