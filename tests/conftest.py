@@ -62,6 +62,8 @@ QUICK: dict[str, int] = {
     "wafer/test_rows.py::test_rows_improve_step_by_step_and_stay_legal": 0,
     "wafer/test_rows.py": 1,
     "wafer/test_slicing.py": 1,
+    "multimodel/test_agreement.py::test_no_method_contradicts_enumeration": 4,
+    "multimodel/test_agreement.py": ALL,
     "report/test_rows.py": ALL,
     "runtime/test_solve.py": ALL,
     "solvers/test_lowering.py": ALL,
