@@ -44,8 +44,8 @@ from chipmap.heuristics.multimodel.tables_kernel import (
 )
 from chipmap.instances.multimodel.problem import IntArray, ModelCosts, MultiProblem
 
-#: Cells of bottlenecks that are worked on at once for a single range.
-CELLS = 128
+#: Cells of bottlenecks, and numbers in all of them, that are worked on at once for a single range.
+CELLS, NUMBERS = 128, 2**25
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,9 +152,10 @@ def build_range(
     model = part_of(problem.models[m], first, last)
     if model.q == 1:
         ends = np.array([0.0, float(edges[-1])])
-    found = []
-    for h in range(0, len(ends) - 1, CELLS):
-        program = _Program(problem, model, paths, edges, ends[h : h + CELLS + 1], rates)
+    found, each = [], min(paths.longest, model.layers) * model.layers * (2 + len(rates)) * WIDE
+    cells = max(1, min(CELLS, NUMBERS // each))
+    for h in range(0, len(ends) - 1, cells):
+        program = _Program(problem, model, paths, edges, ends[h : h + cells + 1], rates)
         for start in range((model.layers - 1) // WIDE * WIDE, -1, -WIDE):
             program.meet(start)
         signature, _, _, cell, energy = program.ranges(0, deadline, whole=True)
