@@ -38,7 +38,7 @@ RATES = (0.3, 1.0, 3.0)
 #: A weight is not tried again when one so near has been; at most so many weights for each set of tables.
 CLOSE, MOST_WEIGHTS = 0.05, 6
 #: Chiplets up to which sets of them are listed, and most entries of all tables.
-MOST_CHIPLETS, MOST_ENTRIES = 12, 60_000_000
+MOST_CHIPLETS, MOST_ENTRIES = 12, 25_000_000
 #: How near bound and program come: a share of them, for coarse cells this share of the cells' width.
 NEAR_CELLS = 0.05
 #: A bound is told when it is better by this share.
@@ -55,7 +55,7 @@ class ColumnBound:
         program = AnyWindows(problem)
         self.least = program.least
         self.lines: list[Line] = []
-        self.told = 0
+        self.told = self.run.lower.value if self.run.lower is not None else 0
         found = self._found()
         self.time, self.energy = found or self.least
         self.limit = problem.instance.task.latency_limit_ns
@@ -64,7 +64,7 @@ class ColumnBound:
         self.prices: dict[float, Prices] = {}
         self.points: list[tuple[float, float]] = []
         self.windows: list[Column] = []
-        self.near = NEAR
+        self.near, self.entries = NEAR, 0
 
     def _found(self) -> tuple[int, int] | None:
         best = self.run.best
@@ -153,7 +153,7 @@ class ColumnBound:
         for m in range(len(self.problem.models)):
             table = build(self.problem, m, self.paths, edges, rates, self.turn.deadline)
             tables.append(Entries(table.signature, table.first, table.last, table.cell, table.energy))
-        entries = sum(len(table.energy) for table in tables)
+        self.entries = entries = sum(len(table.energy) for table in tables)
         built = time.monotonic()
         self.near = max(NEAR, ratio * NEAR_CELLS)
         layers = [model.layers for model in self.problem.models]
@@ -226,7 +226,10 @@ def columns(problem: MultiProblem, turn: Turn) -> None:
     bound = ColumnBound(problem, turn, paths)
     spent = 0.0
     for k, ratio in enumerate(RATIOS):
-        if k and not run.options.deterministic and spent * RATIOS[k - 1] / ratio > turn.deadline.seconds:
+        more = RATIOS[k - 1] / ratio if k else 1.0
+        if bound.entries * more > MOST_ENTRIES:
+            break
+        if k and not run.options.deterministic and spent * more > turn.deadline.seconds:
             break
         started = time.monotonic()
         bound.stage(ratio)
