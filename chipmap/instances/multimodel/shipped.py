@@ -50,19 +50,20 @@ SHIPPED: dict[str, tuple[str, dict[str, Any]]] = {
     for name, (generator, parameters) in {**_SCAR, **_NETWORKS, **_TINY}.items()
 }
 
-#: Of a front: instance, its least latency known and a thousandth more, the latency of an energy-optimal schedule, both
-#: in ns, and how much denser the limits are where latency is short.
+#: Of a front: instance, its least latency known and that of an energy-optimal schedule in ns, and how much denser the
+#: limits are where latency is short.
 _FRONTS = {
-    "front-8-pipelined": ("scar-8-pipelined", 541_200_000, 3_955_640_007, 3),
-    "front-8-whole": ("scar-8-whole", 2_951_000_000, 4_034_374_983, 2),
+    "front-8-pipelined": ("scar-8-pipelined", 540_656_652, 3_955_640_007, 3),
+    "front-8-whole": ("scar-8-whole", 2_948_141_611, 4_034_374_983, 2),
 }
 _POINTS = 16
 
 
 def _front(instance: str, first: int, last: int, power: int) -> dict[str, Any]:
-    """The least energy within limits on latency from ``first`` to ``last``, with steps that grow."""
+    """The least energy within limits on latency from a thousandth above ``first`` to ``last``, with steps that grow."""
     steps = _POINTS - 1
     limits = [first + (last - first) * i**power // steps**power for i in range(_POINTS)]
+    limits[0] += first // 1000
     choices = [{"label": f"{limit / 1e9:.4f} s", "set": {"task.latency_limit_ns": limit}} for limit in limits]
     return {
         "schema": "sweep/1",
