@@ -13,7 +13,6 @@ import argparse
 import os
 import platform
 import sys
-import time
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -92,17 +91,15 @@ def report(reading: str, args: argparse.Namespace) -> bool:
     from chipmap.report.multimodel.front import draw, fronts_of
 
     settings = [] if args.time_limit is None else [f"time_limit_s={args.time_limit}"]
-    sweep, load, started = read_sweep(f"multimodel/front-8-{reading}", settings), os.getloadavg()[0], time.monotonic()
+    sweep, load = read_sweep(f"multimodel/front-8-{reading}", settings), os.getloadavg()[0]
     rows = solved(sweep, args.out, args.workers)
-    minutes = (time.monotonic() - started) / 60
     (front,) = fronts_of(sweep, rows)
     front.others.update(found_by_others(solved(others(reading, args.others_limit), args.out, args.workers)))
     print(f"\n## scar-8-{reading}\n")
-    ran = (
-        f"{minutes:.1f} minutes" if minutes > 0.1 else f"{sum(row.seconds for row in rows) / 60:.1f} minutes of solving"
-    )
-    print(f"{len(front.steps)} of {len(rows)} points, {ran} with {args.workers} workers at most "
-          f"{sweep.time_limit_s:.0f} s a point; load average {load:.1f} before.\n")  # fmt: skip
+    minutes = sum(row.seconds for row in rows) / 60
+    shared = f"{minutes:.1f} minutes of solving shared by {args.workers} workers"
+    print(f"{len(front.steps)} of {len(rows)} points, {shared}, "
+          f"at most {sweep.time_limit_s:.0f} s a point; load average {load:.1f}.\n")  # fmt: skip
     print("| limit on T1, s | T1, s | T2, J | no schedule below, J | gap | T1 · T2, J·s | status | seconds |")
     print("|--:|--:|--:|--:|--:|--:|---|--:|")
     by_limit = {f"{step.limit:.4f} s": step for step in front.steps}
