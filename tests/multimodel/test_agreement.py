@@ -22,6 +22,9 @@ from chipmap.heuristics.multimodel.one_window import OneWindow, limits_of
 from chipmap.heuristics.multimodel.paths import module_paths
 from chipmap.heuristics.multimodel.tables import build as build_table
 from chipmap.instances.multimodel.problem import energy, latency, multi_problem
+from chipmap.methods.chain import Turn
+from chipmap.methods.multimodel.programs import ColumnBound
+from chipmap.run import Run, SolveOptions
 from chipmap.solvers import solve_model
 from chipmap.solvers.outcome import SolveRequest
 from chipmap.validation.brute_force import brute_force
@@ -107,6 +110,25 @@ def test_bounds_for_any_number_of_windows_hold_for_all_schedules() -> None:
         for limit in (time, int(np.median(known.time))):
             assert energy_within(lines, program.least[1], limit) <= known.energy[known.time <= limit].min()
     assert compared > 30 and near > 0.7 * compared
+
+
+@pytest.mark.parametrize("objective", ["latency", "weighted", "edp"])
+def test_lines_of_columns_hold_for_all_schedules(objective: str) -> None:
+    """rate · T1 + T2 >= value for each line of coarse and of fine tables, and what they prove of the objective."""
+    proved = 0.0
+    for base in instances(17, 20):
+        known = with_objective(schedules(base), objective)
+        problem, run = multi_problem(known.instance), Run(known.instance, SolveOptions(deterministic=True), check)
+        paths = module_paths(problem)
+        assert paths is not None
+        program = ColumnBound(problem, Turn(run, Deadline()), paths)
+        for ratio in (0.15, 0.02):
+            program.stage(ratio)
+        if known.optimum is not None:
+            assert all(line.value <= (line.rate * known.time + known.energy).min() for line in program.lines)
+            assert program.told <= known.optimum
+            proved = max(proved, program.told / max(1, known.optimum))
+    assert proved > 0.95
 
 
 def test_no_table_lies_above_a_segmentation() -> None:
