@@ -34,8 +34,8 @@ BLUR = 7.0
 FIRST, LONGEST = 250_000, 16_000_000
 #: Moves between two looks at the clock: about 20 ms.
 CHUNK = 20_000
-#: Shares of the moves: cut, grow, shrink, slide, place, rewalk, reverse, shift, sharpen, float_empty.
-SHARES = (0.3, 0.08, 0.06, 0.06, 0.12, 0.06, 0.04, 0.2, 0.05, 0.03)
+#: Shares of the moves: cut, grow, shrink, slide, place, rewalk, reverse, shift, sharpen, detour, float_empty.
+SHARES = (0.27, 0.08, 0.06, 0.06, 0.12, 0.06, 0.04, 0.2, 0.04, 0.05, 0.02)
 #: SRAM of a chiplet without a limit, in bytes.
 UNLIMITED = 2**62
 

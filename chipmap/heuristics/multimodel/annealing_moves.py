@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from chipmap.heuristics.multimodel.annealing_paths import add, bend, drop, walk
 from chipmap.heuristics.multimodel.annealing_state import (
     Slots,
     State,
@@ -52,56 +53,6 @@ def optimise(p: Tables, s: State, k: Slots, i: int) -> bool:
         slowest, a = max(slowest, t), k.end[i, j]
     rate = s.totals[1] / max(1.0, float(s.totals[0])) * uniform(k) ** 3
     return recut(p, k, i, rate, int(slowest * (0.9 + 0.3 * uniform(k))) + 1)
-
-
-@compiled
-def walk(p: Tables, s: State, k: Slots, i: int, n: int) -> bool:
-    """A random path of up to ``n`` chiplets that no other model has; False where none is free."""
-    k.size[i] = 0
-    for _ in range(20):
-        c = below(k, len(p.sram))
-        if not taken(s, k, i, c):
-            k.chip[i, 0] = c
-            k.size[i] = 1
-            break
-    while 0 < k.size[i] < n:
-        c, length = k.chip[i, k.size[i] - 1], k.size[i]
-        turn = below(k, max(1, p.degree[c]))
-        for step in range(p.degree[c]):
-            to = p.near[c, (turn + step) % p.degree[c]]
-            if not taken(s, k, i, to):
-                k.chip[i, length] = to
-                k.size[i] = length + 1
-                break
-        if k.size[i] == length:
-            break
-    return k.size[i] > 0
-
-
-@compiled
-def add(k: Slots, i: int, c: int, tail: bool, at: int) -> None:
-    """A segment more on ``c``, behind the last one (or before the first), cut at layer ``at``."""
-    n = k.size[i]
-    if tail:
-        k.end[i, n] = k.end[i, n - 1]
-        k.chip[i, n], k.end[i, n - 1] = c, at
-    else:
-        for j in range(n, 0, -1):
-            k.end[i, j], k.chip[i, j] = k.end[i, j - 1], k.chip[i, j - 1]
-        k.end[i, 0], k.chip[i, 0] = at, c
-    k.size[i] = n + 1
-
-
-@compiled
-def drop(k: Slots, i: int, tail: bool) -> None:
-    """The last (or first) segment's layers go to the one beside it."""
-    n = k.size[i] - 1
-    if tail:
-        k.end[i, n - 1] = k.end[i, n]
-    else:
-        for j in range(n):
-            k.end[i, j], k.chip[i, j] = k.end[i, j + 1], k.chip[i, j + 1]
-    k.size[i] = n
 
 
 @compiled
@@ -212,14 +163,25 @@ def place(p: Tables, s: State, k: Slots) -> bool:
 
 @compiled
 def rewalk(p: Tables, s: State, k: Slots) -> bool:
-    """A new random path, as long as before or a chiplet more or less."""
+    """A new random path: as long as before, or a chiplet more or less, or in one of five cases of any length."""
     i = pick(s, k)
     if i < 0:
         return False
     n, high = k.size[i], k.end[i, k.size[i] - 1]
-    if not walk(p, s, k, i, max(1, n - 1 + below(k, 3))):
+    longer = 1 + below(k, len(p.sram)) if uniform(k) < 0.2 else n - 1 + below(k, 3)
+    if not walk(p, s, k, i, max(1, longer)):
         return False
     return (k.size[i] == n and uniform(k) < 0.5) or tidy(p, s, k, i, high)
+
+
+@compiled
+def detour(p: Tables, s: State, k: Slots) -> bool:
+    """A detour or a shortcut on the way of a path, with new cuts."""
+    i = pick(s, k)
+    if i < 0:
+        return False
+    high = k.end[i, k.size[i] - 1]
+    return bend(p, s, k, i) and tidy(p, s, k, i, high)
 
 
 @compiled
@@ -370,6 +332,8 @@ def propose(p: Tables, s: State, k: Slots) -> bool:
         return shift(p, s, k)
     if r < p.shares[8]:
         return sharpen(p, s, k)
+    if r < p.shares[9]:
+        return detour(p, s, k)
     if len(s.longest) > 1:
         float_empty(s, k)
     return False
