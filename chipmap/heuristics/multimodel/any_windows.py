@@ -51,6 +51,8 @@ class AnyWindows:
         self._rows: list[tuple[list[tuple[int, float]], float]] = []
         self.energy = np.zeros(self.count + 1 + len(problem.models))
         self.fixed = 0.0
+        #: What each layer adds to the last line's value, in pJ.
+        self.prices = np.zeros(self.count // len(self.classes))
         self._state()
 
     def line(self, rate: float) -> Line:
@@ -58,6 +60,7 @@ class AnyWindows:
         found = self._solve(rate * self.units[0] / self.units[1], None)
         if found.status != 0:
             return Line(rate, 0.0)
+        self.prices = found.eqlin.marginals * self.units[1]
         value = (found.fun + self.fixed) * self.units[1]
         return Line(rate, max(0.0, value * (1 - SAFE)))
 

@@ -32,11 +32,11 @@ from chipmap.solvers.repeated import Growing
 
 #: Widths of the windows' cells as shares of their time, round by round; below the share LEAST of them as of T1, the
 #: width is no smaller. The first cell ends at SHORT of T1.
-RATIOS, LEAST, SHORT = (0.15, 0.05, 0.02, 0.01, 0.005), 0.15, 1e-3
+RATIOS, LEAST, SHORT = (0.05, 0.02, 0.01, 0.005), 0.15, 1e-3
 #: Rates of the tables' weighted sums, as shares of T2 / T1.
 RATES = (0.3, 1.0, 3.0)
-#: A weight is not tried again when one so near has been; at most so many weights for each set of tables.
-CLOSE, MOST_WEIGHTS = 0.05, 6
+#: A weight is not tried again when one so near has been; at most so many weights for tables of cells up to FINE.
+CLOSE, MOST_WEIGHTS, FINE = 0.05, 6, 0.02
 #: Chiplets up to which sets of them are listed, and most entries of all tables.
 MOST_CHIPLETS, MOST_ENTRIES = 12, 25_000_000
 #: How near bound and program come: a share of them, for coarse cells this share of the cells' width.
@@ -52,7 +52,7 @@ class ColumnBound:
 
     def __init__(self, problem: MultiProblem, turn: Turn, paths: Paths) -> None:
         self.problem, self.turn, self.run, self.paths = problem, turn, turn.run, paths
-        program = AnyWindows(problem)
+        self.program = program = AnyWindows(problem)
         self.least = program.least
         self.lines: list[Line] = []
         self.told = self.run.lower.value if self.run.lower is not None else 0
@@ -64,7 +64,9 @@ class ColumnBound:
         self.prices: dict[float, Prices] = {}
         self.points: list[tuple[float, float]] = []
         self.windows: list[Column] = []
-        self.near, self.entries = NEAR, 0
+        self.near, self.fine, self.entries = NEAR, True, 0
+        #: Seconds of the last tables, and of the columns over them.
+        self.spent = 0.0, 0.0
 
     def _found(self) -> tuple[int, int] | None:
         best = self.run.best
@@ -106,7 +108,7 @@ class ColumnBound:
             t, e = corner(self.lines, *self.least)
             rate = e / t if tried else ratio
         near = any(abs(rate - one) <= CLOSE * one for one in tried)
-        return None if near or len(tried) >= MOST_WEIGHTS else rate
+        return None if near or len(tried) >= (MOST_WEIGHTS if self.fine else 1 + (objective == "energy")) else rate
 
     def _slope(self, ratio: float) -> float:
         """The slope of T2 over T1 between the points on both sides of the limit on T1."""
@@ -155,7 +157,7 @@ class ColumnBound:
             tables.append(Entries(table.signature, table.first, table.last, table.cell, table.energy))
         self.entries = entries = sum(len(table.energy) for table in tables)
         built = time.monotonic()
-        self.near = max(NEAR, ratio * NEAR_CELLS)
+        self.near, self.fine = max(NEAR, ratio * NEAR_CELLS), ratio <= FINE
         layers = [model.layers for model in self.problem.models]
         program = WindowColumns(
             layers, self.problem.windows, Pricing(tables, places(self.paths), edges), Growing, False
@@ -168,8 +170,9 @@ class ColumnBound:
             self._line(program, rate, best)
         self.tell(best, last=True)
         what = f"{len(edges) - 1} cells, {entries} entries, {program.rounds} rounds, {len(tried)} weights"
-        seconds = round(built - started, 1), round(time.monotonic() - built, 1)
-        self.run.note("search", f"columns over windows: {what}; {seconds[0]} s of tables, {seconds[1]} s of columns")
+        self.spent = built - started, time.monotonic() - built
+        seconds = f"{self.spent[0]:.1f} s of tables, {self.spent[1]:.1f} s of columns"
+        self.run.note("search", f"columns over windows: {what}; {seconds}")
         return program
 
     def _known_windows(self, program: WindowColumns) -> None:
@@ -201,13 +204,9 @@ class ColumnBound:
             nearest = min(self.prices, key=lambda one: abs(one - rate))
             prices = self.prices[nearest]
         else:
-            chiplets = self.problem.chiplets
-            prices = program.start(
-                [
-                    ((model.energy + model.weight_energy) + rate * model.q * model.time / chiplets).min(axis=1)
-                    for model in self.problem.models
-                ]
-            )
+            self.program.line(rate)
+            ends = np.cumsum([model.layers for model in self.problem.models])[:-1]
+            prices = program.start(np.split(self.program.prices, ends))
         _, prices = program.bound(rate, prices, self.turn.deadline, report, self.near)
         self.prices[rate] = prices
         self.windows += program.used()
@@ -224,16 +223,13 @@ def columns(problem: MultiProblem, turn: Turn) -> None:
         run.note("search", f"columns over windows: not for {problem.chiplets} chiplets")
         return
     bound = ColumnBound(problem, turn, paths)
-    spent = 0.0
     for k, ratio in enumerate(RATIOS):
         more = RATIOS[k - 1] / ratio if k else 1.0
         if bound.entries * more > MOST_ENTRIES:
             break
-        if k and not run.options.deterministic and spent * more > turn.deadline.seconds:
+        if k and not run.options.deterministic and bound.spent[0] * more + bound.spent[1] > turn.deadline.seconds:
             break
-        started = time.monotonic()
         bound.stage(ratio)
-        spent = time.monotonic() - started
         if run.options.deterministic and k == 1:
             break
 
