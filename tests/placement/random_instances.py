@@ -115,7 +115,7 @@ def infeasible() -> dict[str, tuple[tuple[str, ...], PlacementInstance]]:
         "input and output larger than memory": (("C2", "C6"), made([(2, 0, 6), (2, 0, 6)], [(0, 1)], 1, memory=10)),
         "two operations on one device": (("C0", "C4"), made([(6, 0, 0), (6, 0, 0)], [], 1, task={"limit_ns": 11})),
         "two tensors on one channel": (
-            ("C3", "C5"),
+            ("C0", "C3", "C5"),
             made([(1, 0, 10), (1, 0, 10), (1, 0, 0)], FORK, pins=ends, task={"limit_ns": 21}),
         ),
         "blocks larger than memory": (
