@@ -50,6 +50,8 @@ FAMILY = Family(
     ),
     generators=generators(
         "placement",
+        ("placement-training", "generators:training_step", "the training step of a network by name"),
+        ("placement-inference", "generators:inference", "the forward graph of a network by name"),
         ("placement-random", "generators:random_instance", "a random graph on a few devices"),
     ),
     shipped="chipmap.instances.placement.shipped:SHIPPED",

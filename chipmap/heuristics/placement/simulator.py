@@ -115,7 +115,7 @@ def _lowest(mask: np.uint64) -> int:
     return d
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, inline="always")
 def _arrive(t: Tables, device: IntArray, key: IntArray, fifo: bool, w: Work, s: int, d: int, now: int) -> None:
     """Storage ``s`` is on device ``d``: its readers there may be ready."""
     for i in range(t.reader_at[s], t.reader_at[s + 1]):
@@ -128,7 +128,7 @@ def _arrive(t: Tables, device: IntArray, key: IntArray, fifo: bool, w: Work, s: 
                 w.ready_size[d] += 1
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, inline="always")
 def _touch(w: Work, route: int, touched: int) -> int:
     """Remember that transfers of a route may start; the new number of such routes."""
     if not w.is_touched[route]:
@@ -138,7 +138,7 @@ def _touch(w: Work, route: int, touched: int) -> int:
     return touched
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, inline="always")
 def _first_free(t: Tables, w: Work, routes: int, touched: int, now: int) -> int:
     """The route whose first waiting transfer comes first among those with free channels; -1 if none has any."""
     best = -1
@@ -163,7 +163,7 @@ def _first_free(t: Tables, w: Work, routes: int, touched: int, now: int) -> int:
     return best
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, inline="always")
 def _send(t: Tables, w: Work, touched: int, now: int, events: int) -> int:
     """Start all transfers that can start; the new number of events."""
     devices = len(t.gap)

@@ -2,13 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from random import Random
 from typing import Any, get_args
 
 from chipmap.instances.graph import Operation, OperationGraph, Tensor
+from chipmap.instances.placement import images, workloads
 from chipmap.instances.placement.instance import PlacementInstance, Task
+from chipmap.instances.placement.presets import MEMORY, preset
 from chipmap.instances.placement.system import Device, DeviceClass, LinkKind, Links, System
+from chipmap.instances.placement.training import Training, training
 from chipmap.records import InputError
+
+#: Networks by name.
+NETWORKS: dict[str, Callable[..., OperationGraph]] = {
+    "rnnlm": workloads.rnnlm,
+    "gnmt": workloads.gnmt,
+    "transformer-xl": workloads.transformer_xl,
+    "wavenet": workloads.wavenet,
+    "inception": images.inception,
+    "amoebanet": images.amoebanet,
+}
 
 
 def random_instance(
@@ -68,6 +82,59 @@ def random_instance(
         system=system,
         time_ns=times,
         together=(tuple(one.name for one in nodes[-together:]),) if together > 1 else (),
+    )
+    instance.check()
+    return instance
+
+
+def training_step(
+    network: str,
+    parameters: dict[str, Any] | None = None,
+    devices: int = 2,
+    system: str = "p100-pcie",
+    memory_bytes: int | None = MEMORY,
+    task: dict[str, Any] | None = None,
+    name: str = "placement-training",
+) -> PlacementInstance:
+    """The training step of a network by name, with its ``parameters``, on so many ``devices`` of a preset."""
+    step = training(_forward(network, parameters or {}))
+    return _checked(
+        name, step.graph, preset(system, devices, memory_bytes), {"weights": "variable", **(task or {})}, step
+    )
+
+
+def inference(
+    network: str,
+    parameters: dict[str, Any] | None = None,
+    devices: int = 2,
+    system: str = "p100-pcie",
+    memory_bytes: int | None = MEMORY,
+    task: dict[str, Any] | None = None,
+    name: str = "placement-inference",
+) -> PlacementInstance:
+    """The forward graph of a network by name, weights copied to where they are read."""
+    return _checked(name, _forward(network, parameters or {}), preset(system, devices, memory_bytes), task or {})
+
+
+def _forward(network: str, parameters: dict[str, Any]) -> OperationGraph:
+    if network not in NETWORKS:
+        raise InputError(f"no network is called {network!r}", "network", f"Choose from {', '.join(NETWORKS)}.")
+    try:
+        return NETWORKS[network](**parameters)
+    except TypeError as error:
+        raise InputError(str(error), "parameters", f"Give parameters of {network!r}.") from None
+
+
+def _checked(
+    name: str, graph: OperationGraph, system: System, task: dict[str, Any], step: Training | None = None
+) -> PlacementInstance:
+    instance = PlacementInstance(
+        name=name,
+        task=Task.make(**task),
+        graph=graph.without_loops(),
+        system=system,
+        together=step.together if step is not None else (),
+        backward=step.backward if step is not None else (),
     )
     instance.check()
     return instance
