@@ -52,7 +52,13 @@ FAMILY = Family(
         "placement",
         ("placement-training", "generators:training_step", "the training step of a network by name"),
         ("placement-inference", "generators:inference", "the forward graph of a network by name"),
+        (
+            "placement-partitioning",
+            "dnn_partitioning:partitioning",
+            "a throughput instance of the dnn-partitioning files",
+        ),
         ("placement-random", "generators:random_instance", "a random graph on a few devices"),
     ),
+    from_graph="chipmap.instances.placement.from_graph:from_graph",
     shipped="chipmap.instances.placement.shipped:SHIPPED",
 )

@@ -59,6 +59,21 @@ def seed_with(seed: int) -> None:
 
 
 @njit(cache=True, nogil=True)
+def _last_input(t: Tables, device: IntArray, w: Work, v: int) -> int:
+    """The storage that operation ``v`` waited for longest."""
+    last, when = -1, -1
+    for i in range(t.read_at[v], t.read_at[v + 1]):
+        s, d = t.read[i], device[v]
+        u = t.producer[s]
+        at = w.start[u] + t.time[u, device[u]]
+        if device[u] != d:
+            at = w.sent[s * len(t.gap) + d] + t.send[s, t.kind[device[u] * len(t.gap) + d]]
+        if at > when:
+            last, when = s, at
+    return last
+
+
+@njit(cache=True, nogil=True)
 def _critical(t: Tables, device: IntArray, w: Work, chain: Chain) -> int:
     """Fill ``chain`` from the operation that ends last, back to the first; the number of its operations."""
     devices, v = len(t.gap), 0
@@ -70,8 +85,8 @@ def _critical(t: Tables, device: IntArray, w: Work, chain: Chain) -> int:
         chain.stop[count], chain.why[count], chain.other[count] = v, FREE, -1
         if w.start[v] > w.ready[v] and w.before[v] >= 0:
             chain.why[count], chain.other[count] = BUSY, w.before[v]
-        elif w.by[v] >= 0:
-            s, d = w.by[v], device[v]
+        elif t.reads[v] > 0:
+            s, d = _last_input(t, device, w, v), device[v]
             u = t.producer[s]
             chain.why[count] = SENT if device[u] != d else FREE
             chain.other[count] = u

@@ -63,26 +63,32 @@ def _pop(keys: IntArray, codes: IntArray, low: int, size: int) -> None:
 
 
 @njit(cache=True, nogil=True)
+def _shares(place: IntArray) -> None:
+    """Of each heap the first place in the array that all share, from their capacities in ``place[:, 0]``."""
+    begin = 0
+    for i in range(len(place)):
+        capacity = place[i, 0]
+        place[i, 0] = begin
+        begin += capacity
+
+
+@njit(cache=True, nogil=True)
 def _prepare(t: Tables, device: IntArray, w: Work) -> bool:
     """Counts, targets of storages and the places of the heaps; False where a route is missing."""
     devices = len(t.gap)
-    w.ready_at[:] = 0
-    w.ready_size[:] = 0
-    w.wait_at[:] = 0
-    w.wait_size[:] = 0
+    w.ready_place[:] = 0
+    w.wait_place[:] = 0
     w.device_free[:] = 0
     w.device_last[:] = -1
     w.device_left[:] = 0
     w.channel_free[:] = 0
     w.channel_last[:] = -1
-    w.is_touched[:] = 0
     w.sent[:] = -1
     w.behind[:] = -1
     for v in range(len(device)):
         w.missing[v] = t.reads[v]
-        w.by[v] = -1
         w.before[v] = -1
-        w.ready_at[device[v] + 1] += 1
+        w.ready_place[device[v], 0] += 1
         w.device_left[device[v]] += t.time[v, device[v]]
     for s in range(len(t.producer)):
         home = device[t.producer[s]]
@@ -98,11 +104,9 @@ def _prepare(t: Tables, device: IntArray, w: Work) -> bool:
             route = home * devices + d
             if t.kind[route] < 0:
                 return False
-            w.wait_at[route + 1] += 1
-    for d in range(devices):
-        w.ready_at[d + 1] += w.ready_at[d]
-    for r in range(devices * devices):
-        w.wait_at[r + 1] += w.wait_at[r]
+            w.wait_place[route, 0] += 1
+    _shares(w.ready_place)
+    _shares(w.wait_place)
     return True
 
 
@@ -115,66 +119,106 @@ def _lowest(mask: np.uint64) -> int:
     return d
 
 
-@njit(cache=True, nogil=True, inline="always")
-def _arrive(t: Tables, device: IntArray, key: IntArray, fifo: bool, w: Work, s: int, d: int, now: int) -> None:
-    """Storage ``s`` is on device ``d``: its readers there may be ready."""
-    for i in range(t.reader_at[s], t.reader_at[s + 1]):
-        v = t.readers[i]
+@njit(cache=True, nogil=True)
+def _arrive(
+    reader_at: IntArray,
+    readers: IntArray,
+    device: IntArray,
+    missing: IntArray,
+    ready: IntArray,
+    place: IntArray,
+    keys: IntArray,
+    codes: IntArray,
+    key: IntArray,
+    fifo: bool,
+    code: int,
+    now: int,
+) -> None:
+    """A storage is on a device (``code`` = s * D + d): its readers there may be ready.
+
+    This and :func:`_leave` take arrays: to pass the tuples that hold them would cost a reference count for each array.
+    """
+    s, d = code // len(place), code % len(place)
+    for i in range(reader_at[s], reader_at[s + 1]):
+        v = readers[i]
         if device[v] == d:
-            w.missing[v] -= 1
-            w.ready[v], w.by[v] = now, s
-            if w.missing[v] == 0:
-                _push(w.ready_key, w.ready_code, w.ready_at[d], w.ready_size[d], now if fifo else key[v], v)
-                w.ready_size[d] += 1
+            missing[v] -= 1
+            ready[v] = now
+            if missing[v] == 0:
+                _push(keys, codes, place[d, 0], place[d, 1], now if fifo else key[v], v)
+                place[d, 1] += 1
 
 
-@njit(cache=True, nogil=True, inline="always")
-def _touch(w: Work, route: int, touched: int) -> int:
-    """Remember that transfers of a route may start; the new number of such routes."""
-    if not w.is_touched[route]:
-        w.is_touched[route] = 1
-        w.touched[touched] = route
+@njit(cache=True, nogil=True)
+def _leave(
+    left: np.uint64,
+    first: int,
+    key: int,
+    code: int,
+    place: IntArray,
+    keys: IntArray,
+    codes: IntArray,
+    routes: IntArray,
+    touched: int,
+) -> int:
+    """The transfers of a storage to the devices in ``left`` wait from now on; the new number of ``routes`` to look at.
+
+    ``first``: the route from its device to device 0; ``code`` = s * D.
+    """
+    while left:
+        d = _lowest(left)
+        left &= left - np.uint64(1)
+        r = first + d
+        _push(keys, codes, place[r, 0], place[r, 1], key, code + d)
+        place[r, 1] += 1
+        routes[touched] = r
         touched += 1
     return touched
 
 
-@njit(cache=True, nogil=True, inline="always")
-def _first_free(t: Tables, w: Work, routes: int, touched: int, now: int) -> int:
+@njit(cache=True, nogil=True)
+def _first_free(t: Tables, w: Work, now: int) -> int:
     """The route whose first waiting transfer comes first among those with free channels; -1 if none has any."""
     best = -1
-    for k in range(touched if t.apart else routes):
-        r = w.touched[k] if t.apart else k
-        if w.wait_size[r] == 0:
+    for r in range(len(w.wait_place)):
+        if w.wait_place[r, 1] == 0:
             continue
         free = True
         for i in range(t.channel_at[r], t.channel_at[r + 1]):
             if w.channel_free[t.channels[i]] > now:
                 free = False
-        if free and (
-            best < 0
-            or _before(
-                w.wait_key[w.wait_at[r]],
-                w.wait_code[w.wait_at[r]],
-                w.wait_key[w.wait_at[best]],
-                w.wait_code[w.wait_at[best]],
-            )
-        ):
+        low, first = w.wait_place[r, 0], w.wait_place[best, 0]
+        if free and (best < 0 or _before(w.wait_key[low], w.wait_code[low], w.wait_key[first], w.wait_code[first])):
             best = r
     return best
 
 
-@njit(cache=True, nogil=True, inline="always")
+@njit(cache=True, nogil=True)
 def _send(t: Tables, w: Work, touched: int, now: int, events: int) -> int:
-    """Start all transfers that can start; the new number of events."""
-    devices = len(t.gap)
+    """Start all transfers that can start; the new number of events.
+
+    Where each route has a channel of its own, the order between routes doesn't matter: only touched ones are looked at.
+    """
+    k, r = 0, -1
     while True:
-        r = _first_free(t, w, devices * devices, touched, now)
-        if r < 0:
-            return events
-        code = w.wait_code[w.wait_at[r]]
-        _pop(w.wait_key, w.wait_code, w.wait_at[r], w.wait_size[r])
-        w.wait_size[r] -= 1
-        end = now + t.send[code // devices, t.kind[r]]
+        if t.apart:
+            while k < touched:
+                r = w.routes[k]
+                at = t.channel_at[r]
+                if w.wait_place[r, 1] > 0 and (at == t.channel_at[r + 1] or w.channel_free[t.channels[at]] <= now):
+                    break
+                k += 1
+            if k == touched:
+                return events
+        else:
+            r = _first_free(t, w, now)
+            if r < 0:
+                return events
+        low = w.wait_place[r, 0]
+        code = w.wait_code[low]
+        _pop(w.wait_key, w.wait_code, low, w.wait_place[r, 1])
+        w.wait_place[r, 1] -= 1
+        end = now + t.send[code // len(t.gap), t.kind[r]]
         w.sent[code] = now
         latest = -1
         for i in range(t.channel_at[r], t.channel_at[r + 1]):
@@ -192,66 +236,58 @@ def _send(t: Tables, w: Work, touched: int, now: int, events: int) -> int:
 
 @njit(cache=True, nogil=True)
 def simulate(t: Tables, device: IntArray, key: IntArray, fifo: bool, tail: IntArray, limit: int, w: Work) -> int:
-    """T of the schedule that ``device`` [N] and ``key`` [N] make (``fifo``: ready times are keys). ``w`` holds it then.
+    """T of the schedule that ``device`` [N] and ``key`` [N] make (``fifo``: keys are ready times). ``w`` holds it then.
 
     ``tail`` [N]: what must follow an operation's end at least. As soon as the step is known to take ``limit`` ns or
     more, it returns :data:`ABORTED`; it returns :data:`NO_ROUTE` where a transfer has none.
     """
-    count, devices = len(device), len(t.gap)
-    routes = devices * devices
+    devices = len(t.gap)
     if not _prepare(t, device, w):
         return NO_ROUTE
-    for v in range(count):
+    for v in range(len(device)):
         if t.reads[v] == 0:
             d = device[v]
             w.ready[v] = 0
-            _push(w.ready_key, w.ready_code, w.ready_at[d], w.ready_size[d], 0 if fifo else key[v], v)
-            w.ready_size[d] += 1
+            _push(w.ready_key, w.ready_code, w.ready_place[d, 0], w.ready_place[d, 1], 0 if fifo else key[v], v)
+            w.ready_place[d, 1] += 1
     events, now, longest = 0, 0, 0
     while True:
         touched = 0
         # 1. everything that ends now
         while events > 0 and w.event_time[0] == now:
-            code = w.event_code[0]
+            what, one = w.event_code[0] % 3, w.event_code[0] // 3
             _pop(w.event_time, w.event_code, 0, events)
             events -= 1
-            what, one = code % 3, code // 3
             if what == OPERATION:
+                home = device[one]
                 for i in range(t.made_at[one], t.made_at[one + 1]):
-                    s = t.made[i]
-                    _arrive(t, device, key, fifo, w, s, device[one], now)
-                    left = w.targets[s]
-                    while left:
-                        d = _lowest(left)
-                        left &= left - np.uint64(1)
-                        r = device[one] * devices + d
-                        _push(
-                            w.wait_key,
-                            w.wait_code,
-                            w.wait_at[r],
-                            w.wait_size[r],
-                            now if fifo else key[one],
-                            s * devices + d,
-                        )
-                        w.wait_size[r] += 1
-                        touched = _touch(w, r, touched)
+                    code = t.made[i] * devices
+                    # fmt: off
+                    _arrive(t.reader_at, t.readers, device, w.missing, w.ready, w.ready_place, w.ready_key,
+                            w.ready_code, key, fifo, code + home, now)
+                    touched = _leave(w.targets[t.made[i]], home * devices, now if fifo else key[one], code,
+                                     w.wait_place, w.wait_key, w.wait_code, w.routes, touched)
+                    # fmt: on
             elif what == TRANSFER:
-                s, d = one // devices, one % devices
-                _arrive(t, device, key, fifo, w, s, d, now)
-                touched = _touch(w, device[t.producer[s]] * devices + d, touched)
-            elif one < routes:
-                touched = _touch(w, one, touched)
+                # fmt: off
+                _arrive(t.reader_at, t.readers, device, w.missing, w.ready, w.ready_place, w.ready_key, w.ready_code,
+                        key, fifo, one, now)
+                # fmt: on
+                w.routes[touched] = device[t.producer[one // devices]] * devices + one % devices
+                touched += 1
+            elif one < devices * devices:
+                w.routes[touched] = one
+                touched += 1
         # 2. transfers whose channels are free
-        events = _send(t, w, touched, now, events)
-        for k in range(touched):
-            w.is_touched[w.touched[k]] = 0
+        if touched > 0:
+            events = _send(t, w, touched, now, events)
         # 3. idle devices
         for d in range(devices):
-            if w.ready_size[d] == 0 or w.device_free[d] > now:
+            if w.ready_place[d, 1] == 0 or w.device_free[d] > now:
                 continue
-            v = w.ready_code[w.ready_at[d]]
-            _pop(w.ready_key, w.ready_code, w.ready_at[d], w.ready_size[d])
-            w.ready_size[d] -= 1
+            v = w.ready_code[w.ready_place[d, 0]]
+            _pop(w.ready_key, w.ready_code, w.ready_place[d, 0], w.ready_place[d, 1])
+            w.ready_place[d, 1] -= 1
             busy = t.time[v, d]
             if now + busy + tail[v] >= limit or now + w.device_left[d] >= limit:
                 return ABORTED
@@ -261,7 +297,7 @@ def simulate(t: Tables, device: IntArray, key: IntArray, fifo: bool, tail: IntAr
             if busy > 0:
                 w.device_free[d], w.device_last[d] = now + busy + t.gap[d], v
                 if t.gap[d] > 0:
-                    _push(w.event_time, w.event_code, 0, events, now + busy + t.gap[d], 3 * (routes + d) + RESTED)
+                    _push(w.event_time, w.event_code, 0, events, w.device_free[d], 3 * (devices * devices + d) + RESTED)
                     events += 1
             _push(w.event_time, w.event_code, 0, events, now + busy, 3 * v + OPERATION)
             events += 1

@@ -40,15 +40,14 @@ class Tables(NamedTuple):
 class Work(NamedTuple):
     """What one simulation fills.
 
-    Of each operation [N]: ``start``; ``ready``: when its last input was there; ``by``: the storage that came last (-1:
-    it reads none); ``before``: the operation that kept its device busy (-1: none). Of each transfer [S * D] (storage s
-    to device d is s * D + d): ``sent``: its start (-1: none); ``behind``: the transfer that held a channel before it
-    (-1: none). The rest is scratch: heaps, counts and times.
+    Of each operation [N]: ``start``; ``ready``: when its last input was there; ``before``: the operation that kept its
+    device busy (-1: none). Of each transfer [S * D] (storage s to device d is s * D + d): ``sent``: its start (-1:
+    none); ``behind``: the transfer that held a channel before it (-1: none). The rest is scratch: heaps
+    (``place[:, 0]``: where each begins, ``place[:, 1]``: its size), counts, times and ``routes`` to look at.
     """
 
     start: IntArray
     ready: IntArray
-    by: IntArray
     before: IntArray
     sent: IntArray
     behind: IntArray
@@ -56,12 +55,10 @@ class Work(NamedTuple):
     targets: NDArray[np.uint64]
     event_time: IntArray
     event_code: IntArray
-    ready_at: IntArray
-    ready_size: IntArray
+    ready_place: IntArray
     ready_key: IntArray
     ready_code: IntArray
-    wait_at: IntArray
-    wait_size: IntArray
+    wait_place: IntArray
     wait_key: IntArray
     wait_code: IntArray
     device_free: IntArray
@@ -69,8 +66,7 @@ class Work(NamedTuple):
     device_left: IntArray
     channel_free: IntArray
     channel_last: IntArray
-    touched: IntArray
-    is_touched: IntArray
+    routes: IntArray
 
 
 def tables(problem: PlacementProblem) -> Tables:
@@ -118,7 +114,6 @@ def workspace(problem: PlacementProblem) -> Work:
     return Work(
         start=ints(count),
         ready=ints(count),
-        by=ints(count),
         before=ints(count),
         sent=ints(storages * devices),
         behind=ints(storages * devices),
@@ -126,12 +121,10 @@ def workspace(problem: PlacementProblem) -> Work:
         targets=np.zeros(max(1, storages), dtype=np.uint64),
         event_time=ints(events),
         event_code=ints(events),
-        ready_at=ints(devices + 1),
-        ready_size=ints(devices),
+        ready_place=np.zeros((devices, 2), dtype=np.int64),
         ready_key=ints(count),
         ready_code=ints(count),
-        wait_at=ints(routes + 1),
-        wait_size=ints(routes),
+        wait_place=np.zeros((routes, 2), dtype=np.int64),
         wait_key=ints(moves),
         wait_code=ints(moves),
         device_free=ints(devices),
@@ -139,8 +132,7 @@ def workspace(problem: PlacementProblem) -> Work:
         device_left=ints(devices),
         channel_free=ints(channels),
         channel_last=ints(channels),
-        touched=ints(routes),
-        is_touched=ints(routes),
+        routes=ints(2 * moves + routes),
     )
 
 

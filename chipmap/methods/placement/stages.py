@@ -107,5 +107,5 @@ class Stages:
                     share = 1.0 if left <= until else 1 - (left - until) / (total / ROUNDS)
                 if (now.value[3], now.value[2]) < self.best[:2]:
                     self.tell(turn, now.best_device.copy(), "annealing", now.best_key.copy())
-            turn.deadline.check()
         run.note("search", f"annealing: {simulated} simulations", simulated=simulated)
+        turn.deadline.check()
