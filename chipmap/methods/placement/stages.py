@@ -68,16 +68,27 @@ class Stages:
         problem = self.problem
         if not problem.timed:
             turn.solution(PlacementSolution(instance=problem.instance.name, devices=problem.names_of(devices)), name)
-            return
+        elif self.weigh(devices, key) and self.best is not None and self.best[0] == 0:
+            turn.solution(schedule(problem, devices, self.work), name)
+
+    def weigh(self, devices: IntArray, key: IntArray | None = None) -> bool:
+        """Simulate a placement; whether it is better than the best so far, which it is from then on."""
         key = self.key if key is None else key
-        step = simulate(self.tables, devices, key, False, self.none, NEVER, self.work)
+        step = int(simulate(self.tables, devices, key, False, self.none, NEVER, self.work))
         if step < 0:
-            return
+            return False
         over = int(excess(self.tables, self.bytes, devices, self.work))
-        if self.best is None or (over, step) < self.best[:2]:
-            self.best = (over, int(step), devices.copy(), key.copy())
-            if over == 0:
-                turn.solution(schedule(problem, devices, self.work), name)
+        if self.best is not None and (over, step) >= self.best[:2]:
+            return False
+        self.best = (over, step, devices.copy(), key.copy())
+        return True
+
+    def tell_best(self, turn: Turn, name: str) -> None:
+        """Hand over the best placement so far, if it fits."""
+        if self.best is not None and self.best[0] == 0:
+            _, _, devices, key = self.best
+            simulate(self.tables, devices, key, False, self.none, NEVER, self.work)
+            turn.solution(schedule(self.problem, devices, self.work), name)
 
     def anneal(self, turn: Turn, few: bool) -> None:
         """Rounds of annealing, each from the best so far, until the turn is over or enough moves were made."""

@@ -10,7 +10,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from chipmap.certificate import Certificate
-from chipmap.instances.placement.instance import PlacementInstance, PlacementSolution, allowed_devices
+from chipmap.instances.placement.instance import PlacementInstance, PlacementSolution
 from chipmap.validation.certify import Finding, certify
 from chipmap.validation.placement.facts import Facts, Storage
 
@@ -62,7 +62,7 @@ class Placed:
 
 def check(instance: PlacementInstance, solution: PlacementSolution) -> Certificate:
     """The certificate of ``solution`` for a valid ``instance``; wrong devices or transfers leave terms undefined."""
-    facts = Facts(instance)
+    facts = _facts(instance)
     broken: dict[str, Iterable[Finding]] = {"C0": list(c0_domain(facts, solution))}
     if any(unit != "ns" for _, _, unit, _ in broken["C0"]):  # times out of bounds leave the rest well defined
         return certify(instance, solution, broken)
@@ -84,9 +84,18 @@ def check(instance: PlacementInstance, solution: PlacementSolution) -> Certifica
     return certify(instance, solution, broken, objective=objective, terms=terms, figures=figures)
 
 
+def _facts(instance: PlacementInstance) -> Facts:
+    """The facts of ``instance`` (kept on it, as a search has many placements checked)."""
+    kept = instance.__dict__.get("_facts")
+    if kept is None:
+        kept = instance.__dict__["_facts"] = Facts(instance)
+    assert isinstance(kept, Facts)
+    return kept
+
+
 def c0_domain(facts: Facts, solution: PlacementSolution) -> Iterator[Finding]:
     """Each placed operation on an allowed device; with step time, starts from 0 on and exactly the needed transfers."""
-    names, allowed = {facts.names[v] for v in facts.placed}, allowed_devices(facts.instance)
+    names, allowed = {facts.names[v] for v in facts.placed}, facts.allowed
     timed, wrong = facts.instance.task.objective == "step_time", False
     for what, given in (("device", solution.devices), ("start", solution.start)):
         wanted = names if what == "device" or timed else set[str]()

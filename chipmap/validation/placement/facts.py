@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 
-from chipmap.instances.placement.instance import PlacementInstance
+from chipmap.instances.placement.instance import PlacementInstance, allowed_devices
 from chipmap.instances.placement.system import Device, DeviceClass, Route, exact, routes_of
 
 
@@ -34,6 +34,7 @@ class Facts:
         self.devices: dict[str, Device] = {device.name: device for device in instance.system.devices}
         self.classes: dict[str, DeviceClass] = {one.name: one for one in instance.system.classes}
         self.routes: dict[tuple[str, str], Route] = routes_of(instance.system)
+        self._times: dict[tuple[int, str], int] = {}
         self.variable = instance.task.weights == "variable"
         self.inputs: list[list[int]] = [[] for _ in self.graph.operations]
         self.outputs: list[list[int]] = [[] for _ in self.graph.operations]
@@ -94,8 +95,19 @@ class Facts:
         """The operations' names."""
         return [operation.name for operation in self.graph.operations]
 
+    @cached_property
+    def allowed(self) -> dict[str, set[str]]:
+        """The devices that each operation may run on."""
+        return allowed_devices(self.instance)
+
     def time(self, v: int, device: str) -> int:
         """p(v, class of the device) in ns."""
+        known = self._times.get((v, self.devices[device].kind))
+        if known is None:
+            known = self._times[v, self.devices[device].kind] = self._time(v, device)
+        return known
+
+    def _time(self, v: int, device: str) -> int:
         operation, kind = self.graph.operations[v], self.classes[self.devices[device].kind]
         if operation.role == "constant":
             return 0
