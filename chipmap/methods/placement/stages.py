@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 
 import numpy as np
@@ -9,7 +10,7 @@ import numpy as np
 from chipmap.deadline import Deadline
 from chipmap.heuristics.placement import bounds as lower
 from chipmap.heuristics.placement import starts
-from chipmap.heuristics.placement.annealing import anneal, seed_with, state
+from chipmap.heuristics.placement.annealing import State, anneal, seed_with, state
 from chipmap.heuristics.placement.keys import default_keys
 from chipmap.heuristics.placement.memory import bytes_of, excess
 from chipmap.heuristics.placement.simulator import NEVER, schedule, simulate
@@ -23,8 +24,11 @@ from chipmap.methods.chain import Turn
 FEW_MOVES, MOVES = 2_000, 200_000
 #: Rounds, and the first and last temperature as shares of the step time.
 ROUNDS, HOT, COLD = 6, 3e-3, 6e-5
-#: Simulated operations per call of compiled code, after which the clock is looked at (some 0.1 s).
-CHUNK = 1_000_000
+#: Operations · devices of the moves in a call of compiled code, after which the clock is looked at (some 0.1 s), and
+#: the fewest moves of a call.
+CHUNK, FEWEST = 1_000_000, 4
+#: A search goes on for so many times what a check took before the next one.
+PATIENCE = 5.0
 
 
 class Stages:
@@ -36,6 +40,7 @@ class Stages:
         self.bytes, self.key = bytes_of(problem), default_keys(problem)
         self.none = np.zeros(problem.operations, dtype=np.int64)
         self.best: tuple[int, int, IntArray, IntArray] | None = None
+        self.cost, self.wait = 0.0, 0.0  # seconds of the last check of a search, and when the next one may be
         self._windows: lower.Windows | None = None
 
     @property
@@ -96,7 +101,7 @@ class Stages:
             return
         run, tail = turn.run, self.windows(turn.deadline).tail
         limited = run.options.time_limit is not None and not run.options.deterministic and not few
-        made, allowed, simulated, chunk = units(self.problem), self.problem.allowed, 0, max(20, CHUNK // self.size)
+        made, allowed, simulated, chunk = units(self.problem), self.problem.allowed, 0, max(FEWEST, CHUNK // self.size)
         budget = FEW_MOVES if few else MOVES
         chunk = min(chunk, budget // ROUNDS)
         seed_with(run.options.seed)
@@ -106,7 +111,8 @@ class Stages:
             now, done = state(devices, key, step, over), 0
             warm, until = HOT / 2**number * max(1, step), total * (ROUNDS - 1 - number) / ROUNDS
             share = 0.0
-            while turn.deadline.keep_going() and share < 1.0:
+            # a checked placement costs time: the last one must be told before the deadline
+            while turn.deadline.keep_going() and share < 1.0 and turn.deadline.seconds > 2 * self.cost:
                 left = turn.deadline.seconds
                 heat = warm * (COLD / HOT) ** share
                 simulated += anneal(
@@ -116,7 +122,16 @@ class Stages:
                 share = done / (budget / ROUNDS)
                 if limited:
                     share = 1.0 if left <= until else 1 - (left - until) / (total / ROUNDS)
-                if (now.value[3], now.value[2]) < self.best[:2]:
-                    self.tell(turn, now.best_device.copy(), "annealing", now.best_key.copy())
+                if time.monotonic() >= self.wait:
+                    self._tell_best_of(turn, now)
+            self._tell_best_of(turn, now)
         run.note("search", f"annealing: {simulated} simulations", simulated=simulated)
         turn.deadline.check()
+
+    def _tell_best_of(self, turn: Turn, now: State) -> None:
+        """Hand over what the annealing found, if it is better; for a while afterwards better ones wait."""
+        if self.best is None or (now.value[3], now.value[2]) < self.best[:2]:
+            begun = time.monotonic()
+            self.tell(turn, now.best_device.copy(), "annealing", now.best_key.copy())
+            self.cost = time.monotonic() - begun
+            self.wait = begun + PATIENCE * self.cost
