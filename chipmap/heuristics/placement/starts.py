@@ -36,9 +36,10 @@ def in_a_row(problem: PlacementProblem) -> IntArray | None:
 
 
 def room(problem: PlacementProblem) -> tuple[IntArray, IntArray]:
-    """(static bytes of each operation: weights and outputs [N]; memory [D], :data:`LATE` without a limit)."""
-    need = problem.weights.copy()
-    np.add.at(need, problem.storages.producer, problem.storages.bytes)
+    """(static bytes of each group, by its number: weights and outputs [N]; memory [D], :data:`LATE` if unlimited)."""
+    need = np.zeros(problem.operations, dtype=np.int64)
+    np.add.at(need, problem.group, problem.weights)
+    np.add.at(need, problem.group[problem.storages.producer], problem.storages.bytes)
     rule = problem.instance.task.memory != "none"
     return need, np.where((problem.memory >= 0) & rule, problem.memory, LATE)
 
@@ -91,16 +92,17 @@ def _heft(
     home = np.full(count, -1, np.int64)  # of each group
     for v in order:
         best, where, cramped = LATE * 2, -1, True
+        wanted = need[group[v]] if home[group[v]] < 0 else 0  # a group takes its room with its first operation
         for d in range(devices):
             if not allowed[v, d] or (home[group[v]] >= 0 and home[group[v]] != d):
                 continue
             ends = min(LATE, max(_ready(t, v, d, device, end), free[d]) + t.time[v, d])
-            tight = memory[d] < need[v]
+            tight = memory[d] < wanted
             if where < 0 or (cramped and not tight) or (cramped == tight and ends < best):
                 best, where, cramped = ends, d, tight
+        memory[where] -= wanted
         device[v], end[v], home[group[v]] = where, best, where
         free[where] = best + (t.gap[where] if t.time[v, where] > 0 else 0)
-        memory[where] -= need[v]
     return device
 
 
@@ -120,10 +122,11 @@ def _etf(
         best, at, where, cramped = LATE * 2, -1, -1, True
         for i in range(size):
             v = ready[i]
+            wanted = need[group[v]] if home[group[v]] < 0 else 0
             for d in range(devices):
                 if not allowed[v, d] or (home[group[v]] >= 0 and home[group[v]] != d):
                     continue
-                start, tight = max(arrival[v, d], free[d]), memory[d] < need[v]
+                start, tight = max(arrival[v, d], free[d]), memory[d] < wanted
                 if (
                     at < 0
                     or (cramped and not tight)
@@ -133,10 +136,10 @@ def _etf(
         v = ready[at]
         size -= 1
         ready[at] = ready[size]
+        memory[where] -= need[group[v]] if home[group[v]] < 0 else 0
         device[v], home[group[v]] = where, where
         end[v] = min(LATE, best + t.time[v, where])
         free[where] = end[v] + (t.gap[where] if t.time[v, where] > 0 else 0)
-        memory[where] -= need[v]
         for i in range(t.made_at[v], t.made_at[v + 1]):
             for j in range(t.reader_at[t.made[i]], t.reader_at[t.made[i] + 1]):
                 w = t.readers[j]
