@@ -17,7 +17,7 @@ from typing import Any, Literal, Protocol
 from chipmap.records import InputError, Record, Unit, Units
 
 #: The families. A new one is one more name here and one module ``chipmap/families/<name>.py`` with a ``FAMILY``.
-FAMILY_NAMES = ("ring", "dataflow", "wafer", "multimodel")
+FAMILY_NAMES = ("ring", "dataflow", "wafer", "multimodel", "placement")
 
 
 class Standing(Enum):

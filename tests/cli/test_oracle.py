@@ -62,7 +62,12 @@ def test_bad_oracles(chipmap: Command, put: Callable[..., Path], data: dict[str,
 
 
 WITHOUT = [name for name in FAMILY_NAMES if not get_family(name).oracle]
-TINY = {"dataflow": "dataflow/tiny-chain", "wafer": "wafer/tiny-adapters", "multimodel": "multimodel/tiny-two"}
+TINY = {
+    "dataflow": "dataflow/tiny-chain",
+    "wafer": "wafer/tiny-adapters",
+    "multimodel": "multimodel/tiny-two",
+    "placement": "placement/tiny-pair",
+}
 
 
 def anything(instance: object, solution: object) -> bool:

@@ -1,0 +1,64 @@
+"""The record that ties family ``placement`` together."""
+
+from __future__ import annotations
+
+from chipmap.family import Family, Formulation, generators, methods
+
+PAPER = "GDP: Generalized Device Placement for Dataflow Graphs, 2019"
+MODELS = "Efficient Algorithms for Device Placement of DNN Graph Operators, NeurIPS 2020"
+
+FAMILY = Family(
+    name="placement",
+    title="which device runs each operation of a graph, and when",
+    schema="placement/1",
+    instance="chipmap.instances.placement:PlacementInstance",
+    solution="chipmap.instances.placement:PlacementSolution",
+    check="chipmap.validation.placement.checker:check",
+    candidates="chipmap.validation.placement.candidates:candidates",
+    tick="1 ns",
+    unit="ms",
+    unit_per_tick=1e-6,
+    constraints={
+        "C0": "domain",
+        "C1": "together",
+        "C2": "order",
+        "C3": "transfer",
+        "C4": "device",
+        "C5": "channel",
+        "C6": "memory",
+        "C7": "contiguous",
+    },
+    terms={"T1": "step", "T2": "load"},
+    in_force="chipmap.instances.placement.instance:in_force",
+    methods=methods(
+        "placement",
+        ("auto", "chain:auto", "the best chain"),
+        ("one-device", "chain:single", "everything on one device"),
+        ("heft", "chain:heft", "HEFT: by falling upward rank, where an operation ends first"),
+        ("etf", "chain:etf", "ETF: the operation and device that can start first"),
+        ("starts", "chain:starts", "the best of one device, layers in a row, HEFT and ETF"),
+        ("search", "chain:annealed", "annealing over devices and keys, from the best start"),
+        ("mip", "chain:mip", "the MIP, by HiGHS or Gurobi"),
+        ("cpsat", "chain:cpsat", "the CP-SAT model"),
+        ("bounds", "chain:bounds", "every lower bound, no placement"),
+    ),
+    warm_starts={"one-device": "chipmap.methods.placement.chain:single"},
+    default_method="placement/auto",
+    formulations=(
+        Formulation("placement/mip", "mip", "chipmap.formulations.placement.mip:build", MODELS),
+        Formulation("placement/cpsat", "cpsat", "chipmap.formulations.placement.cpsat:build", MODELS),
+    ),
+    generators=generators(
+        "placement",
+        ("placement-training", "generators:training_step", "the training step of a network by name"),
+        ("placement-inference", "generators:inference", "the forward graph of a network by name"),
+        (
+            "placement-partitioning",
+            "dnn_partitioning:partitioning",
+            "a throughput instance of the dnn-partitioning files",
+        ),
+        ("placement-random", "generators:random_instance", "a random graph on a few devices"),
+    ),
+    from_graph="chipmap.instances.placement.from_graph:from_graph",
+    shipped="chipmap.instances.placement.shipped:SHIPPED",
+)

@@ -1,0 +1,1 @@
+"""The explicit models of family ``placement``."""

@@ -1,0 +1,141 @@
+"""What the models of family ``placement`` have in common: choices, what may be sent where, and the way to solutions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from chipmap.instances.placement.instance import PlacementSolution, Transfer
+from chipmap.instances.placement.problem import PlacementProblem
+
+
+@dataclass(frozen=True)
+class PlacementChoices:
+    """``cuts``, which follow from the rest and speed up proofs, of step time: ``load`` states T1 >= Σ p of each device,
+    ``path`` that a reader starts behind its producer wherever both are.
+
+    ``upper``: only placements whose objective is at most so many ticks.
+    """
+
+    cuts: tuple[Literal["load", "path"], ...] = ("load", "path")
+    upper: int | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Decisions:
+    """The decision variables of a model, and placements as their values.
+
+    ``x[v, d]``: operation v is on device d. With step time ``start[v]`` and ``sent[s, d]``, the start of the transfer
+    of storage s to device d; both in units of ``scale`` ns.
+    """
+
+    problem: PlacementProblem
+    x: Mapping[tuple[int, int], Any]
+    start: Mapping[int, Any]
+    sent: Mapping[tuple[int, int], Any]
+    scale: int = 1
+
+    def encode(self, solution: PlacementSolution) -> list[tuple[Any, float]] | None:
+        """(variable, value) of a placement; transfers that there are not start at 0."""
+        problem = self.problem
+        devices = problem.devices_of(solution).tolist()
+        if any((v, d) not in self.x for v, d in enumerate(devices)):
+            return None
+        pairs = [(variable, float(devices[v] == d)) for (v, d), variable in self.x.items()]
+        if problem.timed:
+            storages = {t: s for s, t in enumerate(problem.storages.tensor.tolist())}
+            moves = {(storages[m.tensor], problem.device_names.index(m.to)): m.start for m in solution.transfers}
+            pairs += [(self.start[v], solution.start[problem.names[v]] / self.scale) for v in range(len(devices))]
+            pairs += [(variable, moves.get(key, 0) / self.scale) for key, variable in self.sent.items()]
+        return pairs
+
+    def decode(self, value: Callable[[Any], float]) -> PlacementSolution:
+        """The placement that the variables' values stand for.
+
+        Starts are rounded: they obey differences of whole numbers, which rounding keeps.
+        """
+        problem, devices = self.problem, dict[int, int]()
+        best: dict[int, float] = {}
+        for (v, d), variable in self.x.items():
+            if v not in best or value(variable) > best[v]:
+                best[v], devices[v] = value(variable), d
+        names, used = problem.names, problem.device_names
+        named = {names[v]: used[devices[v]] for v in range(problem.operations)}
+        if not problem.timed:
+            return PlacementSolution(instance=problem.instance.name, devices=named)
+        moves = []
+        for s in range(len(problem.storages)):
+            home = devices[int(problem.storages.producer[s])]
+            for d in sorted({devices[w] for w in problem.storages.read_by(s)} - {home}):
+                if (s, d) in self.sent:
+                    at = max(0, round(value(self.sent[s, d]) * self.scale))
+                    moves.append(Transfer(tensor=int(problem.storages.tensor[s]), to=used[d], start=at))
+        starts = {names[v]: max(0, round(value(self.start[v]) * self.scale)) for v in range(problem.operations)}
+        return PlacementSolution(instance=problem.instance.name, devices=named, start=starts, transfers=tuple(moves))
+
+
+def placings(problem: PlacementProblem) -> Iterator[tuple[int, int]]:
+    """All (v, d) that are allowed."""
+    for v in range(problem.operations):
+        for d in range(problem.devices):
+            if problem.allowed[v, d]:
+                yield v, d
+
+
+def sendings(problem: PlacementProblem) -> Iterator[tuple[int, int]]:
+    """All (s, d) such that storage s may be read on device d and made elsewhere."""
+    for s in range(len(problem.storages)):
+        u, readers = int(problem.storages.producer[s]), problem.storages.read_by(s)
+        for d in range(problem.devices):
+            elsewhere = any(problem.allowed[u, a] for a in range(problem.devices) if a != d)
+            if elsewhere and any(problem.allowed[w, d] for w in readers):
+                yield s, d
+
+
+def routes(problem: PlacementProblem, s: int, d: int) -> Iterator[int]:
+    """The devices from which storage s may come to device d, whether a route joins them or not."""
+    u = int(problem.storages.producer[s])
+    for a in range(problem.devices):
+        if a != d and problem.allowed[u, a]:
+            yield a
+
+
+def send_time(problem: PlacementProblem, s: int, a: int, d: int) -> int | None:
+    """c of storage s from device a to d; None without a route."""
+    kind = int(problem.network.kind[a, d])
+    return None if kind < 0 else int(problem.storages.time[s, kind])
+
+
+def load_time(problem: PlacementProblem, s: int) -> int:
+    """c of storage s in objective throughput: the same over all routes."""
+    return int(problem.storages.time[s, 0])
+
+
+def channels(problem: PlacementProblem, a: int, d: int) -> list[int]:
+    """The channels of the route from device a to d."""
+    at = a * problem.devices + d
+    found: list[int] = problem.network.channels[
+        problem.network.channel_at[at] : problem.network.channel_at[at + 1]
+    ].tolist()
+    return found
+
+
+def horizon(problem: PlacementProblem, upper: int | None) -> int:
+    """The most that T1 may be: by the limit, by ``upper``, and for schedules that leave no chance out."""
+    limits = [problem.horizon, problem.instance.task.limit_ns, upper]
+    return min(limit for limit in limits if limit is not None)
+
+
+def most_load(problem: PlacementProblem, upper: int | None) -> int:
+    """The most that T2 may be."""
+    most = int(problem.time.max(axis=1, initial=0).sum())
+    most += 2 * sum(load_time(problem, s) for s in range(len(problem.storages)))
+    return most if upper is None else min(most, upper)
+
+
+def edges(problem: PlacementProblem) -> Iterator[tuple[int, int, int]]:
+    """All (storage, producer, reader)."""
+    for s, u in enumerate(problem.storages.producer.tolist()):
+        for w in problem.storages.read_by(s):
+            yield s, u, w

@@ -1,0 +1,371 @@
+"""The CP-SAT model of family ``placement``, for both objectives: optional intervals of operations and transfers.
+
+Statement: ``docs/families/placement.md``, "Explicit models". Times are whole ns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from ortools.sat.python import cp_model
+
+from chipmap.family import Standing
+from chipmap.formulations.built import Built, stated
+from chipmap.formulations.cpsat import LabelledModel
+from chipmap.formulations.placement.choices import (
+    Decisions,
+    PlacementChoices,
+    channels,
+    edges,
+    horizon,
+    load_time,
+    most_load,
+    placings,
+    routes,
+    send_time,
+    sendings,
+)
+from chipmap.instances.placement.instance import PlacementInstance, PlacementSolution
+from chipmap.instances.placement.problem import PlacementProblem, placement_problem
+
+
+@dataclass(frozen=True)
+class PlacementCpChoices(PlacementChoices):
+    """``labels``: ``assume`` gives each constraint a literal in ``assumptions`` and leaves the cuts out.
+
+    An infeasible model then names those that clash.
+    """
+
+    labels: Literal["plain", "assume"] = "plain"
+
+
+@dataclass(frozen=True, eq=False)
+class PlacementCpVariables:
+    """What :func:`add_placement` added, for constraints and costs of your own.
+
+    ``x[v, d]``: operation v is on device d; ``start[v]`` and ``sent[s, d]``: starts of operations and transfers in ns;
+    ``cost`` in ticks (T1 or T2).
+    """
+
+    x: dict[tuple[int, int], Any]
+    start: dict[int, Any]
+    sent: dict[tuple[int, int], Any]
+    cost: Any
+    decisions: Decisions
+    assumptions: dict[str, Any]
+
+    def decode(self, value: Callable[[Any], float]) -> PlacementSolution:
+        """The placement that the variables stand for."""
+        return self.decisions.decode(value)
+
+
+def build(instance: PlacementInstance, choices: PlacementCpChoices | Mapping[str, Any] = PlacementCpChoices()) -> Built:
+    """The CP-SAT model of ``instance``, minimising its objective in ticks."""
+    chosen = stated(PlacementCpChoices, choices)
+    model = cp_model.CpModel()
+    model.name = instance.name
+    variables = add_placement(model, instance, chosen)
+    model.minimize(variables.cost)
+    decisions = variables.decisions
+    return Built("cpsat", instance, model, Standing.EXACT, decisions.encode, decisions.decode, variables)
+
+
+def add_placement(
+    model: cp_model.CpModel,
+    instance: PlacementInstance,
+    choices: PlacementCpChoices = PlacementCpChoices(),
+    prefix: str = "",
+) -> PlacementCpVariables:
+    """Add ``instance`` to ``model``, with ``prefix`` before its variables' names and without an objective."""
+    problem = placement_problem(instance)
+    builder = Builder(model, problem, prefix, choices)
+    c0_domain(builder)
+    def_sent(builder)
+    c1_together(builder)
+    if problem.timed:
+        def_starts(builder)
+        c2_order(builder)
+        c3_transfer(builder)
+        c4_device(builder)
+        c5_channel(builder)
+        t1_step(builder)
+    else:
+        if instance.task.contiguous:
+            c7_contiguous(builder)
+        t2_load(builder)
+    if instance.task.memory != "none":
+        c6_memory(builder)
+    decisions = Decisions(problem, builder.x, builder.start, builder.at)
+    return PlacementCpVariables(builder.x, builder.start, builder.at, builder.cost, decisions, builder.assumptions)
+
+
+class Builder(LabelledModel):
+    """The model on its way.
+
+    ``x[v, d]``; ``sent[s, d]``: storage s is sent to device d; ``route[s, a, d]``: from device a. ``start[v]``,
+    ``end[v]`` and ``at[s, d]`` (the start of a transfer) in ns, with step time.
+    """
+
+    def __init__(
+        self, model: cp_model.CpModel, problem: PlacementProblem, prefix: str, choices: PlacementCpChoices
+    ) -> None:
+        super().__init__(model, prefix, choices.labels == "assume")
+        self.problem = problem
+        self.cuts = () if self.assume else choices.cuts
+        self.most = horizon(problem, choices.upper) if problem.timed else most_load(problem, choices.upper)
+        self.x = {(v, d): self.literal(f"x[{v},{d}]") for v, d in placings(problem)}
+        self.sent = {(s, d): self.literal(f"sent[{s},{d}]") for s, d in sendings(problem)}
+        self.route = {
+            (s, a, d): self.literal(f"route[{s},{a},{d}]") for s, d in self.sent for a in routes(problem, s, d)
+        }
+        self.start: dict[int, Any] = {}
+        self.end: dict[int, Any] = {}
+        self.at: dict[tuple[int, int], Any] = {}
+        self.cost: Any = 0
+
+    def on(self, v: int, d: int) -> Any:
+        """[operation v is on device d]: a literal, or False where it isn't allowed."""
+        return self.x.get((v, d), False)
+
+    def time(self, v: int) -> Any:
+        """p of operation v where it is."""
+        here = [d for d in range(self.problem.devices) if (v, d) in self.x]
+        return sum(int(self.problem.time[v, d]) * self.x[v, d] for d in here)
+
+    def implied(self, label: str, under: list[Any], constraint: cp_model.Constraint) -> None:
+        """Enforce ``constraint`` where all of ``under`` hold, and the label's assumption."""
+        constraint.only_enforce_if([*under, *self.assumption(label)])
+
+
+def c0_domain(builder: Builder) -> None:
+    """C0: Σ_d x[v, d] = 1 over the devices that are allowed. (Starts from 0 up to the limit are domains.)"""
+    problem = builder.problem
+    for v in range(problem.operations):
+        here = [builder.x[v, d] for d in range(problem.devices) if (v, d) in builder.x]
+        builder.enforce("c0_domain", builder.model.add(sum(here) == 1))
+
+
+def def_sent(builder: Builder) -> None:
+    """sent[s, d] = [its producer isn't on d, a reader is]; route[s, a, d] = sent[s, d] and x[producer, a]."""
+    problem, model = builder.problem, builder.model
+    for (s, d), sent in builder.sent.items():
+        home = builder.on(int(problem.storages.producer[s]), d)
+        readers = [builder.x[w, d] for w in problem.storages.read_by(s) if (w, d) in builder.x]
+        for reader in readers:
+            model.add_bool_or([~reader, sent, *([home] if home is not False else [])])
+        model.add_bool_or([~sent, *readers])
+        if home is not False:
+            model.add_implication(sent, ~home)
+    for (s, a, d), route in builder.route.items():
+        made = builder.x[int(problem.storages.producer[s]), a]
+        model.add_bool_or([~made, ~builder.sent[s, d], route])
+        model.add_implication(route, made)
+        model.add_implication(route, builder.sent[s, d])
+
+
+def c1_together(builder: Builder) -> None:
+    """C1: x[v, d] = x[w, d] for the operations of a group."""
+    for group in builder.problem.groups:
+        for v in group[1:]:
+            for d in range(builder.problem.devices):
+                one, other = builder.on(group[0], d), builder.on(v, d)
+                if one is not False or other is not False:
+                    builder.enforce("c1_together", builder.model.add(one == other))
+
+
+def def_starts(builder: Builder) -> None:
+    """start and end = start + p of each operation, and the start of each transfer, from 0 up to the most that T1 is."""
+    for v in range(builder.problem.operations):
+        builder.start[v] = builder.integer(0, builder.most, f"start[{v}]")
+        builder.end[v] = builder.integer(0, builder.most, f"end[{v}]")
+        builder.model.add(builder.end[v] == builder.start[v] + builder.time(v))
+    for s, d in builder.sent:
+        builder.at[s, d] = builder.integer(0, builder.most, f"at[{s},{d}]")
+
+
+def c2_order(builder: Builder) -> None:
+    """C2: start(w) >= end(u) where reader w and producer u share a device."""
+    for _, u, w in edges(builder.problem):
+        if "path" in builder.cuts:
+            builder.enforce("cut_path", builder.model.add(builder.start[w] >= builder.end[u]))
+            continue
+        for d in range(builder.problem.devices):
+            if (u, d) in builder.x and (w, d) in builder.x:
+                row = builder.model.add(builder.start[w] >= builder.end[u])
+                builder.implied("c2_order", [builder.x[u, d], builder.x[w, d]], row)
+
+
+def c3_transfer(builder: Builder) -> None:
+    """C3: no transfer without a route; at >= end(u); start(w) >= at + c for its readers there."""
+    problem, model = builder.problem, builder.model
+    for (s, a, d), route in builder.route.items():
+        time = send_time(problem, s, a, d)
+        if time is None:
+            builder.enforce("c3_transfer", model.add(route == 0))
+            continue
+        behind = model.add(builder.at[s, d] >= builder.end[int(problem.storages.producer[s])])
+        builder.implied("c3_transfer", [route], behind)
+        for w in problem.storages.read_by(s):
+            if (w, d) in builder.x:
+                row = model.add(builder.start[w] >= builder.at[s, d] + time)
+                builder.implied("c3_transfer", [route, builder.x[w, d]], row)
+
+
+def c4_device(builder: Builder) -> None:
+    """C4: the intervals [start, start + p + gap) on a device don't overlap, where p > 0."""
+    problem, model = builder.problem, builder.model
+    for d in range(problem.devices):
+        here = []
+        for v in range(problem.operations):
+            if (v, d) in builder.x and problem.time[v, d] > 0:
+                size = int(problem.time[v, d] + problem.gap[d])
+                name = f"{builder.prefix}run[{v},{d}]"
+                here.append(model.new_optional_fixed_size_interval_var(builder.start[v], size, builder.x[v, d], name))
+        if len(here) > 1:
+            builder.enforce("c4_device", model.add_no_overlap(here))
+
+
+def c5_channel(builder: Builder) -> None:
+    """C5: the intervals [at, at + c + gap) on a channel don't overlap, where c + gap > 0."""
+    problem, model = builder.problem, builder.model
+    held: dict[int, list[Any]] = {}
+    for (s, a, d), route in builder.route.items():
+        time = send_time(problem, s, a, d)
+        size = 0 if time is None else time + int(problem.network.gap[a, d])
+        for channel in channels(problem, a, d) if size else ():
+            name = f"{builder.prefix}hold[{s},{a},{d},{channel}]"
+            held.setdefault(channel, []).append(
+                model.new_optional_fixed_size_interval_var(builder.at[s, d], size, route, name)
+            )
+    for listed in held.values():
+        if len(listed) > 1:
+            builder.enforce("c5_channel", model.add_no_overlap(listed))
+
+
+def t1_step(builder: Builder) -> None:
+    """T1 >= each end; ``load``: T1 >= Σ p of each device."""
+    problem = builder.problem
+    builder.cost = builder.integer(0, builder.most, "step")
+    for end in builder.end.values():
+        builder.model.add(builder.cost >= end)
+    for d in range(problem.devices) if "load" in builder.cuts else ():
+        work = sum(int(problem.time[v, d]) * x for (v, e), x in builder.x.items() if e == d)
+        builder.enforce("cut_load", builder.model.add(builder.cost >= work))
+
+
+def c6_memory(builder: Builder) -> None:
+    """C6: what a device holds for the whole step, and with rule ``live`` what it holds at each time, fits."""
+    problem, model = builder.problem, builder.model
+    storages, live = problem.storages, problem.instance.task.memory == "live"
+    homes = _freed(builder) if live else {}
+    for d in range(problem.devices):
+        memory = int(problem.memory[d])
+        if memory < 0:
+            continue
+        held: list[Any] = [int(problem.weights[v]) * x for (v, e), x in builder.x.items() if e == d]
+        for k, (size, readers) in enumerate(problem.copies):
+            copy = builder.literal(f"copy[{k},{d}]")
+            for w in readers:
+                if (w, d) in builder.x:
+                    model.add_implication(builder.x[w, d], copy)
+            held.append(size * copy)
+        intervals, demands = [], []
+        for s in range(len(storages)):
+            size, home = int(storages.bytes[s]), builder.on(int(storages.producer[s]), d)
+            sent = builder.sent.get((s, d), False)
+            if home is not False and (not live or storages.resident[s]):
+                held.append(size * home)
+            elif home is not False and size:
+                intervals.append(
+                    _kept(builder, f"kept[{s},{d}]", builder.start[int(storages.producer[s])], homes[s], home)
+                )
+                demands.append(size)
+            if sent is not False and not live:
+                held.append(size * sent)
+            elif sent is not False and size:
+                until = builder.integer(0, builder.most, f"until[{s},{d}]")
+                for w in storages.read_by(s):
+                    if (w, d) in builder.x:
+                        model.add(until >= builder.end[w]).only_enforce_if([sent, builder.x[w, d]])
+                intervals.append(_kept(builder, f"copied[{s},{d}]", builder.at[s, d], until, sent))
+                demands.append(size)
+        free = builder.integer(0, memory, f"free[{d}]")
+        builder.enforce("c6_memory", model.add(free + sum(held) == memory))
+        if intervals:
+            builder.enforce("c6_memory", model.add_cumulative(intervals, demands, free))
+
+
+def _kept(builder: Builder, name: str, start: Any, end: Any, here: Any) -> Any:
+    """The interval from ``start`` to ``end`` during which a device holds something, if ``here``."""
+    size = builder.integer(0, builder.most, f"size of {name}")
+    return builder.model.new_optional_interval_var(start, size, end, here, builder.prefix + name)
+
+
+def _freed(builder: Builder) -> dict[int, Any]:
+    """When the output of each storage is freed at home: behind its producer, its readers there, transfers out; outputs
+    of the network at the end of the step."""
+    problem, model, found = builder.problem, builder.model, dict[int, Any]()
+    for s, u in enumerate(problem.storages.producer.tolist()):
+        found[s] = builder.integer(0, builder.most, f"freed[{s}]")
+        model.add(found[s] >= builder.end[u])
+        if problem.storages.output[s]:
+            model.add(found[s] >= builder.cost)
+        for w in problem.storages.read_by(s):
+            for d in range(problem.devices):
+                if (u, d) in builder.x and (w, d) in builder.x:
+                    model.add(found[s] >= builder.end[w]).only_enforce_if([builder.x[u, d], builder.x[w, d]])
+    for (s, a, d), route in builder.route.items():
+        if (time := send_time(problem, s, a, d)) is not None:
+            model.add(found[s] >= builder.at[s, d] + time).only_enforce_if(route)
+    return found
+
+
+def c7_contiguous(builder: Builder) -> None:
+    """C7: position(d) < position(e) where a forward operation on e reads one on d."""
+    problem, model = builder.problem, builder.model
+    position = [builder.integer(0, problem.devices - 1, f"position[{d}]") for d in range(problem.devices)]
+    before: dict[tuple[int, int], Any] = {}
+    for d in range(problem.devices):
+        for e in range(problem.devices):
+            if d != e:
+                before[d, e] = builder.literal(f"before[{d},{e}]")
+                builder.implied("c7_contiguous", [before[d, e]], model.add(position[d] + 1 <= position[e]))
+    for _, u, w in edges(problem):
+        if u in problem.backward or w in problem.backward:
+            continue
+        for (d, e), literal in before.items():
+            if (u, d) in builder.x and (w, e) in builder.x:
+                model.add_bool_or([~builder.x[u, d], ~builder.x[w, e], literal])
+
+
+def t2_load(builder: Builder) -> None:
+    """T2 >= Σ p + Σ c of each device (with ``overlap`` each sum by itself): c of what it receives, and once of what it
+    sends."""
+    problem, model = builder.problem, builder.model
+    builder.cost = builder.integer(0, builder.most, "load")
+    crossing = {}
+    for s in range(len(problem.storages)):
+        sent = [literal for (t, _), literal in builder.sent.items() if t == s]
+        if sent:
+            crossing[s] = builder.literal(f"crosses[{s}]")
+            model.add_max_equality(crossing[s], sent)
+    for d in range(problem.devices):
+        work = sum(int(problem.time[v, d]) * x for (v, e), x in builder.x.items() if e == d)
+        moved = []
+        for s in range(len(problem.storages)) if problem.paying[d] else ():
+            if (s, d) in builder.sent:
+                moved.append(load_time(problem, s) * builder.sent[s, d])
+            home = builder.on(int(problem.storages.producer[s]), d)
+            if home is not False and s in crossing:
+                out = builder.literal(f"out[{s},{d}]")
+                model.add_bool_or([~home, ~crossing[s], out])
+                model.add_implication(out, home)
+                model.add_implication(out, crossing[s])
+                moved.append(load_time(problem, s) * out)
+        if problem.instance.task.overlap:
+            model.add(builder.cost >= work)
+            model.add(builder.cost >= sum(moved))
+        else:
+            model.add(builder.cost >= work + sum(moved))

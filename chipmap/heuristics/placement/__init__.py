@@ -1,0 +1,1 @@
+"""Simulator, starts, searches and bounds of family ``placement``."""

@@ -1,0 +1,152 @@
+"""Placements to start from: one device, layers in a row, HEFT, ETF. Each gives devices; the decoder gives the times.
+
+HEFT (Topcuoglu et al., 2002) places operations by falling upward rank where each ends first. ETF (Hwang et al., 1989)
+places the ready operation that can start first, wherever that is. Both take routes as free of contention, keep groups
+together and prefer devices on which the static bytes still fit (as m-ETF of Baechi does).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from chipmap.heuristics.placement.keys import topological, upward_rank
+from chipmap.heuristics.placement.tables import Tables
+from chipmap.instances.placement.problem import IntArray, PlacementProblem
+
+#: Later than any time.
+LATE = 2**61
+
+
+def one_device(problem: PlacementProblem, d: int) -> IntArray | None:
+    """Everything on device ``d``; None where an operation isn't allowed there."""
+    return np.full(problem.operations, d, dtype=np.int64) if problem.allowed[:, d].all() else None
+
+
+def in_a_row(problem: PlacementProblem) -> IntArray | None:
+    """Equal shares of all work, in topological order, one per device; None where that breaks a pin or a support."""
+    work = problem.time.min(axis=1)
+    until = np.cumsum(work[problem.order])
+    share = np.minimum(problem.devices - 1, (until - 1).clip(0) * problem.devices // max(1, int(work.sum())))
+    device = np.empty(problem.operations, dtype=np.int64)
+    device[problem.order] = share
+    device = device[problem.group]
+    return device if problem.allowed[np.arange(problem.operations), device].all() else None
+
+
+def room(problem: PlacementProblem) -> tuple[IntArray, IntArray]:
+    """(static bytes of each group, by its number: weights and outputs [N]; memory [D], :data:`LATE` if unlimited)."""
+    need = np.zeros(problem.operations, dtype=np.int64)
+    np.add.at(need, problem.group, problem.weights)
+    np.add.at(need, problem.group[problem.storages.producer], problem.storages.bytes)
+    rule = problem.instance.task.memory != "none"
+    return need, np.where((problem.memory >= 0) & rule, problem.memory, LATE)
+
+
+def joint(problem: PlacementProblem) -> NDArray[np.bool_]:
+    """The devices that all operations of an operation's group may run on [N, D]."""
+    allowed = problem.allowed.copy()
+    for members in problem.groups:
+        if len(members) > 1:
+            allowed[members] = problem.allowed[members].all(axis=0)
+    return allowed
+
+
+def heft(problem: PlacementProblem, t: Tables) -> IntArray:
+    """The devices that HEFT chooses [N]."""
+    order = np.lexsort((topological(problem), -upward_rank(problem)))
+    need, memory = room(problem)
+    return _heft(t, order, joint(problem), problem.group, need, memory.copy())
+
+
+def etf(problem: PlacementProblem, t: Tables) -> IntArray:
+    """The devices that ETF chooses [N]."""
+    need, memory = room(problem)
+    return _etf(t, upward_rank(problem), joint(problem), problem.group, need, memory.copy())
+
+
+@njit(cache=True, nogil=True)
+def _ready(t: Tables, v: int, d: int, device: IntArray, end: IntArray) -> int:
+    """When the inputs of operation ``v`` are on device ``d``, without contention."""
+    ready = 0
+    for i in range(t.read_at[v], t.read_at[v + 1]):
+        s = t.read[i]
+        u = t.producer[s]
+        at = end[u]
+        if device[u] != d:
+            kind = t.kind[device[u] * len(t.gap) + d]
+            if kind < 0:
+                return LATE
+            at += t.send[s, kind]
+        ready = max(ready, at)
+    return ready
+
+
+@njit(cache=True, nogil=True)
+def _heft(
+    t: Tables, order: IntArray, allowed: NDArray[np.bool_], group: IntArray, need: IntArray, memory: IntArray
+) -> IntArray:
+    count, devices = len(order), len(t.gap)
+    device, end, free = np.full(count, -1, np.int64), np.zeros(count, np.int64), np.zeros(devices, np.int64)
+    home = np.full(count, -1, np.int64)  # of each group
+    for v in order:
+        best, where, cramped = LATE * 2, -1, True
+        wanted = need[group[v]] if home[group[v]] < 0 else 0  # a group takes its room with its first operation
+        for d in range(devices):
+            if not allowed[v, d] or (home[group[v]] >= 0 and home[group[v]] != d):
+                continue
+            ends = min(LATE, max(_ready(t, v, d, device, end), free[d]) + t.time[v, d])
+            tight = memory[d] < wanted
+            if where < 0 or (cramped and not tight) or (cramped == tight and ends < best):
+                best, where, cramped = ends, d, tight
+        memory[where] -= wanted
+        device[v], end[v], home[group[v]] = where, best, where
+        free[where] = best + (t.gap[where] if t.time[v, where] > 0 else 0)
+    return device
+
+
+@njit(cache=True, nogil=True)
+def _etf(
+    t: Tables, rank: IntArray, allowed: NDArray[np.bool_], group: IntArray, need: IntArray, memory: IntArray
+) -> IntArray:
+    count, devices = len(rank), len(t.gap)
+    device, end, free = np.full(count, -1, np.int64), np.zeros(count, np.int64), np.zeros(devices, np.int64)
+    home, missing = np.full(count, -1, np.int64), t.reads.copy()
+    ready, arrival, size = np.zeros(count, np.int64), np.zeros((count, devices), np.int64), 0
+    for v in range(count):
+        if missing[v] == 0:
+            ready[size] = v
+            size += 1
+    while size > 0:
+        best, at, where, cramped = LATE * 2, -1, -1, True
+        for i in range(size):
+            v = ready[i]
+            wanted = need[group[v]] if home[group[v]] < 0 else 0
+            for d in range(devices):
+                if not allowed[v, d] or (home[group[v]] >= 0 and home[group[v]] != d):
+                    continue
+                start, tight = max(arrival[v, d], free[d]), memory[d] < wanted
+                if (
+                    at < 0
+                    or (cramped and not tight)
+                    or (cramped == tight and (start < best or (start == best and rank[v] > rank[ready[at]])))
+                ):
+                    best, at, where, cramped = start, i, d, tight
+        v = ready[at]
+        size -= 1
+        ready[at] = ready[size]
+        memory[where] -= need[group[v]] if home[group[v]] < 0 else 0
+        device[v], home[group[v]] = where, where
+        end[v] = min(LATE, best + t.time[v, where])
+        free[where] = end[v] + (t.gap[where] if t.time[v, where] > 0 else 0)
+        for i in range(t.made_at[v], t.made_at[v + 1]):
+            for j in range(t.reader_at[t.made[i]], t.reader_at[t.made[i] + 1]):
+                w = t.readers[j]
+                missing[w] -= 1
+                if missing[w] == 0:
+                    for d in range(devices):
+                        arrival[w, d] = _ready(t, w, d, device, end)
+                    ready[size] = w
+                    size += 1
+    return device

@@ -1,0 +1,218 @@
+"""The records of family ``placement``: what is placed (PlacementInstance) and a placement (PlacementSolution).
+
+The problem is stated in ``docs/families/placement.md``.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from chipmap.instances.graph import OperationGraph
+from chipmap.instances.placement.system import MAX_BYTES, MAX_NS, System
+from chipmap.records import InputError, Record
+
+Objective = Literal["step_time", "throughput"]
+MemoryRule = Literal["live", "static", "none"]
+WeightsRule = Literal["replicate", "variable"]
+#: The most FLOP of an operation.
+MAX_FLOP = 10**18
+
+
+class Task(Record, frozen=True, kw_only=True):
+    """What is asked.
+
+    ``limit_ns``: the most that T1 may be. ``contiguous`` (C7) and ``overlap`` (a device computes and transfers at the
+    same time) belong to objective ``throughput``.
+    """
+
+    objective: Objective = "step_time"
+    memory: MemoryRule = "live"
+    weights: WeightsRule = "replicate"
+    limit_ns: int | None = None
+    contiguous: bool = False
+    overlap: bool = False
+
+
+class Pin(Record, frozen=True, kw_only=True):
+    """Operation ``operation`` must run on ``device``."""
+
+    operation: str
+    device: str
+
+
+class Forbidden(Record, frozen=True, kw_only=True):
+    """Operation ``operation`` must run on none of ``devices``."""
+
+    operation: str
+    devices: tuple[str, ...]
+
+
+class PlacementInstance(Record, frozen=True, kw_only=True):
+    """One problem: a graph, a system and the task.
+
+    ``time_ns``: measured times of the operations, by class, in the order of ``graph.operations`` (null: the roofline).
+    ``transfer_ns``: measured times of sending each of ``graph.tensors``, over whatever route (null: by the route).
+    ``together``: groups of operations that share a device. ``backward``: operations that C7 says nothing of.
+    """
+
+    schema: Literal["placement/1"] = "placement/1"
+    name: str
+    task: Task = Task()
+    graph: OperationGraph
+    system: System
+    time_ns: dict[str, tuple[float | None, ...]] = {}
+    transfer_ns: tuple[float | None, ...] = ()
+    together: tuple[tuple[str, ...], ...] = ()
+    pins: tuple[Pin, ...] = ()
+    forbidden: tuple[Forbidden, ...] = ()
+    backward: tuple[str, ...] = ()
+    notes: str = ""
+
+    def check(self) -> None:
+        """Raise :class:`InputError` for anything that the types alone don't exclude."""
+        self.graph.check()
+        self.system.check()
+        self._check_task()
+        self._check_sizes()
+        self._check_times()
+        self._check_names()
+        self._check_devices()
+
+    def _check_task(self) -> None:
+        task, both = self.task, "Give it up, or take objective"
+        if task.objective == "throughput":
+            if task.memory == "live":
+                what = "memory rule 'live' needs starts, which objective 'throughput' has none of"
+                raise InputError(what, "task.memory", "Give 'static' or 'none'.")
+            if task.limit_ns is not None:
+                raise InputError("limits T1, which is not in force", "task.limit_ns", f"{both} 'step_time'.")
+            if self.system.routes:
+                what = "objective 'throughput' charges a tensor the same wherever it goes"
+                raise InputError(what, "system.routes", "Give system.links, or transfer_ns of each tensor.")
+            if self.system.links is None and len(self.system.devices) > 1:
+                what = "objective 'throughput' lets every device send to every other one"
+                raise InputError(what, "system.links", "Give links, of kind 'none' perhaps.")
+        for name in ("contiguous", "overlap") if task.objective == "step_time" else ():
+            if getattr(task, name):
+                raise InputError("has no meaning for step_time", f"task.{name}", f"{both} 'throughput'.")
+        if task.limit_ns is not None and not 0 <= task.limit_ns <= MAX_NS:
+            raise InputError(f"is {task.limit_ns}", "task.limit_ns", f"Give 0 to {MAX_NS:,} ns.")
+
+    def _check_sizes(self) -> None:
+        for i, operation in enumerate(self.graph.operations):
+            if operation.flop > MAX_FLOP:
+                raise InputError(f"is {operation.flop}", f"graph.operations[{i}].flop", f"Give at most {MAX_FLOP:,}.")
+            if max(operation.weight_bytes, operation.moved_bytes or 0) > MAX_BYTES:
+                what = f"{operation.name!r} has more than {MAX_BYTES:,} bytes"
+                raise InputError(what, f"graph.operations[{i}]", "Give sizes in bytes.")
+        for i, tensor in enumerate(self.graph.tensors):
+            if tensor.bytes > MAX_BYTES:
+                raise InputError(f"is {tensor.bytes}", f"graph.tensors[{i}].bytes", f"Give at most {MAX_BYTES:,}.")
+
+    def _check_times(self) -> None:
+        known = [one.name for one in self.system.classes]
+        given = [("transfer_ns", self.transfer_ns, len(self.graph.tensors), "tensors")] if self.transfer_ns else []
+        for kind, times in self.time_ns.items():
+            if kind not in known:
+                what = f"no class is called {kind!r}"
+                raise InputError(what, "time_ns", f"Classes here: {', '.join(known)}.")
+            given.append((f"time_ns[{kind!r}]", times, len(self.graph.operations), "operations"))
+        for where, times, count, what in given:
+            if len(times) != count:
+                remedy = f"Give one time (or null) for each of the {what}, in their order."
+                raise InputError(f"has {len(times)} entries for {count} {what}", where, remedy)
+            for i, time in enumerate(times):
+                if time is not None and not 0 <= time <= MAX_NS:
+                    raise InputError(f"is {time}", f"{where}[{i}]", f"Give 0 to {MAX_NS:,} ns.")
+
+    def _check_names(self) -> None:
+        roles = {operation.name: operation.role for operation in self.graph.operations}
+        devices = {device.name for device in self.system.devices}
+        named = [(f"pins[{i}].operation", pin.operation) for i, pin in enumerate(self.pins)]
+        named += [(f"forbidden[{i}].operation", one.operation) for i, one in enumerate(self.forbidden)]
+        named += [
+            (f"together[{i}][{j}]", name) for i, group in enumerate(self.together) for j, name in enumerate(group)
+        ]
+        named += [(f"backward[{i}]", name) for i, name in enumerate(self.backward)]
+        placed = {"compute", "constant"} if self.task.weights == "variable" else {"compute"}
+        for where, name in named:
+            if name not in roles:
+                raise InputError(f"no operation is called {name!r}", where, "Use a name from graph.operations.")
+            if roles[name] not in placed:
+                what = f"{name!r} has role {roles[name]!r} and is not placed"
+                raise InputError(what, where, "Name the computing operation that makes or reads its data.")
+        asked = [(f"pins[{i}].device", pin.device) for i, pin in enumerate(self.pins)]
+        asked += [(f"forbidden[{i}].devices", name) for i, one in enumerate(self.forbidden) for name in one.devices]
+        for where, name in asked:
+            if name not in devices:
+                raise InputError(f"no device is called {name!r}", where, "Use a name from system.devices.")
+
+    def _check_devices(self) -> None:
+        """Each operation has a device, and each group of ``together`` has one in common."""
+        allowed = allowed_devices(self)
+        for i, operation in enumerate(self.graph.operations):
+            if operation.name in allowed and not allowed[operation.name]:
+                what = f"no device can run {operation.name!r} (kind {operation.kind!r}), by classes, pins and forbidden"
+                raise InputError(what, f"graph.operations[{i}]", "Give a class that supports it, or free it.")
+        pinned = {pin.operation: pin.device for pin in self.pins}
+        for i, group in enumerate(self.together):
+            common = set.intersection({device.name for device in self.system.devices}, *(allowed[op] for op in group))
+            if not common:
+                pins = sorted(f"{op!r} to {pinned[op]!r}" for op in group if op in pinned)
+                what = "its operations have no device in common" + (f" ({', '.join(pins)} are pinned)" if pins else "")
+                raise InputError(what, f"together[{i}]", "Split the group, or allow one device to all of it.")
+
+
+class Transfer(Record, frozen=True, kw_only=True):
+    """Tensor ``tensor`` (position in ``graph.tensors``) leaves its producer's device for device ``to`` at ``start``."""
+
+    tensor: int
+    to: str
+    start: int
+
+
+class PlacementSolution(Record, frozen=True, kw_only=True):
+    """A placement: the device of each operation; with objective ``step_time`` all starts in ns as well.
+
+    ``devices`` and ``start`` are by operation, ``transfers`` in any order.
+    """
+
+    schema: Literal["placement-solution/1"] = "placement-solution/1"
+    instance: str = ""
+    devices: dict[str, str]
+    start: dict[str, int] = {}
+    transfers: tuple[Transfer, ...] = ()
+
+
+def allowed_devices(instance: PlacementInstance) -> dict[str, set[str]]:
+    """The devices that each operation may run on, by class, pins and forbidden devices (computing operations, and with
+    weights rule ``variable`` constants)."""
+    supports = {one.name: one.supports for one in instance.system.classes}
+    roles = {"compute", "constant"} if instance.task.weights == "variable" else {"compute"}
+    by_kind: dict[str | None, set[str]] = {}
+    found: dict[str, set[str]] = {}
+    for operation in instance.graph.operations:
+        if operation.role not in roles:
+            continue
+        key = operation.kind if operation.role == "compute" else None
+        if key not in by_kind:
+            by_kind[key] = {
+                device.name
+                for device in instance.system.devices
+                if key is None or (kinds := supports[device.kind]) is None or key in kinds
+            }
+        found[operation.name] = by_kind[key]
+    for pin in instance.pins:
+        found[pin.operation] = found[pin.operation] & {pin.device}
+    for one in instance.forbidden:
+        found[one.operation] = found[one.operation] - set(one.devices)
+    return found
+
+
+def in_force(instance: PlacementInstance) -> frozenset[str]:
+    """The labels that matter: by objective; C6 unless the memory rule is ``none``; C7 with ``task.contiguous``."""
+    task = instance.task
+    memory = {"C6"} if task.memory != "none" else set[str]()
+    if task.objective == "throughput":
+        return frozenset({"C0", "C1", "T2"} | memory | ({"C7"} if task.contiguous else set()))
+    return frozenset({"C0", "C1", "C2", "C3", "C4", "C5", "T1"} | memory)

@@ -1,0 +1,335 @@
+"""The arrays of a placement instance that models and heuristics work on, and the load of a placement.
+
+The formulas are those of ``docs/families/placement.md``. The checker states them a second time, on its own.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from chipmap.instances.graph import OperationGraph
+from chipmap.instances.placement.instance import PlacementInstance, PlacementSolution, allowed_devices
+from chipmap.instances.placement.system import DeviceClass, exact, routes_of
+from chipmap.records import InputError
+
+IntArray = NDArray[np.int64]
+#: Sums of times stay below this many ns.
+MAX_TOTAL = 2**60
+
+
+@dataclass(frozen=True, eq=False)
+class Storages:
+    """S storages that placed operations make, in the order of ``graph.tensors``.
+
+    ``tensor`` [S]: the position in ``graph.tensors``; ``producer`` [S]; ``bytes`` [S]; the readers of storage s are
+    ``readers[reader_at[s]:reader_at[s + 1]]``. ``output`` and ``resident`` [S]. ``time`` [S, K]: c over each of the K
+    kinds of routes.
+    """
+
+    tensor: IntArray
+    producer: IntArray
+    bytes: IntArray
+    reader_at: IntArray
+    readers: IntArray
+    output: NDArray[np.bool_]
+    resident: NDArray[np.bool_]
+    time: IntArray
+
+    def __len__(self) -> int:
+        return len(self.tensor)
+
+    def read_by(self, s: int) -> list[int]:
+        """The readers of storage s."""
+        found: list[int] = self.readers[self.reader_at[s] : self.reader_at[s + 1]].tolist()
+        return found
+
+
+@dataclass(frozen=True, eq=False)
+class Network:
+    """The routes between D devices: ``kind[a, b]`` is the column of ``Storages.time`` (-1: none), ``gap[a, b]`` ns.
+
+    The channels of a to b are ``channels[channel_at[a * D + b]:channel_at[a * D + b + 1]]``; there are ``count``.
+    """
+
+    kind: IntArray
+    gap: IntArray
+    channel_at: IntArray
+    channels: IntArray
+    count: int
+
+
+@dataclass(frozen=True, eq=False)
+class PlacementProblem:
+    """A placement instance as arrays. N placed operations have positions in the order of ``graph.operations``.
+
+    ``position`` [N]: those in the graph. ``time`` [N, D]: p in ns (also where the device isn't allowed). ``allowed``
+    [N, D]. ``weights`` [N] bytes. ``order`` [N]: topological. ``gap`` [D]. ``memory`` [D]: bytes, -1 without a limit.
+    ``copies``: (bytes, readers) of weights that each device with a reader has. ``group`` [N]: operations with the same
+    number share a device (C1).
+    """
+
+    instance: PlacementInstance
+    position: IntArray
+    time: IntArray
+    allowed: NDArray[np.bool_]
+    weights: IntArray
+    order: IntArray
+    gap: IntArray
+    memory: IntArray
+    storages: Storages
+    network: Network
+    copies: tuple[tuple[int, tuple[int, ...]], ...]
+    group: IntArray
+
+    @property
+    def operations(self) -> int:
+        """N."""
+        return len(self.position)
+
+    @property
+    def devices(self) -> int:
+        """D."""
+        return len(self.gap)
+
+    @property
+    def timed(self) -> bool:
+        """Whether the objective is step time."""
+        return self.instance.task.objective == "step_time"
+
+    @cached_property
+    def names(self) -> list[str]:
+        """The operations' names [N]."""
+        return [self.instance.graph.operations[v].name for v in self.position.tolist()]
+
+    @cached_property
+    def device_names(self) -> list[str]:
+        """The devices' names [D]."""
+        return [device.name for device in self.instance.system.devices]
+
+    @cached_property
+    def producers(self) -> list[list[int]]:
+        """For each operation the storages that it reads."""
+        found: list[list[int]] = [[] for _ in range(self.operations)]
+        for s in range(len(self.storages)):
+            for v in self.storages.read_by(s):
+                found[v].append(s)
+        return found
+
+    @cached_property
+    def groups(self) -> list[list[int]]:
+        """The operations of each group."""
+        found: dict[int, list[int]] = {}
+        for v, g in enumerate(self.group.tolist()):
+            found.setdefault(g, []).append(v)
+        return list(found.values())
+
+    @cached_property
+    def backward(self) -> set[int]:
+        """The operations that C7 says nothing of."""
+        named = set(self.instance.backward)
+        return {v for v, name in enumerate(self.names) if name in named}
+
+    @cached_property
+    def paying(self) -> list[bool]:
+        """Whether transfers cost a device time, in objective throughput."""
+        kinds = {one.name: one.pays_transfers for one in self.instance.system.classes}
+        return [kinds[device.kind] for device in self.instance.system.devices]
+
+    @cached_property
+    def horizon(self) -> int:
+        """An upper limit on the starts and ends of schedules that leave no chance out, in ns."""
+        rest = self.gap.max(initial=0) * self.operations
+        longest = np.where(self.allowed, self.time, 0).max(axis=1, initial=0).sum()
+        targets = np.minimum(self.devices - 1, np.diff(self.storages.reader_at))
+        moved = (self.storages.time.max(axis=1, initial=0) + self.network.gap.max(initial=0)) * targets
+        return int(rest + longest + moved.sum())
+
+    def names_of(self, devices: IntArray) -> dict[str, str]:
+        """Devices [N] as a solution names them."""
+        return {name: self.device_names[d] for name, d in zip(self.names, devices.tolist(), strict=True)}
+
+    def devices_of(self, solution: PlacementSolution) -> IntArray:
+        """The devices [N] of a valid solution."""
+        at = {name: d for d, name in enumerate(self.device_names)}
+        return np.array([at[solution.devices[name]] for name in self.names], dtype=np.int64)
+
+
+def placement_problem(instance: PlacementInstance) -> PlacementProblem:
+    """The arrays of ``instance`` (kept on it: a second call is free)."""
+    cached = instance.__dict__.get("_problem")
+    if cached is None:
+        cached = instance.__dict__["_problem"] = _build(instance)
+    assert isinstance(cached, PlacementProblem)
+    return cached
+
+
+def _build(instance: PlacementInstance) -> PlacementProblem:
+    graph = instance.graph
+    needed, variable = live(graph), instance.task.weights == "variable"
+    roles = ("compute", "constant") if variable else ("compute",)
+    placed = [v for v, one in enumerate(graph.operations) if needed[v] and one.role in roles]
+    index = {v: i for i, v in enumerate(placed)}
+    network, kinds = _network(instance)
+    storages, copies = _storages(instance, index, kinds)
+    order = [index[v] for v in graph.topological_order() if v in index]
+    names, allowed = [device.name for device in instance.system.devices], allowed_devices(instance)
+    classes = {one.name: one for one in instance.system.classes}
+    by_class = {name: _times(instance, one, placed) for name, one in classes.items()}
+    problem = PlacementProblem(
+        instance=instance,
+        position=np.array(placed, dtype=np.int64),
+        time=np.array([by_class[one.kind] for one in instance.system.devices], dtype=np.int64).T.reshape(
+            -1, len(names)
+        ),
+        allowed=np.array([[d in allowed[graph.operations[v].name] for d in names] for v in placed], dtype=bool).reshape(
+            -1, len(names)
+        ),
+        weights=np.array([graph.operations[v].weight_bytes for v in placed], dtype=np.int64),
+        order=np.array(order, dtype=np.int64),
+        gap=np.array([classes[one.kind].gap_ns for one in instance.system.devices], dtype=np.int64),
+        memory=np.array(
+            [-1 if (m := one.memory_bytes) is None else m for one in instance.system.devices], dtype=np.int64
+        ),
+        storages=storages,
+        network=network,
+        copies=tuple(copies),
+        group=_groups(instance, index),
+    )
+    if problem.horizon > MAX_TOTAL:
+        raise InputError("all times together exceed 64 bits", "graph", "Give smaller times.")
+    return problem
+
+
+def live(graph: OperationGraph) -> list[bool]:
+    """Whether each operation has a path to an output; all have where no tensor is marked as one."""
+    if not any(tensor.output for tensor in graph.tensors):
+        return [True] * len(graph.operations)
+    found, reads = [False] * len(graph.operations), graph.reads()
+    left = [tensor.producer for tensor in graph.tensors if tensor.output]
+    while left:
+        v = left.pop()
+        if not found[v]:
+            found[v] = True
+            left += reads[v]
+    return found
+
+
+def _times(instance: PlacementInstance, kind: DeviceClass, placed: list[int]) -> list[int]:
+    """p of the placed operations on a class."""
+    graph, measured = instance.graph, instance.time_ns.get(kind.name)
+    touched = [0] * len(graph.operations)
+    for tensor in graph.tensors:
+        for v in {tensor.producer, *tensor.readers}:
+            touched[v] += tensor.bytes
+    peak, memory, launch = exact(kind.flop_per_ns), exact(kind.memory_bytes_per_ns), exact(kind.launch_ns)
+    rates = {name: peak * exact(share) for name, share in kind.efficiency.items()}
+    found = []
+    for v in placed:
+        one = graph.operations[v]
+        if one.role == "constant":
+            found.append(0)
+        elif measured is not None and (given := measured[v]) is not None:
+            found.append(math.ceil(exact(given)))
+        else:
+            moved = touched[v] + one.weight_bytes if one.moved_bytes is None else one.moved_bytes
+            found.append(math.ceil(max(one.flop / rates.get(one.kind, peak), moved / memory) + launch))
+    return found
+
+
+def _network(instance: PlacementInstance) -> tuple[Network, list[tuple[Fraction, Fraction | None]]]:
+    """The routes, and (latency, rate) of each kind of them."""
+    names = [device.name for device in instance.system.devices]
+    count, routes = len(names), routes_of(instance.system)
+    kind, gap = np.full((count, count), -1, dtype=np.int64), np.zeros((count, count), dtype=np.int64)
+    kinds: dict[tuple[Fraction, Fraction | None], int] = {}
+    channels: dict[str, int] = {}
+    held: list[list[int]] = []
+    for a, source in enumerate(names):
+        for b, target in enumerate(names):
+            route = routes.get((source, target))
+            held.append([])
+            if route is not None:
+                rate = None if route.bytes_per_ns is None else exact(route.bytes_per_ns)
+                kind[a, b] = kinds.setdefault((exact(route.latency_ns), rate), len(kinds))
+                gap[a, b] = route.gap_ns
+                held[-1] = [channels.setdefault(name, len(channels)) for name in route.channels]
+    starts, flat = _flat(held)
+    return Network(kind, gap, starts, flat, len(channels)), list(kinds)
+
+
+def _storages(
+    instance: PlacementInstance, index: dict[int, int], kinds: list[tuple[Fraction, Fraction | None]]
+) -> tuple[Storages, list[tuple[int, tuple[int, ...]]]]:
+    """The storages, and the weights that are copied to each device with a reader."""
+    graph = instance.graph
+    operations, tensors = graph.operations, graph.tensors
+    made: list[list[int]] = [[] for _ in operations]
+    for t, tensor in enumerate(tensors):
+        made[tensor.producer].append(t)
+    read = [sorted(set(tensor.readers)) for tensor in tensors]
+    behind: dict[int, set[int]] = {}  # tensor -> placed computing operations that read it, through views or not
+    returned: dict[int, bool] = {}
+    for v in reversed(graph.topological_order()):
+        for t in made[v]:
+            behind[t], returned[t] = set(), tensors[t].output
+            for w in read[t]:
+                if operations[w].role == "view":
+                    behind[t] |= set().union(*(behind[s] for s in made[w]))
+                    returned[t] |= any(returned[s] for s in made[w])
+                elif w in index and operations[w].role == "compute":
+                    behind[t].add(index[w])
+    mine = [t for t, tensor in enumerate(tensors) if tensor.producer in index]
+    starts, flat = _flat([sorted(behind[t]) for t in mine])
+    times = np.zeros((len(mine), max(1, len(kinds))), dtype=np.int64)
+    for i, t in enumerate(mine):
+        given = instance.transfer_ns[t] if instance.transfer_ns else None
+        for k, (latency, rate) in enumerate(kinds):
+            cost = latency if rate is None else latency + tensors[t].bytes / rate
+            times[i, k] = math.ceil(cost if given is None else exact(given))
+    storages = Storages(
+        tensor=np.array(mine, dtype=np.int64),
+        producer=np.array([index[tensors[t].producer] for t in mine], dtype=np.int64),
+        bytes=np.array([tensors[t].bytes for t in mine], dtype=np.int64),
+        reader_at=starts,
+        readers=flat,
+        output=np.array([returned[t] for t in mine], dtype=bool),
+        resident=np.array([operations[tensors[t].producer].role == "constant" for t in mine], dtype=bool),
+        time=times,
+    )
+    copies = [
+        (tensor.bytes, tuple(sorted(behind[t])))
+        for t, tensor in enumerate(tensors)
+        if tensor.producer not in index and operations[tensor.producer].role == "constant" and behind[t]
+    ]
+    return storages, copies
+
+
+def _groups(instance: PlacementInstance, index: dict[int, int]) -> IntArray:
+    """The least position among the operations that share a device, for each."""
+    group = list(range(len(index)))
+
+    def first(v: int) -> int:
+        while group[v] != v:
+            group[v] = group[group[v]]
+            v = group[v]
+        return v
+
+    at = {instance.graph.operations[v].name: i for v, i in index.items()}
+    for names in instance.together:
+        members = [at[name] for name in names if name in at]
+        for v in members[1:]:
+            a, b = first(members[0]), first(v)
+            group[a] = group[b] = min(a, b)
+    return np.array([first(v) for v in range(len(group))], dtype=np.int64)
+
+
+def _flat(lists: list[list[int]]) -> tuple[IntArray, IntArray]:
+    """(where each list begins and the last one ends, all of them in a row)."""
+    starts = np.cumsum([0, *(len(one) for one in lists)], dtype=np.int64)
+    return starts, np.array([x for one in lists for x in one], dtype=np.int64)

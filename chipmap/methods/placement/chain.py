@@ -1,0 +1,163 @@
+"""The methods of family ``placement``: what ``--method`` names.
+
+Every method is a function (instance, run) -> Termination that reports to ``run``; what it found stays there when the
+deadline passes.
+"""
+
+from __future__ import annotations
+
+from chipmap.heuristics.placement import bounds as lower
+from chipmap.instances.placement.instance import PlacementInstance
+from chipmap.instances.placement.problem import PlacementProblem, placement_problem
+from chipmap.methods.chain import Link, Turn, follow
+from chipmap.methods.model_solve import Finds, conclude, solve_within
+from chipmap.methods.placement.reasons import clash, impossible
+from chipmap.methods.placement.stages import Stages
+from chipmap.result import Termination
+from chipmap.run import Run
+
+#: Operations · devices up to which CP-SAT gets the time that is left.
+SMALL = 240
+
+
+def bound_at_once(stages: Stages, turn: Turn) -> None:
+    """Σ p over D, groups; what no placement can do: an operation too large for any memory, weights for all of them."""
+    reasons = list(impossible(stages.problem))
+    if reasons:
+        turn.run.infeasible(*reasons)
+        turn.run.checkpoint()
+    turn.bound(lower.load(stages.problem), "work")
+
+
+def start(stages: Stages, turn: Turn) -> None:
+    """One device, layers in a row, HEFT, ETF: the first that there is at once, then the best, as checks take time."""
+    best = ""
+    for name, devices in stages.starts():
+        if not stages.problem.timed or turn.run.best is None:
+            stages.tell(turn, devices, name)
+        elif stages.weigh(devices):
+            best = name
+        if not turn.deadline.keep_going():
+            break
+    if best:
+        stages.tell_best(turn, best)
+
+
+def one_device(stages: Stages, turn: Turn) -> None:
+    """Everything on one device, for each device."""
+    for name, devices in stages.singles():
+        stages.tell(turn, devices, name)
+
+
+def bound_by_windows(stages: Stages, turn: Turn) -> None:
+    """Heads and tails with communication, then what can't be cut at a target."""
+    if not stages.problem.timed:
+        return
+    problem, windows = stages.problem, stages.windows(turn.deadline)
+    turn.bound(lower.path(windows), "path")
+    turn.bound(lower.group(problem, windows), "groups")
+    turn.bound(lower.interval(problem, windows), "interval")
+    low = turn.run.lower.value if turn.run.lower is not None else 0
+    high = turn.run.upper if turn.run.upper is not None else problem.horizon
+    if low < high:
+        turn.bound(lower.target(problem, windows, low, high, turn.deadline), "target")
+
+
+def search(stages: Stages, turn: Turn) -> None:
+    """Annealing over devices and keys, from the best start."""
+    if stages.problem.timed:
+        stages.anneal(turn, few=stages.size <= SMALL)
+
+
+def model_if_small(stages: Stages, turn: Turn) -> None:
+    """The CP-SAT model, where it is small enough to be of use."""
+    if stages.size <= SMALL or turn.run.best is None or not stages.problem.timed:
+        model_by_cpsat(stages, turn)
+
+
+def model_by_cpsat(stages: Stages, turn: Turn) -> None:
+    """The CP-SAT model, from the incumbent on."""
+    from chipmap.formulations.placement.cpsat import build
+
+    _solve(stages.problem, turn.run, build(stages.problem.instance), "cpsat")
+
+
+def model_by_mip(stages: Stages, turn: Turn) -> None:
+    """The MIP, from the incumbent on."""
+    from chipmap.formulations.placement.mip import build
+
+    _solve(stages.problem, turn.run, build(stages.problem.instance), "mip")
+
+
+def _solve(problem: PlacementProblem, run: Run, model: object, source: str) -> None:
+    run.checkpoint()
+    best = run.best.solution if run.best is not None else None
+    outcome = solve_within(run, model, Finds(source), best)  # type: ignore[arg-type]
+    if outcome.termination.reason == "infeasible":
+        run.infeasible(*clash(problem))
+    else:
+        conclude(run, outcome, source)
+
+
+BOUND, START = Link("bound", 1.0, bound_at_once), Link("start", 0.5, start)
+WINDOWS, SEARCH = Link("windows", 0.3, bound_by_windows), Link("search", 1.0, search)
+MODEL = Link("cpsat", 1.0, model_if_small)
+
+
+def auto(instance: PlacementInstance, run: Run) -> Termination:
+    """The best chain."""
+    return _chain(instance, run, (BOUND, START, WINDOWS, SEARCH, MODEL))
+
+
+def single(instance: PlacementInstance, run: Run) -> Termination:
+    """Everything on one device."""
+    return _chain(instance, run, (BOUND, Link("one device", 1.0, one_device)))
+
+
+def starts(instance: PlacementInstance, run: Run) -> Termination:
+    """One device, layers in a row, HEFT, ETF; the best of them."""
+    return _chain(instance, run, (BOUND, START))
+
+
+def heft(instance: PlacementInstance, run: Run) -> Termination:
+    """HEFT alone."""
+    return _named(instance, run, "heft")
+
+
+def etf(instance: PlacementInstance, run: Run) -> Termination:
+    """ETF alone."""
+    return _named(instance, run, "etf")
+
+
+def _named(instance: PlacementInstance, run: Run, name: str) -> Termination:
+    def work(stages: Stages, turn: Turn) -> None:
+        for found, devices in stages.starts():
+            if found == name:
+                stages.tell(turn, devices, name)
+
+    return _chain(instance, run, (BOUND, Link(name, 1.0, work)))
+
+
+def annealed(instance: PlacementInstance, run: Run) -> Termination:
+    """The search alone, from the best start."""
+    return _chain(instance, run, (BOUND, START, WINDOWS, SEARCH))
+
+
+def cpsat(instance: PlacementInstance, run: Run) -> Termination:
+    """The CP-SAT model alone."""
+    return _chain(instance, run, (BOUND, Link("cpsat", 1.0, model_by_cpsat)))
+
+
+def mip(instance: PlacementInstance, run: Run) -> Termination:
+    """The MIP alone."""
+    return _chain(instance, run, (BOUND, Link("mip", 1.0, model_by_mip)))
+
+
+def bounds(instance: PlacementInstance, run: Run) -> Termination:
+    """Every lower bound, no placement."""
+    return _chain(instance, run, (BOUND, WINDOWS))
+
+
+def _chain(instance: PlacementInstance, run: Run, links: tuple[Link, ...]) -> Termination:
+    stages = Stages(placement_problem(instance))
+    return run.attempt(lambda: follow(links, stages, Turn(run, run.deadline)))

@@ -1,0 +1,1 @@
+"""The independent checker of family ``placement``, and all placements of a tiny instance."""

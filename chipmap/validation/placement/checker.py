@@ -1,0 +1,321 @@
+"""The independent checker of family ``placement``: what ``docs/families/placement.md`` says, label by label.
+
+Plain loops over the records. It imports no simulator, cost function, model or heuristic, so that nothing judges itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import pairwise
+from typing import NamedTuple
+
+from chipmap.certificate import Certificate
+from chipmap.instances.placement.instance import PlacementInstance, PlacementSolution
+from chipmap.validation.certify import Finding, certify
+from chipmap.validation.placement.facts import Facts, Storage
+
+#: So many of the largest storages are named where memory doesn't suffice.
+NAMED = 3
+
+
+class Move(NamedTuple):
+    """A transfer: ``storage`` goes from device ``source`` to ``target``, from ``start`` to ``end`` (None: no route)."""
+
+    storage: Storage
+    source: str
+    target: str
+    start: int
+    end: int | None
+
+
+class Held(NamedTuple):
+    """Bytes on a device from ``start`` up to ``end`` (None: for the whole step), called ``name``."""
+
+    name: str
+    bytes: int
+    start: int | None
+    end: int | None
+
+
+class Placed:
+    """A placement on its instance: the device of each operation and, for step time, when all of it happens."""
+
+    def __init__(self, facts: Facts, solution: PlacementSolution) -> None:
+        self.facts, names = facts, facts.names
+        self.device = {v: solution.devices[names[v]] for v in facts.placed}
+        self.busy = {v: facts.time(v, self.device[v]) for v in facts.placed}
+        self.start = {v: solution.start[names[v]] for v in facts.placed if names[v] in solution.start}
+        self.end = {v: start + self.busy[v] for v, start in self.start.items()}
+        storages, self.moves = {one.tensor: one for one in facts.storages}, list[Move]()
+        for one in solution.transfers:
+            storage = storages[one.tensor]
+            source = self.device[storage.producer]
+            route = facts.routes.get((source, one.to))
+            end = None if route is None else one.start + facts.send(storage, route)
+            self.moves.append(Move(storage, source, one.to, one.start, end))
+
+    def targets(self, storage: Storage) -> list[str]:
+        """The other devices that read a storage, in the system's order."""
+        there = {self.device[v] for v in storage.readers} - {self.device[storage.producer]}
+        return [name for name in self.facts.devices if name in there]
+
+
+def check(instance: PlacementInstance, solution: PlacementSolution) -> Certificate:
+    """The certificate of ``solution`` for a valid ``instance``; wrong devices or transfers leave terms undefined."""
+    facts = _facts(instance)
+    broken: dict[str, Iterable[Finding]] = {"C0": list(c0_domain(facts, solution))}
+    if any(unit != "ns" for _, _, unit, _ in broken["C0"]):  # times out of bounds leave the rest well defined
+        return certify(instance, solution, broken)
+    placed, task = Placed(facts, solution), instance.task
+    broken["C1"] = c1_together(placed)
+    if task.memory != "none":
+        broken["C6"] = c6_memory(placed)
+    if task.objective == "throughput":
+        if task.contiguous:
+            broken["C7"] = c7_contiguous(placed)
+        terms = {"T2": t2_load(placed)}
+    else:
+        broken |= {"C2": c2_order(placed), "C3": c3_transfer(placed)}
+        broken |= {"C4": c4_device(placed), "C5": c5_channel(placed)}
+        terms = {"T1": t1_step(placed)}
+    figures = {"devices": float(len(set(placed.device.values())))}
+    figures["sent_bytes"] = float(sum(one.bytes * len(placed.targets(one)) for one in facts.storages))
+    (objective,) = terms.values()
+    return certify(instance, solution, broken, objective=objective, terms=terms, figures=figures)
+
+
+def _facts(instance: PlacementInstance) -> Facts:
+    """The facts of ``instance`` (kept on it, as a search has many placements checked)."""
+    kept = instance.__dict__.get("_facts")
+    if kept is None:
+        kept = instance.__dict__["_facts"] = Facts(instance)
+    assert isinstance(kept, Facts)
+    return kept
+
+
+def c0_domain(facts: Facts, solution: PlacementSolution) -> Iterator[Finding]:
+    """Each placed operation on an allowed device; with step time, starts from 0 on and exactly the needed transfers."""
+    names, allowed = {facts.names[v] for v in facts.placed}, facts.allowed
+    timed, wrong = facts.instance.task.objective == "step_time", False
+    for what, given in (("device", solution.devices), ("start", solution.start)):
+        wanted = names if what == "device" or timed else set[str]()
+        for name in sorted(wanted - given.keys()):
+            wrong = True
+            yield name, 1, "operations", f"operation {name!r} has no {what}"
+        for name in sorted(given.keys() - wanted):
+            wrong = True
+            yield name, 1, "operations", f"{name!r} has a {what}, but is not placed (or has none in this objective)"
+    for name in sorted(names & solution.devices.keys()):
+        device = solution.devices[name]
+        if device not in allowed[name]:
+            wrong = True
+            yield name, 1, "operations", f"operation {name!r} is on {device!r}, which can't run it or must not"
+    for name in sorted(names & solution.start.keys()):
+        if solution.start[name] < 0:
+            yield name, -solution.start[name], "ns", f"operation {name!r} starts at {solution.start[name]} ns"
+    if not wrong:
+        yield from _wrong_transfers(facts, solution)
+        yield from _late(facts, solution)
+
+
+def _wrong_transfers(facts: Facts, solution: PlacementSolution) -> Iterator[Finding]:
+    needed = set[tuple[int, str]]()
+    for one in facts.storages if facts.instance.task.objective == "step_time" else ():
+        at = solution.devices[facts.names[one.producer]]
+        needed |= {(one.tensor, device) for v in one.readers if (device := solution.devices[facts.names[v]]) != at}
+    seen = set[tuple[int, str]]()
+    for i, transfer in enumerate(solution.transfers):
+        key = (transfer.tensor, transfer.to)
+        if key not in needed or key in seen:
+            why = "is sent twice" if key in seen else "is not needed there, or is no tensor of a placed operation"
+            yield f"transfers[{i}]", 1, "transfers", f"tensor {transfer.tensor} to {transfer.to!r} {why}"
+        if transfer.start < 0:
+            yield f"transfers[{i}]", -transfer.start, "ns", f"a transfer starts at {transfer.start} ns"
+        seen.add(key)
+    for tensor, device in sorted(needed - seen):
+        producer = facts.names[facts.graph.tensors[tensor].producer]
+        what = f"tensor {tensor} of {producer!r} is read on {device!r}, but not sent there"
+        yield producer, 1, "transfers", what
+
+
+def _late(facts: Facts, solution: PlacementSolution) -> Iterator[Finding]:
+    limit = facts.instance.task.limit_ns
+    for v in facts.placed if limit is not None else ():
+        assert limit is not None
+        name = facts.names[v]
+        end = solution.start[name] + facts.time(v, solution.devices[name])
+        if end > limit:
+            yield name, end - limit, "ns", f"operation {name!r} ends at {end} ns, the limit is {limit} ns"
+
+
+def c1_together(placed: Placed) -> Iterator[Finding]:
+    """The operations of a group on one device."""
+    position = {name: v for v, name in enumerate(placed.facts.names)}
+    for i, group in enumerate(placed.facts.instance.together):
+        used = {placed.device[v]: v for name in group if (v := position[name]) in placed.device}
+        if len(used) > 1:
+            where = ", ".join(f"{placed.facts.names[v]!r} on {device!r}" for device, v in sorted(used.items()))
+            yield f"together[{i}]", len(used) - 1, "devices", f"a group is spread over {len(used)} devices: {where}"
+
+
+def c2_order(placed: Placed) -> Iterator[Finding]:
+    """A reader on its producer's device starts when the producer has ended, or later."""
+    for one in placed.facts.storages:
+        for v in one.readers:
+            u = one.producer
+            early = placed.end[u] - placed.start[v]
+            if placed.device[u] == placed.device[v] and early > 0:
+                names = placed.facts.names
+                what = f"{names[v]!r} starts at {placed.start[v]} ns on {placed.device[v]!r}, but it reads {names[u]!r}"
+                yield names[v], early, "ns", f"{what}, which ends at {placed.end[u]} ns"
+
+
+def c3_transfer(placed: Placed) -> Iterator[Finding]:
+    """A transfer has a route and starts at its producer's end or later; readers there start at its end or later."""
+    names = placed.facts.names
+    for move in placed.moves:
+        u = move.storage.producer
+        what = f"tensor {move.storage.tensor} of {names[u]!r}"
+        if move.end is None:
+            yield names[u], 1, "routes", f"{what} is read on {move.target!r}, to which {move.source!r} has no route"
+            continue
+        if move.start < placed.end[u]:
+            early = placed.end[u] - move.start
+            yield names[u], early, "ns", f"{what} leaves {move.source!r} at {move.start} ns, before {placed.end[u]} ns"
+        for v in move.storage.readers:
+            if placed.device[v] == move.target and placed.start[v] < move.end:
+                early = move.end - placed.start[v]
+                text = f"{names[v]!r} starts at {placed.start[v]} ns on {move.target!r}, before {what} is there"
+                yield names[v], early, "ns", f"{text} ({move.end} ns)"
+
+
+def c4_device(placed: Placed) -> Iterator[Finding]:
+    """A device runs one operation at a time, and rests for its class's gap behind each."""
+    names = placed.facts.names
+    for name, device in placed.facts.devices.items():
+        gap = placed.facts.classes[device.kind].gap_ns
+        here = sorted((placed.start[v], v) for v in placed.start if placed.device[v] == name and placed.busy[v])
+        for (_, u), (start, v) in pairwise(here):
+            free = placed.end[u] + gap
+            if start < free:
+                what = f"{names[v]!r} starts at {start} ns on {name!r}, which is busy with {names[u]!r}"
+                yield f"{name}, {names[v]}", free - start, "ns", f"{what} up to {free} ns"
+
+
+def c5_channel(placed: Placed) -> Iterator[Finding]:
+    """A channel holds one transfer at a time, for its time and the route's gap."""
+    held: dict[str, list[tuple[int, int, Move]]] = {}
+    for move in placed.moves:
+        route = placed.facts.routes.get((move.source, move.target))
+        if route is not None and move.end is not None and move.end + route.gap_ns > move.start:
+            for channel in route.channels:
+                held.setdefault(channel, []).append((move.start, move.end + route.gap_ns, move))
+    for channel, listed in held.items():
+        listed.sort(key=lambda one: (one[0], one[1], one[2].storage.tensor))
+        for (_, free, before), (start, _, move) in pairwise(listed):
+            if start < free:
+                what = f"tensor {move.storage.tensor} to {move.target!r} starts at {start} ns on channel {channel!r}"
+                yield channel, free - start, "ns", f"{what}, which tensor {before.storage.tensor} holds up to {free} ns"
+
+
+def c6_memory(placed: Placed) -> Iterator[Finding]:
+    """At no time a device holds more bytes than it has."""
+    held = _held(placed)
+    for name, device in placed.facts.devices.items():
+        if device.memory_bytes is None:
+            continue
+        resident = sum(one.bytes for one in held[name] if one.start is None)
+        events = sorted(
+            event
+            for one in held[name]
+            if one.start is not None and one.end is not None and one.start < one.end
+            for event in ((one.start, 1, one.bytes), (one.end, 0, -one.bytes))
+        )
+        now, most, at = resident, resident, 0
+        for time, _, change in events:  # at one time, what is freed comes first
+            now += change
+            if now > most:
+                most, at = now, time
+        if most > device.memory_bytes:
+            there = [one for one in held[name] if one.start is None or one.start <= at < (one.end or 0)]
+            largest = sorted(there, key=lambda one: (-one.bytes, one.name))[:NAMED]
+            text = ", ".join(f"{one.name} ({one.bytes})" for one in largest)
+            what = f"{name!r} holds {most} bytes at {at} ns, it has {device.memory_bytes}; the largest: {text}"
+            yield name, most - device.memory_bytes, "bytes", what
+
+
+def _held(placed: Placed) -> dict[str, list[Held]]:
+    """What each device holds, and when."""
+    facts, found = placed.facts, {name: list[Held]() for name in placed.facts.devices}
+    static = facts.instance.task.memory == "static"
+    for v in facts.placed:
+        if weights := facts.graph.operations[v].weight_bytes:
+            found[placed.device[v]].append(Held(f"weights of {facts.names[v]!r}", weights, None, None))
+    for size, readers in facts.copies:
+        for name in {placed.device[v] for v in readers}:
+            found[name].append(Held("shared weights", size, None, None))
+    ends = {(move.storage.tensor, move.target): (move.start, move.end or move.start) for move in placed.moves}
+    for one in facts.storages:
+        home, text = placed.device[one.producer], f"output of {facts.names[one.producer]!r}"
+        last = (
+            []
+            if static
+            else [placed.end[one.producer], *(placed.end[v] for v in one.readers if placed.device[v] == home)]
+        )
+        for name in placed.targets(one):
+            copy = f"copy of {text}"
+            if static:
+                found[name].append(Held(copy, one.bytes, None, None))
+                continue
+            start, arrived = ends[one.tensor, name]
+            last.append(arrived)
+            until = max(placed.end[v] for v in one.readers if placed.device[v] == name)
+            found[name].append(Held(copy, one.bytes, start, until))
+        if static or one.resident:
+            found[home].append(Held(text, one.bytes, None, None))
+        else:
+            until = max(placed.end.values()) if one.output else max(last)
+            found[home].append(Held(text, one.bytes, placed.start[one.producer], until))
+    return found
+
+
+def c7_contiguous(placed: Placed) -> Iterator[Finding]:
+    """The devices can be ordered such that forward operations read from their own or an earlier device."""
+    facts = placed.facts
+    backward = {v for v, name in enumerate(facts.names) if name in set(facts.instance.backward)}
+    after: dict[str, set[str]] = {name: set() for name in facts.devices}
+    for one in facts.storages:
+        for v in one.readers:
+            a, b = placed.device[one.producer], placed.device[v]
+            if a != b and not {one.producer, v} & backward:
+                after[a].add(b)
+    left = set(after)
+    while first := {name for name in left if not any(name in after[other] for other in left)}:
+        left -= first
+    if left:
+        what = f"{', '.join(sorted(left))} read from each other in a circle: they are no blocks, one after the other"
+        yield "devices", len(left), "devices", what
+
+
+def t1_step(placed: Placed) -> int:
+    """The last end of an operation, in ns."""
+    return max(placed.end.values(), default=0)
+
+
+def t2_load(placed: Placed) -> int:
+    """The most that a device computes and transfers per sample, in ns."""
+    facts = placed.facts
+    work, sent = dict.fromkeys(facts.devices, 0), dict.fromkeys(facts.devices, 0)
+    for v in facts.placed:
+        work[placed.device[v]] += placed.busy[v]
+    for one in facts.storages:
+        home = placed.device[one.producer]
+        for name in (away := placed.targets(one)):
+            sent[name] += facts.send(one, facts.routes[home, name])
+        if away:
+            sent[home] += facts.send(one, facts.routes[home, away[0]])
+    for name, device in facts.devices.items():
+        if not facts.classes[device.kind].pays_transfers:
+            sent[name] = 0
+    overlap = facts.instance.task.overlap
+    return max(max(work[name], sent[name]) if overlap else work[name] + sent[name] for name in facts.devices)

@@ -1,0 +1,131 @@
+"""What a placement is judged by: operations that are placed, storages, times. Plain loops over the records.
+
+It follows ``docs/families/placement.md`` ("The problem") and shares nothing with models, costs and heuristics.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+
+from chipmap.instances.placement.instance import PlacementInstance, allowed_devices
+from chipmap.instances.placement.system import Device, DeviceClass, Route, exact, routes_of
+
+
+@dataclass(frozen=True)
+class Storage:
+    """Bytes that an operation makes: tensor ``tensor`` of operation ``producer``, and the operations that read it."""
+
+    tensor: int
+    producer: int
+    bytes: int
+    readers: tuple[int, ...]
+    output: bool
+    resident: bool
+
+
+class Facts:
+    """The facts of one instance."""
+
+    def __init__(self, instance: PlacementInstance) -> None:
+        self.instance, self.graph = instance, instance.graph
+        self.devices: dict[str, Device] = {device.name: device for device in instance.system.devices}
+        self.classes: dict[str, DeviceClass] = {one.name: one for one in instance.system.classes}
+        self.routes: dict[tuple[str, str], Route] = routes_of(instance.system)
+        self._times: dict[tuple[int, str], int] = {}
+        self.variable = instance.task.weights == "variable"
+        self.inputs: list[list[int]] = [[] for _ in self.graph.operations]
+        self.outputs: list[list[int]] = [[] for _ in self.graph.operations]
+        for t, tensor in enumerate(self.graph.tensors):
+            self.outputs[tensor.producer].append(t)
+            for reader in sorted(set(tensor.readers)):
+                self.inputs[reader].append(t)
+        self.live = self._live()
+        roles = ("compute", "constant") if self.variable else ("compute",)
+        self.placed = [
+            v for v, operation in enumerate(self.graph.operations) if operation.role in roles and self.live[v]
+        ]
+        self._sort_storages()
+
+    def _live(self) -> list[bool]:
+        """Whether an operation has a path to an output, where there are outputs."""
+        if not any(tensor.output for tensor in self.graph.tensors):
+            return [True] * len(self.graph.operations)
+        found = [False] * len(self.graph.operations)
+        left = [tensor.producer for tensor in self.graph.tensors if tensor.output]
+        while left:
+            v = left.pop()
+            if not found[v]:
+                found[v] = True
+                left += [self.graph.tensors[t].producer for t in self.inputs[v]]
+        return found
+
+    def _sort_storages(self) -> None:
+        """``storages``: those that placed operations make. ``copies``: (bytes, readers) of weights on each device."""
+        operations, tensors = self.graph.operations, self.graph.tensors
+        readers: dict[int, set[int]] = {}
+        outputs: set[int] = set()
+        origins: dict[int, set[int]] = {}
+        for v in self.graph.topological_order():
+            for t in self.outputs[v]:
+                if operations[v].role == "view":
+                    origins[t] = set().union(*(origins[s] for s in self.inputs[v]))
+                else:
+                    origins[t] = {t}
+                if tensors[t].output:
+                    outputs |= origins[t]
+        for v in self.placed:
+            for t in self.inputs[v] if operations[v].role == "compute" else ():
+                for origin in origins[t]:
+                    readers.setdefault(origin, set()).add(v)
+        placed, self.storages, self.copies = set(self.placed), list[Storage](), list[tuple[int, tuple[int, ...]]]()
+        for t, tensor in enumerate(tensors):
+            read_by = tuple(sorted(readers.get(t, ())))
+            if tensor.producer in placed:
+                resident = operations[tensor.producer].role == "constant"
+                one = Storage(t, tensor.producer, tensor.bytes, read_by, t in outputs, resident)
+                self.storages.append(one)
+            elif operations[tensor.producer].role == "constant" and read_by:
+                self.copies.append((tensor.bytes, read_by))
+
+    @cached_property
+    def names(self) -> list[str]:
+        """The operations' names."""
+        return [operation.name for operation in self.graph.operations]
+
+    @cached_property
+    def allowed(self) -> dict[str, set[str]]:
+        """The devices that each operation may run on."""
+        return allowed_devices(self.instance)
+
+    def time(self, v: int, device: str) -> int:
+        """p(v, class of the device) in ns."""
+        known = self._times.get((v, self.devices[device].kind))
+        if known is None:
+            known = self._times[v, self.devices[device].kind] = self._time(v, device)
+        return known
+
+    def _time(self, v: int, device: str) -> int:
+        operation, kind = self.graph.operations[v], self.classes[self.devices[device].kind]
+        if operation.role == "constant":
+            return 0
+        measured = self.instance.time_ns.get(kind.name)
+        if measured is not None and measured[v] is not None:
+            return math.ceil(exact(measured[v] or 0))
+        size = operation.moved_bytes
+        if size is None:
+            touched = {*self.inputs[v], *self.outputs[v]}
+            size = operation.weight_bytes + sum(self.graph.tensors[t].bytes for t in touched)
+        rate = exact(kind.flop_per_ns) * exact(kind.efficiency.get(operation.kind, 1.0))
+        busy = max(operation.flop / rate, size / exact(kind.memory_bytes_per_ns))
+        return math.ceil(busy + exact(kind.launch_ns))
+
+    def send(self, storage: Storage, route: Route) -> int:
+        """c of a storage over a route in ns."""
+        measured = self.instance.transfer_ns[storage.tensor] if self.instance.transfer_ns else None
+        if measured is not None:
+            return math.ceil(exact(measured))
+        rate = route.bytes_per_ns
+        return math.ceil(exact(route.latency_ns) + (storage.bytes / exact(rate) if rate is not None else Fraction(0)))

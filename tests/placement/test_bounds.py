@@ -1,0 +1,85 @@
+"""Each lower bound against the optimum by brute force; heads and tails against an optimal schedule."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from random import Random
+
+import pytest
+
+from chipmap.deadline import Deadline
+from chipmap.heuristics.placement import bounds
+from chipmap.instances.placement import PlacementInstance
+from chipmap.instances.placement.problem import PlacementProblem, placement_problem
+from chipmap.validation.brute_force import brute_force
+from chipmap.validation.placement.checker import check
+from tests.placement.random_instances import made, tiny_instance
+
+
+def solved(seed: int, number: int) -> Iterator[tuple[PlacementInstance, PlacementProblem, int]]:
+    """Random instances of step time with their optima."""
+    random = Random(seed)
+    while number:
+        instance = tiny_instance(random)
+        optimum, _ = brute_force(instance, check)
+        if optimum is not None and instance.task.objective == "step_time":
+            number -= 1
+            yield instance, placement_problem(instance), optimum
+
+
+def test_no_bound_on_the_step_exceeds_an_optimum() -> None:
+    """Path, group, interval, target and average by themselves; without memory together nearly the optimum."""
+    shares, reached = [], dict.fromkeys(("path", "group", "interval", "target", "average"), 0)
+    for instance, problem, optimum in solved(1, 250):
+        windows = bounds.windows(problem, Deadline())
+        found = {
+            "path": bounds.path(windows),
+            "group": bounds.group(problem, windows),
+            "interval": bounds.interval(problem, windows),
+            "target": bounds.target(problem, windows, 0, problem.horizon, Deadline()),
+            "average": bounds.average(problem),
+        }
+        for name, value in found.items():
+            assert value <= optimum, (name, value, optimum, instance)
+            reached[name] += value == optimum
+        if instance.task.memory == "none" and optimum:
+            shares.append(max(found.values()) / optimum)
+    assert sum(shares) / len(shares) >= 0.9, sum(shares) / len(shares)
+    assert min(reached.values()) > 20, reached
+
+
+def test_heads_and_tails_hold_in_optimal_schedules() -> None:
+    for instance, problem, optimum in solved(2, 150):
+        windows = bounds.windows(problem, Deadline())
+        _, best = brute_force(instance, check)
+        assert best is not None
+        for v, name in enumerate(problem.names):
+            end = best.start[name] + int(problem.time[v, problem.device_names.index(best.devices[name])])
+            assert windows.head[v] <= best.start[name] and end + windows.tail[v] <= optimum
+
+
+def test_no_bound_on_the_load_exceeds_an_optimum() -> None:
+    random, compared = Random(3), 0
+    while compared < 120:
+        instance = tiny_instance(random)
+        optimum, _ = brute_force(instance, check)
+        if optimum is not None and instance.task.objective == "throughput":
+            compared += 1
+            assert bounds.load(placement_problem(instance)) <= optimum
+
+
+def test_a_head_counts_communication() -> None:
+    """Two operations of 10 ns whose outputs take 8 ns to send: their reader starts at 18, neither at 10 nor 20."""
+    problem = placement_problem(made([(10, 0, 8), (10, 0, 8), (1, 0, 0)], [(0, 2), (1, 2)]))
+    windows = bounds.windows(problem, Deadline())
+    assert windows.head.tolist() == [0, 0, 18] and windows.tail.tolist() == [1, 1, 0]
+    assert bounds.path(windows) == 19
+
+
+@pytest.mark.parametrize(("send", "bound"), [(100, 40), (0, 20)])
+def test_a_target_counts_what_cannot_be_cut(send: int, bound: int) -> None:
+    """Two pairs of readers of one operation: with costly tensors all are on one device."""
+    rows = [(0, 0, send), (10, 0, 0), (10, 0, 0), (10, 0, 0), (10, 0, 0)]
+    problem = placement_problem(made(rows, [(0, 1), (0, 2), (0, 3), (0, 4)]))
+    windows = bounds.windows(problem, Deadline())
+    assert bounds.target(problem, windows, 0, problem.horizon, Deadline()) == bound

@@ -1,0 +1,87 @@
+"""Starts, memory and annealing against the checker, on training steps."""
+
+from __future__ import annotations
+
+from random import Random
+
+import numpy as np
+import pytest
+
+from chipmap.heuristics.placement import starts
+from chipmap.heuristics.placement.annealing import anneal, seed_with, state
+from chipmap.heuristics.placement.keys import default_keys
+from chipmap.heuristics.placement.memory import bytes_of, excess
+from chipmap.heuristics.placement.simulator import NEVER, schedule, simulate
+from chipmap.heuristics.placement.tables import tables, workspace
+from chipmap.heuristics.placement.units import SHARES, units
+from chipmap.instances.placement.generators import training_step
+from chipmap.instances.placement.problem import IntArray, placement_problem
+from chipmap.validation.placement.checker import check
+from tests.placement.random_instances import tiny_instance
+
+SMALL = {"steps": 4, "hidden": 64, "batch": 8, "vocabulary": 100}
+
+
+def test_bytes_beyond_memory_are_those_of_the_checker() -> None:
+    """300 random instances and placements: the sum of the violations of C6, for memory over time and static."""
+    random, compared = Random(4), set[tuple[str, bool]]()
+    for _ in range(300):
+        instance = tiny_instance(random)
+        problem = placement_problem(instance)
+        if not problem.timed:
+            continue
+        device = np.array([random.choice(np.flatnonzero(row).tolist()) for row in problem.allowed], dtype=np.int64)
+        work, flat = workspace(problem), tables(problem)
+        none = np.zeros(problem.operations, dtype=np.int64)
+        simulate(flat, device, default_keys(problem), False, none, NEVER, work)
+        violations = check(instance, schedule(problem, device, work)).violations
+        expected = sum(one.amount for one in violations if one.label == "C6")
+        assert excess(flat, bytes_of(problem), device, work) == expected
+        compared.add((instance.task.memory, expected > 0))
+    assert {("live", True), ("live", False), ("static", True), ("static", False)} <= compared
+
+
+def test_units_keep_groups_together_and_below_their_share() -> None:
+    problem = placement_problem(training_step("gnmt", SMALL, devices=4))
+    made = units(problem)
+    work = problem.time.min(axis=1)
+    for level, share in enumerate(SHARES):
+        assert all(len(set(made.unit[level][members].tolist())) == 1 for members in problem.groups)
+        for unit in np.unique(made.unit[level]):
+            members = made.members[level][made.at[level, unit] : made.at[level, unit + 1]]
+            assert (made.unit[level][members] == unit).all()
+            groups = {int(problem.group[v]) for v in members}
+            assert len(groups) == 1 or work[members].sum() <= share * work.sum()
+
+
+@pytest.mark.parametrize(("network", "devices"), [("gnmt", 4), ("rnnlm", 2)])
+def test_annealing_keeps_what_it_says_and_is_reproducible(network: str, devices: int) -> None:
+    """The best value is that of its devices and keys by the checker, and the same seed gives the same."""
+    instance = training_step(network, SMALL, devices=devices)
+    problem = placement_problem(instance)
+    flat, work, key = tables(problem), workspace(problem), default_keys(problem)
+    none, found = np.zeros(problem.operations, dtype=np.int64), list[tuple[int, list[int]]]()
+    device = starts.heft(problem, flat)
+    first = int(simulate(flat, device, key, False, none, NEVER, work))
+    for _ in range(2):
+        now = state(device, key, first, 0)
+        seed_with(3)
+        heat = (first * 1e-2, first * 1e-4)
+        anneal(flat, bytes_of(problem), units(problem), problem.allowed, none, now, work, heat, 2_000)
+        found.append((int(now.value[2]), now.best_device.tolist()))
+        step = simulate(flat, now.best_device, now.best_key, False, none, NEVER, work)
+        certificate = check(instance, schedule(problem, now.best_device, work))
+        assert certificate.feasible and certificate.objective == step == now.value[2] < first
+    assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("start", [starts.heft, starts.etf])
+def test_starts_respect_memory_where_they_can(start: object) -> None:
+    """With 1.3 times the bytes that all need, weights and outputs fit on each of four devices."""
+    free = placement_problem(training_step("gnmt", SMALL, devices=4))
+    total = int(free.weights.sum() + free.storages.bytes.sum())
+    limit = 13 * total // 40
+    problem = placement_problem(training_step("gnmt", SMALL, devices=4, memory_bytes=limit, task={"memory": "static"}))
+    device: IntArray = start(problem, tables(problem))  # type: ignore[operator]
+    need, _ = starts.room(problem)
+    assert max(np.bincount(device, need[problem.group] * (problem.group == np.arange(len(device))))) <= limit
