@@ -64,6 +64,7 @@ QUICK: dict[str, int] = {
     "wafer/test_slicing.py": 1,
     "multimodel/test_agreement.py::test_no_method_contradicts_enumeration": 4,
     "multimodel/test_agreement.py": ALL,
+    "multimodel/test_any_windows.py": 1,
     "multimodel/test_columns.py": 2,
     "report/test_rows.py": ALL,
     "runtime/test_solve.py": ALL,

@@ -11,6 +11,9 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 
+#: HiGHS's number of the primal simplex method.
+PRIMAL = 4
+
 
 class Answer(NamedTuple):
     """The best columns' values found (None: none), and a lower bound on the cost (None: proved infeasible)."""
@@ -82,6 +85,7 @@ class Growing:
         self.highs = highspy.Highs()
         self.highs.setOptionValue("output_flag", False)
         self.highs.setOptionValue("threads", 1)
+        self.highs.setOptionValue("simplex_strategy", PRIMAL)  # the last optimum stays feasible when columns come
         self.columns, nothing = 0, np.zeros(0)
         for amount in right:
             self.highs.addRow(float(amount), float(amount), 0, nothing.astype(np.int32), nothing)

@@ -13,7 +13,7 @@ import numpy as np
 
 from chipmap.deadline import Deadline
 from chipmap.heuristics.multimodel.annealing_moves import anneal
-from chipmap.heuristics.multimodel.annealing_state import OBJECTIVES, SLOTS, Slots, State, Tables, copy, worth
+from chipmap.heuristics.multimodel.annealing_state import OBJECTIVES, SLOTS, Slots, State, Tables, worth
 from chipmap.instances.multimodel.problem import (
     IntArray,
     ModelCosts,
@@ -48,8 +48,9 @@ class Annealing:
     def __init__(self, problem: MultiProblem, windows: Sequence[Sequence[Segment]], seed: int) -> None:
         self.tables, self.room = tables(problem), _room(problem, seed)
         self.state, self.best = state(problem, windows), state(problem, windows)
-        self.state.value[0] = worth(self.tables, self.state, self.room, *self.state.totals[:2])
-        copy(self.state, self.best)
+        # once, as it stands: compiled, it has no entry for Python
+        self.state.value[0] = worth.py_func(self.tables, self.state, self.room, *self.state.totals[:2])
+        self.best.value[:] = self.state.value
 
     def run(self, moves: int, deadline: Deadline, hot: float = 0.1, cold: float = 1e-4) -> Iterator[Windows]:
         """Anneal for so many moves, or until the deadline, from temperature ``hot`` to ``cold``."""

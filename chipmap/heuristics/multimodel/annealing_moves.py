@@ -15,8 +15,10 @@ from chipmap.heuristics.multimodel.annealing_state import (
     accept,
     balance,
     below,
+    called,
     compiled,
     copy,
+    inlined,
     judge,
     load,
     recut,
@@ -64,7 +66,7 @@ def cut(p: Tables, s: State, k: Slots) -> bool:
     j = below(k, k.size[i] - 1)
     low, high = (k.end[i, j - 1] if j > 0 else k.first[i]) + 1, k.end[i, j + 1] - 1
     if uniform(k) < 0.6:
-        step = 1 + below(k, 3)
+        step = 1 + int(3 * uniform(k))
         k.end[i, j] = min(high, max(low, k.end[i, j] + (step if uniform(k) < 0.5 else -step)))
     else:
         k.end[i, j] = low + below(k, high - low + 1)
@@ -168,7 +170,7 @@ def rewalk(p: Tables, s: State, k: Slots) -> bool:
     if i < 0:
         return False
     n, high = k.size[i], k.end[i, k.size[i] - 1]
-    longer = 1 + below(k, len(p.sram)) if uniform(k) < 0.2 else n - 1 + below(k, 3)
+    longer = 1 + below(k, len(p.sram)) if uniform(k) < 0.2 else n - 1 + int(3 * uniform(k))
     if not walk(p, s, k, i, max(1, longer)):
         return False
     return (k.size[i] == n and uniform(k) < 0.5) or tidy(p, s, k, i, high)
@@ -262,7 +264,7 @@ def shift(p: Tables, s: State, k: Slots) -> bool:
     high = k.end[b, k.size[b] - 1] if k.size[b] > 0 else k.first[b]
     middle, r = k.first[b], uniform(k)
     if r < 0.4:
-        step = 1 + below(k, 4)
+        step = 1 + int(4 * uniform(k))
         at = middle + (step if uniform(k) < 0.5 else -step)
     elif r < 0.8:
         at = low + below(k, high - low + 1)
@@ -309,7 +311,7 @@ def float_empty(s: State, k: Slots) -> None:
     s.longest[empty], s.longest[full] = s.longest[full], 0
 
 
-@compiled
+@inlined
 def propose(p: Tables, s: State, k: Slots) -> bool:
     """A random move into the slots."""
     r = uniform(k)
@@ -339,7 +341,7 @@ def propose(p: Tables, s: State, k: Slots) -> bool:
     return False
 
 
-@compiled
+@called
 def anneal(p: Tables, s: State, best: State, k: Slots, moves: int, hot: float, factor: float, blur: float) -> float:
     """So many moves from temperature ``hot`` (a share of the value), times ``factor`` after each; the last one.
 

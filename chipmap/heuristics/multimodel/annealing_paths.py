@@ -64,7 +64,7 @@ def bend(p: Tables, s: State, k: Slots, i: int) -> bool:
     j = below(k, n - 1)
     here, there = k.chip[i, j], k.chip[i, j + 1]
     if uniform(k) < 0.5:  # a shortcut
-        gone = 1 + below(k, 2)
+        gone = 1 + int(2 * uniform(k))
         if j + gone + 1 >= n or not p.linked[here, k.chip[i, j + gone + 1]]:
             return False
         for h in range(j + 1, n - gone):

@@ -30,7 +30,12 @@ OBJECTIVES = ("latency", "energy", "weighted", "edp")
 #: Counting references to the arrays of a state in each call would take ten times as long as a move. All arrays belong
 #: to the caller: nothing here owns or makes one.
 OPTIONS: dict[str, Any] = {"cache": True, "nogil": True, "_nrt": False}
-compiled: Any = njit(**OPTIONS)
+#: An entry for Python takes as long to compile as the function itself.
+INSIDE: dict[str, Any] = {**OPTIONS, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+#: Functions that Python calls; that compiled code alone calls; and that a single place calls, where their code is put.
+called: Any = njit(**OPTIONS)
+compiled: Any = njit(**INSIDE)
+inlined: Any = njit(**OPTIONS, inline="always")
 
 
 class Tables(NamedTuple):
@@ -299,15 +304,15 @@ def greedy(p: Tables, k: Slots, i: int, high: int, most: int) -> bool:
     for j in range(n):
         c, low, up = k.chip[i, j], a + 1, high - (n - 1 - j)
         if j == n - 1:
-            if segment_time(p, m, a, high, c, j == 0, True) > most:
+            if segment_time(p, m, a, high, c, j == 0, j == n - 1) > most:
                 return False
             k.end[i, j] = high
             return True
-        if segment_time(p, m, a, low, c, j == 0, False) > most:
+        if segment_time(p, m, a, low, c, j == 0, j == n - 1) > most:
             return False
         while low < up:
             middle = (low + up + 1) // 2
-            if segment_time(p, m, a, middle, c, j == 0, False) <= most:
+            if segment_time(p, m, a, middle, c, j == 0, j == n - 1) <= most:
                 low = middle
             else:
                 up = middle - 1
@@ -379,16 +384,18 @@ def recut(p: Tables, k: Slots, i: int, rate: float, most: int) -> bool:
     return True
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def copy(a: State, b: State) -> None:
     """``a`` into ``b``."""
-    b.first[:] = a.first
-    b.size[:] = a.size
-    b.end[:] = a.end
-    b.chip[:] = a.chip
-    b.owner[:] = a.owner
-    b.latency[:] = a.latency
-    b.energy[:] = a.energy
-    b.longest[:] = a.longest
-    b.totals[:] = a.totals
-    b.value[:] = a.value
+    for w in range(a.first.shape[0]):
+        for m in range(a.first.shape[1]):
+            b.first[w, m], b.size[w, m] = a.first[w, m], a.size[w, m]
+            b.latency[w, m], b.energy[w, m] = a.latency[w, m], a.energy[w, m]
+            for j in range(a.size[w, m]):
+                b.end[w, m, j], b.chip[w, m, j] = a.end[w, m, j], a.chip[w, m, j]
+        for c in range(a.owner.shape[1]):
+            b.owner[w, c] = a.owner[w, c]
+        b.longest[w] = a.longest[w]
+    for x in range(3):
+        b.totals[x] = a.totals[x]
+    b.value[0] = a.value[0]

@@ -23,11 +23,11 @@ from chipmap.heuristics.multimodel.any_windows import SAFE
 from chipmap.heuristics.multimodel.pricing import Floats, Pricing, Window
 
 #: Share of the best prices so far in those that are priced next (Wentges 1997).
-SMOOTH = 0.6
+SMOOTH = 0.8
 #: Relative distance of bound and program at which a weight is done.
 NEAR = 1e-3
 #: Windows added for a place in one round.
-ADDED = 6
+ADDED = 10
 #: Cost of a unit of flow that no window carries, in costs of the dearest window; at most :data:`MOST_MISSING`.
 MISSING, MOST_MISSING = 10.0, 1e7
 

@@ -221,8 +221,8 @@ def divide(values):  # type: ignore[no-untyped-def]
     models, size = values.shape
     best = np.empty((models, size))
     kept = np.zeros((models, size), dtype=np.int64)
-    best[0] = values[0]
-    kept[0] = np.arange(size)
+    for k in range(size):
+        best[0, k], kept[0, k] = values[0, k], k
     for m in range(1, models):
         for k in range(size):
             best[m, k] = np.inf

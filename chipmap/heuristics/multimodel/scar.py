@@ -97,7 +97,8 @@ def _trees(
             m += 1
         else:
             top[0] = _score(metric, later, more)
-            best[:] = at[:count] - 1
+            for k in range(count):
+                best[k] = at[k] - 1
     at[count] = m
     return False
 

@@ -8,7 +8,7 @@ Lat above ``latest`` or E above ``most``. The rest's least S, E, M and E + rate 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
@@ -20,6 +20,9 @@ from chipmap.instances.multimodel.problem import IntArray, MultiProblem
 
 #: Labels of one signature, at most.
 MOST_LABELS = 400_000
+#: For functions that compiled code alone calls: without an entry for Python they compile faster.
+INSIDE: dict[str, Any] = {"cache": True, "nogil": True, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+inside: Any = njit(**INSIDE)
 
 
 class Segmentation(NamedTuple):
@@ -89,7 +92,7 @@ class Limits(NamedTuple):
     rates: FloatArray
 
 
-@njit(cache=True, nogil=True)
+@inside
 def time_of(costs: Costs, kinds: IntArray, d: int, a: int, j: int, r: int) -> float:
     """Time (or criterion r) of segment number d with layers a … j."""
     k = kinds[d]
@@ -122,7 +125,7 @@ def completions(costs: Costs, kinds: IntArray, longest: float) -> tuple[FloatArr
     return rest, slowest
 
 
-@njit(cache=True, nogil=True)
+@inside
 def hopeless(
     d: int, j: int, total: float, slow: float, energy: float, rest: FloatArray, slowest: FloatArray, limits: Limits
 ) -> bool:
@@ -182,13 +185,15 @@ def labels(
             for x in keep:
                 if used >= len(amounts):
                     amounts, origin = np.concatenate((amounts, amounts)), np.concatenate((origin, origin))
-                amounts[used], origin[used] = new[x], source[x]
+                for y in range(3):
+                    amounts[used, y] = new[x, y]
+                origin[used, 0], origin[used, 1] = source[x, 0], source[x, 1]
                 used += 1
         begin[d, layers] = used
     return used, amounts[:used], origin[:used], begin[count - 1, 0]
 
 
-@njit(cache=True, nogil=True)
+@inside
 def best_of(amounts: FloatArray) -> IntArray:
     """The labels (S, M, E) that no other one beats or equals in all three.
 

@@ -25,6 +25,8 @@ from chipmap.run import Run
 
 #: EDP's weights for the MIP around the incumbent's T2 / T1, and the share of the time that is left for each.
 RATES, SLICE = (1.0, 0.5, 2.0, 0.25, 4.0), 0.4
+#: Weights of the linear program after these, each where the bound on EDP is smallest.
+CORNERS = 4
 #: Rounds of annealing without a time limit.
 ROUNDS = 8
 #: Places (layers · windows · chiplets) up to which CP-SAT gets the time that is left after one round.
@@ -56,7 +58,7 @@ def least_of_energy(problem: MultiProblem, turn: Turn) -> None:
 
 def bound_by_weights(problem: MultiProblem, turn: Turn) -> None:
     """The linear program over any number of windows, for weights around T2 / T1 of the incumbent."""
-    from chipmap.heuristics.multimodel.any_windows import AnyWindows, Line, bound
+    from chipmap.heuristics.multimodel.any_windows import AnyWindows, Line, bound, corner
 
     program, lines = AnyWindows(problem), list[Line]()
     time, energy = program.least
@@ -66,6 +68,10 @@ def bound_by_weights(problem: MultiProblem, turn: Turn) -> None:
     for factor in RATES if problem.instance.task.objective == "edp" else RATES[:1]:
         turn.deadline.check()
         turn.bound(bound(program, lines, factor * energy / max(1, time)), "any number of windows")
+    for _ in range(CORNERS if problem.instance.task.objective == "edp" else 0):
+        turn.deadline.check()
+        t, e = corner(lines, *program.least)
+        turn.bound(bound(program, lines, e / max(1.0, t)), "any number of windows")
 
 
 def one_window(problem: MultiProblem, turn: Turn) -> None:

@@ -31,8 +31,8 @@ from chipmap.methods.chain import Turn
 from chipmap.solvers.repeated import Growing
 
 #: Widths of the windows' cells as shares of their time, round by round; below the share LEAST of them as of T1, the
-#: width is no smaller. The first cell ends at SHORT of T1.
-RATIOS, LEAST, SHORT = (0.05, 0.02, 0.01, 0.005), 0.15, 1e-3
+#: width is no smaller, nor does it grow by more than GROWTH of them. The first cell ends at SHORT of T1.
+RATIOS, LEAST, SHORT, GROWTH = (0.05, 0.02, 0.01, 0.005), 0.15, 1e-3, 0.3
 #: Rates of the tables' weighted sums, as shares of T2 / T1.
 RATES = (0.3, 1.0, 3.0)
 #: A weight is not tried again when one so near has been; at most so many weights for tables of cells up to FINE.
@@ -60,7 +60,7 @@ class ColumnBound:
         self.time, self.energy = found or self.least
         self.limit = problem.instance.task.latency_limit_ns
         for factor in (1.0, 0.3, 3.0, 0.1, 10.0):
-            self.lines.append(program.line(factor * self.energy / max(1, self.time)))
+            self.lines.append(program.line(factor * self.ratio))
         self.prices: dict[float, Prices] = {}
         self.points: list[tuple[float, float]] = []
         self.windows: list[Column] = []
@@ -71,6 +71,11 @@ class ColumnBound:
     def _found(self) -> tuple[int, int] | None:
         best = self.run.best
         return None if best is None else (best.certificate.terms["T1"], best.certificate.terms["T2"])
+
+    @property
+    def ratio(self) -> float:
+        """T2 / T1 of the best schedule, or of the least of both; never 0."""
+        return max(1, self.energy) / max(1, self.time)
 
     def longest(self) -> int:
         """An upper limit on T1 of every schedule that is better than the best one."""
@@ -85,7 +90,7 @@ class ColumnBound:
         if objective == "weighted":
             rate = watts(self.problem.instance)
             return time if not rate else min(time, 1000 * (best - energy) // rate + 1)
-        if objective == "energy":
+        if objective == "energy" or not energy:
             return time
         high = best * 10**9 // energy + 1
         for _ in range(50):  # energy is above the lines, too: T falls to the largest one that still pays
@@ -97,7 +102,7 @@ class ColumnBound:
 
     def rate(self, tried: Sequence[float]) -> float | None:
         """The weight of T1 to try next, in pJ per ns; None where none is left."""
-        objective, ratio = self.problem.instance.task.objective, self.energy / max(1, self.time)
+        objective, ratio = self.problem.instance.task.objective, self.ratio
         if objective == "weighted":
             rate = watts(self.problem.instance) / 1000
         elif objective == "latency":
@@ -106,7 +111,7 @@ class ColumnBound:
             rate = self._slope(ratio)
         else:
             t, e = corner(self.lines, *self.least)
-            rate = e / t if tried else ratio
+            rate = max(1.0, e) / max(1.0, t) if tried else ratio
         near = any(abs(rate - one) <= CLOSE * one for one in tried)
         return None if near or len(tried) >= (MOST_WEIGHTS if self.fine else 1 + (objective == "energy")) else rate
 
@@ -148,8 +153,8 @@ class ColumnBound:
         found, best = self._found(), self.run.upper
         if found is not None:
             self.time, self.energy = found
-        edges = grid(self.time, self.longest(), ratio)
-        rates = [share * self.energy / max(1, self.time) for share in RATES]
+        edges = grid(max(1, self.time), max(1, self.longest()), ratio)
+        rates = [share * self.ratio for share in RATES]
         started = time.monotonic()
         tables = []
         for m in range(len(self.problem.models)):
@@ -163,7 +168,7 @@ class ColumnBound:
             layers, self.problem.windows, Pricing(tables, places(self.paths), edges), Growing, False
         )
         self._known_windows(program)
-        program.again(self.windows, self.energy / max(1, self.time))
+        program.again(self.windows, self.ratio)
         tried: list[float] = []
         while (rate := self.rate(tried)) is not None:
             tried.append(rate)
@@ -238,7 +243,7 @@ def grid(usual: float, longest: float, ratio: float) -> IntArray:
     """Edges of cells from 0 to ``longest`` ns; those of long windows are ``ratio`` of their time wide."""
     edges = [0.0, min(SHORT * usual, longest)]
     while edges[-1] < longest:
-        edges.append(edges[-1] + max(1.0, ratio * edges[-1], ratio * LEAST * usual))
+        edges.append(edges[-1] + max(1.0, ratio * edges[-1], min(ratio * LEAST * usual, GROWTH * edges[-1])))
     return np.unique(np.ceil(np.array(edges)).astype(np.int64))
 
 
