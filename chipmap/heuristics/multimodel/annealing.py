@@ -15,12 +15,14 @@ from chipmap.deadline import Deadline
 from chipmap.heuristics.multimodel.annealing_moves import anneal
 from chipmap.heuristics.multimodel.annealing_state import OBJECTIVES, SLOTS, Slots, State, Tables, worth
 from chipmap.instances.multimodel.problem import (
+    UNLIMITED,
     IntArray,
     ModelCosts,
     MultiProblem,
     Segment,
     energy,
     latency,
+    sums,
     watts,
 )
 
@@ -36,8 +38,6 @@ FIRST, LONGEST = 250_000, 16_000_000
 CHUNK = 20_000
 #: Shares of the moves: cut, grow, shrink, slide, place, rewalk, reverse, shift, sharpen, detour, float_empty.
 SHARES = (0.27, 0.08, 0.06, 0.06, 0.12, 0.06, 0.04, 0.2, 0.04, 0.05, 0.02)
-#: SRAM of a chiplet without a limit, in bytes.
-UNLIMITED = 2**62
 
 Windows = list[list[Segment]]
 
@@ -87,16 +87,12 @@ def tables(problem: MultiProblem) -> Tables:
     """The instance as the moves want it."""
     models, task = problem.models, problem.instance.task
 
-    def rows(pick: Callable[[ModelCosts], IntArray], sums: bool) -> IntArray:
-        """What ``pick`` gives of all models, with a row more for each; with ``sums`` over the layers before a row."""
-        made = []
-        for model in models:
-            own = pick(model)
-            zero = np.zeros((1, *own.shape[1:]), dtype=np.int64)
-            made.append(np.concatenate([zero, np.cumsum(own, axis=0)] if sums else [own, zero]))
-        return np.concatenate(made)
+    def rows(pick: Callable[[ModelCosts], IntArray], summed: bool) -> IntArray:
+        """What ``pick`` gives of all models, with a row more for each; ``summed``: over the layers before a row."""
+        found = [pick(model) for model in models]
+        return np.concatenate([sums(own) if summed else np.append(own, 0 * own[:1], axis=0) for own in found])
 
-    need, size = [rows(lambda model: model.need, sums=False)], 1
+    need, size = [rows(lambda model: model.need, summed=False)], 1
     while 2 * size <= max(model.layers for model in models):
         behind = np.concatenate([need[-1][size:], np.zeros(size, dtype=np.int64)])
         need, size = [*need, np.maximum(need[-1], behind)], 2 * size
@@ -106,29 +102,28 @@ def tables(problem: MultiProblem) -> Tables:
         near[c, : len(own)], linked[c, list(own)] = own, True
     limits = [np.inf if limit is None else max(1, limit) for limit in (task.latency_limit_ns, task.energy_limit_pj)]
     deadlines = [-1 if model.deadline_ns is None else model.deadline_ns for model in problem.instance.models]
-    sram = [UNLIMITED if one.sram_bytes is None else one.sram_bytes for one in problem.instance.module.chiplets]
     limited = min(limits) < np.inf or max(deadlines) >= 0
     asked = [OBJECTIVES.index(task.objective), watts(problem.instance) / 1000, *limits]
     return Tables(
         base=np.cumsum([0, *(model.layers + 1 for model in models[:-1])]).astype(np.int64),
         rounds=np.array([model.q - 1 for model in models]),
         deadline=np.array(deadlines),
-        time=rows(lambda model: model.time, sums=True),
-        energy=rows(lambda model: model.energy + model.weight_energy, sums=True),
-        read_time=rows(lambda model: model.read_time, sums=False),
-        read_energy=rows(lambda model: model.read_energy, sums=False),
-        write_time=rows(lambda model: model.write_time, sums=False),
-        write_energy=rows(lambda model: model.write_energy, sums=False),
-        send_time=rows(lambda model: model.send_time, sums=False),
-        send_energy=rows(lambda model: model.send_energy, sums=False),
-        weight_time=rows(lambda model: model.weight_time, sums=True),
-        weights=rows(lambda model: model.weights, sums=True),
+        time=rows(lambda model: model.time, summed=True),
+        energy=rows(lambda model: model.run_energy, summed=True),
+        read_time=rows(lambda model: model.read_time, summed=False),
+        read_energy=rows(lambda model: model.read_energy, summed=False),
+        write_time=rows(lambda model: model.write_time, summed=False),
+        write_energy=rows(lambda model: model.write_energy, summed=False),
+        send_time=rows(lambda model: model.send_time, summed=False),
+        send_energy=rows(lambda model: model.send_energy, summed=False),
+        weight_time=rows(lambda model: model.weight_time, summed=True),
+        weights=rows(lambda model: model.weights, summed=True),
         need=np.array(need),
-        sram=np.array(sram),
+        sram=problem.sram,
         linked=linked,
         near=near,
         degree=np.array([len(own) for own in problem.neighbours]),
-        task=np.array([*asked, problem.both_ends, limited, min(sram) < UNLIMITED], dtype=np.float64),
+        task=np.array([*asked, problem.both_ends, limited, problem.sram.min() < UNLIMITED], dtype=np.float64),
         shares=np.cumsum(SHARES),
     )
 

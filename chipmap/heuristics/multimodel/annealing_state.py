@@ -13,9 +13,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from chipmap.instances.multimodel.problem import IntArray
-
-FloatArray = NDArray[np.float64]
+from chipmap.instances.multimodel.problem import FloatArray, IntArray
 
 #: How many times a share above a limit counts.
 PENALTY = 10.0

@@ -34,9 +34,7 @@ def least_time(problem: MultiProblem) -> int:
 def least_energy(problem: MultiProblem) -> int:
     """A lower bound on T2 in pJ: each layer with its weights, the first read and the last write, each at its least."""
     return sum(
-        int((model.energy + model.weight_energy).min(axis=1).sum())
-        + int(model.read_energy[0].min())
-        + int(model.write_energy[-1].min())
+        int(model.run_energy.min(axis=1).sum()) + int(model.read_energy[0].min()) + int(model.write_energy[-1].min())
         for model in problem.models
     )
 

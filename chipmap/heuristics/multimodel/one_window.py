@@ -90,7 +90,7 @@ class OneWindow:
             + weights
             for model, weights in zip(models, self.weights, strict=True)
         )
-        self.least = sum(int((model.energy + model.weight_energy).min(axis=1).sum()) for model in models)
+        self.least = sum(int(model.run_energy.min(axis=1).sum()) for model in models)
         rate = self.least / max(1, self.low)
         self.rates = [share * rate for share in RATES]
         self.chains = [Chain(problem, part, paths, self.rates) for part in self.parts]

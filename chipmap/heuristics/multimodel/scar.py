@@ -28,7 +28,6 @@ from chipmap.deadline import Deadline
 from chipmap.heuristics.multimodel.baselines import Range, pack, provide
 from chipmap.heuristics.multimodel.scar_segments import (
     Begins,
-    FloatArray,
     Metric,
     Part,
     Segmentations,
@@ -36,7 +35,7 @@ from chipmap.heuristics.multimodel.scar_segments import (
     metric_of,
     score,
 )
-from chipmap.instances.multimodel.problem import IntArray, MultiProblem, Segment
+from chipmap.instances.multimodel.problem import FloatArray, IntArray, MultiProblem, Segment
 
 #: Steps of the branch and bound in a window, and between two looks at the clock.
 STEPS, CHUNK = 100_000_000, 2_000_000

@@ -12,13 +12,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
 from chipmap.deadline import Deadline
 from chipmap.heuristics.multimodel.baselines import Range
-from chipmap.instances.multimodel.problem import IntArray, ModelCosts, MultiProblem, watts
+from chipmap.instances.multimodel.problem import UNLIMITED, FloatArray, IntArray, ModelCosts, MultiProblem, sums, watts
 
-FloatArray = NDArray[np.float64]
 Begins = tuple[int, ...]
 #: Segmentations of a model that are combined with those of the others (the paper doesn't tell its k).
 TOP = 64
@@ -30,8 +28,8 @@ RATES = (0.25, 0.5, 1.0, 2.0, 4.0)
 MOST_PATHS = 20_000
 #: Cells of the forward program between two looks at the clock.
 CELLS = 20_000_000
-#: Stands for no limit on bytes or time.
-ENDLESS, HUGE = 2**62, 1e300
+#: Stands for no limit on the slowest segment.
+HUGE = 1e300
 
 
 class Metric(NamedTuple):
@@ -121,15 +119,10 @@ class Costs(NamedTuple):
 
 
 def _costs(problem: MultiProblem, model: ModelCosts) -> Costs:
-    def over(amounts: IntArray) -> IntArray:
-        zero = np.zeros((1, *amounts.shape[1:]), np.int64)
-        return np.ascontiguousarray(np.concatenate([zero, np.cumsum(amounts, axis=0)]).T)
-
-    sram = [chiplet.sram_bytes for chiplet in problem.instance.module.chiplets]
     return Costs(
-        time=over(model.time),
-        energy=over(model.energy + model.weight_energy),
-        weights=over(model.weights),
+        time=np.ascontiguousarray(sums(model.time).T),
+        energy=np.ascontiguousarray(sums(model.run_energy).T),
+        weights=sums(model.weights),
         need=model.need,
         read_time=model.read_time,
         read_energy=model.read_energy,
@@ -137,8 +130,8 @@ def _costs(problem: MultiProblem, model: ModelCosts) -> Costs:
         write_energy=model.write_energy,
         send_time=model.send_time,
         send_energy=model.send_energy,
-        receive_time=model.send_time if problem.both_ends else np.zeros_like(model.send_time),
-        sram=np.array([ENDLESS if size is None else size for size in sram], dtype=np.int64),
+        receive_time=problem.receive_time(model),
+        sram=problem.sram,
     )
 
 
@@ -262,7 +255,7 @@ class Segmentations:
 
         if model.q == 1 or nodes == 1 or not (self.metric.time or self.metric.product):
             for factor in RATES if self.metric.product else (1.0,):
-                attempt(ENDLESS, factor)
+                attempt(UNLIMITED, factor)
         else:
             low = max(1, chain // (2 * nodes), int(model.time[span[0] : span[1] + 1].min(axis=1).max()))
             limits = [round(x) for x in np.geomspace(low, 2 * max(low, chain), GRID)]

@@ -82,8 +82,8 @@ def criteria(problem: MultiProblem, model: ModelCosts, paths: Paths, rates: Sequ
     def mixed(time: IntArray, energy: IntArray) -> FloatArray:
         return np.array([a * time.T + b * energy.T for a, b in weights], dtype=np.float64)
 
-    run = mixed(model.time[:, at], (model.energy + model.weight_energy)[:, at])
-    received = model.send_time if problem.both_ends else np.zeros_like(model.send_time)
+    run = mixed(model.time[:, at], model.run_energy[:, at])
+    received = problem.receive_time(model)
     fits = np.zeros((len(at), layers), dtype=np.int64)
     for k, limit in enumerate(sram):
         if limit is not None:

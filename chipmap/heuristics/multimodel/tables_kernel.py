@@ -6,11 +6,9 @@ from typing import NamedTuple
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
-from chipmap.instances.multimodel.problem import IntArray
+from chipmap.instances.multimodel.problem import FloatArray, IntArray
 
-FloatArray = NDArray[np.float64]
 #: Starts of ranges that are worked on side by side (one row of vector registers).
 WIDE = 8
 #: No segmentation. Far above every sum, and no sum with it comes near other values.

@@ -18,6 +18,9 @@ from chipmap.instances.multimodel.instance import MAX_TOTAL, Model, MultiInstanc
 from chipmap.records import InputError
 
 IntArray = NDArray[np.int64]
+FloatArray = NDArray[np.float64]
+#: Stands for an SRAM or a time without a limit.
+UNLIMITED = 2**62
 #: A segment: model, first and last layer, chiplet (all positions).
 Segment = tuple[int, int, int, int]
 
@@ -52,6 +55,11 @@ class ModelCosts:
         """L."""
         return len(self.time)
 
+    @property
+    def run_energy(self) -> IntArray:
+        """[L, C]: a layer's energy with its weights."""
+        return self.energy + self.weight_energy
+
 
 @dataclass(frozen=True, eq=False)
 class MultiProblem:
@@ -81,6 +89,16 @@ class MultiProblem:
         return self.instance.task.charge == "both"
 
     @property
+    def sram(self) -> IntArray:
+        """[C], bytes; :data:`UNLIMITED` where there is no limit."""
+        sizes = (chiplet.sram_bytes for chiplet in self.instance.module.chiplets)
+        return np.array([UNLIMITED if size is None else size for size in sizes], dtype=np.int64)
+
+    def receive_time(self, model: ModelCosts) -> IntArray:
+        """[L]: what the receiver of a transfer behind a layer pays; 0 where only the sender does."""
+        return model.send_time if self.both_ends else np.zeros_like(model.send_time)
+
+    @property
     def most_time(self) -> int:
         """An upper limit on T1: q times all layers and transfers at their slowest, one model after the other."""
         return sum(
@@ -105,6 +123,11 @@ class MultiProblem:
         if task.objective == "weighted":
             return -(-watts(self.instance) * time // 1000) + energy
         return {"latency": time, "energy": energy}.get(task.objective, -(-time * energy // 10**9))
+
+
+def sums(amounts: IntArray) -> IntArray:
+    """Sums over the layers before each one, and over all: a row more than ``amounts`` [L, ...]."""
+    return np.concatenate([np.zeros((1, *amounts.shape[1:]), dtype=np.int64), np.cumsum(amounts, axis=0)])
 
 
 def watts(instance: MultiInstance) -> int:
