@@ -31,8 +31,9 @@ CORNERS = 4
 ROUNDS = 8
 #: Places (layers · windows · chiplets) up to which CP-SAT gets the time that is left after one round.
 SMALL = 2_000
-#: Shares of the time: for the best single window, where more are allowed; for annealing before the proofs.
-ONE_WINDOW, SEARCH = 0.1, 0.3
+#: Shares of the time: for the best single window, where more are allowed; for annealing before the proofs;
+#: for these.
+ONE_WINDOW, SEARCH, COLUMNS = 0.1, 0.3, 0.7
 
 
 def start(problem: MultiProblem, turn: Turn) -> None:
@@ -135,7 +136,7 @@ def search_and_proof(problem: MultiProblem, turn: Turn) -> None:
     elif _places(problem) <= SMALL:
         follow((windows, Link("search", 1.0, search)), problem, turn)
     elif options.deterministic or options.threads == 1 or options.time_limit is None:
-        follow((Link("search", SEARCH, search), windows, Link("columns", 1.0, columns)), problem, turn)
+        follow((Link("search", SEARCH, search), windows, Link("columns", COLUMNS, columns)), problem, turn)
         search(problem, turn)
     else:
         side_by_side(turn.run, problem, ((Link("search", 1.0, search),), (windows, Link("columns", 1.0, columns))))

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from chipmap.deadline import Stop
 from chipmap.heuristics.multimodel.any_windows import (
     SAFE,
     AnyWindows,
@@ -21,12 +22,13 @@ from chipmap.heuristics.multimodel.any_windows import (
     energy_within,
     product_ticks,
 )
+from chipmap.heuristics.multimodel.boundaries import Boundaries, improve
 from chipmap.heuristics.multimodel.columns import NEAR, Column, Prices, WindowColumns
 from chipmap.heuristics.multimodel.paths import Paths, module_paths
 from chipmap.heuristics.multimodel.pricing import Entries, Places, Pricing
 from chipmap.heuristics.multimodel.tables import build
 from chipmap.instances.multimodel.instance import MultiSolution
-from chipmap.instances.multimodel.problem import IntArray, MultiProblem, placed, terms, watts
+from chipmap.instances.multimodel.problem import IntArray, MultiProblem, placed, schedule, terms, watts
 from chipmap.methods.chain import Turn
 from chipmap.solvers.repeated import Growing
 
@@ -41,6 +43,9 @@ CLOSE, MOST_WEIGHTS, FINE = 0.05, 6, 0.02
 MOST_CHIPLETS, MOST_ENTRIES = 12, 25_000_000
 #: How near bound and program come: a share of them, for coarse cells this share of the cells' width.
 NEAR_CELLS = 0.05
+#: Seconds of the search over boundaries after each tables, as a share of what these took; its descents where it isn't
+#: limited by time.
+AFTER, DESCENTS = 0.5, 40
 #: A bound is told when it is better by this share.
 TOLD = 3e-4
 #: Weight of time, in T2 / T1, at which energy doesn't count.
@@ -148,7 +153,7 @@ class ColumnBound:
             self.told = value
             self.turn.bound(value, "columns over windows")
 
-    def stage(self, ratio: float) -> WindowColumns | None:
+    def stage(self, ratio: float) -> WindowColumns:
         """Tables with cells of this width, and lines from them."""
         found, best = self._found(), self.run.upper
         if found is not None:
@@ -234,9 +239,31 @@ def columns(problem: MultiProblem, turn: Turn) -> None:
             break
         if k and not run.options.deterministic and bound.spent[0] * more + bound.spent[1] > turn.deadline.seconds:
             break
-        bound.stage(ratio)
+        program = bound.stage(ratio)
+        boundaries(problem, turn, paths, program.pricing, AFTER * sum(bound.spent))
         if run.options.deterministic and k == 1:
             break
+    boundaries(problem, turn, paths, program.pricing, turn.deadline.seconds)
+
+
+def boundaries(problem: MultiProblem, turn: Turn, paths: Paths, pricing: Pricing, seconds: float) -> None:
+    """Better schedules from the tables: boundaries of windows move. For so many seconds where there is a time limit."""
+    task, options, best = problem.instance.task, turn.run.options, turn.run.best
+    limits = (task.latency_limit_ns, task.energy_limit_pj, *(model.deadline_ns for model in problem.instance.models))
+    if best is None or problem.windows == 1 or task.objective not in ("edp", "weighted"):
+        return
+    if any(limit is not None for limit in limits):
+        return
+    assert isinstance(best.solution, MultiSolution)
+    counted = options.deterministic or options.time_limit is None
+    deadline = turn.deadline if counted else turn.deadline.within(seconds)
+    program = Boundaries(problem, paths, pricing, deadline)
+    windows, most = placed(problem, best.solution), DESCENTS if counted else None
+    try:
+        for found in improve(program, windows, options.seed, most):
+            turn.solution(schedule(problem, found), "boundaries of windows")
+    except Stop:
+        turn.deadline.check()
 
 
 def grid(usual: float, longest: float, ratio: float) -> IntArray:

@@ -1,0 +1,124 @@
+"""The search over boundaries of windows on tiny instances, against all ranges and by the checker."""
+
+from __future__ import annotations
+
+from itertools import combinations_with_replacement
+from random import Random
+
+import numpy as np
+import pytest
+
+from chipmap.deadline import Deadline, Stop
+from chipmap.heuristics.multimodel.baselines import whole_models
+from chipmap.heuristics.multimodel.boundaries import Boundaries, improve, shaken
+from chipmap.heuristics.multimodel.paths import module_paths
+from chipmap.heuristics.multimodel.pricing import Entries, Pricing
+from chipmap.heuristics.multimodel.tables import build
+from chipmap.instances.multimodel.generators import random_instance
+from chipmap.instances.multimodel.problem import MultiProblem, multi_problem, schedule, terms
+from chipmap.methods.multimodel.programs import grid, places
+from chipmap.validation.multimodel.checker import check
+
+
+def searched(seed: int, windows: int = 3) -> tuple[MultiProblem, Boundaries, float]:
+    """A random problem of two or three models without limits, the search over its tables, and a weight of time."""
+    random = Random(seed)
+    layers = tuple(random.randint(1, 5) for _ in range(random.choice((2, 3))))
+    instance = random_instance(seed=seed, layers=layers, columns=2, rows=2, batch=4, task={"windows": windows})
+    problem = multi_problem(instance)
+    start, paths = whole_models(problem), module_paths(problem)
+    assert start is not None and paths is not None
+    time, energy = terms(problem, start)
+    edges, rate = grid(time, 3 * time, 0.05), energy / time
+    tables = [build(problem, m, paths, edges, [rate], Deadline()) for m in range(len(problem.models))]
+    entries = [Entries(one.signature, one.first, one.last, one.cell, one.energy) for one in tables]
+    return problem, Boundaries(problem, paths, Pricing(entries, places(paths), edges), Deadline()), rate
+
+
+def cost(program: Boundaries, nodes: list[list[int]], rate: float) -> float:
+    """λ · T1 + T2 by the tables with every range fixed."""
+    total = 0.0
+    for w in range(program.count):
+        ranges = [(own[w], own[w + 1]) for own in nodes]
+        if any(low < high for low, high in ranges):
+            total += float((program.pricing.fixed(ranges) + rate * program.pricing.edges[1:]).min())
+    return total
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_one_model_finds_its_best_nodes(seed: int) -> None:
+    """The program over one model's nodes equals the least over all of them, each window priced by itself."""
+    _, program, rate = searched(seed)
+    random = np.random.default_rng(seed)
+    start = [[0] + [model.layers] * program.count for model in program.models]
+    for m, model in enumerate(program.models):
+        nodes = shaken(start, random)
+        value, own = program.model(m, nodes, rate)
+        inner = combinations_with_replacement(range(model.layers + 1), program.count - 1)
+        every = [cost(program, [*nodes[:m], [0, *one, model.layers], *nodes[m + 1 :]], rate) for one in inner]
+        assert value == pytest.approx(min(every))
+        assert cost(program, [*nodes[:m], own, *nodes[m + 1 :]], rate) == pytest.approx(value)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_descents_never_rise_and_real_windows_keep_the_nodes(seed: int) -> None:
+    """A descent's cost is that of its nodes; what is decoded has these nodes and keeps C0 to C5."""
+    problem, program, rate = searched(seed)
+    start = shaken([[0] + [model.layers] * program.count for model in program.models], np.random.default_rng(seed))
+    value, nodes = program.descend(start, rate)
+    assert value <= cost(program, start, rate) * (1 + 1e-9)
+    assert value == pytest.approx(cost(program, nodes, rate))
+    windows = program.windows(nodes, rate)
+    assert windows is not None
+    assert program.nodes_of(windows) == nodes
+    certificate = check(problem.instance, schedule(problem, windows))
+    assert certificate.feasible
+    assert (certificate.terms["T1"], certificate.terms["T2"]) == terms(problem, windows)
+
+
+def test_every_schedule_is_better_than_the_one_before() -> None:
+    """And valid; some are found."""
+    count = 0
+    for seed in range(8):
+        problem, program, _ = searched(seed)
+        start = whole_models(problem)
+        assert start is not None
+        best = problem.objective(*terms(problem, start))
+        for windows in improve(program, start, seed, 15):
+            certificate = check(problem.instance, schedule(problem, windows))
+            assert certificate.feasible and certificate.objective is not None
+            assert certificate.objective < best
+            best, count = certificate.objective, count + 1
+    assert count > 5
+
+
+def test_a_deadline_ends_it() -> None:
+    """Without a number of descents the deadline is what stops it."""
+    problem, program, _ = searched(1)
+    start = whole_models(problem)
+    assert start is not None
+    program.deadline = Deadline(ended=lambda: "interrupted")
+    with pytest.raises(Stop):
+        list(improve(program, start, 0))
+
+
+def test_shaken_nodes_stay_in_order() -> None:
+    """From 0 to L, never back."""
+    random = np.random.default_rng(3)
+    nodes = [[0, 2, 2, 7], [0, 0, 1, 1]]
+    for _ in range(300):
+        nodes = shaken(nodes, random)
+        for own, layers in zip(nodes, (7, 1), strict=True):
+            assert own[0] == 0 and own[-1] == layers and own == sorted(own) and len(own) == 4
+
+
+def test_tables_too_short_for_any_schedule_end_the_search() -> None:
+    """Where no window is long enough, nothing is found, and nothing goes on for ever."""
+    problem, program, rate = searched(2)
+    start, paths = whole_models(problem), module_paths(problem)
+    assert start is not None and paths is not None
+    edges = np.array([0, 1, 2])
+    tables = [build(problem, m, paths, edges, [rate], Deadline()) for m in range(len(problem.models))]
+    entries = [Entries(one.signature, one.first, one.last, one.cell, one.energy) for one in tables]
+    program = Boundaries(problem, paths, Pricing(entries, places(paths), edges), Deadline())
+    assert list(improve(program, start, 0, 5)) == []
