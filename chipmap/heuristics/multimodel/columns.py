@@ -30,6 +30,8 @@ NEAR = 1e-3
 ADDED = 10
 #: Cost of a unit of flow that no window carries, in costs of the dearest window; at most :data:`MOST_MISSING`.
 MISSING, MOST_MISSING = 10.0, 1e7
+#: No schedule costs so much (pJ): where bounds rise above it there is none, and prices would grow without end.
+ENDLESS = 1e25
 
 
 class Column(NamedTuple):
@@ -239,6 +241,8 @@ class WindowColumns:
                 if not optimum.amounts[: self.artificial].sum() > 1e-6 or missing >= MOST_MISSING:
                     break
                 missing *= 10
+            if best > ENDLESS:
+                break
             optimum = self.program.minimise(self._cost(rate, best, missing), deadline.seconds)
             if optimum is None:
                 break
