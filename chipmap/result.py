@@ -20,8 +20,8 @@ BoundKind = Literal["solver", "relaxation", "combinatorial", "published"]
 
 #: start: a warm start was used, or why not (``unused start``); oracle: what the user's function said; refused: what the
 #: checker refused; size: how large the problem is for a method; search: how much was tried; left out: what didn't apply
-#: or was given up; solver: how a solver ended; stopped: how a run was ended from outside; older: a sentence of an
-#: archive from before notes had kinds.
+#: or was given up; cache: what is wrong with the compiled functions on disk; solver: how a solver ended; stopped: how a
+#: run was ended from outside; older: a sentence of an archive from before notes had kinds.
 NoteKind = Literal[
     "start",
     "unused start",
@@ -31,6 +31,7 @@ NoteKind = Literal[
     "size",
     "search",
     "left out",
+    "cache",
     "solver",
     "stopped",
     "older",
@@ -118,7 +119,8 @@ class Result(Record, frozen=True, kw_only=True):
     """The outcome of one solve. Objective, bound and terms are in ticks; :mod:`chipmap.report` shows ``units``.
 
     ``solution`` is the family's own solution record as plain JSON; ``certificate`` the checker's word on it.
-    ``claimed_objective`` is what the method or solver believed. Older archives have no
+    ``claimed_objective`` is what the method or solver believed. ``failure`` says how the method or its process broke
+    off, if it did: what was found before stands, and the command line exits with 6. Older archives have no
     ``units``: theirs are the family's.
     """
 
@@ -139,6 +141,7 @@ class Result(Record, frozen=True, kw_only=True):
     bounds: tuple[Bound, ...] = ()
     infeasibility: tuple[Infeasibility, ...] = ()
     termination: Termination
+    failure: str = ""
     trace: tuple[TraceEvent, ...] = ()
     timings: dict[str, float] = {}
     notes: tuple[Note, ...] = ()

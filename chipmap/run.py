@@ -84,6 +84,7 @@ class Run:
 
     ``check`` is the family's independent checker; only what it accepts can become the incumbent. ``listener`` hears
     every improvement (the worker process reports them to its parent). Solvers append their logs to ``log_file``.
+    ``failure`` says how the method crashed, if it did.
     ``oracle`` is the user's own constraint, which ``check`` asks (its last word is ``oracle_report``). ``outer`` is the
     deadline of the run around this one.
     """
@@ -103,6 +104,7 @@ class Run:
     timings: dict[str, float] = field(default_factory=dict)
     interrupted: bool = False
     proved_infeasible: bool = False
+    failure: str = ""
     oracle: Oracle | None = None
     oracle_report: dict[str, Any] | None = None
     outer: Deadline = field(default_factory=Deadline)
@@ -205,12 +207,12 @@ class Run:
     def infeasible(self, *reasons: Infeasibility) -> None:
         """Record a proof that no solution exists, with its reasons. Raises if a valid solution is already known."""
         self.infeasibility.extend(reasons)
+        self.proved_infeasible = True
         if self.best is not None:
             raise ContradictionError(
                 f"a proof of infeasibility ({'; '.join(reason.message for reason in reasons)}) contradicts the checked "
                 f"solution of {self.best.source}. This is a defect of chipmap or of a solver: please report it."
             )
-        self.proved_infeasible = True
 
     def note(self, kind: NoteKind, text: str, **data: Any) -> None:
         """Say something beside the figures, once."""

@@ -126,6 +126,7 @@ def result_of(run: Run, family: Family, chosen: Method, termination: Termination
         bounds=tuple(run.bounds),
         infeasibility=tuple(run.infeasibility),
         termination=_agreeing(termination, status),
+        failure=run.failure,
         trace=tuple(run.trace),
         timings=dict(run.timings),
         notes=notes,
@@ -139,7 +140,7 @@ def status_of(run: Run, termination: Termination) -> Status:
         if run.proved_infeasible:
             return "infeasible"
         return "error" if termination.reason in ("imprecise", "numerical_error", "other_error") else "unknown"
-    if run.infeasibility or (run.lower and contradict(run.best.objective, run.lower.value)):
+    if run.proved_infeasible or (run.lower and contradict(run.best.objective, run.lower.value)):
         return "error"
     return "optimal" if run.gap == 0.0 else "feasible"
 

@@ -1,7 +1,7 @@
 """The command line: ``chipmap COMMAND``. One module per command; this one finds it and turns errors into messages.
 
 Exit codes: 0 solution (or done), 1 bad input or usage, 2 proved infeasible, 3 nothing within the limits, 4 the checker
-refuses, 5 solver unavailable, 130 Ctrl-C, 143 SIGTERM.
+refuses, 5 solver unavailable, 6 the method broke off, 130 Ctrl-C, 143 SIGTERM.
 """
 
 from __future__ import annotations

@@ -78,14 +78,16 @@ def solve_options(args: argparse.Namespace) -> SolveOptions:
 
 
 def exit_code(result: Result) -> int:
-    """0 solution, 2 infeasible, 3 nothing found, 4 bound and solution contradict each other."""
+    """0 solution, 2 infeasible, 3 nothing found, 4 bound and solution contradict each other, 6 the method broke off."""
+    if result.failure:
+        return 6
     if result.status == "error":
         return 4 if result.solution is not None else 3
     return {"infeasible": 2, "unknown": 3}.get(result.status, 0)
 
 
 #: Kinds of notes that users always read.
-TOLD = ("unused start", "not reproducible", "oracle")
+TOLD = ("unused start", "not reproducible", "oracle", "cache")
 
 
 def remarks(result: Result) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -84,6 +85,9 @@ def notes_of(run: Run) -> tuple[Note, ...]:
         refused.setdefault(source, []).append(certificate)
     if run.oracle is not None and not any(note.kind == "oracle" for note in run.notes):
         run.note("oracle", run.oracle.note(), **run.oracle.report())
+    kernels = sys.modules.get("chipmap.kernels")
+    for trouble in kernels.TROUBLE if kernels is not None else ():
+        run.note("cache", f"compiled functions on disk: {trouble}")
     for source, all_ in refused.items():
         words = f"{len(all_)} of {source} refused by the checker: {_refusal(all_[0])}"
         run.note("refused", words, source=source, count=len(all_))

@@ -263,11 +263,13 @@ class _Watch:
         tail = self.child.tail.decode(errors="replace")
         short = run.options.memory_limit is not None or any(word in tail for word in _SHORT_OF_MEMORY)
         if short or status == -signal.SIGKILL:
-            return ended(run, "memory", f"the child {how}, as happens when memory runs out")
+            run.failure = f"the child {how}, as happens when memory runs out"
+            return ended(run, "memory", run.failure)
         return self._broken(f"the child {how}")
 
     def _broken(self, detail: str) -> Termination:
-        """A defect in the child: an error only if nothing was found before."""
+        """A defect in the child: the status is an error only if nothing was found before."""
+        self.run.failure = detail
         state = ended(self.run, "other", detail)
         return msgspec.structs.replace(state, reason="other_error") if self.run.best is None else state
 

@@ -108,9 +108,10 @@ def _gaps(results: list[Result], known: dict[str, Known]) -> Markup:
     for i, result in enumerate(results):
         unit = units_of(result).objective
         link = tag("a", result.instance, href=f"#run-{i}")
+        status = pill(result.status, result.failure)
         values = (digits(result.objective, unit), digits(result.bound, unit), sign(unit), _gap_cell(result.gap))
         above = percent(gap(result.objective, known[result.instance_hash].objective))
-        body.append((link, result.method, pill(result.status), *values, above, f"{result.seconds:,.2f}"))
+        body.append((link, result.method, status, *values, above, f"{result.seconds:,.2f}"))
     head = ("instance", "method", "status", "objective", "bound", "unit", "gap", "above best known", "seconds")
     return tag("div", table(head, body, {3, 4, 6, 7, 8}), class_="card")
 

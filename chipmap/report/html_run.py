@@ -25,9 +25,10 @@ _PILLS |= {"valid": "good", "refused": "bad"}
 _TYPES = {".svg": "image/svg+xml", ".png": "image/png"}
 
 
-def pill(status: str) -> Markup:
-    """A status or the checker's verdict as a coloured word."""
-    return tag("span", status, class_=f"pill {_PILLS.get(status, '')}".strip())
+def pill(status: str, failure: str = "") -> Markup:
+    """A status or the checker's verdict as a coloured word; with a word on the failure of the run."""
+    colour = "bad" if failure else _PILLS.get(status, "")
+    return tag("span", f"{status}, failed" if failure else status, class_=f"pill {colour}".strip())
 
 
 def run_section(entry: Entry, number_: int, is_open: bool) -> Markup:
@@ -38,7 +39,7 @@ def run_section(entry: Entry, number_: int, is_open: bool) -> Markup:
     head = tag(
         "summary",
         tag("b", result.instance),
-        pill(result.status),
+        pill(result.status, result.failure),
         tag("span", f"{result.method}, gap {percent(result.gap)}", class_="muted"),
     )
     body = tag(

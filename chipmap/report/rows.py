@@ -80,6 +80,7 @@ def row(result: Result) -> dict[str, Any]:
         "term_units": term_units(terms, units),
         "feasible": certificate is not None and certificate.feasible,
         "figures": _figures(result),
+        "failure": result.failure,
         "infeasibility": [reason.message for reason in result.infeasibility],
     }
     return in_units(shown, units)

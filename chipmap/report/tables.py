@@ -44,7 +44,7 @@ def cells(row: Row) -> dict[str, str]:
     return {
         "instance": str(row["instance"]),
         "method": str(row["method"]),
-        "status": str(row["status"]),
+        "status": f"{row['status']}, failed" if row.get("failure") else str(row["status"]),
         "objective": number(row["objective"]),
         "bound": number(row["bound"]),
         "unit": str(row["unit"]),

@@ -14,6 +14,7 @@ from typing import Any, BinaryIO
 import pytest
 
 import chipmap
+from chipmap.cli.common import exit_code
 from chipmap.instances.ring import RingInstance, RingSolution
 from chipmap.process import supervisor
 from chipmap.records import InputError, SolverUnavailableError
@@ -92,6 +93,7 @@ def test_a_child_killed_at_any_moment_loses_nothing(
     assert certify(instance, result) == min(heard)
     assert result.status in ("feasible", "optimal")
     assert result.termination.limit in ("memory", "none")  # none: the method was done before
+    assert bool(result.failure) == (result.termination.limit == "memory")
 
 
 def test_a_hung_child_is_stopped_at_the_limit(instance: RingInstance) -> None:
@@ -141,6 +143,8 @@ def test_a_broken_child_keeps_its_solution(instance: RingInstance, method: str) 
     assert (result.status, result.termination.reason, result.termination.limit) == ("feasible", "feasible", "other")
     word = {"crash": "signal 11", "vanish": "status 0", "fail": "ZeroDivisionError"}[method]
     assert word in result.termination.detail
+    assert word in result.failure
+    assert exit_code(result) == 6
 
 
 def test_noise_on_standard_output_goes_to_the_log(instance: RingInstance) -> None:
@@ -186,6 +190,18 @@ def test_a_wrong_proof_of_infeasibility_is_an_error(instance: RingInstance) -> N
     certify(instance, result)
     assert result.status == "error"
     assert result.infeasibility
+
+
+@pytest.mark.parametrize("isolate", [False, True])
+@pytest.mark.parametrize("method", ["deny_openly", "deny_without_reasons"])
+def test_a_proof_of_infeasibility_against_a_solution_is_an_error(
+    instance: RingInstance, method: str, isolate: bool
+) -> None:
+    result = chipmap.solve(instance, method, SolveOptions(warm_start="none", time_limit=30.0), isolate=isolate)
+    certify(instance, result)
+    assert (result.status, exit_code(result), result.failure) == ("error", 4, "")
+    assert [reason.message for reason in result.infeasibility] == ["too much"] * (method == "deny_openly")
+    assert "infeasibility" in result.termination.detail
 
 
 def test_a_method_that_pretends_is_not_believed(instance: RingInstance) -> None:

@@ -10,10 +10,10 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from chipmap.instances.multimodel.problem import FloatArray, IntArray
+from chipmap.kernels import njit
 
 #: How many times a share above a limit counts.
 PENALTY = 10.0

@@ -17,7 +17,6 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
 from chipmap.deadline import Deadline
 from chipmap.heuristics.multimodel.annealing import Annealing
@@ -25,6 +24,7 @@ from chipmap.heuristics.multimodel.paths import Paths
 from chipmap.heuristics.multimodel.pricing import Floats, Pricing, divide, side_by_side
 from chipmap.heuristics.multimodel.segmentation import Chain
 from chipmap.instances.multimodel.problem import MultiProblem, Segment, terms, watts
+from chipmap.kernels import njit
 
 #: Rates of the labels' criteria, as shares of the weight of time.
 RATES = (0.3, 1.0, 3.0)

@@ -14,7 +14,6 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
 from chipmap.deadline import Deadline
 from chipmap.heuristics.multimodel.bounds import least_latency
@@ -23,6 +22,7 @@ from chipmap.heuristics.multimodel.segmentation import Chain, Segmentation
 from chipmap.heuristics.multimodel.tables import build_range, part_of
 from chipmap.heuristics.multimodel.tables_kernel import NONE, FloatArray
 from chipmap.instances.multimodel.problem import IntArray, MultiProblem, Segment
+from chipmap.kernels import njit
 
 #: Widths of the cells of windows and bottlenecks, as shares, round by round.
 RATIOS = (0.04, 0.012, 0.004)

@@ -18,8 +18,9 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from chipmap.kernels import njit
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

@@ -22,7 +22,6 @@ from collections.abc import Callable, Sequence
 from random import Random
 
 import numpy as np
-from numba import njit
 
 from chipmap.deadline import Deadline
 from chipmap.heuristics.multimodel.baselines import Range, pack, provide
@@ -36,6 +35,7 @@ from chipmap.heuristics.multimodel.scar_segments import (
     score,
 )
 from chipmap.instances.multimodel.problem import FloatArray, IntArray, MultiProblem, Segment
+from chipmap.kernels import njit
 
 #: Steps of the branch and bound in a window, and between two looks at the clock.
 STEPS, CHUNK = 100_000_000, 2_000_000

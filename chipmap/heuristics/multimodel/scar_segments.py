@@ -11,11 +11,11 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 
 from chipmap.deadline import Deadline
 from chipmap.heuristics.multimodel.baselines import Range
 from chipmap.instances.multimodel.problem import UNLIMITED, FloatArray, IntArray, ModelCosts, MultiProblem, sums, watts
+from chipmap.kernels import njit
 
 Begins = tuple[int, ...]
 #: Segmentations of a model that are combined with those of the others (the paper doesn't tell its k).

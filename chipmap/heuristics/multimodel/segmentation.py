@@ -11,12 +11,12 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 
 from chipmap.heuristics.multimodel.paths import Paths
 from chipmap.heuristics.multimodel.tables import criteria, part_of
 from chipmap.heuristics.multimodel.tables_kernel import NONE, Costs, FloatArray
 from chipmap.instances.multimodel.problem import IntArray, MultiProblem
+from chipmap.kernels import njit
 
 #: Labels of one signature, at most.
 MOST_LABELS = 400_000

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
 from chipmap.instances.multimodel.problem import FloatArray, IntArray
+from chipmap.kernels import njit
 
 #: Starts of ranges that are worked on side by side (one row of vector registers).
 WIDE = 8

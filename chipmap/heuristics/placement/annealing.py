@@ -11,7 +11,6 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from chipmap.heuristics.placement.memory import Bytes, excess
@@ -19,6 +18,7 @@ from chipmap.heuristics.placement.simulator import ABORTED, NEVER, NO_ROUTE, sim
 from chipmap.heuristics.placement.tables import Tables, Work
 from chipmap.heuristics.placement.units import Units
 from chipmap.instances.placement.problem import IntArray
+from chipmap.kernels import njit
 
 #: Shares of moves: of any unit, and of a key alone where a busy device delays the chain.
 ANY, KEY = 0.2, 0.5

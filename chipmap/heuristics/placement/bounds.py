@@ -22,10 +22,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
 from chipmap.deadline import Deadline
 from chipmap.instances.placement.problem import IntArray, PlacementProblem
+from chipmap.kernels import njit
 
 #: So many ancestors are looked at, and so many thresholds on heads in the interval bound.
 NEAREST, THRESHOLDS = 64, 96

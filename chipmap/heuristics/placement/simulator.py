@@ -9,11 +9,11 @@ The schedule is a function of devices and keys alone: no set or hash decides any
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from chipmap.heuristics.placement.tables import Tables, Work
 from chipmap.instances.placement.instance import PlacementSolution, Transfer
 from chipmap.instances.placement.problem import IntArray, PlacementProblem
+from chipmap.kernels import njit
 
 #: What an event is: an operation's end, a transfer's end, a device or a channel that has rested.
 OPERATION, TRANSFER, RESTED = 0, 1, 2

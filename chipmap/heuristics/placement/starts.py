@@ -8,12 +8,12 @@ together and prefer devices on which the static bytes still fit (as m-ETF of Bae
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from chipmap.heuristics.placement.keys import topological, upward_rank
 from chipmap.heuristics.placement.tables import Tables
 from chipmap.instances.placement.problem import IntArray, PlacementProblem
+from chipmap.kernels import njit
 
 #: Later than any time.
 LATE = 2**61

@@ -9,9 +9,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
 from chipmap.instances.placement.problem import IntArray, PlacementProblem
+from chipmap.kernels import njit
 
 #: The most work of a unit on each level, as a share of all work.
 SHARES = (0.0, 1 / 4096, 1 / 1024, 1 / 256, 1 / 64, 1 / 16, 1 / 4)

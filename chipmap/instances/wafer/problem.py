@@ -12,11 +12,11 @@ from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from chipmap.instances.graph import neighbours
 from chipmap.instances.wafer.instance import Kernel, Placement, WaferInstance, WaferSolution
+from chipmap.kernels import njit
 
 #: Quarters of a step per unit of time, and ticks per unit of score.
 TICKS = 4

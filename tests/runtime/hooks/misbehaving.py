@@ -113,6 +113,20 @@ def deny(instance: RingInstance, run: Run) -> Termination:
     return run.terminate()
 
 
+def deny_openly(instance: RingInstance, run: Run) -> Termination:
+    """A proof of infeasibility with a solution in hand, which the run itself objects to."""
+    run.solution(spread(instance, 3), "block 3")
+    run.infeasible(Infeasibility(label="C4", resource="SRAM", demand=2, limit=1, unit="bytes", message="too much"))
+    return run.terminate()
+
+
+def deny_without_reasons(instance: RingInstance, run: Run) -> Termination:
+    """The same, and not a word about why."""
+    run.solution(spread(instance, 3), "block 3")
+    run.infeasible()
+    return run.terminate()
+
+
 def pretend(instance: RingInstance, run: Run) -> Termination:
     """An invalid solution, and the claim that it is optimal."""
     run.solution(RingSolution(chips=(0,)), "lie")
@@ -130,5 +144,7 @@ NAMES = (
     "hog",
     "contradict",
     "deny",
+    "deny_openly",
+    "deny_without_reasons",
     "pretend",
 )

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
 from chipmap.heuristics.dataflow.program.label_setting import (
     NO_LIMIT,
@@ -20,6 +19,7 @@ from chipmap.heuristics.dataflow.program.label_setting import (
     waiting,
 )
 from chipmap.instances.dataflow.problem import IntArray
+from chipmap.kernels import njit
 
 
 class Table(NamedTuple):

@@ -8,11 +8,11 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
 from chipmap.heuristics.dataflow.program.lattice import Words
 from chipmap.heuristics.dataflow.program.tile_sharing import Tiles, least_time
 from chipmap.instances.dataflow.problem import IntArray
+from chipmap.kernels import njit
 
 #: Bits of a kernel's option number in a signature, and the mask of one.
 BITS = 3

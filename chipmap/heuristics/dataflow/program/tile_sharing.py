@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from chipmap.instances.dataflow.problem import IntArray
 from chipmap.instances.dataflow.tiles import Shares
+from chipmap.kernels import njit
 
 
 class Tiles(NamedTuple):

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
 from chipmap.heuristics.dataflow.program.label_setting import (
     NO_LIMIT,
@@ -18,6 +17,7 @@ from chipmap.heuristics.dataflow.program.label_setting import (
     together,
 )
 from chipmap.instances.dataflow.problem import IntArray
+from chipmap.kernels import njit
 
 #: What :func:`explore` says where an array must grow, and where labels ran out.
 GROW, WIDE = -1, -2

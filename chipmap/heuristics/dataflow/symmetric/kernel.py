@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
 from chipmap.heuristics.dataflow.program.kernel import Table, most_left, pass_gate
 from chipmap.heuristics.dataflow.program.label_setting import (
@@ -22,6 +21,7 @@ from chipmap.heuristics.dataflow.program.label_setting import (
 )
 from chipmap.heuristics.dataflow.program.lattice import Words
 from chipmap.instances.dataflow.problem import IntArray
+from chipmap.kernels import njit
 
 
 class Branches(NamedTuple):

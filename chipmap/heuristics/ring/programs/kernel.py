@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
+
+from chipmap.kernels import njit
 
 #: No chain yet.
 INFINITE = np.int64(1) << np.int64(62)

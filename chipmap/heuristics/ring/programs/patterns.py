@@ -12,9 +12,9 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 
 from chipmap.heuristics.ring.programs.kernel import ONE, ZERO
+from chipmap.kernels import njit
 
 #: What a function returns where it can't go on: no room for another row; more groups than a word has bits.
 FULL, TOO_MANY_GROUPS = -1, -2

@@ -10,11 +10,11 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from chipmap.heuristics.ring.programs.ideals import FlowGraph, IdealFamily, to_words
 from chipmap.heuristics.ring.programs.kernel import INFINITE, ONE, Operations, Storages, has, in_block
+from chipmap.kernels import njit
 
 #: (ideals, source of each pair, target of each pair) -> which pairs stay.
 Screen = Callable[[IdealFamily, NDArray[np.int64], NDArray[np.int32]], NDArray[np.bool_]]

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 
 from chipmap.heuristics.ring.programs.kernel import INFINITE, ONE
 from chipmap.heuristics.ring.programs.patterns import FULL, MAX_GROUPS, Rows, extend, find, find_readers
+from chipmap.kernels import njit
 
 
 class States(NamedTuple):

@@ -8,10 +8,10 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from chipmap.instances.ring.problem import IntArray, RingProblem
+from chipmap.kernels import njit
 
 #: The value of a mapping that breaks C4, where C4 is in force.
 INVALID = 2**62

@@ -9,10 +9,10 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 
 from chipmap.heuristics.ring.sampling.propagate_kernel import place
 from chipmap.heuristics.ring.sampling.propagate_state import Net, State, undo
+from chipmap.kernels import njit
 
 #: What a search ends with. FELL_BACK: found under the ``path`` rule, after the full rule's budgets were spent.
 NONE_LEFT, FOUND, FELL_BACK, GAVE_UP = 0, 1, 2, -1

@@ -9,10 +9,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 
 from chipmap.heuristics.ring.sampling.propagate_memory import memory
 from chipmap.heuristics.ring.sampling.propagate_state import Net, State, at_least, at_most, pop
+from chipmap.kernels import njit
 
 ONE = np.uint64(1)
 ZERO = np.uint64(0)

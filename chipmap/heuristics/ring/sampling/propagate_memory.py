@@ -10,9 +10,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from numba import njit
-
 from chipmap.heuristics.ring.sampling.propagate_state import Room, Sizes, at_least, at_most
+from chipmap.kernels import njit
 
 
 @njit(cache=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from numba import njit
+from chipmap.kernels import njit
 
 
 class Constants(NamedTuple):

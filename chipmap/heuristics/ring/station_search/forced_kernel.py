@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 
 from chipmap.heuristics.ring.programs.kernel import ONE, ZERO
+from chipmap.kernels import njit
 
 #: The flow graph as bit sets [4, n, w]: what comes directly or at all before and after each operation. (One array: each
 #: array that is handed to a function costs as much as some words of its work.)

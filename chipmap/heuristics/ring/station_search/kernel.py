@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 
 from chipmap.heuristics.ring.programs.kernel import ONE, ZERO, has
 from chipmap.heuristics.ring.programs.patterns import (
@@ -20,6 +19,7 @@ from chipmap.heuristics.ring.programs.patterns import (
     find_readers,
 )
 from chipmap.heuristics.ring.station_search.forced_kernel import PRODUCERS, READERS, dead, force, together
+from chipmap.kernels import njit
 
 #: What stopped :func:`expand`: nothing; some block was left out; there was no room for another state.
 COMPLETE, CUT_SHORT, NO_ROOM = 0, 1, 2

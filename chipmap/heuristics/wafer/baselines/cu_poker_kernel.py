@@ -8,9 +8,9 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 
 from chipmap.instances.wafer.problem import IntArray
+from chipmap.kernels import njit
 
 #: No shape, no row, no layout.
 INFINITE = np.int64(1) << np.int64(60)

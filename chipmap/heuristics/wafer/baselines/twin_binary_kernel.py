@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 
 from chipmap.instances.wafer.problem import IntArray
+from chipmap.kernels import njit
 
 #: How often a move takes another shape of a kernel, and how often it swaps two kernels; else it rotates a tree.
 RESHAPE, SWAP = 0.4, 0.3

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 
 from chipmap.instances.wafer.problem import ceil_div, least_k
+from chipmap.kernels import njit
 
 #: More quarters of a step than any kernel takes.
 NEVER = np.int64(1) << np.int64(60)

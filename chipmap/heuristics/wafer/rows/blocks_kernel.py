@@ -9,10 +9,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
 from chipmap.heuristics.wafer.rows.kernel import INF, Wire
 from chipmap.instances.wafer.problem import IntArray
+from chipmap.kernels import njit
 
 H, W, C, PAIR, ENTRY, PARITY, ROTATED = range(7)
 

@@ -10,10 +10,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
 from chipmap.heuristics.wafer.rows.kernel import INF
 from chipmap.instances.wafer.problem import IntArray
+from chipmap.kernels import njit
 
 
 class Tables(NamedTuple):

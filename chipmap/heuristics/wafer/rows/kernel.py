@@ -10,9 +10,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
 from chipmap.instances.wafer.problem import IntArray, least_k
+from chipmap.kernels import njit
 
 #: Larger than any cost, and small enough to be added a few times.
 INF = 1 << 60

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from chipmap.instances.wafer.problem import IntArray
+from chipmap.kernels import njit
 
 
 @njit(cache=True, nogil=True)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from chipmap.heuristics.wafer.slicing.kernel import NONE, SideArray
 from chipmap.instances.wafer.problem import IntArray
+from chipmap.kernels import njit
 
 #: More half tiles of wire than any floorplan has.
 INFINITE = 1 << 60

@@ -8,11 +8,11 @@ functions are called from one place each, as all of them are inlined there.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from chipmap.heuristics.wafer.slicing import moves_kernel as mk
 from chipmap.heuristics.wafer.slicing.kernel import SideArray, add, copy, invert
 from chipmap.heuristics.wafer.slicing.moves_kernel import Floor, Ints, State
+from chipmap.kernels import njit
 
 
 @njit(cache=True, nogil=True)

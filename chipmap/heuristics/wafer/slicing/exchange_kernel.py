@@ -6,11 +6,11 @@ from math import exp
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from chipmap.heuristics.wafer.slicing.moves_kernel import below, uniform
 from chipmap.instances.wafer.problem import IntArray
+from chipmap.kernels import njit
 
 #: Columns of ``Plan.boxes``: left, bottom, width, height, and what adapters compare: h, w, c in and c out.
 X, Y, W, H, PORTS = range(5)

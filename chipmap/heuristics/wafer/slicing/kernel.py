@@ -9,8 +9,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from chipmap.kernels import njit
 
 #: No such shape. Two of them add up without overflow.
 NONE = 1 << 28

@@ -10,10 +10,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from chipmap.heuristics.wafer.slicing.kernel import SideArray
+from chipmap.kernels import njit
 
 Ints = NDArray[np.int64]
 #: A score that no layout has.

@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from numba import njit
 
 from chipmap.heuristics.wafer.slicing.kernel import NONE, Options, SideArray, leaf_curve, option_width
 from chipmap.instances.wafer.problem import IntArray, WaferProblem, ceil_div, memory_k
 from chipmap.instances.wafer.shapes import Shape
+from chipmap.kernels import njit
 
 #: Most convolutions of a kernel (a ``cblock``'s).
 MOST = 4

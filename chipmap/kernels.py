@@ -1,0 +1,128 @@
+"""Compiled functions: numba's ``njit``, with a cache on disk that can be damaged, full or old without harm.
+
+Every module with kernels takes ``njit`` from here. What numba keeps beside the sources (or in the user's cache folder)
+differs from its own in three ways:
+
+- each file ends with a SHA-256 of its content. What is cut off, changed or can't be read counts as missing: the
+  function is compiled again and the file is replaced;
+- where the cache can't be written (a full disk, no permission), the function runs without it, and :data:`TROUBLE` says
+  so, which a run passes on as a note;
+- a file is fresh as long as all sources of its family (``heuristics/FAMILY``, ``instances/FAMILY``) are as they were,
+  because compiled functions hold compiled copies of those that they call. (numba looks at the time stamp of the one
+  source alone.)
+"""
+
+from __future__ import annotations
+
+import hashlib
+import pickle
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numba
+from numba.core.caching import FunctionCache, IndexDataCacheFile, NullCache
+
+_PACKAGE = Path(__file__).resolve().parent
+#: Where a family's compiled functions stand.
+_ROOMS = (_PACKAGE / "heuristics", _PACKAGE / "instances")
+#: Bytes of a SHA-256.
+_DIGEST = 32
+#: What went wrong with the cache in this process, each once.
+TROUBLE: dict[str, None] = {}
+
+
+def njit(function: Callable[..., Any] | None = None, **options: Any) -> Any:
+    """``numba.njit`` with the same options; with ``cache=True`` the cache is the one described above."""
+    if function is None:
+        return lambda found: njit(found, **options)
+    wanted = options.pop("cache", False)
+    made: Any = numba.njit(function, **options)
+    if wanted:
+        try:
+            made._cache = _Cache(function)
+        except RuntimeError as error:  # no folder to write to
+            made._cache = NullCache()
+            _trouble(str(error))
+    return made
+
+
+class _File(IndexDataCacheFile):  # type: ignore[misc]
+    """Index and data of one function; each file carries its SHA-256. Outside the families, time stamps count."""
+
+    def _dump(self, obj: Any) -> bytes:
+        data: bytes = super()._dump(obj)
+        return data + hashlib.sha256(data).digest()
+
+    def _load_index(self) -> dict[Any, str]:
+        try:
+            with open(self._index_path, "rb") as file:
+                version, data = pickle.load(file), file.read()
+            stamp, overloads = pickle.loads(_whole(data)) if version == self._version else (None, {})
+        except FileNotFoundError:
+            return {}
+        except Exception as error:  # a damaged pickle may raise anything
+            _trouble(f"{self._index_path}: {type(error).__name__}: {error}")
+            return {}
+        return overloads if stamp == self._source_stamp else {}
+
+    def _load_data(self, name: str) -> Any:
+        with open(self._data_path(name), "rb") as file:
+            return pickle.loads(_whole(file.read()))
+
+
+class _Cache(FunctionCache):  # type: ignore[misc]
+    """A function's cache whose faults cost time only."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        super().__init__(function)
+        family = _family(Path(function.__code__.co_filename).resolve())
+        stamp = _sources(family) if family else self._impl.locator.get_source_stamp()
+        self._cache_file = _File(self._cache_path, self._impl.filename_base, stamp)
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        """The compiled function for these types, or None: it is to be compiled."""
+        try:
+            return super().load_overload(sig, target_context)
+        except Exception as error:  # whatever a damaged file makes numba raise
+            _trouble(f"{self._name}: {type(error).__name__}: {error}")
+            return None
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        """Keep what was compiled, if the disk takes it."""
+        try:
+            super().save_overload(sig, data)
+        except OSError as error:
+            _trouble(f"{self._cache_path}: {error.strerror}: functions are compiled anew in every process")
+
+
+def _whole(data: bytes) -> bytes:
+    """The content, if it is as it was written."""
+    content, digest = data[:-_DIGEST], data[-_DIGEST:]
+    if hashlib.sha256(content).digest() != digest:
+        raise ValueError("is not as it was written")
+    return content
+
+
+def _family(file: Path) -> str:
+    """The folder below ``heuristics`` or ``instances`` that ``file`` lies in; empty elsewhere."""
+    for room in _ROOMS:
+        if room in file.parents:
+            return file.relative_to(room).parts[0]
+    return ""
+
+
+@cache
+def _sources(family: str) -> str:
+    """A hash of all Python files of ``family``, by name and content."""
+    found = hashlib.sha256()
+    for room in _ROOMS:
+        for path in sorted((room / family).rglob("*.py")):
+            data = path.read_bytes()
+            found.update(f"{path.relative_to(room)} {len(data)} ".encode() + data)
+    return found.hexdigest()
+
+
+def _trouble(what: str) -> None:
+    TROUBLE.setdefault(what)

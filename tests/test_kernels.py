@@ -1,0 +1,108 @@
+"""The cache of compiled functions on disk: damaged, unwritable or old, it costs time and never a result."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+KERNEL = """
+from chipmap.kernels import njit
+
+@njit(cache=True)
+def triple(x):
+    return 3 * x
+"""
+#: Calls the kernel in a package of the test's own; says what it gives, whether it was loaded, and what went wrong.
+CALL = """
+import json, sys
+from pathlib import Path
+from chipmap import kernels
+kernels._ROOMS = (Path(sys.argv[1]),)
+from family.kernel import triple
+value = triple(14)
+print(json.dumps([value, sum(triple.stats.cache_hits.values()), list(kernels.TROUBLE)]))
+"""
+
+
+@pytest.fixture
+def room(tmp_path: Path) -> Path:
+    """A folder with one family, which has one kernel."""
+    (tmp_path / "family").mkdir()
+    (tmp_path / "family" / "__init__.py").touch()
+    (tmp_path / "family" / "kernel.py").write_text(KERNEL)
+    return tmp_path
+
+
+def call(room: Path) -> tuple[int, int, list[str]]:
+    """The value of the kernel, how many functions came from disk, and what was wrong there; in a process of its own."""
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(room), str(ROOT)])}
+    environment.pop("NUMBA_CACHE_DIR", None)
+    ran = subprocess.run(
+        [sys.executable, "-c", CALL, room], env=environment, capture_output=True, check=True, text=True
+    )
+    value, hits, trouble = json.loads(ran.stdout)
+    return value, hits, trouble
+
+
+def kept(room: Path, ending: str) -> Path:
+    """The one file of the cache with that ending."""
+    (path,) = (room / "family" / "__pycache__").glob(f"*.{ending}")
+    return path
+
+
+def test_a_second_process_compiles_nothing(room: Path) -> None:
+    assert call(room) == (42, 0, [])
+    assert call(room) == (42, 1, [])
+
+
+def cut(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+
+
+def emptied(path: Path) -> None:
+    path.write_bytes(b"")
+
+
+def changed(path: Path) -> None:
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 1
+    path.write_bytes(bytes(data))
+
+
+@pytest.mark.parametrize("ending", ["nbi", "nbc"])
+@pytest.mark.parametrize("damage", [cut, emptied, changed])
+def test_a_damaged_file_is_said_and_replaced(room: Path, ending: str, damage: Callable[[Path], None]) -> None:
+    call(room)
+    damage(kept(room, ending))
+    value, hits, trouble = call(room)
+    assert (value, hits, len(trouble)) == (42, 0, 1)
+    assert call(room) == (42, 1, [])
+
+
+def test_what_another_file_of_the_family_changes_is_compiled_anew(room: Path) -> None:
+    (room / "family" / "factor.py").write_text("from chipmap.kernels import njit\n\n@njit\ndef f():\n    return 2\n")
+    (room / "family" / "kernel.py").write_text(
+        KERNEL.replace("3 * x", "f() * x").replace("import njit", "import njit\nfrom family.factor import f")
+    )
+    assert call(room) == (28, 0, [])
+    assert call(room) == (28, 1, [])
+    (room / "family" / "factor.py").write_text("from chipmap.kernels import njit\n\n@njit\ndef f():\n    return 5\n")
+    assert call(room) == (70, 0, [])
+
+
+def test_where_nothing_can_be_written_the_function_runs_all_the_same(room: Path) -> None:
+    folder = room / "family" / "__pycache__"
+    call(room)
+    for path in folder.glob("*.nb?"):
+        path.unlink()
+        path.mkdir()  # a rename to a directory fails, for root as well
+    value, hits, trouble = call(room)
+    assert (value, hits) == (42, 0)
+    assert trouble
