@@ -29,7 +29,7 @@ _PACKAGE = Path(__file__).resolve().parent
 _ROOMS = (_PACKAGE / "heuristics", _PACKAGE / "instances")
 #: Bytes of a SHA-256.
 _DIGEST = 32
-#: What went wrong with the cache in this process, each once.
+#: What went wrong with the cache in this process, each once; without folders, as results are passed on.
 TROUBLE: dict[str, None] = {}
 
 
@@ -63,7 +63,7 @@ class _File(IndexDataCacheFile):  # type: ignore[misc]
         except FileNotFoundError:
             return {}
         except Exception as error:  # a damaged pickle may raise anything
-            _trouble(f"{self._index_path}: {type(error).__name__}: {error}")
+            _trouble(f"{self._index_name}: {type(error).__name__}: {error}")
             return {}
         return overloads if stamp == self._source_stamp else {}
 
@@ -79,14 +79,15 @@ class _Cache(FunctionCache):  # type: ignore[misc]
         super().__init__(function)
         family = _family(Path(function.__code__.co_filename).resolve())
         stamp = _sources(family) if family else self._impl.locator.get_source_stamp()
-        self._cache_file = _File(self._cache_path, self._impl.filename_base, stamp)
+        # a name of their own: numba's files have no SHA-256
+        self._cache_file = _File(self._cache_path, f"{self._impl.filename_base}.sealed", stamp)
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         """The compiled function for these types, or None: it is to be compiled."""
         try:
             return super().load_overload(sig, target_context)
         except Exception as error:  # whatever a damaged file makes numba raise
-            _trouble(f"{self._name}: {type(error).__name__}: {error}")
+            _trouble(f"{self._py_func.__name__}: {type(error).__name__}: {error}")
             return None
 
     def save_overload(self, sig: Any, data: Any) -> None:
@@ -94,7 +95,7 @@ class _Cache(FunctionCache):  # type: ignore[misc]
         try:
             super().save_overload(sig, data)
         except OSError as error:
-            _trouble(f"{self._cache_path}: {error.strerror}: functions are compiled anew in every process")
+            _trouble(f"{error.strerror}: what can't be written is compiled anew in every process")
 
 
 def _whole(data: bytes) -> bytes:
