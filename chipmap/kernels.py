@@ -42,9 +42,9 @@ def njit(function: Callable[..., Any] | None = None, **options: Any) -> Any:
     if wanted:
         try:
             made._cache = _Cache(function)
-        except RuntimeError as error:  # no folder to write to
+        except RuntimeError:
             made._cache = NullCache()
-            _trouble(str(error))
+            _trouble("no folder can be written: they are compiled anew in every process")
     return made
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import sqlite3
 from collections.abc import Iterable
 from pathlib import Path
@@ -10,12 +11,14 @@ from chipmap.bench.point import Row
 from chipmap.records import InputError
 
 #: Version of the file's layout, kept in SQLite's user_version.
-LAYOUT = 1
+LAYOUT = 2
 _TABLE = """
 CREATE TABLE IF NOT EXISTS points (
   key TEXT PRIMARY KEY, instance TEXT, method TEXT, seed INTEGER, status TEXT, objective INTEGER, bound INTEGER,
-  seconds REAL, cpu_seconds REAL, row TEXT NOT NULL)
+  seconds REAL, cpu_seconds REAL, row TEXT NOT NULL, digest TEXT)
 """
+#: From layout 1, whose rows have no digest.
+_MIGRATE = "ALTER TABLE points ADD COLUMN digest TEXT"
 
 
 class Matrix:
@@ -39,33 +42,40 @@ class Matrix:
         self._db.execute("PRAGMA locking_mode=EXCLUSIVE")
         self._db.execute("BEGIN EXCLUSIVE")
         layout = self._db.execute("PRAGMA user_version").fetchone()[0]
-        if layout not in (0, LAYOUT):
+        if layout not in (0, 1, LAYOUT):
             self._db.execute("ROLLBACK")
             what = f"has layout {layout}, this chipmap writes {LAYOUT}"
             raise InputError(what, str(self.path), "Use the chipmap that wrote it.")
-        self._db.execute(_TABLE)
+        self._db.execute(_MIGRATE if layout == 1 else _TABLE)
         self._db.execute(f"PRAGMA user_version={LAYOUT}")
         self._db.execute("COMMIT")
 
     def put(self, row: Row) -> None:
         """Keep ``row`` in place of any older one of its point."""
         values = (row.key, row.instance, row.method, row.seed, row.status, row.objective, row.bound)
-        times = (row.seconds, row.cpu_seconds, row.to_json().decode())
+        text = row.to_json().decode()
+        more = (row.seconds, row.cpu_seconds, text, _digest(text))
+        holes = ", ".join("?" * len((*values, *more)))
         try:
-            self._db.execute("INSERT OR REPLACE INTO points VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", (*values, *times))
+            self._db.execute(f"INSERT OR REPLACE INTO points VALUES ({holes})", (*values, *more))
         except (sqlite3.Error, OverflowError) as error:
             raise InputError(f"can't be written: {error}", str(self.path), "Check the disk.") from None
 
     def rows(self, keys: Iterable[str]) -> dict[str, Row]:
-        """The rows of these points that are there."""
+        """The rows of these points that are there, as they were put; a row that was edited since counts as missing."""
         wanted = set(keys)
         try:
-            found = self._db.execute("SELECT key, row FROM points").fetchall()
+            found = self._db.execute("SELECT key, row, digest FROM points").fetchall()
         except sqlite3.Error as error:
             what = f"can't be used as a matrix: {error}"
             raise InputError(what, str(self.path), "Give --out another folder.") from None
-        return {key: Row.from_json(text, str(self.path)) for key, text in found if key in wanted}
+        whole = ((key, text) for key, text, digest in found if key in wanted and _digest(text) == digest)
+        return {key: Row.from_json(text, str(self.path)) for key, text in whole}
 
     def close(self) -> None:
         """Let the file go."""
         self._db.close()
+
+
+def _digest(text: object) -> str:
+    return hashlib.sha256(str(text).encode()).hexdigest()

@@ -40,14 +40,14 @@ class Row(Record, frozen=True, kw_only=True):
     cpu_seconds: float = 0.0
     attempts: int = 1
     time_limit_s: float = 0.0
+    memory_gib: float = 0.0
     version: str = ""
     detail: str = ""
 
     def settled(self, point: Point) -> bool:
-        """Whether this row answers ``point``: for good, or within no less time than is offered now."""
-        return self.status in FINAL or (
-            self.status in ("feasible", "unknown") and self.time_limit_s >= point.time_limit_s
-        )
+        """Whether this row answers ``point``: for good, or within no less time and memory than is offered now."""
+        enough = self.time_limit_s >= point.time_limit_s and self.memory_gib >= point.memory_gib
+        return self.status in FINAL or (self.status in ("feasible", "unknown") and enough)
 
 
 def failed(point: Point, status: str, detail: str, attempts: int = 1) -> Row:
@@ -61,6 +61,7 @@ def failed(point: Point, status: str, detail: str, attempts: int = 1) -> Row:
         detail=detail,
         attempts=attempts,
         time_limit_s=point.time_limit_s,
+        memory_gib=point.memory_gib,
         version=chipmap.__version__,
     )
 
@@ -106,15 +107,21 @@ def _figures(instance: Record, plain: dict[str, Any] | None, figures: dict[str, 
 def audited(point: Point, row: Row) -> Row:
     """The row, if the checker here says of its solution what the row says; else a row with status ``error``."""
     if row.solution is None:
-        return row
+        wrong = "" if row.objective is None else f"{row.status}, but there is no solution"
+        return row.replace(status="error", detail=wrong) if wrong else row
     instance = point.build()
-    solution = resolve(family_of(instance).solution).make(**row.solution)
+    try:
+        solution = resolve(family_of(instance).solution).make(**row.solution)
+    except InputError as error:
+        return row.replace(status="error", detail=f"the solution can't be read: {error}")
     certificate = check(instance, solution)
     wrong = ""
     if not certificate.feasible:
         wrong = f"the checker refuses the solution: {certificate.violations[0].message}"
     elif certificate.objective != row.objective:
         wrong = f"the checker says {certificate.objective}, the row {row.objective}"
+    elif certificate.terms != row.terms:
+        wrong = f"the checker says {certificate.terms}, the row {row.terms}"
     elif instance.content_hash != row.instance_hash:
         wrong = "the row is of another instance"
     elif row.status == "optimal" and row.bound != row.objective:

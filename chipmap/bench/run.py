@@ -32,18 +32,24 @@ class Pool(Protocol):
 def bench(points: Sequence[Point], path: Path, pool: Callable[[], Pool], listener: Listener | None = None) -> list[Row]:
     """The rows of ``points`` in their order; those that the matrix at ``path`` lacks are solved by ``pool()``.
 
-    Each row is checked again here before it is kept. Stopped at any time, the same call goes on where it was.
+    Each row is checked again here before it is kept, and when it is found in the matrix: one that doesn't hold is
+    solved again. Stopped at any time, the same call goes on where it was.
     """
     by_key = {point.key: point for point in points}
     with closing(Matrix(path)) as matrix:
         rows = matrix.rows(by_key)
-        todo = [point for key, point in by_key.items() if key not in rows or not rows[key].settled(point)]
+        todo = [point for key, point in by_key.items() if key not in rows or not _holds(point, rows[key])]
         for number, row in enumerate(_solved(todo, pool), len(by_key) - len(todo) + 1):
             matrix.put(row)
             rows[row.key] = row
             if listener is not None:
                 listener(row, number, len(by_key))
     return [rows[point.key].replace(labels=point.labels) for point in points]
+
+
+def _holds(point: Point, row: Row) -> bool:
+    """Whether a row of the matrix answers ``point``, and the checker here says what it says."""
+    return row.settled(point) and audited(point, row) == row
 
 
 def _solved(todo: Sequence[Point], pool: Callable[[], Pool]) -> Iterator[Row]:

@@ -8,10 +8,12 @@ import os
 from collections.abc import Iterable
 from itertools import product
 from math import prod
+from pathlib import Path
 from typing import Any, Literal
 
 import msgspec
 
+from chipmap import __version__
 from chipmap.family import FAMILY_NAMES, Family, get_family, resolve
 from chipmap.inputs import settings as changes
 from chipmap.inputs.reading import decode, generate, generators, load, read
@@ -115,13 +117,18 @@ class Sweep(Record, frozen=True, kw_only=True):
 
 
 class Point(Record, frozen=True, kw_only=True):
-    """One cell of the matrix. ``labels`` names its choice on every axis; ``key`` is a hash of all that decides it."""
+    """One cell of the matrix. ``labels`` names its choice on every axis; ``key`` is a hash of all that decides it.
+
+    ``contents`` are the SHA-256 of the files that ``instance`` and ``parameters`` name, as they were when the sweep was
+    read.
+    """
 
     labels: dict[str, str]
     generator: str | None
     instance: str | None
     parameters: dict[str, Any]
     set: dict[str, Any]
+    contents: dict[str, str] = {}
     method: str | None
     seed: int
     time_limit_s: float
@@ -129,8 +136,9 @@ class Point(Record, frozen=True, kw_only=True):
 
     @property
     def key(self) -> str:
-        """What is solved and how, without limits and labels, as a hash."""
-        decides = (self.generator, self.instance, self.parameters, self.set, self.method, self.seed)
+        """What is solved, how, and by which version, without limits and labels, as a hash."""
+        source = (self.generator, self.instance, self.parameters, self.set, self.contents)
+        decides = (*source, self.method, self.seed, __version__)
         return hashlib.sha256(msgspec.json.encode(decides, order="sorted")).hexdigest()[:32]
 
     def build(self) -> Record:
@@ -175,7 +183,19 @@ def _source(sweep: Sweep, chosen: Iterable[Choice]) -> dict[str, Any]:
         raise InputError(f"no generator is called {generator!r}", "generator", f"Choose from: {known}.")
     if instance is not None and parameters:
         raise InputError("an instance takes no parameters", "parameters", "Change its fields by `set`.")
-    return {"generator": generator, "instance": instance, "parameters": parameters, "set": changed}
+    files = _contents([instance, *parameters.values()])
+    return {"generator": generator, "instance": instance, "parameters": parameters, "set": changed, "contents": files}
+
+
+def _contents(values: Iterable[Any]) -> dict[str, str]:
+    """SHA-256 of the files (or archives' instances) that ``values`` name, by name."""
+    found = {}
+    for name in values:
+        if isinstance(name, str) and os.path.exists(name):
+            path = Path(name, "instance.json") if os.path.isdir(name) else Path(name)
+            if path.is_file():
+                found[name] = hashlib.sha256(path.read_bytes()).hexdigest()
+    return found
 
 
 def shipped_sweeps(*families: Family) -> dict[str, dict[str, Any]]:

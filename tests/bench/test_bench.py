@@ -9,17 +9,20 @@ import subprocess
 import sys
 from collections.abc import Callable
 from concurrent.futures import Future
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from chipmap.bench.matrix import Matrix
 from chipmap.bench.point import Row, audited, solve_point
 from chipmap.bench.pool import LocalPool
 from chipmap.bench.run import bench
 from chipmap.bench.sweep import Point, read_sweep
 from chipmap.bench.sweep import points as all_points
+from chipmap.inputs.reading import read
 from chipmap.process.supervisor import environment
 from chipmap.records import InputError
 from chipmap.report.sweeps.tables import summary, table
@@ -82,6 +85,57 @@ def test_more_time_is_another_try(tmp_path: Path) -> None:
     assert row.settled(point) and not slow.settled(point)
     assert slow.settled(point.replace(time_limit_s=10.0))
     assert not row.replace(status="lost").settled(point)
+
+
+def test_more_memory_is_another_try() -> None:
+    point = tiny_points()[3]
+    short = solve_point(point).replace(status="unknown", detail="out of memory")
+    assert short.settled(point)
+    assert not short.settled(point.replace(memory_gib=2 * point.memory_gib))
+
+
+def test_another_content_of_a_file_is_another_point(tmp_path: Path) -> None:
+    path, matrix = tmp_path / "mine.json", tmp_path / "m.sqlite"
+    objectives = []
+    for bytes_per_ns in (100.0, 200.0):
+        instance = read("dataflow/tiny-chain", [f"system.memory.bytes_per_ns={bytes_per_ns}"])
+        path.write_bytes(instance.to_json())
+        (row,) = bench(all_points(tiny(instance=str(path), axes=[])), matrix, Here)
+        assert row.instance_hash == instance.content_hash
+        objectives.append(row.objective)
+    assert objectives[0] != objectives[1]
+
+
+EDITS = ("""'"objective":', '"objective":1'""", """'"status":"infeasible"', '"status":"optimal"'""")
+
+
+@pytest.mark.parametrize("change", EDITS)
+def test_a_row_that_somebody_edited_is_solved_again(tmp_path: Path, change: str) -> None:
+    path = tmp_path / "m.sqlite"
+    right = bench(tiny_points(), path, Here)
+    with closing(sqlite3.connect(path)) as db, db:
+        db.execute(f"UPDATE points SET row = replace(row, {change})")
+    assert plain(bench(tiny_points(), path, Here)) == plain(right)
+
+
+def test_a_row_that_its_writer_forged_is_solved_again(tmp_path: Path) -> None:
+    path, point = tmp_path / "m.sqlite", tiny_points()[5]
+    (right,) = bench([point], path, Here)
+    assert right.objective is not None
+    with closing(Matrix(path)) as matrix:
+        matrix.put(right.replace(objective=right.objective - 1, bound=right.objective - 1))
+    assert plain(bench([point], path, Here)) == plain([right])
+
+
+def test_a_matrix_of_the_first_layout_is_taken_over(tmp_path: Path) -> None:
+    path = tmp_path / "m.sqlite"
+    bench(tiny_points(), path, Here)
+    with closing(sqlite3.connect(path)) as db, db:
+        db.execute("ALTER TABLE points DROP COLUMN digest")
+        db.execute("PRAGMA user_version=1")
+    right = plain(bench(tiny_points(), tmp_path / "other.sqlite", Here))
+    assert plain(bench(tiny_points(), path, Here)) == right
+    assert plain(bench(tiny_points(), path, partial(Here, lambda count: pytest.fail("solved again")))) == right
 
 
 def test_rows_are_checked_again() -> None:
