@@ -61,4 +61,6 @@ FAMILY = Family(
     ),
     from_graph="chipmap.instances.placement.from_graph:from_graph",
     shipped="chipmap.instances.placement.shipped:SHIPPED",
+    files="chipmap.report.placement.files:files",
+    plot="chipmap.report.placement.plots:plot",
 )

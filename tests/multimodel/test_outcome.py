@@ -108,7 +108,7 @@ def spans(events: list[Event]) -> dict[int, list[Event]]:
     tracks = defaultdict(list)
     for event in events:
         if event["ph"] == "X":
-            assert (event["ts"], event["dur"]) == (event["args"]["start_ns"] / 1e3, event["args"]["ns"] / 1e3)
+            assert (int(event["ts"] * 1e3), int(event["dur"] * 1e3)) == (event["args"]["start_ns"], event["args"]["ns"])
             tracks[event["tid"]].append(event)
     return tracks
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 from collections import Counter
 from collections.abc import Iterator
 from itertools import pairwise
@@ -21,6 +20,8 @@ import msgspec
 from chipmap.instances.multimodel.instance import MultiInstance, MultiSolution
 from chipmap.instances.multimodel.problem import MultiProblem, multi_problem
 from chipmap.instances.multimodel.timeline import Range, Span, Window, all_energies, timeline
+from chipmap.instances.trace_events import Event, arrow, trace, tracks
+from chipmap.instances.trace_events import span as event
 from chipmap.records import InputError
 
 _COLUMNS = ("window", "model", "first", "last", "first_layer", "last_layer", "chiplet", "start_ns", "end_ns")
@@ -28,6 +29,8 @@ _MORE = ("weights_ns", "mini_batch_ns", "every_ns", "mini_batches", "bottleneck"
 _MIB = 2**20
 #: The track of the windows; that of chiplet c is c + 1.
 _WINDOWS = 0
+#: The only process of a trace.
+_PROCESS = 1
 
 
 def describe(instance: MultiInstance) -> dict[str, Any]:
@@ -84,8 +87,7 @@ def files(instance: MultiInstance, solution: MultiSolution) -> dict[str, bytes]:
         windows = timeline(problem, solution)
     except InputError:
         return {}
-    events = json.dumps({"traceEvents": list(_events(problem, windows)), "displayTimeUnit": "ns"})
-    return {"schedule.csv": _table(problem, windows).encode(), "trace.json": f"{events}\n".encode()}
+    return {"schedule.csv": _table(problem, windows).encode(), "trace.json": trace(_events(problem, windows))}
 
 
 def _table(problem: MultiProblem, windows: tuple[Window, ...]) -> str:
@@ -110,18 +112,15 @@ def _held(window: Window, one: Range, span: Span) -> str:
     return "" if span is not one.slowest else "window" if one is window.slowest else "model"
 
 
-def _events(problem: MultiProblem, windows: tuple[Window, ...]) -> Iterator[dict[str, Any]]:
+def _events(problem: MultiProblem, windows: tuple[Window, ...]) -> Iterator[Event]:
     instance = problem.instance
-    yield {"ph": "M", "name": "process_name", "pid": 1, "tid": 0, "args": {"name": instance.name}}
-    tracks = ["windows", *(f"{chiplet.name} ({chiplet.kind})" for chiplet in instance.module.chiplets)]
-    for track, name in enumerate(tracks):
-        yield {"ph": "M", "name": "thread_name", "pid": 1, "tid": track, "args": {"name": name}}
-        yield {"ph": "M", "name": "thread_sort_index", "pid": 1, "tid": track, "args": {"sort_index": track}}
+    names = ["windows", *(f"{chiplet.name} ({chiplet.kind})" for chiplet in instance.module.chiplets)]
+    yield from tracks(_PROCESS, instance.name, enumerate(names))
     for window in windows:
         slowest = instance.models[window.slowest.model].name
         for track in sorted({_WINDOWS, *(span.segment[3] + 1 for span in window.spans)}):
             more = {"window": window.number, "slowest_model": slowest}
-            yield _event(f"window {window.number}", "window", track, window.start, window.time, **more)
+            yield event(f"window {window.number}", "window", (_PROCESS, track), window.start, window.time, **more)
         for one in window.ranges:
             for span in one.spans:
                 yield from _segment(problem, window, one, span)
@@ -129,39 +128,32 @@ def _events(problem: MultiProblem, windows: tuple[Window, ...]) -> Iterator[dict
                 yield from _arrow(before, after, f"{window.number}.{one.model}.{after.segment[1]}")
 
 
-def _segment(problem: MultiProblem, window: Window, one: Range, span: Span) -> Iterator[dict[str, Any]]:
+def _segment(problem: MultiProblem, window: Window, one: Range, span: Span) -> Iterator[Event]:
     """A segment's events: itself, its weights, its first mini-batch in parts, and the other mini-batches in one."""
     m, first, last, c = span.segment
-    model, track = problem.instance.models[m], c + 1
+    model, track = problem.instance.models[m], (_PROCESS, c + 1)
     name = f"{model.name} {first}" + (f" to {last}" if last > first else "")
     facts = {"model": model.name, "first": first, "last": last, "busy_ns": span.busy, "mini_batches": span.count}
     facts |= {"sets": held} if (held := _held(window, one, span)) else {}
-    yield _event(name, "segment", track, span.start, span.end - span.start, **facts)
+    yield event(name, "segment", track, span.start, span.end - span.start, **facts)
     if span.weights:
-        yield _event("weights", "weights", track, span.start, span.weights)
-    yield _event(f"mini-batch 1 of {span.count}", "mini-batch", track, span.begins, span.time)
+        yield event("weights", "weights", track, span.start, span.weights)
+    yield event(f"mini-batch 1 of {span.count}", "mini-batch", track, span.begins, span.time)
     at = span.begins
     for part in span.parts:
         layer = model.layers[part.layer].name
-        yield _event(layer if part.kind == "layer" else f"{part.kind} {layer}", part.kind, track, at, part.time)
+        yield event(layer if part.kind == "layer" else f"{part.kind} {layer}", part.kind, track, at, part.time)
         at += part.time
     if span.count > 1:
         rest, begins = span.count - 1, span.begins + span.every
         what = "mini-batch 2" if rest == 1 else f"mini-batches 2 to {span.count}"
         busy = {"busy_ns": rest * span.time, "every_ns": span.every, "each_ns": span.time}
-        yield _event(what, "mini-batches", track, begins, span.end - begins, **busy)
+        yield event(what, "mini-batches", track, begins, span.end - begins, **busy)
 
 
-def _event(name: str, kind: str, track: int, start: int, time: int, **facts: Any) -> dict[str, Any]:
-    """A complete event. The format counts in µs; ``args`` have the exact ns."""
-    args = {"start_ns": start, "ns": time, **facts}
-    return {"ph": "X", "name": name, "cat": kind, "pid": 1, "tid": track, "ts": start / 1e3, "dur": time / 1e3,
-            "args": args}  # fmt: skip
-
-
-def _arrow(before: Span, after: Span, key: str) -> Iterator[dict[str, Any]]:
+def _arrow(before: Span, after: Span, key: str) -> Iterator[Event]:
     """From the first mini-batch's transfer to where it goes on."""
     sends = after.begins - before.parts[-1].time
-    common = {"name": "transfer", "cat": "transfer", "id": key, "pid": 1}
-    yield {**common, "ph": "s", "tid": before.segment[3] + 1, "ts": sends / 1e3}
-    yield {**common, "ph": "f", "bp": "e", "tid": after.segment[3] + 1, "ts": after.begins / 1e3}
+    yield from arrow(
+        "transfer", key, (_PROCESS, before.segment[3] + 1, sends), (_PROCESS, after.segment[3] + 1, after.begins)
+    )

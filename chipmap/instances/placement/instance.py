@@ -5,7 +5,7 @@ The problem is stated in ``docs/families/placement.md``.
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import ClassVar, Literal
 
 from chipmap.instances.graph import OperationGraph
 from chipmap.instances.placement.system import MAX_BYTES, MAX_NS, System
@@ -53,7 +53,10 @@ class PlacementInstance(Record, frozen=True, kw_only=True):
     ``time_ns``: measured times of the operations, by class, in the order of ``graph.operations`` (null: the roofline).
     ``transfer_ns``: measured times of sending each of ``graph.tensors``, over whatever route (null: by the route).
     ``together``: groups of operations that share a device. ``backward``: operations that C7 says nothing of.
+    ``scopes``: the module of each of ``graph.operations`` (``blocks.0.attn``), where the file says it.
     """
+
+    LATER_FIELDS: ClassVar[tuple[str, ...]] = ("scopes",)
 
     schema: Literal["placement/1"] = "placement/1"
     name: str
@@ -67,6 +70,7 @@ class PlacementInstance(Record, frozen=True, kw_only=True):
     forbidden: tuple[Forbidden, ...] = ()
     backward: tuple[str, ...] = ()
     notes: str = ""
+    scopes: tuple[str, ...] = ()
 
     def check(self) -> None:
         """Raise :class:`InputError` for anything that the types alone don't exclude."""
@@ -112,6 +116,9 @@ class PlacementInstance(Record, frozen=True, kw_only=True):
     def _check_times(self) -> None:
         known = [one.name for one in self.system.classes]
         given = [("transfer_ns", self.transfer_ns, len(self.graph.tensors), "tensors")] if self.transfer_ns else []
+        if len(self.scopes) not in (0, count := len(self.graph.operations)):
+            what = f"has {len(self.scopes)} entries for {count} operations"
+            raise InputError(what, "scopes", "Give the scope of each operation, in their order, or none.")
         for kind, times in self.time_ns.items():
             if kind not in known:
                 what = f"no class is called {kind!r}"

@@ -54,14 +54,19 @@ class Storages:
 class Network:
     """The routes between D devices: ``kind[a, b]`` is the column of ``Storages.time`` (-1: none), ``gap[a, b]`` ns.
 
-    The channels of a to b are ``channels[channel_at[a * D + b]:channel_at[a * D + b + 1]]``; there are ``count``.
+    The channels of a to b are ``channels[channel_at[a * D + b]:channel_at[a * D + b + 1]]``, those of all ``names``.
     """
 
     kind: IntArray
     gap: IntArray
     channel_at: IntArray
     channels: IntArray
-    count: int
+    names: tuple[str, ...]
+
+    @property
+    def count(self) -> int:
+        """The number of channels."""
+        return len(self.names)
 
 
 @dataclass(frozen=True, eq=False)
@@ -260,7 +265,7 @@ def _network(instance: PlacementInstance) -> tuple[Network, list[tuple[Fraction,
                 gap[a, b] = route.gap_ns
                 held[-1] = [channels.setdefault(name, len(channels)) for name in route.channels]
     starts, flat = _flat(held)
-    return Network(kind, gap, starts, flat, len(channels)), list(kinds)
+    return Network(kind, gap, starts, flat, tuple(channels)), list(kinds)
 
 
 def _storages(

@@ -23,6 +23,7 @@ from chipmap.instances.multimodel.problem import MultiProblem, multi_problem
 from chipmap.instances.multimodel.timeline import PARTS, Range, Span, Window, all_energies, energies, timeline
 from chipmap.records import InputError, Unit
 from chipmap.report.canvas import COLOURS, INK, MUTED, RED, RULE, picture
+from chipmap.report.gantt import duration, light, round_times
 from chipmap.report.tables import number
 from chipmap.validation.multimodel.checker import check
 
@@ -127,12 +128,6 @@ def _said(value: float, unit: Unit) -> str:
     return f"{number(float(f'{value * unit.per_tick:.5g}'))} {unit.name}"
 
 
-def _ms(time: int) -> str:
-    """A time for people, in the unit that suits it."""
-    scale, name = next(((s, n) for s, n in ((1e9, "s"), (1e6, "ms"), (1e3, "µs")) if time >= s), (1.0, "ns"))
-    return f"{time / scale:.4g} {name}"
-
-
 def _title(figure: Figure, view: _View, solution: MultiSolution) -> None:
     from matplotlib.patches import Patch
 
@@ -170,13 +165,6 @@ def _colour(model: int) -> str:
     return MODELS[model % len(MODELS)]
 
 
-def _light(colour: str, share: float) -> Any:
-    """The colour, mixed with white so that so much of it is left."""
-    from matplotlib.colors import to_rgb
-
-    return tuple(1 - share * (1 - part) for part in to_rgb(colour))
-
-
 def _chart(axes: Axes, view: _View) -> None:
     """Chiplets over time."""
     problem, chiplets = view.problem, view.problem.instance.module.chiplets
@@ -185,10 +173,10 @@ def _chart(axes: Axes, view: _View) -> None:
         if window.number:
             axes.axvline(left, color=INK, linewidth=0.9, zorder=1)
         share = window.time / max(1, view.total)
-        short = f"window {window.number}: {_ms(window.time)}"
+        short = f"window {window.number}: {duration(window.time)}"
         longer = f"{short} ({100 * share:.3g}% of T1)"
         texts = f"{longer}, set by {_setter(problem, window)}", longer, short
-        text = next((text for text in texts if 8 * LETTER * len(text) < right - left), f"{_ms(window.time)}")
+        text = next((text for text in texts if 8 * LETTER * len(text) < right - left), f"{duration(window.time)}")
         axes.text((left + right) / 2, -0.75, text, ha="center", va="bottom", fontsize=8)
         for one in window.ranges:
             for span in one.spans:
@@ -207,14 +195,13 @@ def _marks(view: _View, window: Window) -> list[tuple[float, str]]:
     """Times written below a window: its start and end, and round times between them where there is room."""
     left, right = view.ends[window.number]
     end = window.start + window.time
-    ends = [(left, _ms(window.start))] + ([(right, _ms(end))] if window is view.windows[-1] else [])
+    ends = [(left, duration(window.start))] + ([(right, duration(end))] if window is view.windows[-1] else [])
     room = int((right - left) / 0.1)
     if room < 2:
         return ends
-    step = next(step for k in range(20) for step in (10**k, 2 * 10**k, 5 * 10**k) if window.time <= step * room)
-    between = range(window.start // step * step + step, end, step)
+    between = round_times(window.start, end, room)
     clear = [time for time in between if min(view.at(window, time) - left, right - view.at(window, time)) > 0.05]
-    return [*ends, *((view.at(window, time), _ms(time)) for time in clear)]
+    return [*ends, *((view.at(window, time), duration(time)) for time in clear)]
 
 
 def _setter(problem: MultiProblem, window: Window) -> str:
@@ -243,15 +230,15 @@ def _bar(axes: Axes, view: _View, window: Window, one: Range, span: Span) -> Non
     left, begins, right = (view.at(window, time) for time in (span.start, span.begins, span.end))
     share = span.time / span.every if span.every else 1.0
     colour, pause = _colour(m), span.start + span.weights
-    axes.add_patch(Rectangle((left, c - 0.4), right - left, 0.8, facecolor=_light(colour, 0.22), linewidth=0))
+    axes.add_patch(Rectangle((left, c - 0.4), right - left, 0.8, facecolor=light(colour, 0.22), linewidth=0))
     axes.add_patch(
         Rectangle((left, c - 0.4), view.at(window, pause) - left, 0.8, facecolor=INK, alpha=0.55, linewidth=0)
     )
     axes.add_patch(Rectangle((begins, c + 0.4 - 0.8 * share), right - begins, 0.8 * share,
-                             facecolor=_light(colour, 0.72), linewidth=0))  # fmt: skip
+                             facecolor=light(colour, 0.72), linewidth=0))  # fmt: skip
     axes.add_patch(Rectangle((left, c - 0.4), right - left, 0.8, fill=False, **_frame(window, one, span)))
     text, few = f"{view.problem.models[m].name} {_layers(first, last)}", _layers(first, last)
-    pace = f"{text}, {_ms(span.time)} × {span.count}" if span.count > 1 else f"{text}, {_ms(span.time)}"
+    pace = f"{text}, {duration(span.time)} × {span.count}" if span.count > 1 else f"{text}, {duration(span.time)}"
     size = 7.5 if view.problem.chiplets <= LARGE else 6.5
     words = next((words for words in (pace, text, few) if size * LETTER * len(words) <= right - left), "")
     axes.text((left + right) / 2, c + 0.02, words, ha="center", va="center", fontsize=size, zorder=5)
@@ -274,7 +261,7 @@ def _map(axes: Axes, view: _View, window: Window) -> None:
         face: Any = FREE
         if one is not None and span is not None:
             frame = {"zorder": 2, **_frame(window, one, span)}
-            face = _light(_colour(one.model), 0.6)
+            face = light(_colour(one.model), 0.6)
         axes.add_patch(Rectangle((x - half, y - half), 2 * half, 2 * half, facecolor=face, linewidth=0, zorder=1,
                                  hatch=kinds[chiplet.kind], edgecolor=(0, 0, 0, 0.16)))  # fmt: skip
         outline = {**frame, "edgecolor": frame.get("edgecolor", RULE)}
@@ -291,7 +278,7 @@ def _map(axes: Axes, view: _View, window: Window) -> None:
             axes.add_patch(FancyArrowPatch(*_between(*ends, half), arrowstyle="-|>", mutation_scale=8 if small else 12,
                                            color=INK, linewidth=1.6, shrinkA=0, shrinkB=0,
                                            zorder=7))  # fmt: skip
-    axes.set_title(f"window {window.number}: {_ms(window.time)}", fontsize=8.5)
+    axes.set_title(f"window {window.number}: {duration(window.time)}", fontsize=8.5)
     axes.set_aspect("equal")
     axes.autoscale_view()
     axes.invert_yaxis()

@@ -7,57 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from itertools import pairwise
-from typing import NamedTuple
 
 from chipmap.certificate import Certificate
 from chipmap.instances.placement.instance import PlacementInstance, PlacementSolution
 from chipmap.validation.certify import Finding, certify
-from chipmap.validation.placement.facts import Facts, Storage
-
-#: So many of the largest storages are named where memory doesn't suffice.
-NAMED = 3
-
-
-class Move(NamedTuple):
-    """A transfer: ``storage`` goes from device ``source`` to ``target``, from ``start`` to ``end`` (None: no route)."""
-
-    storage: Storage
-    source: str
-    target: str
-    start: int
-    end: int | None
-
-
-class Held(NamedTuple):
-    """Bytes on a device from ``start`` up to ``end`` (None: for the whole step), called ``name``."""
-
-    name: str
-    bytes: int
-    start: int | None
-    end: int | None
-
-
-class Placed:
-    """A placement on its instance: the device of each operation and, for step time, when all of it happens."""
-
-    def __init__(self, facts: Facts, solution: PlacementSolution) -> None:
-        self.facts, names = facts, facts.names
-        self.device = {v: solution.devices[names[v]] for v in facts.placed}
-        self.busy = {v: facts.time(v, self.device[v]) for v in facts.placed}
-        self.start = {v: solution.start[names[v]] for v in facts.placed if names[v] in solution.start}
-        self.end = {v: start + self.busy[v] for v, start in self.start.items()}
-        storages, self.moves = {one.tensor: one for one in facts.storages}, list[Move]()
-        for one in solution.transfers:
-            storage = storages[one.tensor]
-            source = self.device[storage.producer]
-            route = facts.routes.get((source, one.to))
-            end = None if route is None else one.start + facts.send(storage, route)
-            self.moves.append(Move(storage, source, one.to, one.start, end))
-
-    def targets(self, storage: Storage) -> list[str]:
-        """The other devices that read a storage, in the system's order."""
-        there = {self.device[v] for v in storage.readers} - {self.device[storage.producer]}
-        return [name for name in self.facts.devices if name in there]
+from chipmap.validation.placement.facts import Facts
+from chipmap.validation.placement.memory import Move, Placed
 
 
 def check(instance: PlacementInstance, solution: PlacementSolution) -> Certificate:
@@ -80,6 +35,8 @@ def check(instance: PlacementInstance, solution: PlacementSolution) -> Certifica
         terms = {"T1": t1_step(placed)}
     figures = {"devices": float(len(set(placed.device.values())))}
     figures["sent_bytes"] = float(sum(one.bytes * len(placed.targets(one)) for one in facts.storages))
+    if task.memory != "none":
+        figures |= {f"peak_bytes {name}": float(peak.bytes) for name, peak in placed.peaks.items()}
     (objective,) = terms.values()
     return certify(instance, solution, broken, objective=objective, terms=terms, figures=figures)
 
@@ -220,63 +177,11 @@ def c5_channel(placed: Placed) -> Iterator[Finding]:
 
 def c6_memory(placed: Placed) -> Iterator[Finding]:
     """At no time a device holds more bytes than it has."""
-    held = _held(placed)
-    for name, device in placed.facts.devices.items():
-        if device.memory_bytes is None:
-            continue
-        resident = sum(one.bytes for one in held[name] if one.start is None)
-        events = sorted(
-            event
-            for one in held[name]
-            if one.start is not None and one.end is not None and one.start < one.end
-            for event in ((one.start, 1, one.bytes), (one.end, 0, -one.bytes))
-        )
-        now, most, at = resident, resident, 0
-        for time, _, change in events:  # at one time, what is freed comes first
-            now += change
-            if now > most:
-                most, at = now, time
-        if most > device.memory_bytes:
-            there = [one for one in held[name] if one.start is None or one.start <= at < (one.end or 0)]
-            largest = sorted(there, key=lambda one: (-one.bytes, one.name))[:NAMED]
-            text = ", ".join(f"{one.name} ({one.bytes})" for one in largest)
-            what = f"{name!r} holds {most} bytes at {at} ns, it has {device.memory_bytes}; the largest: {text}"
-            yield name, most - device.memory_bytes, "bytes", what
-
-
-def _held(placed: Placed) -> dict[str, list[Held]]:
-    """What each device holds, and when."""
-    facts, found = placed.facts, {name: list[Held]() for name in placed.facts.devices}
-    static = facts.instance.task.memory == "static"
-    for v in facts.placed:
-        if weights := facts.graph.operations[v].weight_bytes:
-            found[placed.device[v]].append(Held(f"weights of {facts.names[v]!r}", weights, None, None))
-    for size, readers in facts.copies:
-        for name in {placed.device[v] for v in readers}:
-            found[name].append(Held("shared weights", size, None, None))
-    ends = {(move.storage.tensor, move.target): (move.start, move.end or move.start) for move in placed.moves}
-    for one in facts.storages:
-        home, text = placed.device[one.producer], f"output of {facts.names[one.producer]!r}"
-        last = (
-            []
-            if static
-            else [placed.end[one.producer], *(placed.end[v] for v in one.readers if placed.device[v] == home)]
-        )
-        for name in placed.targets(one):
-            copy = f"copy of {text}"
-            if static:
-                found[name].append(Held(copy, one.bytes, None, None))
-                continue
-            start, arrived = ends[one.tensor, name]
-            last.append(arrived)
-            until = max(placed.end[v] for v in one.readers if placed.device[v] == name)
-            found[name].append(Held(copy, one.bytes, start, until))
-        if static or one.resident:
-            found[home].append(Held(text, one.bytes, None, None))
-        else:
-            until = max(placed.end.values()) if one.output else max(last)
-            found[home].append(Held(text, one.bytes, placed.start[one.producer], until))
-    return found
+    for name, one in placed.peaks.items():
+        limit = placed.facts.devices[name].memory_bytes
+        if limit is not None and one.bytes > limit:
+            what = f"{name!r} holds {one.bytes} bytes at {one.at} ns, it has {limit}; the largest: {one.text}"
+            yield name, one.bytes - limit, "bytes", what
 
 
 def c7_contiguous(placed: Placed) -> Iterator[Finding]:

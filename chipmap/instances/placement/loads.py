@@ -1,0 +1,51 @@
+"""What each device computes and transfers per sample, for objective ``throughput``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from chipmap.instances.placement.instance import PlacementSolution
+from chipmap.instances.placement.problem import PlacementProblem
+from chipmap.records import InputError
+
+
+@dataclass(frozen=True)
+class Load:
+    """A device: its ``operations``, ``work`` = Σ p, ``sent`` = Σ c of the storages that cross its boundary, and both.
+
+    ``sent`` is 0 for a device that pays no transfers. ``total`` is the larger one with ``task.overlap``. ``largest``:
+    (c, producer) of the storage with the greatest c, None without any.
+    """
+
+    operations: int
+    work: int
+    sent: int
+    total: int
+    largest: tuple[int, int] | None = None
+
+
+def loads(problem: PlacementProblem, solution: PlacementSolution) -> list[Load]:
+    """The load of each device.
+
+    Raises :class:`InputError` where an operation has no device of the instance.
+    """
+    known = set(problem.device_names)
+    lacking = next((name for name in problem.names if solution.devices.get(name) not in known), None)
+    if lacking is not None:
+        remedy = "Take a solution of this very instance."
+        raise InputError(f"operation {lacking!r} has no device of the instance", "solution.devices", remedy)
+    device, storages = problem.devices_of(solution).tolist(), problem.storages
+    count, work, sent = [0] * problem.devices, [0] * problem.devices, [0] * problem.devices
+    largest: list[tuple[int, int] | None] = [None] * problem.devices
+    for v, d in enumerate(device):
+        count[d] += 1
+        work[d] += int(problem.time[v, d])
+    for s, u in enumerate(storages.producer.tolist()):
+        touched = {device[u], *(device[v] for v in storages.read_by(s))}
+        for d in touched if len(touched) > 1 else ():
+            if problem.paying[d]:
+                cost = int(storages.time[s, 0])
+                sent[d] += cost
+                largest[d] = max(largest[d] or (-1, -1), (cost, u))
+    both = max if problem.instance.task.overlap else lambda a, b: a + b
+    return [Load(count[d], work[d], sent[d], both(work[d], sent[d]), largest[d]) for d in range(problem.devices)]

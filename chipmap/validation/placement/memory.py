@@ -1,0 +1,147 @@
+"""Memory over time (C6): what each device holds, and when. Plain loops over the records, apart from any simulator."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import cached_property
+from typing import NamedTuple
+
+from chipmap.instances.placement.instance import PlacementInstance, PlacementSolution
+from chipmap.validation.placement.facts import Facts, Storage
+
+#: So many of the largest storages are named.
+NAMED = 3
+
+
+class Move(NamedTuple):
+    """A transfer: ``storage`` goes from device ``source`` to ``target``, from ``start`` to ``end`` (None: no route)."""
+
+    storage: Storage
+    source: str
+    target: str
+    start: int
+    end: int | None
+
+
+class Held(NamedTuple):
+    """Bytes on a device from ``start`` up to ``end`` (None: for the whole step), called ``name``."""
+
+    name: str
+    bytes: int
+    start: int | None
+    end: int | None
+
+
+class Peak(NamedTuple):
+    """The most ``bytes`` that a device holds at a time, first from ``at`` ns on; the largest storages then."""
+
+    bytes: int
+    at: int
+    largest: tuple[Held, ...]
+
+    @property
+    def text(self) -> str:
+        """The largest storages in words: ``output of 'conv1' (1024), ...``."""
+        return ", ".join(f"{one.name} ({one.bytes})" for one in self.largest)
+
+
+class Placed:
+    """A placement on its instance: the device of each operation and, for step time, when all of it happens."""
+
+    def __init__(self, facts: Facts, solution: PlacementSolution) -> None:
+        self.facts, names = facts, facts.names
+        self.device = {v: solution.devices[names[v]] for v in facts.placed}
+        self.busy = {v: facts.time(v, self.device[v]) for v in facts.placed}
+        self.start = {v: solution.start[names[v]] for v in facts.placed if names[v] in solution.start}
+        self.end = {v: start + self.busy[v] for v, start in self.start.items()}
+        storages, self.moves = {one.tensor: one for one in facts.storages}, list[Move]()
+        for one in solution.transfers:
+            storage = storages[one.tensor]
+            source = self.device[storage.producer]
+            route = facts.routes.get((source, one.to))
+            end = None if route is None else one.start + facts.send(storage, route)
+            self.moves.append(Move(storage, source, one.to, one.start, end))
+
+    def targets(self, storage: Storage) -> list[str]:
+        """The other devices that read a storage, in the system's order."""
+        there = {self.device[v] for v in storage.readers} - {self.device[storage.producer]}
+        return [name for name in self.facts.devices if name in there]
+
+    @cached_property
+    def peaks(self) -> dict[str, Peak]:
+        """The peak of each device."""
+        return peaks(self)
+
+
+def peaks(placed: Placed) -> dict[str, Peak]:
+    """The peak of each device."""
+    found, there = {}, held(placed)
+    for name in placed.facts.devices:
+        most, at = 0, 0
+        for time, now in curve(there[name]):
+            if now > most:
+                most, at = now, time
+        then = (one for one in there[name] if one.start is None or one.start <= at < (one.end or 0))
+        largest = sorted(then, key=lambda one: (-one.bytes, one.name))[:NAMED]
+        found[name] = Peak(most, at, tuple(largest))
+    return found
+
+
+def curve(there: Iterable[Held]) -> list[tuple[int, int]]:
+    """(time, bytes held from then on), from time 0 on; at one time, what is freed comes first."""
+    now, events = 0, dict[int, int]()
+    for one in there:
+        if one.start is None:
+            now += one.bytes
+        elif one.end is not None and one.start < one.end:
+            events[one.start] = events.get(one.start, 0) + one.bytes
+            events[one.end] = events.get(one.end, 0) - one.bytes
+    found = [(0, now)]
+    for time in sorted(events):
+        now += events[time]
+        found.append((time, now))
+    return found
+
+
+def memory(instance: PlacementInstance, solution: PlacementSolution) -> dict[str, list[Held]]:
+    """What each device holds, and when, in a schedule of ``instance`` with all its starts."""
+    return held(Placed(Facts(instance), solution))
+
+
+def held(placed: Placed) -> dict[str, list[Held]]:
+    """What each device holds, and when, by the task's rule.
+
+    Rule ``none`` is taken as ``live``, or as ``static`` where nothing has a start.
+    """
+    facts, found = placed.facts, {name: list[Held]() for name in placed.facts.devices}
+    static = facts.instance.task.memory == "static" or facts.instance.task.objective == "throughput"
+    for v in facts.placed:
+        if weights := facts.graph.operations[v].weight_bytes:
+            found[placed.device[v]].append(Held(f"weights of {facts.names[v]!r}", weights, None, None))
+    for size, readers in facts.copies:
+        for name in {placed.device[v] for v in readers}:
+            found[name].append(Held(f"weights that {facts.names[readers[0]]!r} reads", size, None, None))
+    ends = {(move.storage.tensor, move.target): (move.start, move.end or move.start) for move in placed.moves}
+    last_end = max(placed.end.values(), default=0)
+    for one in facts.storages:
+        home, text = placed.device[one.producer], f"output of {facts.names[one.producer]!r}"
+        last = (
+            []
+            if static
+            else [placed.end[one.producer], *(placed.end[v] for v in one.readers if placed.device[v] == home)]
+        )
+        for name in placed.targets(one):
+            copy = f"copy of {text}"
+            if static:
+                found[name].append(Held(copy, one.bytes, None, None))
+                continue
+            start, arrived = ends[one.tensor, name]
+            last.append(arrived)
+            until = max(placed.end[v] for v in one.readers if placed.device[v] == name)
+            found[name].append(Held(copy, one.bytes, start, until))
+        if static or one.resident:
+            found[home].append(Held(text, one.bytes, None, None))
+        else:
+            until = last_end if one.output else max(last)
+            found[home].append(Held(text, one.bytes, placed.start[one.producer], until))
+    return found
