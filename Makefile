@@ -8,13 +8,8 @@ INSTANCE := ring/bert-large-36
 # what `make test` and `make quick` pass to pytest; PYTEST_ARGS="tests/report" runs a part
 WORKERS ?= 2
 PYTEST_ARGS ?=
-# the first solve compiles the programs (seconds, kept on disk): not at the expense of a user's time limit
-SOLVE := solve() { $(BIN)/chipmap solve $$1 --method $${1%%/*}/$$2 --quiet; }
-COMPILE := @$(SOLVE); (solve ring/tiny-skip exact; solve ring/tiny-skip stations; solve dataflow/tiny-chain auto; \
-	solve multimodel/tiny-two search; solve multimodel/tiny-two scar-best) >/dev/null & \
-	(for method in rows search; do solve wafer/tiny-adapters $$method; solve wafer/tiny-skip $$method; done; \
-	solve wafer/tiny-adapters bounds; \
-	solve multimodel/tiny-two one-window; solve multimodel/tiny-two bounds) >/dev/null & wait
+# programs are compiled once (a minute or two, kept on disk)
+COMPILE := @$(BIN)/chipmap doctor --warm >/dev/null || true
 
 .DEFAULT_GOAL := help
 .PHONY: help demo quick test lint install clean

@@ -153,6 +153,8 @@ class Family:
                       ``from_graphs`` takes these two as well (what `convert --system` and `--costs` say, as strings)
     ``at_once``       (instance, run) -> None: bounds and proofs of infeasibility that cost next to nothing, told before
                       any method or start
+    ``warm``          (shipped instance, method) whose solves compile the functions of the family's methods: done once,
+                      before the first run with a time limit (:mod:`chipmap.process.warming`)
     ``plot``          (instance, solution, path); ``plot_both`` (instance, solution, other solution, path)
     ``describe``      (instance) -> dict of figures for ``chipmap info``
     ``files``         (instance, solution) -> dict of file name -> bytes, written beside ``solution.json``
@@ -193,6 +195,7 @@ class Family:
     from_graphs: str = ""
     equip: str = ""
     at_once: str = ""
+    warm: tuple[tuple[str, str], ...] = ()
     plot: str = ""
     plot_both: str = ""
     describe: str = ""

@@ -14,6 +14,7 @@ from chipmap.family import Family, Method, family_of
 from chipmap.inputs.reading import checked, read, read_solution
 from chipmap.oracle import load_oracle
 from chipmap.process.conduct import checker, guarded, in_process, notes_of
+from chipmap.process.warming import warm
 from chipmap.provenance import provenance, used_versions
 from chipmap.records import InputError, Record
 from chipmap.result import Note, Result, Status, Termination, TraceEvent, gap, solution_json
@@ -37,7 +38,8 @@ def solve(
 
     With ``isolate`` the method runs in a child process with hard limits on time and memory (its log goes to ``log``);
     else in this process, where a solver that ignores its limit can't be stopped. The time limit counts from
-    ``started`` (:func:`time.monotonic`), now by default. What was found before a limit, an interrupt or a crash is
+    ``started`` (:func:`time.monotonic`), now by default, without the seconds in which the family's functions are
+    compiled once (:mod:`chipmap.process.warming`). What was found before a limit, an interrupt or a crash is
     kept. ``oracle`` is a constraint of the user's own (:mod:`chipmap.oracle`): a function (instance, solution) -> bool
     or Verdict, or its name ``"module:function"`` (with ``isolate``: its name). Raises :class:`InputError` for bad
     input, :class:`SolverUnavailableError` for a missing solver.
@@ -51,6 +53,8 @@ def solve(
     options.check()
     instance = checked(instance, type(instance).__name__) if isinstance(instance, Record) else read(instance)
     family = family_of(instance)
+    if options.time_limit is not None:
+        started += warm(family)
     chosen, asked = family.method(method), load_oracle(oracle or options.oracle, family)
     run = Run(instance, options, checker(family, asked), started, listener, oracle=asked)
     run.timings["read"] = round(run.seconds, 6)

@@ -10,7 +10,9 @@ import subprocess
 import sys
 from typing import Any
 
-from chipmap.cli.common import add_format
+from chipmap.cli.common import add_format, say
+from chipmap.family import FAMILY_NAMES, get_family
+from chipmap.process.warming import warm
 
 #: Packages that every installation needs. Gurobi is one more solver, not a need.
 CORE = ("highspy", "ortools", "pyomo", "cvxpy", "numba", "numpy", "scipy", "networkx", "msgspec", "matplotlib")
@@ -31,12 +33,16 @@ for name in sys.argv[1:]:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Check the installation. Exit code 0 if HiGHS and CP-SAT can be used and no known-bad version is installed,
-    else 5."""
+    else 5. With --warm, compile the programs of all families first, which the first run with a time limit does else."""
     add_format(parser)
+    parser.add_argument("--warm", action="store_true", help="compile the programs of all families, once (minutes)")
 
 
 def run(args: argparse.Namespace) -> int:
     """Print the findings; 0 when nothing that chipmap needs is missing, broken or known bad, else 5."""
+    if args.warm:
+        for name in FAMILY_NAMES:
+            warm(get_family(name), say)
     found = examine()
     print(json.dumps(found, indent=1) if args.format == "json" else _table(found))
     return UNAVAILABLE if found["problems"] else 0

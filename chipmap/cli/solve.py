@@ -19,6 +19,7 @@ from chipmap.cli.progress import Progress
 from chipmap.family import family_of, resolve
 from chipmap.inputs.reading import read
 from chipmap.process.signals import Interrupts
+from chipmap.process.warming import warm
 from chipmap.records import ChipmapError, InputError, Record
 from chipmap.result import Result, TraceEvent
 from chipmap.run import Run, SolveOptions
@@ -50,7 +51,10 @@ def run(args: argparse.Namespace) -> int:
             try:
                 started = time.monotonic()
                 instance = read(source, args.set, args.family)
-                family_of(instance).method(args.method)
+                family = family_of(instance)
+                family.method(args.method)
+                if options.time_limit is not None:
+                    started += warm(family, say)
                 interrupts.eager = False
                 target = _target(args, instance, taken)
                 shown, code = _solved(instance, started, target, args, options, progress)

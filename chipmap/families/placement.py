@@ -43,6 +43,7 @@ FAMILY = Family(
         ("bounds", "chain:bounds", "every lower bound, no placement"),
     ),
     warm_starts={"one-device": "chipmap.methods.placement.chain:single"},
+    warm=tuple(("placement/tiny-pair", method) for method in ("auto", "search")),
     default_method="placement/auto",
     formulations=(
         Formulation("placement/mip", "mip", "chipmap.formulations.placement.mip:build", MODELS),

@@ -39,6 +39,10 @@ FAMILY = Family(
         ("cpsat", "models:cpsat", "the CP-SAT model, then windows on large fabrics"),
         ("bounds", "chain:bounds", "every lower bound that applies, no solution"),
     ),
+    warm=(
+        *(("wafer/tiny-adapters", method) for method in ("rows", "search", "bounds")),
+        *(("wafer/tiny-skip", method) for method in ("rows", "search")),
+    ),
     default_method="wafer/auto",
     warm_starts={"greedy": "chipmap.methods.wafer.greedy:greedy"},
     formulations=(

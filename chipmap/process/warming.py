@@ -1,0 +1,122 @@
+"""Compiling a family's functions once, outside everybody's time limit.
+
+numba compiles a function at its first call and keeps it on disk (:mod:`chipmap.kernels`). A run with a time limit must
+not pay for that: before its clock starts, tiny instances of the family are solved by the methods that its record names
+(:attr:`chipmap.family.Family.warm`), in processes that no limit of the user's ends. A marker beside the compiled
+functions says that this was done for these sources. What a process has compiled stays, also where it is interrupted.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+
+from chipmap.family import Family
+from chipmap.process.supervisor import environment
+
+#: The most seconds that compiling may take.
+MOST = 300.0
+_PACKAGE = Path(__file__).resolve().parents[1]
+
+
+def warm(family: Family, tell: Callable[[str], None] = lambda text: None) -> float:
+    """Compile what ``family`` needs, unless that was done; returns the seconds that it took.
+
+    ``tell`` hears a sentence before it begins. Where nothing can be written, where it fails, or after :data:`MOST`
+    seconds, functions are compiled when they are first called.
+    """
+    began, name = time.monotonic(), _name(family)
+    if not family.warm or any((folder / name).exists() for folder in _folders(family)):
+        return 0.0
+    folder = next((folder for folder in _folders(family) if _writable(folder)), None)
+    if folder is None:
+        return 0.0
+    with _alone(folder):
+        if not (folder / name).exists():
+            tell(f"compiling the programs of family {family.name}, once (up to a minute; --time-limit starts after it)")
+            if _compiled(family):
+                with suppress(OSError):
+                    (folder / name).touch()
+    return time.monotonic() - began
+
+
+def _name(family: Family) -> str:
+    """The marker's name: a hash of the sources' names, sizes and times, of what is solved, and of the Python."""
+    found = hashlib.sha256(repr((family.warm, sys.implementation.cache_tag)).encode())
+    for room in ("heuristics", "instances"):
+        for path in sorted((_PACKAGE / room / family.name).rglob("*.py")):
+            state = path.stat()
+            found.update(f"{path.relative_to(_PACKAGE)} {state.st_size} {state.st_mtime_ns} ".encode())
+    # the ending is that of compiled functions, so that what removes these removes it as well
+    return f"warm-{found.hexdigest()[:32]}.nbi"
+
+
+def _folders(family: Family) -> Iterator[Path]:
+    """Where a marker may lie: where numba is told to keep its files, beside the sources, or in the user's cache."""
+    if "NUMBA_CACHE_DIR" in os.environ:
+        yield Path(os.environ["NUMBA_CACHE_DIR"])
+    yield _PACKAGE / "heuristics" / family.name / "__pycache__"
+    yield Path(os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser()) / "chipmap"
+
+
+def _writable(folder: Path) -> bool:
+    with suppress(OSError):
+        folder.mkdir(parents=True, exist_ok=True)
+    return os.access(folder, os.W_OK | os.X_OK)
+
+
+@contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """Let others who want the same wait, as far as the file system knows locks."""
+    with ExitStack() as held:
+        with suppress(OSError):
+            fcntl.flock(held.enter_context(open(folder / "warm.lock", "wb")), fcntl.LOCK_EX)
+        yield
+
+
+def _compiled(family: Family) -> bool:
+    """Run the solves, as many at a time as there are cores; whether all of them gave a solution."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
+    todo, running, until = list(family.warm), list[subprocess.Popen[bytes]](), time.monotonic() + MOST
+    try:
+        while (todo or running) and time.monotonic() < until:
+            while todo and len(running) < cores:
+                running.append(_solving(*todo.pop(0)))
+            for child in [child for child in running if child.poll() is not None]:
+                running.remove(child)
+                if child.returncode:
+                    return False
+            time.sleep(0.02)
+        return not todo and not running
+    finally:
+        for child in running:
+            child.kill()  # its own child ends with it
+            child.wait()
+
+
+def _solving(instance: str, method: str) -> subprocess.Popen[bytes]:
+    """A solve without a limit, as by a user."""
+    command = [
+        sys.executable,
+        "-P",
+        "-m",
+        "chipmap",
+        "solve",
+        instance,
+        "--method",
+        method,
+        "--threads",
+        "1",
+        "--quiet",
+    ]
+    nothing = subprocess.DEVNULL
+    return subprocess.Popen(
+        command, env=environment(), stdin=nothing, stdout=nothing, stderr=nothing, start_new_session=True
+    )

@@ -1,0 +1,87 @@
+"""What is compiled once is compiled before the clock starts; whatever goes wrong there costs time only."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+import chipmap
+from chipmap.family import FAMILY_NAMES, Family, get_family, resolve
+from chipmap.instances.ring import RingInstance
+from chipmap.process import warming
+from chipmap.run import SolveOptions
+
+
+@pytest.fixture
+def family() -> Family:
+    """Ring, of which compiling means one greedy mapping of five operations."""
+    return replace(get_family("ring"), warm=(("ring/tiny-skip", "greedy"),))
+
+
+@pytest.fixture(autouse=True)
+def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Markers go to a folder of the test's own."""
+
+    def folders(family: Family) -> Iterator[Path]:
+        yield tmp_path / "cache"
+
+    monkeypatch.setattr(warming, "_folders", folders)
+
+
+def test_once_and_with_a_word_about_it(family: Family) -> None:
+    heard: list[str] = []
+    assert warming.warm(family, heard.append) > 0.0
+    assert warming.warm(family, heard.append) == 0.0
+    assert len(heard) == 1 and "family ring" in heard[0]
+
+
+def test_other_sources_are_another_time(family: Family, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    warming.warm(family)
+    (tmp_path / "heuristics" / "ring").mkdir(parents=True)
+    (tmp_path / "heuristics" / "ring" / "kernel.py").touch()
+    monkeypatch.setattr(warming, "_PACKAGE", tmp_path)
+    assert warming.warm(family) > 0.0
+
+
+def test_what_failed_is_tried_again(family: Family, tmp_path: Path) -> None:
+    broken = replace(family, warm=(("ring/tiny-skip", "no such method"),))
+    assert warming.warm(broken) > 0.0
+    assert not list((tmp_path / "cache").glob("warm-*"))
+    assert warming.warm(broken) > 0.0
+
+
+def test_no_longer_than_its_limit(family: Family, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(warming, "MOST", 0.05)
+    warming.warm(family)
+    assert not list((tmp_path / "cache").glob("warm-*"))
+
+
+def test_where_nothing_can_be_kept_nothing_is_compiled(family: Family, tmp_path: Path) -> None:
+    (tmp_path / "cache").write_text("a file")
+    assert warming.warm(family, pytest.fail) == 0.0
+
+
+def test_the_time_limit_starts_afterwards(instance: RingInstance, monkeypatch: pytest.MonkeyPatch) -> None:
+    def slow(family: Family) -> float:
+        time.sleep(0.6)
+        return 0.6
+
+    monkeypatch.setattr(sys.modules["chipmap.solve"], "warm", slow)
+    result = chipmap.solve(instance, "wait", SolveOptions(time_limit=0.5, warm_start="none"))
+    assert (result.termination.limit, result.objective is not None) == ("time", True)
+    assert result.seconds < 1.1
+
+
+@pytest.mark.parametrize("name", FAMILY_NAMES)
+def test_every_family_names_solves_that_exist(name: str) -> None:
+    family = get_family(name)
+    assert family.warm
+    shipped = resolve(family.shipped)
+    for instance, method in family.warm:
+        assert instance in shipped
+        assert family.method(method)
