@@ -7,38 +7,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 from ortools.sat.python import cp_model
 
 from chipmap.family import Standing
 from chipmap.formulations.built import Built, stated
-from chipmap.formulations.cpsat import LabelledModel
 from chipmap.formulations.placement.choices import (
     Decisions,
-    PlacementChoices,
     channels,
     edges,
-    horizon,
-    load_time,
-    most_load,
-    placings,
-    routes,
     send_time,
-    sendings,
 )
+from chipmap.formulations.placement.cpsat_builder import PLAIN, Builder, PlacementCpChoices
+from chipmap.formulations.placement.cpsat_load import c7_contiguous, t2_load
 from chipmap.instances.placement.instance import PlacementInstance, PlacementSolution
-from chipmap.instances.placement.problem import PlacementProblem, placement_problem
-
-
-@dataclass(frozen=True)
-class PlacementCpChoices(PlacementChoices):
-    """``labels``: ``assume`` gives each constraint a literal in ``assumptions`` and leaves the cuts out.
-
-    An infeasible model then names those that clash.
-    """
-
-    labels: Literal["plain", "assume"] = "plain"
+from chipmap.instances.placement.problem import placement_problem
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,7 +45,7 @@ class PlacementCpVariables:
         return self.decisions.decode(value)
 
 
-def build(instance: PlacementInstance, choices: PlacementCpChoices | Mapping[str, Any] = PlacementCpChoices()) -> Built:
+def build(instance: PlacementInstance, choices: PlacementCpChoices | Mapping[str, Any] = PLAIN) -> Built:
     """The CP-SAT model of ``instance``, minimising its objective in ticks."""
     chosen = stated(PlacementCpChoices, choices)
     model = cp_model.CpModel()
@@ -75,7 +59,7 @@ def build(instance: PlacementInstance, choices: PlacementCpChoices | Mapping[str
 def add_placement(
     model: cp_model.CpModel,
     instance: PlacementInstance,
-    choices: PlacementCpChoices = PlacementCpChoices(),
+    choices: PlacementCpChoices = PLAIN,
     prefix: str = "",
 ) -> PlacementCpVariables:
     """Add ``instance`` to ``model``, with ``prefix`` before its variables' names and without an objective."""
@@ -99,44 +83,6 @@ def add_placement(
         c6_memory(builder)
     decisions = Decisions(problem, builder.x, builder.start, builder.at)
     return PlacementCpVariables(builder.x, builder.start, builder.at, builder.cost, decisions, builder.assumptions)
-
-
-class Builder(LabelledModel):
-    """The model on its way.
-
-    ``x[v, d]``; ``sent[s, d]``: storage s is sent to device d; ``route[s, a, d]``: from device a. ``start[v]``,
-    ``end[v]`` and ``at[s, d]`` (the start of a transfer) in ns, with step time.
-    """
-
-    def __init__(
-        self, model: cp_model.CpModel, problem: PlacementProblem, prefix: str, choices: PlacementCpChoices
-    ) -> None:
-        super().__init__(model, prefix, choices.labels == "assume")
-        self.problem = problem
-        self.cuts = () if self.assume else choices.cuts
-        self.most = horizon(problem, choices.upper) if problem.timed else most_load(problem, choices.upper)
-        self.x = {(v, d): self.literal(f"x[{v},{d}]") for v, d in placings(problem)}
-        self.sent = {(s, d): self.literal(f"sent[{s},{d}]") for s, d in sendings(problem)}
-        self.route = {
-            (s, a, d): self.literal(f"route[{s},{a},{d}]") for s, d in self.sent for a in routes(problem, s, d)
-        }
-        self.start: dict[int, Any] = {}
-        self.end: dict[int, Any] = {}
-        self.at: dict[tuple[int, int], Any] = {}
-        self.cost: Any = 0
-
-    def on(self, v: int, d: int) -> Any:
-        """[operation v is on device d]: a literal, or False where it isn't allowed."""
-        return self.x.get((v, d), False)
-
-    def time(self, v: int) -> Any:
-        """p of operation v where it is."""
-        here = [d for d in range(self.problem.devices) if (v, d) in self.x]
-        return sum(int(self.problem.time[v, d]) * self.x[v, d] for d in here)
-
-    def implied(self, label: str, under: list[Any], constraint: cp_model.Constraint) -> None:
-        """Enforce ``constraint`` where all of ``under`` hold, and the label's assumption."""
-        constraint.only_enforce_if([*under, *self.assumption(label)])
 
 
 def c0_domain(builder: Builder) -> None:
@@ -320,52 +266,3 @@ def _freed(builder: Builder) -> dict[int, Any]:
         if (time := send_time(problem, s, a, d)) is not None:
             model.add(found[s] >= builder.at[s, d] + time).only_enforce_if(route)
     return found
-
-
-def c7_contiguous(builder: Builder) -> None:
-    """C7: position(d) < position(e) where a forward operation on e reads one on d."""
-    problem, model = builder.problem, builder.model
-    position = [builder.integer(0, problem.devices - 1, f"position[{d}]") for d in range(problem.devices)]
-    before: dict[tuple[int, int], Any] = {}
-    for d in range(problem.devices):
-        for e in range(problem.devices):
-            if d != e:
-                before[d, e] = builder.literal(f"before[{d},{e}]")
-                builder.implied("c7_contiguous", [before[d, e]], model.add(position[d] + 1 <= position[e]))
-    for _, u, w in edges(problem):
-        if u in problem.backward or w in problem.backward:
-            continue
-        for (d, e), literal in before.items():
-            if (u, d) in builder.x and (w, e) in builder.x:
-                model.add_bool_or([~builder.x[u, d], ~builder.x[w, e], literal])
-
-
-def t2_load(builder: Builder) -> None:
-    """T2 >= Σ p + Σ c of each device (with ``overlap`` each sum by itself): c of what it receives, and once of what it
-    sends."""
-    problem, model = builder.problem, builder.model
-    builder.cost = builder.integer(0, builder.most, "load")
-    crossing = {}
-    for s in range(len(problem.storages)):
-        sent = [literal for (t, _), literal in builder.sent.items() if t == s]
-        if sent:
-            crossing[s] = builder.literal(f"crosses[{s}]")
-            model.add_max_equality(crossing[s], sent)
-    for d in range(problem.devices):
-        work = sum(int(problem.time[v, d]) * x for (v, e), x in builder.x.items() if e == d)
-        moved = []
-        for s in range(len(problem.storages)) if problem.paying[d] else ():
-            if (s, d) in builder.sent:
-                moved.append(load_time(problem, s) * builder.sent[s, d])
-            home = builder.on(int(problem.storages.producer[s]), d)
-            if home is not False and s in crossing:
-                out = builder.literal(f"out[{s},{d}]")
-                model.add_bool_or([~home, ~crossing[s], out])
-                model.add_implication(out, home)
-                model.add_implication(out, crossing[s])
-                moved.append(load_time(problem, s) * out)
-        if problem.instance.task.overlap:
-            model.add(builder.cost >= work)
-            model.add(builder.cost >= sum(moved))
-        else:
-            model.add(builder.cost >= work + sum(moved))
