@@ -2,7 +2,8 @@
 
 ``result.json``, ``solution.json`` (when one was found), ``instance.json``, ``trace.csv``, ``solver.log``, the family's
 own files and, last, ``environment.json``, which lists size and SHA-256 of all others. While the run goes on, its best
-solution so far stands in ``DIR.partial/solution.json``, replaced atomically; only the rename makes it an archive.
+solution so far stands in ``DIR.partial/solution.json``, replaced atomically; only the rename makes it an archive. If
+the run is killed, that solution stays: the next run there starts from it, or keeps it as ``earlier-1.json``.
 """
 
 from __future__ import annotations
@@ -14,6 +15,9 @@ import hashlib
 import io
 import os
 import shutil
+import stat
+import tempfile
+import weakref
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -27,6 +31,8 @@ from chipmap.result import Result
 
 ENVIRONMENT = "environment.json"
 _PARTIAL, _OLD = ".partial", ".replaced"
+#: In a directory under a temporary name: that it is ours; the older archive; the best solutions of runs cut off.
+_OURS, _OLDER, _EARLIER = ".chipmap", "older", "earlier-"
 _ELSEWHERE = "Name a new directory for --out, or one that an earlier run has written."
 
 
@@ -41,26 +47,28 @@ class Archive:
 class Writer:
     """Writes one archive to ``target``.
 
-    Raises :class:`InputError` at once if ``target`` holds something else than an archive or another run is writing
-    there, and ``OSError`` when the disk refuses.
+    Raises :class:`InputError` at once if ``target`` (or the name that it needs beside it) holds something else than an
+    archive, or another run is writing there, and ``OSError`` when the disk refuses. ``earlier`` are the best solutions
+    of runs that were cut off there: they stay, unless the caller sets
+    ``superseded`` because this run has started from them.
     """
 
     def __init__(self, target: str | Path) -> None:
         self.target = Path(target)
         _require_replaceable(self.target)
         self.partial = self.target.with_name(self.target.name + _PARTIAL)
+        _require_ours(self.partial)
+        _require_ours(self.target.with_name(self.target.name + _OLD))
         try:
             self.target.absolute().parent.mkdir(parents=True, exist_ok=True)
-            self.partial.mkdir(exist_ok=True)
+            self._unlock = weakref.finalize(self, os.close, _locked(self.partial))
         except OSError as error:
             if is_full(error):
                 raise
             raise InputError(f"can't be written: {error.strerror}", str(self.target), _ELSEWHERE) from None
-        self._lock = _locked(self.partial)
         _restore(self.target)
-        for stale in self.partial.iterdir():
-            if stale.name != ".lock":
-                shutil.rmtree(stale) if stale.is_dir() else stale.unlink()
+        self.earlier = _set_aside(self.partial)
+        self.superseded = False
         #: ``solver.log``, open for writing, unbuffered.
         self.log: BinaryIO = open(self.partial / "solver.log", "wb", buffering=0)  # noqa: SIM115 - closed by _close()
 
@@ -78,26 +86,38 @@ class Writer:
         }
         if result.solution is not None:
             contents["solution.json"] = msgspec.json.encode(result.solution) + b"\n"
+        try:
+            self._write(contents, environment)
+            _replace(self.partial, self.target)
+        finally:
+            self._close()
+        return self.target
+
+    def _write(self, contents: dict[str, bytes], environment: dict[str, Any]) -> None:
         for name, data in contents.items():
             write_whole(self.partial / name, data)
         os.fsync(self.log.fileno())
         listed = {name: _fingerprint(self.partial / name) for name in sorted([*contents, "solver.log"])}
         about = msgspec.json.encode({**environment, "files": listed})
         write_whole(self.partial / ENVIRONMENT, msgspec.json.format(about, indent=1) + b"\n")
-        self._close()
-        _replace(self.partial, self.target)
-        return self.target
+        for path in self.earlier if self.superseded else ():
+            path.unlink(missing_ok=True)
 
     def abandon(self) -> None:
-        """Stop writing and drop what is there (a full disk: the caller still has the result)."""
+        """Stop writing and drop what is there, but for what earlier runs left (a full disk: the caller still has the
+        result)."""
+        with suppress(OSError):
+            for path in self.partial.iterdir():
+                if path not in self.earlier and path.name != _OURS:
+                    path.unlink()
+            if not self.earlier:
+                shutil.rmtree(self.partial, ignore_errors=True)
         self._close()
-        shutil.rmtree(self.partial, ignore_errors=True)
 
     def _close(self) -> None:
-        for stream in (self.log, self._lock):
-            with suppress(OSError):
-                stream.close()
-        (self.partial / ".lock").unlink(missing_ok=True)
+        with suppress(OSError):
+            self.log.close()
+        self._unlock()
 
 
 def load(directory: str | Path) -> Archive:
@@ -137,18 +157,37 @@ def require_whole(directory: Path) -> None:
 
 
 def write_whole(path: Path, data: bytes) -> None:
-    """Write ``data`` to ``path`` so that whoever reads it sees the old content or the new one, never a part."""
-    temporary = path.with_name(f".{path.name}.tmp")
+    """Write ``data`` to ``path`` so that whoever reads it sees the old content or the new one, never a part.
+
+    What a symbolic link names is replaced, not the link; devices and pipes are written to.
+    """
+    system = path.absolute().parts[1:2] in (("dev",), ("proc",))  # /dev/stdout may name a file that is open
+    path = path.resolve() if path.is_symlink() and not system else path
+    if path.exists() and (system or not path.is_file()):
+        with open(path, "wb") as stream:
+            stream.write(data)
+        return
+    handle, temporary = tempfile.mkstemp(prefix=f".{path.name[:100]}.", suffix=".tmp", dir=path.parent)
     try:
-        with open(temporary, "wb") as stream:
+        with open(handle, "wb") as stream:
             stream.write(data)
             stream.flush()
             os.fsync(stream.fileno())
+        os.chmod(temporary, _mode(path))
         os.replace(temporary, path)
-    except OSError:
+    except BaseException:
         with suppress(OSError):
-            temporary.unlink(missing_ok=True)
+            os.unlink(temporary)
         raise
+
+
+def _mode(path: Path) -> int:
+    """The permissions of the file that is replaced, or those of any new file."""
+    with suppress(OSError):
+        return stat.S_IMODE(path.stat().st_mode)
+    mask = os.umask(0)
+    os.umask(mask)
+    return 0o666 & ~mask
 
 
 def trace_csv(result: Result) -> bytes:
@@ -189,18 +228,49 @@ def _require_replaceable(target: Path) -> None:
         raise InputError("holds something else than an archive", str(target), _ELSEWHERE)
 
 
-def _locked(partial: Path) -> BinaryIO:
-    """Hold the directory's lock, which the system drops when the process ends, however it ends."""
-    stream = open(partial / ".lock", "wb")  # noqa: SIM115 - held while the run goes on
-    try:
-        fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        stream.close()
-        remedy = "Wait for it, or give this run another --out."
-        raise InputError("another run is writing there", str(partial), remedy) from None
-    except OSError:
-        pass  # a file system without locks
-    return stream
+def _require_ours(path: Path) -> None:
+    """Only what a run has made under a temporary name, or an empty directory, may be used and removed again."""
+    if path.is_symlink() or (path.exists() and not path.is_dir()):
+        raise InputError("isn't a directory of an earlier run, whose name this one needs", str(path), _ELSEWHERE)
+    if path.is_dir() and any(path.iterdir()) and not any((path / name).exists() for name in (_OURS, ".lock")):
+        raise InputError("holds something else than an earlier run, whose name this one needs", str(path), _ELSEWHERE)
+
+
+def _locked(partial: Path) -> int:
+    """Make the directory and hold its lock, which the system drops when the process ends, however it ends.
+
+    The lock is the directory's own, so that it goes with it when it is renamed.
+    """
+    while True:
+        partial.mkdir(exist_ok=True)
+        (partial / _OURS).touch()
+        handle = os.open(partial, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(handle)
+            remedy = "Wait for it, or give this run another --out."
+            raise InputError("another run is writing there", str(partial), remedy) from None
+        except OSError:
+            return handle  # a file system without locks
+        with suppress(OSError):
+            if os.path.samestat(os.fstat(handle), os.stat(partial)):
+                return handle
+        os.close(handle)  # it was renamed or removed meanwhile
+
+
+def _set_aside(partial: Path) -> list[Path]:
+    """Remove what a run that was cut off has left, but for its best solution, under a name of its own."""
+    cut_off, number = partial / "solution.json", 1
+    if cut_off.is_file():
+        while (partial / f"{_EARLIER}{number}.json").exists():
+            number += 1
+        os.rename(cut_off, partial / f"{_EARLIER}{number}.json")
+    kept = sorted(path for path in partial.glob(f"{_EARLIER}*.json") if path.is_file())
+    for stale in partial.iterdir():
+        if stale not in kept and stale.name != _OURS:
+            shutil.rmtree(stale) if stale.is_dir() and not stale.is_symlink() else stale.unlink()
+    return kept
 
 
 def _replace(partial: Path, target: Path) -> None:
@@ -210,29 +280,31 @@ def _replace(partial: Path, target: Path) -> None:
         listed = {ENVIRONMENT}
         with suppress(InputError):
             listed |= _manifest(target).keys()
-        os.rename(target, old)
+        old.mkdir(exist_ok=True)
+        (old / _OURS).touch()
+        os.rename(target, old / _OLDER)
         try:
             os.rename(partial, target)
         except OSError:
-            os.rename(old, target)
+            os.rename(old / _OLDER, target)
             raise
-        for extra in old.iterdir():
+        for extra in (old / _OLDER).iterdir():
             if extra.name not in listed and not (target / extra.name).exists():
                 os.rename(extra, target / extra.name)
         shutil.rmtree(old, ignore_errors=True)
     else:
         os.rename(partial, target)
+    (target / _OURS).unlink(missing_ok=True)
     _sync(target.absolute().parent)
 
 
 def _restore(target: Path) -> None:
     """Put right what a run left that was cut off between the two renames of :func:`_replace`."""
     old = target.with_name(target.name + _OLD)
+    if (old / _OLDER).exists() and not target.exists():
+        os.rename(old / _OLDER, target)
     if old.exists():
-        if target.exists():
-            shutil.rmtree(old, ignore_errors=True)
-        else:
-            os.rename(old, target)
+        shutil.rmtree(old, ignore_errors=True)
 
 
 def _sync(directory: Path) -> None:

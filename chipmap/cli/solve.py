@@ -8,7 +8,7 @@ import re
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +23,7 @@ from chipmap.process.warming import warm
 from chipmap.records import ChipmapError, InputError, Record
 from chipmap.result import Result, TraceEvent
 from chipmap.run import Run, SolveOptions
-from chipmap.solve import solve
+from chipmap.solve import check, solve
 
 Row = dict[str, Any]
 
@@ -85,6 +85,7 @@ def _solved(
     from chipmap.report.rows import row
 
     keeper = Keeper(target)
+    options = keeper.resume(instance, options)
 
     def listener(event: TraceEvent, run: Run) -> None:
         keeper.hear(event, run)
@@ -119,6 +120,22 @@ class Keeper:
         if target is not None:
             with self._writing():
                 self.writer = archive.Writer(target)
+
+    def resume(self, instance: Record, options: SolveOptions) -> SolveOptions:
+        """Start from the best solution that runs which were cut off have left there, if none else is asked for."""
+        if self.writer is None or options.warm_start is not None:
+            return options
+        found: dict[Path, int] = {}
+        for path in self.writer.earlier:
+            with suppress(ChipmapError):  # of another instance, or damaged: it is kept
+                certificate = check(instance, path)
+                if certificate.feasible and certificate.objective is not None:
+                    found[path] = certificate.objective
+        if not found:
+            return options
+        say(f"chipmap: {self.target}: an earlier run was cut off there; this one starts from its best solution")
+        self.writer.superseded = len(found) == len(self.writer.earlier)
+        return options.replace(warm_start=str(min(found, key=found.__getitem__)))
 
     def hear(self, event: TraceEvent, run: Run) -> None:
         """Put a new incumbent on disk."""

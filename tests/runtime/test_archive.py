@@ -141,17 +141,91 @@ def test_two_runs_do_not_share_a_directory(tmp_path: Path) -> None:
     assert subprocess.run(command, capture_output=True).returncode == 0
 
 
-def test_stale_files_of_a_killed_run_do_not_reach_the_next_archive(
+def cut_off(target: Path, used: int = 2) -> RingSolution:
+    """What a run that was killed leaves: its best solution so far, which is returned."""
+    solution = RingSolution(chips=tuple(v * used // 60 for v in range(60)))
+    writer = archive.Writer(target)
+    writer.solution(solution)
+    del writer
+    return solution
+
+
+def test_the_best_solution_of_a_killed_run_stays_beside_the_next_archive(
     tmp_path: Path, result: Result, instance: RingInstance
 ) -> None:
-    (tmp_path / "run.partial").mkdir()
-    (tmp_path / "run.partial" / "solution.json").write_text("{}")
+    solutions = [cut_off(tmp_path / "run", used) for used in (2, 3)]
+    archive.Writer(tmp_path / "run").abandon()  # a command that fails at once
     unsolved = result.replace(solution=None, certificate=None, objective=None, gap=None, status="unknown")
     target = write(tmp_path / "run", unsolved, instance)
+    assert [RingSolution.read(target / f"earlier-{number}.json") for number in (1, 2)] == solutions
     assert not (target / "solution.json").exists()
     assert archive.load(target).result.status == "unknown"
     with pytest.raises(InputError, match=r"result.json: this result holds no solution"):
         chipmap.check(target, target)
+
+
+def test_what_a_run_has_started_from_is_not_kept(tmp_path: Path, result: Result, instance: RingInstance) -> None:
+    cut_off(tmp_path / "run")
+    writer = archive.Writer(tmp_path / "run")
+    assert [path.name for path in writer.earlier] == ["earlier-1.json"]
+    writer.superseded = True
+    target = writer.finish(result, instance, {}, ENVIRONMENT)
+    assert not list(target.glob("earlier*"))
+    assert os.listdir(tmp_path) == ["run"]
+
+
+@pytest.mark.parametrize("ending", ["partial", "replaced"])
+def test_a_users_own_directories_beside_the_archive_are_never_touched(
+    tmp_path: Path, result: Result, instance: RingInstance, ending: str
+) -> None:
+    mine = tmp_path / f"run.{ending}"
+    mine.mkdir()
+    (mine / "thesis.tex").write_text("years of work")
+    with pytest.raises(InputError, match=f"run.{ending}: holds something else"):
+        archive.Writer(tmp_path / "run")
+    elsewhere = mine.rename(tmp_path / "elsewhere")
+    mine.symlink_to(elsewhere)
+    with pytest.raises(InputError, match=f"run.{ending}: isn't a directory"):
+        archive.Writer(tmp_path / "run")
+    assert (elsewhere / "thesis.tex").read_text() == "years of work"
+    assert sorted(os.listdir(tmp_path)) == ["elsewhere", f"run.{ending}"]
+
+
+def test_the_lock_is_held_until_the_archive_has_its_name(
+    tmp_path: Path, result: Result, instance: RingInstance, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(tmp_path / "run", result.replace(method="old"), instance)
+    writer, refused, rename = archive.Writer(tmp_path / "run"), list[str](), os.rename
+
+    def meanwhile(source: Path, to: Path) -> None:
+        if Path(source) == writer.partial:
+            with pytest.raises(InputError, match="another run is writing there"):
+                archive.Writer(tmp_path / "run")
+            refused.append(str(to))
+        rename(source, to)
+
+    monkeypatch.setattr(os, "rename", meanwhile)
+    writer.finish(result.replace(method="new"), instance, {}, ENVIRONMENT)
+    assert refused == [str(tmp_path / "run")]
+    assert archive.load(tmp_path / "run").result.method == "new"
+
+
+def test_files_are_written_through_links_into_pipes_and_with_their_permissions(tmp_path: Path) -> None:
+    real, link, pipe = tmp_path / "real.json", tmp_path / "link.json", tmp_path / "pipe"
+    real.write_text("old")
+    real.chmod(0o640)
+    link.symlink_to(real)
+    archive.write_whole(link, b"new")
+    assert link.is_symlink() and real.read_bytes() == b"new"
+    assert real.stat().st_mode & 0o777 == 0o640
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    archive.write_whole(pipe, b"through")
+    assert os.read(reader, 100) == b"through"
+    os.close(reader)
+    assert pipe.is_fifo()
+    archive.write_whole(Path("/dev/null"), b"away")
+    assert not Path("/dev/null").is_file()
 
 
 def test_the_manifest_tells_sizes_and_hashes(tmp_path: Path, result: Result, instance: RingInstance) -> None:

@@ -94,6 +94,16 @@ def test_a_killed_parent_leaves_a_valid_solution_and_no_archive(
     process.communicate(timeout=60)
     assert valid(partial, instance)
     assert not (tmp_path / "run").exists()
+    best = check(instance, RingSolution.read(partial)).objective
+    typo = start("solve", instance_file, "--method", "pretend", "--warm-start", "nothing", "--out", tmp_path / "run")
+    typo.communicate(timeout=60)
+    assert typo.returncode == 1
+    again = start("solve", instance_file, "--method", "pretend", "--out", tmp_path / "run", "--quiet")
+    _, errors = again.communicate(timeout=60)
+    assert (again.returncode, "this one starts from its best solution" in errors) == (0, True)
+    result = archive.load(tmp_path / "run").result
+    assert result.objective is not None and best is not None and result.objective <= best
+    assert not list(tmp_path.glob("run*/earlier*"))
 
 
 def test_an_orphaned_child_ends(tmp_path: Path, instance_file: Path) -> None:
