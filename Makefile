@@ -31,7 +31,7 @@ $(VENV)/installed: pyproject.toml | $(VENV)/made
 	@touch $@
 
 $(VENV)/installed-dev: pyproject.toml | $(VENV)/made
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,onnx]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,onnx,metis]'
 	$(COMPILE)
 	@touch $@ $(VENV)/installed
 

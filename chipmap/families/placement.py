@@ -33,17 +33,29 @@ FAMILY = Family(
     methods=methods(
         "placement",
         ("auto", "chain:auto", "the best chain"),
-        ("one-device", "chain:single", "everything on one device"),
-        ("heft", "chain:heft", "HEFT: by falling upward rank, where an operation ends first"),
-        ("etf", "chain:etf", "ETF: the operation and device that can start first"),
-        ("starts", "chain:starts", "the best of one device, layers in a row, HEFT and ETF"),
+        ("one-device", "baselines:one_device", "everything on one device"),
+        ("human", "baselines:human_splits", "layers one after the other, by time or bytes, or in turn; the best"),
+        ("metis", "baselines:metis_parts", "METIS with parts of equal time or bytes (extra metis); the better one"),
+        ("heft", "baselines:heft", "HEFT: by falling upward rank, where an operation ends first"),
+        ("heft-units", "baselines:heft_on_units", "HEFT with a weight, its update and its gradients as one unit"),
+        ("etf", "baselines:etf", "ETF: the operation and device that can start first"),
+        ("random", "baselines:at_random", "a random device for each operation"),
+        ("starts", "chain:starts", "the best of one device, human splits, HEFT, HEFT on units and ETF"),
         ("search", "chain:annealed", "annealing over devices and keys, from the best start"),
         ("mip", "chain:mip", "the MIP, by HiGHS or Gurobi"),
         ("cpsat", "chain:cpsat", "the CP-SAT model"),
         ("bounds", "chain:bounds", "every lower bound, no placement"),
     ),
-    warm_starts={"one-device": "chipmap.methods.placement.chain:single"},
     warm=tuple(("placement/tiny-pair", method) for method in ("auto", "search")),
+    warm_starts={
+        name: f"chipmap.methods.placement.baselines:{function}"
+        for name, function in (
+            ("one-device", "one_device"),
+            ("human", "human_splits"),
+            ("metis", "metis_parts"),
+            ("heft-units", "heft_on_units"),
+        )
+    },
     default_method="placement/auto",
     formulations=(
         Formulation("placement/mip", "mip", "chipmap.formulations.placement.mip:build", MODELS),

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from chipmap.family import Family, Method, Standing, get_family
-from chipmap.records import InputError
+from chipmap.records import InputError, SolverUnavailableError
 from chipmap.result import Result
 from chipmap.run import SolveOptions
 from chipmap.solve import solve
@@ -43,6 +43,10 @@ def _applicable(family_name: str, method_name: str) -> list[Case]:
             run(case, method)
         except InputError as error:
             assert error.remedy and method.name != family.default_method
+        except SolverUnavailableError as error:
+            if "chipmap[" in str(error):  # the suite's own solvers must be there; this one is an extra
+                pytest.skip(str(error))
+            raise
         else:
             taken.append(case)
     assert len(taken) >= 10

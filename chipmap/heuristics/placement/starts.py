@@ -1,4 +1,4 @@
-"""Placements to start from: one device, layers in a row, HEFT, ETF. Each gives devices; the decoder gives the times.
+"""Placements to start from: one device, HEFT, ETF, a random one. Each gives devices; the decoder gives the times.
 
 HEFT (Topcuoglu et al., 2002) places operations by falling upward rank where each ends first. ETF (Hwang et al., 1989)
 places the ready operation that can start first, wherever that is. Both take routes as free of contention, keep groups
@@ -24,33 +24,43 @@ def one_device(problem: PlacementProblem, d: int) -> IntArray | None:
     return np.full(problem.operations, d, dtype=np.int64) if problem.allowed[:, d].all() else None
 
 
-def in_a_row(problem: PlacementProblem) -> IntArray | None:
-    """Equal shares of all work, in topological order, one per device; None where that breaks a pin or a support."""
-    work = problem.time.min(axis=1)
-    until = np.cumsum(work[problem.order])
-    share = np.minimum(problem.devices - 1, (until - 1).clip(0) * problem.devices // max(1, int(work.sum())))
-    device = np.empty(problem.operations, dtype=np.int64)
-    device[problem.order] = share
-    device = device[problem.group]
-    return device if problem.allowed[np.arange(problem.operations), device].all() else None
+def kept_off(problem: PlacementProblem, d: int) -> list[str]:
+    """The first operation that isn't allowed on device ``d``, if there is one."""
+    return [problem.names[v] for v in np.flatnonzero(~problem.allowed[:, d])[:1].tolist()]
+
+
+def at_random(problem: PlacementProblem, seed: int) -> IntArray:
+    """A random device for each group of C1, among those that all of it may run on."""
+    draw = np.where(joint(problem), np.random.default_rng(seed).random(problem.allowed.shape), -1.0)
+    found: IntArray = draw.argmax(axis=1).astype(np.int64)[problem.group]
+    return found
 
 
 def room(problem: PlacementProblem) -> tuple[IntArray, IntArray]:
     """(static bytes of each group, by its number: weights and outputs [N]; memory [D], :data:`LATE` if unlimited)."""
+    return room_of(problem, problem.group)
+
+
+def room_of(problem: PlacementProblem, unit: IntArray) -> tuple[IntArray, IntArray]:
+    """(static bytes of each unit, by its number [N]; memory [D], :data:`LATE` if unlimited)."""
     need = np.zeros(problem.operations, dtype=np.int64)
-    np.add.at(need, problem.group, problem.weights)
-    np.add.at(need, problem.group[problem.storages.producer], problem.storages.bytes)
+    np.add.at(need, unit, problem.weights)
+    np.add.at(need, unit[problem.storages.producer], problem.storages.bytes)
     rule = problem.instance.task.memory != "none"
     return need, np.where((problem.memory >= 0) & rule, problem.memory, LATE)
 
 
 def joint(problem: PlacementProblem) -> NDArray[np.bool_]:
     """The devices that all operations of an operation's group may run on [N, D]."""
-    allowed = problem.allowed.copy()
-    for members in problem.groups:
-        if len(members) > 1:
-            allowed[members] = problem.allowed[members].all(axis=0)
-    return allowed
+    return joint_of(problem, problem.group)
+
+
+def joint_of(problem: PlacementProblem, unit: IntArray) -> NDArray[np.bool_]:
+    """The devices that all operations of an operation's unit (numbers [N]) may run on [N, D]."""
+    allowed = np.ones_like(problem.allowed)
+    np.logical_and.at(allowed, unit, problem.allowed)
+    found: NDArray[np.bool_] = allowed[unit]
+    return found
 
 
 def heft(problem: PlacementProblem, t: Tables) -> IntArray:

@@ -30,7 +30,7 @@ def bound_at_once(stages: Stages, turn: Turn) -> None:
 
 
 def start(stages: Stages, turn: Turn) -> None:
-    """One device, layers in a row, HEFT, ETF: the first that there is at once, then the best, as checks take time."""
+    """All starts: the first that there is at once, then the best, as checks take time."""
     best = ""
     for name, devices in stages.starts():
         if not stages.problem.timed or turn.run.best is None:
@@ -41,12 +41,6 @@ def start(stages: Stages, turn: Turn) -> None:
             break
     if best:
         stages.tell_best(turn, best)
-
-
-def one_device(stages: Stages, turn: Turn) -> None:
-    """Everything on one device, for each device."""
-    for name, devices in stages.singles():
-        stages.tell(turn, devices, name)
 
 
 def bound_by_windows(stages: Stages, turn: Turn) -> None:
@@ -106,58 +100,35 @@ MODEL = Link("cpsat", 1.0, model_if_small)
 
 def auto(instance: PlacementInstance, run: Run) -> Termination:
     """The best chain."""
-    return _chain(instance, run, (BOUND, START, WINDOWS, SEARCH, MODEL))
-
-
-def single(instance: PlacementInstance, run: Run) -> Termination:
-    """Everything on one device."""
-    return _chain(instance, run, (BOUND, Link("one device", 1.0, one_device)))
+    return follow_chain(instance, run, (BOUND, START, WINDOWS, SEARCH, MODEL))
 
 
 def starts(instance: PlacementInstance, run: Run) -> Termination:
-    """One device, layers in a row, HEFT, ETF; the best of them."""
-    return _chain(instance, run, (BOUND, START))
-
-
-def heft(instance: PlacementInstance, run: Run) -> Termination:
-    """HEFT alone."""
-    return _named(instance, run, "heft")
-
-
-def etf(instance: PlacementInstance, run: Run) -> Termination:
-    """ETF alone."""
-    return _named(instance, run, "etf")
-
-
-def _named(instance: PlacementInstance, run: Run, name: str) -> Termination:
-    def work(stages: Stages, turn: Turn) -> None:
-        for found, devices in stages.starts():
-            if found == name:
-                stages.tell(turn, devices, name)
-
-    return _chain(instance, run, (BOUND, Link(name, 1.0, work)))
+    """The best of all starts."""
+    return follow_chain(instance, run, (BOUND, START))
 
 
 def annealed(instance: PlacementInstance, run: Run) -> Termination:
     """The search alone, from the best start."""
-    return _chain(instance, run, (BOUND, START, WINDOWS, SEARCH))
+    return follow_chain(instance, run, (BOUND, START, WINDOWS, SEARCH))
 
 
 def cpsat(instance: PlacementInstance, run: Run) -> Termination:
     """The CP-SAT model alone."""
-    return _chain(instance, run, (BOUND, Link("cpsat", 1.0, model_by_cpsat)))
+    return follow_chain(instance, run, (BOUND, Link("cpsat", 1.0, model_by_cpsat)))
 
 
 def mip(instance: PlacementInstance, run: Run) -> Termination:
     """The MIP alone."""
-    return _chain(instance, run, (BOUND, Link("mip", 1.0, model_by_mip)))
+    return follow_chain(instance, run, (BOUND, Link("mip", 1.0, model_by_mip)))
 
 
 def bounds(instance: PlacementInstance, run: Run) -> Termination:
     """Every lower bound, no placement."""
-    return _chain(instance, run, (BOUND, WINDOWS))
+    return follow_chain(instance, run, (BOUND, WINDOWS))
 
 
-def _chain(instance: PlacementInstance, run: Run, links: tuple[Link, ...]) -> Termination:
+def follow_chain(instance: PlacementInstance, run: Run, links: tuple[Link, ...]) -> Termination:
+    """Do the links one after the other."""
     stages = Stages(placement_problem(instance))
     return run.attempt(lambda: follow(links, stages, Turn(run, run.deadline)))

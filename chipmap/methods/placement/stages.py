@@ -9,8 +9,9 @@ import numpy as np
 
 from chipmap.deadline import Deadline
 from chipmap.heuristics.placement import bounds as lower
-from chipmap.heuristics.placement import starts
+from chipmap.heuristics.placement import human, starts
 from chipmap.heuristics.placement.annealing import State, anneal, seed_with, state
+from chipmap.heuristics.placement.heft_units import heft_units
 from chipmap.heuristics.placement.keys import default_keys
 from chipmap.heuristics.placement.memory import bytes_of, excess
 from chipmap.heuristics.placement.simulator import NEVER, schedule, simulate
@@ -63,8 +64,10 @@ class Stages:
     def starts(self) -> Iterator[tuple[str, IntArray]]:
         """(name, devices) of all starts."""
         yield from self.singles()
-        if (devices := starts.in_a_row(self.problem)) is not None:
-            yield "in a row", devices
+        made = human.layers(self.problem)
+        for kind in human.SPLITS:
+            yield f"human, {kind}", human.split(self.problem, kind, made)
+        yield "heft-units", heft_units(self.problem, self.tables)
         yield "heft", starts.heft(self.problem, self.tables)
         yield "etf", starts.etf(self.problem, self.tables)
 

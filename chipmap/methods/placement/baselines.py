@@ -1,0 +1,181 @@
+"""The heuristics that others use, each as a method of its own: what a search must beat.
+
+A method has one or more placements, each decoded by the upward rank and by ready times, and ends with the best. A
+placement that doesn't fit isn't passed over: a note says which device overflows, when, by how much, and with what.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+from chipmap.heuristics.placement import human, metis, starts
+from chipmap.heuristics.placement.heft_units import heft_units
+from chipmap.heuristics.placement.memory import excess
+from chipmap.heuristics.placement.simulator import NEVER, schedule, simulate
+from chipmap.instances.placement.instance import PlacementInstance, PlacementSolution
+from chipmap.instances.placement.problem import IntArray
+from chipmap.methods.chain import Link, Turn
+from chipmap.methods.placement.chain import BOUND, follow_chain
+from chipmap.methods.placement.stages import Stages
+from chipmap.result import Termination
+from chipmap.run import Run
+
+#: Gives (name, devices) of each placement of a method.
+Placements = Callable[[Stages, Turn], Iterator[tuple[str, IntArray]]]
+#: The rules by which a placement is decoded: a name, and whether keys are ready times.
+RULES = (("upward rank", False), ("ready times", True))
+
+
+class Refused(NamedTuple):
+    """A placement that isn't valid: its ``name``, ``devices`` and the rule with the fewest bytes too many."""
+
+    name: str
+    devices: IntArray
+    fifo: bool
+
+
+def of_human(stages: Stages, turn: Turn) -> Iterator[tuple[str, IntArray]]:
+    """Blocks of layers of equal time or bytes, and layers in turn."""
+    made = human.layers(stages.problem)
+    for kind in human.SPLITS:
+        yield f"human, {kind}", human.split(stages.problem, kind, made)
+
+
+def of_metis(stages: Stages, turn: Turn) -> Iterator[tuple[str, IntArray]]:
+    """METIS with parts of equal time, and of equal bytes."""
+    for kind in metis.WEIGHTS:
+        try:
+            yield f"metis, {kind}", metis.partition(stages.problem, kind, turn.run.options.seed, turn.deadline)
+        except metis.MetisError as error:
+            turn.run.note("left out", f"metis, {kind}: {error}")
+
+
+def of_random(stages: Stages, turn: Turn) -> Iterator[tuple[str, IntArray]]:
+    """A random device for each group."""
+    yield "random", starts.at_random(stages.problem, turn.run.options.seed)
+
+
+def of_heft(stages: Stages, turn: Turn) -> Iterator[tuple[str, IntArray]]:
+    """HEFT."""
+    yield "heft", starts.heft(stages.problem, stages.tables)
+
+
+def of_heft_units(stages: Stages, turn: Turn) -> Iterator[tuple[str, IntArray]]:
+    """HEFT on units."""
+    yield "heft-units", heft_units(stages.problem, stages.tables)
+
+
+def of_etf(stages: Stages, turn: Turn) -> Iterator[tuple[str, IntArray]]:
+    """ETF."""
+    yield "etf", starts.etf(stages.problem, stages.tables)
+
+
+def of_one_device(stages: Stages, turn: Turn) -> Iterator[tuple[str, IntArray]]:
+    """Everything on one device, for each that allows it."""
+    yield from stages.singles()
+    for d in range(stages.problem.devices):
+        for what in starts.kept_off(stages.problem, d):
+            turn.run.note("left out", f"one device: {stages.problem.device_names[d]!r} can't run {what!r}, or must not")
+
+
+def _baseline(stages: Stages, turn: Turn, placements: Placements) -> None:
+    """Hand over the valid placements by both rules, then say what is wrong with the others."""
+    refused: list[Refused] = []
+    for name, devices in placements(stages, turn):
+        if not stages.problem.timed:
+            found = PlacementSolution(instance=stages.problem.instance.name, devices=stages.problem.names_of(devices))
+            _judge(turn.run, name, found)
+        else:
+            refused += _decode(stages, turn, name, devices)
+        turn.deadline.check()
+    for name, devices, fifo in refused:
+        turn.deadline.check()
+        simulate(stages.tables, devices, stages.key, fifo, stages.none, NEVER, stages.work)
+        _judge(turn.run, name, schedule(stages.problem, devices, stages.work))
+
+
+def _decode(stages: Stages, turn: Turn, name: str, devices: IntArray) -> Iterator[Refused]:
+    """Simulate a placement by both rules and hand over the better one; yield it if neither is valid."""
+    best: tuple[int, int, str, bool] | None = None
+    for rule, fifo in RULES:
+        step = int(simulate(stages.tables, devices, stages.key, fifo, stages.none, NEVER, stages.work))
+        if step < 0:
+            turn.run.note("left out", f"{name} is no placement: C3 {_missing(stages, devices)}")
+            return
+        over = int(excess(stages.tables, stages.bytes, devices, stages.work))
+        if best is None or (over, step) < best[:2]:
+            best = over, step, rule, fifo
+    assert best is not None
+    over, step, rule, fifo = best
+    if over:
+        yield Refused(f"{name} ({rule}, {step / 1e6:.3f} ms)", devices, fifo)
+    elif turn.run.upper is None or step < turn.run.upper:
+        simulate(stages.tables, devices, stages.key, fifo, stages.none, NEVER, stages.work)
+        turn.solution(schedule(stages.problem, devices, stages.work), f"{name} ({rule})")
+
+
+def _judge(run: Run, name: str, solution: PlacementSolution) -> None:
+    """Hand over a solution if it is valid; else a note says in the checker's words what is wrong."""
+    certificate = run.check(run.instance, solution)
+    if certificate.feasible:
+        run.solution(solution, name)
+        return
+    first, more = certificate.violations[0], len(certificate.violations) - 1
+    also = f" (and {more} more)" if more else ""
+    run.note("left out", f"{name} is no placement: {first.label} {first.message}{also}")
+
+
+def _missing(stages: Stages, devices: IntArray) -> str:
+    """The first storage whose transfer has no route, in words."""
+    problem, storages = stages.problem, stages.problem.storages
+    for s, u in enumerate(storages.producer.tolist()):
+        for v in storages.read_by(s):
+            a, b = int(devices[u]), int(devices[v])
+            if a != b and problem.network.kind[a, b] < 0:
+                ends = f"{problem.device_names[a]!r} to {problem.device_names[b]!r}"
+                return f"{problem.names[v]!r} reads {problem.names[u]!r}, but there is no route from {ends}"
+    return "a transfer has no route"
+
+
+def _method(instance: PlacementInstance, run: Run, placements: Placements) -> Termination:
+    def work(stages: Stages, turn: Turn) -> None:
+        _baseline(stages, turn, placements)
+
+    return follow_chain(instance, run, (BOUND, Link("baseline", 1.0, work)))
+
+
+def one_device(instance: PlacementInstance, run: Run) -> Termination:
+    """Everything on one device, for each device."""
+    return _method(instance, run, of_one_device)
+
+
+def human_splits(instance: PlacementInstance, run: Run) -> Termination:
+    """Layers of the network one after the other, or in turn; the best of three splits."""
+    return _method(instance, run, of_human)
+
+
+def metis_parts(instance: PlacementInstance, run: Run) -> Termination:
+    """METIS by time and by bytes; the better one."""
+    metis.require()
+    return _method(instance, run, of_metis)
+
+
+def heft(instance: PlacementInstance, run: Run) -> Termination:
+    """HEFT alone."""
+    return _method(instance, run, of_heft)
+
+
+def heft_on_units(instance: PlacementInstance, run: Run) -> Termination:
+    """HEFT with a weight, its update and its gradients as one unit."""
+    return _method(instance, run, of_heft_units)
+
+
+def etf(instance: PlacementInstance, run: Run) -> Termination:
+    """ETF alone."""
+    return _method(instance, run, of_etf)
+
+
+def at_random(instance: PlacementInstance, run: Run) -> Termination:
+    """A random placement."""
+    return _method(instance, run, of_random)
