@@ -8,8 +8,8 @@ from random import Random
 import pytest
 
 from chipmap.deadline import Deadline
-from chipmap.heuristics.placement import bounds
-from chipmap.instances.placement import PlacementInstance
+from chipmap.heuristics.placement import ancestors, bounds, sides
+from chipmap.instances.placement import Links, PlacementInstance
 from chipmap.instances.placement.problem import PlacementProblem, placement_problem
 from chipmap.validation.brute_force import brute_force
 from chipmap.validation.placement.checker import check
@@ -29,13 +29,20 @@ def solved(seed: int, number: int) -> Iterator[tuple[PlacementInstance, Placemen
 
 def test_no_bound_on_the_step_exceeds_an_optimum() -> None:
     """Path, group, interval, target and average by themselves; without memory together nearly the optimum."""
-    shares, reached = [], dict.fromkeys(("path", "group", "interval", "target", "average"), 0)
+    shares: list[float] = []
+    reached = dict.fromkeys(("path", "group", "interval", "sides", "ancestors", "probing", "target", "average"), 0)
     for instance, problem, optimum in solved(1, 250):
         windows = bounds.windows(problem, Deadline())
+        raised = {
+            "sides": sides.raised(problem, windows, False, Deadline()),
+            "ancestors": ancestors.raised(problem, windows, Deadline()),
+            "probing": sides.raised(problem, windows, True, Deadline()),
+        }
         found = {
             "path": bounds.path(windows),
             "group": bounds.group(problem, windows),
             "interval": bounds.interval(problem, windows),
+            **{name: max(bounds.path(w), bounds.interval(problem, w)) for name, w in raised.items()},
             "target": bounds.target(problem, windows, 0, problem.horizon, Deadline()),
             "average": bounds.average(problem),
         }
@@ -51,6 +58,7 @@ def test_no_bound_on_the_step_exceeds_an_optimum() -> None:
 def test_heads_and_tails_hold_in_optimal_schedules() -> None:
     for instance, problem, optimum in solved(2, 150):
         windows = bounds.windows(problem, Deadline())
+        windows = sides.raised(problem, ancestors.raised(problem, windows, Deadline()), True, Deadline())
         _, best = brute_force(instance, check)
         assert best is not None
         for v, name in enumerate(problem.names):
@@ -83,3 +91,24 @@ def test_a_target_counts_what_cannot_be_cut(send: int, bound: int) -> None:
     problem = placement_problem(made(rows, [(0, 1), (0, 2), (0, 3), (0, 4)]))
     windows = bounds.windows(problem, Deadline())
     assert bounds.target(problem, windows, 0, problem.horizon, Deadline()) == bound
+
+
+def test_sides_count_a_tensor_that_leaves_and_comes_back() -> None:
+    """One operation whose output takes 20 ns to send, two readers of 10 ns, and one that reads all three.
+
+    If a reader is on another device, its result is there at 1 + 20 + 10 + 8. On one device both are done at 21.
+    """
+    rows = [(1, 0, 20), (10, 0, 8), (10, 0, 8), (1, 0, 0)]
+    problem = placement_problem(made(rows, [(0, 1), (0, 2), (0, 3), (1, 3), (2, 3)]))
+    windows = bounds.windows(problem, Deadline())
+    assert windows.head.tolist() == [0, 1, 1, 19]
+    assert sides.raised(problem, windows, False, Deadline()).head.tolist() == [0, 1, 1, 21]
+
+
+def test_ancestors_share_the_devices() -> None:
+    """Seven operations of 10 ns without transfers before one on two devices: it starts at 35 at the earliest."""
+    rows = [(10, 0, 0)] * 7 + [(1, 0, 0)]
+    problem = placement_problem(made(rows, [(v, 7) for v in range(7)], links=Links(latency_ns=0.0, bytes_per_ns=1.0)))
+    windows = bounds.windows(problem, Deadline())
+    assert windows.head[7] == 10
+    assert ancestors.raised(problem, windows, Deadline()).head[7] == 35

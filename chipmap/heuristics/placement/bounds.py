@@ -19,6 +19,7 @@ Rests between operations and transfers, channels and memory are left out, which 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -75,14 +76,20 @@ def edges(problem: PlacementProblem, reverse: bool) -> Edges:
     return Edges(at, there[order], send[order])
 
 
-def windows(problem: PlacementProblem, deadline: Deadline) -> Windows:
-    """Heads and tails; where the deadline passes, those not reached are 0."""
-    time, found = least_times(problem), []
+def directions(problem: PlacementProblem) -> Iterator[tuple[IntArray, IntArray, Edges]]:
+    """(order, position in it, what each operation waits for) of the graph, for heads, and of the reversed one."""
     for reverse in (False, True):
         order = problem.order[::-1].copy() if reverse else problem.order
         place = np.empty(problem.operations, dtype=np.int64)
         place[order] = np.arange(problem.operations)
-        head, joined = np.zeros(problem.operations, dtype=np.int64), edges(problem, reverse)
+        yield order, place, edges(problem, reverse)
+
+
+def windows(problem: PlacementProblem, deadline: Deadline) -> Windows:
+    """Heads and tails; where the deadline passes, those not reached are 0."""
+    time, found = least_times(problem), []
+    for order, place, joined in directions(problem):
+        head = np.zeros(problem.operations, dtype=np.int64)
         for low in range(0, problem.operations, CHUNK):
             if not deadline.keep_going():
                 break

@@ -11,6 +11,7 @@ from chipmap.instances.placement.instance import PlacementInstance
 from chipmap.instances.placement.problem import PlacementProblem, placement_problem
 from chipmap.methods.chain import Link, Turn, follow
 from chipmap.methods.model_solve import Finds, conclude, solve_within
+from chipmap.methods.placement.bounding import bound_by_windows
 from chipmap.methods.placement.reasons import clash, impossible
 from chipmap.methods.placement.stages import Stages
 from chipmap.result import Termination
@@ -41,20 +42,6 @@ def start(stages: Stages, turn: Turn) -> None:
             break
     if best:
         stages.tell_best(turn, best)
-
-
-def bound_by_windows(stages: Stages, turn: Turn) -> None:
-    """Heads and tails with communication, then what can't be cut at a target."""
-    if not stages.problem.timed:
-        return
-    problem, windows = stages.problem, stages.windows(turn.deadline)
-    turn.bound(lower.path(windows), "path")
-    turn.bound(lower.group(problem, windows), "groups")
-    turn.bound(lower.interval(problem, windows), "interval")
-    low = turn.run.lower.value if turn.run.lower is not None else 0
-    high = turn.run.upper if turn.run.upper is not None else problem.horizon
-    if low < high:
-        turn.bound(lower.target(problem, windows, low, high, turn.deadline), "target")
 
 
 def search(stages: Stages, turn: Turn) -> None:

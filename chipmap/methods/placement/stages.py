@@ -55,6 +55,11 @@ class Stages:
             self._windows = lower.windows(self.problem, deadline)
         return self._windows
 
+    def raise_windows(self, windows: lower.Windows) -> lower.Windows:
+        """Keep these heads and tails from now on."""
+        self._windows = windows
+        return windows
+
     def singles(self) -> Iterator[tuple[str, IntArray]]:
         """Everything on one device, for each device that allows it."""
         for d in range(self.problem.devices):
