@@ -142,11 +142,14 @@ def require_whole(directory: Path) -> None:
     where = str(directory)
     if is_partial(directory):
         raise InputError("is the unfinished archive of a run", where, "Its solution.json is the best one found so far.")
-    if not any((directory / name).is_file() for name in (ENVIRONMENT, "result.json", "solution.json")):
+    if not any(_is_plain(directory / name) for name in (ENVIRONMENT, "result.json", "solution.json")):
         raise InputError("is a directory, and no archive of a run", where, "Name a file or a directory of --out.")
-    if not (directory / ENVIRONMENT).is_file():
+    if not _is_plain(directory / ENVIRONMENT):
         raise InputError(f"is no whole archive: {ENVIRONMENT} is missing", where, "Run `chipmap solve --out` again.")
     for name, (size, digest) in _manifest(directory).items():
+        if Path(name).name != name or ((directory / name).exists() and not _is_plain(directory / name)):
+            remedy = "An archive holds plain files only: don't trust this one."
+            raise InputError(f"lists {name!r}, which is no plain file in it", where, remedy)
         try:
             if _fingerprint(directory / name) == (size, digest):
                 continue
@@ -154,6 +157,14 @@ def require_whole(directory: Path) -> None:
         except OSError:
             fault = "is missing"
         raise InputError(f"is a damaged archive: {name} {fault}", where, "Run `chipmap solve --out` again.")
+
+
+def _is_plain(path: Path) -> bool:
+    """Whether there is a regular file, not a link, a device or a pipe."""
+    try:
+        return stat.S_ISREG(path.lstat().st_mode)
+    except (OSError, ValueError):
+        return False
 
 
 def write_whole(path: Path, data: bytes) -> None:

@@ -80,6 +80,30 @@ def check(
     return checker(family, load_oracle(oracle, family))(instance, solution)
 
 
+def disagreements(result: Result, instance: Record, certificate: Certificate | None) -> list[str]:
+    """Where a result that is said to be of ``instance`` contradicts the checker's word on its solution, or itself.
+
+    ``certificate`` is of the result's solution, None where there is none.
+    """
+    found = []
+    if result.instance_hash != instance.content_hash:
+        ours, its = instance.content_hash[:12], result.instance_hash[:12]
+        found.append(f"it is of another instance: its hash begins with {its}, this instance's with {ours}")
+    judged = certificate.objective if certificate is not None and certificate.feasible else None
+    if result.objective != judged:
+        found.append(f"it claims an objective of {result.objective} ticks, the checker says {judged}")
+    if result.certificate is not None and certificate is not None and result.certificate.terms != certificate.terms:
+        found.append(f"it claims the terms {result.certificate.terms}, the checker says {certificate.terms}")
+    if result.gap != gap(result.objective, result.bound):
+        found.append(f"it claims a gap of {result.gap}, from objective and bound follows another one")
+    if (result.status == "optimal") != (result.gap == 0.0) and result.status != "error":
+        found.append(f"it claims to be {result.status} with a gap of {result.gap}")
+    known = max((one.value for one in result.bounds), default=None)
+    if result.bound is not None and (known is None or result.bound > known):
+        found.append(f"it claims the bound {result.bound}, the best of those that it lists is {known}")
+    return found
+
+
 def bound(
     instance: Record | str | Path,
     method: str | None = None,

@@ -14,7 +14,8 @@ SHOWN = 20
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Check SOLUTION of INSTANCE by the family's independent checker. Exits with 4 if it is refused."""
+    """Check SOLUTION of INSTANCE by the family's independent checker. Exits with 4 if it is refused, or if a result or
+    an archive says something else of it."""
     add_instance(parser)
     parser.add_argument("solution", metavar="SOLUTION", help="a solution or result file, an archive, or -")
     add_oracle(parser)
@@ -24,14 +25,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Print the certificate; 0 if the solution is valid, 4 if not."""
     from chipmap.family import family_of
-    from chipmap.inputs.reading import read, read_solution
-    from chipmap.solve import check
+    from chipmap.inputs.reading import read, read_result, read_solution
+    from chipmap.solve import check, disagreements
 
     instance = read(args.instance, args.set, args.family)
     family = family_of(instance)
     certificate = check(instance, read_solution(args.solution, family, instance), args.oracle)
-    put(args.format, natural_certificate(certificate, instance), _text)
-    return 0 if certificate.feasible else 4
+    claimed = read_result(args.solution)
+    wrong = disagreements(claimed, instance, certificate) if claimed is not None and not args.set else []
+    put(args.format, natural_certificate(certificate, instance) | ({"claims": wrong} if wrong else {}), _text)
+    return 0 if certificate.feasible and not wrong else 4
 
 
 def natural_certificate(certificate: Certificate, instance: Record) -> dict[str, Any]:
@@ -67,6 +70,7 @@ def _text(shown: dict[str, Any]) -> str:
     violations = shown["violations"]
     verdict = "valid" if shown["feasible"] else f"refused: {len(violations)} violations"
     text = f"{shown['instance']}: {verdict}\n"
+    text += "".join(f"  but {claim}\n" for claim in shown.get("claims", ()))
     if shown["objective"] is not None:
         facts = [("objective", f"{number(shown['objective'])} {shown['unit']}")]
         facts += [(name, f"{number(value)} {shown['term_units'][name]}") for name, value in shown["terms"].items()]

@@ -14,7 +14,8 @@ import msgspec
 
 from chipmap.family import FAMILY_NAMES, Family, FileFormat, Generator, family_of, get_family, resolve
 from chipmap.inputs import settings as changes
-from chipmap.records import InputError, Record, Source
+from chipmap.records import InputError, Record, Source, read_bytes
+from chipmap.result import Result
 
 _FORMATS = "An instance is a JSON file with a `schema`; `chipmap convert` makes one from a published graph format."
 
@@ -237,6 +238,16 @@ def read_solution(source: str | Path, family: Family, instance: Record | None = 
     elif schema in {f"{name}/1" for name in FAMILY_NAMES}:
         raise InputError(f"is an instance ({schema}), not a solution", where, _ORDER)
     return record.from_json(data, where)
+
+
+def read_result(source: str | Path) -> Result | None:
+    """The result in an archive or in a result's file; None for any other file, and for standard input."""
+    path = Path(source) / "result.json" if Path(source).is_dir() else Path(source)
+    if not path.is_file():
+        return None
+    data = read_bytes(path)
+    is_result = (_schema(data, str(path), graph=True) or "").startswith("result/")
+    return Result.from_json(data, str(path)) if is_result else None
 
 
 def encode(instance: Record, name: str, solution: Record | None = None) -> bytes:

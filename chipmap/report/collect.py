@@ -1,13 +1,23 @@
-"""The archives below a directory: the results that are whole, and a word about those that are not."""
+"""The archives below a directory: the results that are whole and hold, and a word about those that don't.
+
+What an archive says is checked: its instance and its solution go to the independent checker again, whose word counts.
+That an archive has passed is remembered by a hash of its files and of chipmap's version, in the user's cache folder.
+"""
 
 from __future__ import annotations
 
+import hashlib
+import os
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from chipmap import archive
+from chipmap import __version__, archive
+from chipmap.family import family_of, resolve
+from chipmap.inputs.reading import read
 from chipmap.records import ChipmapError, InputError
 from chipmap.result import Result
+from chipmap.solve import check, disagreements
 
 
 @dataclass(frozen=True)
@@ -20,15 +30,17 @@ class Entry:
 
     @property
     def plot(self) -> Path | None:
-        """The plot that lies in the archive, if any (SVG before PNG)."""
-        return next((found for end in ("svg", "png") for found in sorted(self.path.glob(f"*.{end}"))), None)
+        """The plot that lies in the archive itself, if any (SVG before PNG)."""
+        drawn = (found for end in ("svg", "png") for found in sorted(self.path.glob(f"*.{end}")))
+        return next((found for found in drawn if found.is_file() and not found.is_symlink()), None)
 
 
-def collect(folder: str | Path) -> list[Entry]:
+def collect(folder: str | Path, trust: bool = False) -> list[Entry]:
     """The archives at or below ``folder``, sorted by instance, method and path; those that can't be read last.
 
-    A half-written or damaged archive is listed and never read as whole. Raises :class:`InputError` if ``folder`` is no
-    directory or holds no archive at all.
+    A half-written or damaged archive, and one that the checker contradicts, is listed and never read as whole; with
+    ``trust`` the checker isn't asked. Raises :class:`InputError` if ``folder`` is no directory or holds no archive at
+    all.
     """
     root = Path(folder)
     if not root.is_dir():
@@ -36,19 +48,47 @@ def collect(folder: str | Path) -> list[Entry]:
     below = sorted(path for path in root.rglob("*") if path.is_dir())
     names = ("result.json", archive.ENVIRONMENT)
     holding = (p for p in (root, *below) if archive.is_partial(p) or any((p / name).is_file() for name in names))
-    entries = [_entry(path) for path in holding]
+    entries = [_entry(path, trust) for path in holding]
     if not entries:
         raise InputError("holds no archive", str(root), "`chipmap solve INSTANCE --out DIR` writes one.")
     return sorted(entries, key=_order)
 
 
-def _entry(path: Path) -> Entry:
+def _entry(path: Path, trust: bool) -> Entry:
     try:
-        return Entry(path, archive.load(path).result)
+        result = archive.load(path).result
+        wrong = [] if trust else _audited(path, result)
     except InputError as error:
         return Entry(path, None, error.what)
     except ChipmapError as error:
         return Entry(path, None, str(error))
+    except Exception as error:  # one archive, of whatever kind, must not hide the others
+        return Entry(path, None, f"{type(error).__name__}: {error}")
+    return Entry(path, None, f"doesn't hold: {'; '.join(wrong)}") if wrong else Entry(path, result)
+
+
+def _audited(path: Path, result: Result) -> list[str]:
+    """Where the checker contradicts the archive at ``path``."""
+    seen = hashlib.sha256(__version__.encode())
+    for name in ("instance.json", "result.json", "solution.json"):
+        seen.update(hashlib.sha256((path / name).read_bytes() if (path / name).exists() else b"").digest())
+    passed = Path(os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser()) / "chipmap" / seen.hexdigest()
+    if passed.exists():
+        return []
+    instance = read(path)
+    kind, certificate = resolve(family_of(instance).solution), None
+    wrong = []
+    if result.solution is not None:
+        solution = kind.make(**result.solution)
+        certificate = check(instance, solution)
+        if (path / "solution.json").exists() and kind.read(path / "solution.json") != solution:
+            wrong = ["its result.json and its solution.json hold different solutions"]
+    wrong += disagreements(result, instance, certificate)
+    if not wrong:
+        with suppress(OSError):
+            passed.parent.mkdir(parents=True, exist_ok=True)
+            passed.touch()
+    return wrong
 
 
 def _order(entry: Entry) -> tuple[bool, str, str, str]:
