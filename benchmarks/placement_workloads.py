@@ -27,6 +27,7 @@ import numpy as np
 
 from chipmap import SolveOptions, solve
 from chipmap.heuristics.placement import human, metis, starts
+from chipmap.heuristics.placement.etf import etf
 from chipmap.heuristics.placement.heft_units import heft_units
 from chipmap.heuristics.placement.keys import default_keys
 from chipmap.heuristics.placement.memory import bytes_of, excess
@@ -78,7 +79,7 @@ def placements(problem: PlacementProblem) -> Iterator[tuple[str, IntArray | None
             print(f"METIS, {kind}: {error}", file=sys.stderr)
             yield f"METIS, {kind}", None
     yield "HEFT", starts.heft(problem, flat)
-    yield "ETF", starts.etf(problem, flat)
+    yield "ETF", etf(problem, flat)
     yield BESIDE, heft_units(problem, flat)
 
 

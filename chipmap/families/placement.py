@@ -38,7 +38,9 @@ FAMILY = Family(
         ("metis", "baselines:metis_parts", "METIS with parts of equal time or bytes (extra metis); the better one"),
         ("heft", "baselines:heft", "HEFT: by falling upward rank, where an operation ends first"),
         ("heft-units", "baselines:heft_on_units", "HEFT with a weight, its update and its gradients as one unit"),
-        ("etf", "baselines:etf", "ETF: the operation and device that can start first"),
+        ("cpop", "baselines:critical_path", "CPOP: the critical path on one device, the rest where it ends first"),
+        ("etf", "baselines:etf_alone", "ETF: the operation and device that can start first"),
+        ("m-etf", "baselines:m_etf", "Baechi's m-ETF: ETF with memory and links that carry one tensor at a time"),
         ("random", "baselines:at_random", "a random device for each operation"),
         ("starts", "chain:starts", "the best of one device, human splits, HEFT, HEFT on units and ETF"),
         ("search", "chain:annealed", "annealing over devices and keys, from the best start"),
@@ -46,7 +48,7 @@ FAMILY = Family(
         ("cpsat", "chain:cpsat", "the CP-SAT model"),
         ("bounds", "chain:bounds", "every lower bound, no placement"),
     ),
-    warm=tuple(("placement/tiny-pair", method) for method in ("auto", "search")),
+    warm=tuple(("placement/tiny-pair", method) for method in ("auto", "search", "cpop", "m-etf")),
     warm_starts={
         name: f"chipmap.methods.placement.baselines:{function}"
         for name, function in (

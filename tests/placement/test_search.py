@@ -9,6 +9,7 @@ import pytest
 
 from chipmap.heuristics.placement import starts
 from chipmap.heuristics.placement.annealing import anneal, seed_with, state
+from chipmap.heuristics.placement.etf import etf
 from chipmap.heuristics.placement.keys import default_keys
 from chipmap.heuristics.placement.memory import bytes_of, excess
 from chipmap.heuristics.placement.simulator import NEVER, schedule, simulate
@@ -75,7 +76,7 @@ def test_annealing_keeps_what_it_says_and_is_reproducible(network: str, devices:
     assert found[0] == found[1]
 
 
-@pytest.mark.parametrize("start", [starts.heft, starts.etf])
+@pytest.mark.parametrize("start", [starts.heft, etf])
 def test_starts_respect_memory_where_they_can(start: object) -> None:
     """With 1.3 times the bytes that all need, weights and outputs fit on each of four devices."""
     free = placement_problem(training_step("gnmt", SMALL, devices=4))

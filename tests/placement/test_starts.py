@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from chipmap.deadline import Deadline, Stop
-from chipmap.heuristics.placement import human, metis, starts
+from chipmap.heuristics.placement import etf, human, metis, starts
+from chipmap.heuristics.placement.cpop import cpop, critical_path, downward_rank
 from chipmap.heuristics.placement.heft_units import heft_units, unit_of
 from chipmap.heuristics.placement.tables import tables
 from chipmap.instances.graph import Operation, OperationGraph, Tensor
@@ -29,11 +30,13 @@ PLACERS: dict[str, Callable[[PlacementProblem], IntArray]] = {
     "human, round robin": lambda problem: human.split(problem, "round robin"),
     "heft": lambda problem: starts.heft(problem, tables(problem)),
     "heft-units": lambda problem: heft_units(problem, tables(problem)),
-    "etf": lambda problem: starts.etf(problem, tables(problem)),
+    "etf": lambda problem: etf.etf(problem, tables(problem)),
+    "m-etf": lambda problem: etf.m_etf(problem, tables(problem)),
+    "cpop": lambda problem: cpop(problem, tables(problem)),
     "random": lambda problem: starts.at_random(problem, 1),
 }
 SMALL = {"layers": 2, "steps": 3, "hidden": 32, "batch": 4, "vocabulary": 50}
-METHODS = ("one-device", "human", "heft", "heft-units", "etf", "random")
+METHODS = ("one-device", "human", "heft", "heft-units", "cpop", "etf", "m-etf", "random")
 
 
 def with_weights(rows: list[tuple[str, int]], edges: list[tuple[int, int]], devices: int = 2) -> PlacementProblem:
@@ -240,3 +243,57 @@ def test_metis_cuts_between_two_halves() -> None:
     for kind in metis.WEIGHTS:
         device = metis.partition(problem, kind).tolist()
         assert len(set(device[:8])) == 1 and len(set(device[8:])) == 1 and device[0] != device[8]
+
+
+def test_cpop_by_hand() -> None:
+    """a -> c -> d is the critical path by mean times, which d0 runs in 8 ns and d1 in 13."""
+    operations = [Operation(name=name, kind="op") for name in "abcd"]
+    tensors = [Tensor(producer=u, readers=r, bytes=2) for u, r in enumerate([(1, 2), (3,), (3,), ()])]
+    classes = (DeviceClass(name="slow"), DeviceClass(name="fast"))
+    instance = PlacementInstance(
+        name="made",
+        graph=OperationGraph.checked("made", operations, tensors),
+        system=System(
+            classes=classes,
+            devices=(Device(name="d0", kind="slow"), Device(name="d1", kind="fast")),
+            links=Links(bytes_per_ns=1.0),
+        ),
+        time_ns={"slow": (4.0, 5.0, 1.0, 3.0), "fast": (2.0, 2.0, 9.0, 2.0)},
+    )
+    problem = placement_problem(instance)
+    flat = tables(problem)
+    # mean times 3, 3, 5, 2; transfers 2: upward a 3+2+5+2+2 by way of c, b 3+2+2, d 2
+    assert downward_rank(problem).tolist() == [0, 5, 5, 12]
+    priority = np.array([14, 12, 14, 14])
+    assert critical_path(problem, priority, flat) == [0, 2, 3]
+    # on d0 the path a, c, d takes 8 ns, on d1 13 ns; b then ends first on d1: 4 + 2 + 2 against 4 + 1 + 5
+    assert cpop(problem, flat).tolist() == [0, 1, 0, 0]
+
+
+def test_m_etf_turns_away_from_a_full_device_and_frees_what_was_read() -> None:
+    """Chain of outputs of 4 bytes in 8 bytes: with ``live`` all on one device, with ``static`` the third goes on."""
+    rows = [(1, 0, 4), (1, 0, 4), (1, 0, 4)]
+    live = placement_problem(made(rows, CHAIN, memory=8, task={"memory": "live"}))
+    assert etf.m_etf(live, tables(live)).tolist() == [0, 0, 0]
+    static = placement_problem(made(rows, CHAIN, memory=8, task={"memory": "static"}))
+    assert etf.m_etf(static, tables(static)).tolist() == [0, 0, 1]
+
+
+def test_m_etf_counts_a_busy_channel() -> None:
+    """v3 reads v0 and v1 (9 bytes each) of d0, which v2 keeps busy up to 15 ns.
+
+    On d1 v3 could start at 11 ns if both came side by side. They come at 10 and 19 ns, so that v3 waits for d0.
+    """
+    rows = [(1, 0, 9), (1, 0, 9), (13, 0, 0), (5, 0, 0)]
+    pins = tuple(Pin(operation=f"v{v}", device="d0") for v in range(3))
+    problem = placement_problem(made(rows, [(0, 3), (1, 3)], pins=pins))
+    flat = tables(problem)
+    assert etf.etf(problem, flat).tolist() == [0, 0, 0, 1]
+    assert etf.m_etf(problem, flat).tolist() == [0, 0, 0, 0]
+
+
+def test_etf_stops_at_its_deadline() -> None:
+    problem = placement_problem(made([(1, 0, 1), (1, 0, 1), (1, 0, 0)], CHAIN))
+    for rule in (etf.etf, etf.m_etf):
+        with pytest.raises(Stop):
+            rule(problem, tables(problem), Deadline.after(-1.0))

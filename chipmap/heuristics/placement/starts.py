@@ -1,8 +1,7 @@
-"""Placements to start from: one device, HEFT, ETF, a random one. Each gives devices; the decoder gives the times.
+"""Placements to start from: one device, HEFT, a random one. Each gives devices; the decoder gives the times.
 
-HEFT (Topcuoglu et al., 2002) places operations by falling upward rank where each ends first. ETF (Hwang et al., 1989)
-places the ready operation that can start first, wherever that is. Both take routes as free of contention, keep groups
-together and prefer devices on which the static bytes still fit (as m-ETF of Baechi does).
+HEFT (Topcuoglu et al., 2002) places operations by falling upward rank where each ends first. It takes routes as free of
+contention, keeps groups together and prefers devices on which the static bytes still fit.
 """
 
 from __future__ import annotations
@@ -70,14 +69,8 @@ def heft(problem: PlacementProblem, t: Tables) -> IntArray:
     return _heft(t, order, joint(problem), problem.group, need, memory.copy())
 
 
-def etf(problem: PlacementProblem, t: Tables) -> IntArray:
-    """The devices that ETF chooses [N]."""
-    need, memory = room(problem)
-    return _etf(t, upward_rank(problem), joint(problem), problem.group, need, memory.copy())
-
-
 @njit(cache=True, nogil=True)
-def _ready(t: Tables, v: int, d: int, device: IntArray, end: IntArray) -> int:
+def arrival(t: Tables, v: int, d: int, device: IntArray, end: IntArray) -> int:
     """When the inputs of operation ``v`` are on device ``d``, without contention."""
     ready = 0
     for i in range(t.read_at[v], t.read_at[v + 1]):
@@ -106,57 +99,11 @@ def _heft(
         for d in range(devices):
             if not allowed[v, d] or (home[group[v]] >= 0 and home[group[v]] != d):
                 continue
-            ends = min(LATE, max(_ready(t, v, d, device, end), free[d]) + t.time[v, d])
+            ends = min(LATE, max(arrival(t, v, d, device, end), free[d]) + t.time[v, d])
             tight = memory[d] < wanted
             if where < 0 or (cramped and not tight) or (cramped == tight and ends < best):
                 best, where, cramped = ends, d, tight
         memory[where] -= wanted
         device[v], end[v], home[group[v]] = where, best, where
         free[where] = best + (t.gap[where] if t.time[v, where] > 0 else 0)
-    return device
-
-
-@njit(cache=True, nogil=True)
-def _etf(
-    t: Tables, rank: IntArray, allowed: NDArray[np.bool_], group: IntArray, need: IntArray, memory: IntArray
-) -> IntArray:
-    count, devices = len(rank), len(t.gap)
-    device, end, free = np.full(count, -1, np.int64), np.zeros(count, np.int64), np.zeros(devices, np.int64)
-    home, missing = np.full(count, -1, np.int64), t.reads.copy()
-    ready, arrival, size = np.zeros(count, np.int64), np.zeros((count, devices), np.int64), 0
-    for v in range(count):
-        if missing[v] == 0:
-            ready[size] = v
-            size += 1
-    while size > 0:
-        best, at, where, cramped = LATE * 2, -1, -1, True
-        for i in range(size):
-            v = ready[i]
-            wanted = need[group[v]] if home[group[v]] < 0 else 0
-            for d in range(devices):
-                if not allowed[v, d] or (home[group[v]] >= 0 and home[group[v]] != d):
-                    continue
-                start, tight = max(arrival[v, d], free[d]), memory[d] < wanted
-                if (
-                    at < 0
-                    or (cramped and not tight)
-                    or (cramped == tight and (start < best or (start == best and rank[v] > rank[ready[at]])))
-                ):
-                    best, at, where, cramped = start, i, d, tight
-        v = ready[at]
-        size -= 1
-        ready[at] = ready[size]
-        memory[where] -= need[group[v]] if home[group[v]] < 0 else 0
-        device[v], home[group[v]] = where, where
-        end[v] = min(LATE, best + t.time[v, where])
-        free[where] = end[v] + (t.gap[where] if t.time[v, where] > 0 else 0)
-        for i in range(t.made_at[v], t.made_at[v + 1]):
-            for j in range(t.reader_at[t.made[i]], t.reader_at[t.made[i] + 1]):
-                w = t.readers[j]
-                missing[w] -= 1
-                if missing[w] == 0:
-                    for d in range(devices):
-                        arrival[w, d] = _ready(t, w, d, device, end)
-                    ready[size] = w
-                    size += 1
     return device

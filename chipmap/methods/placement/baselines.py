@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from chipmap.heuristics.placement import human, metis, starts
+from chipmap.heuristics.placement import etf, human, metis, starts
+from chipmap.heuristics.placement.cpop import cpop
 from chipmap.heuristics.placement.heft_units import heft_units
 from chipmap.heuristics.placement.memory import excess
 from chipmap.heuristics.placement.simulator import NEVER, schedule, simulate
@@ -68,7 +69,17 @@ def of_heft_units(stages: Stages, turn: Turn) -> Iterator[tuple[str, IntArray]]:
 
 def of_etf(stages: Stages, turn: Turn) -> Iterator[tuple[str, IntArray]]:
     """ETF."""
-    yield "etf", starts.etf(stages.problem, stages.tables)
+    yield "etf", etf.etf(stages.problem, stages.tables, turn.deadline)
+
+
+def of_m_etf(stages: Stages, turn: Turn) -> Iterator[tuple[str, IntArray]]:
+    """Baechi's m-ETF."""
+    yield "m-etf", etf.m_etf(stages.problem, stages.tables, turn.deadline)
+
+
+def of_cpop(stages: Stages, turn: Turn) -> Iterator[tuple[str, IntArray]]:
+    """CPOP."""
+    yield "cpop", cpop(stages.problem, stages.tables)
 
 
 def of_one_device(stages: Stages, turn: Turn) -> Iterator[tuple[str, IntArray]]:
@@ -171,9 +182,19 @@ def heft_on_units(instance: PlacementInstance, run: Run) -> Termination:
     return _method(instance, run, of_heft_units)
 
 
-def etf(instance: PlacementInstance, run: Run) -> Termination:
+def etf_alone(instance: PlacementInstance, run: Run) -> Termination:
     """ETF alone."""
     return _method(instance, run, of_etf)
+
+
+def m_etf(instance: PlacementInstance, run: Run) -> Termination:
+    """Baechi's m-ETF alone."""
+    return _method(instance, run, of_m_etf)
+
+
+def critical_path(instance: PlacementInstance, run: Run) -> Termination:
+    """CPOP alone."""
+    return _method(instance, run, of_cpop)
 
 
 def at_random(instance: PlacementInstance, run: Run) -> Termination:

@@ -33,15 +33,16 @@ def bound_at_once(stages: Stages, turn: Turn) -> None:
 def start(stages: Stages, turn: Turn) -> None:
     """All starts: the first that there is at once, then the best, as checks take time."""
     best = ""
-    for name, devices in stages.starts():
-        if not stages.problem.timed or turn.run.best is None:
-            stages.tell(turn, devices, name)
-        elif stages.weigh(devices):
-            best = name
-        if not turn.deadline.keep_going():
-            break
-    if best:
-        stages.tell_best(turn, best)
+    try:
+        for name, devices in stages.starts(turn.deadline):
+            if not stages.problem.timed or turn.run.best is None:
+                stages.tell(turn, devices, name)
+            elif stages.weigh(devices):
+                best = name
+            turn.deadline.check()
+    finally:
+        if best:
+            stages.tell_best(turn, best)
 
 
 def search(stages: Stages, turn: Turn) -> None:

@@ -11,6 +11,7 @@ from chipmap.deadline import Deadline
 from chipmap.heuristics.placement import bounds as lower
 from chipmap.heuristics.placement import human, starts
 from chipmap.heuristics.placement.annealing import State, anneal, seed_with, state
+from chipmap.heuristics.placement.etf import etf
 from chipmap.heuristics.placement.heft_units import heft_units
 from chipmap.heuristics.placement.keys import default_keys
 from chipmap.heuristics.placement.memory import bytes_of, excess
@@ -66,15 +67,15 @@ class Stages:
             if (devices := starts.one_device(self.problem, d)) is not None:
                 yield "one device", devices
 
-    def starts(self) -> Iterator[tuple[str, IntArray]]:
-        """(name, devices) of all starts."""
+    def starts(self, deadline: Deadline) -> Iterator[tuple[str, IntArray]]:
+        """(name, devices) of all starts, the quickest ones first."""
         yield from self.singles()
         made = human.layers(self.problem)
         for kind in human.SPLITS:
             yield f"human, {kind}", human.split(self.problem, kind, made)
         yield "heft-units", heft_units(self.problem, self.tables)
         yield "heft", starts.heft(self.problem, self.tables)
-        yield "etf", starts.etf(self.problem, self.tables)
+        yield "etf", etf(self.problem, self.tables, deadline)
 
     def tell(self, turn: Turn, devices: IntArray, name: str, key: IntArray | None = None) -> None:
         """Hand over the placement on ``devices``, with step time the schedule that the decoder makes of it."""
