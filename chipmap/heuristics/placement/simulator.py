@@ -1,9 +1,13 @@
 """The decoder: devices and a key per operation make a schedule, by the rules of ``docs/families/placement.md``.
 
-An event simulation with binary heaps. At each time, in this order: everything that ends then is taken note of; waiting
-transfers start whose channels are free, the least (key of the producer, storage, device) first; each idle device starts
-its ready operation of least (key, position). Where something of no length started, this is repeated at the same time.
-The schedule is a function of devices and keys alone: no set or hash decides anything.
+An event simulation. At each time, in this order: everything that ends then is taken note of; waiting transfers start
+whose channels are free, the least (key of the producer, storage, device) first; each idle device starts its ready
+operation of least (key, position). Where something of no length started, this is repeated at the same time. The
+schedule is a function of devices and keys alone: no set or hash decides anything.
+
+Each device has a heap of ready operations, each route one of waiting transfers. An entry is one number, the key in its
+upper bits and the operation or storage in its lower ones, so that one comparison decides. All heaps lie in one array.
+A full one moves to its end, with twice the room.
 """
 
 from __future__ import annotations
@@ -15,69 +19,201 @@ from chipmap.instances.placement.instance import PlacementSolution, Transfer
 from chipmap.instances.placement.problem import IntArray, PlacementProblem
 from chipmap.kernels import njit
 
-#: What an event is: an operation's end, a transfer's end, a device or a channel that has rested.
-OPERATION, TRANSFER, RESTED = 0, 1, 2
+#: What an event is, in the two lowest bits of its code: an operation's end, a transfer's, a rested route, a device.
+OPERATION, TRANSFER, ROUTE, DEVICE = 0, 1, 2, 3
 #: What :func:`simulate` returns where a transfer has no route, and where the limit is reached.
 NO_ROUTE, ABORTED = -1, -2
 #: No limit.
 NEVER = 2**62
+#: The columns of ``Work.heap``: where a heap begins, its size, its room. Its last row says where the next one begins.
+LOW, SIZE, ROOM = 0, 1, 2
+#: The room of each heap at the beginning.
+FIRST = 8
+#: Bits for an operation or storage in an entry; keys that don't fit above them are replaced by their ranks.
+BITS = 24
+LOWER = 2**BITS - 1
+LARGEST_KEY = 2**38
+
+#: (a time, how many different times were before it).
+Moment = tuple[int, int]
+
+#: Parts of the loop: written into it, and without counting references to arrays, which would take most of the time.
+_part = njit(cache=True, nogil=True, forceinline=True, _nrt=False)
 
 
-@njit(cache=True, nogil=True)
-def _before(key: int, code: int, other_key: int, other_code: int) -> bool:
-    return key < other_key or (key == other_key and code < other_code)
-
-
-@njit(cache=True, nogil=True)
-def _push(keys: IntArray, codes: IntArray, low: int, size: int, key: int, code: int) -> None:
-    """Add (key, code) to the heap of ``size`` entries that begins at ``low``."""
-    i = size
+@_part
+def _push(pool: IntArray, heap: IntArray, h: int, entry: int) -> None:
+    """Add ``entry`` to heap ``h``."""
+    low, i = heap[h, LOW], heap[h, SIZE]
+    if i == heap[h, ROOM]:
+        top = heap[len(heap) - 1, LOW]
+        for k in range(i):
+            pool[top + k] = pool[low + k]
+        low = top
+        heap[h, LOW], heap[h, ROOM], heap[len(heap) - 1, LOW] = low, 2 * i, top + 2 * i
+    heap[h, SIZE] = i + 1
     while i > 0:
         parent = (i - 1) >> 1
-        if not _before(key, code, keys[low + parent], codes[low + parent]):
+        if pool[low + parent] <= entry:
             break
-        keys[low + i], codes[low + i] = keys[low + parent], codes[low + parent]
+        pool[low + i] = pool[low + parent]
         i = parent
-    keys[low + i], codes[low + i] = key, code
+    pool[low + i] = entry
 
 
-@njit(cache=True, nogil=True)
-def _pop(keys: IntArray, codes: IntArray, low: int, size: int) -> None:
-    """Remove the first entry of the heap of ``size`` entries that begins at ``low``."""
-    last = size - 1
-    key, code = keys[low + last], codes[low + last]
+@_part
+def _pop(pool: IntArray, heap: IntArray, h: int) -> int:
+    """Remove and return the least entry of heap ``h``."""
+    low, last = heap[h, LOW], heap[h, SIZE] - 1
+    heap[h, SIZE] = last
+    least, entry = pool[low], pool[low + last]
     i = 0
     while True:
         child = 2 * i + 1
         if child >= last:
             break
-        if child + 1 < last and _before(
-            keys[low + child + 1], codes[low + child + 1], keys[low + child], codes[low + child]
-        ):
+        if child + 1 < last and pool[low + child + 1] < pool[low + child]:
             child += 1
-        if not _before(keys[low + child], codes[low + child], key, code):
+        if pool[low + child] >= entry:
             break
-        keys[low + i], codes[low + i] = keys[low + child], codes[low + child]
+        pool[low + i] = pool[low + child]
         i = child
-    keys[low + i], codes[low + i] = key, code
+    pool[low + i] = entry
+    return least
 
 
-@njit(cache=True, nogil=True)
-def _shares(place: IntArray) -> None:
-    """Of each heap the first place in the array that all share, from their capacities in ``place[:, 0]``."""
-    begin = 0
-    for i in range(len(place)):
-        capacity = place[i, 0]
-        place[i, 0] = begin
-        begin += capacity
+@_part
+def _happen(when: IntArray, what: IntArray, count: int, time: int, code: int) -> int:
+    """Add an event to the heap of ``count`` events; their new number. Those at one time come in any order."""
+    i = count
+    while i > 0:
+        parent = (i - 1) >> 1
+        if when[parent] <= time:
+            break
+        when[i], what[i] = when[parent], what[parent]
+        i = parent
+    when[i], what[i] = time, code
+    return count + 1
 
 
-@njit(cache=True, nogil=True)
-def _prepare(t: Tables, device: IntArray, w: Work) -> bool:
-    """Counts, targets of storages and the places of the heaps; False where a route is missing."""
-    devices = len(t.gap)
-    w.ready_place[:] = 0
-    w.wait_place[:] = 0
+@_part
+def _next(when: IntArray, what: IntArray, count: int) -> int:
+    """Remove the first event and return its code."""
+    last = count - 1
+    first, time, code = what[0], when[last], what[last]
+    i = 0
+    while True:
+        child = 2 * i + 1
+        if child >= last:
+            break
+        if child + 1 < last and when[child + 1] < when[child]:
+            child += 1
+        if when[child] >= time:
+            break
+        when[i], what[i] = when[child], what[child]
+        i = child
+    when[i], what[i] = time, code
+    return first
+
+
+@_part
+def _ended(t: Tables, w: Work, device: IntArray, key: IntArray, fifo: bool, v: int, at: Moment, touched: int) -> int:
+    """Operation ``v`` ended: readers on its device may be ready, and transfers wait. The new number of ``routes``.
+
+    It is -1 where there is no route.
+    """
+    home, devices, now, number = device[v], len(t.gap), at[0], at[1]
+    rank = (number if fifo else key[v]) << BITS
+    for k in range(t.made_at[v], t.made_at[v + 1]):
+        s, there = t.made[k], np.uint64(0)
+        for i in range(t.reader_at[s], t.reader_at[s + 1]):
+            u = t.readers[i]
+            d = device[u]
+            if d == home:
+                w.missing[u] -= 1
+                if w.missing[u] == 0:
+                    w.ready[u] = now
+                    _push(w.pool, w.heap, d, ((number if fifo else key[u]) << BITS) | u)
+            elif not (there >> np.uint64(d)) & np.uint64(1):
+                there |= np.uint64(1) << np.uint64(d)
+                r = home * devices + d
+                if t.kind[r] < 0:
+                    return -1
+                _push(w.pool, w.heap, devices + r, rank | s)
+                w.routes[touched] = r
+                touched += 1
+    return touched
+
+
+@_part
+def _arrived(t: Tables, w: Work, device: IntArray, key: IntArray, fifo: bool, s: int, d: int, at: Moment) -> None:
+    """Storage ``s`` arrived on device ``d``: its readers there may be ready."""
+    for i in range(t.reader_at[s], t.reader_at[s + 1]):
+        u = t.readers[i]
+        if device[u] == d:
+            w.missing[u] -= 1
+            if w.missing[u] == 0:
+                w.ready[u] = at[0]
+                _push(w.pool, w.heap, d, ((at[1] if fifo else key[u]) << BITS) | u)
+
+
+@_part
+def _first_free(t: Tables, w: Work, now: int) -> int:
+    """The route whose first waiting transfer comes first among those with free channels; -1 if none has any."""
+    devices, found, least = len(t.gap), -1, 0
+    for r in range(devices * devices):
+        if w.heap[devices + r, SIZE] == 0:
+            continue
+        entry = w.pool[w.heap[devices + r, LOW]]
+        if found >= 0 and entry >= least:
+            continue
+        free = True
+        for i in range(t.channel_at[r], t.channel_at[r + 1]):
+            if w.channel_free[t.channels[i]] > now:
+                free = False
+        if free:
+            found, least = r, entry
+    return found
+
+
+@_part
+def _send(t: Tables, w: Work, now: int, touched: int, events: int) -> int:
+    """Start all transfers that can start; the new number of events.
+
+    Where each route has a channel of its own, the order between routes doesn't matter: only touched ones are looked at.
+    """
+    devices, k = len(t.gap), 0
+    while k < touched:
+        r = w.routes[k]
+        low = t.channel_at[r]
+        if not t.apart:
+            r = _first_free(t, w, now)
+            if r < 0:
+                break
+            low = t.channel_at[r]
+        elif w.heap[devices + r, SIZE] == 0 or (low < t.channel_at[r + 1] and w.channel_free[t.channels[low]] > now):
+            k += 1
+            continue
+        s = _pop(w.pool, w.heap, devices + r) & LOWER
+        end, code, latest = now + t.send[s, t.kind[r]], s * devices + r % devices, -1
+        w.sent[code] = now
+        for i in range(low, t.channel_at[r + 1]):
+            c = t.channels[i]
+            if w.channel_free[c] > latest and w.channel_last[c] >= 0:
+                latest, w.behind[code] = w.channel_free[c], w.channel_last[c]
+            if end + t.rest[r] > now:
+                w.channel_free[c], w.channel_last[c] = end + t.rest[r], code
+        events = _happen(w.event_time, w.event_code, events, end, ((s << 6 | r % devices) << 2) | TRANSFER)
+        if t.rest[r] > 0:
+            events = _happen(w.event_time, w.event_code, events, end + t.rest[r], (r << 2) | ROUTE)
+    return events
+
+
+@_part
+def _begin(t: Tables, w: Work, device: IntArray, key: IntArray, fifo: bool) -> None:
+    """Empty heaps, idle devices and channels; what reads nothing is ready."""
+    for h in range(len(w.heap)):
+        w.heap[h, LOW], w.heap[h, SIZE], w.heap[h, ROOM] = FIRST * h, 0, FIRST
     w.device_free[:] = 0
     w.device_last[:] = -1
     w.device_left[:] = 0
@@ -87,151 +223,75 @@ def _prepare(t: Tables, device: IntArray, w: Work) -> bool:
     w.behind[:] = -1
     for v in range(len(device)):
         w.missing[v] = t.reads[v]
-        w.before[v] = -1
-        w.ready_place[device[v], 0] += 1
         w.device_left[device[v]] += t.time[v, device[v]]
-    for s in range(len(t.producer)):
-        home = device[t.producer[s]]
-        mask = np.uint64(0)
-        for i in range(t.reader_at[s], t.reader_at[s + 1]):
-            mask |= np.uint64(1) << np.uint64(device[t.readers[i]])
-        mask &= ~(np.uint64(1) << np.uint64(home))
-        w.targets[s] = mask
-        left = mask
-        while left:
-            d = _lowest(left)
-            left &= left - np.uint64(1)
-            route = home * devices + d
-            if t.kind[route] < 0:
-                return False
-            w.wait_place[route, 0] += 1
-    _shares(w.ready_place)
-    _shares(w.wait_place)
-    return True
+        if t.reads[v] == 0:
+            w.ready[v] = 0
+            _push(w.pool, w.heap, device[v], ((0 if fifo else key[v]) << BITS) | v)
 
 
 @njit(cache=True, nogil=True)
-def _lowest(mask: np.uint64) -> int:
-    """The position of the lowest bit of a mask that isn't 0."""
-    d = 0
-    while not (mask >> np.uint64(d)) & np.uint64(1):
-        d += 1
-    return d
+def narrow(key: IntArray) -> IntArray:
+    """Keys of the same order that fit into entries: the same ones, or their ranks if some are too large."""
+    if len(key) == 0 or (key.min() > -LARGEST_KEY and key.max() < LARGEST_KEY):
+        return key
+    order, found = np.argsort(key), np.zeros(len(key), np.int64)
+    for i in range(1, len(key)):
+        found[order[i]] = found[order[i - 1]] + (key[order[i]] > key[order[i - 1]])
+    return found
 
 
-@njit(cache=True, nogil=True)
-def _arrive(
-    reader_at: IntArray,
-    readers: IntArray,
-    device: IntArray,
-    missing: IntArray,
-    ready: IntArray,
-    place: IntArray,
-    keys: IntArray,
-    codes: IntArray,
-    key: IntArray,
-    fifo: bool,
-    code: int,
-    now: int,
-) -> None:
-    """A storage is on a device (``code`` = s * D + d): its readers there may be ready.
-
-    This and :func:`_leave` take arrays: to pass the tuples that hold them would cost a reference count for each array.
-    """
-    s, d = code // len(place), code % len(place)
-    for i in range(reader_at[s], reader_at[s + 1]):
-        v = readers[i]
-        if device[v] == d:
-            missing[v] -= 1
-            ready[v] = now
-            if missing[v] == 0:
-                _push(keys, codes, place[d, 0], place[d, 1], now if fifo else key[v], v)
-                place[d, 1] += 1
-
-
-@njit(cache=True, nogil=True)
-def _leave(
-    left: np.uint64,
-    first: int,
-    key: int,
-    code: int,
-    place: IntArray,
-    keys: IntArray,
-    codes: IntArray,
-    routes: IntArray,
-    touched: int,
-) -> int:
-    """The transfers of a storage to the devices in ``left`` wait from now on; the new number of ``routes`` to look at.
-
-    ``first``: the route from its device to device 0; ``code`` = s * D.
-    """
-    while left:
-        d = _lowest(left)
-        left &= left - np.uint64(1)
-        r = first + d
-        _push(keys, codes, place[r, 0], place[r, 1], key, code + d)
-        place[r, 1] += 1
-        routes[touched] = r
-        touched += 1
-    return touched
-
-
-@njit(cache=True, nogil=True)
-def _first_free(t: Tables, w: Work, now: int) -> int:
-    """The route whose first waiting transfer comes first among those with free channels; -1 if none has any."""
-    best = -1
-    for r in range(len(w.wait_place)):
-        if w.wait_place[r, 1] == 0:
-            continue
-        free = True
-        for i in range(t.channel_at[r], t.channel_at[r + 1]):
-            if w.channel_free[t.channels[i]] > now:
-                free = False
-        low, first = w.wait_place[r, 0], w.wait_place[best, 0]
-        if free and (best < 0 or _before(w.wait_key[low], w.wait_code[low], w.wait_key[first], w.wait_code[first])):
-            best = r
-    return best
-
-
-@njit(cache=True, nogil=True)
-def _send(t: Tables, w: Work, touched: int, now: int, events: int) -> int:
-    """Start all transfers that can start; the new number of events.
-
-    Where each route has a channel of its own, the order between routes doesn't matter: only touched ones are looked at.
-    """
-    k, r = 0, -1
+@njit(cache=True, nogil=True, _nrt=False)
+def _run(t: Tables, w: Work, device: IntArray, key: IntArray, fifo: bool, tail: IntArray, limit: int) -> int:
+    """The simulation, with keys that fit into entries."""
+    when, what, devices = w.event_time, w.event_code, len(t.gap)
+    events, now, number, longest = 0, 0, 0, 0  # ``number`` of different times so far: keys that say first in, first out
+    look = ~np.uint64(0)  # the devices that may start something
+    _begin(t, w, device, key, fifo)
     while True:
-        if t.apart:
-            while k < touched:
-                r = w.routes[k]
-                at = t.channel_at[r]
-                if w.wait_place[r, 1] > 0 and (at == t.channel_at[r + 1] or w.channel_free[t.channels[at]] <= now):
-                    break
-                k += 1
-            if k == touched:
-                return events
-        else:
-            r = _first_free(t, w, now)
-            if r < 0:
-                return events
-        low = w.wait_place[r, 0]
-        code = w.wait_code[low]
-        _pop(w.wait_key, w.wait_code, low, w.wait_place[r, 1])
-        w.wait_place[r, 1] -= 1
-        end = now + t.send[code // len(t.gap), t.kind[r]]
-        w.sent[code] = now
-        latest = -1
-        for i in range(t.channel_at[r], t.channel_at[r + 1]):
-            c = t.channels[i]
-            if w.channel_free[c] > latest and w.channel_last[c] >= 0:
-                latest, w.behind[code] = w.channel_free[c], w.channel_last[c]
-            if end + t.rest[r] > now:
-                w.channel_free[c], w.channel_last[c] = end + t.rest[r], code
-        _push(w.event_time, w.event_code, 0, events, end, 3 * code + TRANSFER)
-        events += 1
-        if t.rest[r] > 0:
-            _push(w.event_time, w.event_code, 0, events, end + t.rest[r], 3 * r + RESTED)
-            events += 1
+        touched, at = 0, (now, number)
+        # 1. everything that ends now
+        while events > 0 and when[0] == now:
+            code = _next(when, what, events)
+            events -= 1
+            sort, code = code & 3, code >> 2
+            if sort == OPERATION:
+                look |= np.uint64(1) << np.uint64(device[code])
+                touched = _ended(t, w, device, key, fifo, code, at, touched)
+                if touched < 0:
+                    return NO_ROUTE
+            elif sort == TRANSFER:
+                s, d = code >> 6, code & 63
+                look |= np.uint64(1) << np.uint64(d)
+                _arrived(t, w, device, key, fifo, s, d, at)
+                w.routes[touched] = device[t.producer[s]] * devices + d
+                touched += 1
+            elif sort == ROUTE:
+                w.routes[touched] = code
+                touched += 1
+            else:
+                look |= np.uint64(1) << np.uint64(code)
+        # 2. transfers whose channels are free
+        events = _send(t, w, now, touched, events)
+        # 3. idle devices
+        for d in range(devices):
+            if not (look >> np.uint64(d)) & np.uint64(1) or w.heap[d, SIZE] == 0 or w.device_free[d] > now:
+                continue
+            v = _pop(w.pool, w.heap, d) & LOWER
+            end = now + t.time[v, d]
+            if end + tail[v] >= limit or now + w.device_left[d] >= limit:
+                return ABORTED
+            w.device_left[d] -= end - now
+            w.start[v], w.before[v], longest = now, w.device_last[d], max(longest, end)
+            if end > now:
+                w.device_free[d], w.device_last[d] = end + t.gap[d], v
+                if t.gap[d] > 0:
+                    events = _happen(when, what, events, end + t.gap[d], (d << 2) | DEVICE)
+            events = _happen(when, what, events, end, (v << 2) | OPERATION)
+        if events == 0:
+            return longest
+        look = np.uint64(0)
+        if when[0] > now:
+            now, number = when[0], number + 1
 
 
 @njit(cache=True, nogil=True)
@@ -241,69 +301,7 @@ def simulate(t: Tables, device: IntArray, key: IntArray, fifo: bool, tail: IntAr
     ``tail`` [N]: what must follow an operation's end at least. As soon as the step is known to take ``limit`` ns or
     more, it returns :data:`ABORTED`; it returns :data:`NO_ROUTE` where a transfer has none.
     """
-    devices = len(t.gap)
-    if not _prepare(t, device, w):
-        return NO_ROUTE
-    for v in range(len(device)):
-        if t.reads[v] == 0:
-            d = device[v]
-            w.ready[v] = 0
-            _push(w.ready_key, w.ready_code, w.ready_place[d, 0], w.ready_place[d, 1], 0 if fifo else key[v], v)
-            w.ready_place[d, 1] += 1
-    events, now, longest = 0, 0, 0
-    while True:
-        touched = 0
-        # 1. everything that ends now
-        while events > 0 and w.event_time[0] == now:
-            what, one = w.event_code[0] % 3, w.event_code[0] // 3
-            _pop(w.event_time, w.event_code, 0, events)
-            events -= 1
-            if what == OPERATION:
-                home = device[one]
-                for i in range(t.made_at[one], t.made_at[one + 1]):
-                    code = t.made[i] * devices
-                    # fmt: off
-                    _arrive(t.reader_at, t.readers, device, w.missing, w.ready, w.ready_place, w.ready_key,
-                            w.ready_code, key, fifo, code + home, now)
-                    touched = _leave(w.targets[t.made[i]], home * devices, now if fifo else key[one], code,
-                                     w.wait_place, w.wait_key, w.wait_code, w.routes, touched)
-                    # fmt: on
-            elif what == TRANSFER:
-                # fmt: off
-                _arrive(t.reader_at, t.readers, device, w.missing, w.ready, w.ready_place, w.ready_key, w.ready_code,
-                        key, fifo, one, now)
-                # fmt: on
-                w.routes[touched] = device[t.producer[one // devices]] * devices + one % devices
-                touched += 1
-            elif one < devices * devices:
-                w.routes[touched] = one
-                touched += 1
-        # 2. transfers whose channels are free
-        if touched > 0:
-            events = _send(t, w, touched, now, events)
-        # 3. idle devices
-        for d in range(devices):
-            if w.ready_place[d, 1] == 0 or w.device_free[d] > now:
-                continue
-            v = w.ready_code[w.ready_place[d, 0]]
-            _pop(w.ready_key, w.ready_code, w.ready_place[d, 0], w.ready_place[d, 1])
-            w.ready_place[d, 1] -= 1
-            busy = t.time[v, d]
-            if now + busy + tail[v] >= limit or now + w.device_left[d] >= limit:
-                return ABORTED
-            w.device_left[d] -= busy
-            w.start[v], w.before[v] = now, w.device_last[d]
-            longest = max(longest, now + busy)
-            if busy > 0:
-                w.device_free[d], w.device_last[d] = now + busy + t.gap[d], v
-                if t.gap[d] > 0:
-                    _push(w.event_time, w.event_code, 0, events, w.device_free[d], 3 * (devices * devices + d) + RESTED)
-                    events += 1
-            _push(w.event_time, w.event_code, 0, events, now + busy, 3 * v + OPERATION)
-            events += 1
-        if events == 0:
-            return longest
-        now = w.event_time[0]
+    return _run(t, w, device, narrow(key), fifo, tail, limit)
 
 
 def schedule(problem: PlacementProblem, device: IntArray, w: Work) -> PlacementSolution:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from chipmap.instances.placement.problem import IntArray, PlacementProblem
 
@@ -52,15 +51,10 @@ class Work(NamedTuple):
     sent: IntArray
     behind: IntArray
     missing: IntArray
-    targets: NDArray[np.uint64]
     event_time: IntArray
     event_code: IntArray
-    ready_place: IntArray
-    ready_key: IntArray
-    ready_code: IntArray
-    wait_place: IntArray
-    wait_key: IntArray
-    wait_code: IntArray
+    pool: IntArray
+    heap: IntArray
     device_free: IntArray
     device_last: IntArray
     device_left: IntArray
@@ -118,15 +112,10 @@ def workspace(problem: PlacementProblem) -> Work:
         sent=ints(storages * devices),
         behind=ints(storages * devices),
         missing=ints(count),
-        targets=np.zeros(max(1, storages), dtype=np.uint64),
         event_time=ints(events),
         event_code=ints(events),
-        ready_place=np.zeros((devices, 2), dtype=np.int64),
-        ready_key=ints(count),
-        ready_code=ints(count),
-        wait_place=np.zeros((routes, 2), dtype=np.int64),
-        wait_key=ints(moves),
-        wait_code=ints(moves),
+        pool=ints(4 * (count + moves) + 16 * (devices + routes)),
+        heap=np.zeros((devices + routes + 1, 3), dtype=np.int64),
         device_free=ints(devices),
         device_last=ints(devices),
         device_left=ints(devices),
