@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from chipmap.formulations.placement.narrowing import renumbered
 from chipmap.instances.placement.instance import PlacementSolution, Transfer
 from chipmap.instances.placement.problem import PlacementProblem
 
@@ -27,7 +28,8 @@ class Decisions:
     """The decision variables of a model, and placements as their values.
 
     ``x[v, d]``: operation v is on device d. With step time ``start[v]`` and ``sent[s, d]``, the start of the transfer
-    of storage s to device d; both in units of ``scale`` ns.
+    of storage s to device d; both in units of ``scale`` ns. ``earliest``: where the start of a transfer that there is
+    not is put. ``leaders``: the k-th of these operations is on one of the first k devices.
     """
 
     problem: PlacementProblem
@@ -35,19 +37,30 @@ class Decisions:
     start: Mapping[int, Any]
     sent: Mapping[tuple[int, int], Any]
     scale: int = 1
+    earliest: Mapping[tuple[int, int], int] = field(default_factory=dict)
+    leaders: Sequence[int] = ()
 
     def encode(self, solution: PlacementSolution) -> list[tuple[Any, float]] | None:
-        """(variable, value) of a placement; transfers that there are not start at 0."""
+        """(variable, value) of a placement; None if the model excludes it."""
         problem = self.problem
-        devices = problem.devices_of(solution).tolist()
+        before = problem.devices_of(solution).tolist()
+        devices = renumbered(before, list(self.leaders), problem.devices) if self.leaders else before
+        number = dict(zip(before, devices, strict=True))
         if any((v, d) not in self.x for v, d in enumerate(devices)):
             return None
-        pairs = [(variable, float(devices[v] == d)) for (v, d), variable in self.x.items()]
+        # what shares a device may share its variables: each once
+        unique = {id(variable): (variable, float(devices[v] == d)) for (v, d), variable in self.x.items()}
+        pairs = list(unique.values())
         if problem.timed:
             storages = {t: s for s, t in enumerate(problem.storages.tensor.tolist())}
-            moves = {(storages[m.tensor], problem.device_names.index(m.to)): m.start for m in solution.transfers}
+            moves = {
+                (storages[m.tensor], number[problem.device_names.index(m.to)]): m.start for m in solution.transfers
+            }
             pairs += [(self.start[v], solution.start[problem.names[v]] / self.scale) for v in range(len(devices))]
-            pairs += [(variable, moves.get(key, 0) / self.scale) for key, variable in self.sent.items()]
+            pairs += [
+                (variable, moves.get(key, self.earliest.get(key, 0)) / self.scale)
+                for key, variable in self.sent.items()
+            ]
         return pairs
 
     def decode(self, value: Callable[[Any], float]) -> PlacementSolution:

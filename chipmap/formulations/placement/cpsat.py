@@ -81,7 +81,9 @@ def add_placement(
         t2_load(builder)
     if instance.task.memory != "none":
         c6_memory(builder)
-    decisions = Decisions(problem, builder.x, builder.start, builder.at)
+    decisions = Decisions(
+        problem, builder.x, builder.start, builder.at, earliest=builder.earliest, leaders=builder.leaders
+    )
     return PlacementCpVariables(builder.x, builder.start, builder.at, builder.cost, decisions, builder.assumptions)
 
 
@@ -122,13 +124,15 @@ def c1_together(builder: Builder) -> None:
 
 
 def def_starts(builder: Builder) -> None:
-    """start and end = start + p of each operation, and the start of each transfer, from 0 up to the most that T1 is."""
+    """start and end = start + p of each operation, and the start of each transfer, within their windows."""
     for v in range(builder.problem.operations):
-        builder.start[v] = builder.integer(0, builder.most, f"start[{v}]")
-        builder.end[v] = builder.integer(0, builder.most, f"end[{v}]")
+        low, high = builder.window(v)
+        builder.start[v] = builder.integer(low, high, f"start[{v}]")
+        builder.end[v] = builder.integer(low, high, f"end[{v}]")
         builder.model.add(builder.end[v] == builder.start[v] + builder.time(v))
     for s, d in builder.sent:
-        builder.at[s, d] = builder.integer(0, builder.most, f"at[{s},{d}]")
+        low = builder.earliest[s, d] = builder.window(int(builder.problem.storages.producer[s]))[0]
+        builder.at[s, d] = builder.integer(low, builder.most, f"at[{s},{d}]")
 
 
 def c2_order(builder: Builder) -> None:
@@ -171,6 +175,17 @@ def c4_device(builder: Builder) -> None:
                 here.append(model.new_optional_fixed_size_interval_var(builder.start[v], size, builder.x[v, d], name))
         if len(here) > 1:
             builder.enforce("c4_device", model.add_no_overlap(here))
+    parts: dict[int, list[Any]] = {}  # what shares a device runs one after the other, on whichever
+    for v in range(problem.operations) if builder.narrowing is not None else ():
+        size = int(problem.time[v].min())
+        if size > 0:
+            name = f"{builder.prefix}part[{v}]"
+            parts.setdefault(builder.part[v], []).append(
+                model.new_fixed_size_interval_var(builder.start[v], size, name)
+            )
+    for listed in parts.values():
+        if len(listed) > 1:
+            model.add_no_overlap(listed)
 
 
 def c5_channel(builder: Builder) -> None:
@@ -193,9 +208,11 @@ def c5_channel(builder: Builder) -> None:
 def t1_step(builder: Builder) -> None:
     """T1 >= each end; ``load``: T1 >= Σ p of each device."""
     problem = builder.problem
-    builder.cost = builder.integer(0, builder.most, "step")
-    for end in builder.end.values():
-        builder.model.add(builder.cost >= end)
+    known = builder.narrowing
+    low = 0 if known is None else min(known.lower, builder.most)
+    builder.cost = builder.integer(low, builder.most, "step")
+    for v, end in builder.end.items():
+        builder.model.add(builder.cost >= end + (0 if known is None else known.tail[v]))
     for d in range(problem.devices) if "load" in builder.cuts else ():
         work = sum(int(problem.time[v, d]) * x for (v, e), x in builder.x.items() if e == d)
         builder.enforce("cut_load", builder.model.add(builder.cost >= work))

@@ -12,6 +12,7 @@ from ortools.sat.python import cp_model
 
 from chipmap.formulations.cpsat import LabelledModel
 from chipmap.formulations.placement.choices import PlacementChoices, horizon, most_load, placings, routes, sendings
+from chipmap.formulations.placement.narrowing import Narrowing, alike, largest_first
 from chipmap.instances.placement.problem import PlacementProblem
 
 
@@ -20,9 +21,15 @@ class PlacementCpChoices(PlacementChoices):
     """``labels``: ``assume`` gives each constraint a literal in ``assumptions`` and leaves the cuts out.
 
     An infeasible model then names those that clash.
+
+    Of step time: ``narrowing`` keeps placements with T1 at most its ``upper`` only. ``symmetry``: where devices are
+    alike, the k-th largest part is on one of the first k devices; not for models with constraints of your own that tell
+    devices apart.
     """
 
     labels: Literal["plain", "assume"] = "plain"
+    narrowing: Narrowing | None = None
+    symmetry: bool = False
 
 
 #: What :func:`~chipmap.formulations.placement.cpsat.build` takes where nothing is chosen.
@@ -42,16 +49,56 @@ class Builder(LabelledModel):
         super().__init__(model, prefix, choices.labels == "assume")
         self.problem = problem
         self.cuts = () if self.assume else choices.cuts
-        self.most = horizon(problem, choices.upper) if problem.timed else most_load(problem, choices.upper)
-        self.x = {(v, d): self.literal(f"x[{v},{d}]") for v, d in placings(problem)}
-        self.sent = {(s, d): self.literal(f"sent[{s},{d}]") for s, d in sendings(problem)}
+        upper, given = choices.upper, choices.narrowing
+        if given is not None and problem.timed and not self.assume:
+            upper = given.upper if upper is None else min(upper, given.upper)
+        self.most = horizon(problem, upper) if problem.timed else most_load(problem, upper)
+        self.narrowing = given if given is not None and problem.timed and not self.assume else None
+        self.part = tuple(range(problem.operations)) if self.narrowing is None else self.narrowing.part
+        leaders = choices.symmetry and problem.timed and not self.assume and alike(problem)
+        self.leaders = largest_first(problem, self.part) if leaders else []
+        self.x = self._places()
+        self.sent = {(s, d): self.literal(f"sent[{s},{d}]") for s, d in sendings(problem) if self._may_go(s, d)}
         self.route = {
-            (s, a, d): self.literal(f"route[{s},{a},{d}]") for s, d in self.sent for a in routes(problem, s, d)
+            (s, a, d): self.literal(f"route[{s},{a},{d}]")
+            for s, d in self.sent
+            for a in routes(problem, s, d)
+            if (int(problem.storages.producer[s]), a) in self.x
         }
         self.start: dict[int, Any] = {}
         self.end: dict[int, Any] = {}
         self.at: dict[tuple[int, int], Any] = {}
+        self.earliest: dict[tuple[int, int], int] = {}
         self.cost: Any = 0
+
+    def _places(self) -> dict[tuple[int, int], Any]:
+        """x: one literal per device for operations that share it."""
+        common: dict[int, set[int]] = {}
+        for v, part in enumerate(self.part):
+            here = {d for d in range(self.problem.devices) if self.problem.allowed[v, d]}
+            common[part] = common[part] & here if part in common else here
+        for k, v in enumerate(self.leaders):
+            common[self.part[v]] &= set(range(k + 1))
+        made: dict[tuple[int, int], Any] = {}
+        found = {}
+        for v, d in placings(self.problem):
+            part = self.part[v]
+            if d in common[part]:
+                if (part, d) not in made:
+                    made[part, d] = self.literal(f"x[{v},{d}]")
+                found[v, d] = made[part, d]
+        return found
+
+    def _may_go(self, s: int, d: int) -> bool:
+        """Whether storage s may have to be sent to device d: to a reader that needn't share the producer's device."""
+        u = int(self.problem.storages.producer[s])
+        return any(self.part[w] != self.part[u] and (w, d) in self.x for w in self.problem.storages.read_by(s))
+
+    def window(self, v: int) -> tuple[int, int]:
+        """The least start and the greatest end of operation v."""
+        if self.narrowing is None:
+            return 0, self.most
+        return self.narrowing.head[v], max(self.narrowing.head[v], self.most - self.narrowing.tail[v])
 
     def on(self, v: int, d: int) -> Any:
         """[operation v is on device d]: a literal, or False where it isn't allowed."""

@@ -217,13 +217,21 @@ def target(problem: PlacementProblem, w: Windows, low: int, high: int, deadline:
     return low
 
 
+def parts(problem: PlacementProblem, w: Windows, limit: int) -> IntArray:
+    """For each operation the least one with which it shares a device in every schedule with T1 <= ``limit`` [N]."""
+    u = np.repeat(problem.storages.producer, np.diff(problem.storages.reader_at))
+    v = problem.storages.readers
+    send = np.repeat(least_sends(problem), np.diff(problem.storages.reader_at))
+    uncut = w.head[u] + w.time[u] + send + w.time[v] + w.tail[v] > limit
+    part = np.arange(problem.operations)
+    joined(u[uncut], v[uncut], problem.group, part)
+    return part
+
+
 @njit(cache=True, nogil=True)
-def refuted(
-    u: IntArray, v: IntArray, group_of: IntArray, by_head: IntArray, w: Windows, devices: int, limit: int
-) -> bool:
-    """Whether T1 <= ``limit`` is impossible if each edge (u, v) and each group is on one device."""
+def joined(u: IntArray, v: IntArray, group_of: IntArray, part: IntArray) -> None:
+    """Make ``part`` (at first each its own) the least operation that edges (u, v) and groups join each one with."""
     count = len(group_of)
-    part = np.arange(count)
     for i in range(len(u) + count):
         a, b = (u[i], v[i]) if i < len(u) else (i - len(u), group_of[i - len(u)])
         while part[a] != a:
@@ -233,11 +241,21 @@ def refuted(
             part[b] = part[part[b]]
             b = part[b]
         part[max(a, b)] = min(a, b)
+    for a in range(count):  # the least of all is met first
+        part[a] = part[part[a]]
+
+
+@njit(cache=True, nogil=True)
+def refuted(
+    u: IntArray, v: IntArray, group_of: IntArray, by_head: IntArray, w: Windows, devices: int, limit: int
+) -> bool:
+    """Whether T1 <= ``limit`` is impossible if each edge (u, v) and each group is on one device."""
+    count = len(group_of)
+    part = np.arange(count)
+    joined(u, v, group_of, part)
     work, tail = np.zeros(count, np.int64), np.full(count, NO_WAY, np.int64)
     for one in by_head:  # from the latest head on: those so far all start at this head or later
-        a = one
-        while part[a] != a:
-            a = part[a]
+        a = part[one]
         work[a] += w.time[one]
         tail[a] = min(tail[a], w.tail[one])
         if w.head[one] + work[a] + tail[a] > limit:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from chipmap.deadline import Deadline
+from chipmap.formulations.placement.narrowing import Narrowing
 from chipmap.heuristics.placement import ancestors, sides
 from chipmap.heuristics.placement import bounds as lower
 from chipmap.heuristics.placement.bounds import Windows
@@ -38,6 +39,17 @@ def bound_by_windows(stages: Stages, turn: Turn) -> None:
     high = turn.run.upper if turn.run.upper is not None else problem.horizon
     if low < high:
         turn.bound(lower.target(problem, windows, low, high, deadline), "target")
+
+
+def narrowing(stages: Stages, turn: Turn) -> Narrowing:
+    """What holds in every schedule that is as good as the best so far: windows, and operations that share a device."""
+    problem, run = stages.problem, turn.run
+    limits = (run.upper, problem.instance.task.limit_ns, problem.horizon)
+    upper = min(limit for limit in limits if limit is not None)
+    windows = stages.windows(turn.deadline)
+    part = lower.parts(problem, windows, upper)
+    low = run.lower.value if run.lower is not None else 0
+    return Narrowing(upper, tuple(windows.head.tolist()), tuple(windows.tail.tolist()), tuple(part.tolist()), low)
 
 
 def settled(turn: Turn) -> bool:

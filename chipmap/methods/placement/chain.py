@@ -11,7 +11,7 @@ from chipmap.instances.placement.instance import PlacementInstance
 from chipmap.instances.placement.problem import PlacementProblem, placement_problem
 from chipmap.methods.chain import Link, Turn, follow
 from chipmap.methods.model_solve import Finds, conclude, solve_within
-from chipmap.methods.placement.bounding import bound_by_windows
+from chipmap.methods.placement.bounding import bound_by_windows, narrowing
 from chipmap.methods.placement.reasons import clash, impossible
 from chipmap.methods.placement.stages import Stages
 from chipmap.result import Termination
@@ -19,6 +19,8 @@ from chipmap.run import Run
 
 #: Operations · devices up to which CP-SAT gets the time that is left.
 SMALL = 240
+#: Operations · devices up to which those that must share a device count as one, there.
+LARGE = 2_400
 
 
 def bound_at_once(stages: Stages, turn: Turn) -> None:
@@ -53,15 +55,21 @@ def search(stages: Stages, turn: Turn) -> None:
 
 def model_if_small(stages: Stages, turn: Turn) -> None:
     """The CP-SAT model, where it is small enough to be of use."""
-    if stages.size <= SMALL or turn.run.best is None or not stages.problem.timed:
+    problem, small = stages.problem, turn.run.best is None or stages.size <= SMALL
+    if problem.timed and not small and stages.size <= LARGE:
+        small = narrowing(stages, turn).parts * problem.devices <= SMALL
+    if small or not problem.timed:
         model_by_cpsat(stages, turn)
 
 
 def model_by_cpsat(stages: Stages, turn: Turn) -> None:
     """The CP-SAT model, from the incumbent on."""
     from chipmap.formulations.placement.cpsat import build
+    from chipmap.formulations.placement.cpsat_builder import PlacementCpChoices
 
-    _solve(stages.problem, turn.run, build(stages.problem.instance), "cpsat")
+    known = narrowing(stages, turn) if stages.problem.timed else None
+    choices = PlacementCpChoices(narrowing=known, symmetry=True)
+    _solve(stages.problem, turn.run, build(stages.problem.instance, choices), "cpsat")
 
 
 def model_by_mip(stages: Stages, turn: Turn) -> None:
