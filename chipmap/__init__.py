@@ -2,7 +2,7 @@
 
 >>> import chipmap
 >>> instance = chipmap.read("ring/bert-large-36")  # doctest: +SKIP
->>> result = chipmap.solve(instance, options=chipmap.SolveOptions(time_limit=60))  # doctest: +SKIP
+>>> result = chipmap.solve(instance, time_limit=60)  # doctest: +SKIP
 >>> result.status, result.gap  # doctest: +SKIP
 ('optimal', 0.0)
 """

@@ -8,11 +8,9 @@ the run is killed, that solution stays: the next run there starts from it, or ke
 
 from __future__ import annotations
 
-import csv
 import errno
 import fcntl
 import hashlib
-import io
 import os
 import shutil
 import stat
@@ -26,7 +24,7 @@ from typing import Any, BinaryIO
 
 import msgspec
 
-from chipmap.records import InputError, Record, read_bytes
+from chipmap.records import InputError, Record, csv_text, read_bytes
 from chipmap.result import Result
 
 ENVIRONMENT = "environment.json"
@@ -203,11 +201,8 @@ def _mode(path: Path) -> int:
 
 def trace_csv(result: Result) -> bytes:
     """The trace as CSV: seconds, event, source, value, incumbent and bound in ticks."""
-    out = io.StringIO()
     columns = ("seconds", "event", "source", "value", "incumbent", "bound")
-    lines = ([getattr(line, name) for name in columns] for line in result.trace)
-    csv.writer(out, lineterminator="\n").writerows([columns, *lines])
-    return out.getvalue().encode()
+    return csv_text(columns, ([getattr(line, name) for name in columns] for line in result.trace)).encode()
 
 
 def _fingerprint(path: Path) -> tuple[int, str]:

@@ -6,14 +6,49 @@ A record is checked when it is decoded or made with :meth:`Record.make`; the pla
 
 from __future__ import annotations
 
+import csv
 import hashlib
 import io
 import re
+from collections.abc import Iterable
+from contextlib import suppress
 from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, BinaryIO, ClassVar, Self, get_args, get_type_hints
 
 import msgspec
+
+#: Characters of a message's part, so that hostile input makes no endless ones.
+MOST_CHARACTERS = 1_000
+
+
+def shortened(text: str, most: int = MOST_CHARACTERS) -> str:
+    """``text``, or its beginning and its end where it is longer than ``most`` characters.
+
+    >>> shortened("0123456789", 7)
+    '012 … 9'
+    """
+    tail = (most - 3) // 4
+    return text if len(text) <= most else f"{text[: most - 3 - tail]} … {text[-tail:]}"
+
+
+def csv_text(columns: Iterable[str], rows: Iterable[Iterable[Any]]) -> str:
+    """A table as CSV. Texts that a spreadsheet would take for a formula (``=``, ``@``, ``+``, ``-``) get a quote in
+    front."""
+    out = io.StringIO()
+    table = csv.writer(out, lineterminator="\n")
+    table.writerow(columns)
+    table.writerows([_cell(value) for value in row] for row in rows)
+    return out.getvalue()
+
+
+def _cell(value: Any) -> Any:
+    if not isinstance(value, str) or not value.startswith(("=", "@", "+", "-", "\t", "\r")):
+        return value
+    with suppress(ValueError):
+        float(value)
+        return value
+    return f"'{value}"
 
 
 class ChipmapError(Exception):
@@ -29,6 +64,7 @@ class InputError(ChipmapError):
     """Bad input or usage. ``what`` is wrong at ``where`` (file, JSON path, option); ``remedy`` mends it."""
 
     def __init__(self, what: str, where: str = "", remedy: str = "") -> None:
+        what, where, remedy = (shortened(text) for text in (what, where, remedy))
         self.what, self.where, self.remedy = what, where, remedy
         text = f"{where}: {what}" if where else what
         super().__init__(f"{text}\n  {remedy}" if remedy else text)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 from contextlib import suppress
+from decimal import Decimal
+from html import escape
 from typing import Any, Literal, Self
 
 import msgspec
@@ -115,6 +117,15 @@ def integer_bound(value: float) -> int:
     return math.ceil(value - 1e-4 - 1e-10 * abs(value))
 
 
+def natural(ticks: int | None, unit_per_tick: float) -> float | None:
+    """``ticks · unit_per_tick`` as the nearest float to the exact decimal product (None stays None).
+
+    >>> natural(110000, 1e-5), natural(None, 1e-5)
+    (1.1, None)
+    """
+    return None if ticks is None else float(ticks * Decimal(repr(unit_per_tick)))
+
+
 class Result(Record, frozen=True, kw_only=True):
     """The outcome of one solve. Objective, bound and terms are in ticks; :mod:`chipmap.report` shows ``units``.
 
@@ -157,6 +168,46 @@ class Result(Record, frozen=True, kw_only=True):
                 plain["notes"] = [{"kind": "older", "text": note} if isinstance(note, str) else note for note in notes]
                 data = msgspec.json.encode(plain)
         return super().from_json(data, where)
+
+    @property
+    def unit(self) -> str:
+        """The unit of :attr:`value`; empty in archives from before results had units."""
+        return self.units.objective.name if self.units else ""
+
+    @property
+    def value(self) -> float | None:
+        """The objective in :attr:`unit` (ticks, where that is empty); None without a solution."""
+        return self._natural(self.objective)
+
+    @property
+    def lower(self) -> float | None:
+        """The bound in :attr:`unit` (ticks, where that is empty); None without one."""
+        return self._natural(self.bound)
+
+    def _natural(self, ticks: int | None) -> float | None:
+        return natural(ticks, self.units.objective.per_tick if self.units else 1)
+
+    def __repr__(self) -> str:
+        """One line: ``<Result ring/tiny-skip: optimal, 9.0 us, gap 0.00%, ring/auto, 1.2 s>``."""
+        share = "no gap" if self.gap is None else f"gap {self.gap:.2%}"
+        value = "no solution" if self.value is None else f"{self.value:.7g} {self.unit}".rstrip()
+        words = [self.status, *(["failed"] if self.failure else []), value, share, self.method, f"{self.seconds:.1f} s"]
+        return f"<Result {self.instance}: {', '.join(words)}>"
+
+    def _repr_html_(self) -> str:
+        """The same as a table row, for notebooks."""
+        cells = {
+            "instance": self.instance,
+            "method": self.method,
+            "status": f"{self.status}, failed" if self.failure else self.status,
+            "objective": "" if self.value is None else f"{self.value:.7g} {self.unit}",
+            "bound": "" if self.lower is None else f"{self.lower:.7g} {self.unit}",
+            "gap": "" if self.gap is None else f"{self.gap:.2%}",
+            "seconds": f"{self.seconds:.2f}",
+        }
+        head = "".join(f"<th>{name}</th>" for name in cells)
+        body = "".join(f"<td>{escape(text)}</td>" for text in cells.values())
+        return f"<table><tr>{head}</tr><tr>{body}</tr></table>"
 
     @property
     def seconds(self) -> float:

@@ -52,6 +52,8 @@ class SolveOptions(Record, frozen=True, kw_only=True):
             value = getattr(self, name)
             if value is not None and not value > low:
                 raise InputError(f"is {value}", f"--{name.replace('_', '-')}", f"Give a number above {low:g}.")
+        if not 0 <= self.seed < 2**31:
+            raise InputError(f"is {self.seed}", "--seed", f"Give a whole number from 0 to {2**31 - 1:,}.")
         if not 0.0 <= self.gap < 1.0:
             raise InputError(f"is {self.gap}", "--gap", "Give a share from 0 to below 1, such as 0.01 for 1%.")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -33,9 +34,11 @@ def solve(
     started: float | None = None,
     log: BinaryIO | None = None,
     oracle: str | Callable[[Any, Any], Any] | None = None,
+    **changes: Any,
 ) -> Result:
     """Solve ``instance`` (a record, a file, a shipped name) by the named method, the family's best chain by default.
 
+    ``changes`` are options by name, beside or instead of ``options``: ``solve("ring/tiny-skip", time_limit=5)``.
     With ``isolate`` the method runs in a child process with hard limits on time and memory (its log goes to ``log``);
     else in this process, where a solver that ignores its limit can't be stopped. The time limit counts from
     ``started`` (:func:`time.monotonic`), now by default, without the seconds in which the family's functions are
@@ -45,7 +48,7 @@ def solve(
     input, :class:`SolverUnavailableError` for a missing solver.
     """
     started = time.monotonic() if started is None else started
-    options = options or SolveOptions()
+    options = with_changes(options or SolveOptions(), changes)
     if isinstance(oracle, str):
         options = options.replace(oracle=oracle)
     elif oracle is not None and isolate:
@@ -66,6 +69,17 @@ def solve(
         termination = guarded(run, lambda: in_process(run, family, chosen))
         versions = used_versions()
     return result_of(run, family, chosen, termination, versions)
+
+
+def with_changes(options: SolveOptions, changes: dict[str, Any]) -> SolveOptions:
+    """``options`` with some of them changed by name; :class:`InputError` with the nearest name for an unknown one."""
+    known = SolveOptions.__struct_fields__
+    for name in changes:
+        if name not in known:
+            near = difflib.get_close_matches(name, known, n=1)
+            remedy = f"Did you mean {near[0]}?" if near else f"There are: {', '.join(known)}."
+            raise InputError(f"no option is called {name!r}", "solve", remedy)
+    return options.replace(**changes) if changes else options
 
 
 def check(
@@ -111,6 +125,7 @@ def bound(
     isolate: bool = False,
     listener: Listener | None = None,
     started: float | None = None,
+    **changes: Any,
 ) -> Result:
     """Lower bounds on the objective: the Result of a solve without warm start, whose ``bound`` and ``bounds`` count.
 
@@ -121,7 +136,7 @@ def bound(
     family = family_of(instance)
     if method is None and f"{family.name}/bounds" in {known.name for known in family.methods}:
         method = f"{family.name}/bounds"
-    cold = (options or SolveOptions()).replace(warm_start="none")
+    cold = with_changes(options or SolveOptions(), changes).replace(warm_start="none")
     return solve(instance, method, cold, isolate, listener, started)
 
 

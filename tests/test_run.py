@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+import chipmap
 from chipmap.certificate import Certificate
 from chipmap.deadline import Stop
 from chipmap.records import ContradictionError, InputError, Record
@@ -91,7 +92,7 @@ def test_infeasibility_and_a_solution_contradict_each_other() -> None:
     run.solution(Answer(value=1), "s")
     with pytest.raises(ContradictionError, match="1 byte short"):
         run.infeasible(shortage())
-    assert not run.proved_infeasible
+    assert run.proved_infeasible and run.best is not None  # both are kept: the status is an error
     other = new_run()
     other.infeasible(shortage())
     assert other.closed and other.terminate().reason == "infeasible" and len(other.infeasibility) == 1
@@ -175,3 +176,16 @@ def test_limits_that_make_no_sense(options: dict[str, Any]) -> None:
     with pytest.raises(InputError, match="--"):
         SolveOptions.make(**options).check()
     SolveOptions(time_limit=0.1, threads=1, gap=0.0).check()
+
+
+def test_options_by_name_and_a_result_that_reads() -> None:
+    result = chipmap.solve("ring/tiny-skip", "greedy", time_limit=20, seed=3)
+    assert result.provenance["options"]["seed"] == 3
+    assert (result.value, result.unit) == (9.0, "us")
+    assert result.lower is not None and result.lower <= 9.0
+    assert repr(result).startswith("<Result ring/tiny-skip: ") and "9 us" in repr(result)
+    assert "<td>9 us</td>" in result._repr_html_()
+    with pytest.raises(InputError, match="Did you mean time_limit"):
+        chipmap.solve("ring/tiny-skip", timelimit=5)
+    evil = result.replace(instance="<script>")
+    assert "<script>" not in evil._repr_html_()

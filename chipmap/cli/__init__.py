@@ -13,8 +13,9 @@ import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from importlib import import_module
-from typing import NoReturn
+from typing import NoReturn, TextIO
 
+from chipmap.cli.streams import plain_streams
 from chipmap.records import ChipmapError
 
 #: The commands and what each is for; each is a module here with ``run(args)`` and ``add_arguments(parser)``, whose
@@ -46,8 +47,13 @@ class Parser(argparse.ArgumentParser):
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line (this process's own by default); returns the exit code."""
+    if sys.stdout is None and arguments is None:
+        sys.stderr = sys.stderr or _nowhere()
+        return _fail("standard output is closed\n  Send it to a file, or to /dev/null.", 1)
+    sys.stderr = sys.stderr or _nowhere()
     try:
-        return _run(arguments)
+        with plain_streams():
+            return _run(arguments)
     finally:
         if arguments is None:
             # all is written: a signal that comes while the interpreter ends must not make it look like a failure
@@ -76,6 +82,11 @@ def _run(arguments: Sequence[str] | None) -> int:
             raise
         what = f"{type(error).__name__}: {error}"
         return _fail(f"{what}\n  A defect of chipmap: please report it. CHIPMAP_TRACEBACK=1 shows where it is.", 1)
+
+
+def _nowhere() -> TextIO:
+    """A stream for those who have closed theirs."""
+    return open(os.devnull, "w")
 
 
 def _fail(message: str, code: int) -> int:

@@ -8,12 +8,13 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
+from chipmap.cli.streams import OWN as _CLEAR
+from chipmap.cli.streams import visible
 from chipmap.family import family_of
 from chipmap.result import TraceEvent
 from chipmap.run import Run
 
 _REFRESH_SECONDS = 0.2
-_CLEAR = "\r\033[K"
 
 
 class Progress:
@@ -38,7 +39,7 @@ class Progress:
         if len(names) > 1 and self.live:
             from tqdm import tqdm
 
-            shown = self._bar = tqdm(names, unit="instance", leave=False)
+            shown = self._bar = tqdm(names, unit="instance", leave=False, file=getattr(sys.stderr, "raw", sys.stderr))
         for name in shown:
             self._begin(name, several=len(names) > 1)
             yield name
@@ -52,7 +53,7 @@ class Progress:
         with self._lock:
             self._text = text
         if self._bar is not None:
-            self._bar.set_postfix_str(text, refresh=True)
+            self._bar.set_postfix_str(visible(text), refresh=True)
         elif not self.live:
             print(f"{self._name}{event.seconds:8.2f} s  {text}", file=sys.stderr, flush=True)
 

@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM as a flag, so that whatever is running ends in order and its result is written whole."""
+"""Ctrl-C, SIGTERM and SIGHUP as a flag, so that whatever is running ends in order and its result is written whole."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import threading
 from types import FrameType, TracebackType
 from typing import Any, Self
 
-_CAUGHT = (signal.SIGINT, signal.SIGTERM)
+_CAUGHT = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class Interrupts:
@@ -25,12 +25,14 @@ class Interrupts:
 
     @property
     def exit_code(self) -> int | None:
-        """128 + the signal's number (130 for Ctrl-C, 143 for SIGTERM); None when there was none."""
+        """128 + the signal's number (130 for Ctrl-C, 143 for SIGTERM, 129 for SIGHUP); None when there was none."""
         return None if self.signal is None else 128 + self.signal
 
     def __enter__(self) -> Self:
         if threading.current_thread() is threading.main_thread():
             for number in _CAUGHT:
+                if number == signal.SIGHUP and signal.getsignal(number) is signal.SIG_IGN:
+                    continue  # nohup: the terminal may go
                 self._before[number] = signal.signal(number, self._catch)
                 outer = self._outer(number)
                 if outer is not None:

@@ -37,6 +37,7 @@ STYLE: Any = {
     "legend.fontsize": 8.5,
     "svg.hashsalt": "chipmap",
     "hatch.linewidth": 0.6,
+    "text.parse_math": False,  # names are names, also with $ in them
 }
 #: For pictures of many small panels.
 SMALL: Any = {"font.size": 8, "axes.titlesize": 9}

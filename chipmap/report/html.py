@@ -110,17 +110,28 @@ def _gaps(results: list[Result], known: dict[str, Known]) -> Markup:
         link = tag("a", result.instance, href=f"#run-{i}")
         status = pill(result.status, result.failure)
         values = (digits(result.objective, unit), digits(result.bound, unit), sign(unit), _gap_cell(result.gap))
-        above = percent(gap(result.objective, known[result.instance_hash].objective))
+        above = percent(_above(result.objective, known[result.instance_hash].objective))
         body.append((link, result.method, status, *values, above, f"{result.seconds:,.2f}"))
-    head = ("instance", "method", "status", "objective", "bound", "unit", "gap", "above best known", "seconds")
+    head = ("instance", "method", "status", "objective", "bound", "unit", "gap", "above best of these", "seconds")
     return tag("div", table(head, body, {3, 4, 6, 7, 8}), class_="card")
 
 
+def _above(objective: int | None, best: int | None) -> float | None:
+    """(objective - best) / |best|: how much worse than the best of these runs.
+
+    >>> _above(179, 100)
+    0.79
+    """
+    if objective is None or best is None or (best == 0 and objective != 0):
+        return None
+    return (objective - best) / abs(best) if best else 0.0
+
+
 def _gap_cell(share: float | None) -> Markup:
-    """The gap with a bar as long as it is, full at 50%."""
+    """The gap with a bar as long as it is, full at 100%."""
     if share is None:
         return join(percent(None))
-    bar = tag("span", tag("i", style=f"width:{min(100.0, 200 * share):.1f}%"), class_="gap", aria_hidden="true")
+    bar = tag("span", tag("i", style=f"width:{min(100.0, 100 * share):.1f}%"), class_="gap", aria_hidden="true")
     return join(percent(share), bar)
 
 

@@ -3,22 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from decimal import Decimal
 from typing import Any
 
 from chipmap.family import get_family
 from chipmap.records import Unit, Units
 from chipmap.report.tables import number
-from chipmap.result import Result, best_bound
-
-
-def natural(ticks: int | None, unit_per_tick: float) -> float | None:
-    """``ticks · unit_per_tick`` as the nearest float to the exact decimal product (None stays None).
-
-    >>> natural(110000, 1e-5), natural(None, 1e-5)
-    (1.1, None)
-    """
-    return None if ticks is None else float(ticks * Decimal(repr(unit_per_tick)))
+from chipmap.result import Result, best_bound, natural
 
 
 def units_of(result: Result) -> Units:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import csv as csv_module
-import io
 import json
 from collections.abc import Iterable, Sequence
 from typing import Any
+
+from chipmap.records import csv_text
 
 Row = dict[str, Any]
 
@@ -90,11 +90,7 @@ def csv(rows: Iterable[Row]) -> str:
 
 def written(columns: Sequence[str], rows: Iterable[Row]) -> str:
     """Rows as CSV; what a row lacks stays empty."""
-    out = io.StringIO()
-    writer = csv_module.DictWriter(out, columns, lineterminator="\n", restval="")
-    writer.writeheader()
-    writer.writerows(rows)
-    return out.getvalue()
+    return csv_text(columns, ([row.get(name, "") for name in columns] for row in rows))
 
 
 def _flat(row: Row) -> Row:

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 from chipmap.records import Unit
 from chipmap.report.markup import Markup, join, tag
-from chipmap.report.rows import natural, sign
+from chipmap.report.rows import sign
 from chipmap.report.tables import number
-from chipmap.result import Result
+from chipmap.result import Result, natural
 
 WIDTH, HEIGHT = 1000, 270
 LEFT, RIGHT, TOP, BOTTOM = 84, 150, 14, 34

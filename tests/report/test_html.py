@@ -181,3 +181,14 @@ def test_tags_escape() -> None:
 
 def test_flatten_names_leaves() -> None:
     assert list(flatten({"a": {"b": 1, "c": [1, 2]}, "d": "x"})) == [("a.b", "1"), ("a.c", "[1, 2]"), ("d", "x")]
+
+
+def test_above_the_best_is_a_share_of_the_best(tmp_path: Path) -> None:
+    instance = chain()
+    archived(tmp_path / "good", instance, result(instance, [BALANCED], []))
+    archived(tmp_path / "bad", instance, result(instance, [(0,) * 8], []))
+    best, worst = (run.result.objective for run in collect(tmp_path) if run.result)
+    assert best is not None and worst is not None
+    best, worst = sorted((best, worst))
+    text = Reader(page(collect(tmp_path), tmp_path)).text
+    assert f"{(worst - best) / best:.2%}" in text and worst > 2 * best

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from chipmap.records import Unit, Units
 from chipmap.report import tables
-from chipmap.report.rows import natural, row
+from chipmap.report.rows import row
+from chipmap.result import natural
 from tests.report.samples import chain, result
 
 PROMISED = {

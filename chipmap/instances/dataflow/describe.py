@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections import Counter
 from itertools import cycle
 from typing import Any
@@ -14,7 +12,7 @@ from chipmap.instances.dataflow.instance import DataflowInstance, DataflowSoluti
 from chipmap.instances.dataflow.problem import DataflowProblem, dataflow_problem
 from chipmap.instances.dataflow.sizes import flop, output_bytes, parameter_bytes
 from chipmap.instances.dataflow.tiles import sharing
-from chipmap.records import InputError
+from chipmap.records import InputError, csv_text
 
 _COLUMNS = ("layer", "name", "kind", "phase", "scheme", "partition", "compute_ps", "weight_bytes", "output_bytes")
 
@@ -71,19 +69,17 @@ def files(instance: DataflowInstance, solution: DataflowSolution) -> dict[str, b
     numbers = range(len(solution.stages))
     if len(options) != len(solution.partitions) or (numbers and not set(solution.partitions) <= set(numbers)):
         return {}
-    text = io.StringIO()
-    table = csv.writer(text, lineterminator="\n")
+    rows = []
     shared = _shared(problem, solution)
     more = [*(["tiles"] if shared else []), *(["stage"] if solution.stages else [])]
-    table.writerow((*_COLUMNS, *more))
     for i, partition in enumerate(solution.partitions):
         layer, v = divmod(i, problem.n)
         kernel, option = instance.workload.kernels[v], options[i]
         row = (layer, kernel.name, kernel.kind, kernel.phase, option.scheme, partition)
         tiles, ticks = shared.get(i, (0, option.compute))
         stage = [solution.stages[partition]] if solution.stages else []
-        table.writerow((*row, ticks, option.weights, option.output, *([tiles] if shared else []), *stage))
-    return {"mapping.csv": text.getvalue().encode()}
+        rows.append((*row, ticks, option.weights, option.output, *([tiles] if shared else []), *stage))
+    return {"mapping.csv": csv_text((*_COLUMNS, *more), rows).encode()}
 
 
 def _shared(problem: DataflowProblem, solution: DataflowSolution) -> dict[int, tuple[int, int]]:

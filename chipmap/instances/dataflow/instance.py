@@ -111,7 +111,7 @@ class DataflowInstance(Record, frozen=True, kw_only=True):
         task, names = self.task, {kernel.name for kernel in self.workload.kernels}
         for field in ("batch", "micro_batch", "all_reduce_factor", "tile_tokens"):
             if not 1 <= (value := getattr(task, field)) <= 10**9:
-                raise InputError(f"is {value}", f"task.{field}", "Give 1 or more.")
+                raise InputError(f"is {value:,}", f"task.{field}", f"Give 1 to {10**9:,}.")
         if task.utilisation is not None and not 0 < task.utilisation <= 1:
             raise InputError(f"is {task.utilisation}", "task.utilisation", "Give a share above 0, up to 1.")
         if task.utilisation is None and not task.overlap:
@@ -122,7 +122,8 @@ class DataflowInstance(Record, frozen=True, kw_only=True):
         if task.exactly and task.partitions is None:
             raise InputError("exactly, but no number of partitions is given", "task.exactly", "Set task.partitions.")
         if task.optimizer_bytes is not None and not 0 <= task.optimizer_bytes <= 10**6:
-            raise InputError(f"is {task.optimizer_bytes}", "task.optimizer_bytes", "Give 0 or more bytes, or null.")
+            remedy = f"Give 0 to {10**6:,} bytes, or null."
+            raise InputError(f"is {task.optimizer_bytes}", "task.optimizer_bytes", remedy)
         if task.recompute and {kernel.phase for kernel in self.workload.kernels} != {"forward", "backward"}:
             raise InputError("there is no backward phase to recompute for", "task.recompute", "Set it to false.")
         grouped = [name for group in task.together for name in group]

@@ -79,15 +79,15 @@ class System(Record, frozen=True, kw_only=True):
         counts |= {f"network[{i}].size": dimension.size for i, dimension in enumerate(self.network)}
         for where, count in counts.items():
             if not 1 <= count <= 10**15:
-                raise InputError(f"is {count}", f"system.{where}", "Give 1 or more.")
+                raise InputError(f"is {count:,}", f"system.{where}", f"Give 1 to {10**15:,}.")
         rates = {"chip.ghz": self.chip.ghz, "memory.bytes_per_ns": self.memory.bytes_per_ns}
         rates |= {f"network[{i}].bytes_per_ns": dimension.bytes_per_ns for i, dimension in enumerate(self.network)}
         for where, rate in rates.items():
-            if not 0 < rate <= 1e12:
-                raise InputError(f"is {rate}", f"system.{where}", "Give a rate above 0.")
+            if not 1e-9 <= rate <= 1e12:
+                raise InputError(f"is {rate}", f"system.{where}", "Give a rate above 0 (1e-9 to 1e12).")
         for i, dimension in enumerate(self.network):
             if not 0 <= dimension.latency_ns <= 1e12:
-                raise InputError(f"is {dimension.latency_ns}", f"system.network[{i}].latency_ns", "Give 0 or more.")
+                raise InputError(f"is {dimension.latency_ns}", f"system.network[{i}].latency_ns", "Give 0 to 1e12.")
         capacity = self.memory.capacity_bytes
         if capacity is not None and not 1 <= capacity <= 10**18:
             raise InputError(f"is {capacity}", "system.memory.capacity_bytes", "Give 1 to 10**18, or null.")

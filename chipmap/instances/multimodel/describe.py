@@ -8,8 +8,6 @@ that receives it. Times are those of :mod:`chipmap.instances.multimodel.timeline
 
 from __future__ import annotations
 
-import csv
-import io
 from collections import Counter
 from collections.abc import Iterator
 from itertools import pairwise
@@ -22,7 +20,7 @@ from chipmap.instances.multimodel.problem import MultiProblem, multi_problem
 from chipmap.instances.multimodel.timeline import Range, Span, Window, all_energies, timeline
 from chipmap.instances.trace_events import Event, arrow, trace, tracks
 from chipmap.instances.trace_events import span as event
-from chipmap.records import InputError
+from chipmap.records import InputError, csv_text
 
 _COLUMNS = ("window", "model", "first", "last", "first_layer", "last_layer", "chiplet", "start_ns", "end_ns")
 _MORE = ("weights_ns", "mini_batch_ns", "every_ns", "mini_batches", "bottleneck")
@@ -92,9 +90,7 @@ def files(instance: MultiInstance, solution: MultiSolution) -> dict[str, bytes]:
 
 def _table(problem: MultiProblem, windows: tuple[Window, ...]) -> str:
     """A line per segment: from when its weights are read to the end of its last mini-batch."""
-    text = io.StringIO()
-    table = csv.writer(text, lineterminator="\n")
-    table.writerow((*_COLUMNS, *_MORE))
+    rows = []
     for window in windows:
         for one in window.ranges:
             for span in one.spans:
@@ -103,8 +99,8 @@ def _table(problem: MultiProblem, windows: tuple[Window, ...]) -> str:
                 names = model.layers[first].name, model.layers[last].name
                 row = (window.number, model.name, first, last, *names, problem.instance.module.chiplets[c].name)
                 held = _held(window, one, span)
-                table.writerow((*row, span.start, span.end, span.weights, span.time, span.every, span.count, held))
-    return text.getvalue()
+                rows.append((*row, span.start, span.end, span.weights, span.time, span.every, span.count, held))
+    return csv_text((*_COLUMNS, *_MORE), rows)
 
 
 def _held(window: Window, one: Range, span: Span) -> str:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections import Counter
 from typing import Any
 
@@ -13,6 +11,7 @@ from chipmap.instances.graph import neighbours
 from chipmap.instances.ring.contraction import contract
 from chipmap.instances.ring.instance import RingInstance, RingSolution
 from chipmap.instances.ring.problem import TICKS_PER_NS, RingProblem, ring_problem
+from chipmap.records import csv_text
 
 _TICKS_PER_US = 1000 * TICKS_PER_NS
 _MIB = 1024 * 1024
@@ -79,15 +78,13 @@ def files(instance: RingInstance, solution: RingSolution) -> dict[str, bytes]:
     problem = ring_problem(instance)
     weights = _weights_at_first(problem, solution)
     needed = _needed_on(problem, solution)
-    text = io.StringIO()
-    table = csv.writer(text, lineterminator="\n")
-    table.writerow(_COLUMNS)
+    rows = []
     for v, operation in enumerate(instance.graph.operations):
         chips = needed[v] if operation.role in ("constant", "input") else {solution.chips[v]}
         where = " ".join(str(chip) for chip in sorted(chips))
         row = (operation.name, operation.kind, operation.role, where)
-        table.writerow((*row, int(problem.ticks[v]), weights[v]))
-    return {"mapping.csv": text.getvalue().encode()}
+        rows.append((*row, int(problem.ticks[v]), weights[v]))
+    return {"mapping.csv": csv_text(_COLUMNS, rows).encode()}
 
 
 def _weights_at_first(problem: RingProblem, solution: RingSolution) -> list[int]:

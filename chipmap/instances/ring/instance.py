@@ -16,6 +16,7 @@ MemoryGrade = Literal["boundary", "full"]
 Label = Literal["C1", "C2", "C3", "C4"]
 #: Most chips of a package: beyond it the models' tables fit no machine.
 MAX_CHIPS = 10_000
+MAX_BYTES, MAX_NS = 10**18, 10**12
 
 
 class Package(Record, frozen=True, kw_only=True):
@@ -41,14 +42,14 @@ class Package(Record, frozen=True, kw_only=True):
             raise InputError(f"is {self.chips}", f"{where}.chips", "Give at least 1 chip.")
         if self.chips > MAX_CHIPS:
             raise InputError(f"is {self.chips}", f"{where}.chips", f"Give at most {MAX_CHIPS} chips.")
-        for name in ("sram_bytes", "hop_ns", "launch_ns"):
-            if getattr(self, name) < 0:
-                raise InputError(f"is {getattr(self, name)}", f"{where}.{name}", "Give 0 or more.")
+        for name, most in (("sram_bytes", MAX_BYTES), ("hop_ns", MAX_NS), ("launch_ns", MAX_NS)):
+            if not 0 <= (value := getattr(self, name)) <= most:
+                raise InputError(f"is {value:,}", f"{where}.{name}", f"Give 0 to {most:,}.")
         rates = {name: getattr(self, name) for name in ("flop_per_ns", "sram_bytes_per_ns", "link_bytes_per_ns")}
         rates |= {f"efficiency[{kind!r}]": share for kind, share in self.efficiency.items()}
         for name, rate in rates.items():
-            if rate is not None and not rate > 0:
-                raise InputError(f"is {rate}", f"{where}.{name}", "Give a rate above 0.")
+            if rate is not None and not 1e-9 <= rate <= 1e15:
+                raise InputError(f"is {rate}", f"{where}.{name}", "Give a rate above 0 (1e-9 to 1e15).")
 
 
 class Pin(Record, frozen=True, kw_only=True):

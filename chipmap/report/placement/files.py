@@ -11,15 +11,13 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Iterable, Iterator, Sequence
 
 from chipmap.instances.placement.instance import PlacementInstance, PlacementSolution
 from chipmap.instances.placement.problem import PlacementProblem, placement_problem
 from chipmap.instances.placement.timeline import Piece, Timeline, timeline
 from chipmap.instances.trace_events import Event, arrow, counter, span, trace, tracks
-from chipmap.records import InputError
+from chipmap.records import InputError, csv_text
 from chipmap.report.placement.device_map import device_map, scope_of
 from chipmap.validation.placement.memory import curve, memory
 
@@ -52,11 +50,7 @@ _COLUMNS = ("what", "name", "place", "start_ns", "end_ns", "bytes", "critical", 
 
 
 def _table(columns: Row, rows: Iterable[Row]) -> bytes:
-    text = io.StringIO()
-    table = csv.writer(text, lineterminator="\n")
-    table.writerow(columns)
-    table.writerows(rows)
-    return text.getvalue().encode()
+    return csv_text([str(name) for name in columns], rows).encode()
 
 
 def _loads(problem: PlacementProblem, solution: PlacementSolution) -> bytes:

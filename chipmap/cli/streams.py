@@ -1,0 +1,48 @@
+"""What reaches a terminal: text in which names from files can't give it commands."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+#: Control characters, but for line ends and tabs -> how they are written instead.
+_VISIBLE = {code: f"\\x{code:02x}" for code in (*range(0x20), *range(0x7F, 0xA0)) if chr(code) not in "\n\t"}
+#: The one escape sequence that chipmap writes itself (:mod:`chipmap.cli.progress`).
+OWN = "\r\033[K"
+
+
+def visible(text: str) -> str:
+    """``text`` with its control characters written out.
+
+    >>> visible("a\\x1b[31mb\\n")
+    'a\\\\x1b[31mb\\n'
+    """
+    return OWN.join(part.translate(_VISIBLE) for part in text.split(OWN))
+
+
+class Plain:
+    """A text stream that writes control characters out."""
+
+    def __init__(self, stream: Any) -> None:
+        self.raw = stream
+
+    def write(self, text: str) -> int:
+        """Write ``text``; returns its length, as streams do."""
+        self.raw.write(visible(text))
+        return len(text)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.raw, name)
+
+
+@contextmanager
+def plain_streams() -> Iterator[None]:
+    """Standard output and error through :func:`visible`, within."""
+    before = sys.stdout, sys.stderr
+    sys.stdout, sys.stderr = Plain(before[0]), Plain(before[1])  # type: ignore[assignment]
+    try:
+        yield
+    finally:
+        sys.stdout, sys.stderr = before

@@ -1,0 +1,123 @@
+"""Odd seeds, numbers, names and streams: each is said in a line, and none of them gives a traceback."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from chipmap.cli import main
+from chipmap.cli.streams import visible
+from chipmap.inputs.reading import read
+from chipmap.records import InputError, csv_text, shortened
+
+COMMAND = [sys.executable, "-m", "chipmap"]
+
+
+@pytest.fixture
+def hostile(tmp_path: Path) -> Path:
+    """An instance with names that are commands for a terminal, a spreadsheet and a typesetter."""
+    plain = json.loads(read("ring/tiny-skip").to_json())
+    plain["name"] = plain["graph"]["name"] = r"$\foo$"
+    for v, name in enumerate((r"$\bar{x", "\x1b[31mred\x07", "=cmd()", "a\rb")):
+        plain["graph"]["operations"][v]["name"] = name
+    path = tmp_path / "hostile.json"
+    path.write_text(json.dumps(plain))
+    return path
+
+
+def one_line(error: str) -> bool:
+    return "Traceback" not in error and "defect" not in error and 0 < len(error.splitlines()) <= 2
+
+
+@pytest.mark.parametrize("seed", ["-1", "2147483648", "99999999999999999999"])
+def test_seeds_that_no_generator_takes(capsys: pytest.CaptureFixture[str], seed: str) -> None:
+    assert main(["solve", "ring/tiny-skip", "--seed", seed]) == 1
+    error = capsys.readouterr().err
+    assert one_line(error) and "from 0 to 2,147,483,647" in error
+
+
+@pytest.mark.parametrize(
+    ("instance", "setting"),
+    [
+        ("dataflow/tiny-chain", "system.chip.sram_bytes=9223372036854775808"),
+        ("dataflow/tiny-chain", "system.memory.bytes_per_ns=1e-308"),
+        ("dataflow/tiny-chain", "system.network.0.latency_ns=1e308"),
+        ("dataflow/tiny-chain", "task.batch=9007199254740992"),
+        ("ring/tiny-skip", "package.sram_bytes=9223372036854775808"),
+        ("ring/tiny-skip", "package.hop_ns=1e308"),
+        ("ring/tiny-skip", "package.link_bytes_per_ns=1e-308"),
+    ],
+)
+def test_numbers_without_sense_have_a_remedy(capsys: pytest.CaptureFixture[str], instance: str, setting: str) -> None:
+    assert main(["solve", instance, "--set", setting]) == 1
+    error = capsys.readouterr().err
+    assert one_line(error) and "Give" in error and " to " in error
+
+
+def test_names_give_a_terminal_no_commands(hostile: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    run = tmp_path / "run"
+    assert main(["solve", str(hostile), "--out", str(run), "--plot", str(tmp_path / "plot.svg")]) == 0
+    assert main(["explain", str(hostile), str(run), "--time-limit", "5"]) == 0
+    assert main(["plot", str(hostile), str(run), "--out", str(tmp_path / "plot.png")]) == 0
+    shown = "".join(capfd.readouterr())
+    assert r"$\foo$" in shown
+    assert not set(shown) & {"\x1b", "\x07", "\r"}
+    assert r"$\foo$" in (tmp_path / "plot.svg").read_text() or (tmp_path / "plot.svg").stat().st_size > 1000
+    table = (run / "mapping.csv").read_text()
+    assert "\n'=cmd()," in table and "\n=cmd()," not in table
+
+
+def test_visible_keeps_the_progress_line() -> None:
+    assert visible("\r\x1b[Kx\x1b[2J\ty\n") == "\r\x1b[Kx\\x1b[2J\ty\n"
+
+
+def test_csv_cells_are_no_formulas_and_numbers_stay() -> None:
+    rows: list[tuple[Any, ...]] = [("=1+1", "@a", "+b", "-c", "-1.5", -2, None)]
+    assert csv_text("abcdefg", rows).splitlines()[1] == "'=1+1,'@a,'+b,'-c,-1.5,-2,"
+
+
+def test_messages_end() -> None:
+    error = InputError("is " + "9" * 10**6, "x" * 10**6, "Give " + "y" * 10**6)
+    assert len(str(error)) < 4_000 and str(error).startswith("xxx")
+    assert shortened("short") == "short"
+
+
+@pytest.mark.parametrize(
+    ("closing", "code"), [(">&-", 1), ("2>&-", 0), ("<&-", 0), (">/dev/full", 1), ("2>/dev/full", None)]
+)
+def test_closed_and_full_streams(closing: str, code: int | None) -> None:
+    command = " ".join([*COMMAND, "solve", "ring/tiny-skip", "--method", "greedy", closing])
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, timeout=60)
+    assert "Traceback" not in done.stderr and "defect" not in done.stderr
+    assert code is None or done.returncode == code
+    if closing == ">&-":
+        assert "standard output is closed" in done.stderr
+
+
+@pytest.mark.parametrize("ignored", [False, True])
+def test_a_terminal_that_goes_leaves_the_result(tmp_path: Path, ignored: bool) -> None:
+    def no_hangup() -> None:
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)
+
+    command = [*COMMAND, "solve", "ring/bert-large-36", "--method", "random", "--time-limit", "4", "--out", "run"]
+    process = subprocess.Popen(
+        command, cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}, text=True,
+        stderr=subprocess.PIPE, stdout=subprocess.PIPE, preexec_fn=no_hangup if ignored else None,
+    )  # fmt: skip
+    until = time.monotonic() + 60
+    while not (tmp_path / "run.partial" / "solution.json").exists():
+        assert process.poll() is None and time.monotonic() < until
+        time.sleep(0.02)
+    process.send_signal(signal.SIGHUP)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == (0 if ignored else 129)
+    assert (tmp_path / "run" / "result.json").exists()
+    assert "Traceback" not in errors
