@@ -44,6 +44,7 @@ FAMILY = Family(
         ("random", "baselines:at_random", "a random device for each operation"),
         ("starts", "chain:starts", "the best of one device, human splits, HEFT, HEFT on units and ETF"),
         ("search", "chain:annealed", "annealing over devices and keys, from the best start"),
+        ("ideals", "chain:in_blocks", "throughput by blocks one after the other, the program over ideals"),
         ("mip", "chain:mip", "the MIP, by HiGHS or Gurobi"),
         ("cpsat", "chain:cpsat", "the CP-SAT model"),
         ("bounds", "chain:bounds", "every lower bound, no placement"),

@@ -14,6 +14,7 @@ from chipmap.methods.model_solve import Finds, conclude, solve_within
 from chipmap.methods.placement.bounding import bound_by_windows, narrowing
 from chipmap.methods.placement.reasons import clash, impossible
 from chipmap.methods.placement.stages import Stages
+from chipmap.methods.placement.throughput import blocks, refute
 from chipmap.result import Termination
 from chipmap.run import Run
 
@@ -58,7 +59,7 @@ def model_if_small(stages: Stages, turn: Turn) -> None:
     problem, small = stages.problem, turn.run.best is None or stages.size <= SMALL
     if problem.timed and not small and stages.size <= LARGE:
         small = narrowing(stages, turn).parts * problem.devices <= SMALL
-    if small or not problem.timed:
+    if small and problem.timed:
         model_by_cpsat(stages, turn)
 
 
@@ -92,11 +93,12 @@ def _solve(problem: PlacementProblem, run: Run, model: object, source: str) -> N
 BOUND, START = Link("bound", 1.0, bound_at_once), Link("start", 0.5, start)
 WINDOWS, SEARCH = Link("windows", 0.3, bound_by_windows), Link("search", 1.0, search)
 MODEL = Link("cpsat", 1.0, model_if_small)
+BLOCKS, REFUTE = Link("blocks", 0.5, blocks), Link("refutation", 1.0, refute)
 
 
 def auto(instance: PlacementInstance, run: Run) -> Termination:
     """The best chain."""
-    return follow_chain(instance, run, (BOUND, START, WINDOWS, SEARCH, MODEL))
+    return follow_chain(instance, run, (BOUND, BLOCKS, START, WINDOWS, SEARCH, REFUTE, MODEL))
 
 
 def starts(instance: PlacementInstance, run: Run) -> Termination:
@@ -112,6 +114,11 @@ def annealed(instance: PlacementInstance, run: Run) -> Termination:
 def cpsat(instance: PlacementInstance, run: Run) -> Termination:
     """The CP-SAT model alone."""
     return follow_chain(instance, run, (BOUND, Link("cpsat", 1.0, model_by_cpsat)))
+
+
+def in_blocks(instance: PlacementInstance, run: Run) -> Termination:
+    """Throughput by blocks one after the other: the program over ideals alone."""
+    return follow_chain(instance, run, (BOUND, BLOCKS))
 
 
 def mip(instance: PlacementInstance, run: Run) -> Termination:

@@ -1,0 +1,89 @@
+"""Units of a throughput instance that may be joined, because some optimal placement has them together.
+
+**Rule.** A unit v takes no time and no memory on any device. Let u be another unit with no more devices to choose from
+than v, A the cost of all nets of v without u, and B that of the net {u, v}. If A <= B (and the nets of A hold no bytes
+where memory is limited), then moving v to u's device makes no load larger. *Proof:* v leaves device X for device Y.
+Nets with u aren't cut anew, and no further device touches them. Net {u, v} is cut no more: X and Y save B each. The
+other nets of v can cost X and Y at most A more. Any third device that touches such a net paid for it before, as v was
+elsewhere. **With C7** v must fit into u's block: what v reads comes from u or from what u depends on, and its readers
+are u or depend on u. Joining may be repeated, as each step keeps an optimum of the problem before it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from chipmap.instances.placement.load_graph import LoadGraph, load_graph
+from chipmap.instances.placement.problem import PlacementProblem
+
+
+def settled(problem: PlacementProblem, below: int | None = None) -> LoadGraph:
+    """The units and nets of ``problem``, with those joined that an optimal placement has together.
+
+    A placement with a load smaller than ``below`` (if there is one) is kept, though not each.
+    """
+    together: list[list[int]] = []
+    while True:
+        graph = load_graph(problem, below, together)
+        found = list(_joins(graph)) if graph.placeable else []
+        if not found:
+            return graph
+        together += [[graph.members[u][0], graph.members[v][0]] for v, u in found]
+
+
+def _joins(graph: LoadGraph) -> Iterator[tuple[int, int]]:
+    """(v, u) of the rule; no unit is both a v and a u, so that all hold side by side."""
+    limited = bool((graph.memory >= 0).any())
+    producers, readers, above, below = _order(graph)
+    moved, targets = set[int](), set[int]()
+    for v in range(graph.units):
+        if v in targets or graph.time[v].any() or (limited and graph.bytes[v]):
+            continue
+        nets = [graph.nets[n] for n in graph.nets_of[v]]
+        total = sum(cost for _, cost, _ in nets)
+        for u in sorted({u for units, _, _ in nets for u in units} - moved - {v}):
+            shared = [net for net in nets if u in net[0]]
+            away = total - sum(cost for _, cost, _ in shared)
+            saved = sum(cost for units, cost, _ in shared if len(units) == 2)
+            fits = not limited or all(u in units or not size for units, _, size in nets)
+            inside = producers[v] & ~(above[u] | 1 << u) == 0 and readers[v] & ~(below[u] | 1 << u) == 0
+            inside = inside and (graph.free[v] or not graph.free[u])
+            if not graph.problem.instance.task.contiguous:
+                inside = True
+            if away <= saved and fits and inside and not (graph.allowed[u] & ~graph.allowed[v]).any():
+                moved.add(v)
+                targets.add(u)
+                yield v, u
+                break
+
+
+def _order(graph: LoadGraph) -> tuple[list[int], list[int], list[int], list[int]]:
+    """The producers and readers of each unit, and all that it depends on or that depends on it, as bit sets."""
+    producers, readers = [0] * graph.units, [0] * graph.units
+    for u, v in graph.before:
+        producers[v] |= 1 << u
+        readers[u] |= 1 << v
+    order = _topological(graph, producers)
+    above, below = [0] * graph.units, [0] * graph.units
+    for v in order:
+        for u in (u for u in range(graph.units) if producers[v] >> u & 1):
+            above[v] |= above[u] | 1 << u
+    for v in reversed(order):
+        for w in (w for w in range(graph.units) if readers[v] >> w & 1):
+            below[v] |= below[w] | 1 << w
+    return producers, readers, above, below
+
+
+def _topological(graph: LoadGraph, producers: list[int]) -> list[int]:
+    """The units in an order in which they can run; without C7 those in circles come last."""
+    waiting = [mask.bit_count() for mask in producers]
+    order = [v for v in range(graph.units) if not waiting[v]]
+    after: dict[int, list[int]] = {}
+    for u, v in sorted(graph.before):
+        after.setdefault(u, []).append(v)
+    for u in order:
+        for v in after.get(u, ()):
+            waiting[v] -= 1
+            if not waiting[v]:
+                order.append(v)
+    return order

@@ -1,0 +1,126 @@
+"""The links of the chain for objective throughput: blocks by a program over ideals, then refutation by CP-SAT."""
+
+from __future__ import annotations
+
+import msgspec
+import networkx
+import numpy as np
+
+from chipmap.heuristics.placement.contiguous import best_chain
+from chipmap.heuristics.placement.ideals import TooManyIdealsError, all_ideals, ideals_of_orders
+from chipmap.heuristics.placement.ideals_kernel import NONE
+from chipmap.instances.placement.instance import PlacementInstance
+from chipmap.instances.placement.load_dominance import settled
+from chipmap.instances.placement.load_graph import LoadGraph
+from chipmap.instances.placement.problem import IntArray, placement_problem
+from chipmap.methods.chain import Turn
+from chipmap.methods.model_solve import Finds, Limits, conclude, solve_within
+from chipmap.methods.placement.reasons import clash
+from chipmap.methods.placement.stages import Stages
+
+#: Ideals that are listed at the most, some 15 s of listing.
+MOST_IDEALS = 400_000
+
+
+def blocks(stages: Stages, turn: Turn) -> None:
+    """Blocks one after the other: the best chain of prefixes of two orders, then of all ideals.
+
+    With C7 the second is exact, unless backward operations have no forward one in their groups. Then each of these goes
+    with a neighbour, and a program without them gives a bound.
+    """
+    if stages.problem.timed or not stages.problem.operations:
+        return
+    asked = stages.problem.instance.task.contiguous
+    problem = stages.problem if asked else placement_problem(_in_blocks(stages.problem.instance))
+    graph = _attached(settled(problem))
+    if not graph.placeable:
+        return
+    chain = best_chain(graph, ideals_of_orders(graph, _orders(graph)), NONE, turn.deadline)
+    if chain is not None:
+        stages.tell(turn, _whole(graph, chain.devices), "prefixes")
+    upper = turn.run.upper
+    try:
+        whole = settled(problem, upper)
+        exact = _attached(whole)
+        chain = None
+        if exact.placeable:
+            chain = best_chain(exact, all_ideals(exact, MOST_IDEALS, turn.deadline), upper or NONE, turn.deadline)
+        if chain is not None:
+            stages.tell(turn, _whole(exact, chain.devices), "ideals")
+        if not asked:
+            return
+        if whole.free.any():
+            chain = best_chain(whole, all_ideals(whole, MOST_IDEALS, turn.deadline), upper or NONE, turn.deadline)
+    except TooManyIdealsError as error:
+        turn.run.note("search", f"blocks: {error}; no program over ideals")
+        return
+    if chain is not None:
+        turn.bound(chain.load, "ideals")
+    elif upper is not None:
+        turn.bound(upper, "ideals")
+    elif not whole.free.any():
+        turn.run.infeasible(*clash(problem))
+
+
+def refute(stages: Stages, turn: Turn) -> None:
+    """CP-SAT on units and nets, below the best load so far: a better placement, or the proof that there is none."""
+    from chipmap.formulations.placement.cpsat_units import build
+
+    if stages.problem.timed:
+        return
+    run, upper = turn.run, turn.run.upper
+    turn.deadline.check()
+    model = build(stages.problem.instance, upper)
+    outcome = solve_within(run, model, Finds("refutation"), limits=Limits(deadline=turn.deadline))
+    if outcome.termination.reason != "infeasible":
+        conclude(run, outcome, "refutation")
+    elif upper is None:
+        run.infeasible(*clash(stages.problem))
+    else:
+        turn.bound(upper, "refutation")
+
+
+def _in_blocks(instance: PlacementInstance) -> PlacementInstance:
+    """The same instance with C7: a restriction."""
+    task = msgspec.structs.replace(instance.task, contiguous=True)
+    return msgspec.structs.replace(instance, task=task)
+
+
+def _orders(graph: LoadGraph) -> list[list[int]]:
+    """Two topological orders of the units that C7 speaks of: breadth first, and by number."""
+    flow = networkx.DiGraph()
+    flow.add_nodes_from(np.flatnonzero(~graph.free).tolist())
+    flow.add_edges_from(sorted(graph.before))
+    return [list(networkx.topological_sort(flow)), list(networkx.lexicographical_topological_sort(flow))]
+
+
+def _attached(graph: LoadGraph) -> LoadGraph:
+    """``graph`` with each free unit joined to the neighbour with which it shares the most cost (a restriction)."""
+    while graph.free.any():
+        pairs = dict[int, int]()
+        for v in np.flatnonzero(graph.free).tolist():
+            shared: dict[int, int] = {}
+            for units, cost, _ in (graph.nets[n] for n in graph.nets_of[v]):
+                for u in units:
+                    if u != v and u not in pairs and (graph.allowed[u] & graph.allowed[v]).any():
+                        shared[u] = shared.get(u, 0) + cost
+            best = max(shared, key=lambda u: (shared[u], not graph.free[u]), default=-1)
+            if best >= 0 and best not in pairs.values():
+                pairs[v] = best
+        if not pairs:
+            return graph
+        graph = graph.joined(pairs.items())
+    return graph
+
+
+def _whole(graph: LoadGraph, devices: IntArray) -> IntArray:
+    """The devices of all operations; units without one go where there is least to do."""
+    found, kind = devices.copy(), graph.kind_of
+    load = [int(graph.time[found == d, k].sum()) for d, k in enumerate(kind)]
+    for u in np.flatnonzero(found < 0).tolist():
+        d = min(
+            (d for d, k in enumerate(kind) if graph.allowed[u, k]), key=lambda d: load[d] + int(graph.time[u, kind[d]])
+        )
+        found[u] = d
+        load[d] += int(graph.time[u, kind[d]])
+    return graph.devices_of(found)
