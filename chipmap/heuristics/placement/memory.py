@@ -50,70 +50,92 @@ def bytes_of(problem: PlacementProblem) -> Bytes:
 
 
 @njit(cache=True, nogil=True)
+def _lasting(b: Bytes, device: IntArray, held: IntArray) -> None:
+    """Add weights and copies to ``held`` [D]: they are there for the whole step."""
+    for v in range(len(device)):
+        held[device[v]] += b.weights[v]
+    for k in range(len(b.copy)):
+        there = np.uint64(0)
+        for i in range(b.copy_at[k], b.copy_at[k + 1]):
+            d = device[b.copy_readers[i]]
+            if not (there >> np.uint64(d)) & np.uint64(1):
+                there |= np.uint64(1) << np.uint64(d)
+                held[d] += b.copy[k]
+
+
+@njit(cache=True, nogil=True)
+def _storages(t: Tables, b: Bytes, device: IntArray, held: IntArray) -> None:
+    """Add all storages to ``held`` [D], where they are made and where they are sent: a sum no peak exceeds."""
+    for s in range(len(b.size)):
+        home = device[t.producer[s]]
+        there = np.uint64(1) << np.uint64(home)
+        held[home] += b.size[s]
+        for i in range(t.reader_at[s], t.reader_at[s + 1]):
+            d = device[t.readers[i]]
+            if not (there >> np.uint64(d)) & np.uint64(1):
+                there |= np.uint64(1) << np.uint64(d)
+                held[d] += b.size[s]
+
+
+@njit(cache=True, nogil=True)
+def _changes(
+    t: Tables, b: Bytes, device: IntArray, w: Work, wanted: NDArray[np.bool_], held: IntArray, change: IntArray
+) -> int:
+    """Fill ``change`` [.., 3] with (ns, bytes, device) of storages that come and go; the number of rows.
+
+    Only devices in ``wanted`` are looked at. What stays for the whole step is added to ``held`` [D].
+    """
+    devices, rows, step = len(t.gap), 0, 0
+    until = np.zeros(devices, np.int64)
+    for v in range(len(device)):
+        step = max(step, w.start[v] + t.time[v, device[v]])
+    for s in range(len(b.size)):
+        u = t.producer[s]
+        home = device[u]
+        until[:] = -1
+        until[home] = w.start[u] + t.time[u, home]
+        for i in range(t.reader_at[s], t.reader_at[s + 1]):
+            v = t.readers[i]
+            until[device[v]] = max(until[device[v]], w.start[v] + t.time[v, device[v]])
+        for d in range(devices):
+            if d == home or until[d] < 0:
+                continue
+            begin = w.sent[s * devices + d]
+            until[home] = max(until[home], begin + t.send[s, t.kind[home * devices + d]])
+            if wanted[d] and until[d] > begin:
+                change[rows] = (begin, b.size[s], d)
+                change[rows + 1] = (until[d], -b.size[s], d)
+                rows += 2
+        end = step if b.output[s] else until[home]
+        if b.resident[s]:
+            held[home] += b.size[s]
+        elif wanted[home] and end > w.start[u]:
+            change[rows] = (w.start[u], b.size[s], home)
+            change[rows + 1] = (end, -b.size[s], home)
+            rows += 2
+    return rows
+
+
+@njit(cache=True, nogil=True)
 def excess(t: Tables, b: Bytes, device: IntArray, w: Work) -> int:
     """Bytes above the limits, summed over the devices; with rule ``live`` of the schedule that ``w`` holds."""
     if b.rule == 0:
         return 0
-    devices = len(t.gap)
-    held = np.zeros(devices, np.int64)
-    for v in range(len(device)):
-        held[device[v]] += b.weights[v]
-    for k in range(len(b.copy)):
-        mask = np.uint64(0)
-        for i in range(b.copy_at[k], b.copy_at[k + 1]):
-            mask |= np.uint64(1) << np.uint64(device[b.copy_readers[i]])
-        for d in range(devices):
-            if (mask >> np.uint64(d)) & np.uint64(1):
-                held[d] += b.copy[k]
-    step = 0
-    for v in range(len(device)):
-        step = max(step, w.start[v] + t.time[v, device[v]])
-    entries = 0
-    most = 2 * (len(b.size) + len(t.readers)) if b.rule == 2 else 0
-    when, change, where = np.zeros(most, np.int64), np.zeros(most, np.int64), np.zeros(most, np.int64)
-    until, there = np.zeros(devices, np.int64), np.zeros(devices, np.bool_)
-    for s in range(len(b.size)):
-        u = t.producer[s]
-        home = device[u]
-        there[:] = False
-        if b.rule == 2:
-            until[home] = w.start[u] + t.time[u, home]
-        for i in range(t.reader_at[s], t.reader_at[s + 1]):
-            v = t.readers[i]
-            d = device[v]
-            if not there[d] and d != home:
-                until[d] = 0
-            there[d] = True
-            if b.rule == 2:
-                until[d] = max(until[d], w.start[v] + t.time[v, d])
-        for d in range(devices):
-            if d == home or not there[d]:
-                continue
-            if b.rule == 1:
-                held[d] += b.size[s]
-                continue
-            sent = w.sent[s * devices + d]
-            until[home] = max(until[home], sent + t.send[s, t.kind[home * devices + d]])
-            if until[d] > sent:
-                when[entries], change[entries], where[entries] = sent, b.size[s], d
-                when[entries + 1], change[entries + 1], where[entries + 1] = until[d], -b.size[s], d
-                entries += 2
-        if b.rule == 1 or b.resident[s]:
-            held[home] += b.size[s]
-            continue
-        end = step if b.output[s] else until[home]
-        if end > w.start[u]:
-            when[entries], change[entries], where[entries] = w.start[u], b.size[s], home
-            when[entries + 1], change[entries + 1], where[entries + 1] = end, -b.size[s], home
-            entries += 2
-    peak = held.copy()
-    if b.rule == 2:
-        order = np.argsort(2 * when[:entries] + (change[:entries] > 0))
-        for i in order:
-            held[where[i]] += change[i]
-            peak[where[i]] = max(peak[where[i]], held[where[i]])
+    held = np.zeros(len(t.gap), np.int64)
+    _lasting(b, device, held)
+    lasting = held.copy()
+    _storages(t, b, device, held)
+    beyond = (b.limit >= 0) & (held > b.limit)
+    if b.rule == 2 and beyond.any():  # as all at once is too much, what there is over time
+        change = np.zeros((2 * (len(b.size) + len(t.readers)), 3), np.int64)
+        rows = _changes(t, b, device, w, beyond, lasting, change)
+        held[:] = lasting
+        for i in np.argsort(2 * change[:rows, 0] + (change[:rows, 1] > 0)):
+            d = change[i, 2]
+            lasting[d] += change[i, 1]
+            held[d] = max(held[d], lasting[d])
     over = 0
-    for d in range(devices):
-        if b.limit[d] >= 0 and peak[d] > b.limit[d]:
-            over += peak[d] - b.limit[d]
+    for d in range(len(held)):
+        if beyond[d]:
+            over += max(0, held[d] - b.limit[d])
     return over
