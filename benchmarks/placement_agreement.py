@@ -36,6 +36,7 @@ from chipmap import SolveOptions, solve  # noqa: E402
 from chipmap.deadline import Deadline  # noqa: E402
 from chipmap.heuristics.placement import ancestors, bounds, sides  # noqa: E402
 from chipmap.heuristics.placement.keys import default_keys, topological  # noqa: E402
+from chipmap.heuristics.placement.packing import packing  # noqa: E402
 from chipmap.heuristics.placement.simulator import NEVER, schedule, simulate  # noqa: E402
 from chipmap.heuristics.placement.tables import tables, workspace  # noqa: E402
 from chipmap.instances.placement.instance import PlacementInstance  # noqa: E402
@@ -85,6 +86,7 @@ def lower_bounds(problem: PlacementProblem) -> dict[str, int]:
     for name, w in (("sides", second), ("ancestors", third), ("probing", last)):
         found[name] = max(bounds.path(w), bounds.interval(problem, w))
     found["target"] = bounds.target(problem, last, 0, problem.horizon, free)
+    found["memory"] = packing(problem, last, 0, problem.horizon, free)
     return found
 
 

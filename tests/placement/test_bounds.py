@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import product
 from random import Random
 
+import numpy as np
 import pytest
 
 from chipmap.deadline import Deadline
 from chipmap.heuristics.placement import ancestors, bounds, sides
+from chipmap.heuristics.placement.packing import bins, packing
 from chipmap.instances.placement import Links, PlacementInstance
 from chipmap.instances.placement.problem import PlacementProblem, placement_problem
 from chipmap.validation.brute_force import brute_force
@@ -30,7 +33,9 @@ def solved(seed: int, number: int) -> Iterator[tuple[PlacementInstance, Placemen
 def test_no_bound_on_the_step_exceeds_an_optimum() -> None:
     """Path, group, interval, target and average by themselves; without memory together nearly the optimum."""
     shares: list[float] = []
-    reached = dict.fromkeys(("path", "group", "interval", "sides", "ancestors", "probing", "target", "average"), 0)
+    reached = dict.fromkeys(
+        ("path", "group", "interval", "sides", "ancestors", "probing", "target", "average", "memory"), 0
+    )
     for instance, problem, optimum in solved(1, 250):
         windows = bounds.windows(problem, Deadline())
         raised = {
@@ -45,6 +50,7 @@ def test_no_bound_on_the_step_exceeds_an_optimum() -> None:
             **{name: max(bounds.path(w), bounds.interval(problem, w)) for name, w in raised.items()},
             "target": bounds.target(problem, windows, 0, problem.horizon, Deadline()),
             "average": bounds.average(problem),
+            "memory": packing(problem, windows, 0, problem.horizon, Deadline()),
         }
         for name, value in found.items():
             assert value <= optimum, (name, value, optimum, instance)
@@ -52,7 +58,7 @@ def test_no_bound_on_the_step_exceeds_an_optimum() -> None:
         if instance.task.memory == "none" and optimum:
             shares.append(max(found.values()) / optimum)
     assert sum(shares) / len(shares) >= 0.9, sum(shares) / len(shares)
-    assert min(reached.values()) > 20, reached
+    assert min(value for name, value in reached.items() if name != "memory") > 20 and reached["memory"], reached
 
 
 def test_heads_and_tails_hold_in_optimal_schedules() -> None:
@@ -112,3 +118,30 @@ def test_ancestors_share_the_devices() -> None:
     windows = bounds.windows(problem, Deadline())
     assert windows.head[7] == 10
     assert ancestors.raised(problem, windows, Deadline()).head[7] == 35
+
+
+def test_memory_forces_a_transfer() -> None:
+    """A chain of 5, 5 and 5 ns that holds 25 bytes, too many for one device: the cheapest tensor takes 7 ns to send."""
+    rows, edges = [(5, 3, 9), (5, 3, 7), (5, 3, 0)], [(0, 1), (1, 2)]
+    for memory, bound in ((24, 22), (25, 0)):
+        instance = made(rows, edges, memory=memory, task={"memory": "static"})
+        problem = placement_problem(instance)
+        windows = bounds.windows(problem, Deadline())
+        assert packing(problem, windows, 0, problem.horizon, Deadline()) == bound
+        assert brute_force(instance, check)[0] == max(bound, 15)
+
+
+def test_bins_of_random_sizes() -> None:
+    """The bound is at most the fewest bins by trying all ways, and mostly as much."""
+    random, met = Random(4), 0
+    for _ in range(200):
+        sizes, room = [random.randint(1, 9) for _ in range(random.randint(1, 5))], random.randint(9, 14)
+        fewest = min(
+            len(set(where))
+            for where in product(range(len(sizes)), repeat=len(sizes))
+            if all(sum(size for size, at in zip(sizes, where, strict=True) if at == b) <= room for b in set(where))
+        )
+        found = bins(np.array(sizes, dtype=np.int64), room)
+        assert found <= fewest
+        met += found == fewest
+    assert met > 150

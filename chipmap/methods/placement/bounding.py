@@ -9,6 +9,7 @@ from chipmap.formulations.placement.narrowing import Narrowing
 from chipmap.heuristics.placement import ancestors, sides
 from chipmap.heuristics.placement import bounds as lower
 from chipmap.heuristics.placement.bounds import Windows
+from chipmap.heuristics.placement.packing import packing
 from chipmap.methods.chain import Turn
 from chipmap.methods.placement.stages import Stages
 
@@ -38,7 +39,9 @@ def bound_by_windows(stages: Stages, turn: Turn) -> None:
     low = turn.run.lower.value if turn.run.lower is not None else 0
     high = turn.run.upper if turn.run.upper is not None else problem.horizon
     if low < high:
-        turn.bound(lower.target(problem, windows, low, high, deadline), "target")
+        low = lower.target(problem, windows, low, high, deadline)
+        turn.bound(low, "target")
+        turn.bound(packing(problem, windows, low, high, deadline), "memory")
 
 
 def narrowing(stages: Stages, turn: Turn) -> Narrowing:
