@@ -14,7 +14,7 @@ from chipmap.methods.model_solve import Finds, conclude, solve_within
 from chipmap.methods.placement.bounding import bound_by_windows, narrowing
 from chipmap.methods.placement.reasons import clash, impossible
 from chipmap.methods.placement.stages import Stages
-from chipmap.methods.placement.throughput import blocks, refute
+from chipmap.methods.placement.throughput import blocks, refute, search_loads
 from chipmap.result import Termination
 from chipmap.run import Run
 
@@ -46,6 +46,12 @@ def start(stages: Stages, turn: Turn) -> None:
     finally:
         if best:
             stages.tell_best(turn, best)
+
+
+def start_if_none(stages: Stages, turn: Turn) -> None:
+    """All starts, where nothing was found before."""
+    if turn.run.best is None:
+        start(stages, turn)
 
 
 def search(stages: Stages, turn: Turn) -> None:
@@ -94,11 +100,22 @@ BOUND, START = Link("bound", 1.0, bound_at_once), Link("start", 0.5, start)
 WINDOWS, SEARCH = Link("windows", 0.3, bound_by_windows), Link("search", 1.0, search)
 MODEL = Link("cpsat", 1.0, model_if_small)
 BLOCKS, REFUTE = Link("blocks", 0.5, blocks), Link("refutation", 1.0, refute)
+THROUGHPUT = (
+    BOUND,
+    BLOCKS,
+    Link("start", 0.2, start_if_none),
+    Link("first loads", 0.02, search_loads),
+    Link("first refutation", 0.5, refute),
+    Link("loads", 0.6, search_loads),
+    REFUTE,
+)
 
 
 def auto(instance: PlacementInstance, run: Run) -> Termination:
     """The best chain."""
-    return follow_chain(instance, run, (BOUND, BLOCKS, START, WINDOWS, SEARCH, REFUTE, MODEL))
+    if instance.task.objective == "throughput":
+        return follow_chain(instance, run, THROUGHPUT)
+    return follow_chain(instance, run, (BOUND, START, WINDOWS, SEARCH, MODEL))
 
 
 def starts(instance: PlacementInstance, run: Run) -> Termination:

@@ -9,10 +9,11 @@ import numpy as np
 from chipmap.heuristics.placement.contiguous import best_chain
 from chipmap.heuristics.placement.ideals import TooManyIdealsError, all_ideals, ideals_of_orders
 from chipmap.heuristics.placement.ideals_kernel import NONE
-from chipmap.instances.placement.instance import PlacementInstance
+from chipmap.heuristics.placement.load_search import search
+from chipmap.instances.placement.instance import PlacementInstance, PlacementSolution
 from chipmap.instances.placement.load_dominance import settled
 from chipmap.instances.placement.load_graph import LoadGraph
-from chipmap.instances.placement.problem import IntArray, placement_problem
+from chipmap.instances.placement.problem import MAX_TOTAL, IntArray, placement_problem
 from chipmap.methods.chain import Turn
 from chipmap.methods.model_solve import Finds, Limits, conclude, solve_within
 from chipmap.methods.placement.reasons import clash
@@ -20,6 +21,8 @@ from chipmap.methods.placement.stages import Stages
 
 #: Ideals that are listed at the most, some 15 s of listing.
 MOST_IDEALS = 400_000
+#: Rounds of the search without a time limit, and more than there is time for.
+ROUNDS, MANY = 4, 10**6
 
 
 def blocks(stages: Stages, turn: Turn) -> None:
@@ -60,6 +63,38 @@ def blocks(stages: Stages, turn: Turn) -> None:
         turn.bound(upper, "ideals")
     elif not whole.free.any():
         turn.run.infeasible(*clash(problem))
+
+
+def search_loads(stages: Stages, turn: Turn) -> None:
+    """Annealing over the devices of units, from the best placement so far (C7: blocks have programs of their own)."""
+    problem, run = stages.problem, turn.run
+    if problem.timed or problem.instance.task.contiguous or not problem.operations:
+        return
+    graph = settled(problem, None if run.upper is None else run.upper + 1)
+    if not graph.placeable or problem.devices == 1:
+        return
+    devices = None
+    if run.best is not None and isinstance(run.best.solution, PlacementSolution):
+        devices = problem.devices_of(run.best.solution)
+    start = _of_units(graph, devices)
+    endless = run.options.time_limit is None or run.options.deterministic
+    floor = run.lower.value if run.lower is not None else 0
+    upper, rounds = MAX_TOTAL if run.upper is None else run.upper, ROUNDS if endless else MANY
+    _, found = search(graph, start, upper, floor, run.options.seed, rounds, turn.deadline)
+    if found is not None:
+        stages.tell(turn, graph.devices_of(found), "load search")
+
+
+def _of_units(graph: LoadGraph, devices: IntArray | None) -> IntArray:
+    """The device of each unit: that of its longest operation, where it is allowed."""
+    found, kind = np.zeros(graph.units, dtype=np.int64), graph.kind_of
+    for u, members in enumerate(graph.members):
+        longest = max(members, key=lambda v: int(graph.problem.time[v].min()))
+        wanted = -1 if devices is None else int(devices[longest])
+        if wanted < 0 or not graph.allowed[u, kind[wanted]]:
+            wanted = next(d for d, k in enumerate(kind) if graph.allowed[u, k])
+        found[u] = wanted
+    return found
 
 
 def refute(stages: Stages, turn: Turn) -> None:
