@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from random import Random
 
 import numpy as np
@@ -18,6 +21,7 @@ from chipmap.heuristics.placement.units import SHARES, units
 from chipmap.instances.placement.generators import training_step
 from chipmap.instances.placement.problem import IntArray, placement_problem
 from chipmap.validation.placement.checker import check
+from tests.docs.pages import ROOT
 from tests.placement.random_instances import tiny_instance
 
 SMALL = {"steps": 4, "hidden": 64, "batch": 8, "vocabulary": 100}
@@ -74,6 +78,27 @@ def test_annealing_keeps_what_it_says_and_is_reproducible(network: str, devices:
         certificate = check(instance, schedule(problem, now.best_device, work))
         assert certificate.feasible and certificate.objective == step == now.value[2] < first
     assert found[0] == found[1]
+
+
+PROCESS = """
+import sys
+from chipmap import SolveOptions, solve
+from chipmap.instances.placement.generators import random_instance
+instance = random_instance(operations=40, devices=3, links="bus", edges=0.06, gap_ns=2, memory=0.5, seed=4)
+found = solve(instance, "placement/search", SolveOptions(deterministic=True, threads=int(sys.argv[1])))
+print(found.objective, found.bound, found.solution)
+"""
+
+
+def test_deterministic_search_is_the_same_in_every_process() -> None:
+    """Whatever the hash seed and the number of threads."""
+    found = set()
+    for seed, threads in (("0", "1"), ("1", "2"), ("77", "1")):
+        environment = {**os.environ, "PYTHONHASHSEED": seed, "NUMBA_NUM_THREADS": threads}
+        command = [sys.executable, "-c", PROCESS, threads]
+        done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=True)
+        found.add(done.stdout)
+    assert len(found) == 1 and "v39" in found.pop()
 
 
 @pytest.mark.parametrize("start", [starts.heft, etf])

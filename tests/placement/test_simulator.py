@@ -7,6 +7,7 @@ import subprocess
 import sys
 from itertools import islice, product
 from random import Random
+from typing import get_args
 
 import numpy as np
 import pytest
@@ -15,7 +16,10 @@ from chipmap.heuristics.placement.keys import default_keys, topological
 from chipmap.heuristics.placement.simulator import ABORTED, NEVER, NO_ROUTE, schedule, simulate
 from chipmap.heuristics.placement.tables import tables, workspace
 from chipmap.instances.placement import Links, PlacementInstance, System
-from chipmap.instances.placement.problem import placement_problem
+from chipmap.instances.placement.generators import random_instance
+from chipmap.instances.placement.presets import preset
+from chipmap.instances.placement.problem import PlacementProblem, placement_problem
+from chipmap.instances.placement.system import LinkKind
 from chipmap.validation.brute_force import brute_force
 from chipmap.validation.placement.checker import check
 from tests.docs.pages import ROOT
@@ -64,6 +68,101 @@ def test_hand_traces_in_another_process(seed: str) -> None:
         [sys.executable, "-c", HAND], cwd=ROOT, env=environment, capture_output=True, text=True, check=True
     )
     assert done.stdout.strip() == str(hand_traces())
+
+
+def test_rules_of_placeto() -> None:
+    """The preset: the device rests for 5.7 µs, its one outgoing channel for 25 µs."""
+    rows = [(10_000, 0, 76_000), (10_000, 0, 76_000), (5_000, 0, 0), (5_000, 0, 0)]
+    instance = made(rows, [(0, 2), (1, 3)], 3, system=preset("placeto", 3, None))
+    assert traced(instance, [0, 0, 1, 2]) == (60_000, [10_000, 45_000])
+    # c until 25,000, then the rest of its device
+    assert traced(instance, [0, 1, 2, 2]) == (35_700, [10_000, 10_000])
+
+
+def by_the_page(
+    problem: PlacementProblem, device: list[int], key: list[int] | None
+) -> tuple[int, list[int], dict[tuple[int, int], int]]:
+    """The rules of the page in plain Python: (T, starts, start of each transfer by storage and device).
+
+    ``key`` None: ready times.
+    """
+    storages, network, devices = problem.storages, problem.network, problem.devices
+    producer, times = storages.producer.tolist(), problem.time.tolist()
+    missing = [len(one) for one in problem.producers]
+    ready = {v: 0 for v, count in enumerate(missing) if count == 0}
+    start, sent = [-1] * problem.operations, dict[tuple[int, int], int]()
+    ends, waiting = list[tuple[int, int, int, int]](), set[tuple[int, int, int]]()
+    idle, open_from, now = [0] * devices, [0] * network.count, 0
+    while True:
+        arrived = []
+        for _, what, one, d in sorted(end for end in ends if end[0] == now):
+            if what == 1:
+                arrived.append((one, d))
+                continue
+            for s in (s for s, u in enumerate(producer) if u == one):
+                arrived.append((s, d))
+                rank = now if key is None else key[one]
+                waiting |= {(rank, s, to) for to in {device[v] for v in storages.read_by(s)} - {d}}
+        ends = [end for end in ends if end[0] != now]
+        for s, d in arrived:
+            for v in storages.read_by(s):
+                if device[v] == d:
+                    missing[v] -= 1
+                    if missing[v] == 0:
+                        ready[v] = now
+        for rank, s, d in sorted(waiting):
+            route = device[producer[s]] * devices + d
+            held = network.channels[network.channel_at[route] : network.channel_at[route + 1]].tolist()
+            if all(open_from[c] <= now for c in held):
+                waiting.remove((rank, s, d))
+                sent[s, d] = now
+                end = now + int(storages.time[s, network.kind.flat[route]])
+                ends.append((end, 1, s, d))
+                for c in held:
+                    open_from[c] = end + int(network.gap.flat[route])
+        for d in range(devices):
+            mine = sorted((ready[v] if key is None else key[v], v) for v in ready if device[v] == d)
+            if mine and idle[d] <= now:
+                v = mine[0][1]
+                del ready[v]
+                start[v] = now
+                ends.append((now + times[v][d], 0, v, d))
+                if times[v][d] > 0:
+                    idle[d] = now + times[v][d] + int(problem.gap[d])
+        if not ends and not ready and not waiting:
+            return max(start[v] + times[v][device[v]] for v in range(len(start))), start, sent
+        if not any(end[0] == now for end in ends):
+            now = min(x for x in [*(end[0] for end in ends), *idle, *open_from] if x > now)
+
+
+@pytest.mark.parametrize("links", get_args(LinkKind))
+def test_simulator_follows_the_page(links: str) -> None:
+    """Up to 14 operations on up to 4 devices: all starts are those of the plain rules, also with very large keys."""
+    random, waited = Random(len(links)), 0
+    for seed in range(60):
+        instance = random_instance(
+            random.randint(6, 14),
+            random.randint(2, 4),
+            links=links,
+            edges=random.choice((0.15, 0.3)),
+            weights=random.choice((0, 2)),
+            gap_ns=random.choice((0, 3)),
+            seed=seed,
+            task={"memory": "none", "weights": "variable"},
+        )
+        problem = placement_problem(instance)
+        flat, work, none = tables(problem), workspace(problem), np.zeros(problem.operations, dtype=np.int64)
+        device = [random.randrange(problem.devices) for _ in range(problem.operations)]
+        own = [random.randint(-3, 3) * 2**55 for _ in device]
+        for key in (default_keys(problem).tolist(), own, None):
+            keys = none if key is None else np.array(key, dtype=np.int64)
+            found = simulate(flat, np.array(device, dtype=np.int64), keys, key is None, none, NEVER, work)
+            step, start, sent = by_the_page(problem, device, key)
+            codes = np.flatnonzero(work.sent[: len(problem.storages) * problem.devices] >= 0).tolist()
+            moved = {divmod(code, problem.devices): int(work.sent[code]) for code in codes}
+            assert (found, work.start[: len(device)].tolist(), moved) == (step, start, sent)
+            waited += sum(work.behind[code] >= 0 for code in codes)
+    assert waited > 0 or links == "none"
 
 
 def test_every_decoded_schedule_is_valid() -> None:

@@ -25,10 +25,10 @@ from chipmap.methods.chain import Turn
 #: Moves of the annealing on a small instance, and of all rounds together where no time limit is given.
 FEW_MOVES, MOVES = 2_000, 200_000
 #: Rounds, and the first and last temperature as shares of the step time.
-ROUNDS, HOT, COLD = 6, 3e-3, 6e-5
-#: Operations · devices of the moves in a call of compiled code, after which the clock is looked at (some 0.1 s), and
-#: the fewest moves of a call.
-CHUNK, FEWEST = 1_000_000, 4
+ROUNDS, HOT, COLD = 6, 1e-3, 6e-5
+#: Operations that a call of compiled code simulates at most, after which the clock is looked at (some 0.1 s), and the
+#: fewest moves of a call.
+CHUNK, FEWEST = 1_500_000, 4
 #: A search goes on for so many times what a check took before the next one.
 PATIENCE = 5.0
 
@@ -110,7 +110,12 @@ class Stages:
             return
         run, tail = turn.run, self.windows(turn.deadline).tail
         limited = run.options.time_limit is not None and not run.options.deterministic and not few
-        made, allowed, simulated, chunk = units(self.problem), self.problem.allowed, 0, max(FEWEST, CHUNK // self.size)
+        made, allowed, simulated, chunk = (
+            units(self.problem),
+            self.problem.allowed,
+            0,
+            max(FEWEST, CHUNK // self.problem.operations),
+        )
         budget = FEW_MOVES if few else MOVES
         chunk = min(chunk, budget // ROUNDS)
         seed_with(run.options.seed)
