@@ -157,6 +157,7 @@ class Family:
                       before the first run with a time limit (:mod:`chipmap.process.warming`)
     ``plot``          (instance, solution, path); ``plot_both`` (instance, solution, other solution, path)
     ``describe``      (instance) -> dict of figures for ``chipmap info``
+    ``read_split``    (bytes, where, instance or None) -> solution: a JSON object without ``schema``, in others' formats
     ``files``         (instance, solution) -> dict of file name -> bytes, written beside ``solution.json``
     ``formats``       the files that it reads and writes beside JSON
     ``explain``       (instance, solution or None, options, solution to compare with or None, progress) -> Explanation
@@ -201,6 +202,7 @@ class Family:
     describe: str = ""
     files: str = ""
     formats: tuple[FileFormat, ...] = ()
+    read_split: str = ""
     explain: str = ""
     transforms: Mapping[str, str] = field(default_factory=dict)
     sweeps: str = ""

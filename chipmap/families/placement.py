@@ -49,7 +49,11 @@ FAMILY = Family(
         ("cpsat", "chain:cpsat", "the CP-SAT model"),
         ("bounds", "chain:bounds", "every lower bound, no placement"),
     ),
-    warm=tuple(("placement/tiny-pair", method) for method in ("auto", "search", "cpop", "m-etf")),
+    warm=(
+        ("placement/tiny-throughput", "auto"),
+        *(("placement/tiny-pair", method) for method in ("auto", "search", "cpop", "m-etf")),
+    ),
+    read_split="chipmap.instances.placement.splits:read_split",
     warm_starts={
         name: f"chipmap.methods.placement.baselines:{function}"
         for name, function in (

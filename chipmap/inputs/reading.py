@@ -237,6 +237,9 @@ def read_solution(source: str | Path, family: Family, instance: Record | None = 
         data, where = msgspec.json.encode(inner), f"{where}: solution"
     elif schema in {f"{name}/1" for name in FAMILY_NAMES}:
         raise InputError(f"is an instance ({schema}), not a solution", where, _ORDER)
+    if family.read_split and schema == "":
+        split: Record = resolve(family.read_split)(data, where, instance)
+        return split
     return record.from_json(data, where)
 
 

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from random import Random
 
+import highspy
+import msgspec
 import pyomo.environ as pyo
 import pytest
 from ortools.sat.python import cp_model
 
 from chipmap.formulations.placement import cpsat, mip
 from chipmap.instances.placement import PlacementInstance
+from chipmap.instances.placement.generators import random_instance
 from chipmap.solvers import solve_model
 from chipmap.solvers.outcome import SolveRequest
 from chipmap.validation.brute_force import brute_force
@@ -79,3 +83,36 @@ def test_two_instances_in_one_pyomo_model() -> None:
     pyo.SolverFactory("appsi_highs").solve(model)
     for i, one in enumerate(pair()):
         assert check(one, mip.decode(model.block[i], one, pyo.value)).objective == optima[i]
+
+
+def test_the_exported_model_of_a_load_has_the_same_value(tmp_path: Path) -> None:
+    """The LP file of a throughput instance, read again by a solver, has the optimum of brute force."""
+    instance = pair()[1]
+    path = tmp_path / "load.lp"
+    built = mip.build(instance)
+    built.native.write(str(path), io_options={"symbolic_solver_labels": True})
+    solver = highspy.Highs()
+    solver.setOptionValue("output_flag", False)
+    solver.readModel(str(path))
+    solver.run()
+    optimum = brute_force(instance, check)[0]
+    assert optimum is not None
+    assert solver.getInfo().objective_function_value == pytest.approx(optimum)
+
+
+@pytest.mark.parametrize("objective", ["step_time", "throughput"])
+def test_two_classes_and_a_host(objective: str) -> None:
+    """Two kinds of GPU beside a host that pays no transfers: both models say what brute force says."""
+    random = Random(5)
+    for _ in range(12):
+        task = {"objective": objective, "memory": "none"}
+        instance = random_instance(operations=3, devices=3, classes=3, seed=random.randrange(10**6), task=task)
+        classes = instance.system.classes
+        host = msgspec.structs.replace(classes[2], pays_transfers=False)
+        system = msgspec.structs.replace(instance.system, classes=(*classes[:2], host))
+        fields = {name: getattr(instance, name) for name in ("name", "task", "graph", "time_ns", "together")}
+        instance = PlacementInstance(**fields, system=system)
+        optimum, _ = brute_force(instance, check)
+        for module, solver in ((cpsat, "cpsat"), (mip, "highs")):
+            outcome = solve_model(module.build(instance), SolveRequest(time_limit=60.0, threads=1), solver)
+            assert outcome.objective == pytest.approx(optimum, rel=1e-6)
