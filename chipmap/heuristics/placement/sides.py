@@ -8,10 +8,10 @@ least time *to go* from u's end to v's start. With p(w) and c the least times of
 - time to go: the same along readers, from v, which is on. What shares v's group (C1) is on.
 
 A side with start + p + time to go > s is impossible, which raises the others: this is repeated. s is refuted if some u
-has no side left, or if those that must be on can't be done one after the other from their starts, with their times to
-go. So e(v) exceeds each s that is refuted. Unlike the head of :mod:`~chipmap.heuristics.placement.bounds`, this one
-counts a tensor that leaves v's device and a result that comes back. **Probing** supposes one side of each undecided
-ancestor: if that is refuted, the other holds.
+has no side left, if those that must be on can't be done one after the other from their starts, with their times to go,
+or those that must be off not on D - 1 devices. So e(v) exceeds each s that is refuted. Unlike the head of
+:mod:`~chipmap.heuristics.placement.bounds`, this one counts a tensor that leaves v's device and a result that comes
+back. **Probing** supposes one side of each undecided ancestor: if that is refuted, the other holds.
 
 To look at some ancestors only is a relaxation; the :data:`NEAREST` last ones in topological order are.
 """
@@ -85,7 +85,7 @@ def raised(problem: PlacementProblem, w: Windows, probing: bool, deadline: Deadl
             part = order[low : low + chunk]
             if not deadline.keep_going():
                 break
-            raise_heads(part, order, place, waits, w.time, problem.group, head, near, probing)
+            raise_heads(part, order, place, waits, w.time, problem.group, head, near, problem.devices, probing)
         found.append(head)
     return Windows(found[0], w.time, found[1])
 
@@ -100,12 +100,15 @@ def raise_heads(
     group: IntArray,
     head: IntArray,
     near: Near,
+    devices: int,
     probing: bool,
 ) -> None:
     """Raise ``head`` of the operations of ``part``, whose ancestors have theirs."""
     for v in part:
         for i in range(waits.at[v], waits.at[v + 1]):
             head[v] = max(head[v], head[waits.other[i]] + time[waits.other[i]])
+        if waits.at[v + 1] - waits.at[v] < 2:  # right behind the only producer, on its device: nothing to refute
+            continue
         count = _gather(v, order, place, waits, time, group, head, near)
         low, high = head[v], 0
         for i in np.argsort(near.head[:count]):
@@ -113,12 +116,12 @@ def raise_heads(
         if high <= low:  # all ancestors on one device are done by then: nothing to refute
             continue
         for probed in range(2 if probing else 1):
-            if not _refuted(low, count, near, probed == 1):
+            if not _refuted(low, count, near, devices, probed == 1):
                 continue
             low, top = low + 1, high
             while low + (EXACT if probed else 0) < top:
                 middle = (low + top) // 2
-                if _refuted(middle, count, near, probed == 1):
+                if _refuted(middle, count, near, devices, probed == 1):
                     low = middle + 1
                 else:
                     top = middle
@@ -166,14 +169,14 @@ def _gather(
 
 
 @njit(cache=True, nogil=True)
-def _refuted(limit: int, count: int, near: Near, probing: bool) -> bool:
+def _refuted(limit: int, count: int, near: Near, devices: int, probing: bool) -> bool:
     """Whether v can't start by ``limit``."""
     side = near.side
     for i in range(count):
-        side[ON, i], side[OFF, i] = near.head[i], NEVER if near.tied[i] else near.head[i]
+        side[ON, i], side[OFF, i] = near.head[i], NEVER if near.tied[i] or devices == 1 else near.head[i]
         side[ON_TO_GO, i], side[OFF_TO_GO, i] = 0, 0
     side[ON, count], side[OFF, count], side[ON_TO_GO, count], side[OFF_TO_GO, count] = 0, NEVER, 0, NEVER
-    if _closed(limit, count, near, side):
+    if _closed(limit, count, near, devices, side):
         return True
     for i in range(count - 1, -1, -1) if probing else range(0):
         for supposed in (ON, OFF):
@@ -181,15 +184,15 @@ def _refuted(limit: int, count: int, near: Near, probing: bool) -> bool:
                 break
             near.trial[:, : count + 1] = side[:, : count + 1]
             near.trial[1 - supposed, i] = NEVER
-            if _closed(limit, count, near, near.trial):
+            if _closed(limit, count, near, devices, near.trial):
                 side[supposed, i] = NEVER
-                if _closed(limit, count, near, side):
+                if _closed(limit, count, near, devices, side):
                     return True
     return False
 
 
 @njit(cache=True, nogil=True)
-def _closed(limit: int, count: int, near: Near, side: IntArray) -> bool:
+def _closed(limit: int, count: int, near: Near, devices: int, side: IntArray) -> bool:
     """Raise starts and times to go until nothing changes; whether an ancestor has no side left, or too many are on."""
     for _ in range(ROUNDS):
         changed = False
@@ -218,26 +221,26 @@ def _closed(limit: int, count: int, near: Near, side: IntArray) -> bool:
                 side[OFF_TO_GO, w] = min(NEVER, max(side[OFF_TO_GO, w], off))
         if not changed:
             break
-    return _one_machine(count, near, side) > limit
+    return max(_machines(count, near, side, ON, 1), _machines(count, near, side, OFF, devices - 1)) > limit
 
 
 @njit(cache=True, nogil=True)
-def _one_machine(count: int, near: Near, side: IntArray) -> int:
-    """max over h, t of h + Σ p{start on >= h, to go >= t} + t over those that can't be off."""
-    listed, size, best = near.list, 0, 0
+def _machines(count: int, near: Near, side: IntArray, way: int, devices: int) -> int:
+    """max over h, t of h + ⌈Σ p{start >= h, to go >= t} / devices⌉ + t over those that can only be on that side."""
+    listed, size, best, to_go = near.list, 0, 0, way + ON_TO_GO
     for i in np.argsort(
-        -side[ON, :count]
+        -side[way, :count]
     ):  # from the latest start on; ``listed`` is in the order of falling time to go
-        if side[OFF, i] < NEVER or near.time[i] == 0:
+        if side[1 - way, i] < NEVER or near.time[i] == 0:
             continue
         k = size
-        while k > 0 and side[ON_TO_GO, listed[k - 1]] < side[ON_TO_GO, i]:
+        while k > 0 and side[to_go, listed[k - 1]] < side[to_go, i]:
             listed[k] = listed[k - 1]
             k -= 1
         listed[k] = i
         size += 1
-        work = side[ON, i]
+        work = 0
         for k in range(size):
             work += near.time[listed[k]]
-            best = max(best, work + side[ON_TO_GO, listed[k]])
+            best = max(best, side[way, i] - (-work // devices) + side[to_go, listed[k]])
     return best
