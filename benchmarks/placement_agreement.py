@@ -34,6 +34,7 @@ sys.path.insert(0, str(ROOT))
 
 from chipmap import SolveOptions, solve  # noqa: E402
 from chipmap.deadline import Deadline  # noqa: E402
+from chipmap.family import get_family  # noqa: E402
 from chipmap.heuristics.placement import ancestors, bounds, sides  # noqa: E402
 from chipmap.heuristics.placement.keys import default_keys, topological  # noqa: E402
 from chipmap.heuristics.placement.packing import packing  # noqa: E402
@@ -41,7 +42,8 @@ from chipmap.heuristics.placement.simulator import NEVER, schedule, simulate  # 
 from chipmap.heuristics.placement.tables import tables, workspace  # noqa: E402
 from chipmap.instances.placement.instance import PlacementInstance  # noqa: E402
 from chipmap.instances.placement.problem import PlacementProblem, placement_problem  # noqa: E402
-from chipmap.validation.brute_force import brute_force  # noqa: E402
+from chipmap.process.warming import warm  # noqa: E402
+from chipmap.validation.brute_force import brute_force, count  # noqa: E402
 from chipmap.validation.placement.checker import check  # noqa: E402
 from tests.placement.random_instances import tiny_instance  # noqa: E402
 
@@ -120,7 +122,7 @@ def compared(instance: PlacementInstance, row: Row, reached: Counter[str], secon
         if optimum is None:
             assert result.status == "infeasible", (method, result.status, instance)
         else:
-            assert result.status == "optimal" and result.objective == optimum, (method, result.objective, instance)
+            assert result.status == "optimal" and result.objective == optimum, (method, result.status, instance)
     row.instances += 1
     row.infeasible += optimum is None
     row.binding += binds
@@ -145,8 +147,7 @@ def main() -> None:
     parser.add_argument("--instances", type=int, default=300)
     parser.add_argument("--seed", type=int, default=1)
     arguments = parser.parse_args()
-    from chipmap.validation.brute_force import count
-
+    warm(get_family("placement"))
     random, rows = Random(arguments.seed), defaultdict[tuple[str, str], Row](Row)
     reached, seconds, done = Counter[str](), dict.fromkeys(METHODS, 0.0), 0
     while done < arguments.instances:
