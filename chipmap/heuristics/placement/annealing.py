@@ -134,7 +134,7 @@ def _propose(
     """(number of operations in ``moved``, their new device, the place in the chain of one whose key changes or -1)."""
     devices = len(t.gap)
     other = (np.random.randint(max(1, devices - 1)) + 1) % devices
-    if length == 0 or np.random.random() < ANY:
+    if length == 0 or s.value[1] > 0 or np.random.random() < ANY:  # what is too much anywhere may lie off the chain
         v = np.random.randint(len(s.device))
         to = (s.device[v] + other) % devices
         return _move(units, allowed, s.device, v, to, moved), to, -1
