@@ -50,7 +50,7 @@ BASELINES = (
     "ETF",
 )
 BESIDE = "heft-units"
-MEMORY_WORKLOADS = ("inception-2-pcie", "transformer-xl-4-pcie", "amoebanet-4-pcie", "gnmt-4-pcie")
+MEMORY_WORKLOADS = ("inception-2-pcie", "transformer-xl-4-pcie", "transformer-xl-8-pcie", "rnnlm-4-pcie")
 #: Memory of a device in all bytes over the number of devices.
 MEMORY_SHARE = 1.1
 

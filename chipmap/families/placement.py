@@ -41,6 +41,7 @@ FAMILY = Family(
         ("cpop", "baselines:critical_path", "CPOP: the critical path on one device, the rest where it ends first"),
         ("etf", "baselines:etf_alone", "ETF: the operation and device that can start first"),
         ("m-etf", "baselines:m_etf", "Baechi's m-ETF: ETF with memory and links that carry one tensor at a time"),
+        ("partition", "chain:partitions", "even work, few transfers, bytes that fit: the best of several partitions"),
         ("random", "baselines:at_random", "a random device for each operation"),
         ("starts", "chain:starts", "the best of one device, human splits, HEFT, HEFT on units and ETF"),
         ("search", "chain:annealed", "annealing over devices and keys, from the best start"),
@@ -51,7 +52,7 @@ FAMILY = Family(
     ),
     warm=(
         ("placement/tiny-throughput", "auto"),
-        *(("placement/tiny-pair", method) for method in ("auto", "search", "cpop", "m-etf")),
+        *(("placement/tiny-pair", method) for method in ("auto", "search", "cpop", "m-etf", "partition")),
     ),
     read_split="chipmap.instances.placement.splits:read_split",
     warm_starts={

@@ -13,7 +13,11 @@ from chipmap.deadline import Deadline, Stop
 from chipmap.heuristics.placement import etf, human, metis, starts
 from chipmap.heuristics.placement.cpop import cpop, critical_path, downward_rank
 from chipmap.heuristics.placement.heft_units import heft_units, unit_of
-from chipmap.heuristics.placement.tables import tables
+from chipmap.heuristics.placement.memory import bytes_of, excess
+from chipmap.heuristics.placement.partition import nets, partition
+from chipmap.heuristics.placement.simulator import NEVER, simulate
+from chipmap.heuristics.placement.tables import tables, workspace
+from chipmap.heuristics.placement.units import units
 from chipmap.instances.graph import Operation, OperationGraph, Tensor
 from chipmap.instances.placement import Device, DeviceClass, Forbidden, Links, Pin, PlacementInstance, Route, System
 from chipmap.instances.placement.generators import training_step
@@ -22,6 +26,13 @@ from chipmap.records import SolverUnavailableError
 from chipmap.run import SolveOptions
 from chipmap.solve import solve
 from tests.placement.random_instances import CHAIN, FORK, made, tiny_instance
+
+
+def first(problem: PlacementProblem) -> IntArray:
+    """Each group on the first device that it may run on."""
+    found: IntArray = starts.joint(problem).argmax(axis=1).astype(np.int64)
+    return found
+
 
 #: Every rule that gives devices at once.
 PLACERS: dict[str, Callable[[PlacementProblem], IntArray]] = {
@@ -34,9 +45,10 @@ PLACERS: dict[str, Callable[[PlacementProblem], IntArray]] = {
     "m-etf": lambda problem: etf.m_etf(problem, tables(problem)),
     "cpop": lambda problem: cpop(problem, tables(problem)),
     "random": lambda problem: starts.at_random(problem, 1),
+    "partition": lambda problem: partition(problem, units(problem), first(problem)),
 }
 SMALL = {"layers": 2, "steps": 3, "hidden": 32, "batch": 4, "vocabulary": 50}
-METHODS = ("one-device", "human", "heft", "heft-units", "cpop", "etf", "m-etf", "random")
+METHODS = ("one-device", "human", "heft", "heft-units", "cpop", "etf", "m-etf", "partition", "random")
 
 
 def with_weights(rows: list[tuple[str, int]], edges: list[tuple[int, int]], devices: int = 2) -> PlacementProblem:
@@ -297,3 +309,40 @@ def test_etf_stops_at_its_deadline() -> None:
     for rule in (etf.etf, etf.m_etf):
         with pytest.raises(Stop):
             rule(problem, tables(problem), Deadline.after(-1.0))
+
+
+def test_what_a_partition_counts() -> None:
+    """Of v0 -> v1, v2: v0 touches its own storage and each reader does; with ``live`` only weights rest."""
+    rows = [(4, 1, 6), (5, 0, 2), (3, 0, 3)]
+    static = nets(placement_problem(made(rows, [(0, 1), (0, 2)], memory=99, task={"memory": "static"})))
+    assert [sorted(static.touched[static.at[v] : static.at[v + 1]].tolist()) for v in range(3)] == [[0], [0, 1], [0, 2]]
+    assert (
+        static.bytes.tolist() == [6, 2, 3]
+        and static.cost.tolist() == [6, 2, 3]
+        and static.weights.tolist() == [1, 0, 0]
+    )
+    live = nets(placement_problem(made(rows, [(0, 1), (0, 2)], memory=99, task={"memory": "live"})))
+    assert live.bytes.tolist() == [0, 0, 0]
+
+
+def test_a_partition_fits_where_all_on_one_device_does_not() -> None:
+    """With 1.4 times all bytes over two devices, by the search's own count, which agrees with the checker's."""
+    free = placement_problem(training_step("rnnlm", SMALL))
+    limit = int(0.7 * int(free.weights.sum() + free.storages.bytes.sum()))
+    problem = placement_problem(training_step("rnnlm", SMALL, memory_bytes=limit, task={"memory": "static"}))
+    flat, work, none = tables(problem), workspace(problem), np.zeros(problem.operations, dtype=np.int64)
+    begin = first(problem)
+    over = []
+    for device in (begin, partition(problem, units(problem), begin, seed=1)):
+        simulate(flat, device, none, False, none, NEVER, work)
+        over.append(int(excess(flat, bytes_of(problem), device, work)))
+    assert over[0] > 0 == over[1]
+
+
+def test_partitions_are_reproducible_and_stop_at_their_deadline() -> None:
+    problem = placement_problem(training_step("rnnlm", SMALL))
+    made_, begin = units(problem), first(problem)
+    one, other = (partition(problem, made_, begin, seed=4).tolist() for _ in range(2))
+    assert one == other and begin.tolist() == first(problem).tolist()
+    with pytest.raises(Stop):
+        partition(problem, made_, begin, deadline=Deadline.after(-1.0))

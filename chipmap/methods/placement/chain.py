@@ -6,7 +6,12 @@ deadline passes.
 
 from __future__ import annotations
 
+import numpy as np
+
 from chipmap.heuristics.placement import bounds as lower
+from chipmap.heuristics.placement.partition import partition
+from chipmap.heuristics.placement.starts import joint
+from chipmap.heuristics.placement.units import units
 from chipmap.instances.placement.instance import PlacementInstance
 from chipmap.instances.placement.problem import PlacementProblem, placement_problem
 from chipmap.methods.chain import Link, Turn, follow
@@ -22,6 +27,8 @@ from chipmap.run import Run
 SMALL = 240
 #: Operations · devices up to which those that must share a device count as one, there.
 LARGE = 2_400
+#: Partitions within a time limit at most, and without one.
+PARTITIONS, FEW_PARTITIONS = 40, 3
 
 
 def bound_at_once(stages: Stages, turn: Turn) -> None:
@@ -52,6 +59,30 @@ def start_if_none(stages: Stages, turn: Turn) -> None:
     """All starts, where nothing was found before."""
     if turn.run.best is None:
         start(stages, turn)
+
+
+def spread(stages: Stages, turn: Turn) -> None:
+    """Partitions from one device, the best of several by simulation: as many as there is time for."""
+    problem, options = stages.problem, turn.run.options
+    if not problem.timed or problem.devices == 1:
+        return
+    limited = options.time_limit is not None and not options.deterministic
+    made, told = units(problem), stages.best[:2] if stages.best is not None else None
+    begin = joint(problem).argmax(axis=1).astype(np.int64)
+    try:
+        for number in range(PARTITIONS if limited else FEW_PARTITIONS):
+            seed = options.seed * PARTITIONS + number
+            stages.weigh(partition(problem, made, begin, seed, turn.deadline))
+            turn.deadline.check()
+    finally:
+        if stages.best is not None and stages.best[:2] != told:
+            stages.tell_best(turn, "partition")
+
+
+def spread_if_large(stages: Stages, turn: Turn) -> None:
+    """Partitions, but not where CP-SAT takes over."""
+    if stages.size > SMALL:
+        spread(stages, turn)
 
 
 def search(stages: Stages, turn: Turn) -> None:
@@ -97,6 +128,7 @@ def _solve(problem: PlacementProblem, run: Run, model: object, source: str) -> N
 
 
 BOUND, START = Link("bound", 1.0, bound_at_once), Link("start", 0.5, start)
+SPREAD = Link("partition", 0.15, spread_if_large)
 WINDOWS, SEARCH = Link("windows", 0.3, bound_by_windows), Link("search", 1.0, search)
 MODEL = Link("cpsat", 1.0, model_if_small)
 BLOCKS, REFUTE = Link("blocks", 0.5, blocks), Link("refutation", 1.0, refute)
@@ -115,7 +147,7 @@ def auto(instance: PlacementInstance, run: Run) -> Termination:
     """The best chain."""
     if instance.task.objective == "throughput":
         return follow_chain(instance, run, THROUGHPUT)
-    return follow_chain(instance, run, (BOUND, START, WINDOWS, SEARCH, MODEL))
+    return follow_chain(instance, run, (BOUND, START, SPREAD, WINDOWS, SEARCH, MODEL))
 
 
 def starts(instance: PlacementInstance, run: Run) -> Termination:
@@ -123,9 +155,14 @@ def starts(instance: PlacementInstance, run: Run) -> Termination:
     return follow_chain(instance, run, (BOUND, START))
 
 
+def partitions(instance: PlacementInstance, run: Run) -> Termination:
+    """Annealed partitions alone."""
+    return follow_chain(instance, run, (BOUND, Link("partition", 1.0, spread)))
+
+
 def annealed(instance: PlacementInstance, run: Run) -> Termination:
     """The search alone, from the best start."""
-    return follow_chain(instance, run, (BOUND, START, WINDOWS, SEARCH))
+    return follow_chain(instance, run, (BOUND, START, SPREAD, WINDOWS, SEARCH))
 
 
 def cpsat(instance: PlacementInstance, run: Run) -> Termination:
