@@ -1,25 +1,31 @@
 """GDP's tables 1 to 3, what follows from table 1's own seconds, and ours beside them.
 
-    python -m benchmarks.placement_gdp [PAGE]
+    python -m benchmarks.placement_gdp [PAGE] [--write]
 
 Speed-ups are recomputed from the seconds as (other / GDP-one) - 1. One that can't come out within the rounding of the
 seconds and of itself is marked. Our ratios are read from the table of ``benchmarks.placement_workloads`` on PAGE (by
-default ``benchmarks/results/placement-workloads.md``). Only ratios stand beside each other: the paper's graphs aren't
+default ``benchmarks/results/placement-workloads.md``); ``--write`` puts the tables at the end of
+``benchmarks/results/placement-gdp.md``. Only ratios stand beside each other: the paper's graphs aren't
 public, and our times are those of a model, not of a P100.
 """
 
 from __future__ import annotations
 
 import argparse
+import io
 import math
 import re
 from collections.abc import Iterator
+from contextlib import redirect_stdout
 from pathlib import Path
 from typing import NamedTuple
 
 from chipmap.heuristics.placement import human, metis
 
 PAGE = Path(__file__).parent / "results" / "placement-workloads.md"
+OWN_PAGE = PAGE.with_name("placement-gdp.md")
+#: The heading of :data:`OWN_PAGE` behind which the tables stand.
+TABLES = "## Tables\n"
 #: Half a unit of the last digit: of seconds, of percentages.
 SECONDS, PERCENT = 0.0005, 0.05
 
@@ -157,9 +163,16 @@ def main() -> None:
     """Print the three tables."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("page", nargs="?", type=Path, default=PAGE)
-    page = parser.parse_args().page
-    table_1(page)
-    tables_2_and_3()
+    parser.add_argument("--write", action="store_true")
+    arguments = parser.parse_args()
+    told = io.StringIO()
+    with redirect_stdout(told):
+        table_1(arguments.page)
+        tables_2_and_3()
+    print(told.getvalue())
+    if arguments.write:
+        text, mark, _ = OWN_PAGE.read_text(encoding="utf-8").partition(TABLES)
+        OWN_PAGE.write_text(f"{text}{mark}\n{told.getvalue()}", encoding="utf-8")
 
 
 if __name__ == "__main__":
