@@ -31,6 +31,7 @@ COMMANDS = {
     "export": "write a model as LP, MPS or CP-SAT proto",
     "generate": "make an instance with a generator",
     "convert": "make an instance from a published graph, change an instance's graph, or the format of a file",
+    "calibrate": "latency and rate of links from measured transfers",
     "plot": "draw a solution: mapping, time, memory, quotient graph",
     "doctor": "check solvers, versions, licences and the machine",
 }

@@ -17,8 +17,8 @@ from chipmap.records import InputError, Record
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Read a graph (traced operator graphs, PipeDream profiles, ONNX models and others, told apart by their content;
     with --family) or an instance, and write an instance: of a graph on the family's default package, unless --set says
-    otherwise. --clone and --relay change the graph, in the order given, and say what they add. With --solution, a
-    solution of the instance is written instead. FILE's ending names the format."""
+    otherwise. --clone, --relay and --training change the graph, in the order given, and say what they add. With
+    --solution, a solution of the instance is written instead. FILE's ending names the format."""
     what = "a graph file, an instance, or - for standard input; several graphs for a family that takes them"
     parser.add_argument("graphs", metavar="SOURCE", nargs="+", help=what)
     what = f"the family of the instance that a graph becomes: {', '.join(FAMILY_NAMES)}"
@@ -42,6 +42,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         pair = partial(lambda name, operation: (name, operation), name)
         asked: Any = {"dest": "changes", "action": "append", "default": [], "type": pair}
         parser.add_argument(f"--{name}", metavar=metavar, help=what, **asked)
+    what = "make it a training step: gradients, and an update of each weight"
+    asked = {"dest": "changes", "action": "append_const", "const": ("training", "")}
+    parser.add_argument("--training", help=what, **asked)
     parser.add_argument("--out", metavar="FILE", required=True, help="the file to write (-: standard output)")
 
 
@@ -57,7 +60,8 @@ def run(args: argparse.Namespace) -> int:
     else:
         instance = read(args.graphs[0], args.set, args.family, conversion)
     if args.solution is not None and args.changes:
-        raise InputError("a solution of the unchanged graph", "--solution", "Leave out --clone and --relay.")
+        what = "a solution of the unchanged graph"
+        raise InputError(what, "--solution", "Leave out --clone, --relay and --training.")
     solution = None if args.solution is None else read_solution(args.solution, family_of(instance), instance)
     notes = getattr(instance, "notes", "")
     if notes:
@@ -77,7 +81,7 @@ def _changed(instance: Record, name: str, operations: list[str]) -> Record:
     family = family_of(instance)
     if name not in family.transforms:
         raise InputError(f"instances of family {family.name!r} have no such change", f"--{name}", "Leave it out.")
-    names = operations
+    names = [] if name == "training" else operations
     stages: dict[str, int] = {}
     if name == "relay":
         names, stages = _stages(instance, operations[0])
@@ -91,7 +95,7 @@ def _changed(instance: Record, name: str, operations: list[str]) -> Record:
     except InputError as error:
         raise InputError(error.what, f"--{name}", error.remedy) from None
     words = ", ".join(f"{amount:,} {what}" for what, amount in made.report.items() if amount)
-    say(f"{name} {', '.join(operations)}: adds {words or 'nothing'}")
+    say(f"{' '.join([name, ', '.join(operations)]).strip()}: adds {words or 'nothing'}")
     changed: Record = made.instance
     return changed
 

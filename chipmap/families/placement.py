@@ -81,6 +81,8 @@ FAMILY = Family(
         ("placement-random", "generators:random_instance", "a random graph on a few devices"),
     ),
     from_graph="chipmap.instances.placement.from_graph:from_graph",
+    equip="chipmap.instances.placement.from_graph:equip",
+    transforms={"training": "chipmap.instances.placement.from_graph:training_step"},
     shipped="chipmap.instances.placement.shipped:SHIPPED",
     files="chipmap.report.placement.files:files",
     plot="chipmap.report.placement.plots:plot",

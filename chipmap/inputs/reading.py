@@ -173,6 +173,8 @@ def convert(graphs: Sequence[Source], family: Family, conversion: Conversion) ->
         if alone
         else resolve(family.from_graphs)(imported, **conversion.equipment)
     )
+    if alone and conversion.equipment:
+        made = resolve(family.equip)(made, **conversion.equipment)
     return checked(made, everywhere)
 
 

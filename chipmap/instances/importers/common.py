@@ -26,7 +26,7 @@ class ImportedGraph:
 
     ``format`` is the name of the reader, ``notes`` says what a user should know about units and about what was left
     out. ``together`` names groups of computing operations that the format wants on one device. ``totals`` are those of
-    a program.
+    a program. ``scopes``: the module of each operation (``blocks.0.attn``), if the file says any.
     """
 
     graph: OperationGraph
@@ -35,6 +35,7 @@ class ImportedGraph:
     notes: tuple[str, ...] = ()
     together: tuple[tuple[str, ...], ...] = ()
     totals: Totals | None = None
+    scopes: tuple[str, ...] = ()
 
 
 class Node(msgspec.Struct, frozen=True, kw_only=True):

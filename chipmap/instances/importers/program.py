@@ -63,7 +63,8 @@ def imported(
         notes = (*notes, f"parameters that several operations read, once on each chip with a reader: {listed}")
     computing = [step for step, role in zip(building.steps, building.roles, strict=True) if role == "compute"]
     notes = (*notes, *counting.notes(program, computing, where))
-    return ImportedGraph(graph, None, reader, notes, totals=totals(program, computing))
+    scopes = building.scopes if any(building.scopes) else ()
+    return ImportedGraph(graph, None, reader, notes, totals=totals(program, computing), scopes=scopes)
 
 
 class _Building:
@@ -78,6 +79,7 @@ class _Building:
         self.stored: dict[str, Stored] = {}
         self.behind: dict[str, Stored] = {}  # a constant's value -> what is stored of it
         self.shared: list[str] = []
+        self.scopes: tuple[str, ...] = ()  # of the operations of the graph
 
     def step(self, step: Step) -> None:
         """Add an operator of the program in the role that what it reads gives it."""
@@ -165,6 +167,7 @@ class _Building:
                 raise InputError(what, self.where, f"At most {MAX_BYTES:.0e} are taken.")
             readers = tuple(kept[reader] for reader in self.readers[name])
             tensors.append(Tensor(producer=kept[v], readers=readers, bytes=size, output=name in outputs))
+        self.scopes = tuple(program.scopes.get(self.steps[v].name, "") for v in kept)
         names = unique_names([self.steps[v].name for v in kept], range(len(kept)))
         operations = [self._operation(v, name, weights[v]) for v, name in zip(kept, names, strict=True)]
         return OperationGraph.checked(program.name, operations, tensors, program.source, self.where)

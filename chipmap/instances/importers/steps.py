@@ -61,6 +61,7 @@ class Program:
     """A program: its values by name, inputs, parameters and outputs (names of values), and its operators in order.
 
     ``parameter_nodes``: parameters are nodes of the program and become operations (constants), whoever reads them.
+    ``scopes``: the module of a step or a parameter (``blocks.0.attn``), where the file says it.
     """
 
     name: str
@@ -71,6 +72,7 @@ class Program:
     steps: list[Step] = field(default_factory=list)
     outputs: list[str] = field(default_factory=list)
     parameter_nodes: bool = True
+    scopes: dict[str, str] = field(default_factory=dict)
 
 
 def words(text: str) -> frozenset[str]:

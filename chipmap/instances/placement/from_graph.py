@@ -1,15 +1,22 @@
-"""From a published graph to a placement instance: one sample's step on two devices."""
+"""From a published graph to a placement instance: one sample's step on two devices, or on a system of one's own."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 from chipmap.instances.importers import ImportedGraph
 from chipmap.instances.placement.instance import PlacementInstance, Task
 from chipmap.instances.placement.presets import preset
+from chipmap.instances.placement.presets import system as named
+from chipmap.instances.placement.training import training
+from chipmap.records import InputError
 
 #: Formats measured on devices, mostly for whole training batches: their tensors say nothing of a device's memory.
 PROFILES = frozenset({"pipedream", "dnn-partitioning", "piper"})
-#: The system of a converted graph.
+#: The system of a converted graph, and what its notes say of it.
 SYSTEM, DEVICES = "p100-pcie", 2
+NOTE = f"on {DEVICES} devices of preset {SYSTEM} unless --system says otherwise"
 
 
 def from_graph(imported: ImportedGraph, name: str) -> PlacementInstance:
@@ -17,7 +24,7 @@ def from_graph(imported: ImportedGraph, name: str) -> PlacementInstance:
 
     Memory is limited over time, except for profiles; ``notes`` says so.
     """
-    notes = (*imported.notes, f"on {DEVICES} devices of preset {SYSTEM} unless --set system says otherwise")
+    notes = (*imported.notes, NOTE)
     profile = imported.format in PROFILES
     if profile:
         notes = (*notes, "the memory rule is 'none' unless asked for: the tensors are those of whole batches")
@@ -31,6 +38,75 @@ def from_graph(imported: ImportedGraph, name: str) -> PlacementInstance:
         time_ns={} if imported.time_ns is None else {kind: imported.time_ns},
         together=imported.together,
         notes="; ".join(notes),
+        scopes=imported.scopes,
     )
     instance.check()
     return instance
+
+
+def equip(instance: PlacementInstance, system: str = "", costs: Sequence[str] = ()) -> PlacementInstance:
+    """The instance on another system: that of a file, or of a name such as ``p100-nvlink-4``.
+
+    Measured times of a class stay with the class of that name. Those of one class become those of the only class of
+    the new system.
+    """
+    if costs:
+        remedy = "Give time_ns of each class in the instance: times of all operations, in their order."
+        raise InputError("family 'placement' takes no costs of layers", "--costs", remedy)
+    if not system:
+        return instance
+    found, measured, renamed = named(system), dict(instance.time_ns), ""
+    known = {one.name for one in found.classes}
+    if measured and not known & measured.keys():
+        if len(measured) > 1 or len(known) > 1:
+            what = f"the times are those of class {' and '.join(map(repr, measured))}, which the system hasn't"
+            raise InputError(what, "--system", f"Call the class of the system so that has them ({', '.join(known)}?).")
+        (old,), (new,) = measured, known
+        measured, renamed = {new: measured[old]}, f"measured times are taken as those of class {new!r}"
+    measured = {kind: times for kind, times in measured.items() if kind in known}
+    notes = [note for note in instance.notes.split("; ") if note and note != NOTE]
+    notes += [f"on system {system}", *([renamed] if renamed else [])]
+    return instance.replace(system=found, time_ns=measured, notes="; ".join(notes))
+
+
+@dataclass(frozen=True)
+class Changed:
+    """A changed instance, and what the change adds (what -> how many)."""
+
+    instance: PlacementInstance
+    report: dict[str, int]
+
+
+def training_step(instance: PlacementInstance, names: Sequence[str] = ()) -> Changed:
+    """The training step of an instance's forward graph (:mod:`chipmap.instances.placement.training`), on its system."""
+    remedy = "Give the forward graph without them."
+    if instance.backward:
+        raise InputError("has gradients already: it names backward operations", "backward", "Take it as it is.")
+    if instance.time_ns or instance.transfer_ns:
+        where = "time_ns" if instance.time_ns else "transfer_ns"
+        raise InputError("measured times say nothing of gradients", where, f"Times follow from FLOP then. {remedy}")
+    lost = {pin.operation for pin in instance.pins} | {one.operation for one in instance.forbidden}
+    lost |= {name for group in instance.together for name in group}
+    step = training(instance.graph)
+    names_now = {one.name for one in step.graph.operations}
+    gone = sorted(lost - names_now)
+    if gone:
+        raise InputError(f"{gone[0]!r} isn't part of a training step", "pins, forbidden or together", "Leave it out.")
+    scopes = dict(zip((one.name for one in instance.graph.operations), instance.scopes, strict=False))
+    changed = instance.replace(
+        task=instance.task.replace(weights="variable"),
+        graph=step.graph,
+        together=(*instance.together, *step.together),
+        backward=step.backward,
+        scopes=tuple(_scope(one.name, scopes) for one in step.graph.operations) if scopes else (),
+        notes="; ".join([*filter(None, [instance.notes]), "a training step made of the forward graph"]),
+    )
+    backward = len(step.backward)
+    return Changed(changed, {"operations of the backward pass": backward, "weights placed": len(step.together)})
+
+
+def _scope(name: str, scopes: dict[str, str]) -> str:
+    """The scope of an operation, or of the one that it is a gradient, a sum or an update of (``linear/gradient 3``)."""
+    while name not in scopes and "/" in name:
+        name = name.rpartition("/")[0]
+    return scopes.get(name, "")

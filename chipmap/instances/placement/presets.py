@@ -1,32 +1,102 @@
-"""Devices by name.
+"""Systems by name, and those in files.
 
-``p100``: 9.3 TFLOP/s of which 0.7 are reached, 732 GB/s of which 0.8, 5 µs per operation, 16 GiB; over PCIe (11 GB/s
-and 25 µs) or NVLink (18 GB/s and 10 µs). ``placeto``: Placeto's simulator, one outgoing channel per device at
-7.6 GB/s that rests 25 µs behind a transfer, devices that rest 5.7 µs behind an operation.
+=====================  =================================================================================================
+name                   what
+=====================  =================================================================================================
+``p100-pcie``          P100: 9.3 TFLOP/s of which 0.7 are reached, 732 GB/s of which 0.8, 5 µs per operation, 16 GiB; a
+                       channel per ordered pair at 11 GB/s and 25 µs
+``p100-nvlink``        the same at 18 GB/s and 10 µs
+``placeto``            Placeto's simulator: one outgoing channel per device at 7.6 GB/s, which rests 25 µs behind a
+                       transfer; devices rest 5.7 µs behind an operation
+``cpu-p100-pcie``      first a CPU (1 TFLOP/s of which 0.5, 100 GB/s of which 0.8, 1 µs per operation, 256 GiB), then
+                       P100
+``p100-v100-pcie``     P100 and V100 (15.7 TFLOP/s of which 0.7, 900 GB/s of which 0.8) by turns
+=====================  =================================================================================================
+
+A number behind the name says how many devices there are (``p100-nvlink-4``); without one there are two.
 """
 
 from __future__ import annotations
 
-from chipmap.instances.placement.system import Device, DeviceClass, Links, System
-from chipmap.records import InputError
+import os
+import re
+
+import msgspec
+
+from chipmap.instances.placement.system import MAX_DEVICES, Device, DeviceClass, Links, System
+from chipmap.records import InputError, Source
 
 P100 = DeviceClass(name="p100", flop_per_ns=6510.0, memory_bytes_per_ns=585.6, launch_ns=5000.0)
-#: The classes of device and the links of each preset.
-PRESETS: dict[str, tuple[DeviceClass, Links]] = {
-    "p100-pcie": (P100, Links(kind="pair", latency_ns=25_000.0, bytes_per_ns=11.0)),
-    "p100-nvlink": (P100, Links(kind="pair", latency_ns=10_000.0, bytes_per_ns=18.0)),
-    "placeto": (
-        DeviceClass(name="gpu", flop_per_ns=6510.0, memory_bytes_per_ns=585.6, gap_ns=5700),
-        Links(kind="bus", bytes_per_ns=7.6, gap_ns=25_000),
-    ),
+V100 = DeviceClass(name="v100", flop_per_ns=10990.0, memory_bytes_per_ns=720.0, launch_ns=5000.0)
+PLACETO = DeviceClass(name="gpu", flop_per_ns=6510.0, memory_bytes_per_ns=585.6, gap_ns=5700)
+CPU = DeviceClass(name="cpu", flop_per_ns=500.0, memory_bytes_per_ns=80.0, launch_ns=1000.0, pays_transfers=False)
+PCIE = Links(kind="pair", latency_ns=25_000.0, bytes_per_ns=11.0)
+#: name -> (the class of the first device, those of the others by turns, the links).
+PRESETS: dict[str, tuple[DeviceClass, tuple[DeviceClass, ...], Links]] = {
+    "p100-pcie": (P100, (P100,), PCIE),
+    "p100-nvlink": (P100, (P100,), Links(kind="pair", latency_ns=10_000.0, bytes_per_ns=18.0)),
+    "placeto": (PLACETO, (PLACETO,), Links(kind="bus", bytes_per_ns=7.6, gap_ns=25_000)),
+    "cpu-p100-pcie": (CPU, (P100,), PCIE),
+    "p100-v100-pcie": (P100, (V100, P100), PCIE),
 }
-MEMORY = 16 * 2**30
+MEMORY, HOST_MEMORY = 16 * 2**30, 256 * 2**30
+#: The number of devices where none is given.
+DEVICES = 2
 
 
-def preset(name: str, devices: int, memory_bytes: int | None = MEMORY) -> System:
-    """So many devices of a preset."""
+def preset(name: str, devices: int = DEVICES, memory_bytes: int | None = MEMORY) -> System:
+    """So many devices of a preset; a CPU has its own memory."""
     if name not in PRESETS:
         raise InputError(f"no system is called {name!r}", "system", f"Choose from {', '.join(PRESETS)}.")
-    kind, links = PRESETS[name]
-    machines = tuple(Device(name=f"gpu{d}", kind=kind.name, memory_bytes=memory_bytes) for d in range(devices))
-    return System(classes=(kind,), devices=machines, links=links)
+    if not 1 <= devices <= MAX_DEVICES:
+        raise InputError(f"has {devices} devices", "system", f"Give 1 to {MAX_DEVICES}.")
+    first, others, links = PRESETS[name]
+    kinds = [first, *(others[i % len(others)] for i in range(devices - 1))]
+    machines, count = [], 0
+    for kind in kinds:
+        if kind is CPU:
+            machines.append(Device(name="cpu", kind=kind.name, memory_bytes=HOST_MEMORY))
+        else:
+            machines.append(Device(name=f"gpu{count}", kind=kind.name, memory_bytes=memory_bytes))
+            count += 1
+    return System(
+        classes=tuple(kind for i, kind in enumerate(kinds) if kind not in kinds[:i]),
+        devices=tuple(machines),
+        links=links,
+    )
+
+
+def system(text: str) -> System:
+    """The system in a file, or that of a name such as ``p100-pcie`` or ``p100-nvlink-4``.
+
+    A file holds the ``system`` of an instance as JSON, or an instance, whose system is taken.
+    """
+    if os.path.exists(text):
+        return _read(text)
+    found = re.fullmatch(r"(.+?)(?:-(\d{1,3}))?", text)
+    if found is None or found[1] not in PRESETS:
+        remedy = f"Names are {', '.join(PRESETS)}, with -4 behind them for four devices."
+        raise InputError(f"no file and no system is called {text!r}", "--system", remedy)
+    try:
+        return preset(found[1], int(found[2] or DEVICES))
+    except InputError as error:
+        raise InputError(error.what, "--system", error.remedy) from None
+
+
+def _read(path: str) -> System:
+    data = Source(path).content()
+    remedy = "Write the `system` of an instance: `chipmap info --schema placement` prints the format."
+    try:
+        plain = msgspec.json.decode(data)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise InputError(f"not valid JSON: {error}", path, remedy) from None
+    if isinstance(plain, dict) and isinstance(plain.get("system"), dict):
+        plain = plain["system"]
+    if not isinstance(plain, dict):
+        raise InputError("is no JSON object", path, remedy)
+    found = System.from_json(msgspec.json.encode(plain), path)
+    try:
+        found.check()
+    except InputError as error:
+        raise InputError(error.what, f"{path}: {error.where}", error.remedy) from None
+    return found

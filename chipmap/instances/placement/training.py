@@ -19,7 +19,9 @@ from dataclasses import dataclass, field
 from chipmap.instances.graph import Operation, OperationGraph, Tensor
 
 #: Kinds that sum up over an inner range, where no loop nest says so.
-PRODUCTS = frozenset({"product", "convolution", "matmul", "mm", "addmm", "bmm", "linear"})
+PRODUCTS = frozenset(("product", "matmul", "mm", "addmm", "bmm", "baddbmm", "linear", "gemm", "einsum")) | frozenset(
+    ("scaled_dot_product_attention", "convolution", "conv", "conv1d", "conv2d", "conv3d", "convtranspose")
+)
 #: Bytes of a number; FLOP of an update per weight; state of the optimizer in weights.
 WORD, UPDATE_FLOP, STATE = 4, 10, 2
 
@@ -139,7 +141,7 @@ class _Backward:
         sparse = one.moved_bytes is not None  # a look-up: only the rows that it read have a gradient
         made = sum(draft.sizes[t] for t in self.results[v])
         sizes = [min(draft.sizes[t], made) if sparse else draft.sizes[t] for t in wanted]
-        if one.kind in PRODUCTS or (one.loops is not None and one.loops.inner > 0):
+        if one.kind.lower() in PRODUCTS or (one.loops is not None and one.loops.inner > 0):
             weights = {t for t in self.reads[v] if draft.operations[draft.producers[t]].role == "constant"}
             beside = sum(draft.sizes[t] for t in self.reads[v] if t not in weights)
             for t, size in zip(wanted, sizes, strict=True):

@@ -102,12 +102,17 @@ class _Passed(msgspec.Struct, frozen=True):
     arg: _Argument
 
 
+class _Metadata(msgspec.Struct, frozen=True):
+    nn_module_stack: Any = None
+
+
 class _Node(msgspec.Struct, frozen=True):
     target: str
     inputs: list[_Passed]
     outputs: list[_Argument]
     name: str | None = None
     is_hop_single_tensor_return: bool | None = None
+    metadata: _Metadata = _Metadata()
 
 
 class _Graph(msgspec.Struct, frozen=True):
@@ -123,6 +128,8 @@ class _Graph(msgspec.Struct, frozen=True):
 
 class _Held(msgspec.Struct, frozen=True):
     arg: _Named
+    parameter_name: str = ""
+    buffer_name: str = ""
 
 
 class _Spec(msgspec.Struct, frozen=True):
@@ -173,7 +180,10 @@ def read_file(source: Source) -> tuple[TorchProgram, str]:
     file = decode(text, _File, where, REMEDY)
     graph = _graph(file.graph_module.graph, where)
     for spec in file.graph_module.signature.input_specs:
-        graph.stored.update(held.arg.name for held in (spec.parameter, spec.buffer, spec.tensor_constant) if held)
+        for held in (spec.parameter, spec.buffer, spec.tensor_constant):
+            if held:
+                graph.stored.add(held.arg.name)
+                graph.scopes[held.arg.name] = (held.parameter_name or held.buffer_name).rpartition(".")[0]
     for returned in file.graph_module.signature.output_specs:
         changed = (returned.buffer_mutation, returned.user_input_mutation)
         graph.changed.update(held.arg.name for held in changed if held)
@@ -248,13 +258,16 @@ def _add_call(node: _Node, i: int, made: TorchGraph, where: str) -> None:
     lone = len(node.outputs) == 1 and node.outputs[0].as_tensors is None
     single = lone and node.is_hop_single_tensor_return is not False
     arguments = tuple((passed.name, _value(passed.arg, where)) for passed in node.inputs)
+    scope = module_of(node.metadata.nn_module_stack)
     if single and results and results[0] is not None:
         name = results[0].name
         made.calls.append(Call(name, node.target, arguments, (name,)))
+        made.scopes[name] = scope
         return
     name = node.name or next((result.name for result in results if result), f"node{i}")
     slots = tuple(slot(name, k) for k in range(len(results)))
     made.calls.append(Call(name, node.target, arguments, slots, single=False))
+    made.scopes[name] = scope
     for k, (result, inner) in enumerate(zip(results, slots, strict=True)):
         if result is None:
             continue
@@ -263,6 +276,12 @@ def _add_call(node: _Node, i: int, made: TorchGraph, where: str) -> None:
         if result.name in made.numbers:
             made.numbers[inner] = made.numbers[result.name]
         made.calls.append(Call(result.name, GETITEM, (("a", Ref(inner)), ("b", k)), (result.name,)))
+
+
+def module_of(stack: Any) -> str:
+    """The innermost module of the stack that a node's metadata write (``key,path,class;key,path,class``), else ""."""
+    parts = stack.rpartition(";")[2].split(",") if isinstance(stack, str) else []
+    return parts[1] if len(parts) > 2 else ""
 
 
 def _results(argument: _Argument) -> list[Ref | None]:

@@ -21,6 +21,11 @@ def read_object(exported: ExportedProgram, name: str) -> TorchProgram:
     stored = {spec.arg.name for spec in exported.graph_signature.input_specs if spec.kind.name in _STORED}
     graph = _Module(exported.graph_module, name).graph
     graph.stored |= stored
+    graph.scopes |= {
+        spec.arg.name: spec.target.rpartition(".")[0]
+        for spec in exported.graph_signature.input_specs
+        if spec.kind.name in _STORED and spec.target
+    }
     specs = exported.graph_signature.output_specs
     graph.changed |= {spec.arg.name for spec in specs if spec.kind.name in _CHANGED}
     ranges = {str(symbol): (_bound(r.lower), _bound(r.upper)) for symbol, r in exported.range_constraints.items()}
@@ -73,6 +78,8 @@ class _Module:
 
     def _call(self, node: Any, value: Any) -> None:
         arguments, target = self._arguments(node), _target(node.target)
+        modules = list((node.meta.get("nn_module_stack") or {}).values())
+        self.graph.scopes[node.name] = modules[-1][0] if modules else ""
         if not isinstance(value, tuple | list):
             self._note(node.name, value)
             makes = (node.name,) if self._ref(node.name) else ()

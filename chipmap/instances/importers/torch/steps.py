@@ -93,6 +93,8 @@ class Steps:
         self.program.outputs += dict.fromkeys([*outputs, *self.changes.kept()])
 
     def _calls(self, scope: _Scope) -> None:
+        known = scope.graph.scopes.items()
+        self.program.scopes |= {scope.prefix + name: module for name, module in known if module}
         for call in scope.graph.calls:
             kind = call.target.removeprefix(_HIGHER)
             inner = [value for _, value in call.arguments if isinstance(value, TorchGraph)]

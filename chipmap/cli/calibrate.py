@@ -1,0 +1,40 @@
+"""``chipmap calibrate``: latency and rate of links from measured transfers."""
+
+from __future__ import annotations
+
+import argparse
+
+from chipmap.cli.common import say, write_file
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Fit latency and rate of a link to measured transfers (family placement): a CSV file with columns bytes and ns.
+    Print the fit and its error, and write `links` for the system of an instance, or with --system that system with
+    them."""
+    parser.add_argument("measured", metavar="CSV", help="measured transfers: a line bytes,ns and a line for each")
+    what = "write this system with the fitted links: a file, or a name such as p100-pcie-4"
+    parser.add_argument("--system", metavar="FILE|NAME", help=what)
+    parser.add_argument("--out", metavar="FILE", required=True, help="the file to write (-: standard output)")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Read, fit, say, write."""
+    from chipmap.instances.placement.calibrate import fit, measured
+    from chipmap.instances.placement.presets import system
+    from chipmap.instances.placement.system import Links
+    from chipmap.records import InputError
+
+    whole = system(args.system) if args.system is not None else None
+    if whole is not None and whole.routes:
+        remedy = "Fit each route by itself, and write the numbers into it."
+        raise InputError("has single routes, which the fit says nothing of", "--system", remedy)
+    found = fit(measured(args.measured), args.measured)
+    size, time, guess = found.worst
+    say(f"latency {found.latency_ns:g} ns, rate {found.bytes_per_ns:g} bytes/ns (GB/s), from {found.points} transfers")
+    say(f"error: {100 * found.rms:.3g}% (root of the mean square), at most {100 * abs(guess / time - 1):.3g}% "
+        f"({size:g} bytes: {time:g} ns measured, {guess:.6g} ns fitted)")  # fmt: skip
+    if found.cut:
+        say("note: the best line has a latency below 0; it is taken as 0")
+    links = found.links(Links() if whole is None or whole.links is None else whole.links)
+    write_file(args.out, (links if whole is None else whole.replace(links=links)).to_json(indent=1))
+    return 0
