@@ -37,7 +37,11 @@ REFUSED = [
         ('task.degrees={"tensor":4,"dimensions":["tensor"]}',),
         "task.degrees.dimensions: names 1 dimensions, the network has 2",
     ),
-    (TORUS, ("system.network.1.bytes_per_ns=0",), "system.network[1].bytes_per_ns: is 0.0\n  Give a rate above 0."),
+    (
+        TORUS,
+        ("system.network.1.bytes_per_ns=0",),
+        "system.network[1].bytes_per_ns: is 0.0\n  Give a rate above 0 (1e-9 to 1e12).",
+    ),
     (TORUS, ("system.network=[]",), "system.network: has 0 dimensions\n  Give one to three."),
     (TORUS, ('system.network.1={"size":2}',), "missing required field `bytes_per_ns` - at `$.system.network[1]`"),
     (TORUS, ("system.memory.capacity_bytes=0",), "system.memory.capacity_bytes: is 0\n  Give 1 to 10**18, or null."),
