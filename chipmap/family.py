@@ -14,7 +14,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
-from chipmap.records import InputError, Record, Unit, Units
+from chipmap.records import InputError, Record, Unit, Units, choices
 
 #: The families. A new one is one more name here and one module ``chipmap/families/<name>.py`` with a ``FAMILY``.
 FAMILY_NAMES = ("ring", "dataflow", "wafer", "multimodel", "placement")
@@ -261,7 +261,7 @@ def _pick(things: tuple[Any, ...], name: str, option: str, what: str) -> Any:
     for thing in things:
         if thing.name == name:
             return thing
-    raise InputError(f"no {what} is called {name!r}", option, f"Choose from: {', '.join(t.name for t in things)}.")
+    raise InputError(f"no {what} is called {name!r}", option, choices(name, [thing.name for thing in things]))
 
 
 def resolve(spec: str) -> Any:
@@ -273,7 +273,7 @@ def resolve(spec: str) -> Any:
 def get_family(name: str) -> Family:
     """The family of that name; :class:`InputError` with the list of families otherwise."""
     if name not in FAMILY_NAMES:
-        raise InputError(f"no family is called {name!r}", "--family", f"Families: {', '.join(FAMILY_NAMES)}.")
+        raise InputError(f"no family is called {name!r}", "--family", choices(name, FAMILY_NAMES, "Families"))
     family: Family = import_module(f"chipmap.families.{name}").FAMILY
     return family
 

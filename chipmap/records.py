@@ -32,6 +32,43 @@ def shortened(text: str, most: int = MOST_CHARACTERS) -> str:
     return text if len(text) <= most else f"{text[: most - 3 - tail]} … {text[-tail:]}"
 
 
+def counted(count: int, noun: str, plural: str = "") -> str:
+    """A count with its noun.
+
+    >>> counted(1, "row"), counted(2_000, "row"), counted(2, "entry", "entries")
+    ('1 row', '2,000 rows', '2 entries')
+    """
+    return f"{count:,} {noun if count == 1 else plural or noun + 's'}"
+
+
+def nearest(name: str, known: Iterable[str]) -> list[str]:
+    """The ``known`` names that ``name`` may stand for, best first: one that differs by case only, or is alike; those
+    of one family without the family's name in front (``auto`` for ``ring/auto``) as well."""
+    from difflib import get_close_matches
+
+    wanted, by_text = name[:200].lower(), dict[str, list[str]]()
+    for one in known:
+        for text in dict.fromkeys((one.lower(), one.lower().rpartition("/")[2])):
+            by_text.setdefault(text, []).append(one)
+    exact = by_text.get(wanted) or by_text.get(wanted.rpartition("/")[2])
+    if exact:
+        return exact[:3]
+    near = [one for text in get_close_matches(wanted, by_text, n=3, cutoff=0.65) for one in by_text[text]]
+    return list(dict.fromkeys(near))[:3]
+
+
+def choices(name: str, known: Iterable[str], label: str = "Choose from") -> str:
+    """The remedy for a name that isn't known: what may be meant, and what there is.
+
+    >>> choices("cpsad", ["highs", "cpsat"])
+    'Did you mean cpsat? Choose from: highs, cpsat.'
+    """
+    names = list(known)
+    near = nearest(name, names)
+    meant = f"Did you mean {' or '.join(near)}? " if near else ""
+    return f"{meant}{label}: {', '.join(names) or 'none'}."
+
+
 def csv_text(columns: Iterable[str], rows: Iterable[Iterable[Any]]) -> str:
     """A table as CSV. Texts that a spreadsheet would take for a formula (``=``, ``@``, ``+``, ``-``) get a quote in
     front."""
@@ -43,6 +80,9 @@ def csv_text(columns: Iterable[str], rows: Iterable[Iterable[Any]]) -> str:
 
 
 def _cell(value: Any) -> Any:
+    """A cell: floats without the noise of their last digit (7.000000000000001), texts that are no formula."""
+    if isinstance(value, float):
+        return repr(float(f"{value:.15g}"))
     if not isinstance(value, str) or not value.startswith(("=", "@", "+", "-", "\t", "\r")):
         return value
     with suppress(ValueError):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -17,7 +16,7 @@ from chipmap.oracle import load_oracle
 from chipmap.process.conduct import checker, guarded, in_process, notes_of
 from chipmap.process.warming import warm
 from chipmap.provenance import provenance, used_versions
-from chipmap.records import InputError, Record
+from chipmap.records import InputError, Record, choices
 from chipmap.result import Note, Result, Status, Termination, TraceEvent, gap, solution_json
 from chipmap.run import Run, SolveOptions, contradict
 
@@ -76,9 +75,7 @@ def with_changes(options: SolveOptions, changes: dict[str, Any]) -> SolveOptions
     known = SolveOptions.__struct_fields__
     for name in changes:
         if name not in known:
-            near = difflib.get_close_matches(name, known, n=1)
-            remedy = f"Did you mean {near[0]}?" if near else f"There are: {', '.join(known)}."
-            raise InputError(f"no option is called {name!r}", "solve", remedy)
+            raise InputError(f"no option is called {name!r}", "solve", choices(name, known, "There are"))
     return options.replace(**changes) if changes else options
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import hashlib
 import os
 from collections.abc import Iterable
@@ -17,7 +16,7 @@ from chipmap import __version__
 from chipmap.family import FAMILY_NAMES, Family, get_family, resolve
 from chipmap.inputs import settings as changes
 from chipmap.inputs.reading import decode, generate, generators, load, read
-from chipmap.records import InputError, Record
+from chipmap.records import InputError, Record, choices
 
 #: Points that a sweep may have.
 MOST_POINTS = 1_000_000
@@ -110,8 +109,7 @@ class Sweep(Record, frozen=True, kw_only=True):
         short = {name.partition("/")[2] for name in known}
         for method in self.methods:
             if method not in known and method not in short:
-                near = difflib.get_close_matches(method, known, n=3) or known
-                raise InputError(f"no method is called {method!r}", "methods", f"Choose from: {', '.join(near)}.")
+                raise InputError(f"no method is called {method!r}", "methods", choices(method, known))
             if self.methods.count(method) > 1:
                 raise InputError(f"{method!r} is named twice", "methods", "Name each once.")
 
@@ -179,8 +177,7 @@ def _source(sweep: Sweep, chosen: Iterable[Choice]) -> dict[str, Any]:
         remedy = "Give one in the sweep or in every choice."
         raise InputError("needs a generator or an instance, not both", "generator", remedy)
     if generator is not None and generator not in generators():
-        known = ", ".join(generators())
-        raise InputError(f"no generator is called {generator!r}", "generator", f"Choose from: {known}.")
+        raise InputError(f"no generator is called {generator!r}", "generator", choices(generator, generators()))
     if instance is not None and parameters:
         raise InputError("an instance takes no parameters", "parameters", "Change its fields by `set`.")
     files = _contents([instance, *parameters.values()])
@@ -211,8 +208,7 @@ def read_sweep(source: str, settings: Iterable[str] = ()) -> Sweep:
     elif source in shipped_sweeps():
         where, plain = source, msgspec.to_builtins(shipped_sweeps()[source] | {"name": source})
     else:
-        near = difflib.get_close_matches(source, shipped_sweeps(), n=1)
-        remedy = f"Did you mean {near[0]}?" if near else f"Shipped sweeps: {', '.join(shipped_sweeps())}."
+        remedy = choices(source, shipped_sweeps(), "Shipped sweeps")
         raise InputError("no such file, and no shipped sweep of that name", source, remedy)
     changes.apply(plain, Sweep, settings)
     sweep = Sweep.from_json(msgspec.json.encode(plain), where)

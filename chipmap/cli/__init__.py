@@ -1,25 +1,27 @@
 """The command line: ``chipmap COMMAND``. One module per command; this one finds it and turns errors into messages.
 
+Without a command it prints the commands.
+
 Exit codes: 0 solution (or done), 1 bad input or usage, 2 proved infeasible, 3 nothing within the limits, 4 the checker
 refuses, 5 solver unavailable, 6 the method broke off, 130 Ctrl-C, 143 SIGTERM.
 """
 
 from __future__ import annotations
 
-import argparse
 import os
 import signal
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from importlib import import_module
-from typing import NoReturn, TextIO
+from typing import TextIO
 
+from chipmap.cli.parsing import Parser, Version
 from chipmap.cli.streams import plain_streams
 from chipmap.records import ChipmapError
 
-#: The commands and what each is for; each is a module here with ``run(args)`` and ``add_arguments(parser)``, whose
-#: docstring describes the command.
+#: The commands and what each is for; each is a module here with ``run(args)``, ``EXAMPLES`` and
+#: ``add_arguments(parser)``, whose docstring describes the command.
 COMMANDS = {
     "solve": "solve instances: solution, lower bound, gap",
     "check": "certify a solution: valid or which constraints it violates, its objective",
@@ -34,16 +36,8 @@ COMMANDS = {
     "calibrate": "latency and rate of links from measured transfers",
     "plot": "draw a solution: mapping, time, memory, quotient graph",
     "doctor": "check solvers, versions, licences and the machine",
+    "completion": "a script that completes commands, options and names in bash or zsh",
 }
-
-
-class Parser(argparse.ArgumentParser):
-    """Argparse's parser, except that bad usage exits with 1 (2 means infeasible here)."""
-
-    def error(self, message: str) -> NoReturn:
-        """Print usage and message, exit with 1."""
-        self.print_usage(sys.stderr)
-        self.exit(1, f"{self.prog}: {message}\n  `{self.prog} --help` lists the options.\n")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -64,7 +58,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _run(arguments: Sequence[str] | None) -> int:
     """Parse, run the command, and turn what it raises into a message and an exit code."""
     try:
-        args = parser().parse_args(arguments)
+        top = parser()
+        args = top.parsed(arguments)
+        if args.command is None:
+            top.print_help()
+            return 0
         code: int = args.run(args)
         sys.stdout.flush()
         return code
@@ -102,15 +100,19 @@ def _forget_stdout() -> None:
 
 
 def parser() -> Parser:
-    """The parser of all commands."""
-    from chipmap import __version__
-
-    top = Parser(prog="chipmap", description="Machine-learning workloads on multi-chip accelerators, with proven gaps.")
-    top.add_argument("--version", action="version", version=f"chipmap {__version__}")
-    subparsers = top.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    """The parser of all commands. Without a command ``command`` is None."""
+    top = Parser(
+        prog="chipmap",
+        description="Machine-learning workloads on multi-chip accelerators, with proven gaps.",
+        epilog="examples:\n  chipmap info\n  chipmap solve ring/tiny-skip\n  chipmap solve --help",
+    )
+    top.add_argument("--version", action=Version, nargs=0, help="print the versions of chipmap, Python and the solvers")
+    subparsers = top.add_subparsers(title="commands", metavar="COMMAND", dest="command", parser_class=Parser)
     for name, use in COMMANDS.items():
         command = import_module(f"chipmap.cli.{name}")
-        own = subparsers.add_parser(name, help=use, description=command.add_arguments.__doc__)
+        examples = "".join(f"\n  {line}" for line in command.EXAMPLES)
+        described = command.add_arguments.__doc__
+        own = subparsers.add_parser(name, help=use, description=described, epilog=f"examples:{examples}")
         command.add_arguments(own)
         own.set_defaults(run=command.run)
     return top

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from chipmap.cli.common import add_set, say, write_file
+from chipmap.cli.parsing import whole
 from chipmap.records import InputError
 
 if TYPE_CHECKING:
@@ -20,12 +21,20 @@ if TYPE_CHECKING:
 _CODES = {"optimal": 0, "infeasible": 0, "feasible": 0, "unknown": 3, "bad input": 1, "lost": 3, "error": 4}
 
 
+EXAMPLES = (
+    "chipmap bench dataflow/table6 --out runs/table6 --csv runs/table6.csv --plots runs/table6",
+    "chipmap bench sweep.json --out runs/sweep --workers 4",
+)
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Solve every point of SWEEP by worker processes or a Dask cluster. Rows go to matrix.sqlite in the folder of --out
     as they end: the same command goes on where it was stopped."""
     parser.add_argument("sweep", metavar="SWEEP", help="a file, or a shipped sweep (dataflow/dse-80)")
     parser.add_argument("--out", metavar="DIR", required=True, help="the folder of the matrix")
-    parser.add_argument("--workers", metavar="N", type=int, help="processes (default: the machine's cores)")
+    parser.add_argument(
+        "--workers", metavar="N", type=whole("--workers"), help="processes (default: the machine's cores)"
+    )
     parser.add_argument(
         "--cluster", metavar="ADDRESS", help="a Dask scheduler (tcp://127.0.0.1:8786), or `local` for one of its own"
     )

@@ -11,6 +11,8 @@ from chipmap.cli.common import add_solve_options, columns, exit_code, remarks, s
 from chipmap.process.signals import Interrupts
 from chipmap.result import Result
 
+EXAMPLES = ("chipmap bound ring/bert-large-36 --time-limit 20s",)
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Print every lower bound that is proved for INSTANCE, tightest first. Without --method, the family's bounding

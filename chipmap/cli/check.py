@@ -13,6 +13,12 @@ from chipmap.records import Record
 SHOWN = 20
 
 
+EXAMPLES = (
+    "chipmap check ring/bert-large-36 runs/bert",
+    "chipmap check wafer/ispd2020-Q layout.paint --format json",
+)
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Check SOLUTION of INSTANCE by the family's independent checker. Exits with 4 if it is refused, or if a result or
     an archive says something else of it."""

@@ -9,7 +9,8 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from chipmap.records import InputError
+from chipmap.cli.parsing import gibibytes, seconds, share, whole
+from chipmap.records import InputError, choices
 from chipmap.result import Result
 from chipmap.run import SolveOptions
 
@@ -25,6 +26,11 @@ def add_instance(parser: argparse.ArgumentParser, name: str = "instance", **opti
     """Add INSTANCE, ``--set``, and ``--family``, which lets an instance be a published graph."""
     parser.add_argument(name, metavar="INSTANCE", help=INSTANCE_HELP, **options)
     add_set(parser)
+    add_family(parser)
+
+
+def add_family(parser: argparse.ArgumentParser) -> None:
+    """Add ``--family``."""
     parser.add_argument("--family", metavar="NAME", help="take INSTANCE as a published graph, for this family")
 
 
@@ -48,12 +54,18 @@ def add_solve_options(parser: argparse.ArgumentParser) -> None:
     """Add the options that :func:`solve_options` reads."""
     parser.add_argument("--method", metavar="NAME", help="how to solve (`chipmap info` lists the methods)")
     parser.add_argument("--solver", metavar="NAME", help="highs, gurobi or cpsat, for methods that use a solver")
-    parser.add_argument("--time-limit", metavar="S", type=float, help="seconds in all, reading included")
-    parser.add_argument("--gap", metavar="G", type=float, default=0.0, help="stop at this relative gap (default 0)")
-    parser.add_argument("--threads", metavar="N", type=int, help="threads of a solver")
-    parser.add_argument("--seed", metavar="N", type=int, default=0, help="seed of all that is random (default 0)")
+    parser.add_argument(
+        "--time-limit", metavar="S", type=seconds("--time-limit"), help="seconds in all, reading included (or 2min, 1h)"
+    )
+    parser.add_argument(
+        "--gap", metavar="G", type=share("--gap"), default=0.0, help="stop at this relative gap (0.01, 1%%; default 0)"
+    )
+    parser.add_argument("--threads", metavar="N", type=whole("--threads"), help="threads of a solver")
+    what = "seed of all that is random (default 0)"
+    parser.add_argument("--seed", metavar="N", type=whole("--seed"), default=0, help=what)
     parser.add_argument("--deterministic", action="store_true", help="one thread and work limits: the same run twice")
-    parser.add_argument("--memory-limit", metavar="GIB", type=float, help="memory of the solving process, in GiB")
+    what = "memory of the solving process, in GiB (or 4GiB, 500MB)"
+    parser.add_argument("--memory-limit", metavar="SIZE", type=gibibytes("--memory-limit"), help=what)
     add_oracle(parser)
     parser.add_argument(
         "--native", metavar="NAME=VALUE", action="append", default=[], help="pass a parameter to the solver"
@@ -65,11 +77,11 @@ def solve_options(args: argparse.Namespace) -> SolveOptions:
     from chipmap.inputs.settings import parse
 
     if args.solver not in (None, "highs", "gurobi", "cpsat"):
-        raise InputError(f"no solver is called {args.solver!r}", "--solver", "Choose from: highs, gurobi, cpsat.")
-    as_given = ("time_limit", "gap", "threads", "seed", "deterministic", "solver", "oracle")
+        what = f"no solver is called {args.solver!r}"
+        raise InputError(what, "--solver", choices(args.solver, ["highs", "gurobi", "cpsat"]))
+    as_given = ("time_limit", "gap", "threads", "seed", "deterministic", "solver", "oracle", "memory_limit")
     options = SolveOptions(
         **{name: getattr(args, name) for name in as_given},
-        memory_limit=_bytes(args.memory_limit),
         warm_start=getattr(args, "warm_start", None),
         native=dict(parse(setting, "--native") for setting in args.native),
     )
@@ -136,11 +148,3 @@ def columns(rows: Iterable[tuple[Any, ...]], indent: str = "  ") -> str:
     widths = [max(len(row[i]) for row in cells) for i in range(len(cells[0]))]
     lines = ("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in cells)
     return "".join(f"{indent}{line}\n" for line in lines)
-
-
-def _bytes(gib: float | None) -> int | None:
-    if gib is None:
-        return None
-    if not 0.0 < gib < 1e9:
-        raise InputError(f"is {gib}", "--memory-limit", "Give a number of GiB above 0.")
-    return int(gib * 2**30)

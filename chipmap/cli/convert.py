@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import difflib
 from functools import partial
 from itertools import groupby
 from operator import itemgetter
@@ -11,7 +10,13 @@ from typing import Any
 
 from chipmap.cli.common import add_set, say, write_file
 from chipmap.family import FAMILY_NAMES
-from chipmap.records import InputError, Record
+from chipmap.records import InputError, Record, nearest
+
+EXAMPLES = (
+    "chipmap convert graph.json --family ring --set package.chips=36 --out mine.json",
+    "chipmap convert encoder.onnx --family dataflow --dim batch=1",
+    "chipmap convert wafer/ispd2020-Q --out q.kgraph",
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -45,7 +50,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     what = "make it a training step: gradients, and an update of each weight"
     asked = {"dest": "changes", "action": "append_const", "const": ("training", "")}
     parser.add_argument("--training", help=what, **asked)
-    parser.add_argument("--out", metavar="FILE", required=True, help="the file to write (-: standard output)")
+    parser.add_argument("--out", metavar="FILE", default="-", help="the file to write (default: standard output)")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -87,7 +92,7 @@ def _changed(instance: Record, name: str, operations: list[str]) -> Record:
         names, stages = _stages(instance, operations[0])
     unknown = next((one for one in names if one not in _names(instance)), None)
     if unknown is not None:
-        near = difflib.get_close_matches(unknown, _names(instance), n=3)
+        near = nearest(unknown, _names(instance))
         remedy = f"Did you mean {' or '.join(near)}?" if near else "Use a name from graph.operations."
         raise InputError(f"no operation is called {unknown!r}", f"--{name}", remedy)
     try:

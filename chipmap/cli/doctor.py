@@ -31,6 +31,12 @@ for name in sys.argv[1:]:
 """
 
 
+EXAMPLES = (
+    "chipmap doctor",
+    "chipmap doctor --warm",
+)
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Check the installation. Exit code 0 if HiGHS and CP-SAT can be used and no known-bad version is installed,
     else 5. With --warm, compile the programs of all families first, which the first run with a time limit does else."""

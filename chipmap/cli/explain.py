@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 import argparse
-import math
 import textwrap
 from typing import Any
 
 from chipmap.cli.common import add_format, add_instance, columns, put, say
+from chipmap.cli.parsing import seconds
 from chipmap.explanation import Change, Difference, Explanation, Side, Step
-from chipmap.records import InputError, Unit, Units
+from chipmap.records import Unit, Units
 
 #: Seconds when ``--time-limit`` is silent.
 TIME_LIMIT = 60.0
 #: Moves, loads and changes printed in a table; JSON holds all.
 SHOWN = 20
 WIDTH = 110
+
+
+EXAMPLES = (
+    "chipmap explain ring/tiny-infeasible",
+    "chipmap explain ring/bert-large-36 runs/bert --time-limit 2min",
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -25,9 +31,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_instance(parser)
     parser.add_argument("solution", metavar="SOLUTION", nargs="?", help="a solution or result file, an archive, or -")
     parser.add_argument("--against", metavar="SOLUTION2", help="another solution, to compare SOLUTION with")
-    parser.add_argument(
-        "--time-limit", metavar="S", type=float, default=TIME_LIMIT, help=f"seconds in all (default {TIME_LIMIT:g})"
-    )
+    what = f"seconds in all (or 2min, 1h; default {TIME_LIMIT:g})"
+    parser.add_argument("--time-limit", metavar="S", type=seconds("--time-limit"), default=TIME_LIMIT, help=what)
     parser.add_argument("--quiet", action="store_true", help="no progress on standard error")
     add_format(parser)
 
@@ -39,8 +44,6 @@ def run(args: argparse.Namespace) -> int:
     from chipmap.inputs.reading import read, read_solution
     from chipmap.run import SolveOptions
 
-    if not (math.isfinite(args.time_limit) and args.time_limit > 0):
-        raise InputError(f"is {args.time_limit}", "--time-limit", "Give a number above 0.")
     instance = read(args.instance, args.set, args.family)
     family = family_of(instance)
     named = (args.solution, args.against)

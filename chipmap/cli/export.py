@@ -6,6 +6,8 @@ import argparse
 
 from chipmap.cli.common import add_instance, say
 
+EXAMPLES = ("chipmap export ring/resnet18-12 --formulation ring/mip --to resnet18.mps",)
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Build a formulation of INSTANCE, uncontracted, and write it: .lp and .mps for MIP models, .pb and .pbtxt for

@@ -4,16 +4,28 @@ from __future__ import annotations
 
 import argparse
 import json
+from pathlib import Path
 from typing import Any
 
-from chipmap.cli.common import add_format, add_instance, columns, put
-from chipmap.records import InputError, Record
+from chipmap.cli.common import add_family, add_format, add_set, columns, put
+from chipmap.family import FAMILY_NAMES, get_family
+from chipmap.records import InputError, Record, choices
+
+EXAMPLES = (
+    "chipmap info",
+    "chipmap info ring",
+    "chipmap info ring/bert-large-36",
+    "chipmap info --schema ring",
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Without INSTANCE, list families with their instances, generators, methods and formulations; with it, print its
-    figures."""
-    add_instance(parser, "instances", nargs="*")
+    """List the families with their instances, generators, methods and formulations; of one FAMILY, or, for an INSTANCE,
+    its figures."""
+    what = "the name of a family (ring), or an instance: a file, an archive, a shipped name, or -"
+    parser.add_argument("instances", metavar="FAMILY|INSTANCE", nargs="*", help=what)
+    add_set(parser)
+    add_family(parser)
     parser.add_argument(
         "--schema", metavar="NAME", help="print a JSON Schema: a family's name (ring), ring-solution, result"
     )
@@ -29,18 +41,20 @@ def run(args: argparse.Namespace) -> int:
     elif not args.instances:
         put(args.format, catalogue(), _catalogue_text)
     for source in args.instances:
+        if source in FAMILY_NAMES and not Path(source).is_file():
+            put(args.format, catalogue(source), _catalogue_text)
+            continue
         put(args.format, figures(source, args.set, args.family), _figures_text)
     return 0
 
 
-def catalogue() -> dict[str, Any]:
-    """By family: title, schema, constraints, terms, shipped instances, generators, methods, sweeps, formulations."""
+def catalogue(*names: str) -> dict[str, Any]:
+    """By family (all, or those named): title, schema, constraints, terms, and the names of all that it has."""
     from chipmap.bench.sweep import shipped_sweeps
-    from chipmap.family import FAMILY_NAMES, get_family
     from chipmap.inputs.reading import shipped_names
 
     shown: dict[str, Any] = {}
-    for name in FAMILY_NAMES:
+    for name in names or FAMILY_NAMES:
         family = get_family(name)
         shown[name] = {
             "title": family.title,
@@ -71,7 +85,7 @@ def figures(source: str, settings: list[str], family_name: str | None) -> dict[s
 
 def _record(name: str) -> type[Record]:
     from chipmap.bench.sweep import Sweep
-    from chipmap.family import FAMILY_NAMES, get_family, resolve
+    from chipmap.family import resolve
     from chipmap.result import Result
 
     records: dict[str, Any] = {"result": Result, "sweep": Sweep}
@@ -80,7 +94,7 @@ def _record(name: str) -> type[Record]:
         records |= {family_name: resolve(family.instance), f"{family_name}-solution": resolve(family.solution)}
     plain = name.partition("/")[0]
     if plain not in records:
-        raise InputError(f"no schema is called {name!r}", "--schema", f"Choose from: {', '.join(records)}.")
+        raise InputError(f"no schema is called {name!r}", "--schema", choices(name, records))
     record: type[Record] = records[plain]
     return record
 

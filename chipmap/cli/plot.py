@@ -6,6 +6,8 @@ import argparse
 
 from chipmap.cli.common import INSTANCE_HELP, add_set, say
 
+EXAMPLES = ("chipmap plot ring/bert-large-36 runs/bert --out runs/bert.png",)
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Draw SOLUTION of INSTANCE to FILE. The format is that of FILE's suffix: .png, .svg or .pdf."""

@@ -6,6 +6,12 @@ import argparse
 import sys
 from pathlib import Path
 
+EXAMPLES = (
+    "chipmap report runs",
+    "chipmap report runs --html runs/report.html",
+    "chipmap report runs --format csv",
+)
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Objective, bound, gap and time of every archive at or below DIR, which the independent checker is asked about

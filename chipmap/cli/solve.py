@@ -28,6 +28,14 @@ from chipmap.solve import check, solve
 Row = dict[str, Any]
 
 
+EXAMPLES = (
+    "chipmap solve ring/tiny-skip",
+    "chipmap solve ring/bert-large-36 --time-limit 2min --out runs/bert",
+    "chipmap solve ring/tiny-skip --set package.sram_bytes=64MiB --set constraints=C1,C2",
+    "chipmap solve ring/tiny-chain ring/tiny-skip --method ring/cpsat --solver cpsat --format csv",
+)
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Solve each INSTANCE in a process of its own and print one row for it. Without --method, the family's best chain
     runs until the gap is closed or a limit is reached; what was found by then is kept."""

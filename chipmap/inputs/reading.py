@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, get_type_hints
 
 import msgspec
+import msgspec.inspect
 
 from chipmap.family import FAMILY_NAMES, Family, FileFormat, Generator, family_of, get_family, resolve
 from chipmap.inputs import settings as changes
-from chipmap.records import InputError, Record, Source, read_bytes
+from chipmap.records import InputError, Record, Source, choices, nearest, read_bytes
 from chipmap.result import Result
 
 _FORMATS = "An instance is a JSON file with a `schema`; `chipmap convert` makes one from a published graph format."
@@ -51,8 +53,9 @@ def read(
 ) -> Record:
     """The instance that ``source`` names: a file, an archive, a shipped instance (``ring/bert-large-36``), or ``-``.
 
-    ``settings`` are ``dotted.path=JSON`` changes, applied before the check. With ``family``, a published graph format
-    is converted on the way. Raises :class:`InputError` with file, path and remedy.
+    ``settings`` are changes (``dotted.path=VALUE``, :mod:`chipmap.inputs.settings`), applied before the
+    check. With ``family``, a published graph format is converted on the way. Raises
+    :class:`InputError` with file, path and remedy.
     """
     name, settings = str(source), list(settings)
     if name != "-" and not os.path.exists(name):
@@ -307,9 +310,35 @@ def generate(name: str, /, **parameters: Any) -> Record:
     """
     known = generators()
     if name not in known:
-        raise InputError(f"no generator is called {name!r}", "generate", f"Choose from: {', '.join(known)}.")
+        raise InputError(f"no generator is called {name!r}", "generate", choices(name, known))
     instance: Record = resolve(known[name].function)(**parameters)
     return instance
+
+
+def parameters_of(name: str, settings: Iterable[str]) -> dict[str, Any]:
+    """What the ``settings`` (``sequence=128``) give the generator ``name``, by the types of its parameters."""
+    known, given = generators(), dict[str, Any]()
+    function = resolve(known[name].function) if name in known else None
+    types = {} if function is None else function.types() if hasattr(function, "types") else get_type_hints(function)
+    for setting in settings:
+        parameter, text = changes.split(setting)
+        if function and parameter not in types and not _takes_any(function):
+            what = f"{name} has no parameter {parameter!r}"
+            raise InputError(what, f"--set {setting}", choices(parameter, _parameters(function, types), "It has"))
+        kind = msgspec.inspect.type_info(types.get(parameter, Any))
+        given[parameter] = changes.fitted(text, kind, parameter, f"--set {setting}")
+    return given
+
+
+def _parameters(function: Any, types: Iterable[str]) -> list[str]:
+    return list(function.parameters() if hasattr(function, "parameters") else (t for t in types if t != "return"))
+
+
+def _takes_any(function: Callable[..., Any]) -> bool:
+    """Whether ``function`` takes parameters of any name."""
+    if hasattr(function, "types"):
+        return False
+    return any(one.kind is one.VAR_KEYWORD for one in inspect.signature(function).parameters.values())
 
 
 def _shipped(family: Family) -> Mapping[str, Callable[[], Record]]:
@@ -357,7 +386,7 @@ def _family_of_schema(schema: str, where: str) -> Family:
     if name in known:
         what = f"schema {schema!r} is not the version that this chipmap reads"
         raise InputError(what, where, f"It reads {known[name]!r}: convert the file, or use the chipmap that wrote it.")
-    raise InputError(f"schema {schema!r} is no instance's", where, f"Known schemas: {', '.join(known.values())}.")
+    raise InputError(f"schema {schema!r} is no instance's", where, choices(schema, known.values(), "Known schemas"))
 
 
 def _in_archive(directory: Path, file: str) -> Path:
@@ -368,10 +397,6 @@ def _in_archive(directory: Path, file: str) -> Path:
 
 
 def _missing(name: str) -> None:
-    import difflib
-
-    names = shipped_names()
-    near = [one for one in names if one.lower() == name.lower()]
-    near = near or difflib.get_close_matches(name, names, n=3) or [one for one in names if one.endswith(f"/{name}")]
+    near = nearest(name, [*FAMILY_NAMES, *shipped_names()])
     remedy = f"Did you mean {' or '.join(near)}?" if near else "`chipmap info` lists the shipped instances."
     raise InputError("no such file, and no shipped instance of that name", name, remedy)

@@ -1,4 +1,8 @@
-"""``--set dotted.path=JSON``: changes to a record's plain data, checked against the record's own fields."""
+"""``--set dotted.path=VALUE``: changes to a record's plain data, checked against the record's own fields.
+
+A value is JSON, or what people write instead: text, ``64MiB``, ``1e6``, ``C1,C2`` for a list. What it becomes depends
+on the type of the field (:func:`fitted`).
+"""
 
 from __future__ import annotations
 
@@ -8,7 +12,8 @@ from typing import Any
 import msgspec
 import msgspec.inspect as kinds
 
-from chipmap.records import InputError, Record
+from chipmap.inputs import amounts
+from chipmap.records import InputError, Record, choices, shortened
 
 
 def parse(setting: str, option: str = "--set") -> tuple[str, Any]:
@@ -17,14 +22,81 @@ def parse(setting: str, option: str = "--set") -> tuple[str, Any]:
     >>> parse("package.chips=36"), parse("cost_mode=sum")
     (('package.chips', 36), ('cost_mode', 'sum'))
     """
+    path, text = split(setting, option)
+    return path, _json(text)
+
+
+def split(setting: str, option: str = "--set") -> tuple[str, str]:
+    """(path, text of the value) of ``path=value``; :class:`InputError` where it has none."""
     path, equals, text = setting.partition("=")
     path = path.strip()
     if not equals or not path:
         raise InputError("has no value", f"{option} {setting}", f"Write it as {option} NAME=VALUE.")
+    return path, text.strip()
+
+
+def brief(settings: Iterable[str]) -> tuple[str, ...]:
+    """The settings as people read them beside a name.
+
+    >>> brief(['constraints=["C1", "C2"]', "package.chips = 3"])
+    ('constraints=C1,C2', 'package.chips=3')
+    """
+    told = []
+    for path, value in map(parse, settings):
+        plain = isinstance(value, list) and not any(isinstance(one, list | dict) for one in value)
+        text = ",".join(map(_brief, value)) if plain else _brief(value)
+        told.append(f"{path}={shortened(text, 60)}")
+    return tuple(told)
+
+
+def _brief(value: Any) -> str:
+    return value if isinstance(value, str) else msgspec.json.encode(value).decode()
+
+
+def _json(text: str) -> Any:
     try:
-        return path, msgspec.json.decode(text)
+        return msgspec.json.decode(text)
     except (msgspec.DecodeError, RecursionError):
-        return path, text.strip()
+        return text
+
+
+def fitted(text: str, kind: kinds.Type, name: str, where: str) -> Any:
+    """The value that ``text`` has for a field ``name`` of type ``kind``: JSON where it is, else as people write it.
+
+    Numbers may have units that fit the field's name (``sram_bytes=64MiB``, ``hop_ns=1us``) and need not look whole to
+    be (``1e6``). Lists may leave out quotes and brackets. :class:`InputError` names the choices where there are some.
+    """
+    value = _json(text)
+    if value is None and not isinstance(kind, kinds.StrType):
+        return None
+    kind = _solid(kind)
+    if isinstance(kind, kinds.IntType | kinds.FloatType):
+        return amounts.scalar(value, text, name, where, isinstance(kind, kinds.IntType))
+    if isinstance(kind, kinds.StrType) and not isinstance(value, str | list | dict):
+        return text
+    if isinstance(kind, kinds.LiteralType) and isinstance(value, str) and value not in kind.values:
+        raise InputError(f"{value!r} is no value of {name}", where, choices(value, map(str, kind.values)))
+    inner = _items(kind)
+    if inner is None or isinstance(value, dict):
+        return value
+    if isinstance(value, list):
+        # what JSON has read is looked at item by item, so that numbers and names are checked alike
+        plain = isinstance(inner, kinds.IntType | kinds.FloatType | kinds.LiteralType)
+        return [fitted(_brief(one), inner, name, where) if plain and _single(one) else one for one in value]
+    return [fitted(part.strip(), inner, name, where) for part in text.split(",")] if text else []
+
+
+def _single(value: Any) -> bool:
+    return isinstance(value, str | int | float) and not isinstance(value, bool)
+
+
+def _items(kind: kinds.Type) -> kinds.Type | None:
+    """The type of a list's items; None for what is no list, or one of differing types."""
+    if isinstance(kind, kinds.ListType | kinds.VarTupleType | kinds.SetType | kinds.FrozenSetType):
+        return _solid(kind.item_type)
+    if isinstance(kind, kinds.TupleType) and len({type(item) for item in kind.item_types}) == 1:
+        return _solid(kind.item_types[0])
+    return None
 
 
 def apply(data: dict[str, Any], record: type[Record], settings: Iterable[str]) -> None:
@@ -34,12 +106,12 @@ def apply(data: dict[str, Any], record: type[Record], settings: Iterable[str]) -
     A mapping's key may be new and may contain dots. Raises :class:`InputError` that names the fields that exist.
     """
     for setting in settings:
-        path, value = parse(setting)
-        _set(data, kinds.type_info(record), path.split("."), value, f"--set {setting}")
+        path, text = split(setting)
+        _set(data, kinds.type_info(record), path.split("."), text, f"--set {setting}")
 
 
-def _set(data: Any, kind: kinds.Type, path: list[str], value: Any, where: str) -> None:
-    """Set the value at ``path`` below ``data``, which is of ``kind``."""
+def _set(data: Any, kind: kinds.Type, path: list[str], text: str, where: str) -> None:
+    """Set the value that ``text`` says at ``path`` below ``data``, which is of ``kind``."""
     for i, name in enumerate(path):
         here, last, kind = ".".join(path[:i]), i == len(path) - 1, _solid(kind)
         key: str | int = name
@@ -47,17 +119,17 @@ def _set(data: Any, kind: kinds.Type, path: list[str], value: Any, where: str) -
             fields = {field.encode_name: field for field in kind.fields}
             if name not in fields:
                 what = f"{here or f'a {kind.cls.__name__}'} has no field {name!r}"
-                raise InputError(what, where, f"The fields are: {', '.join(fields)}.")
+                raise InputError(what, where, choices(name, fields, "The fields are"))
             if not last and name not in data:
                 data[name] = _default(fields[name], ".".join(path[: i + 1]), where)
             kind = fields[name].type
         elif isinstance(kind, kinds.DictType) and isinstance(data, dict):
             kind = _solid(kind.value_type)
             if last or not isinstance(kind, kinds.StructType | kinds.DictType):
-                data[".".join(path[i:])] = value
+                data[".".join(path[i:])] = fitted(text, kind, path[i - 1] if i else name, where)
                 return
             if name not in data:
-                raise InputError(f"{here} has no entry {name!r}", where, f"Entries: {', '.join(data) or 'none'}.")
+                raise InputError(f"{here} has no entry {name!r}", where, choices(name, data, "Entries"))
         elif isinstance(data, list):
             if not name.isdecimal() or int(name) >= len(data):
                 remedy = f"Positions run from 0 to {len(data) - 1}." if data else f"It is empty: set {here} as a whole."
@@ -67,9 +139,14 @@ def _set(data: Any, kind: kinds.Type, path: list[str], value: Any, where: str) -
         else:
             raise InputError(f"{here} is a single value and has no {name!r}", where, f"Set {here} as a whole.")
         if last:
-            data[key] = value
+            data[key] = fitted(text, kind, _named(path), where)
         else:
             data = data[key]
+
+
+def _named(path: list[str]) -> str:
+    """The last name on a path that is no position in a list."""
+    return next((name for name in reversed(path) if not name.isdecimal()), path[-1])
 
 
 def _default(field: kinds.Field, path: str, where: str) -> Any:

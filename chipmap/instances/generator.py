@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Generic, TypeVar, cast, get_type_hints
 
 import msgspec
 
-from chipmap.records import InputError
+from chipmap.records import InputError, choices
 
 _REMEDY = "docs/instances.md lists the parameters with their types and ranges."
 Instance = TypeVar("Instance")
@@ -40,6 +40,10 @@ class NamedGenerator(Generic[Instance]):
         own = {p.name: p.default for p in inspect.signature(self.network).parameters.values()}
         return own | msgspec.structs.asdict(self.setting()) | self.defaults
 
+    def types(self) -> dict[str, Any]:
+        """The type of every parameter."""
+        return get_type_hints(self.network, include_extras=True) | get_type_hints(self.setting)
+
     def read(self, parameters: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
         """The setting, and the network's own parameters, converted to the types and checked against the ranges.
 
@@ -48,13 +52,12 @@ class NamedGenerator(Generic[Instance]):
         known = self.parameters()
         for name in parameters:
             if name not in known:
-                raise InputError(f"{self.name} has no parameter {name!r}", "parameters", f"It has: {', '.join(known)}.")
+                raise InputError(f"{self.name} has no parameter {name!r}", "parameters", choices(name, known, "It has"))
         given = self.defaults | parameters
         for name, default in known.items():
             if default is inspect.Parameter.empty and name not in given:
                 raise InputError("is missing", f"{self.name}: {name}", _REMEDY)
-        hints = get_type_hints(self.network, include_extras=True) | get_type_hints(self.setting)
-        checked = {}
+        hints, checked = self.types(), {}
         for name, value in given.items():
             try:
                 checked[name] = msgspec.convert(value, hints[name])

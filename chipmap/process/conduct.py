@@ -13,7 +13,7 @@ from chipmap.deadline import Stop
 from chipmap.family import Family, Method, resolve
 from chipmap.inputs.reading import read_solution
 from chipmap.oracle import Oracle, OracleError
-from chipmap.records import ContradictionError, InputError
+from chipmap.records import ContradictionError, InputError, choices
 from chipmap.result import Limit, Note, Termination
 from chipmap.run import Run
 
@@ -70,8 +70,8 @@ def start_from_file(run: Run, family: Family) -> None:
     if wanted is None or wanted == "none" or wanted in family.warm_starts:
         return
     if not Path(wanted).exists():
-        names = ", ".join([*family.warm_starts, "none"])
-        raise InputError(f"no warm start and no file is called {wanted!r}", "--warm-start", f"Choose from: {names}.")
+        what = f"no warm start and no file is called {wanted!r}"
+        raise InputError(what, "--warm-start", choices(wanted, [*family.warm_starts, "none"]))
     certificate = run.solution(read_solution(wanted, family, run.instance), "warm start")
     if not certificate.feasible:
         run.note("unused start", f"the warm start {Path(wanted).name} is not used: {_refusal(certificate)}")

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from packaging.version import Version
 
-from chipmap.records import InputError, SolverUnavailableError
+from chipmap.records import InputError, SolverUnavailableError, choices
 
 #: Variables or constraints that the licence in Gurobi's pip package allows.
 GUROBI_FREE_SIZE = 2000
@@ -92,7 +92,7 @@ def require(name: str) -> None:
     Gurobi's licence is not looked at: it may depend on the model's size. :class:`InputError` for an unknown name.
     """
     if name not in PACKAGES:
-        raise InputError(f"no solver is called {name!r}", "--solver", f"Choose from: {', '.join(PACKAGES)}.")
+        raise InputError(f"no solver is called {name!r}", "--solver", choices(name, PACKAGES))
     problem = _problem(name)
     if problem:
         raise SolverUnavailableError(problem)

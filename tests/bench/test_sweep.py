@@ -89,7 +89,7 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({"instance": None, "generator": "no"}, "no generator is called 'no'"),
     ({"time_limit_s": 0}, "time_limit_s: is 0"),
     ({"seeds": []}, "seeds: must name"),
-    ({"methods": ["dataflow/aut"]}, r"no method is called 'dataflow/aut'\n  Choose from: dataflow/auto"),
+    ({"methods": ["dataflow/aut"]}, r"no method is called 'dataflow/aut'\n  Did you mean dataflow/auto"),
     ({"methods": ["dataflow/auto", "dataflow/auto"]}, "'dataflow/auto' is named twice"),
     ({"colour": 1}, "unknown field"),
     ({"schema": "sweep/9"}, "is no sweep"),

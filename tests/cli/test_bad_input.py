@@ -97,9 +97,12 @@ def test_wrong_instances(
 
 SETTINGS = [
     ("package.chips=0", "package.chips: is 0"),
-    ("package.chips=many", "Expected `int`, got `str` - at `$.package.chips`"),
-    ("package.chps=3", "package has no field 'chps'\n  The fields are: chips, sram_bytes,"),
-    ("pakage.chips=3", "a RingInstance has no field 'pakage'\n  The fields are: schema, name, graph,"),
+    ("package.chips=many", "'many' is not a whole number"),
+    ("package.chps=3", "package has no field 'chps'\n  Did you mean chips? The fields are: chips, sram_bytes,"),
+    (
+        "pakage.chips=3",
+        "a RingInstance has no field 'pakage'\n  Did you mean package? The fields are: schema, name, graph,",
+    ),
     ("package.chips.x=3", "package.chips is a single value and has no 'x'"),
     ("graph.operations.3.flop=3", "graph.operations has no item '3'\n  Positions run from 0 to 2."),
     ("graph.operations.first.flop=3", "graph.operations has no item 'first'"),
@@ -121,12 +124,12 @@ def test_wrong_settings(chipmap: Command, put: Put, setting: str, message: str) 
 OPTIONS = [
     (("--method", "magic"), "no method of family 'ring' is called 'ring/magic'"),
     (("--solver", "cplex"), "no solver is called 'cplex'\n  Choose from: highs, gurobi, cpsat."),
-    (("--time-limit", "0"), "--time-limit: is 0.0"),
-    (("--time-limit", "nan"), "--time-limit: is nan"),
+    (("--time-limit", "0"), "--time-limit: is 0\n"),
+    (("--time-limit", "nan"), "--time-limit: 'nan' is not a time"),
     (("--gap", "1.5"), "--gap: is 1.5"),
     (("--gap", "-1"), "--gap: is -1.0"),
     (("--threads", "0"), "--threads: is 0"),
-    (("--memory-limit", "-1"), "--memory-limit: is -1.0"),
+    (("--memory-limit", "-1"), "--memory-limit: is -1\n"),
     (("--warm-start", "magic"), "no warm start and no file is called 'magic'\n  Choose from: greedy"),
     (("--native", "threads"), "--native threads: has no value"),
     (("--family", "chess"), "is an instance of family 'ring'"),
@@ -138,15 +141,12 @@ def test_wrong_options(chipmap: Command, put: Put, options: tuple[str, str], mes
     assert message in refused(chipmap, "solve", put(CHAIN), *options)
 
 
-USAGE = [(), ("dance",), ("solve",), ("solve", "x", "--threads", "two"), ("solve", "x", "--bogus"), ("export", "x")]
+USAGE = [("dance",), ("solve",), ("solve", "x", "--threads", "two"), ("solve", "x", "--bogus"), ("export", "x")]
 
 
 @pytest.mark.parametrize("arguments", USAGE)
 def test_wrong_usage_exits_with_1(chipmap: Command, arguments: tuple[str, ...]) -> None:
-    done = chipmap(*arguments)
-    assert done.code == 1
-    assert done.err.startswith("usage: chipmap")
-    assert "--help` lists the options" in done.err
+    refused(chipmap, *arguments)
 
 
 def test_missing_files_and_names(chipmap: Command, tmp_path: Path, put: Put) -> None:
@@ -157,7 +157,9 @@ def test_missing_files_and_names(chipmap: Command, tmp_path: Path, put: Put) -> 
     assert "no such file" in refused(chipmap, "solve", "x" * 5000)
     assert "can't be read: No such file" in refused(chipmap, "check", put(CHAIN), missing)
     assert "Did you mean" in refused(chipmap, "info", "ring/bert-large")
-    assert "no generator is called 'nothing'" in refused(chipmap, "generate", "nothing", "--out", missing)
+    assert "no generator and no shipped instance is called 'nothing'" in refused(
+        chipmap, "generate", "nothing", "--out", missing
+    )
     assert "has no parameter 'colour'" in refused(chipmap, "generate", "chain", "--set", "colour=3", "--out", missing)
     assert "no family is called 'chess'" in refused(
         chipmap, "convert", put("{}", "graph"), "--family", "chess", "--out", missing

@@ -9,7 +9,7 @@ from chipmap.instances.dataflow.generators import DataflowGenerator
 from chipmap.instances.dataflow.instance import DataflowInstance
 from chipmap.instances.dataflow.workloads.gpt import GPT
 from chipmap.instances.dataflow.workloads.llama import LLAMA
-from chipmap.records import InputError
+from chipmap.records import InputError, choices
 
 #: Name of a workload -> (its generator, what that takes for it).
 WORKLOADS: dict[str, tuple[DataflowGenerator, dict[str, Any]]] = {
@@ -30,6 +30,6 @@ def preset(workload: str, **parameters: Any) -> DataflowInstance:
     Raises :class:`InputError` for a name that isn't one of ``WORKLOADS``, or a parameter that the generator hasn't.
     """
     if workload not in WORKLOADS:
-        raise InputError(f"no workload is called {workload!r}", "workload", f"Choose from {', '.join(WORKLOADS)}.")
+        raise InputError(f"no workload is called {workload!r}", "workload", choices(workload, WORKLOADS))
     generator, own = WORKLOADS[workload]
     return generator(**(own | parameters))

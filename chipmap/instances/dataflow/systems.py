@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from chipmap.instances.dataflow.system import Chip, Dimension, Memory, System, Topology
-from chipmap.records import InputError
+from chipmap.records import InputError, choices
 
 #: Name, tiles, lanes, stages, GHz, bytes of SRAM, whether kernels are fused, US dollars, watts.
 _CHIPS: dict[str, tuple[Any, ...]] = {
@@ -59,7 +59,7 @@ def system(
     """
     for what, key, known in (("chip", chip, CHIPS), ("memory", memory, MEMORIES), ("link", link, LINKS)):
         if key not in known and (key or what == "chip"):
-            raise InputError(f"no {what} is called {key!r}", what, f"Choose from {', '.join(known)}.")
+            raise InputError(f"no {what} is called {key!r}", what, choices(key, known))
     topologies: list[Topology] = [topology] * len(sizes) if isinstance(topology, str) else list(topology)  # type: ignore[list-item]
     if len(topologies) != len(sizes):
         what = f"names {len(topologies)} topologies for {len(sizes)} dimensions"

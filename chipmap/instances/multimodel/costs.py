@@ -23,7 +23,7 @@ from __future__ import annotations
 
 from math import ceil
 
-from chipmap.records import InputError, Record
+from chipmap.records import InputError, Record, choices
 
 NS_PER_CYCLE = 2
 #: Energy in 10⁻⁴ pJ of an access to a register (0.23 · 1.68) and to the shared memory (0.23 · 18.61).
@@ -99,7 +99,7 @@ def cost(shape: Shape, kind: str, hardware: Hardware) -> tuple[int, int]:
     if shape.depthwise:
         return _priced(shape, *_depthwise(shape, hardware))
     if kind not in _DATAFLOWS:
-        raise InputError(f"no cost model for class {kind!r}", "class", f"Choose from {', '.join(CLASSES)}.")
+        raise InputError(f"no cost model for class {kind!r}", "class", choices(kind, CLASSES))
     return _priced(shape, *_DATAFLOWS[kind](shape, hardware))
 
 

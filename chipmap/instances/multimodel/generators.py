@@ -9,7 +9,7 @@ from chipmap.instances.multimodel.costs import PRESETS, Hardware, costs
 from chipmap.instances.multimodel.instance import Layer, Model, MultiInstance, Task
 from chipmap.instances.multimodel.layer_tables import LANGUAGE_MODELS, TABLES, layers
 from chipmap.instances.multimodel.modules import Pattern, Topology, grid
-from chipmap.records import InputError
+from chipmap.records import InputError, choices
 
 #: Models and batches of SCAR's table III; what each model is: :mod:`chipmap.instances.multimodel.layer_tables`.
 SCENARIOS: dict[int, dict[str, int]] = {
@@ -76,13 +76,13 @@ def networks(
     ``mini_batch`` samples pass at a time (None: the whole batch). Elements are bytes.
     """
     if hardware not in PRESETS:
-        raise InputError(f"no preset is called {hardware!r}", "hardware", f"Choose from {', '.join(PRESETS)}.")
+        raise InputError(f"no preset is called {hardware!r}", "hardware", choices(hardware, PRESETS))
     made = []
     for network, batch in models.items():
         for part in network.split("+"):
             if part not in TABLES and part.removesuffix("-attention") not in LANGUAGE_MODELS:
-                known = ", ".join([*TABLES, *LANGUAGE_MODELS])
-                raise InputError(f"no network is called {part!r}", "models", f"Choose from {known}.")
+                remedy = choices(part, [*TABLES, *LANGUAGE_MODELS])
+                raise InputError(f"no network is called {part!r}", "models", remedy)
         chain = _chain(network, PRESETS[hardware])
         made.append(Model(name=network, batch=batch, mini_batch=mini_batch or batch, layers=chain))
     module = grid(rows, columns, pattern, topology)

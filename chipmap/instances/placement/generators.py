@@ -12,7 +12,7 @@ from chipmap.instances.placement.instance import PlacementInstance, Task
 from chipmap.instances.placement.presets import MEMORY, preset
 from chipmap.instances.placement.system import Device, DeviceClass, LinkKind, Links, System
 from chipmap.instances.placement.training import Training, training
-from chipmap.records import InputError
+from chipmap.records import InputError, choices
 
 #: Networks by name.
 NETWORKS: dict[str, Callable[..., OperationGraph]] = {
@@ -46,9 +46,7 @@ def random_instance(
     operations, the last ones, share a device. ``gap_ns``: of routes, and half of it of devices.
     """
     if links not in get_args(LinkKind):
-        raise InputError(
-            f"no kind of links is called {links!r}", "links", f"Choose from {', '.join(get_args(LinkKind))}."
-        )
+        raise InputError(f"no kind of links is called {links!r}", "links", choices(links, get_args(LinkKind)))
     random, asked = Random(seed), Task(**(task or {}))
     nodes, tensors, readers = [], [], dict[int, list[int]]()
     for v in range(operations):
@@ -118,7 +116,7 @@ def inference(
 
 def _forward(network: str, parameters: dict[str, Any]) -> OperationGraph:
     if network not in NETWORKS:
-        raise InputError(f"no network is called {network!r}", "network", f"Choose from {', '.join(NETWORKS)}.")
+        raise InputError(f"no network is called {network!r}", "network", choices(network, NETWORKS))
     try:
         return NETWORKS[network](**parameters)
     except TypeError as error:

@@ -24,7 +24,7 @@ import re
 import msgspec
 
 from chipmap.instances.placement.system import MAX_DEVICES, Device, DeviceClass, Links, System
-from chipmap.records import InputError, Source
+from chipmap.records import InputError, Source, choices
 
 P100 = DeviceClass(name="p100", flop_per_ns=6510.0, memory_bytes_per_ns=585.6, launch_ns=5000.0)
 V100 = DeviceClass(name="v100", flop_per_ns=10990.0, memory_bytes_per_ns=720.0, launch_ns=5000.0)
@@ -47,7 +47,7 @@ DEVICES = 2
 def preset(name: str, devices: int = DEVICES, memory_bytes: int | None = MEMORY) -> System:
     """So many devices of a preset; a CPU has its own memory."""
     if name not in PRESETS:
-        raise InputError(f"no system is called {name!r}", "system", f"Choose from {', '.join(PRESETS)}.")
+        raise InputError(f"no system is called {name!r}", "system", choices(name, PRESETS))
     if not 1 <= devices <= MAX_DEVICES:
         raise InputError(f"has {devices} devices", "system", f"Give 1 to {MAX_DEVICES}.")
     first, others, links = PRESETS[name]
