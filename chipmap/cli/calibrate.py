@@ -7,6 +7,12 @@ import argparse
 from chipmap.cli.common import say, write_file
 
 
+EXAMPLES = (
+    "chipmap calibrate transfers.csv",
+    "chipmap calibrate transfers.csv --system p100-pcie-4 --out system.json",
+)
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Fit latency and rate of a link to measured transfers (family placement): a CSV file with columns bytes and ns.
     Print the fit and its error, and write `links` for the system of an instance, or with --system that system with
@@ -14,7 +20,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("measured", metavar="CSV", help="measured transfers: a line bytes,ns and a line for each")
     what = "write this system with the fitted links: a file, or a name such as p100-pcie-4"
     parser.add_argument("--system", metavar="FILE|NAME", help=what)
-    parser.add_argument("--out", metavar="FILE", required=True, help="the file to write (-: standard output)")
+    parser.add_argument("--out", metavar="FILE", default="-", help="the file to write (default: standard output)")
 
 
 def run(args: argparse.Namespace) -> int:
