@@ -62,6 +62,7 @@ def _folders(family: Family) -> Iterator[Path]:
     """Where a marker may lie: where numba is told to keep its files, beside the sources, or in the user's cache."""
     if "NUMBA_CACHE_DIR" in os.environ:
         yield Path(os.environ["NUMBA_CACHE_DIR"])
+        return
     yield _PACKAGE / "heuristics" / family.name / "__pycache__"
     yield Path(os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser()) / "chipmap"
 
