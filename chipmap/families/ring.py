@@ -45,7 +45,7 @@ FAMILY = Family(
         ("cpsat", "models:cpsat", "the CP-SAT model with station windows"),
         ("cpsat-cold", "models:cpsat_cold", "the CP-SAT model, no contraction, start or window"),
     ),
-    warm=(("ring/tiny-skip", "exact"), ("ring/tiny-skip", "stations")),
+    warm=tuple(("ring/tiny-skip", method) for method in ("exact", "stations", "random")),
     default_method="ring/auto",
     warm_starts={"greedy": "chipmap.methods.ring.programs:greedy", "slice": "chipmap.methods.ring.programs:slicing"},
     formulations=(

@@ -41,7 +41,7 @@ FAMILY = Family(
     ),
     warm=(
         *(("wafer/tiny-adapters", method) for method in ("rows", "search", "bounds")),
-        *(("wafer/tiny-skip", method) for method in ("rows", "search")),
+        *(("wafer/tiny-skip", method) for method in ("rows", "search", "poker")),
     ),
     default_method="wafer/auto",
     warm_starts={"greedy": "chipmap.methods.wafer.greedy:greedy"},

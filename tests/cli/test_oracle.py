@@ -38,7 +38,7 @@ def test_solve_and_check(
 ) -> None:
     path, out = put(data), tmp_path / "run"
     oracle = f"{module}:one_chip"
-    arguments = ("--format", "json", "--quiet", "--time-limit", 30)
+    arguments = ("--format", "json", "--quiet", "--time-limit", 120)
     done = chipmap("solve", path, "--oracle", oracle, "--out", out, *arguments)
     assert (done.code, done.json["status"], done.json["figures"]["chips_used"]) == (0, "optimal", 1)
     record = done.json["figures"]["oracle"]
@@ -57,7 +57,7 @@ def test_bad_oracles(chipmap: Command, put: Callable[..., Path], data: dict[str,
     for name in ("nothing", "no_such_module:f", f"{module}:nobody", f"{module}:VERSION"):
         done = chipmap("solve", path, "--oracle", name, "--quiet")
         assert done.code == 1 and "--oracle" in done.err and "Traceback" not in done.err
-    done = chipmap("solve", path, "--oracle", f"{module}:broken", "--quiet", "--time-limit", 30)
+    done = chipmap("solve", path, "--oracle", f"{module}:broken", "--quiet", "--time-limit", 120)
     assert done.code == 3 and "no licence" in done.err and "Traceback" not in done.err
 
 
