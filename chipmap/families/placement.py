@@ -52,6 +52,7 @@ FAMILY = Family(
     ),
     warm=(
         ("placement/tiny-throughput", "auto"),
+        ("placement/tiny-bus", "auto"),  # not settled by paths: all bounds are computed
         *(("placement/tiny-pair", method) for method in ("auto", "search", "cpop", "m-etf", "partition")),
     ),
     read_split="chipmap.instances.placement.splits:read_split",
