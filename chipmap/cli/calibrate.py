@@ -6,7 +6,6 @@ import argparse
 
 from chipmap.cli.common import say, write_file
 
-
 EXAMPLES = (
     "chipmap calibrate transfers.csv",
     "chipmap calibrate transfers.csv --system p100-pcie-4 --out system.json",

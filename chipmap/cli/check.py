@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 from typing import Any
 
 from chipmap.certificate import Certificate
 from chipmap.cli.common import add_format, add_instance, add_oracle, columns, put
 from chipmap.records import Record
+from chipmap.result import Result
 
 #: Violations printed in a table; JSON holds all.
 SHOWN = 20
@@ -31,16 +33,24 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Print the certificate; 0 if the solution is valid, 4 if not."""
     from chipmap.family import family_of
-    from chipmap.inputs.reading import read, read_result, read_solution
+    from chipmap.inputs.reading import read, read_solution
     from chipmap.solve import check, disagreements
 
     instance = read(args.instance, args.set, args.family)
     family = family_of(instance)
     certificate = check(instance, read_solution(args.solution, family, instance), args.oracle)
-    claimed = read_result(args.solution)
+    claimed = _claimed(args.solution)
     wrong = disagreements(claimed, instance, certificate) if claimed is not None and not args.set else []
     put(args.format, natural_certificate(certificate, instance) | ({"claims": wrong} if wrong else {}), _text)
     return 0 if certificate.feasible and not wrong else 4
+
+
+def _claimed(source: str) -> Result | None:
+    """The result in an archive or in a result's file, whose claims are compared; None for any other source."""
+    path = Path(source) / "result.json" if Path(source).is_dir() else Path(source)
+    if not path.is_file() or b'"result/' not in path.read_bytes()[:100]:
+        return None
+    return Result.read(path)
 
 
 def natural_certificate(certificate: Certificate, instance: Record) -> dict[str, Any]:

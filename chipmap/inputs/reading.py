@@ -16,8 +16,7 @@ import msgspec.inspect
 
 from chipmap.family import FAMILY_NAMES, Family, FileFormat, Generator, family_of, get_family, resolve
 from chipmap.inputs import settings as changes
-from chipmap.records import InputError, Record, Source, choices, nearest, read_bytes
-from chipmap.result import Result
+from chipmap.records import InputError, Record, Source, choices, nearest
 
 _FORMATS = "An instance is a JSON file with a `schema`; `chipmap convert` makes one from a published graph format."
 
@@ -246,16 +245,6 @@ def read_solution(source: str | Path, family: Family, instance: Record | None = 
         split: Record = resolve(family.read_split)(data, where, instance)
         return split
     return record.from_json(data, where)
-
-
-def read_result(source: str | Path) -> Result | None:
-    """The result in an archive or in a result's file; None for any other file, and for standard input."""
-    path = Path(source) / "result.json" if Path(source).is_dir() else Path(source)
-    if not path.is_file():
-        return None
-    data = read_bytes(path)
-    is_result = (_schema(data, str(path), graph=True) or "").startswith("result/")
-    return Result.from_json(data, str(path)) if is_result else None
 
 
 def encode(instance: Record, name: str, solution: Record | None = None) -> bytes:
