@@ -25,7 +25,7 @@ from typing import Any, BinaryIO
 import msgspec
 
 from chipmap.records import InputError, Record, csv_text, read_bytes
-from chipmap.result import Result
+from chipmap.result import Result, natural
 
 ENVIRONMENT = "environment.json"
 _PARTIAL, _OLD = ".partial", ".replaced"
@@ -200,9 +200,14 @@ def _mode(path: Path) -> int:
 
 
 def trace_csv(result: Result) -> bytes:
-    """The trace as CSV: seconds, event, source, value, incumbent and bound in ticks."""
-    columns = ("seconds", "event", "source", "value", "incumbent", "bound")
-    return csv_text(columns, ([getattr(line, name) for name in columns] for line in result.trace)).encode()
+    """The trace as CSV: seconds, event, source; value, incumbent and bound in the unit of the last column."""
+    columns, values = ("seconds", "event", "source"), ("value", "incumbent", "bound")
+    per_tick, unit = (result.units.objective.per_tick, result.unit) if result.units else (1.0, "ticks")
+    rows = (
+        [*(getattr(line, name) for name in columns), *(natural(getattr(line, name), per_tick) for name in values), unit]
+        for line in result.trace
+    )
+    return csv_text((*columns, *values, "unit"), rows).encode()
 
 
 def _fingerprint(path: Path) -> tuple[int, str]:

@@ -128,6 +128,7 @@ def natural(ticks: int | None, unit_per_tick: float) -> float | None:
 
 class Result(Record, frozen=True, kw_only=True):
     """The outcome of one solve. Objective, bound and terms are in ticks; :mod:`chipmap.report` shows ``units``.
+    ``changes``: what of the named instance was changed on the way (``constraints=C1,C2``).
 
     ``solution`` is the family's own solution record as plain JSON; ``certificate`` the checker's word on it.
     ``claimed_objective`` is what the method or solver believed. ``failure`` says how the method or its process broke
@@ -156,6 +157,7 @@ class Result(Record, frozen=True, kw_only=True):
     trace: tuple[TraceEvent, ...] = ()
     timings: dict[str, float] = {}
     notes: tuple[Note, ...] = ()
+    changes: tuple[str, ...] = ()
     provenance: dict[str, Any] = {}
 
     @classmethod

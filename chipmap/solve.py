@@ -141,7 +141,7 @@ def result_of(run: Run, family: Family, chosen: Method, termination: Termination
     """The Result of a finished run: ``optimal`` by the checked objective and the bound alone."""
     status = status_of(run, termination)
     objective = run.upper
-    bound = run.lower.value if run.lower and status != "error" else None
+    bound = run.lower.value if run.lower and status not in ("error", "infeasible") else None
     if bound is not None and objective is not None:
         bound = min(bound, objective)
     notes = notes_of(run)

@@ -7,7 +7,7 @@ import time
 from typing import Any
 
 from chipmap.cli import common
-from chipmap.cli.common import add_solve_options, columns, exit_code, remarks, say, solve_options
+from chipmap.cli.common import add_solve_options, columns, exit_code, remarks, say, solve_options, titled
 from chipmap.process.signals import Interrupts
 from chipmap.result import Result
 
@@ -24,7 +24,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print the bounds; 0 if there is one, 2 if the instance is proved infeasible, 3 if nothing is proved."""
+    import msgspec
+
     from chipmap.inputs.reading import read
+    from chipmap.inputs.settings import brief
     from chipmap.report.rows import row
     from chipmap.solve import bound
 
@@ -32,6 +35,7 @@ def run(args: argparse.Namespace) -> int:
     options = solve_options(args)
     with Interrupts() as interrupts:
         result = bound(read(args.instance, args.set, args.family), args.method, options, isolate=True, started=started)
+        result = msgspec.structs.replace(result, changes=brief(args.set))
         shown = {**row(result), "bounds": bounds(result)}
         common.put(args.format, shown, _text)
         say(*(f"{result.instance}: {line}" for line in remarks(result)))
@@ -44,6 +48,8 @@ def bounds(result: Result) -> list[dict[str, Any]]:
     """The bounds in the result's unit, tightest first, the best of each source."""
     from chipmap.report.rows import in_units, units_of
 
+    if result.status == "infeasible":
+        return []
     best: dict[str, dict[str, Any]] = {}
     for one in sorted(result.bounds, key=lambda one: (-one.value, one.seconds)):
         shown = {"bound": one.value, "source": one.source, "kind": one.kind, "seconds": round(one.seconds, 3)}
@@ -55,12 +61,12 @@ def _text(shown: dict[str, Any]) -> str:
     from chipmap.report.tables import number, percent
 
     if not shown["bounds"]:
-        return f"{shown['instance']}: no bound is proved ({shown['status']})\n"
+        return f"{titled(shown['instance'], shown['changes'])}: no bound is proved ({shown['status']})\n"
     unit = shown["unit"]
     lines = [("bound", "proved by", "kind", "after")]
     for b in shown["bounds"]:
         lines.append((f"{number(b['bound'])} {unit}", b["source"], b["kind"], f"{b['seconds']:.2f} s"))
-    text = f"{shown['instance']}: {shown['method']}\n{columns(lines)}"
+    text = f"{titled(shown['instance'], shown['changes'])}: {shown['method']}\n{columns(lines)}"
     if shown["objective"] is not None:
         text += f"  best solution on the way: {number(shown['objective'])} {unit}, gap {percent(shown['gap'])}\n"
     return text

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from chipmap.certificate import Certificate
-from chipmap.cli.common import add_format, add_instance, add_oracle, columns, put
-from chipmap.records import Record
+from chipmap.cli.common import add_format, add_instance, add_oracle, columns, put, titled
+from chipmap.records import Record, counted
 from chipmap.result import Result
 
 #: Violations printed in a table; JSON holds all.
@@ -41,7 +41,8 @@ def run(args: argparse.Namespace) -> int:
     certificate = check(instance, read_solution(args.solution, family, instance), args.oracle)
     claimed = _claimed(args.solution)
     wrong = disagreements(claimed, instance, certificate) if claimed is not None and not args.set else []
-    put(args.format, natural_certificate(certificate, instance) | ({"claims": wrong} if wrong else {}), _text)
+    shown = natural_certificate(certificate, instance) | ({"claims": wrong} if wrong else {})
+    put(args.format, shown, lambda _: _text(shown, titled(shown["instance"], args.set)))
     return 0 if certificate.feasible and not wrong else 4
 
 
@@ -80,12 +81,12 @@ def natural_certificate(certificate: Certificate, instance: Record) -> dict[str,
     return in_units(shown, units)
 
 
-def _text(shown: dict[str, Any]) -> str:
+def _text(shown: dict[str, Any], title: str) -> str:
     from chipmap.report.tables import number
 
     violations = shown["violations"]
-    verdict = "valid" if shown["feasible"] else f"refused: {len(violations)} violations"
-    text = f"{shown['instance']}: {verdict}\n"
+    verdict = "valid" if shown["feasible"] else f"refused: {counted(len(violations), 'violation')}"
+    text = f"{title}: {verdict}\n"
     text += "".join(f"  but {claim}\n" for claim in shown.get("claims", ()))
     if shown["objective"] is not None:
         facts = [("objective", f"{number(shown['objective'])} {shown['unit']}")]

@@ -134,6 +134,28 @@ def write_file(path: str, data: bytes) -> None:
     say(f"wrote {path}")
 
 
+def unmatched(instance: Any, settings: Iterable[str]) -> list[str]:
+    """What to say of settings of an efficiency whose key is no kind of operation: they change nothing."""
+    from chipmap.inputs.settings import split
+
+    graph, lines = getattr(instance, "graph", None), []
+    kinds = dict.fromkeys(operation.kind for operation in getattr(graph, "operations", ()))
+    for setting in settings:
+        _, found, key = split(setting)[0].partition("efficiency.")
+        if found and kinds and key not in kinds:
+            lines.append(f"--set {setting}: changes nothing: no operation is of kind {key!r}")
+            lines.append(f"  {choices(key, kinds, 'Kinds')}")
+    return lines
+
+
+def titled(name: str, settings: Iterable[str]) -> str:
+    """An instance's name with what was changed: ``ring/tiny-skip [constraints=C1,C2]``."""
+    from chipmap.inputs.settings import brief
+
+    changes = ", ".join(brief(settings))
+    return f"{name} [{changes}]" if changes else name
+
+
 def say(*lines: str) -> None:
     """Lines on standard error."""
     for line in lines:
@@ -141,10 +163,11 @@ def say(*lines: str) -> None:
 
 
 def columns(rows: Iterable[tuple[Any, ...]], indent: str = "  ") -> str:
-    """Rows as aligned text."""
+    """Rows as aligned text, whose cells are broken into lines where a terminal is narrower than that."""
+    from chipmap.report.tables import terminal_width, wrapped
+
     cells = [[str(cell) for cell in row] for row in rows]
     if not cells:
         return ""
     widths = [max(len(row[i]) for row in cells) for i in range(len(cells[0]))]
-    lines = ("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in cells)
-    return "".join(f"{indent}{line}\n" for line in lines)
+    return "".join(f"{indent}{line}\n" for line in wrapped(cells, widths, terminal_width(), len(indent)))

@@ -6,7 +6,7 @@ import argparse
 import textwrap
 from typing import Any
 
-from chipmap.cli.common import add_format, add_instance, columns, put, say
+from chipmap.cli.common import add_format, add_instance, columns, put, say, titled
 from chipmap.cli.parsing import seconds
 from chipmap.explanation import Change, Difference, Explanation, Side, Step
 from chipmap.records import Unit, Units
@@ -15,7 +15,8 @@ from chipmap.records import Unit, Units
 TIME_LIMIT = 60.0
 #: Moves, loads and changes printed in a table; JSON holds all.
 SHOWN = 20
-WIDTH = 110
+#: Characters of a line, where the terminal isn't narrower.
+WIDEST = 110
 
 
 EXAMPLES = (
@@ -51,7 +52,8 @@ def run(args: argparse.Namespace) -> int:
     options, progress = SolveOptions(time_limit=args.time_limit), None if args.quiet else _show
     found = explain(instance, one, other, options, progress, isolate=True)
     units = family.units_of(instance)
-    put(args.format, natural_explanation(found, units), lambda _: _text(found, units))
+    title = titled(found.instance, args.set)
+    put(args.format, natural_explanation(found, units), lambda _: _text(found, units, title))
     if found.given is not None and not found.given.feasible:
         return 4
     return {"infeasible": 2, "unknown": 3}.get(found.status, 0)
@@ -79,15 +81,21 @@ def natural_explanation(found: Explanation, units: Units) -> dict[str, Any]:
     return shown
 
 
-def _text(found: Explanation, units: Units) -> str:
-    text = f"{found.instance}: {found.status}\n"
+def _text(found: Explanation, units: Units, title: str) -> str:
+    text = f"{title}: {found.status}\n"
     for told in found.statements:
-        text += textwrap.fill(told.message, WIDTH, initial_indent="- ", subsequent_indent="  ") + "\n"
+        text += textwrap.fill(told.message, _width(), initial_indent="- ", subsequent_indent="  ") + "\n"
     text += _changes(found, units)
     text += "".join(f"{note.text}\n" for note in found.notes)
     if found.difference is not None:
         text += _difference(found.difference, units)
     return text
+
+
+def _width() -> int:
+    from chipmap.report.tables import terminal_width
+
+    return min(WIDEST, terminal_width() or WIDEST)
 
 
 def _changes(found: Explanation, units: Units) -> str:
@@ -110,7 +118,9 @@ def _changes(found: Explanation, units: Units) -> str:
     }
     for words, names in groups.items():
         if names:
-            text += textwrap.fill(f"{words}: {'; '.join(names)}", WIDTH, initial_indent="  ", subsequent_indent="    ")
+            text += textwrap.fill(
+                f"{words}: {'; '.join(names)}", _width(), initial_indent="  ", subsequent_indent="    "
+            )
             text += "\n"
     return text
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from pathlib import Path
 
@@ -32,8 +33,20 @@ def run(args: argparse.Namespace) -> int:
     if args.trust:
         print("the archives are believed; the checker was not asked again", file=sys.stderr)
     entries = collect(args.folder, args.trust)
-    shown = {"table": tables.table, "json": tables.json_lines, "csv": tables.csv, "markdown": tables.markdown}
-    sys.stdout.write(shown[args.format](row(entry.result) for entry in entries if entry.result is not None))
+    width = tables.terminal_width()
+    shown = {
+        "table": lambda rows: tables.table(rows, width),
+        "json": tables.json_lines,
+        "csv": tables.csv,
+        "markdown": tables.markdown,
+    }
+    sys.stdout.write(
+        shown[args.format](
+            {**row(entry.result), "folder": os.path.relpath(entry.path, args.folder)}
+            for entry in entries
+            if entry.result
+        )
+    )
     for entry in entries:
         if entry.result is None:
             print(f"not read: {entry.path} {entry.problem}", file=sys.stderr)

@@ -12,12 +12,15 @@ from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from chipmap import archive
 from chipmap.cli import common
 from chipmap.cli.common import add_solve_options, exit_code, remarks, say, solve_options
 from chipmap.cli.progress import Progress
 from chipmap.family import family_of, resolve
 from chipmap.inputs.reading import read
+from chipmap.inputs.settings import brief
 from chipmap.process.signals import Interrupts
 from chipmap.process.warming import warm
 from chipmap.records import ChipmapError, InputError, Record
@@ -61,6 +64,7 @@ def run(args: argparse.Namespace) -> int:
                 instance = read(source, args.set, args.family)
                 family = family_of(instance)
                 family.method(args.method)
+                say(*common.unmatched(instance, args.set))
                 if options.time_limit is not None:
                     started += warm(family, say)
                 interrupts.eager = False
@@ -106,9 +110,12 @@ def _solved(
         if keeper.writer is not None:
             keeper.writer.abandon()
         raise
+    result = msgspec.structs.replace(result, changes=brief(args.set))
     kept = keeper.finish(result, instance)
     progress.pause()
     shown = row(result)
+    if target is not None:
+        shown["folder"] = str(target)
     if not kept and result.solution is not None:
         shown["solution"] = result.solution
     if args.format == "json":
@@ -200,7 +207,7 @@ def _print_table(style: str, rows: list[Row]) -> None:
 
     solutions = [shown.pop("solution") for shown in rows if "solution" in shown] if style != "json" else []
     if rows and style != "json":
-        sys.stdout.write((tables.table if style == "table" else tables.csv)(rows))
+        sys.stdout.write(tables.table(rows, tables.terminal_width()) if style == "table" else tables.csv(rows))
     for solution in solutions:
         print(json.dumps(solution))
 

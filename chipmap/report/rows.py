@@ -71,6 +71,7 @@ def row(result: Result) -> dict[str, Any]:
         "feasible": certificate is not None and certificate.feasible,
         "figures": _figures(result),
         "failure": result.failure,
+        "changes": list(result.changes),
         "infeasibility": [reason.message for reason in result.infeasibility],
     }
     return in_units(shown, units)

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
+import sys
+import textwrap
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from typing import Any
 
 from chipmap.records import csv_text
@@ -12,6 +16,8 @@ Row = dict[str, Any]
 
 _COLUMNS = ("instance", "method", "status", "objective", "bound", "unit", "gap", "seconds", "checked")
 _NUMBERS = frozenset({"objective", "bound", "gap", "seconds"})
+#: Columns of text are narrowed to so many characters.
+_LEAST = 12
 _NESTED = ("terms", "figures")
 
 
@@ -42,7 +48,7 @@ def number(value: float | None) -> str:
 def cells(row: Row) -> dict[str, str]:
     """The row's cells as people read them, by column of the gap table."""
     return {
-        "instance": str(row["instance"]),
+        "instance": _titled(row),
         "method": str(row["method"]),
         "status": f"{row['status']}, failed" if row.get("failure") else str(row["status"]),
         "objective": number(row["objective"]),
@@ -54,19 +60,74 @@ def cells(row: Row) -> dict[str, str]:
     }
 
 
-def table(rows: Iterable[Row]) -> str:
-    """An aligned table, numbers to the right."""
-    lines = [[cell[name] for name in _COLUMNS] for cell in map(cells, rows)]
-    widths = [max(len(name), *(len(line[i]) for line in lines), 0) for i, name in enumerate(_COLUMNS)]
-    head = _line(_COLUMNS, widths)
-    rule = "  ".join("-" * width for width in widths)
-    return "\n".join([head, rule, *(_line(line, widths) for line in lines)]) + "\n"
+def _titled(row: Row) -> str:
+    """The instance's name, with what of it was changed."""
+    changes = ", ".join(row.get("changes") or ())
+    return f"{row['instance']} [{changes}]" if changes else str(row["instance"])
 
 
-def _line(texts: Sequence[str], widths: Sequence[int]) -> str:
+def terminal_width() -> int | None:
+    """The columns of the terminal (or $COLUMNS); None where standard output is none, and lines may be of any length."""
+    given = os.environ.get("COLUMNS", "")
+    if given.isascii() and given.isdigit() and 0 < int(given) < 10_000:
+        return int(given)
+    with suppress(OSError, ValueError, AttributeError):
+        return os.get_terminal_size(sys.stdout.fileno()).columns if sys.stdout.isatty() else None
+    return None
+
+
+def table(rows: Iterable[Row], width: int | None = None) -> str:
+    """An aligned table, numbers to the right; in two lines a row where it is wider than ``width``.
+
+    There is a column of folders if some row has one.
+    """
+    rows = list(rows)
+    columns = [*_COLUMNS, *(["folder"] if any(row.get("folder") for row in rows) else [])]
+    found = [{**cells(row), "folder": str(row.get("folder", ""))} for row in rows]
+    lines = [[cell[name] for name in columns] for cell in found]
+    widths = [max(len(name), *(len(line[i]) for line in lines), 0) for i, name in enumerate(columns)]
+    if width is not None and sum(widths) + 2 * (len(widths) - 1) > width:
+        return _narrow(found, columns, width)
+    rule = "  ".join("-" * one for one in widths)
+    return "\n".join([_line(columns, columns, widths), rule, *(_line(columns, one, widths) for one in lines)]) + "\n"
+
+
+def _narrow(found: Sequence[dict[str, str]], columns: Sequence[str], width: int) -> str:
+    """A line with the names of each row, and one with its numbers below."""
+    names = [name for name in columns if name in ("instance", "method", "folder")]
+    rest = [name for name in columns if name not in names]
+    widths = [max(len(name), *(len(cell[name]) for cell in found), 0) for name in rest]
+    blocks = [
+        "  ".join(names),
+        f"  {_line(rest, rest, widths)}",
+        "-" * min(width, 2 + sum(widths) + 2 * len(widths) - 2),
+    ]
+    for cell in found:
+        blocks += textwrap.wrap("  ".join(cell[name] for name in names if cell[name]), width, subsequent_indent="    ")
+        blocks.append(f"  {_line(rest, [cell[name] for name in rest], widths)}")
+    return "\n".join(blocks) + "\n"
+
+
+def wrapped(cells: Sequence[Sequence[str]], widths: list[int], width: int | None, indent: int) -> list[str]:
+    """Aligned lines of ``cells`` within ``width``: the widest columns are narrowed, and their cells get more lines."""
+    widths, lines = list(widths), []
+    while width is not None and indent + sum(widths) + 2 * (len(widths) - 1) > width and max(widths) > _LEAST:
+        widths[widths.index(max(widths))] -= 1
+    for row in cells:
+        parts = [
+            textwrap.wrap(cell, size) or [""] if len(cell) > size else [cell]
+            for cell, size in zip(row, widths, strict=True)
+        ]
+        for i in range(max(map(len, parts))):
+            texts = [part[i] if i < len(part) else "" for part in parts]
+            lines.append("  ".join(text.ljust(size) for text, size in zip(texts, widths, strict=True)).rstrip())
+    return lines
+
+
+def _line(columns: Sequence[str], texts: Sequence[str], widths: Sequence[int]) -> str:
     padded = (
         text.rjust(width) if name in _NUMBERS else text.ljust(width)
-        for name, text, width in zip(_COLUMNS, texts, widths, strict=True)
+        for name, text, width in zip(columns, texts, widths, strict=True)
     )
     return "  ".join(padded).rstrip()
 
@@ -79,10 +140,8 @@ def markdown(rows: Iterable[Row]) -> str:
 
 
 def csv(rows: Iterable[Row]) -> str:
-    """Every field of every row; nested ones become columns ``terms.T1``, ``figures.chips`` …; empty for None.
-
-    Units of terms only where they aren't the objective's.
-    """
+    """Every field of every row; nested ones become columns ``terms.T1``, ``term_units.T1``, ``figures.chips`` …; empty
+    for None."""
     flat = [_flat(row) for row in rows]
     columns = list(dict.fromkeys(name for line in flat for name in line)) or [*_COLUMNS[:-1], "feasible"]
     return written(columns, flat)
@@ -97,7 +156,7 @@ def _flat(row: Row) -> Row:
     flat: Row = {}
     for name, value in row.items():
         if name == "term_units":
-            flat.update({f"{name}.{key}": unit for key, unit in value.items() if unit != row["unit"]})
+            flat.update({f"{name}.{key}": unit for key, unit in value.items()})
         elif name in _NESTED:
             flat.update({f"{name}.{key}": inner for key, inner in value.items()})
         elif isinstance(value, list):

@@ -192,7 +192,7 @@ def test_memory_that_can_not_fit_is_infeasible_in_chips_and_bytes(chipmap: Comma
     assert "infeasible (C4)" in done.err
     assert "chips" in done.err
     assert "bytes" in done.err
-    assert "--set package.sram_bytes=" in done.err
+    assert "`chipmap explain` says what does" in done.err
 
 
 def test_a_defect_is_one_message(chipmap: Command, put: Put, monkeypatch: pytest.MonkeyPatch) -> None:

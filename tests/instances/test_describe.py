@@ -76,7 +76,7 @@ def test_mapping_by_original_names() -> None:
     assert [row["name"] for row in table] == ["x", "table", "turned", ODD, "flat", "b", "dead"]
     assert [row["chip"] for row in table] == ["0", "0 1", "0 1", "0", "0", "1", "0"]
     assert [row["role"] for row in table][:3] == ["input", "constant", "constant"]
-    assert [int(row["ticks"]) for row in table] == [0, 0, 0, 100, 0, 200, 0]
+    assert [float(row["work_us"]) for row in table] == [0, 0, 0, 0.001, 0, 0.002, 0]
     assert [int(row["weight_bytes"]) for row in table] == [0, 0, 0, 7 + 1024, 0, 1024, 0]
     table = rows(instance(), RingSolution(chips=(0, 0, 0, 0, 0, 0, 0)))
     assert [int(row["weight_bytes"]) for row in table] == [0, 0, 0, 7 + 1024, 0, 0, 0], "one chip holds it once"
@@ -93,7 +93,7 @@ def test_sums_over_the_mapping_are_the_loads_of_the_chips() -> None:
     assert len(table) == len(made.graph.operations)
     for chip in range(4):
         mine = [row for row in table if row["role"] == "compute" and row["chip"] == str(chip)]
-        assert sum(int(row["ticks"]) for row in mine) == on.work[chip]
+        assert round(sum(float(row["work_us"]) for row in mine) * 1e5) == on.work[chip]
         assert sum(int(row["weight_bytes"]) for row in mine) == on.weight_bytes[chip]
     chips = {row["name"]: row["chip"] for row in table}
     assert chips["layer.0.attention.query.weight"] == chips["layer.0.attention.query.addmm"]

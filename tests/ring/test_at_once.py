@@ -61,7 +61,7 @@ def test_an_operation_larger_than_the_sram(start: str | None, monkeypatch: pytes
     assert (reason.label, reason.demand, reason.limit) == ("C4", 131 * MIB, 32 * MIB)
     assert "'b'" in reason.message and f"{131 * MIB:,}" in reason.message and f"{32 * MIB:,}" in reason.message
     assert not any("package.chips" in remedy for remedy in reason.remedies), "more chips don't help"
-    assert any(f"package.sram_bytes={131 * MIB}" in remedy for remedy in reason.remedies)
+    assert any(f"{131 * MIB:,} bytes, maybe more" in remedy for remedy in reason.remedies)
     assert any("'b'" in remedy for remedy in reason.remedies), "split it"
 
 
@@ -74,10 +74,10 @@ def test_an_operation_is_no_group_by_its_name() -> None:
 
 
 def test_all_weights_larger_than_all_chips(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each operation fits by itself: more chips are a remedy, and the number is enough for the weights."""
+    """Each operation fits by itself: more chips may be a remedy, as many as the weights need at least."""
     reason = only_reason(at_once(weighted([6, 6, 6, 6, 6, 6], 8), monkeypatch))
     assert (reason.label, reason.demand, reason.limit) == ("C4", 9, 8)
-    assert any("package.chips=5" in remedy for remedy in reason.remedies)
+    assert any("more chips, at least 5, if any number does" in remedy for remedy in reason.remedies)
 
 
 def test_a_group_larger_than_the_sram(monkeypatch: pytest.MonkeyPatch) -> None:

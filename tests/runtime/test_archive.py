@@ -42,7 +42,7 @@ def test_round_trip(tmp_path: Path, result: Result, instance: RingInstance) -> N
     )
     assert os.listdir(target.parent) == ["run"]
     trace = (target / "trace.csv").read_text().splitlines()
-    assert trace[0] == "seconds,event,source,value,incumbent,bound"
+    assert trace[0] == "seconds,event,source,value,incumbent,bound,unit"
     assert len(trace) == 1 + len(result.trace)
 
 

@@ -15,7 +15,7 @@ from chipmap.records import csv_text
 
 _TICKS_PER_US = 1000 * TICKS_PER_NS
 _MIB = 1024 * 1024
-_COLUMNS = ("name", "kind", "role", "chip", "ticks", "weight_bytes")
+_COLUMNS = ("name", "kind", "role", "chip", "work_us", "weight_bytes")
 
 
 def describe(instance: RingInstance) -> dict[str, Any]:
@@ -71,8 +71,8 @@ def describe(instance: RingInstance) -> dict[str, Any]:
 def files(instance: RingInstance, solution: RingSolution) -> dict[str, bytes]:
     """The files written beside a solution: ``mapping.csv`` with a line per operation of the original graph.
 
-    ``chip`` is the operation's chip; of a constant or an input all chips that need it, separated by blanks. ``ticks``
-    (10 ps) and ``weight_bytes`` are what the operation puts on its chip, so that their sums over a chip are its work
+    ``chip`` is the operation's chip; of a constant or an input all chips that need it, separated by blanks. ``work_us``
+    and ``weight_bytes`` are what the operation puts on its chip, so that their sums over a chip are its work
     and its weights: a constant that several operations of a chip read stands in the line of the first of these.
     """
     problem = ring_problem(instance)
@@ -83,7 +83,7 @@ def files(instance: RingInstance, solution: RingSolution) -> dict[str, bytes]:
         chips = needed[v] if operation.role in ("constant", "input") else {solution.chips[v]}
         where = " ".join(str(chip) for chip in sorted(chips))
         row = (operation.name, operation.kind, operation.role, where)
-        rows.append((*row, int(problem.ticks[v]), weights[v]))
+        rows.append((*row, int(problem.ticks[v]) / _TICKS_PER_US, weights[v]))
     return {"mapping.csv": csv_text(_COLUMNS, rows).encode()}
 
 

@@ -12,6 +12,8 @@ from chipmap.instances.ring.problem import RingProblem, ring_problem
 from chipmap.result import Infeasibility
 from chipmap.run import Run
 
+#: Who says what does, where only a lower limit of it is known.
+EXPLAIN = "`chipmap explain` says what does, solved and checked"
 #: How the owner of weights is called that is no single operation.
 GROUP = "keep-together group"
 
@@ -76,7 +78,7 @@ def memory(problem: RingProblem, demand: int, reached: int | None) -> Infeasibil
     if reached is not None:
         remedies = [f"{reached:,} bytes do: --set package.sram_bytes={reached}"]
     else:
-        remedies = [f"an SRAM of at least {demand:,} bytes: --set package.sram_bytes={demand}"]
+        remedies = [f"an SRAM of at least {demand:,} bytes, maybe more: {EXPLAIN}"]
     if heaviest > limit:
         text += "; more chips alone don't help"
         what = f"split {owner} into smaller ones"
@@ -85,7 +87,7 @@ def memory(problem: RingProblem, demand: int, reached: int | None) -> Infeasibil
         remedies += [what, "fewer bytes per word"]
     else:
         more = max(chips + 1, -(-total // limit)) if limit else chips + 1
-        remedies += [f"more chips, at least {more:,}: --set package.chips={more}", "fewer bytes per word"]
+        remedies += [f"more chips, at least {more:,}, if any number does: {EXPLAIN}", "fewer bytes per word"]
     return reason("C4", f"SRAM of each of {chips} chips", (demand, limit, "bytes"), text, *remedies)
 
 

@@ -6,7 +6,7 @@ from chipmap.heuristics.ring.bounds.simple import skip_connections
 from chipmap.heuristics.ring.programs.ideals import FlowGraph, flow_graph
 from chipmap.instances.ring.instance import RingInstance
 from chipmap.instances.ring.problem import RingProblem, ring_problem
-from chipmap.methods.ring.at_once import memory, plain_reasons, reason
+from chipmap.methods.ring.at_once import EXPLAIN, memory, plain_reasons, reason
 from chipmap.result import Infeasibility
 from chipmap.solvers import infeasible_labels, solve_model
 from chipmap.solvers.outcome import SolveRequest
@@ -50,7 +50,7 @@ def under_a_skip(problem: RingProblem, graph: FlowGraph) -> list[Infeasibility]:
         f"weights are {skip.weight_bytes:,} bytes, two chips hold {2 * problem.sram_bytes:,}; more chips don't help"
     )
     remedies = (
-        f"an SRAM of at least {need:,} bytes: --set package.sram_bytes={need}",
+        f"an SRAM of at least {need:,} bytes, maybe more: {EXPLAIN}",
         "fewer bytes per word",
         "leave C3 out of constraints, where the package can route around chips",
     )

@@ -9,7 +9,7 @@ from typing import Any
 from chipmap.bench.point import Row
 from chipmap.bench.sweep import Sweep
 from chipmap.family import FAMILY_NAMES, get_family
-from chipmap.records import Unit, Units
+from chipmap.records import Unit, Units, counted
 from chipmap.report.rows import in_units
 from chipmap.report.tables import written
 from chipmap.result import gap
@@ -18,7 +18,7 @@ _LAST = ("seconds", "cpu_seconds", "attempts", "version", "detail")
 
 
 def table(sweep: Sweep, rows: Sequence[Row]) -> str:
-    """CSV: the axes, what came out in natural units, terms in ticks, figures, how long it took.
+    """CSV: the axes, what came out in natural units (of terms: columns ``units.T1``), figures, how long it took.
 
     Without the last columns it says the same whenever and wherever the points were solved.
     """
@@ -32,7 +32,8 @@ def _flat(sweep: Sweep, row: Row) -> dict[str, Any]:
     units = _units(row)
     found |= {"status": row.status, **in_units({"objective": row.objective, "bound": row.bound}, units)}
     found |= {"unit": units.objective.name, "gap": gap(row.objective, row.bound)}
-    found |= row.terms | row.figures
+    found |= in_units({"terms": row.terms}, units)["terms"]
+    found |= {f"units.{name}": units.of(name).name for name in row.terms} | row.figures
     return found | {name: getattr(row, name) for name in _LAST}
 
 
@@ -48,7 +49,7 @@ def summary(rows: Sequence[Row]) -> str:
     statuses = Counter(row.status for row in rows)
     counts = ", ".join(f"{count} {status}" for status, count in statuses.most_common())
     cpu = sum(row.cpu_seconds for row in rows)
-    lines = [f"{len(rows)} points: {counts}; {cpu:,.1f} CPU seconds of solving"]
+    lines = [f"{counted(len(rows), 'point')}: {counts}; {cpu:,.1f} CPU seconds of solving"]
     bad = {"bad input", "lost", "error", "unknown"}
     told = [(row.status, " ".join(row.labels.values()), row.detail) for row in rows if row.status in bad]
     lines += [": ".join(filter(None, words)) for words in told[:10]]
