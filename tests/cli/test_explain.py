@@ -57,8 +57,8 @@ def test_infeasible_exits_with_2(chipmap: Command, put: Put) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--time-limit", "0"], "--time-limit: is 0.0"),
-        (["--time-limit", "nan"], "--time-limit: is nan"),
+        (["--time-limit", "0"], "--time-limit: is 0\n"),
+        (["--time-limit", "nan"], "--time-limit: 'nan' is not a time"),
         (["--against", "x.json"], "needs a solution to compare with"),
         (["missing.json"], "can't be read"),
         (["--set", "package.chips=0"], "package.chips: is 0"),
