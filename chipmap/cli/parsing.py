@@ -87,7 +87,7 @@ class Parser(argparse.ArgumentParser):
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         if action.choices is not None and value not in action.choices:
             kind = "command" if isinstance(action, argparse._SubParsersAction) else "choice"
-            where = "/".join(action.option_strings) or self.prog
+            where = "/".join(action.option_strings) or self.prog.removeprefix("chipmap").strip()
             raise InputError(f"no {kind} is called {value!r}", where, choices(str(value), map(str, action.choices)))
 
     def error(self, message: str) -> NoReturn:
