@@ -13,6 +13,7 @@ from chipmap.deadline import Stop
 from chipmap.explain import explain
 from chipmap.explanation import Change, Difference, Explanation, Statement
 from chipmap.family import FAMILY_NAMES, Family, Formulation, Generator, Method, Model, Standing, family_of, get_family
+from chipmap.inputs.graphs import from_edges, from_networkx, from_pandas
 from chipmap.inputs.reading import generate, read, read_solution
 from chipmap.oracle import Verdict
 from chipmap.provenance import __version__
@@ -24,6 +25,7 @@ from chipmap.run import Run, SolveOptions
 from chipmap.solve import bound, check, solve
 
 __all__ = ["__version__", "bound", "check", "explain", "generate", "load", "read", "read_solution", "solve"]
+__all__ += ["from_edges", "from_networkx", "from_pandas"]
 __all__ += ["Archive", "Bound", "Infeasibility", "Record", "Result", "Termination", "TraceEvent"]
 __all__ += ["Certificate", "Verdict", "Violation"]
 __all__ += ["Change", "Difference", "Explanation", "Run", "SolveOptions", "Statement", "Stop"]

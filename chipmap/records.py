@@ -244,7 +244,7 @@ class Source:
     """An input: a file, of which a reader may open only what it needs, or bytes from elsewhere.
 
     ``where`` is the file's path, or what errors call the bytes. ``path`` is None for bytes and for what can be read
-    only once (a pipe), which is in memory then.
+    only once (a pipe), which is in memory then. ``beside``: a second input that belongs to it (a table of edges).
     """
 
     def __init__(self, where: str | Path, data: bytes | None = None) -> None:
@@ -253,6 +253,7 @@ class Source:
             data = read_bytes(where)
         self._data = None if data is None else data.removeprefix(_BYTE_ORDER_MARK)
         self.path = self.where if data is None else None
+        self.beside: Source | None = None
 
     @cached_property
     def head(self) -> bytes:

@@ -24,7 +24,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Make and write."""
-    from chipmap.inputs.reading import encode, generate, generators, parameters_of, read, shipped_names
+    from chipmap.inputs.parameters import parameters_of
+    from chipmap.inputs.reading import encode, generate, generators, read, shipped_names
 
     known = generators()
     if args.name in shipped_names() and args.name not in known:

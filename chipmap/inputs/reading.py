@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import inspect
 import os
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any, get_type_hints
+from typing import Any
 
 import msgspec
-import msgspec.inspect
 
 from chipmap.family import FAMILY_NAMES, Family, FileFormat, Generator, family_of, get_family, resolve
 from chipmap.inputs import settings as changes
@@ -74,13 +72,15 @@ def read_graphs(
     conversion: Conversion = Conversion(),
 ) -> Record:
     """The one instance of several published graphs, for families that take them; arguments as of :func:`read`."""
+    from chipmap.instances.importers import paired
+
     where = ", ".join(map(str, sources))
     if family is None:
         raise InputError("several graphs make one instance of a family", where, "Name it with --family.")
-    if not get_family(family).from_graphs:
+    graphs = paired([_source(str(source)) for source in sources])
+    if len(graphs) > 1 and not get_family(family).from_graphs:
         raise InputError(f"family {family!r} takes one graph at a time", where, "Convert each by itself.")
-    graphs = [_source(str(source)) for source in sources]
-    return _changed(convert(graphs, get_family(family), conversion), where, list(settings))
+    return changed(convert(graphs, get_family(family), conversion), where, list(settings))
 
 
 def load(name: str) -> bytes:
@@ -111,8 +111,10 @@ def _decoded(source: Source, settings: Iterable[str], family: str | None, conver
         if family is None:
             remedy = "`chipmap convert` makes one of it, of the family that you name with --family."
             raise InputError("is a network, not an instance", where, remedy)
-        return _changed(convert([source], get_family(family), conversion), where, settings)
+        return changed(convert([source], get_family(family), conversion), where, settings)
     data = source.content()
+    if family is None and _is_text(source):
+        raise InputError("is a graph, not an instance", where, "Name the family that it is for: --family ring.")
     native = file_format(data, where, "instance")
     if native is None and file_format(data, where, "solution") is not None:
         raise InputError("is a solution, not an instance", where, _ORDER)
@@ -120,7 +122,7 @@ def _decoded(source: Source, settings: Iterable[str], family: str | None, conver
     if native is None and schema is None:
         if family is None:
             raise InputError("has no `schema`, so it is no instance", where, f"{_FORMATS} A graph needs --family.")
-        return _changed(convert([source], get_family(family), conversion), where, settings)
+        return changed(convert([source], get_family(family), conversion), where, settings)
     if conversion.dims:
         raise InputError("an instance has no dimensions to give values to", where, "Leave out --dim.")
     if conversion.unknown is not None:
@@ -144,6 +146,14 @@ def _is_binary(source: Source) -> bool:
     from chipmap.instances.importers import is_binary
 
     return is_binary(source)
+
+
+def _is_text(source: Source) -> bool:
+    if source.head.lstrip()[:1] == b"{":
+        return False
+    from chipmap.instances.importers import is_text
+
+    return is_text(source)
 
 
 def file_format(data: bytes, name: str, holds: str) -> tuple[Family, FileFormat] | None:
@@ -188,7 +198,7 @@ def _equipped(instance: Record, where: str, conversion: Conversion, settings: li
         instance = resolve(family.equip)(instance, **conversion.equipment)
         if not settings:
             return checked(instance, where)
-    return _changed(instance, f"{where} with --set", settings)
+    return changed(instance, f"{where} with --set", settings)
 
 
 def _no_equipment(family: Family, conversion: Conversion) -> None:
@@ -304,32 +314,6 @@ def generate(name: str, /, **parameters: Any) -> Record:
     return instance
 
 
-def parameters_of(name: str, settings: Iterable[str]) -> dict[str, Any]:
-    """What the ``settings`` (``sequence=128``) give the generator ``name``, by the types of its parameters."""
-    known, given = generators(), dict[str, Any]()
-    function = resolve(known[name].function) if name in known else None
-    types = {} if function is None else function.types() if hasattr(function, "types") else get_type_hints(function)
-    for setting in settings:
-        parameter, text = changes.split(setting)
-        if function and parameter not in types and not _takes_any(function):
-            what = f"{name} has no parameter {parameter!r}"
-            raise InputError(what, f"--set {setting}", choices(parameter, _parameters(function, types), "It has"))
-        kind = msgspec.inspect.type_info(types.get(parameter, Any))
-        given[parameter] = changes.fitted(text, kind, parameter, f"--set {setting}")
-    return given
-
-
-def _parameters(function: Any, types: Iterable[str]) -> list[str]:
-    return list(function.parameters() if hasattr(function, "parameters") else (t for t in types if t != "return"))
-
-
-def _takes_any(function: Callable[..., Any]) -> bool:
-    """Whether ``function`` takes parameters of any name."""
-    if hasattr(function, "types"):
-        return False
-    return any(one.kind is one.VAR_KEYWORD for one in inspect.signature(function).parameters.values())
-
-
 def _shipped(family: Family) -> Mapping[str, Callable[[], Record]]:
     """Shipped instances by full name."""
     made: dict[str, Callable[[], Record]] = {}
@@ -344,7 +328,7 @@ def _made(spec: str, parameters: Mapping[str, Any]) -> Record:
     return instance
 
 
-def _changed(instance: Record, where: str, settings: list[str]) -> Record:
+def changed(instance: Record, where: str, settings: list[str]) -> Record:
     """The instance with the settings applied, checked again."""
     if not settings:
         return instance

@@ -106,6 +106,40 @@ parameter_size=0.000 -- stage_id=1
 \tnode2 -- node3
 """
 
+CSV = """\
+name,flop,bytes,weights,kind,time_ns,role,inputs
+tokens,,2KiB,,,,input,
+embed,1e5,512KiB,8MiB,look-up,,,tokens
+dense,2.5GFLOP,2MiB,"4_194_304",matmul,1.5us,compute,embed
+add,262144,2MiB,0,add,,,embed; dense
+
+source,target,bytes
+tokens,add,64
+"""
+OWN: dict[str, Any] = {
+    "name": "mine",
+    "nodes": [
+        {"name": "x", "bytes": 64, "role": "input"},
+        {"name": "a", "flop": 1e6, "bytes": "4KiB", "weights": 128, "kind": "matmul"},
+        {"name": "b", "flop": 2000000, "bytes": 4096, "time_ns": 12.5},
+        {"name": "c", "flop": "3M", "bytes": 8, "inputs": ["x"]},
+    ],
+    "edges": [["x", "a"], ["a", "b"], {"source": "a", "target": "c"}, ["b", "c", "1kB"]],
+}
+DOT = """\
+// a comment
+digraph "my net" {
+    rankdir=LR; node [shape=box, kind=matmul]
+    edge [color=gray]
+    x [role=input, bytes=64]
+    a [flop=1e6, bytes=4KiB, weights="1.5 MiB", label=<<b>a</b>>]
+    "b 1" [flop=2e6; bytes=4096]
+    subgraph cluster_0 { node [kind=add]; c [flop=3e6, bytes=8]; { rank=same; a; "b 1" } }
+    x -> a:n -> { "b 1" c }
+    "b 1" -> c [bytes=1kB] # to the end
+}
+"""
+
 SAMPLES: dict[str, bytes] = {
     "traced": json.dumps(TRACED).encode(),
     "dnn-partitioning": json.dumps(DNN_PARTITIONING).encode(),
@@ -113,6 +147,9 @@ SAMPLES: dict[str, bytes] = {
     "pipedream": PIPEDREAM.encode(),
     "onnx": ONNX,
     "torch": pt2(TORCH),
+    "csv": CSV.encode(),
+    "json": json.dumps(OWN).encode(),
+    "dot": DOT.encode(),
 }
 
 #: What tokens are replaced with.

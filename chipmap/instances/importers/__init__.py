@@ -11,10 +11,11 @@ from chipmap.instances.importers.common import ImportedGraph, decode
 from chipmap.instances.importers.counting import Counting, amount
 from chipmap.instances.importers.dimensions import Dimensions, UnknownDimensionError
 from chipmap.instances.importers.operators.calls import Call
+from chipmap.instances.importers.own import dot, listed, tables
 from chipmap.instances.importers.torch import count as torch_count
 from chipmap.records import InputError, Source
 
-__all__ = ["FORMATS", "ImportedGraph", "import_graph", "import_graphs", "is_binary", "summary"]
+__all__ = ["FORMATS", "ImportedGraph", "import_graph", "import_graphs", "is_binary", "is_text", "paired", "summary"]
 
 Reader = Callable[[bytes, str], ImportedGraph]
 
@@ -26,6 +27,9 @@ FORMATS = {
     pipedream.FORMAT: "text with forward_compute_time=… on each layer's line (Narayanan et al. 2019)",
     onnx_model.FORMAT: "an ONNX model (.onnx)",
     torch_program.FORMAT: "a program that torch.export.save wrote (.pt2)",
+    tables.FORMAT: "a table of nodes whose first line is name,flop,bytes,… (your own graph)",
+    listed.FORMAT: "JSON with nodes that have a name and flop or time_ns (your own graph)",
+    dot.FORMAT: "a digraph of Graphviz whose nodes have flop or time_ns (your own graph)",
 }
 
 
@@ -64,7 +68,28 @@ def import_graph(
         what = "only ONNX models and PyTorch programs have operators to count"
         raise InputError(what, source.where, "Leave out --unknown.")
     content = source.content()
+    if _is_table(source):
+        return tables.read(source)
     return _reader(content, source.where)(content, source.where)
+
+
+def is_text(source: Source) -> bool:
+    """Whether it is a graph in a format of text that isn't JSON."""
+    if source.head.lstrip()[:1] == b"{" or is_binary(source):
+        return False
+    content = source.content()
+    return _is_table(source) or pipedream.accepts(content) or dot.accepts(content, source.where)
+
+
+def paired(sources: Sequence[Source]) -> list[Source]:
+    """The sources, each table of edges (CSV) joined to the table of nodes that it belongs to."""
+    return tables.paired(sources)
+
+
+def _is_table(source: Source) -> bool:
+    content = source.content()
+    is_json = content.lstrip()[:1] == b"{"
+    return not is_json and not pipedream.accepts(content) and tables.accepts(content, source.where)
 
 
 def import_graphs(
@@ -122,6 +147,7 @@ _READERS: tuple[tuple[str, Reader], ...] = (
     ("out_bytes", traced.imported),
     ("fpgaLatency", dnn_partitioning.read),
     ("TMPCs", piper.read),
+    ("name", listed.read),
 )
 
 
@@ -134,6 +160,8 @@ def _reader(data: bytes, where: str) -> Reader:
     if data.lstrip()[:1] != b"{":
         if pipedream.accepts(data):
             return pipedream.read
+        if dot.accepts(data, where):
+            return dot.read
         raise InputError("no known graph format", where, remedy)
     nodes = decode(data, _Head, where, remedy).nodes
     if not nodes:

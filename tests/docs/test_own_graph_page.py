@@ -1,0 +1,55 @@
+"""The tutorial on one's own graph, and the README's table: their commands run, and print what the pages show."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+import chipmap
+from chipmap.cli import main
+from chipmap.instances.importers import import_graph
+from tests.docs.pages import ROOT, blocks, command_lines
+
+PAGE = ROOT / "docs" / "tutorials" / "your-own-graph.md"
+
+
+def test_commands_print_what_the_page_shows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    table, mapping, _ = (block.text for block in blocks(PAGE, "csv"))
+    result, slip = (block.text.strip("\n") for block in blocks(PAGE, "text"))
+    Path("speech.csv").write_text(table)
+    commands = [shlex.split(line)[1:] for block in blocks(PAGE, "sh") for line in block.text.splitlines()]
+    assert [line[0] for line in commands[:3]] == ["convert", "solve", "plot"]
+    assert [main(line) for line in commands] == [0] * 4
+    assert result in capsys.readouterr().out
+    assert set(mapping.splitlines()) <= set(Path("runs/speech/mapping.csv").read_text().splitlines())
+    assert Path("speech.png").read_bytes().startswith(b"\x89PNG")
+    Path("speech.csv").write_text(table.replace("decode;gate", "decode;gates"))
+    assert main(commands[0]) == 1
+    assert slip in capsys.readouterr().err
+
+
+def test_json_and_dot_of_the_page_are_one_graph() -> None:
+    (listed,), (dot,) = blocks(PAGE, "json"), blocks(PAGE, "dot")
+    graphs = [import_graph("small", block.text.encode()).graph for block in (listed, dot)]
+    assert (graphs[0].operations, graphs[0].tensors) == (graphs[1].operations, graphs[1].tensors)
+    assert len(json.loads(listed.text)["nodes"]) == len(graphs[0].operations) == 2
+
+
+def test_the_table_of_the_readme(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    readme = ROOT / "README.md"
+    (table,) = blocks(readme, "csv")
+    Path("mine.csv").write_text(table.text)
+    commands = [
+        line for line in command_lines(readme, "chipmap") if re.search(r"\bmine-net\b|mine\.csv", " ".join(line))
+    ]
+    assert [line[0] for line in commands] == ["convert", "solve", "plot"]
+    assert [main(line) for line in commands] == [0, 0, 0]
+    assert Path("mine-net.png").exists() and chipmap.read("mine-net.json").name == "mine"  # type: ignore[attr-defined]
