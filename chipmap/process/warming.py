@@ -21,6 +21,8 @@ from pathlib import Path
 from chipmap.family import Family
 from chipmap.process.supervisor import environment
 
+#: Exit codes of a solve that came to its end: with a solution, or with bounds alone.
+_DONE = (0, 3)
 #: The most seconds that compiling may take.
 MOST = 300.0
 _PACKAGE = Path(__file__).resolve().parents[1]
@@ -83,7 +85,7 @@ def _alone(folder: Path) -> Iterator[None]:
 
 
 def _compiled(family: Family) -> bool:
-    """Run the solves, as many at a time as there are cores; whether all of them gave a solution."""
+    """Run the solves, as many at a time as there are cores; whether all of them came to their ends."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
     todo, running, until = list(family.warm), list[subprocess.Popen[bytes]](), time.monotonic() + MOST
     try:
@@ -92,7 +94,7 @@ def _compiled(family: Family) -> bool:
                 running.append(_solving(*todo.pop(0)))
             for child in [child for child in running if child.poll() is not None]:
                 running.remove(child)
-                if child.returncode:
+                if child.returncode not in _DONE:
                     return False
             time.sleep(0.02)
         return not todo and not running

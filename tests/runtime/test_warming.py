@@ -55,6 +55,12 @@ def test_what_failed_is_tried_again(family: Family, tmp_path: Path) -> None:
     assert warming.warm(broken) > 0.0
 
 
+def test_a_method_that_only_bounds_counts(family: Family) -> None:
+    bounding = replace(family, warm=(("ring/tiny-skip", "bounds"), ("wafer/tiny-adapters", "bounds")))
+    assert warming.warm(bounding) > 0.0
+    assert warming.warm(bounding) == 0.0
+
+
 def test_no_longer_than_its_limit(family: Family, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(warming, "MOST", 0.05)
     warming.warm(family)
