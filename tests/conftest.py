@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator
 from fnmatch import fnmatch
 from itertools import groupby
@@ -14,6 +15,9 @@ from random import Random
 import pytest
 
 TESTS = Path(__file__).parent
+
+# readline, which pytest loads, tells child processes a width of 80 even where there is no terminal
+os.environ.pop("COLUMNS", None)
 
 ALL = 10**9
 #: Files of the quick lane, or functions in them (``*`` is anything within a name) -> how many cases of each of their
