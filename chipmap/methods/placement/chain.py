@@ -6,11 +6,8 @@ deadline passes.
 
 from __future__ import annotations
 
-import numpy as np
-
 from chipmap.heuristics.placement import bounds as lower
 from chipmap.heuristics.placement.partition import partition
-from chipmap.heuristics.placement.starts import joint
 from chipmap.heuristics.placement.units import units
 from chipmap.instances.placement.instance import PlacementInstance
 from chipmap.instances.placement.problem import PlacementProblem, placement_problem
@@ -62,17 +59,17 @@ def start_if_none(stages: Stages, turn: Turn) -> None:
 
 
 def spread(stages: Stages, turn: Turn) -> None:
-    """Partitions from one device, the best of several by simulation: as many as there is time for."""
+    """Partitions, the best of several by simulation: as many as there is time for."""
     problem, options = stages.problem, turn.run.options
     if not problem.timed or problem.devices == 1:
         return
     limited = options.time_limit is not None and not options.deterministic
     made, told = units(problem), stages.best[:2] if stages.best is not None else None
-    begin = joint(problem).argmax(axis=1).astype(np.int64)
+    begins = stages.begins()
     try:
         for number in range(PARTITIONS if limited else FEW_PARTITIONS):
             seed = options.seed * PARTITIONS + number
-            stages.weigh(partition(problem, made, begin, seed, turn.deadline))
+            stages.weigh(partition(problem, made, begins[number % len(begins)], seed, turn.deadline))
             turn.deadline.check()
     finally:
         if stages.best is not None and stages.best[:2] != told:

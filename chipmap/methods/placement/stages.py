@@ -15,7 +15,9 @@ from chipmap.heuristics.placement.etf import etf
 from chipmap.heuristics.placement.heft_units import heft_units
 from chipmap.heuristics.placement.keys import default_keys
 from chipmap.heuristics.placement.memory import bytes_of, excess
+from chipmap.heuristics.placement.partition import partition
 from chipmap.heuristics.placement.simulator import NEVER, schedule, simulate
+from chipmap.heuristics.placement.starts import joint
 from chipmap.heuristics.placement.tables import tables, workspace
 from chipmap.heuristics.placement.units import units
 from chipmap.instances.placement.instance import PlacementSolution
@@ -31,6 +33,8 @@ ROUNDS, HOT, COLD = 6, 1e-3, 6e-5
 CHUNK, FEWEST = 1_500_000, 4
 #: A search goes on for so many times what a check took before the next one.
 PATIENCE = 5.0
+#: Human splits from which partitions start where memory binds; partitions that are tried for the first that fits.
+CRAMPED, TRIES = ("bytes", "round robin"), 12
 
 
 class Stages:
@@ -73,9 +77,33 @@ class Stages:
         made = human.layers(self.problem)
         for kind in human.SPLITS:
             yield f"human, {kind}", human.split(self.problem, kind, made)
+        yield from self.fitting(deadline)
         yield "heft-units", heft_units(self.problem, self.tables)
         yield "heft", starts.heft(self.problem, self.tables)
         yield "etf", etf(self.problem, self.tables, deadline)
+
+    def fitting(self, deadline: Deadline) -> Iterator[tuple[str, IntArray]]:
+        """Partitions until one fits, where nothing did before."""
+        if not self.problem.timed or self.problem.devices == 1:
+            return
+        made, begins = units(self.problem), self.begins()
+        for seed in range(TRIES):
+            if self.best is not None and self.best[0] == 0:
+                return
+            yield "partition", partition(self.problem, made, begins[seed % len(begins)], seed, deadline)
+
+    def begins(self) -> list[IntArray]:
+        """Where partitions start: all on one device; if that is too much for its memory, human splits as well.
+
+        From these, annealing much rather ends with a partition that fits: most bytes are shared out already.
+        """
+        problem = self.problem
+        first = joint(problem).argmax(axis=1).astype(np.int64)
+        step = int(simulate(self.tables, first, self.key, False, self.none, NEVER, self.work))
+        if step >= 0 and not excess(self.tables, self.bytes, first, self.work):
+            return [first]
+        made = human.layers(problem)
+        return [*(human.split(problem, kind, made) for kind in CRAMPED), first]
 
     def tell(self, turn: Turn, devices: IntArray, name: str, key: IntArray | None = None) -> None:
         """Hand over the placement on ``devices``, with step time the schedule that the decoder makes of it."""
