@@ -9,6 +9,7 @@ import chipmap
 from chipmap.bench.sweep import Point
 from chipmap.family import family_of, resolve
 from chipmap.records import ChipmapError, InputError, Record, Units
+from chipmap.result import best_bound
 from chipmap.run import SolveOptions
 from chipmap.solve import check, solve
 
@@ -20,7 +21,8 @@ class Row(Record, frozen=True, kw_only=True):
     """What is known of a point. Objective, bound and terms are in ticks of ``units``; ``detail`` says what went wrong.
 
     ``status`` is that of a Result, or ``bad input`` (no such instance) or ``lost`` (its workers died). ``figures`` are
-    the checker's and the family's own measures.
+    the checker's and the family's own measures. ``found_by`` and ``proved_by`` name what found the solution, and what
+    proved the bound.
     """
 
     key: str
@@ -33,6 +35,8 @@ class Row(Record, frozen=True, kw_only=True):
     units: Units | None = None
     objective: int | None = None
     bound: int | None = None
+    found_by: str = ""
+    proved_by: str = ""
     terms: dict[str, int] = {}
     figures: dict[str, float] = {}
     solution: dict[str, Any] | None = None
@@ -77,7 +81,7 @@ def solve_point(point: Point) -> Row:
         return failed(point, "bad input" if isinstance(error, InputError) else "error", str(error))
     certificate = result.certificate
     reasons = [reason.message for reason in result.infeasibility]
-    end = result.termination
+    end, proof = result.termination, best_bound(result.bounds)
     if result.status in ("unknown", "error"):
         reasons.append(end.detail or (end.limit if end.limit != "none" else end.reason))
     row = failed(point, result.status, "; ".join(reasons)).replace(
@@ -87,6 +91,8 @@ def solve_point(point: Point) -> Row:
         units=result.units,
         objective=result.objective,
         bound=result.bound,
+        found_by=result.incumbent_source,
+        proved_by=proof.source if proof and result.bound is not None else "",
         terms=certificate.terms if certificate else {},
         figures=_figures(instance, result.solution, certificate.figures if certificate else {}),
         solution=result.solution,

@@ -15,7 +15,9 @@ import msgspec
 from chipmap import __version__
 from chipmap.family import FAMILY_NAMES, Family, get_family, resolve
 from chipmap.inputs import settings as changes
-from chipmap.inputs.reading import decode, generate, generators, load, read
+from chipmap.inputs.reading import generators, load
+from chipmap.known.records import Origin
+from chipmap.known.registry import made
 from chipmap.records import InputError, Record, choices
 
 #: Points that a sweep may have.
@@ -139,15 +141,15 @@ class Point(Record, frozen=True, kw_only=True):
         decides = (*source, self.method, self.seed, __version__)
         return hashlib.sha256(msgspec.json.encode(decides, order="sorted")).hexdigest()[:32]
 
+    @property
+    def origin(self) -> Origin:
+        """Where the instance comes from."""
+        return Origin(instance=self.instance, generator=self.generator, parameters=self.parameters, set=self.set)
+
     def build(self) -> Record:
         """The instance. Raises :class:`InputError` that names the point."""
-        settings = [f"{path}={_json(value)}" for path, value in self.set.items()]
         try:
-            if self.instance is not None:
-                return read(self.instance, settings)
-            assert self.generator is not None
-            made = generate(self.generator, **self.parameters)
-            return decode(made.to_json(), self.generator, settings) if settings else made
+            return made(self.origin)
         except InputError as error:
             where = ": ".join(filter(None, (" ".join(self.labels.values()), error.where)))
             raise InputError(error.what, where, error.remedy) from None
@@ -164,6 +166,13 @@ def points(sweep: Sweep) -> list[Point]:
             more |= {"seed": str(seed)} if len(sweep.seeds) > 1 else {}
             found.append(Point(labels=labels | more, method=method, seed=seed, **source))
     return found
+
+
+def families_of(todo: Iterable[Point]) -> list[Family]:
+    """The families of the points, told by the names of shipped instances and generators; files are left out."""
+    owner = {generator.name: name for name in FAMILY_NAMES for generator in get_family(name).generators}
+    named = (owner.get(point.generator or "") or str(point.instance).partition("/")[0] for point in todo)
+    return [get_family(name) for name in dict.fromkeys(named) if name in FAMILY_NAMES]
 
 
 def _source(sweep: Sweep, chosen: Iterable[Choice]) -> dict[str, Any]:

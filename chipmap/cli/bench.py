@@ -5,17 +5,19 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from chipmap.cli.common import add_set, say, write_file
 from chipmap.cli.parsing import whole
-from chipmap.records import InputError
+from chipmap.records import InputError, counted
 
 if TYPE_CHECKING:
     from chipmap.bench.point import Row
     from chipmap.bench.run import Pool
+    from chipmap.bench.sweep import Point
 
 #: Exit codes of rows, the worst last.
 _CODES = {"optimal": 0, "infeasible": 0, "feasible": 0, "unknown": 3, "bad input": 1, "lost": 3, "error": 4}
@@ -24,6 +26,7 @@ _CODES = {"optimal": 0, "infeasible": 0, "feasible": 0, "unknown": 3, "bad input
 EXAMPLES = (
     "chipmap bench dataflow/table6 --out runs/table6 --csv runs/table6.csv --plots runs/table6",
     "chipmap bench sweep.json --out runs/sweep --workers 4",
+    "chipmap bench sweep.json --out runs/sweep --submit better.json",
 )
 
 
@@ -40,6 +43,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--csv", metavar="FILE", help="write the table there (-: standard output)")
     parser.add_argument("--plots", metavar="DIR", help="draw the table there, as PNG (dataflow; fronts of multimodel)")
+    what = "write what is better than the best known values and bounds there, checked again, for a maintainer to merge"
+    parser.add_argument("--submit", metavar="FILE", help=what)
     parser.add_argument("--quiet", action="store_true", help="no line per point")
     add_set(parser, "change the sweep first: --set parameters.mode=physical")
 
@@ -47,7 +52,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Solve what is missing, write and draw what is asked for, and say how it went."""
     from chipmap.bench.run import bench
-    from chipmap.bench.sweep import points, read_sweep
+    from chipmap.bench.sweep import families_of, points, read_sweep
+    from chipmap.process.warming import warm
     from chipmap.report.sweeps.tables import summary, table
 
     workers = args.workers if args.workers is not None else len(os.sched_getaffinity(0))
@@ -55,7 +61,10 @@ def run(args: argparse.Namespace) -> int:
         raise InputError(f"is {workers}", "--workers", "Give 1 to 1,024.")
     sweep = read_sweep(args.sweep, args.set)
     shown = None if args.quiet else _show
-    rows = bench(points(sweep), Path(args.out) / "matrix.sqlite", partial(_pool, args.cluster, workers), shown)
+    todo = points(sweep)
+    for family in families_of(todo):
+        warm(family, say)
+    rows = bench(todo, Path(args.out) / "matrix.sqlite", partial(_pool, args.cluster, workers), shown)
     if args.csv:
         write_file(args.csv, table(sweep, rows).encode())
     if args.plots:
@@ -63,9 +72,22 @@ def run(args: argparse.Namespace) -> int:
 
         for path in plots(sweep, rows, Path(args.plots)):
             say(f"wrote {path}")
-    if args.csv != "-":
+    if args.submit:
+        _submit(args.submit, todo, rows)
+    if "-" not in (args.csv, args.submit):
         sys.stdout.write(summary(rows))
     return max((_CODES[row.status] for row in rows), default=0)
+
+
+def _submit(path: str, todo: Sequence[Point], rows: Sequence[Row]) -> None:
+    """Write the entries that say something new, and say what isn't among them."""
+    from chipmap.bench.submit import submission
+
+    found = submission(todo, rows)
+    write_file(path, found.entries.to_json(indent=1))
+    entries = counted(len(found.entries.entries), "entry", "entries")
+    say(f"{entries} for the registry; {counted(found.equal, 'row')} no better than what is known")
+    say(*(f"not taken: {line}" for line in found.refused))
 
 
 def _pool(cluster: str | None, workers: int) -> Pool:

@@ -80,7 +80,20 @@ def figures(source: str, settings: list[str], family_name: str | None) -> dict[s
     instance = read(source, settings, family_name)
     family = family_of(instance)
     shown = {"instance": str(getattr(instance, "name", "")), "schema": family.schema, "hash": instance.content_hash}
-    return {**shown, **family.figures(instance)}
+    return {**shown, **family.figures(instance), **_known(instance)}
+
+
+def _known(instance: Record) -> dict[str, Any]:
+    """What the registry knows of the instance: values in natural units, and where they come from."""
+    from chipmap.known.registry import known
+
+    entry = known(instance)
+    if entry is None:
+        return {}
+    shown: dict[str, Any] = {"best_known": entry.value, "unit": entry.unit.name, "found_by": str(entry.found or "")}
+    if entry.infeasible:
+        return {"best_known": "infeasible", "proved_by": str(entry.proved)}
+    return shown | {"best_known_bound": entry.lower, "best_known_gap": entry.gap, "proved_by": str(entry.proved or "")}
 
 
 def _record(name: str) -> type[Record]:

@@ -16,7 +16,8 @@ EXAMPLES = (
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Objective, bound, gap and time of every archive at or below DIR, which the independent checker is asked about
-    again. Half-written archives, and those that it contradicts, are named on stderr and never read."""
+    again, and how far each objective lies above the best known one. Half-written archives, and those that the checker
+    contradicts, are named on stderr and never read."""
     parser.add_argument("folder", metavar="DIR", help="a directory that `chipmap solve --out` has written")
     parser.add_argument("--html", metavar="FILE", help="also write a self-contained page with traces, bounds and plots")
     parser.add_argument("--format", choices=("table", "json", "csv", "markdown"), default="table")
@@ -28,14 +29,14 @@ def run(args: argparse.Namespace) -> int:
     from chipmap.cli.common import write_file
     from chipmap.report import tables
     from chipmap.report.collect import collect
-    from chipmap.report.rows import row
+    from chipmap.report.rows import row, standing
 
     if args.trust:
         print("the archives are believed; the checker was not asked again", file=sys.stderr)
     entries = collect(args.folder, args.trust)
     width = tables.terminal_width()
     shown = {
-        "table": lambda rows: tables.table(rows, width),
+        "table": lambda rows: tables.table(rows, width, known=True),
         "json": tables.json_lines,
         "csv": tables.csv,
         "markdown": tables.markdown,
@@ -50,6 +51,8 @@ def run(args: argparse.Namespace) -> int:
     for entry in entries:
         if entry.result is None:
             print(f"not read: {entry.path} {entry.problem}", file=sys.stderr)
+        elif standing(entry.result)[1]:
+            print(f"{entry.path}: {standing(entry.result)[0][0]}", file=sys.stderr)
     if args.html:
         from chipmap.report.html import page
 

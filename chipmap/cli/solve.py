@@ -94,7 +94,7 @@ def _solved(
     progress: Progress,
 ) -> tuple[Row, int]:
     """Solve, archive and report one instance; returns its row and exit code."""
-    from chipmap.report.rows import row
+    from chipmap.report.rows import row, standing
 
     keeper = Keeper(target)
     options = keeper.resume(instance, options)
@@ -120,10 +120,12 @@ def _solved(
         shown["solution"] = result.solution
     if args.format == "json":
         print(json.dumps(shown, allow_nan=False), flush=True)
-    say(*(f"{result.instance}: {line}" for line in remarks(result)))
+    beside, impossible = standing(result)
+    say(*(f"{result.instance}: {line}" for line in (*remarks(result), *beside)))
     if args.plot:
         _plot(instance, result, args.plot)
-    return shown, exit_code(result) if kept else max(1, exit_code(result))
+    code = 4 if impossible else exit_code(result)
+    return shown, code if kept else max(1, code)
 
 
 class Keeper:

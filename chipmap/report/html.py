@@ -6,6 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from chipmap.known.compare import above, compared
+from chipmap.records import counted
 from chipmap.report.collect import Entry
 from chipmap.report.html_run import pill, relative, run_section
 from chipmap.report.markup import Markup, join, table, tag
@@ -18,16 +20,13 @@ from chipmap.run import contradict
 
 @dataclass(frozen=True)
 class Known:
-    """What all runs of one instance know together: the best valid objective and the best bound, each with its run."""
+    """What is known of one instance: the best valid objective and the best bound in ticks, each with who found it, of
+    all its runs and of the registry."""
 
     runs: tuple[Result, ...]
-    best: Result | None
+    objective: int | None
+    found_by: str
     bound: Bound | None
-
-    @property
-    def objective(self) -> int | None:
-        """The best checked objective in ticks."""
-        return self.best.objective if self.best else None
 
     @property
     def gap(self) -> float | None:
@@ -43,17 +42,36 @@ class Known:
 
 
 def best_known(results: Iterable[Result]) -> dict[str, Known]:
-    """What is known of each instance, by its content hash, in the order of the results."""
+    """What is known of each instance, by its content hash (:func:`problem`), in the order of the results."""
     groups: dict[str, list[Result]] = {}
     for result in results:
-        groups.setdefault(result.instance_hash, []).append(result)
+        groups.setdefault(problem(result), []).append(result)
     return {key: _known(runs) for key, runs in groups.items()}
 
 
+def problem(result: Result) -> str:
+    """The hash of the result's instance, with the user's own constraint if there was one: that is another problem."""
+    oracle = result.provenance.get("oracle")
+    if not oracle:
+        return result.instance_hash
+    named = [oracle.get(key) for key in ("name", "version", "scope")] if isinstance(oracle, dict) else [oracle]
+    return " ".join([result.instance_hash, *map(str, named)])
+
+
 def _known(runs: list[Result]) -> Known:
+    """The registry's word counts where the runs are no better; a user's own constraint makes it another problem."""
     valid = [r for r in runs if r.objective is not None and r.certificate is not None and r.certificate.feasible]
-    best = min(valid, key=lambda result: result.objective or 0, default=None)
-    return Known(tuple(runs), best, best_bound([bound for result in runs for bound in result.bounds]))
+    values = [(run.objective or 0, run.method) for run in valid]
+    bounds = [bound for result in runs for bound in result.bounds]
+    beside = compared(runs[0])
+    if beside is not None:
+        entry = beside.entry
+        if entry.objective is not None:
+            values.insert(0, (entry.objective, f"registry: {entry.found}"))
+        if entry.bound is not None:
+            bounds.insert(0, Bound(value=entry.bound, source=f"registry: {entry.proved}", seconds=-1.0))
+    objective, found_by = min(values, key=lambda value: value[0], default=(None, ""))
+    return Known(tuple(runs), objective, found_by, best_bound(bounds))
 
 
 def page(entries: list[Entry], folder: Path) -> str:
@@ -69,7 +87,7 @@ def page(entries: list[Entry], folder: Path) -> str:
         tag("p", _summary(results, known, broken), class_="muted"),
         *(tag("p", _contradiction(k), class_="warning") for k in known.values() if k.contradiction),
         join(tag("h2", "Optimality gaps"), _gaps(results, known)) if whole else None,
-        join(tag("h2", "Best known per instance"), _best(known)) if len(known) < len(results) else None,
+        join(tag("h2", "Best known per instance"), _best(known)) if known else None,
         join(tag("h2", "Not read"), _broken(broken, folder)) if broken else None,
         tag("h2", "Runs") if whole else None,
         *(run_section(entry, i, is_open=len(whole) <= 3) for i, entry in enumerate(whole)),
@@ -84,22 +102,17 @@ def page(entries: list[Entry], folder: Path) -> str:
 
 def _summary(results: list[Result], known: dict[str, Known], broken: list[Entry]) -> str:
     proved = sum(k.gap == 0.0 and not k.contradiction for k in known.values())
-    parts = [f"{_count(len(results), 'run')} of {_count(len(known), 'instance')}", f"{proved} proved optimal"]
+    parts = [f"{counted(len(results), 'run')} of {counted(len(known), 'instance')}", f"{proved} proved optimal"]
     if broken:
-        parts.append(f"{_count(len(broken), 'archive')} not read")
+        parts.append(f"{counted(len(broken), 'archive')} not read")
     return "; ".join(parts) + ". Every objective is the independent checker's; every bound names its source."
 
 
-def _count(number_: int, noun: str) -> str:
-    return f"{number_} {noun}" if number_ == 1 else f"{number_} {noun}s"
-
-
 def _contradiction(known: Known) -> str:
-    assert known.best is not None and known.bound is not None
+    assert known.bound is not None
     return (
-        f"{known.best.instance}: the bound of {known.bound.source} ({known.bound.value:,} ticks) lies above the "
-        f"checked objective of {known.best.method} ({known.objective:,} ticks). One of the two is wrong: please report "
-        "it."
+        f"{known.runs[0].instance}: the bound of {known.bound.source} ({known.bound.value:,} ticks) lies above the "
+        f"checked objective of {known.found_by} ({known.objective:,} ticks). One of the two is wrong: please report it."
     )
 
 
@@ -110,21 +123,10 @@ def _gaps(results: list[Result], known: dict[str, Known]) -> Markup:
         link = tag("a", result.instance, href=f"#run-{i}")
         status = pill(result.status, result.failure)
         values = (digits(result.objective, unit), digits(result.bound, unit), sign(unit), _gap_cell(result.gap))
-        above = percent(_above(result.objective, known[result.instance_hash].objective))
-        body.append((link, result.method, status, *values, above, f"{result.seconds:,.2f}"))
-    head = ("instance", "method", "status", "objective", "bound", "unit", "gap", "above best of these", "seconds")
+        share = percent(above(result.objective, known[problem(result)].objective))
+        body.append((link, result.method, status, *values, share, f"{result.seconds:,.2f}"))
+    head = ("instance", "method", "status", "objective", "bound", "unit", "gap", "above best known", "seconds")
     return tag("div", table(head, body, {3, 4, 6, 7, 8}), class_="card")
-
-
-def _above(objective: int | None, best: int | None) -> float | None:
-    """(objective - best) / |best|: how much worse than the best of these runs.
-
-    >>> _above(179, 100)
-    0.79
-    """
-    if objective is None or best is None or (best == 0 and objective != 0):
-        return None
-    return (objective - best) / abs(best) if best else 0.0
 
 
 def _gap_cell(share: float | None) -> Markup:
@@ -139,11 +141,11 @@ def _best(known: dict[str, Known]) -> Markup:
     body = []
     for k in known.values():
         unit = units_of(k.runs[0]).objective
-        best = (digits(k.objective, unit), k.best.method if k.best else "")
+        best = (digits(k.objective, unit), k.found_by)
         bound = (digits(k.bound.value, unit), k.bound.source) if k.bound else (percent(None), "")
         share = "contradiction" if k.contradiction else percent(k.gap)
         body.append((k.runs[0].instance, *best, *bound, sign(unit), share, len(k.runs)))
-    head = ("instance", "best objective", "by method", "best bound", "by", "unit", "gap", "runs")
+    head = ("instance", "best objective", "by", "best bound", "by", "unit", "gap", "runs")
     return tag("div", table(head, body, {1, 3, 6, 7}), class_="card")
 
 

@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from chipmap.family import get_family
+from chipmap.known.compare import compared, told
 from chipmap.records import Unit, Units
-from chipmap.report.tables import number
+from chipmap.report.tables import number, percent
 from chipmap.result import Result, best_bound, natural
 
 
@@ -52,10 +53,12 @@ def row(result: Result) -> dict[str, Any]:
 
     ``terms`` are the objective's parts in ``term_units``, ``feasible`` is the checker's word (False where there is no
     solution), and ``figures`` holds the sources of objective and bound, why the run stopped, and the certificate's own
-    figures.
+    figures. ``best_known`` and ``best_known_bound`` are the registry's (:mod:`chipmap.known`), None where it has none;
+    ``above_best_known`` is how much worse the objective is, as a share.
     """
     units, certificate = units_of(result), result.certificate
     terms = certificate.terms if certificate else {}
+    beside = compared(result)
     shown = {
         "instance": result.instance,
         "family": result.family,
@@ -72,9 +75,21 @@ def row(result: Result) -> dict[str, Any]:
         "figures": _figures(result),
         "failure": result.failure,
         "changes": list(result.changes),
+        "best_known": beside.entry.value if beside else None,
+        "best_known_bound": beside.entry.lower if beside else None,
+        "above_best_known": beside.above if beside else None,
         "infeasibility": [reason.message for reason in result.infeasibility],
     }
     return in_units(shown, units)
+
+
+def standing(result: Result) -> tuple[list[str], bool]:
+    """What to say of a result beside what is known of its instance, and whether the two contradict each other."""
+    beside = compared(result)
+    if beside is None:
+        return [], False
+    share = percent(abs(beside.above or 0.0))
+    return told(beside, amount(beside.entry.objective, beside.entry.unit), share), beside.impossible
 
 
 def _figures(result: Result) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from chipmap.records import csv_text
 Row = dict[str, Any]
 
 _COLUMNS = ("instance", "method", "status", "objective", "bound", "unit", "gap", "seconds", "checked")
-_NUMBERS = frozenset({"objective", "bound", "gap", "seconds"})
+_NUMBERS = frozenset({"objective", "bound", "gap", "seconds", "above known"})
 #: Columns of text are narrowed to so many characters.
 _LEAST = 12
 _NESTED = ("terms", "figures")
@@ -57,6 +57,7 @@ def cells(row: Row) -> dict[str, str]:
         "gap": percent(row["gap"]),
         "seconds": f"{row['seconds']:,.2f}",
         "checked": "valid" if row["feasible"] else "refused" if row["objective"] is not None else "n/a",
+        "above known": percent(row.get("above_best_known")),
     }
 
 
@@ -76,13 +77,16 @@ def terminal_width() -> int | None:
     return None
 
 
-def table(rows: Iterable[Row], width: int | None = None) -> str:
+def table(rows: Iterable[Row], width: int | None = None, known: bool = False) -> str:
     """An aligned table, numbers to the right; in two lines a row where it is wider than ``width``.
 
-    There is a column of folders if some row has one.
+    There is a column of folders if some row has one, and, where it is asked for by ``known``, one of what the rows lie
+    above the best known value.
     """
     rows = list(rows)
-    columns = [*_COLUMNS, *(["folder"] if any(row.get("folder") for row in rows) else [])]
+    known = known and any(row.get("best_known") is not None for row in rows)
+    folders = any(row.get("folder") for row in rows)
+    columns = [*_COLUMNS, *(["above known"] if known else []), *(["folder"] if folders else [])]
     found = [{**cells(row), "folder": str(row.get("folder", ""))} for row in rows]
     lines = [[cell[name] for name in columns] for cell in found]
     widths = [max(len(name), *(len(line[i]) for line in lines), 0) for i, name in enumerate(columns)]

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from chipmap.bench.sweep import Sweep, points, read_sweep, shipped_sweeps
+from chipmap.bench.sweep import Sweep, families_of, points, read_sweep, shipped_sweeps
 from chipmap.records import InputError
 from tests.bench.samples import PLAIN, tiny
 
@@ -119,3 +119,10 @@ def test_a_bad_point_is_named() -> None:
         point.build()
     with pytest.raises(InputError, match=r"^dataflow/none: no such file"):
         points(tiny(instance="dataflow/none", axes=[]))[0].build()
+
+
+def test_families_are_told_by_names() -> None:
+    """What is compiled before the first point: shipped names and generators say it, files don't."""
+    named = {"instance": "ring/tiny-skip"}, {"generator": "wafer-fc", "instance": None}, {"instance": "mine.json"}
+    todo = [points(tiny(axes=[]))[0].replace(**fields) for fields in named]
+    assert [family.name for family in families_of(todo)] == ["ring", "wafer"]
