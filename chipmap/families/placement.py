@@ -86,5 +86,6 @@ FAMILY = Family(
     transforms={"training": "chipmap.instances.placement.from_graph:training_step"},
     shipped="chipmap.instances.placement.shipped:SHIPPED",
     files="chipmap.report.placement.files:files",
+    explain="chipmap.methods.placement.explain.explain:explain",
     plot="chipmap.report.placement.plots:plot",
 )

@@ -21,6 +21,7 @@ from chipmap.instances.multimodel.instance import MultiInstance, MultiSolution, 
 from chipmap.instances.multimodel.problem import MultiProblem, multi_problem
 from chipmap.instances.multimodel.timeline import PARTS, Span, Window, all_energies, energies, timeline
 from chipmap.methods.multimodel.chain import RATES, auto
+from chipmap.methods.words import plural, share
 from chipmap.records import Unit
 from chipmap.result import Infeasibility, Note
 from chipmap.run import Run, SolveOptions
@@ -378,13 +379,3 @@ def remedies(reason: Infeasibility) -> str:
 def said(ticks: float, unit: Unit) -> str:
     """So many ticks in their unit, six significant digits."""
     return f"{ticks * unit.per_tick:.6g} {unit.name}"
-
-
-def share(part: float, whole: float) -> str:
-    """``part / whole`` in percent: ``12.3%``."""
-    return f"{100 * part / whole:.3g}%" if whole else "n/a"
-
-
-def plural(count: int, noun: str) -> str:
-    """``1 segment``, ``2 segments``."""
-    return f"{count} {noun}" + ("" if count == 1 else "s")

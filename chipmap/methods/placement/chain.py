@@ -140,11 +140,12 @@ THROUGHPUT = (
 )
 
 
+STEP_TIME = (BOUND, START, SPREAD, WINDOWS, SEARCH, MODEL)
+
+
 def auto(instance: PlacementInstance, run: Run) -> Termination:
     """The best chain."""
-    if instance.task.objective == "throughput":
-        return follow_chain(instance, run, THROUGHPUT)
-    return follow_chain(instance, run, (BOUND, START, SPREAD, WINDOWS, SEARCH, MODEL))
+    return follow_chain(instance, run, THROUGHPUT if instance.task.objective == "throughput" else STEP_TIME)
 
 
 def starts(instance: PlacementInstance, run: Run) -> Termination:

@@ -13,7 +13,8 @@ from chipmap.instances.ring import variants
 from chipmap.instances.ring.instance import RingInstance
 from chipmap.instances.ring.transforms import bound_names, clone
 from chipmap.methods.ring.explain.solved import Case, Solved, Trial
-from chipmap.methods.ring.explain.text import listed, plural, size
+from chipmap.methods.ring.explain.text import size
+from chipmap.methods.words import listed, plural
 
 #: Pins, groups and forbidden chips that are left out one by one, each; more are left alone.
 EACH = 8

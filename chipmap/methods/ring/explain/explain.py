@@ -19,7 +19,8 @@ from chipmap.methods.ring.explain import changes, reasons, shortages
 from chipmap.methods.ring.explain.difference import difference, placed, side
 from chipmap.methods.ring.explain.reasons import statement
 from chipmap.methods.ring.explain.solved import LEAST_SECONDS, Case, Solved, Trial, Tried, attempt, solve_within
-from chipmap.methods.ring.explain.text import TICKS_PER_US, plural, share, us
+from chipmap.methods.ring.explain.text import TICKS_PER_US, us
+from chipmap.methods.words import plural, share
 from chipmap.result import Note
 from chipmap.run import SolveOptions
 

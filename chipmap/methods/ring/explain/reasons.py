@@ -15,7 +15,8 @@ from chipmap.heuristics.ring.bounds.simple import SkipConnection, average, large
 from chipmap.instances.ring.loads import Loads, charged, loads
 from chipmap.instances.ring.problem import RingProblem
 from chipmap.methods.ring.explain.solved import Case, Solved, Tried, check
-from chipmap.methods.ring.explain.text import TICKS_PER_US, listed, plural, share, size, times, us
+from chipmap.methods.ring.explain.text import TICKS_PER_US, size, times, us
+from chipmap.methods.words import listed, plural, share
 
 #: Violations of a relaxed mapping that are put into words.
 SHOWN = 2

@@ -16,7 +16,8 @@ from chipmap.instances.ring.problem import RingProblem, ring_problem
 from chipmap.methods.ring.explain.changes import chip_trial, sram_trial
 from chipmap.methods.ring.explain.reasons import fullest, statement
 from chipmap.methods.ring.explain.solved import Case, Trial, Tried
-from chipmap.methods.ring.explain.text import listed, name, plural, size
+from chipmap.methods.ring.explain.text import name, size
+from chipmap.methods.words import listed, plural
 
 #: Contradicting pairs of pins that are named.
 PAIRS = 3

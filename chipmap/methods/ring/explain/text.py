@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from chipmap.instances.ring.problem import TICKS_PER_NS, RingProblem
 
 TICKS_PER_US = 1000 * TICKS_PER_NS
-#: Names listed in a sentence before "and N more".
-LISTED = 3
 
 
 def us(ticks: float) -> str:
@@ -23,11 +19,6 @@ def size(count: float) -> str:
     return f"{plain} ({count / 2**20:.4g} MiB)" if count >= 2**20 else plain
 
 
-def share(part: float, whole: float) -> str:
-    """``part / whole`` in percent: ``12.3%``."""
-    return f"{100 * part / whole:.3g}%" if whole else "n/a"
-
-
 def times(part: float, whole: float) -> str:
     """``part / whole`` with four decimals, as the papers give multiples of the average: ``2.4989``."""
     return f"{part / whole:.4f}" if whole else "n/a"
@@ -36,15 +27,3 @@ def times(part: float, whole: float) -> str:
 def name(problem: RingProblem, v: int) -> str:
     """The name of operation ``v``."""
     return problem.instance.graph.operations[v].name
-
-
-def listed(names: Iterable[str], count: int = LISTED) -> str:
-    """``a, b, c and 4 more``."""
-    all_ = list(names)
-    more = len(all_) - count
-    return ", ".join(all_[:count]) + (f" and {more} more" if more > 0 else "")
-
-
-def plural(count: int, noun: str) -> str:
-    """``1 chip``, ``2 chips``."""
-    return f"{count:,} {noun}" + ("" if count == 1 else "s")
