@@ -138,8 +138,6 @@ THROUGHPUT = (
     Link("loads", 0.6, search_loads),
     REFUTE,
 )
-
-
 STEP_TIME = (BOUND, START, SPREAD, WINDOWS, SEARCH, MODEL)
 
 
