@@ -20,17 +20,19 @@ from chipmap.methods.multimodel.programs import grid, places
 from chipmap.validation.multimodel.checker import check
 
 
-def searched(seed: int, windows: int = 3) -> tuple[MultiProblem, Boundaries, float]:
+def searched(seed: int, windows: int = 3, objective: str = "edp") -> tuple[MultiProblem, Boundaries, float]:
     """A random problem of two or three models without limits, the search over its tables, and a weight of time."""
     random = Random(seed)
     layers = tuple(random.randint(1, 5) for _ in range(random.choice((2, 3))))
-    instance = random_instance(seed=seed, layers=layers, columns=2, rows=2, batch=4, task={"windows": windows})
+    task = {"windows": windows, "objective": objective}
+    instance = random_instance(seed=seed, layers=layers, columns=2, rows=2, batch=4, task=task)
     problem = multi_problem(instance)
     start, paths = whole_models(problem), module_paths(problem)
     assert start is not None and paths is not None
     time, energy = terms(problem, start)
     edges, rate = grid(time, 3 * time, 0.05), energy / time
-    tables = [build(problem, m, paths, edges, [rate], Deadline()) for m in range(len(problem.models))]
+    rates = None if objective == "latency" else [rate]
+    tables = [build(problem, m, paths, edges, rates, Deadline()) for m in range(len(problem.models))]
     entries = [Entries(one.signature, one.first, one.last, one.cell, one.energy) for one in tables]
     return problem, Boundaries(problem, paths, Pricing(entries, places(paths), edges), Deadline()), rate
 
@@ -76,11 +78,12 @@ def test_descents_never_rise_and_real_windows_keep_the_nodes(seed: int) -> None:
     assert (certificate.terms["T1"], certificate.terms["T2"]) == terms(problem, windows)
 
 
-def test_every_schedule_is_better_than_the_one_before() -> None:
+@pytest.mark.parametrize("objective", ["edp", "latency"])
+def test_every_schedule_is_better_than_the_one_before(objective: str) -> None:
     """And valid; some are found."""
     count = 0
     for seed in range(8):
-        problem, program, _ = searched(seed)
+        problem, program, _ = searched(seed, objective=objective)
         start = whole_models(problem)
         assert start is not None
         best = problem.objective(*terms(problem, start))

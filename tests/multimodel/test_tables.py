@@ -87,6 +87,29 @@ def test_no_entry_lies_above_a_real_segmentation(feature: str) -> None:
                     assert bound_of(table, paths, segments, lat) <= energy(problem, segments)
 
 
+@pytest.mark.parametrize("feature", FEATURES)
+def test_tables_of_time_alone_say_where_a_range_first_fits(feature: str) -> None:
+    """No real segmentation is shorter, and tables with energies begin at the same cells."""
+    random = Random(feature)
+    for seed in range(3):
+        problem = problem_of(feature, seed)
+        paths = module_paths(problem)
+        assert paths is not None
+        edges = edges_up_to(longest(problem), 25)
+        for m, model in enumerate(problem.models):
+            table = build(problem, m, paths, edges, None, Deadline())
+            full = build(problem, m, paths, edges, [50, 400], Deadline())
+            for _ in range(200):
+                segments = random_segments(problem, m, random)
+                lat = latency(problem, segments)
+                if lat <= edges[-1] and all(fits(problem, segment) for segment in segments):
+                    assert bound_of(table, paths, segments, lat) == 0
+            shortest = np.full((2, model.layers, model.layers), len(edges))
+            for k, one in enumerate((table, full)):
+                np.minimum.at(shortest[k], (one.first, one.last), one.cell)
+            assert (shortest[0] == shortest[1]).all()
+
+
 def test_scenario_8_holds() -> None:
     problem, random = multi_problem(scenario(8)), Random(8)
     paths = module_paths(problem)

@@ -86,7 +86,10 @@ def annealed(
 
 
 def weight(problem: MultiProblem, time: int, energy: int) -> float:
-    """The weight of T1 beside T2 at which the objective falls fastest from (T1, T2), in pJ per ns."""
+    """The weight of T1 beside T2 at which the objective falls fastest from (T1, T2), in pJ per ns.
+
+    For latency alone any weight does: tables for it hold no energies.
+    """
     if problem.instance.task.objective == "weighted":
         return watts(problem.instance) / 1000
     return energy / max(1, time)

@@ -73,11 +73,11 @@ class Table:
         return float(sum(array.nbytes for array in arrays)) / 1e6
 
 
-def criteria(problem: MultiProblem, model: ModelCosts, paths: Paths, rates: Sequence[float]) -> Costs:
-    """The costs of ``model``; ``rates`` in pJ per ns."""
+def criteria(problem: MultiProblem, model: ModelCosts, paths: Paths, rates: Sequence[float] | None) -> Costs:
+    """The costs of ``model``; ``rates`` in pJ per ns. None: energy counts nothing."""
     at, layers = paths.chiplet, model.layers
     sram = [problem.instance.module.chiplets[c].sram_bytes for c in at]
-    weights = [(1.0, 0.0), (0.0, 1.0), *((rate, 1.0) for rate in rates)]
+    weights = [(1.0, 0.0)] if rates is None else [(1.0, 0.0), (0.0, 1.0), *((rate, 1.0) for rate in rates)]
 
     def mixed(time: IntArray, energy: IntArray) -> FloatArray:
         return np.array([a * time.T + b * energy.T for a, b in weights], dtype=np.float64)
@@ -109,9 +109,12 @@ def bottlenecks(edges: IntArray, q: int) -> FloatArray:
 
 
 def build(
-    problem: MultiProblem, m: int, paths: Paths, edges: IntArray, rates: Sequence[float], deadline: Deadline
+    problem: MultiProblem, m: int, paths: Paths, edges: IntArray, rates: Sequence[float] | None, deadline: Deadline
 ) -> Table:
-    """The table of model m; raises :class:`chipmap.deadline.Stop` at the deadline."""
+    """The table of model m; raises :class:`chipmap.deadline.Stop` at the deadline.
+
+    Without ``rates`` (None) energies are 0, and a range has one entry per group: the first cell that it fits.
+    """
     model = problem.models[m]
     program = _Program(problem, model, paths, edges, bottlenecks(edges, model.q), rates)
     parts = []
@@ -180,13 +183,13 @@ class _Program:
         paths: Paths,
         edges: IntArray,
         ends: FloatArray,
-        rates: Sequence[float],
+        given: Sequence[float] | None,
     ) -> None:
-        rates = [max(1, round(rate)) for rate in rates]
+        rates = [max(1, round(rate)) for rate in given or ()]
         self.paths, self.ends, self.both = paths, ends.copy(), problem.both_ends
         if ends[0] == 0:  # segments may take no time at all
             self.ends[0] = -1.0
-        self.costs = costs = criteria(problem, model, paths, rates)
+        self.costs = costs = criteria(problem, model, paths, None if given is None else rates)
         self.lows = lowest_starts(costs, ends[1:])
         self.layers, self.windows, cells = model.layers, len(edges) - 1, len(ends) - 1
         weight = np.concatenate([[0.0], np.cumsum(model.weight_time, dtype=np.float64)])

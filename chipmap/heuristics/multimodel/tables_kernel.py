@@ -16,7 +16,7 @@ NONE = 1e40
 
 
 class Costs(NamedTuple):
-    """A model on types, by criterion: 0 is time, 1 is energy, then energy + rate · time for each rate.
+    """A model on types, by criterion: 0 is time, 1 is energy, then energy + rate · time for each rate; or time alone.
 
     ``run`` [criteria, types, L + 1]: sums over the first layers. ``read``, ``write`` [criteria, types, L]; ``send``,
     ``receive`` [criteria, L]. ``fits`` [types, L]: the first layer that a segment which ends there may begin with.
@@ -286,7 +286,8 @@ def steps(
                     base = window.weight[j + 1] - window.weight[start + v]
                     if window.more > 0:
                         base += window.more * low[h, j, v]
-                    t, lat, least = hint[v], end[h, j, v] + base, end[h, j, WIDE + v]
+                    t, lat = hint[v], end[h, j, v] + base
+                    least = end[h, j, WIDE + v] if size > 1 else 0.0
                     while t < windows and window.edges[t + 1] < lat:
                         t += 1
                     while t > 0 and window.edges[t] >= lat:

@@ -159,7 +159,8 @@ class ColumnBound:
         if found is not None:
             self.time, self.energy = found
         edges = grid(max(1, self.time), max(1, self.longest()), ratio)
-        rates = [share * self.ratio for share in RATES]
+        latency = self.problem.instance.task.objective == "latency"
+        rates = None if latency else [share * self.ratio for share in RATES]
         started = time.monotonic()
         tables = []
         for m in range(len(self.problem.models)):
@@ -250,7 +251,7 @@ def boundaries(problem: MultiProblem, turn: Turn, paths: Paths, pricing: Pricing
     """Better schedules from the tables: boundaries of windows move. For so many seconds where there is a time limit."""
     task, options, best = problem.instance.task, turn.run.options, turn.run.best
     limits = (task.latency_limit_ns, task.energy_limit_pj, *(model.deadline_ns for model in problem.instance.models))
-    if best is None or problem.windows == 1 or task.objective not in ("edp", "weighted"):
+    if best is None or problem.windows == 1 or task.objective == "energy":
         return
     if any(limit is not None for limit in limits):
         return
