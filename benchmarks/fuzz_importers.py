@@ -4,7 +4,8 @@
 
 Even seeds change bytes, odd ones change values so that the file mostly still parses. The files are read in a child
 process whose address space may grow by 1 GiB, and an alarm ends it after ten seconds on one file; a child that dies is
-started again at the next seed.
+started again at the next seed. Formats of family placement must be asked for: its instances are solved as well, with a
+limit of a second, and its solutions checked.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import sys
 import tempfile
 import time
 import traceback
+from collections.abc import Callable
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -29,10 +31,11 @@ from chipmap.records import InputError
 from tests.instances.mutations import mutated_bytes, mutated_structure
 from tests.instances.programs import ONNX_CONTROL
 from tests.instances.samples import SAMPLES as GRAPH_SAMPLES
+from tests.placement.samples import FORMATS as PLACEMENT
 from tests.wafer.samples import FORMATS as WAFER
 
-#: A file of each format: those of graphs (of ONNX a second one, with control flow), and those of family wafer.
-SAMPLES = {**GRAPH_SAMPLES, "onnx-control": ONNX_CONTROL, **{name: data for name, (data, _) in WAFER.items()}}
+#: A file of each format of graphs (of ONNX a second one, with control flow).
+SAMPLES = {**GRAPH_SAMPLES, "onnx-control": ONNX_CONTROL}
 FORMATS = (*GRAPHS, "onnx-control", *WAFER)
 SECONDS = 10
 ROOM = 2**30
@@ -45,7 +48,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--files", type=int, default=100_000, help="mutated files of each format")
     parser.add_argument("--first", type=int, default=0, help="first seed")
-    parser.add_argument("--formats", nargs="*", default=list(FORMATS), choices=list(FORMATS))
+    parser.add_argument("--formats", nargs="*", default=list(FORMATS), choices=[*FORMATS, *PLACEMENT])
     parser.add_argument("--markdown", type=Path, help="the table to write (default: print it)")
     parser.add_argument("--child", help=argparse.SUPPRESS)
     args = parser.parse_args()
@@ -97,8 +100,9 @@ def parent(name: str, first: int, files: int) -> dict[str, Any]:
 
 def child(name: str, first: int, files: int, state: Path) -> int:
     """Read the files of these seeds; ``state`` always holds the seed in work and the counts so far."""
-    try_one(name, SAMPLES[name])  # all imports, before memory is limited
-    try_one(name, mutated_structure(SAMPLES[name], Random(0)))
+    data, read = sample(name)
+    try_one(read, data)  # all imports, before memory is limited
+    try_one(read, mutated_structure(data, Random(0)))
     used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
     resource.setrlimit(resource.RLIMIT_AS, (used + ROOM, used + ROOM))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
@@ -107,9 +111,9 @@ def child(name: str, first: int, files: int, state: Path) -> int:
         for seed in range(first, first + files):
             out.seek(0)
             out.write(_PACK.pack(seed, *counts.values()))
-            data = mutant(name, seed)
+            file = mutant(name, data, seed)
             signal.alarm(SECONDS)
-            what, said = try_one(name, data)
+            what, said = try_one(read, file)
             signal.alarm(0)
             counts[what] += 1
             if what not in ("accepted", "refused"):
@@ -119,19 +123,28 @@ def child(name: str, first: int, files: int, state: Path) -> int:
     return 0
 
 
-def mutant(name: str, seed: int) -> bytes:
+def sample(name: str) -> tuple[bytes, Callable[[bytes], object]]:
+    """A file of a format, and what reads it."""
+    if name in PLACEMENT:
+        return PLACEMENT[name]()
+    return WAFER[name] if name in WAFER else (SAMPLES[name], read_graph)
+
+
+def read_graph(data: bytes) -> None:
+    """Read a graph and make an instance of it."""
+    from_graph(import_graph("mutated.file", data), "mutated").graph.check()
+
+
+def mutant(name: str, data: bytes, seed: int) -> bytes:
     """The mutated file of a seed."""
     change = mutated_structure if seed % 2 else mutated_bytes
-    return change(SAMPLES[name], Random(f"{name} {seed}"))
+    return change(data, Random(f"{name} {seed}"))
 
 
-def try_one(name: str, data: bytes) -> tuple[str, str]:
+def try_one(read: Callable[[bytes], object], data: bytes) -> tuple[str, str]:
     """What becomes of a file: one of ``COUNTS``, and what was said."""
     try:
-        if name in WAFER:
-            WAFER[name][1](data)
-        else:
-            from_graph(import_graph("mutated.file", data), "mutated").graph.check()
+        read(data)
     except InputError as error:
         return ("refused", str(error)) if error.remedy else ("tracebacks", f"no remedy: {error}")
     except MemoryError:

@@ -155,18 +155,37 @@ class PlacementInstance(Record, frozen=True, kw_only=True):
                 raise InputError(f"no device is called {name!r}", where, "Use a name from system.devices.")
 
     def _check_devices(self) -> None:
-        """Each operation has a device, and each group of ``together`` has one in common."""
+        """Each operation has a device, and operations that must share one have one in common."""
+        pinned: dict[str, str] = {}
+        for i, pin in enumerate(self.pins):
+            if pinned.setdefault(pin.operation, pin.device) != pin.device:
+                what = f"{pin.operation!r} is pinned to {pinned[pin.operation]!r} already"
+                raise InputError(what, f"pins[{i}]", "Leave out one of the two pins.")
         allowed = allowed_devices(self)
         for i, operation in enumerate(self.graph.operations):
             if operation.name in allowed and not allowed[operation.name]:
                 what = f"no device can run {operation.name!r} (kind {operation.kind!r}), by classes, pins and forbidden"
                 raise InputError(what, f"graph.operations[{i}]", "Give a class that supports it, or free it.")
-        pinned = {pin.operation: pin.device for pin in self.pins}
+        self._check_groups(allowed, pinned)
+
+    def _check_groups(self, allowed: dict[str, set[str]], pinned: dict[str, str]) -> None:
+        """Groups with an operation in common share a device, so that they count as one."""
+        number: dict[str, int] = {}
+        members: dict[int, list[str]] = {}
+        common: dict[int, set[str]] = {}
         for i, group in enumerate(self.together):
-            common = set.intersection({device.name for device in self.system.devices}, *(allowed[op] for op in group))
-            if not common:
-                pins = sorted(f"{op!r} to {pinned[op]!r}" for op in group if op in pinned)
+            met = sorted({number[name] for name in group if name in number})
+            whole = [name for k in met for name in members.pop(k)]
+            fresh = [name for name in group if name not in number]
+            sets = [common.pop(k) for k in met] + [allowed[name] for name in fresh]
+            number |= dict.fromkeys([*whole, *fresh], i)
+            members[i] = [*whole, *dict.fromkeys(fresh)]
+            common[i] = set.intersection(*sets) if sets else {device.name for device in self.system.devices}
+            if not common[i]:
+                pins = sorted(f"{name!r} to {pinned[name]!r}" for name in members[i] if name in pinned)
                 what = "its operations have no device in common" + (f" ({', '.join(pins)} are pinned)" if pins else "")
+                if set(members[i]) != set(group):
+                    what = f"with the groups that share operations with it, {what}"
                 raise InputError(what, f"together[{i}]", "Split the group, or allow one device to all of it.")
 
 

@@ -28,7 +28,7 @@ def read_split(data: bytes, where: str, instance: PlacementInstance | None) -> P
     """The placement in ``data`` for ``instance``; :class:`InputError` says what doesn't fit."""
     try:
         given = msgspec.json.decode(data)
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise InputError(f"is no JSON: {error}", where, _REMEDY) from None
     if not isinstance(given, dict) or isinstance(given.get("devices"), dict):
         return PlacementSolution.from_json(data, where)

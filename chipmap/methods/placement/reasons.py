@@ -4,28 +4,120 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from chipmap.instances.placement.problem import PlacementProblem
+import numpy as np
+from numpy.typing import NDArray
+
+from chipmap.heuristics.placement.packing import part_bytes
+from chipmap.heuristics.placement.starts import joint
+from chipmap.instances.placement.problem import IntArray, PlacementProblem
+from chipmap.records import counted
 from chipmap.result import Infeasibility
 
 
 def impossible(problem: PlacementProblem) -> Iterator[Infeasibility]:
-    """What can be seen at once: operations larger than any memory they may use, more weights than all memories."""
-    if problem.instance.task.memory == "none":
+    """What can be seen at once: readers that no route reaches, and what is larger than the memories it may use."""
+    yield from _unreached(problem)
+    if problem.instance.task.memory == "none" or not problem.operations:
         return
-    memory, names = problem.memory.tolist(), problem.names
-    for v, need in enumerate(_needs(problem)):
-        most = [memory[d] for d in range(problem.devices) if problem.allowed[v, d]]
-        if min(most) >= 0 and need > max(most):
-            message = f"operation {names[v]!r} needs {need} bytes at a time, no device that may run it has more than "
-            remedy = f"a device with {need} bytes, or the operation split"
-            yield _reason("memory", need, max(most), "bytes", f"{message}{max(most)}", remedy)
+    memory = problem.memory
+    yield from _too_large(problem, np.array(_needs(problem), dtype=np.int64))
+    yield from _too_tied(problem)
     resident = int(problem.weights.sum()) + int(problem.storages.bytes[problem.storages.resident].sum())
     resident += sum(size for size, _ in problem.copies)
     if problem.instance.task.memory == "static":
         resident += int(problem.storages.bytes[~problem.storages.resident].sum())
-    if min(memory) >= 0 and resident > sum(memory):
-        message = f"all devices together have {sum(memory)} bytes, what rests on them takes {resident} at least"
-        yield _reason("memory", resident, sum(memory), "bytes", message, "more devices, or more memory")
+    if memory.min() >= 0 and resident > memory.sum():
+        message = f"all devices together have {memory.sum()} bytes, what rests on them takes {resident} at least"
+        yield _reason("memory", resident, int(memory.sum()), "bytes", message, "more devices, or more memory")
+
+
+def _too_large(problem: PlacementProblem, needs: IntArray) -> Iterator[Infeasibility]:
+    """The operation that lacks the most bytes on the largest device that may run it."""
+    most = _largest_memory(problem, problem.allowed)
+    lacks = np.where(most >= 0, needs - most, 0)
+    v, count = int(lacks.argmax()), int((lacks > 0).sum())
+    if count:
+        need, limit = int(needs[v]), int(most[v])
+        message = (
+            f"operation {problem.names[v]!r} needs {need} bytes at a time, no device that may run it has more than "
+        )
+        more = (
+            f" (there {'is' if count == 2 else 'are'} {counted(count - 1, 'more such operation')})" if count > 1 else ""
+        )
+        remedy = f"a device with {need} bytes, or the operation split"
+        yield _reason("memory", need, limit, "bytes", f"{message}{limit}{more}", remedy)
+
+
+def _too_tied(problem: PlacementProblem) -> Iterator[Infeasibility]:
+    """Groups larger than any memory that they may use; a device too small for all that no other one may run."""
+    together, size = joint(problem), np.bincount(problem.group, minlength=problem.operations)
+    held, most = part_bytes(problem, problem.group), _largest_memory(problem, together)
+    lacks = np.where((most >= 0) & (size > 1), held - most, 0)
+    g = int(lacks.argmax())
+    if lacks[g] > 0:
+        need, limit = int(held[g]), int(most[g])
+        message = (
+            f"{counted(int(size[g]), 'operation')} that share a device, {problem.names[g]!r} the first, hold {need}"
+        )
+        message = f"{message} bytes for the whole step, no device that may run them has more than {limit}"
+        remedy = f"a device with {need} bytes, or a smaller group"
+        yield _reason("memory", need, limit, "bytes", message, remedy, "C1")
+    for d, limit in enumerate(problem.memory.tolist()):
+        tied = np.flatnonzero(together[:, d] & (together.sum(axis=1) == 1))
+        if limit < 0 or len(set(problem.group[tied].tolist())) < 2:
+            continue
+        part = problem.group.copy()
+        part[tied] = tied[0]
+        need = int(part_bytes(problem, part)[tied[0]])
+        if need > limit:
+            message = f"device {problem.device_names[d]!r} has {limit} bytes, what may run nowhere else holds {need}"
+            remedy = f"{need} bytes for it, or another device allowed to some of it"
+            yield _reason("memory", need, limit, "bytes", message, remedy)
+
+
+def _largest_memory(problem: PlacementProblem, allowed: NDArray[np.bool_]) -> IntArray:
+    """The largest memory of the ``allowed`` devices [N, D] of each operation; -1 where one of them has no limit."""
+    most: IntArray = np.where(allowed, problem.memory[None, :], -1).max(axis=1)
+    most[(allowed & (problem.memory[None, :] < 0)).any(axis=1)] = -1
+    return most
+
+
+def _unreached(problem: PlacementProblem) -> Iterator[Infeasibility]:
+    """A reader that can't get its input: on no pair of their devices, nor on one device, by whatever came before.
+
+    Devices from which no reader's device is reached are struck off, and the reverse, until nothing changes.
+    """
+    reach = (problem.network.kind >= 0) | np.eye(problem.devices, dtype=bool)
+    if reach.all() or not problem.timed or not problem.operations:
+        return
+    u = np.repeat(problem.storages.producer, np.diff(problem.storages.reader_at))
+    v = problem.storages.readers
+    allowed, before = joint(problem), -1
+    while allowed.sum() != before:
+        before = int(allowed.sum())
+        for one, other, ways in ((u, v, reach.T), (v, u, reach)):
+            kept = allowed.copy()
+            np.logical_and.at(kept, one, allowed[other] @ ways)
+            lost = np.flatnonzero(~kept[one].any(axis=1))
+            if lost.size:
+                yield _no_route(problem, int(u[lost[0]]), int(v[lost[0]]), allowed)
+                return
+            np.logical_and.at(allowed, problem.group, kept)
+            allowed = allowed[problem.group]
+            gone = np.flatnonzero(~allowed.any(axis=1))
+            if gone.size:
+                name = problem.names[int(gone[0])]
+                message = f"no device of the group of {name!r} has routes to all that it reads and to all that read it"
+                yield _reason("routes", 1, 0, "routes", message, "a route more, or a smaller group", "C3")
+                return
+
+
+def _no_route(problem: PlacementProblem, u: int, v: int, allowed: NDArray[np.bool_]) -> Infeasibility:
+    sides = [
+        " or ".join(repr(problem.device_names[d]) for d in np.flatnonzero(allowed[one])[:4].tolist()) for one in (u, v)
+    ]
+    message = f"{problem.names[v]!r} reads {problem.names[u]!r}, but no route leads from {sides[0]} to {sides[1]}"
+    return _reason("routes", 1, 0, "routes", message, "a route there, or a pin, a ban or a group less", "C3")
 
 
 def _needs(problem: PlacementProblem) -> list[int]:
