@@ -6,7 +6,10 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+from threading import Event
 from typing import Any, Literal
+
+import msgspec
 
 from chipmap.certificate import Certificate
 from chipmap.deadline import Deadline, Stop, StopReason
@@ -54,6 +57,10 @@ class SolveOptions(Record, frozen=True, kw_only=True):
                 raise InputError(f"is {value}", f"--{name.replace('_', '-')}", f"Give a number above {low:g}.")
         if not 0 <= self.seed < 2**31:
             raise InputError(f"is {self.seed}", "--seed", f"Give a whole number from 0 to {2**31 - 1:,}.")
+        try:
+            msgspec.json.encode(self.native)
+        except (TypeError, ValueError, OverflowError, RecursionError) as error:
+            raise InputError(f"holds what is no data: {error}", "native", "Give numbers and texts.") from None
         if not 0.0 <= self.gap < 1.0:
             raise InputError(f"is {self.gap}", "--gap", "Give a share from 0 to below 1, such as 0.01 for 1%.")
 
@@ -88,7 +95,8 @@ class Run:
     every improvement (the worker process reports them to its parent). Solvers append their logs to ``log_file``.
     ``failure`` says how the method crashed, if it did.
     ``oracle`` is the user's own constraint, which ``check`` asks (its last word is ``oracle_report``). ``outer`` is the
-    deadline of the run around this one.
+    deadline of the run around this one. Whoever sets ``interrupted`` (a listener, say) or the event ``cancel`` (another
+    thread) ends the run at its next look at the clock, with what it has.
     """
 
     instance: Record
@@ -110,6 +118,7 @@ class Run:
     oracle: Oracle | None = None
     oracle_report: dict[str, Any] | None = None
     outer: Deadline = field(default_factory=Deadline)
+    cancel: Event | None = None
 
     @property
     def deadline(self) -> Deadline:
@@ -125,9 +134,14 @@ class Run:
         return Run(instance, changed, self.check, outer=self.deadline)
 
     def _ended(self) -> StopReason | None:
-        if self.interrupted:
+        if self.cancelled:
             return "interrupted"
         return "gap" if self.closed else self.outer.ended()
+
+    @property
+    def cancelled(self) -> bool:
+        """Whether somebody wants this run to end."""
+        return self.interrupted or (self.cancel is not None and self.cancel.is_set())
 
     @property
     def seconds(self) -> float:

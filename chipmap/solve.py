@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from pathlib import Path
+from threading import Event
 from typing import Any, BinaryIO
 
 import msgspec
@@ -13,6 +14,7 @@ from chipmap.certificate import Certificate
 from chipmap.family import Family, Method, family_of
 from chipmap.inputs.reading import checked, read, read_solution
 from chipmap.oracle import load_oracle
+from chipmap.process import conduct
 from chipmap.process.conduct import checker, guarded, in_process, notes_of
 from chipmap.process.warming import warm
 from chipmap.provenance import provenance, used_versions
@@ -28,23 +30,29 @@ def solve(
     instance: Record | str | Path,
     method: str | None = None,
     options: SolveOptions | None = None,
-    isolate: bool = False,
+    isolate: bool | None = None,
     listener: Listener | None = None,
     started: float | None = None,
     log: BinaryIO | None = None,
     oracle: str | Callable[[Any, Any], Any] | None = None,
+    cancel: Event | None = None,
     **changes: Any,
 ) -> Result:
     """Solve ``instance`` (a record, a file, a shipped name) by the named method, the family's best chain by default.
 
     ``changes`` are options by name, beside or instead of ``options``: ``solve("ring/tiny-skip", time_limit=5)``.
     With ``isolate`` the method runs in a child process with hard limits on time and memory (its log goes to ``log``);
-    else in this process, where a solver that ignores its limit can't be stopped. The time limit counts from
-    ``started`` (:func:`time.monotonic`), now by default, without the seconds in which the family's functions are
-    compiled once (:mod:`chipmap.process.warming`). What was found before a limit, an interrupt or a crash is
-    kept. ``oracle`` is a constraint of the user's own (:mod:`chipmap.oracle`): a function (instance, solution) -> bool
-    or Verdict, or its name ``"module:function"`` (with ``isolate``: its name). Raises :class:`InputError` for bad
-    input, :class:`SolverUnavailableError` for a missing solver.
+    else in this process, where every loop looks at the clock, but a solver that ignores its limit can't be stopped. By
+    default, a solve with a limit on time or memory is isolated, unless its oracle is a function: that can't be sent.
+    The child imports nothing of the caller's program. The time limit counts from ``started`` (:func:`time.monotonic`),
+    now by default, without the seconds in which the family's functions are compiled once
+    (:mod:`chipmap.process.warming`). What was found before a limit, an interrupt or a crash is kept.
+
+    ``listener`` hears every improvement, in this process. To end a run before its time, with what it has, set
+    ``run.interrupted`` there, or the event ``cancel`` from another thread. ``oracle`` is a constraint of the user's own
+    (:mod:`chipmap.oracle`): a function (instance, solution) -> bool or Verdict, or its name ``"module:function"``
+    (with ``isolate``: its name). Raises :class:`InputError` for bad input, :class:`SolverUnavailableError` for a
+    missing solver.
     """
     started = time.monotonic() if started is None else started
     options = with_changes(options or SolveOptions(), changes)
@@ -58,13 +66,17 @@ def solve(
     if options.time_limit is not None:
         started += warm(family)
     chosen, asked = family.method(method), load_oracle(oracle or options.oracle, family)
-    run = Run(instance, options, checker(family, asked), started, listener, oracle=asked)
+    run = Run(instance, options, checker(family, asked), started, listener, oracle=asked, cancel=cancel)
     run.timings["read"] = round(run.seconds, 6)
+    if isolate is None:
+        isolate = conduct.by_default(options, oracle)
     if isolate:
         from chipmap.process.supervisor import supervise
 
         termination, versions = supervise(run, family, chosen, log)
     else:
+        if options.memory_limit is not None:
+            run.note("left out", "the memory limit holds in a process of its own alone, and this one is the caller's")
         termination = guarded(run, lambda: in_process(run, family, chosen))
         versions = used_versions()
     return result_of(run, family, chosen, termination, versions)
@@ -76,7 +88,10 @@ def with_changes(options: SolveOptions, changes: dict[str, Any]) -> SolveOptions
     for name in changes:
         if name not in known:
             raise InputError(f"no option is called {name!r}", "solve", choices(name, known, "There are"))
-    return options.replace(**changes) if changes else options
+    try:
+        return options.replace(**changes) if changes else options
+    except NotImplementedError as error:
+        raise InputError(str(error), ", ".join(changes), "Give plain data: numbers and texts.") from None
 
 
 def check(
@@ -119,9 +134,10 @@ def bound(
     instance: Record | str | Path,
     method: str | None = None,
     options: SolveOptions | None = None,
-    isolate: bool = False,
+    isolate: bool | None = None,
     listener: Listener | None = None,
     started: float | None = None,
+    cancel: Event | None = None,
     **changes: Any,
 ) -> Result:
     """Lower bounds on the objective: the Result of a solve without warm start, whose ``bound`` and ``bounds`` count.
@@ -134,7 +150,7 @@ def bound(
     if method is None and f"{family.name}/bounds" in {known.name for known in family.methods}:
         method = f"{family.name}/bounds"
     cold = with_changes(options or SolveOptions(), changes).replace(warm_start="none")
-    return solve(instance, method, cold, isolate, listener, started)
+    return solve(instance, method, cold, isolate, listener, started, cancel=cancel)
 
 
 def result_of(run: Run, family: Family, chosen: Method, termination: Termination, versions: dict[str, str]) -> Result:

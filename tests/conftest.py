@@ -15,6 +15,9 @@ from random import Random
 import pytest
 
 TESTS = Path(__file__).parent
+#: Where a solve with a limit goes to a child, as it does for users. Other tests solve in their own process: that is
+#: quicker, and they can look inside.
+AS_USERS = ("runtime", "docs", "cli")
 
 # readline, which pytest loads, tells child processes a width of 80 even where there is no terminal
 os.environ.pop("COLUMNS", None)
@@ -82,6 +85,13 @@ QUICK: dict[str, int] = {
     "solvers/test_adapters.py::test_native_options_reach_the_solver": 0,
     "solvers/test_adapters.py": 3,
 }
+
+
+@pytest.fixture(autouse=True)
+def in_this_process(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """``isolate`` is False by default, but for the tests of :data:`AS_USERS`."""
+    if request.path.relative_to(TESTS).parts[0] not in AS_USERS:
+        monkeypatch.setattr("chipmap.process.conduct.by_default", lambda options, oracle: False)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

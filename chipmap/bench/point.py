@@ -76,7 +76,7 @@ def solve_point(point: Point) -> Row:
     try:
         instance = point.build()
         options = SolveOptions.make(time_limit=point.time_limit_s, seed=point.seed, threads=1)
-        result = solve(instance, point.method, options, started=started)
+        result = solve(instance, point.method, options, isolate=False, started=started)
     except ChipmapError as error:
         return failed(point, "bad input" if isinstance(error, InputError) else "error", str(error))
     certificate = result.certificate

@@ -11,15 +11,17 @@ import sys
 import threading
 from typing import BinaryIO
 
-from chipmap.process.worker import cap_memory, own_stdout
+from chipmap.process.memory import cap
+from chipmap.process.worker import end_with_parent, own_stdout
 
 
 def main() -> int:
     """Answer every line until the parent closes the pipe."""
+    end_with_parent()
     lines, out = sys.stdin.buffer, own_stdout()
     waiting: queue.SimpleQueue[bytes] = queue.SimpleQueue()
     threading.Thread(target=_read, args=(lines, waiting), daemon=True).start()
-    cap_memory(int(sys.argv[1]))
+    cap(int(sys.argv[1]))
 
     from chipmap.bench.point import failed, solve_point
     from chipmap.bench.sweep import Point

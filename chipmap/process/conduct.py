@@ -15,13 +15,21 @@ from chipmap.inputs.reading import read_solution
 from chipmap.oracle import Oracle, OracleError
 from chipmap.records import ContradictionError, InputError, choices
 from chipmap.result import Limit, Note, Termination
-from chipmap.run import Run
+from chipmap.run import Run, SolveOptions
 
 
 def checker(family: Family, oracle: Oracle | None) -> Callable[[Any, Any], Certificate]:
     """The family's independent checker, which asks ``oracle`` if there is one."""
     function: Callable[..., Certificate] = resolve(family.check)
     return function if oracle is None else partial(function, oracle=oracle)
+
+
+def by_default(options: SolveOptions, oracle: object) -> bool:
+    """Whether a solve goes to a child unless the caller says: it has a limit that only a child is sure to keep, and the
+    oracle, if there is one, has a name that a child can import."""
+    named = oracle is None or (isinstance(oracle, str) and not oracle.startswith("__main__:"))
+    limited = options.time_limit is not None or options.memory_limit is not None
+    return limited and named and bool(sys.executable)
 
 
 def guarded(run: Run, work: Callable[[], Termination]) -> Termination:

@@ -12,13 +12,17 @@ from chipmap.run import Incumbent, SolveOptions
 
 
 class Job(msgspec.Struct, frozen=True, tag=True):
-    """What to solve. ``started`` is the parent's monotonic clock, which all processes of a machine share."""
+    """What to solve. ``started`` is the parent's monotonic clock, which all processes of a machine share.
+
+    ``path`` are the folders where the parent finds modules (``sys.path``): an oracle's name is looked up there, too.
+    """
 
     family: str
     method: str
     options: SolveOptions
     started: float
     instance: msgspec.Raw
+    path: tuple[str, ...] = ()
 
 
 class Question(msgspec.Struct, frozen=True, tag=True):

@@ -15,12 +15,13 @@ class Interrupts:
 
     It also raises :class:`KeyboardInterrupt` if it is a second Ctrl-C, or while ``interrupts.eager`` is set (when there
     is nothing to lose). Only the main thread can catch signals; elsewhere this does nothing. An inner ``Interrupts``
-    tells the outer one.
+    tells the outer one. A ``guest`` in somebody else's program catches Ctrl-C alone, and only where Python's own
+    handler stands: what the program does at a signal stays its own.
     """
 
-    def __init__(self, eager: bool = False) -> None:
+    def __init__(self, eager: bool = False, guest: bool = False) -> None:
         self.signal: int | None = None
-        self.eager = eager
+        self.eager, self.guest = eager, guest
         self._before: dict[int, Any] = {}
 
     @property
@@ -31,8 +32,12 @@ class Interrupts:
     def __enter__(self) -> Self:
         if threading.current_thread() is threading.main_thread():
             for number in _CAUGHT:
-                if number == signal.SIGHUP and signal.getsignal(number) is signal.SIG_IGN:
+                now = signal.getsignal(number)
+                if number == signal.SIGHUP and now is signal.SIG_IGN:
                     continue  # nohup: the terminal may go
+                ours = isinstance(getattr(now, "__self__", None), Interrupts)
+                if self.guest and not ours and now is not signal.default_int_handler:
+                    continue
                 self._before[number] = signal.signal(number, self._catch)
                 outer = self._outer(number)
                 if outer is not None:

@@ -25,6 +25,7 @@ import msgspec
 from chipmap.deadline import Stop
 from chipmap.family import Family, Method, resolve
 from chipmap.process.conduct import at_once, ended, guarded, start_from_file, start_method
+from chipmap.process.memory import room
 from chipmap.process.messages import Bounded, Ended, Failed, Found, Halt, Job, Start, ToParent
 from chipmap.process.signals import Interrupts
 from chipmap.provenance import used_versions
@@ -48,7 +49,7 @@ def supervise(run: Run, family: Family, chosen: Method, log: BinaryIO | None) ->
 
     Raises :class:`InputError` and :class:`SolverUnavailableError` as the child reports them.
     """
-    with Interrupts() as interrupts:
+    with Interrupts(guest=True) as interrupts:
         child = Child("chipmap.process.worker", log=log)
         try:
             watch = _Watch(run, family, child, interrupts)
@@ -155,9 +156,14 @@ class _Watch:
         run = self.run
         options = msgspec.structs.replace(run.options, warm_start=None)
         instance = msgspec.Raw(msgspec.json.encode(run.instance))
-        self.child.send(Job(self.family.name, chosen.name, options, run.started, instance))
+        self.child.send(Job(self.family.name, chosen.name, options, run.started, instance, tuple(sys.path)))
         start_from_file(run, self.family)
-        at_once(run, self.family)
+        try:
+            with room(run.options.memory_limit):
+                at_once(run, self.family)
+                self._light_start(chosen)
+        except MemoryError:
+            run.note("left out", "no start was made: the memory limit leaves too little for it")
         start = self._start(chosen)
         run.timings["start"] = round(run.seconds - run.timings.get("read", 0.0), 6)
         if run.closed:
@@ -167,14 +173,18 @@ class _Watch:
         end = self._listen()
         return self._died() if end is None else self._conclude(end)
 
-    def _start(self, chosen: Method) -> Start:
-        """Make the light start here, before the child may solve; leave a heavy one to the child."""
-        run, family, wanted = self.run, self.family, self.run.options.warm_start
-        light = start_method(family, chosen, None) if wanted != "none" else None
+    def _light_start(self, chosen: Method) -> None:
+        """Make the light start here, before the child may solve."""
+        light = start_method(self.family, chosen, None) if self.run.options.warm_start != "none" else None
         if light is not None:
             with suppress(Stop):
-                resolve(light)(run.instance, run)
-        heavy = start_method(family, chosen, wanted)
+                resolve(light)(self.run.instance, self.run)
+
+    def _start(self, chosen: Method) -> Start:
+        """What the child starts from; a heavy start is left to it."""
+        run, wanted = self.run, self.run.options.warm_start
+        light = start_method(self.family, chosen, None) if wanted != "none" else None
+        heavy = start_method(self.family, chosen, wanted)
         best = run.best
         return Start(
             solution=msgspec.Raw(msgspec.json.encode(best.solution if best else None)),
@@ -202,7 +212,7 @@ class _Watch:
         return self._take(messages)
 
     def _heed_signals(self) -> None:
-        if self.interrupts.signal is not None and not self.halted:
+        if (self.interrupts.signal is not None or self.run.cancelled) and not self.halted:
             self.halted = self.run.interrupted = True
             self.child.send(Halt())
             self.kill_at = min(self.kill_at, time.monotonic() + GRACE)

@@ -11,21 +11,26 @@ explanations (:class:`Told`). What solvers print goes to standard error.
 from __future__ import annotations
 
 import os
+import signal
 import sys
 import threading
 import time
 import traceback
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import msgspec
 
+from chipmap.process.memory import cap
 from chipmap.process.messages import Bounded, Ended, Failed, Job, Looking, Question, Start, Told, ToParent, found_of
 from chipmap.result import Termination, TraceEvent
 from chipmap.run import Run
 
 #: Standard error under a name: the parent keeps what is written there as ``solver.log``.
 LOG = Path("/dev/fd/2")
+#: Linux's number of the request for a signal at the parent's death.
+_PR_SET_PDEATHSIG = 1
 
 
 class Sender:
@@ -49,11 +54,12 @@ class Sender:
 
 def main() -> int:
     """Do the job on standard input; the exit code only says whether the protocol was kept."""
+    end_with_parent()
     send = Sender(own_stdout())
     lines = sys.stdin.buffer
     try:
         job: Job | Question = msgspec.json.decode(lines.readline(), type=Job | Question)
-        cap_memory(job.options.memory_limit)
+        cap(job.options.memory_limit)
         send(_solve(job, lines, send) if isinstance(job, Job) else _explain(job, lines, send))
     except BrokenPipeError:
         return 1
@@ -69,12 +75,16 @@ def own_stdout() -> BinaryIO:
     return stream
 
 
-def cap_memory(limit: int | None) -> None:
-    """Let this process take no more memory than so many bytes."""
-    if limit is not None:
-        import resource
+def end_with_parent() -> None:
+    """Have the system kill this process when its parent ends (on Linux), even if it is stopped or deaf by then.
 
-        resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+    Elsewhere, and for a parent that has ended already, the closed pipe says so.
+    """
+    if sys.platform == "linux":
+        import ctypes
+
+        with suppress(OSError, AttributeError):
+            ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def _solve(job: Job, lines: BinaryIO, send: Sender) -> Ended:
@@ -87,6 +97,7 @@ def _solve(job: Job, lines: BinaryIO, send: Sender) -> Ended:
     family = get_family(job.family)
     instance = resolve(family.instance).from_json(bytes(job.instance), "worker")
     function = resolve(family.method(job.method).function)
+    sys.path += [folder for folder in job.path if folder not in sys.path]
     oracle = load_oracle(job.options.oracle, family)
     log_file = LOG if LOG.exists() else None
     run = Run(instance, job.options, checker(family, oracle), job.started, log_file=log_file, oracle=oracle)

@@ -202,6 +202,17 @@ def test_the_options_of_the_optimum_are_left(seed: int) -> None:
         assert all(o in allowed[of.of()[v]] for v, o in enumerate(chain.chosen))
 
 
+def test_out_of_time_no_option_is_priced(monkeypatch: pytest.MonkeyPatch) -> None:
+    instance = branched(Random(12))
+    cover = PartitionBound(classes(problem_of(instance)), instance.task.partitions, Repeated)
+    cover.run(3, Deadline(), lambda _: None)
+    asked: list[None] = []
+    for pricing in cover.pricing.values():
+        monkeypatch.setattr(pricing, "costs", lambda covers, matches: asked.append(None))
+    cover.allowed(10**12, Deadline.after(0.0))
+    assert not asked
+
+
 def test_covers_bound_every_variant() -> None:
     for name, instance in variants().items():
         if not instance.task.across_layers:

@@ -58,7 +58,7 @@ def wait(instance: RingInstance, run: Run) -> Termination:
     run.solution(spread(instance, 2), "block 2")
     while run.keep_going():
         time.sleep(0.01)
-    return run.terminate("interrupted" if run.interrupted else "time")
+    return run.terminate("interrupted" if run.cancelled else "time")
 
 
 def crash(instance: RingInstance, run: Run) -> Termination:

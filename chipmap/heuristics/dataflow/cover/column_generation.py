@@ -172,17 +172,18 @@ class PartitionBound:
 
         An option is left out if a cover that has it somewhere costs at least ``upper`` at the best prices.
         """
-        kept = []
+        kept, costs = [], dict[bool, Floats]()
         for c in range(len(self.classes.kernels)):
             phase, options = self.classes.backward[c], range(len(self.classes.options(c)))
-            cost = self.pricing[phase].costs(self.best.covers, self.best.matches)
             usable = []
             for o in options:
                 bound: float | None = self.best.each[phase]  # as much as any partition costs
                 if len(options) > 1 and deadline.keep_going():
+                    if phase not in costs:
+                        costs[phase] = self.pricing[phase].costs(self.best.covers, self.best.matches)
                     column = self.pricing[phase].names["x", c, o]
                     self.solver[phase].set_lower(column, 1.0)
-                    bound = self.solver[phase].minimise(cost, _patience(deadline), GAP).bound
+                    bound = self.solver[phase].minimise(costs[phase], _patience(deadline), GAP).bound
                     self.solver[phase].set_lower(column, 0.0)
                 if bound is not None:
                     more = max(0.0, bound - self.best.each[phase])

@@ -1,0 +1,58 @@
+"""Limits on the memory of a process, as the system keeps them (``RLIMIT_AS``: bytes of address space)."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+#: Bytes that :func:`room` leaves at least: compiled functions are loaded into them.
+LEAST = 256 * 2**20
+_held = threading.Lock()
+
+
+def cap(limit: int | None) -> None:
+    """Let this process take no more memory than so many bytes, from now on."""
+    if limit is not None:
+        import resource
+
+        resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+
+
+@contextmanager
+def room(limit: int | None) -> Iterator[None]:
+    """Within it, this process may grow up to ``limit`` bytes of memory in use (or by :data:`LEAST`, if that is more).
+
+    What is above fails with ``MemoryError``. The limit is lifted afterwards. The process may be somebody else's: it
+    keeps what it has, and where several threads ask at once, the first one's limit counts.
+    """
+    used = _used()
+    if limit is None or used is None or not _held.acquire(blocking=False):
+        yield
+        return
+    import resource
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_AS)
+    mapped, resident = used
+    most = mapped + max(limit - resident, LEAST)
+    try:
+        if soft == resource.RLIM_INFINITY or most < soft:
+            with suppress(OSError, ValueError):
+                resource.setrlimit(resource.RLIMIT_AS, (most, hard))
+        yield
+    finally:
+        with suppress(OSError, ValueError):
+            resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
+        _held.release()
+
+
+def _used() -> tuple[int, int] | None:
+    """Bytes that are mapped and bytes in memory now; None where the system doesn't say."""
+    try:
+        import resource
+
+        pages = Path("/proc/self/statm").read_text().split()
+    except (ImportError, OSError):
+        return None
+    return int(pages[0]) * resource.getpagesize(), int(pages[1]) * resource.getpagesize()
