@@ -154,8 +154,8 @@ class ColumnBound:
             self.turn.bound(value, "columns over windows")
 
     def stage(self, ratio: float) -> WindowColumns:
-        """Tables with cells of this width, and lines from them."""
-        found, best = self._found(), self.run.upper
+        """Tables with cells of this width, and the program over them."""
+        found = self._found()
         if found is not None:
             self.time, self.energy = found
         edges = grid(max(1, self.time), max(1, self.longest()), ratio)
@@ -166,13 +166,15 @@ class ColumnBound:
         for m in range(len(self.problem.models)):
             table = build(self.problem, m, self.paths, edges, rates, self.turn.deadline)
             tables.append(Entries(table.signature, table.first, table.last, table.cell, table.energy))
-        self.entries = entries = sum(len(table.energy) for table in tables)
-        built = time.monotonic()
+        self.entries = sum(len(table.energy) for table in tables)
+        self.spent = time.monotonic() - started, 0.0
         self.near, self.fine = max(NEAR, ratio * NEAR_CELLS), ratio <= FINE
         layers = [model.layers for model in self.problem.models]
-        program = WindowColumns(
-            layers, self.problem.windows, Pricing(tables, places(self.paths), edges), Growing, False
-        )
+        return WindowColumns(layers, self.problem.windows, Pricing(tables, places(self.paths), edges), Growing, False)
+
+    def prove(self, program: WindowColumns) -> None:
+        """Lines from the program, until no weight is left to try."""
+        best, started = self.run.upper, time.monotonic()
         self._known_windows(program)
         program.again(self.windows, self.ratio)
         tried: list[float] = []
@@ -180,11 +182,10 @@ class ColumnBound:
             tried.append(rate)
             self._line(program, rate, best)
         self.tell(best, last=True)
-        what = f"{len(edges) - 1} cells, {entries} entries, {program.rounds} rounds, {len(tried)} weights"
-        self.spent = built - started, time.monotonic() - built
+        cells, self.spent = program.pricing.cells, (self.spent[0], time.monotonic() - started)
+        what = f"{cells} cells, {self.entries} entries, {program.rounds} rounds, {len(tried)} weights"
         seconds = f"{self.spent[0]:.1f} s of tables, {self.spent[1]:.1f} s of columns"
         self.run.note("search", f"columns over windows: {what}; {seconds}")
-        return program
 
     def _known_windows(self, program: WindowColumns) -> None:
         """The windows of the best schedule are columns."""
@@ -241,7 +242,11 @@ def columns(problem: MultiProblem, turn: Turn) -> None:
         if k and not run.options.deterministic and bound.spent[0] * more + bound.spent[1] > turn.deadline.seconds:
             break
         program = bound.stage(ratio)
-        boundaries(problem, turn, paths, program.pricing, AFTER * sum(bound.spent))
+        if k == 0:  # schedules first, so that the proofs may leave more out
+            boundaries(problem, turn, paths, program.pricing, AFTER * bound.spent[0])
+        bound.prove(program)
+        if k > 0:
+            boundaries(problem, turn, paths, program.pricing, AFTER * sum(bound.spent))
         if run.options.deterministic and k == 1:
             break
     boundaries(problem, turn, paths, program.pricing, turn.deadline.seconds)
