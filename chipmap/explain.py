@@ -10,6 +10,7 @@ from chipmap.explanation import Explanation, Step
 from chipmap.family import family_of, resolve
 from chipmap.inputs.reading import checked, read, read_solution
 from chipmap.oracle import load_oracle
+from chipmap.process.warming import warm
 from chipmap.records import InputError, Record
 from chipmap.run import SolveOptions
 
@@ -48,6 +49,8 @@ def explain(
     options.check()
     if load_oracle(options.oracle, family) is not None:
         raise InputError("an explanation asks no oracle", "--oracle", "Leave the oracle out.")
+    if options.time_limit is not None:
+        started += warm(family)
     if isolate:
         from chipmap.process.explaining import isolated
 

@@ -43,6 +43,7 @@ def run(args: argparse.Namespace) -> int:
     from chipmap.explain import explain
     from chipmap.family import family_of
     from chipmap.inputs.reading import read, read_solution
+    from chipmap.process.warming import warm
     from chipmap.run import SolveOptions
 
     instance = read(args.instance, args.set, args.family)
@@ -50,6 +51,7 @@ def run(args: argparse.Namespace) -> int:
     named = (args.solution, args.against)
     one, other = (None if name is None else read_solution(name, family, instance) for name in named)
     options, progress = SolveOptions(time_limit=args.time_limit), None if args.quiet else _show
+    warm(family, say)
     found = explain(instance, one, other, options, progress, isolate=True)
     units = family.units_of(instance)
     title = titled(found.instance, args.set)

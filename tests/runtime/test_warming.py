@@ -83,6 +83,18 @@ def test_the_time_limit_starts_afterwards(instance: RingInstance, monkeypatch: p
     assert result.seconds < 1.1
 
 
+def test_an_explanation_starts_afterwards_too(instance: RingInstance, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+
+    def slow(family: Family) -> float:
+        asked.append(family.name)
+        return 1e6
+
+    monkeypatch.setattr(sys.modules["chipmap.explain"], "warm", slow)
+    found = chipmap.explain(instance, options=SolveOptions(time_limit=20), isolate=True)
+    assert (asked, found.status) == (["ring"], "optimal")
+
+
 @pytest.mark.parametrize("name", FAMILY_NAMES)
 def test_every_family_names_solves_that_exist(name: str) -> None:
     family = get_family(name)
