@@ -7,7 +7,7 @@
 ('optimal', 0.0)
 """
 
-from chipmap.archive import Archive, load
+from chipmap.archive import Archive
 from chipmap.certificate import Certificate, Violation
 from chipmap.deadline import Stop
 from chipmap.explain import explain
@@ -15,6 +15,7 @@ from chipmap.explanation import Change, Difference, Explanation, Statement
 from chipmap.family import FAMILY_NAMES, Family, Formulation, Generator, Method, Model, Standing, family_of, get_family
 from chipmap.inputs.graphs import from_edges, from_networkx, from_pandas
 from chipmap.inputs.reading import generate, read, read_solution
+from chipmap.inputs.results import load
 from chipmap.oracle import Verdict
 from chipmap.provenance import __version__
 from chipmap.records import ChipmapError, ContradictionError, InputError, Record, SolverUnavailableError

@@ -24,6 +24,7 @@ from typing import Any, BinaryIO
 
 import msgspec
 
+from chipmap.family import family_of, resolve
 from chipmap.records import InputError, Record, csv_text, read_bytes
 from chipmap.result import Result, natural
 
@@ -116,6 +117,21 @@ class Writer:
         with suppress(OSError):
             self.log.close()
         self._unlock()
+
+
+def beside(result: Result, instance: Record) -> dict[str, bytes]:
+    """The family's own files beside the solution: name -> content."""
+    family = family_of(instance)
+    if result.solution is None or not family.files:
+        return {}
+    files: dict[str, bytes] = resolve(family.files)(instance, resolve(family.solution).make(**result.solution))
+    return files
+
+
+def finish(writer: Writer, result: Result, instance: Record) -> Path:
+    """Make the archive of a result whole, with the family's own files and what the result says of its environment."""
+    environment = {key: result.provenance[key] for key in ("chipmap", "python", "platform", "versions")}
+    return writer.finish(result, instance, beside(result, instance), environment)
 
 
 def load(directory: str | Path) -> Archive:

@@ -158,6 +158,8 @@ class Family:
     ``plot``          (instance, solution, path); ``plot_both`` (instance, solution, other solution, path)
     ``describe``      (instance) -> dict of figures for ``chipmap info``
     ``read_split``    (bytes, where, instance or None) -> solution: a JSON object without ``schema``, in others' formats
+    ``mapping``       (instance, solution) -> dict: where everything runs, by the names of the instance
+    ``named``         (instance, dict of name -> place) -> solution, the way back, for families whose solutions are that
     ``files``         (instance, solution) -> dict of file name -> bytes, written beside ``solution.json``
     ``formats``       the files that it reads and writes beside JSON
     ``explain``       (instance, solution or None, options, solution to compare with or None, progress) -> Explanation
@@ -200,6 +202,8 @@ class Family:
     plot: str = ""
     plot_both: str = ""
     describe: str = ""
+    mapping: str = ""
+    named: str = ""
     files: str = ""
     formats: tuple[FileFormat, ...] = ()
     read_split: str = ""

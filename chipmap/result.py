@@ -6,12 +6,13 @@ import math
 from contextlib import suppress
 from decimal import Decimal
 from html import escape
-from typing import Any, Literal, Self
+from pathlib import Path
+from typing import Any, Literal, Protocol, Self
 
 import msgspec
 
 from chipmap.certificate import Certificate
-from chipmap.records import Record, Units
+from chipmap.records import InputError, Record, Units
 
 Reason = Literal[
     "optimal", "infeasible", "feasible", "no_solution_found", "imprecise", "numerical_error", "other_error"
@@ -126,6 +127,25 @@ def natural(ticks: int | None, unit_per_tick: float) -> float | None:
     return None if ticks is None else float(ticks * Decimal(repr(unit_per_tick)))
 
 
+class Picture:
+    """A picture as PNG; notebooks show it."""
+
+    def __init__(self, data: bytes) -> None:
+        self.data = data
+
+    def _repr_png_(self) -> bytes:
+        return self.data
+
+
+class WithInstance(Protocol):
+    """What :mod:`chipmap.inputs.results` does for a result whose instance is at hand."""
+
+    def mapping(self) -> dict[str, Any]: ...
+    def frame(self) -> Any: ...
+    def save(self, folder: str | Path) -> Path: ...
+    def plot(self, file: str | Path | None) -> Path | Picture: ...
+
+
 class Result(Record, frozen=True, kw_only=True):
     """The outcome of one solve. Objective, bound and terms are in ticks; :mod:`chipmap.report` shows ``units``.
     ``changes``: what of the named instance was changed on the way (``constraints=C1,C2``).
@@ -188,6 +208,37 @@ class Result(Record, frozen=True, kw_only=True):
 
     def _natural(self, ticks: int | None) -> float | None:
         return natural(ticks, self.units.objective.per_tick if self.units else 1)
+
+    @property
+    def mapping(self) -> dict[str, Any]:
+        """Where everything runs, by the names of the instance: operation -> chip (``ring``) or device (``placement``);
+        kernel -> scheme and partition (``dataflow``), or place and execution arguments (``wafer``); model -> its
+        segments (``multimodel``)."""
+        return self._deeds().mapping()
+
+    def to_frame(self) -> Any:
+        """The table beside the solution of an archive (``mapping.csv``, ``schedule.csv``) as a ``pandas.DataFrame``; of
+        ``wafer`` :attr:`mapping`, a line per kernel. Needs the extra ``pandas``."""
+        return self._deeds().frame()
+
+    def save(self, folder: str | Path) -> Path:
+        """Write the archive that ``chipmap solve --out FOLDER`` writes; an older archive there is replaced."""
+        return self._deeds().save(folder)
+
+    def plot(self, file: str | Path | None = None) -> Path | Picture:
+        """Draw the solution to ``file`` (.png, .svg, .pdf), or return a picture that a notebook shows."""
+        return self._deeds().plot(file)
+
+    def attach(self, deeds: WithInstance) -> None:
+        """Let the result do what needs its instance; no part of what is written or compared."""
+        self.__dict__["_with_instance"] = deeds
+
+    def _deeds(self) -> WithInstance:
+        found: WithInstance | None = self.__dict__.get("_with_instance")
+        if found is None:
+            remedy = "Take what chipmap.solve returned, or chipmap.load(FOLDER).result of an archive."
+            raise InputError("comes without its instance", f"result of {self.instance}", remedy)
+        return found
 
     def __repr__(self) -> str:
         """One line: ``<Result ring/tiny-skip: optimal, 9.0 us, gap 0.00%, ring/auto, 1.2 s>``."""

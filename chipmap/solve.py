@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from pathlib import Path
 from threading import Event
 from typing import Any, BinaryIO
 
@@ -12,7 +11,8 @@ import msgspec
 
 from chipmap.certificate import Certificate
 from chipmap.family import Family, Method, family_of
-from chipmap.inputs.reading import checked, read, read_solution
+from chipmap.inputs.plain import Given, GivenSolution, instance_of, solution_of
+from chipmap.inputs.results import attached
 from chipmap.oracle import load_oracle
 from chipmap.process import conduct
 from chipmap.process.conduct import checker, guarded, in_process, notes_of
@@ -27,7 +27,7 @@ Listener = Callable[[TraceEvent, Run], None]
 
 
 def solve(
-    instance: Record | str | Path,
+    instance: Given,
     method: str | None = None,
     options: SolveOptions | None = None,
     isolate: bool | None = None,
@@ -38,7 +38,7 @@ def solve(
     cancel: Event | None = None,
     **changes: Any,
 ) -> Result:
-    """Solve ``instance`` (a record, a file, a shipped name) by the named method, the family's best chain by default.
+    """Solve ``instance`` (record, dict, file, shipped name) by the named method, the family's best chain by default.
 
     ``changes`` are options by name, beside or instead of ``options``: ``solve("ring/tiny-skip", time_limit=5)``.
     With ``isolate`` the method runs in a child process with hard limits on time and memory (its log goes to ``log``);
@@ -61,7 +61,7 @@ def solve(
     elif oracle is not None and isolate:
         raise InputError("is a function", "oracle", "With isolate=True give its name, 'module:function'.")
     options.check()
-    instance = checked(instance, type(instance).__name__) if isinstance(instance, Record) else read(instance)
+    instance = instance_of(instance)
     family = family_of(instance)
     if options.time_limit is not None:
         started += warm(family)
@@ -79,7 +79,7 @@ def solve(
             run.note("left out", "the memory limit holds in a process of its own alone, and this one is the caller's")
         termination = guarded(run, lambda: in_process(run, family, chosen))
         versions = used_versions()
-    return result_of(run, family, chosen, termination, versions)
+    return attached(result_of(run, family, chosen, termination, versions), instance)
 
 
 def with_changes(options: SolveOptions, changes: dict[str, Any]) -> SolveOptions:
@@ -95,14 +95,18 @@ def with_changes(options: SolveOptions, changes: dict[str, Any]) -> SolveOptions
 
 
 def check(
-    instance: Record | str | Path,
-    solution: Record | str | Path,
+    instance: Given,
+    solution: GivenSolution,
     oracle: str | Callable[[Any, Any], Any] | None = None,
 ) -> Certificate:
-    """The independent checker's certificate of anybody's solution; ``oracle`` as in ``solve``."""
-    instance = instance if isinstance(instance, Record) else read(instance)
+    """The independent checker's certificate of anybody's solution; ``oracle`` as in ``solve``.
+
+    Both may be records, files or dicts as in JSON; a solution also a result, a mapping by name, or a list
+    (:func:`chipmap.inputs.plain.solution_of`).
+    """
+    instance = instance if isinstance(instance, Record) else instance_of(instance)
     family = family_of(instance)
-    solution = solution if isinstance(solution, Record) else read_solution(solution, family, instance)
+    solution = solution_of(solution, family, instance)
     return checker(family, load_oracle(oracle, family))(instance, solution)
 
 
@@ -131,7 +135,7 @@ def disagreements(result: Result, instance: Record, certificate: Certificate | N
 
 
 def bound(
-    instance: Record | str | Path,
+    instance: Given,
     method: str | None = None,
     options: SolveOptions | None = None,
     isolate: bool | None = None,
@@ -145,7 +149,7 @@ def bound(
     ``method`` is by default the family's method that gives only bounds (``ring/bounds``), else its best chain.
     Solutions that a method meets on its way are kept, so that the result shows how tight its bound is.
     """
-    instance = instance if isinstance(instance, Record) else read(instance)
+    instance = instance if isinstance(instance, Record) else instance_of(instance)
     family = family_of(instance)
     if method is None and f"{family.name}/bounds" in {known.name for known in family.methods}:
         method = f"{family.name}/bounds"

@@ -163,14 +163,8 @@ class Keeper:
     def finish(self, result: Result, instance: Record) -> bool:
         """Make the archive whole; False if one was asked for and can't be written."""
         if self.writer is not None:
-            family = family_of(instance)
-            environment = {key: result.provenance[key] for key in ("chipmap", "python", "platform", "versions")}
-            files: dict[str, bytes] = {}
-            if result.solution is not None and family.files:
-                solution = resolve(family.solution).make(**result.solution)
-                files = resolve(family.files)(instance, solution)
             with self._writing():
-                self.writer.finish(result, instance, files, environment)
+                archive.finish(self.writer, result, instance)
         return not self.failed
 
     @contextmanager

@@ -77,6 +77,7 @@ FAMILY = Family(
     from_graph="chipmap.instances.dataflow.from_graph:from_graph",
     plot="chipmap.report.dataflow.plots:plot",
     describe="chipmap.instances.dataflow.describe:describe",
+    mapping="chipmap.inputs.by_name:schemes",
     files="chipmap.instances.dataflow.describe:files",
     sweeps="chipmap.instances.dataflow.sweeps.shipped:SWEEPS",
     measures="chipmap.bench.dataflow.measures:measures",

@@ -62,6 +62,7 @@ FAMILY = Family(
     ),
     shipped="chipmap.instances.multimodel.shipped:SHIPPED",
     describe="chipmap.instances.multimodel.describe:describe",
+    mapping="chipmap.inputs.by_name:segments",
     files="chipmap.instances.multimodel.describe:files",
     explain="chipmap.methods.multimodel.explain:explain",
     plot="chipmap.report.multimodel.plots:plot",

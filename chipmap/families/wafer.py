@@ -63,6 +63,7 @@ FAMILY = Family(
     plot="chipmap.report.wafer.plots:plot",
     plot_both="chipmap.report.wafer.plots:plot_both",
     describe="chipmap.instances.wafer.describe:describe",
+    mapping="chipmap.inputs.by_name:floorplan",
     files="chipmap.instances.wafer.describe:files",
     formats=(
         FileFormat(

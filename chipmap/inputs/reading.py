@@ -230,9 +230,13 @@ def read_solution(source: str | Path, family: Family, instance: Record | None = 
         whole = _in_archive(Path(name), "solution.json")
         name = str(whole if whole.exists() else whole.with_name("result.json"))
     opened = _source(name)
-    data, where = opened.content(), opened.where
+    return decode_solution(opened.content(), opened.where, family, instance)
+
+
+def decode_solution(data: bytes, where: str, family: Family, instance: Record | None = None) -> Record:
+    """The solution in ``data``; ``where`` names its source in errors."""
     record: type[Record] = resolve(family.solution)
-    native = file_format(data, name, "solution")
+    native = file_format(data, where, "solution")
     if native is not None:
         found, form = native
         if found is not family:
@@ -241,7 +245,7 @@ def read_solution(source: str | Path, family: Family, instance: Record | None = 
             raise InputError(f"a {form.ending} is read together with its instance", where, "Give the instance as well.")
         solution: Record = resolve(form.read)(data, where, instance)
         return solution
-    if file_format(data, name, "instance") is not None:
+    if file_format(data, where, "instance") is not None:
         raise InputError("is an instance, not a solution", where, _ORDER)
     schema = _schema(data, where, graph=False) or ""
     if schema.startswith("result/"):
