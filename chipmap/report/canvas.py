@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from chipmap.records import InputError
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
     from chipmap.bench.point import Row
@@ -49,6 +50,23 @@ def groups(rows: Sequence[Row], axes: Sequence[str]) -> dict[tuple[str, ...], li
     for row in rows:
         found.setdefault(tuple(row.labels[axis] for axis in axes), []).append(row)
     return found
+
+
+def logarithmic(axes: Axes, which: str, label: str) -> None:
+    """Make the ``x`` or ``y`` axis logarithmic, say so in its label, and write its ticks as plain numbers.
+
+    Matplotlib's own ticks are mathematics (``$10^3$``), which is switched off for the sake of names.
+    """
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+    getattr(axes, f"set_{which}scale")("log")
+    axis = axes.xaxis if which == "x" else axes.yaxis
+    low, high = sorted(axes.get_xlim() if which == "x" else axes.get_ylim())
+    close = low > 0 and high < 30 * low
+    axis.set_major_locator(LogLocator(10.0, subs=(1.0, 2.0, 5.0) if close else (1.0,)))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.6g}" if 1e-4 < value < 1e7 else f"{value:.0e}"))
+    axis.set_minor_formatter(NullFormatter())
+    axis.set_label_text(f"{label} (logarithmic)")
 
 
 def styled(**changes: Any) -> AbstractContextManager[None]:

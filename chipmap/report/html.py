@@ -27,6 +27,7 @@ class Known:
     objective: int | None
     found_by: str
     bound: Bound | None
+    infeasible: bool = False
 
     @property
     def gap(self) -> float | None:
@@ -71,7 +72,8 @@ def _known(runs: list[Result]) -> Known:
         if entry.bound is not None:
             bounds.insert(0, Bound(value=entry.bound, source=f"registry: {entry.proved}", seconds=-1.0))
     objective, found_by = min(values, key=lambda value: value[0], default=(None, ""))
-    return Known(tuple(runs), objective, found_by, best_bound(bounds))
+    proved = any(run.status == "infeasible" for run in runs) or (beside is not None and beside.entry.infeasible)
+    return Known(tuple(runs), objective, found_by, best_bound(bounds), objective is None and proved)
 
 
 def page(entries: list[Entry], folder: Path) -> str:
@@ -141,7 +143,7 @@ def _best(known: dict[str, Known]) -> Markup:
     body = []
     for k in known.values():
         unit = units_of(k.runs[0]).objective
-        best = (digits(k.objective, unit), k.found_by)
+        best = ("infeasible" if k.infeasible else digits(k.objective, unit), k.found_by)
         bound = (digits(k.bound.value, unit), k.bound.source) if k.bound else (percent(None), "")
         share = "contradiction" if k.contradiction else percent(k.gap)
         body.append((k.runs[0].instance, *best, *bound, sign(unit), share, len(k.runs)))

@@ -14,6 +14,8 @@ from chipmap.result import Result, natural
 
 WIDTH, HEIGHT = 1000, 270
 LEFT, RIGHT, TOP, BOTTOM = 84, 150, 14, 34
+#: Colours of the curves where the page's style sheet doesn't reach (a reader of mails, a drawing program).
+PLAIN = {"incumbent": "#0072b2", "bound": "#c2570c"}
 
 Point = tuple[float, float, str]
 
@@ -98,12 +100,16 @@ def _axes(x: _Scale, y: _Scale, unit: str) -> list[Markup]:
     drawn = []
     for value in y.ticks():
         at = f"{y(value):.1f}"
-        drawn.append(tag("line", class_="axis", x1=LEFT, x2=WIDTH - RIGHT, y1=at, y2=at))
+        drawn.append(tag("line", class_="axis", stroke="#dfe4ea", x1=LEFT, x2=WIDTH - RIGHT, y1=at, y2=at))
         label = f"{number(float(f'{value:.6g}'))} {unit}"
         drawn.append(tag("text", label, x=LEFT - 8, y=at, text_anchor="end", dominant_baseline="middle"))
     for value in x.ticks():
         label = f"{value:g} s"
         drawn.append(tag("text", label, x=f"{x(value):.1f}", y=HEIGHT - BOTTOM + 20, text_anchor="middle"))
+    names = [name for name, scale in (("seconds", x), ("values", y)) if scale.log]
+    if names:
+        words = f"logarithmic: {' and '.join(names)}"
+        drawn.append(tag("text", words, x=WIDTH - RIGHT + 8, y=HEIGHT - BOTTOM + 20))
     return drawn
 
 
@@ -121,18 +127,19 @@ def _join(corners: list[tuple[float, float]]) -> str:
 
 def _curve(points: list[Point], kind: str, end: float, x: _Scale, y: _Scale) -> Markup:
     dots = [
-        tag("circle", tag("title", f"{seconds:.2f} s: {number(value)}, {source}"), class_=kind, r=3.2,
+        tag("circle", tag("title", f"{seconds:.2f} s: {number(value)}, {source}"), class_=kind, r=3.2, fill=PLAIN[kind],
             cx=f"{x(seconds):.1f}", cy=f"{y(value):.1f}")
         for seconds, value, source in points
     ]  # fmt: skip
-    return join(tag("polyline", class_=kind, points=_join(_steps(points, end, x, y))), *dots)
+    line = tag("polyline", class_=kind, points=_join(_steps(points, end, x, y)), fill="none", stroke=PLAIN[kind])
+    return join(line, *dots)
 
 
 def _shade(curves: dict[str, list[Point]], end: float, x: _Scale, y: _Scale) -> Markup:
     """The area between both curves, from the moment when both exist."""
     start = max(points[0][0] for points in curves.values())
     upper, lower = (_steps(_from(points, start), end, x, y) for points in curves.values())
-    return tag("polygon", class_="shade", points=_join(upper + lower[::-1]))
+    return tag("polygon", class_="shade", points=_join(upper + lower[::-1]), fill="#e8f1f8")
 
 
 def _from(points: list[Point], start: float) -> list[Point]:

@@ -62,7 +62,54 @@ def test_latencies_have_a_panel_each() -> None:
 def test_the_roofline_has_the_links_that_intensities_count() -> None:
     """Crosses lie below the line of the tensor dimension's links, which need not be the slowest."""
     figure = roofline([row("A", "1", "x")], "chip", "t")
-    assert texts(figure.axes[0]) == ["DRAM 100 GB/s", "link 200 GB/s"]
+    assert texts(figure.axes[0]) == ["peak 1,000", "DRAM 100 GB/s", "link 200 GB/s"]
+
+
+def test_the_roofline_has_every_peak() -> None:
+    """Rows of one label may have chips of different peaks: no mark stands above all roofs."""
+    rows = [row("A", "1", "x"), row("A", "2", "x", peak_pflops=4.0, pflops=3.0), row("B", "1", "x")]
+    plane = roofline(rows, "chip", "t").axes[0]
+    assert [text for text in texts(plane) if "peak" in text] == ["peak 1,000", "peak 4,000"]
+
+
+def labels(axis: Any) -> list[str]:
+    """The ticks of an axis within its range."""
+    low, high = sorted(axis.get_view_interval())
+    axis.figure.canvas.draw()
+    return [
+        tick.get_text() for tick in axis.get_ticklabels() if low <= tick.get_position()[axis.axis_name == "y"] <= high
+    ]
+
+
+def test_logarithmic_axes_say_so_in_plain_numbers() -> None:
+    """Mathematics in texts is off, for the sake of names: matplotlib's own ticks would read $\\mathdefault{10^{3}}$."""
+    far = [row("A", "1", "x"), row("A", "1", "y", pflops=50.0)]
+    slow = [one.replace(objective=10**12 * 100**i) for i, one in enumerate(far)]
+    for figure in (roofline(far, "chip", "t"), curves(far, AXES, "t"), latencies(slow, AXES, "t")):
+        plane = figure.axes[0]
+        for axis in (plane.xaxis, plane.yaxis):
+            if axis.get_scale() == "log":
+                assert axis.get_label_text().endswith("(logarithmic)")
+                shown = [text.replace(",", "") for text in labels(axis)]
+                assert shown and all(float(text) > 0 for text in shown)
+        assert "log" in (plane.get_xscale(), plane.get_yscale())
+
+
+def test_bars_have_lengths_only_on_linear_scales() -> None:
+    near, far = (
+        [row("A", "1", "x"), row("A", "1", "y")],
+        [row("A", "1", "x"), row("A", "1", "y").replace(objective=10**15)],
+    )
+    assert len(latencies(near, AXES, "t").axes[0].patches) == 6
+    plane = latencies(far, AXES, "t").axes[0]
+    assert not plane.patches and len(plane.lines) == 3
+
+
+def test_names_are_no_curve() -> None:
+    """A line between two mappings would say that there is something between them."""
+    amounts, names = [row("A", "1", "100"), row("A", "1", "300")], [row("A", "1", "x"), row("A", "1", "y")]
+    assert curves(amounts, AXES, "t").axes[0].lines[0].get_linestyle() == "-"
+    assert curves(names, AXES, "t").axes[0].lines[0].get_linestyle() == "None"
 
 
 def test_curves_far_apart_are_logarithmic() -> None:

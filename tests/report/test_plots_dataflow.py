@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
+from matplotlib.patches import Rectangle
 
 from chipmap.inputs.reading import read
 from chipmap.instances.dataflow import DataflowInstance, DataflowSolution, Degrees
 from chipmap.records import InputError
-from chipmap.report.dataflow.plots import plot
+from chipmap.report.canvas import blank
+from chipmap.report.dataflow.plots import LETTERS, _cut, _draw, plot
+from chipmap.validation.dataflow.checker import breakdown
 
 RING = Degrees(tensor=2, dimensions=("tensor",))
 
@@ -36,11 +40,43 @@ def test_the_picture_names_partitions_and_what_is_not_valid(tmp_path: Path) -> N
     path = tmp_path / "plot.svg"
     plot(instance(), mapping(0, 1, 2), path)
     text = path.read_text()
-    for word in ("dataflow/tiny-chain", "compute", "memory", "network", "mode physical"):
+    for word in ("dataflow/tiny-chain", "compute", "memory", "mode physical"):
         assert f"<!-- {word}" in text or word in text
-    assert "NOT VALID" not in text
+    assert "NOT VALID" not in text and "network" not in text, "no partition waits for the network"
     plot(instance(), mapping(0, 0, 0), path)
     assert "NOT VALID" in path.read_text(), "all three don't fit the SRAM"
+
+
+def drawn(found: DataflowInstance, solution: DataflowSolution) -> Any:
+    """The axes of the picture."""
+    axes = blank((6.0, 4.0)).subplots()
+    _draw(axes, found, solution)
+    return axes
+
+
+@pytest.mark.parametrize("overlap", [True, False])
+def test_bars_are_stacked_only_where_their_sum_counts(overlap: bool) -> None:
+    """Where compute and memory overlap the longest counts: no bar then stands on another, and none is higher."""
+    found = read("dataflow/tiny-chain", [f"task.overlap={str(overlap).lower()}"])
+    assert isinstance(found, DataflowInstance)
+    axes = drawn(found, mapping(0, 1, 2))
+    bars = [bar for bar in axes.patches if isinstance(bar, Rectangle)]
+    (line,) = axes.collections
+    counted = [segment[0][1] for segment in line.get_segments()]
+    times = breakdown(found, mapping(0, 1, 2))
+    longest = [max(own) if overlap else sum(own) for own in times.values()]
+    assert counted == pytest.approx([ticks / 1e3 * counted[0] / (longest[0] / 1e3) for ticks in longest])
+    own = [[b for b in bars if abs(b.get_x() + b.get_width() / 2 - x) < 0.45] for x in range(3)]
+    tops = [max(bar.get_y() + bar.get_height() for bar in group) for group in own]
+    assert tops == pytest.approx(counted)
+    assert all(bar.get_y() == 0.0 for bar in bars) == overlap
+    assert max(tops) < axes.get_ylim()[1]
+
+
+def test_long_names_are_cut() -> None:
+    assert _cut("short") == "short"
+    assert len(_cut("stage.0.block.0.norm1._native_batch_norm")) == LETTERS
+    assert _cut("stage.0.block.0.norm1._native_batch_norm").endswith("batch_norm")
 
 
 def test_bad_input_is_named(tmp_path: Path) -> None:

@@ -1,7 +1,7 @@
-"""A dataflow mapping as its latency breakdown: for each partition its compute, memory and network time, stacked.
+"""A dataflow mapping as its latency breakdown: for each partition its compute, memory and network time.
 
-A line across each bar is the partition's time, whose sum is the layer's: the longest of the three, which overlap, or
-all of them where the task says that they don't.
+Where the three overlap, they stand side by side and the longest counts; where the task says that they don't, they are
+stacked and the sum counts. A line marks what counts: these add up to the layer's time.
 Forward and backward partitions are told apart by their place on the axis, stages of kernels by lines; what the checker
 refuses is drawn as it is.
 """
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from chipmap.instances.dataflow.instance import DataflowInstance, DataflowSolution
 from chipmap.records import InputError
 from chipmap.report.canvas import COLOURS, INK, RULE, picture
-from chipmap.report.tables import number
+from chipmap.report.gantt import duration
 from chipmap.validation.dataflow.checker import breakdown, c0_domain, check
 
 if TYPE_CHECKING:
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 PARTS = ("compute", "memory", "network")
 #: Partitions that get the names of their kernels written below them.
 NAMED = 12
+#: Letters of a kernel's name that fit below a partition.
+LETTERS = 18
 
 
 def plot(instance: DataflowInstance, solution: DataflowSolution, path: str | Path) -> None:
@@ -33,39 +35,51 @@ def plot(instance: DataflowInstance, solution: DataflowSolution, path: str | Pat
     """
     for where, _, _, message in c0_domain(instance, solution):
         raise InputError(message, f"solution.{where}", "Plot a solution of this very instance.")
-    with picture(path, (min(16.0, 4.5 + 0.9 * len(set(solution.partitions))), 5.2)) as figure:
+    with picture(path, (min(17.0, 4.5 + 1.15 * len(set(solution.partitions))), 5.2)) as figure:
         _draw(figure.subplots(), instance, solution)
 
 
 def _draw(axes: Axes, instance: DataflowInstance, solution: DataflowSolution) -> None:
+    from matplotlib.ticker import MaxNLocator
+
     parts = breakdown(instance, solution)
-    places = range(len(parts))
-    scale, unit = _unit(max(sum(times) for times in parts.values()))
-    below = [0.0] * len(parts)
-    for k, (name, colour) in enumerate(zip(PARTS, COLOURS, strict=False)):
-        heights = [times[k] / scale for times in parts.values()]
-        axes.bar(places, heights, bottom=below, width=0.7, color=colour, label=name)
-        below = [a + b for a, b in zip(below, heights, strict=True)]
     overlap = instance.task.overlap
-    longest = [(max(times) if overlap else sum(times)) / scale for times in parts.values()]
-    words = f"time: {'the longest' if overlap else 'the sum'} of the three"
+    counts = [max(times) if overlap else sum(times) for times in parts.values()]
+    scale, unit = _unit(max(counts))
+    _bars(axes, [[time / scale for time in times] for times in parts.values()], overlap)
+    places = range(len(parts))
+    words = f"counts: {'the longest' if overlap else 'the sum'} of the three"
     ends = [x - 0.42 for x in places], [x + 0.42 for x in places]
-    axes.hlines(longest, *ends, color=INK, linewidth=1.8, label=words)
+    axes.hlines([count / scale for count in counts], *ends, color=INK, linewidth=1.8, label=words)
+    axes.set_ylim(0.0, 1.06 * max(counts) / scale or 1.0)
     if solution.stages:
         at = [solution.stages[p] for p in parts]
         for x in [x for x in places[1:] if at[x] > at[x - 1]]:
             axes.axvline(x - 0.5, color=RULE, linewidth=1.2, zorder=0)
     if len(parts) <= NAMED:
         axes.set_xticks(list(places), _names(instance, solution), fontsize=7)
+    else:
+        axes.xaxis.set_major_locator(MaxNLocator("auto", integer=True, steps=[1, 2, 5, 10]))
     whole = instance.task.across_layers or instance.task.stages == "kernels"
     axes.set_ylabel(f"{unit} per pass" if whole else f"{unit} per layer and micro-batch")
     axes.set_xlabel(f"partitions in the order in which they run{', lines between stages' if solution.stages else ''}")
     axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
     certificate = check(instance, solution)
-    batch = number((certificate.objective or 0) * 1e-12)
+    batch = duration((certificate.objective or 0) / 1000)
     share = f"{100 * certificate.figures.get('utilisation', 0.0):.1f}"
-    title = f"{batch} s for the batch   {share}% of the peak   mode {instance.mode}"
+    title = f"{batch} for the batch   {share}% of the peak   mode {instance.mode}"
     axes.set_title(f"{instance.name}\n{title}" + ("" if certificate.feasible else "   NOT VALID"))
+
+
+def _bars(axes: Axes, heights: list[list[float]], overlap: bool) -> None:
+    """The parts that some partition has: side by side where they overlap, else one on the other."""
+    shown = [k for k in range(len(PARTS)) if any(own[k] for own in heights)] or [0]
+    below, width = [0.0] * len(heights), 0.78 / len(shown) if overlap else 0.7
+    for rank, k in enumerate(shown):
+        shift = (rank - (len(shown) - 1) / 2) * width if overlap else 0.0
+        own = [parts[k] for parts in heights]
+        axes.bar([x + shift for x in range(len(own))], own, width, bottom=below, color=COLOURS[k], label=PARTS[k])
+        below = below if overlap else [a + b for a, b in zip(below, own, strict=True)]
 
 
 def _unit(ticks: int) -> tuple[float, str]:
@@ -77,9 +91,14 @@ def _unit(ticks: int) -> tuple[float, str]:
 
 
 def _names(instance: DataflowInstance, solution: DataflowSolution) -> list[str]:
-    """The kernels of each partition, one per line, at most twelve of them."""
+    """The kernels of each partition, one per line, at most twelve of them, cut where they are too long."""
     kernels, found = instance.workload.kernels, dict[int, list[str]]()
     for i, partition in enumerate(solution.partitions):
         found.setdefault(partition, []).append(kernels[i % len(kernels)].name)
-    few = {p: [*names[:11], f"and {len(names) - 11}"] if len(names) > 12 else names for p, names in found.items()}
-    return ["\n".join(few[p]) for p in sorted(few)]
+    few = {p: [*names[:11], f"and {len(names) - 11} more"] if len(names) > 12 else names for p, names in found.items()}
+    return ["\n".join(_cut(name) for name in few[p]) for p in sorted(few)]
+
+
+def _cut(name: str) -> str:
+    """A name of at most :data:`LETTERS` letters, with its end, which tells it from its neighbours."""
+    return name if len(name) <= LETTERS else f"{name[:5]}…{name[6 - LETTERS :]}"

@@ -20,7 +20,7 @@ def passes(rows: Sequence[Row], axes: Sequence[str], title: str) -> Figure:
     panel for every combination of the others (DFModel, figure 20)."""
     across, others = axes[-1], axes[:-1]
     panels = groups(rows, others)
-    figure = blank((1.0 + 3.6 * len(panels), 3.4), layout="constrained")
+    figure = blank((1.0 + 4.0 * len(panels), 3.4), layout="constrained")
     planes = figure.subplots(1, len(panels), squeeze=False)[0]
     for plane, (panel, own) in zip(planes, panels.items(), strict=True):
         names = [one for one in LATENCIES if any(one in row.figures for row in own)]
@@ -36,6 +36,7 @@ def passes(rows: Sequence[Row], axes: Sequence[str], title: str) -> Figure:
         rate.plot(places, [row.figures["tokens_per_s"] for row in own], marker="o", markersize=4, color=COLOURS[5])
         rate.set_ylabel("tokens/s", color=COLOURS[5])
         rate.set_ylim(bottom=0.0)
+        rate.yaxis.set_major_formatter("{x:,g}")
     if any(panels):
         figure.suptitle(title)
     return figure

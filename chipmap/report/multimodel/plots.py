@@ -151,6 +151,7 @@ def _title(figure: Figure, view: _View, solution: MultiSolution) -> None:
         Patch(facecolor=_colour(m), label=f"{model.name} ×{model.batch}") for m, model in enumerate(instance.models)
     ]
     keys += [Patch(facecolor="white", edgecolor=MUTED, hatch=hatch, label=kind) for kind, hatch in kinds.items()]
+    keys += [Patch(facecolor=INK, alpha=0.55, label="reads weights"), Patch(facecolor=light(INK, 0.18), label="waits")]
     keys += [Patch(facecolor="white", edgecolor=RED, linewidth=2.0, label="sets the window's length")]
     figure.legend(handles=keys, loc="upper left", bbox_to_anchor=(0.063, 1 - 0.57 / height), ncols=len(keys),
                   borderaxespad=0.0, handlelength=1.3, columnspacing=1.3)  # fmt: skip
@@ -286,20 +287,27 @@ def _map(axes: Axes, view: _View, window: Window) -> None:
 
 
 def _energies(axes: Axes, view: _View) -> None:
-    """What each model's energy is spent on, in J."""
+    """What each model's energy is spent on."""
+    from matplotlib.ticker import MaxNLocator
+
     models = view.problem.instance.models
     total = [dict.fromkeys(PARTS, 0) for _ in models]
     for one in (one for window in view.windows for one in window.ranges):
         for part, amount in energies(view.problem, one).items():
             total[one.model][part] += amount
     left = [0.0] * len(models)
+    most = max(sum(own.values()) for own in total)
+    scale, unit = next(
+        ((s, n) for s, n in ((1e12, "J"), (1e9, "mJ"), (1e6, "µJ"), (1e3, "nJ")) if most >= s), (1.0, "pJ")
+    )
     for part, colour in zip(PARTS, SPENT, strict=True):
-        widths = [own[part] / 1e12 for own in total]
+        widths = [own[part] / scale for own in total]
         axes.barh(range(len(models)), widths, 0.6, left=left, color=colour, label=part)
         left = [a + b for a, b in zip(left, widths, strict=True)]
     axes.set_ylim(max(len(models), 4) - 0.4, -0.6)
     axes.set_yticks(range(len(models)), [model.name for model in models], fontsize=8)
-    axes.set_title("energy T2 by model, J", fontsize=8.5)
+    axes.set_title(f"energy T2 by model, {unit}", fontsize=8.5)
+    axes.xaxis.set_major_locator(MaxNLocator(4))
     axes.tick_params(length=0, labelsize=8)
     axes.legend(loc="upper left", bbox_to_anchor=(-0.02, -0.12), ncols=2, fontsize=8)
     box = axes.get_position()

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from chipmap.bench.point import Row
 from chipmap.bench.sweep import Sweep
 from chipmap.records import InputError
-from chipmap.report.canvas import COLOURS, INK, SMALL, blank, groups, save, styled
+from chipmap.report.canvas import COLOURS, INK, MUTED, SMALL, blank, groups, logarithmic, save, styled
 from chipmap.report.dataflow.serving_plots import LATENCIES, passes
 from chipmap.report.multimodel.front import draw, fronts_of
 
@@ -136,19 +136,22 @@ def _heat(axes: Axes, cells: list[list[float]], names: tuple[list[str], list[str
 
 
 def latencies(rows: Sequence[Row], axes: Sequence[str], title: str) -> Figure:
-    """Seconds of compute, memory and network of every point side by side, with its time as a line: what overlaps
-    reaches above it; a panel for every label of the first axis where there are three (DFModel, figures 11, 13, 15,
-    17)."""
+    """Seconds of compute, memory and network of every point side by side, with its time as a line: above the longest
+    where partitions wait for different things, or for a pipeline to fill. A panel for every label of the first axis
+    where there are three (DFModel, figures 11, 13, 15, 17)."""
     panels = _panels(rows, axes)
+    far = _far([(row.objective or 0) * 1e-12 for row in rows])
     widest, last = max(map(len, panels.values())), [*panels.values()][-1]
     height = 1.4 + 1.5 * len(panels) if len(panels) > 1 else 3.6
     figure = blank((max(5.0, 0.25 * widest + 2.5), height), layout="constrained")
     planes = figure.subplots(len(panels), 1, squeeze=False, sharey=True)[:, 0]
     for plane, (panel, own) in zip(planes, panels.items(), strict=True):
-        _bars(plane, own)
+        _bars(plane, own, far)
         names = [" ".join(row.labels[a] for a in axes if a != axes[0] or not panel) for row in own]
         plane.set_xticks(range(len(own)), names, rotation=90, fontsize=6)
-        plane.set_ylabel("seconds for the batch", fontsize=7)
+        plane.set_ylabel("seconds for the batch")
+        if far:
+            logarithmic(plane, "y", "seconds for the batch" if len(panels) == 1 else "seconds")
         plane.set_xlim(-0.8, widest - 0.2)
         if panel:
             plane.set_title(_named(axes[0], panel), loc="left", fontsize=8)
@@ -160,73 +163,109 @@ def latencies(rows: Sequence[Row], axes: Sequence[str], title: str) -> Figure:
     return figure
 
 
-def _bars(plane: Axes, rows: Sequence[Row]) -> None:
+def _bars(plane: Axes, rows: Sequence[Row], far: bool) -> None:
+    """Bars from 0; where points lie far apart (``far``), marks on a logarithmic scale, on which bars have no length."""
     places = range(len(rows))
     for k, part in enumerate(_PARTS):
-        heights = [row.figures[f"{part}_s"] for row in rows]
-        plane.bar([x + 0.27 * (k - 1) for x in places], heights, width=0.27, color=COLOURS[k], label=part)
+        heights, spots = [row.figures[f"{part}_s"] for row in rows], [x + 0.27 * (k - 1) for x in places]
+        look: Any = {"color": COLOURS[k], "label": part}
+        if far:
+            shown = [(x, y) for x, y in zip(spots, heights, strict=True) if y > 0]
+            plane.plot([x for x, _ in shown], [y for _, y in shown], "osD"[k], markersize=3.5, **look)
+        else:
+            plane.bar(spots, heights, width=0.27, **look)
     times = [(row.objective or 0) * 1e-12 for row in rows]
     plane.hlines(times, [x - 0.45 for x in places], [x + 0.45 for x in places], color=INK, linewidth=1.4, label="time")
-    plane.set_yscale("log")
 
 
 def roofline(rows: Sequence[Row], axis: str, title: str) -> Figure:
     """Throughput of a chip over its operational intensity to DRAM (dots) and links (crosses), below the peaks of the
-    rows' chips, memories and links (DFModel, figure 18)."""
+    rows' chips, memories and links (DFModel, figure 18). A peak that rows of several labels have is grey."""
     figure = blank((6.4, 4.4), layout="constrained")
     plane = figure.subplots()
     colours = dict(zip(_labels(rows, axis), cycle(COLOURS), strict=False))
     spots, rates = [0.0], [0.0]
+    # later marks are smaller, so that equal ones stay visible
+    wide = {label: 4.0 + 3.0 * (1 - (i + 1) / len(colours)) for i, label in enumerate(colours)}
     for row in rows:
+        colour = colours[row.labels[axis]]
         rates.append(row.figures["pflops"] / row.figures["chips"] * 1000)
         for name, mark in (("flop_per_dram_byte", "o"), ("flop_per_link_byte", "x")):
             if row.figures[name] > 0:
-                plane.plot(row.figures[name], rates[-1], mark, color=colours[row.labels[axis]], markersize=4)
+                plane.plot(row.figures[name], rates[-1], mark, color=colour, markersize=wide[row.labels[axis]])
                 spots.append(row.figures[name])
     low, high = min(filter(None, spots), default=1.0) / 3, max(spots) * 3 or 10.0
-    peaks = []
-    for (label,), own in groups(rows, [axis]).items():
-        peaks.append(own[0].figures["peak_pflops"] / own[0].figures["chips"] * 1000)
-        plane.hlines(peaks[-1], low, high, color=colours[label], linewidth=1)
-        plane.plot([], [], "s", color=colours[label], markersize=4, label=f"{label}, peak {peaks[-1]:,.0f}")
-    top, floor = max(peaks), min(filter(None, rates)) / 3
-    for kind, name, dashes in (("DRAM", "dram_gbps", "--"), ("link", "tensor_link_gbps", ":")):
-        for rate in sorted({row.figures.get(name, row.figures["link_gbps"]) for row in rows}):
-            left, right = max(low, floor * 1000 / rate), min(high, top * 1000 / rate)
-            if left < right:
-                plane.plot([left, right], [left * rate / 1000, right * rate / 1000], dashes, color=INK, linewidth=0.9)
-                # along the top two may end side by side
-                slant: Any = {"rotation": 45, "ha": "left"} if right < high else {"ha": "right"}
-                plane.annotate(f"{kind} {rate:g} GB/s", (right, right * rate / 1000), fontsize=6, va="bottom", **slant)
-    plane.set_xscale("log")
-    plane.set_yscale("log")
+    whose = _peaks(rows, axis)
+    for label, colour in colours.items():
+        plane.plot([], [], "s", color=colour, markersize=4, label=label)
+    for peak, labels in whose.items():
+        plane.hlines(peak, low, high, color=colours[labels[0]] if len(labels) == 1 else MUTED, linewidth=1)
+        plane.annotate(f"peak {peak:,.0f}", (high, peak), fontsize=6, va="bottom", ha="right")
+    top, floor = max(whose), min(filter(None, rates)) / 3
+    _slopes(plane, rows, (low, high), (floor, top))
+    plane.set_xlim(low, high)
     plane.set_ylim(floor, top * 6)
-    plane.set_xlabel("FLOP per byte: of DRAM (dots), of a link (crosses)")
-    plane.set_ylabel("TFLOP/s of a chip")
+    logarithmic(plane, "x", "FLOP per byte: of DRAM (dots), of a link (crosses)")
+    logarithmic(plane, "y", "TFLOP/s of a chip")
     plane.legend(fontsize=6, loc="upper left", bbox_to_anchor=(1.0, 1.0), title=axis, title_fontsize=7)
     figure.suptitle(title)
     return figure
 
 
+def _peaks(rows: Sequence[Row], axis: str) -> dict[float, list[str]]:
+    """The peaks of a chip in TFLOP/s, as printed, with the labels of the rows that have them."""
+    found: dict[float, list[str]] = {}
+    for row in rows:
+        labels = found.setdefault(round(row.figures["peak_pflops"] / row.figures["chips"] * 1000), [])
+        if row.labels[axis] not in labels:
+            labels.append(row.labels[axis])
+    return found
+
+
+def _slopes(plane: Axes, rows: Sequence[Row], across: tuple[float, float], up: tuple[float, float]) -> None:
+    """What memories and links of a rate can bring, from the floor to the highest peak; close ones are named apart."""
+    (low, high), (floor, top) = across, up
+    named: list[float] = []
+    for kind, name, dashes in (("DRAM", "dram_gbps", "--"), ("link", "tensor_link_gbps", ":")):
+        for rate in sorted({row.figures.get(name, row.figures["link_gbps"]) for row in rows}):
+            left, right = max(low, floor * 1000 / rate), min(high, top * 1000 / rate)
+            if left >= right:
+                continue
+            plane.plot([left, right], [left * rate / 1000, right * rate / 1000], dashes, color=INK, linewidth=0.9)
+            slant: Any = {"rotation": 45, "ha": "left"} if right < high else {"ha": "right"}
+            lift = 1.0 + 1.2 * sum(abs(math.log10(right / other)) < 0.15 for other in named)
+            named.append(right)
+            plane.annotate(
+                f"{kind} {rate:g} GB/s", (right, lift * right * rate / 1000), fontsize=6, va="bottom", **slant
+            )
+
+
+def _far(values: Sequence[float]) -> bool:
+    """Whether the values are too far apart for one linear scale."""
+    return max(values) > 20 * min(values) > 0
+
+
 def curves(rows: Sequence[Row], axes: Sequence[str], title: str) -> Figure:
-    """Throughput over the last axis, a curve for every combination of the others (DFModel, figures 19 and 22). Equal
-    curves stay visible, as later ones are thinner; the scale is logarithmic where they are far apart."""
+    """Throughput over the last axis, a curve for every combination of the others (DFModel, figures 19 and 22); only
+    marks where the last axis has names, not amounts. Equal curves stay visible, as later ones are thinner; the scale is
+    logarithmic where they are far apart."""
     figure = blank((6.4, 4.0), layout="constrained")
     plane = figure.subplots()
     across, others = axes[-1], axes[:-1]
-    places = _labels(rows, across)
-    apart = groups(rows, others)
+    places, apart = _labels(rows, across), groups(rows, others)
+    lines = ("-", "--", ":", "-.") if all(place[:1].isdigit() for place in places) else ("",)
     for k, (group, own) in enumerate(apart.items()):
         thick = 1.0 + 3.0 * (1 - (k + 1) / len(apart))
         spots = [places.index(row.labels[across]) for row in own], [row.figures["pflops"] for row in own]
         look: Any = {"color": COLOURS[k % len(COLOURS)], "linewidth": thick, "markersize": 2 * thick + 1}
-        plane.plot(*spots, ("-", "--", ":", "-.")[k // len(COLOURS) % 4], marker="o", label=" ".join(group), **look)
+        dashes = lines[k // len(COLOURS) % len(lines)]
+        plane.plot(*spots, linestyle=dashes, marker="o", label=" ".join(group), **look)
     plane.set_xticks(range(len(places)), places)
     plane.set_xlabel(across)
     plane.set_ylabel("PFLOP/s of all chips")
     rates = [row.figures["pflops"] for row in rows]
-    if max(rates) > 20 * min(rates) > 0:
-        plane.set_yscale("log")
+    if _far(rates):
+        logarithmic(plane, "y", "PFLOP/s of all chips")
     else:
         plane.set_ylim(bottom=0.0)
     count = math.prod(len(_labels(rows, a)) for a in others)

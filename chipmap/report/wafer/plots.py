@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 PAPER = "#f7f8f9"
 #: In the order of the stages; more stages repeat them.
 STAGES = (*COLOURS[:6], "#8c8c00")
-#: Kernels that get their names written on them.
+#: With more kernels, only large ones get their names written on them, and wires are thin.
 NAMED = 250
 
 
@@ -108,6 +108,7 @@ def _tensor(convs: Sequence[Convolution]) -> tuple[int, int]:
 def _draw(axes: Axes, problem: WaferProblem, placements: Sequence[Placement]) -> None:
     from matplotlib.colors import to_rgba
     from matplotlib.patches import Rectangle
+    from matplotlib.ticker import MaxNLocator
 
     drawn = boxes(problem, placements)
     slowest = max(box.time for box in drawn)
@@ -119,15 +120,16 @@ def _draw(axes: Axes, problem: WaferProblem, placements: Sequence[Placement]) ->
         edge: Any = {"edgecolor": "white", "linewidth": 0.6} if inside else {"edgecolor": RED, "linewidth": 1.5}
         axes.add_patch(Rectangle((box.x, box.y), box.width, box.height, facecolor=face, **edge))
     _wires(axes, problem, drawn)
-    if len(drawn) <= NAMED:
-        _names(axes, problem, drawn)
+    _names(axes, problem, drawn, small=len(drawn) <= NAMED)
     parts = evaluate(problem, placements)
     score, time, wire = map(number, (parts.score / TICKS, parts.time / TICKS, parts.wire / 2))
-    title = f"score {score}   time {time}   wire {wire}   adapters {parts.adapters}"
+    title = f"score {score}   time {time}   wire {wire}   adapters {parts.adapters:,}"
     axes.set_title(f"{problem.instance.name}\n{title}")
     axes.set_xlim(min(0, *(box.x for box in drawn)), max(fabric.width, *(box.x + box.width for box in drawn)))
     axes.set_ylim(min(0, *(box.y for box in drawn)), max(fabric.height, *(box.y + box.height for box in drawn)))
     axes.set_aspect("equal")
+    for axis in (axes.xaxis, axes.yaxis):
+        axis.set_major_locator(MaxNLocator("auto", integer=True, steps=[1, 2, 5, 10]))
     axes.set_xlabel("tiles; colour: stage, strength: share of the slowest kernel's time; arrows: wires")
 
 
@@ -143,12 +145,13 @@ def _wires(axes: Axes, problem: WaferProblem, drawn: Sequence[Box]) -> None:
     )
 
 
-def _names(axes: Axes, problem: WaferProblem, drawn: Sequence[Box]) -> None:
-    """Each kernel's name at its lower end, away from the wires, in the largest of three sizes that has room."""
+def _names(axes: Axes, problem: WaferProblem, drawn: Sequence[Box], small: bool) -> None:
+    """Each kernel's name at its lower end, away from the wires, in the largest of three sizes that has room, or, unless
+    ``small``, in the largest alone."""
     tiles_per_point = max(problem.width, problem.height) / 520
     for box in drawn:
         along, across = max(box.width, box.height), min(box.width, box.height)
-        for points in (9, 7, 5):
+        for points in (9, 7, 5) if small else (9,):
             if along >= 0.65 * points * len(box.name) * tiles_per_point and across >= 1.2 * points * tiles_per_point:
                 tall = box.height > box.width
                 x = box.x + box.width * (0.5 if tall else 0.02)
