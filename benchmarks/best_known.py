@@ -15,8 +15,11 @@ from __future__ import annotations
 
 import argparse
 import json
+import lzma
 import sys
 from pathlib import Path
+
+import msgspec
 
 from chipmap.family import FAMILY_NAMES
 from chipmap.inputs.reading import shipped_names
@@ -26,6 +29,8 @@ from chipmap.records import InputError, counted
 from chipmap.report.rows import digits, sign
 from chipmap.report.tables import percent
 
+#: Bytes that a packed solution may have.
+LARGEST = 256 * 1024
 HEAD = """# Best-known values and bounds
 
 What is known of the shipped instances, by content hash: `chipmap info INSTANCE` says it, `chipmap solve` and
@@ -63,6 +68,7 @@ def merge(paths: list[str], folder: Path = VALUES) -> int:
             wrong = refuted(entry, folder) if entry.family in found else f"no family is called {entry.family!r}"
             if wrong:
                 raise InputError(f"{entry.instance}: {wrong}", path, "Take the entry out.")
+            entry = _small(entry)
             known = found[entry.family].get(entry.instance_hash)
             found[entry.family][entry.instance_hash] = merged(known, entry)
             changed += found[entry.family][entry.instance_hash] != known
@@ -74,6 +80,14 @@ def merge(paths: list[str], folder: Path = VALUES) -> int:
             (folder / f"{family}.zip").write_bytes(solutions)
     entries_of.cache_clear()
     return changed
+
+
+def _small(entry: Entry) -> Entry:
+    """The entry, without its value where the solution is too large to be shipped; the bound stays."""
+    if entry.solution is None or len(lzma.compress(msgspec.json.encode(entry.solution))) <= LARGEST:
+        return entry
+    print(f"{entry.instance}: the solution is too large to be shipped, only the bound is taken", file=sys.stderr)
+    return msgspec.structs.replace(entry, objective=None, found=None, solution=None)
 
 
 def page(folder: Path = VALUES) -> str:

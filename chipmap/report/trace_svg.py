@@ -67,6 +67,7 @@ def trace_chart(result: Result, unit: Unit) -> Markup | None:
         *(_curve(points, kind, end, x, y) for kind, points in curves.items()),
         *_names({kind: points[-1][1] for kind, points in curves.items()}, y),
         viewBox=f"0 0 {WIDTH} {HEIGHT}",
+        font_size=12,
         role="img",
         aria_label="incumbent and bound over time",
     )
