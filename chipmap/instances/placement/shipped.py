@@ -55,3 +55,38 @@ SHIPPED: dict[str, tuple[str, dict[str, Any]]] = {
     f"placement/{name}": (generator, {**parameters, "name": f"placement/{name}"})
     for name, (generator, parameters) in {**_TRAINING, **_TINY}.items()
 }
+
+#: The workloads of the sweep over devices and links: name -> (network, its parameters).
+_SCALED: dict[str, tuple[str, dict[str, int]]] = {
+    "rnnlm-4": ("rnnlm", {"layers": 4}),
+    "transformer-xl-4": ("transformer-xl", {"layers": 4}),
+    "inception": ("inception", {}),
+    "wavenet-2": ("wavenet", {"stacks": 2, "layers": 18}),
+}
+
+#: name -> fields of a sweep.
+SWEEPS: dict[str, dict[str, Any]] = {
+    "placement/scaling": {
+        "schema": "sweep/1",
+        "notes": "training steps of four networks on 1 to 8 P100, PCIe and NVLink: step time, bound, where time goes",
+        "generator": "placement-training",
+        "axes": [
+            {
+                "name": "workload",
+                "choices": [
+                    {"label": name, "parameters": {"name": name, "network": network, "parameters": parameters}}
+                    for name, (network, parameters) in _SCALED.items()
+                ],
+            },
+            {
+                "name": "links",
+                "choices": [
+                    {"label": label, "parameters": {"system": f"p100-{name}"}}
+                    for name, label in (("pcie", "PCIe"), ("nvlink", "NVLink"))
+                ],
+            },
+            {"name": "devices", "parameter": "devices", "values": [1, 2, 4, 8]},
+        ],
+        "time_limit_s": 60.0,
+    }
+}

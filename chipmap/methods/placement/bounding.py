@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from chipmap.deadline import Deadline
 from chipmap.formulations.placement.narrowing import Narrowing
-from chipmap.heuristics.placement import ancestors, sides
+from chipmap.heuristics.placement import ancestors, sides, unequal
 from chipmap.heuristics.placement import bounds as lower
 from chipmap.heuristics.placement.bounds import Windows
 from chipmap.heuristics.placement.packing import packing
@@ -25,7 +25,7 @@ def bound_by_windows(stages: Stages, turn: Turn) -> None:
     windows = stages.windows(deadline)
     turn.bound(lower.path(windows), "path")
     turn.bound(lower.group(problem, windows), "groups")
-    turn.bound(lower.interval(problem, windows), "interval")
+    turn.bound(max(lower.interval(problem, windows), unequal.interval(problem, windows)), "interval")
     steps: list[tuple[str, Callable[[Windows, Deadline], Windows]]] = [
         ("sides", lambda w, until: sides.raised(problem, w, False, until)),
         ("ancestors", lambda w, until: ancestors.raised(problem, w, until)),
@@ -35,7 +35,8 @@ def bound_by_windows(stages: Stages, turn: Turn) -> None:
         if settled(turn):
             return
         windows = stages.raise_windows(raised(windows, deadline))
-        turn.bound(max(lower.path(windows), lower.interval(problem, windows)), name)
+        shared = max(lower.interval(problem, windows), unequal.interval(problem, windows))
+        turn.bound(max(lower.path(windows), shared), name)
     low = turn.run.lower.value if turn.run.lower is not None else 0
     high = turn.run.upper if turn.run.upper is not None else problem.horizon
     if low < high:

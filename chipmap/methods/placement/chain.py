@@ -7,6 +7,7 @@ deadline passes.
 from __future__ import annotations
 
 from chipmap.heuristics.placement import bounds as lower
+from chipmap.heuristics.placement import unequal
 from chipmap.heuristics.placement.partition import partition
 from chipmap.heuristics.placement.units import units
 from chipmap.instances.placement.instance import PlacementInstance
@@ -34,7 +35,7 @@ def bound_at_once(stages: Stages, turn: Turn) -> None:
     if reasons:
         turn.run.infeasible(*reasons)
         turn.run.checkpoint()
-    turn.bound(lower.load(stages.problem), "work")
+    turn.bound(max(lower.load(stages.problem), unequal.work(stages.problem)), "work")
 
 
 def start(stages: Stages, turn: Turn) -> None:

@@ -17,6 +17,7 @@ from chipmap.records import InputError
 from chipmap.report.canvas import COLOURS, INK, MUTED, SMALL, blank, groups, logarithmic, save, styled
 from chipmap.report.dataflow.serving_plots import LATENCIES, passes
 from chipmap.report.multimodel.front import draw, fronts_of
+from chipmap.report.placement import scaling
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -36,14 +37,18 @@ def plots(sweep: Sweep, rows: Sequence[Row], folder: Path) -> list[Path]:
 
     The last two axes span a picture (rows by columns), the one before gives a panel each, all others a file each;
     several methods or seeds are axes before the others. One axis gives curves. Fronts of latency and energy get a
-    picture each. Raises :class:`InputError` where there
-    is nothing to draw.
+    picture each, placements bars of what their time is spent on. Raises :class:`InputError` where there is nothing to
+    draw.
     """
     drawn = [row for row in rows if row.figures]
     if fronts := fronts_of(sweep, drawn):
         return [draw(front, _made(folder) / f"{_file(front.title)}.png") for front in fronts]
+    if sweep.axes and scaling.is_placement(drawn):
+        _made(folder)
+        with styled(**{"figure.dpi": 130}):
+            return [save(figure, folder / f"{_file(name)}.png") for name, figure in scaling.figures(sweep, drawn)]
     if not sweep.axes or not any("pflops" in row.figures for row in drawn):
-        remedy = "Sweep family dataflow over an axis, multimodel over task.latency_limit_ns; --csv has all rows."
+        remedy = "Sweep family dataflow or placement over an axis, multimodel over task.latency_limit_ns."
         raise InputError("no row has figures to draw", "--plots", remedy)
     _made(folder)
     with styled(**SMALL, **{"figure.dpi": 130}):

@@ -5,7 +5,7 @@
 | work | all operations, shared out evenly over the devices |
 | group | operations that share a device (C1), one after the other |
 | path | an operation, with what must come before and behind it |
-| interval | operations that can start late only, and must end early: shared out over the devices |
+| interval | operations that can start late only and must end early: shared out over the devices |
 | uncut | operations that can't be on different devices in a shorter schedule |
 | memory | likewise, and these don't fit on the devices |
 
@@ -20,7 +20,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from chipmap.heuristics.placement import bounds as lower
-from chipmap.heuristics.placement.bounds import THRESHOLDS, Windows
+from chipmap.heuristics.placement import unequal
+from chipmap.heuristics.placement.bounds import Windows
 from chipmap.heuristics.placement.packing import NONE, bins, part_bytes
 from chipmap.instances.placement.problem import IntArray, PlacementProblem
 from chipmap.methods.placement.explain.text import duration, size
@@ -47,10 +48,16 @@ def reasons(problem: PlacementProblem, w: Windows | None, low: int) -> list[Reas
 
 
 def _work(problem: PlacementProblem) -> Reason:
-    total, value = int(lower.least_times(problem).sum()), lower.average(problem)
-    devices = plural(problem.devices, "device")
-    text = f"All operations take {duration(total)} at least; shared out evenly over {devices} that is {duration(value)}"
+    total, value = int(lower.least_times(problem).sum()), max(lower.average(problem), unequal.work(problem))
+    text = f"All operations take {duration(total)} at least; {_shared(problem)} that is {duration(value)}"
     return Reason("work", value, text, {"work_ns": total, "devices": problem.devices})
+
+
+def _shared(problem: PlacementProblem) -> str:
+    devices = plural(problem.devices, "device")
+    if unequal.alike(problem):
+        return f"shared out evenly over {devices}"
+    return f"shared out over {devices} by what each of them can do"
 
 
 def _group(problem: PlacementProblem, w: Windows | None) -> Iterator[Reason]:
@@ -92,28 +99,17 @@ def longest_path(problem: PlacementProblem, time: IntArray) -> int:
 
 
 def _interval(problem: PlacementProblem, w: Windows) -> Iterator[Reason]:
-    """As :func:`chipmap.heuristics.placement.bounds.interval`, with the operations."""
-    distinct = np.unique(w.head)
-    picked = distinct[np.unique(np.linspace(0, len(distinct) - 1, THRESHOLDS).astype(np.int64))]
-    by_tail = np.argsort(-w.tail, kind="stable")
-    best = (0, 0, 0, 0, 0)
-    for h in picked.tolist():
-        chosen = by_tail[w.head[by_tail] >= h]
-        sums = np.cumsum(w.time[chosen])
-        values = h - (-sums // problem.devices) + w.tail[chosen]
-        if values.size and int(values.max()) > best[0]:
-            i = int(values.argmax())
-            best = (int(values[i]), h, int(w.tail[chosen[i]]), int(sums[i]), i + 1)
-    value, head, tail, work, count = best
-    if count:
-        text = f"{plural(count, 'operation')} ({duration(work)} of work)"
-        parts = [f" can't start before {duration(head)}"] if head else []
-        parts += [f" have {duration(tail)} behind them at least"] if tail else []
-        text += f"{' and'.join(parts)}; shared" if parts else ", shared"
-        text += f" out evenly over {plural(problem.devices, 'device')} they take {duration(value - head - tail)}"
-        yield Reason(
-            "interval", value, text, {"work_ns": work, "before_ns": head, "behind_ns": tail, "operations": count}
-        )
+    value, members = unequal.interval_with(problem, w)
+    if not value:
+        return
+    head, tail, work = int(w.head[members].min()), int(w.tail[members].min()), int(w.time[members].sum())
+    text = f"{plural(len(members), 'operation')} ({duration(work)} of work)"
+    parts = [f" can't start before {duration(head)}"] if head else []
+    parts += [f" have {duration(tail)} behind them at least"] if tail else []
+    text += f"{' and'.join(parts)}; " if parts else ", "
+    text += f"{_shared(problem)} they take {duration(value - head - tail)}"
+    figures = {"work_ns": work, "before_ns": head, "behind_ns": tail, "operations": len(members)}
+    yield Reason("interval", value, text, figures)
 
 
 def _uncut(problem: PlacementProblem, w: Windows, low: int) -> Iterator[Reason]:

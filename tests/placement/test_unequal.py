@@ -1,0 +1,117 @@
+"""Devices that differ: bounds by prices hold and are as good as the linear program; no device is taken for another."""
+
+from __future__ import annotations
+
+from random import Random
+
+import numpy as np
+from scipy.optimize import linprog
+
+from chipmap.deadline import Deadline
+from chipmap.heuristics.placement import bounds, unequal
+from chipmap.instances.placement import Device, Forbidden, PlacementInstance
+from chipmap.instances.placement.generators import random_instance, training_step
+from chipmap.instances.placement.problem import PlacementProblem, placement_problem
+from chipmap.validation.brute_force import brute_force
+from chipmap.validation.placement.checker import check
+from tests.placement.random_instances import made, tiny_instance
+from tests.placement.test_narrowing import unequal as two_classes
+
+
+def program(problem: PlacementProblem) -> float:
+    """The least T such that all groups, in fractions, work for T at most on each device."""
+    groups, count = problem.groups, problem.devices
+    time = np.array([problem.time[members].sum(axis=0) for members in groups], dtype=float)
+    open_ = np.array([problem.allowed[members].all(axis=0) for members in groups])
+    cost = np.zeros(len(groups) * count + 1)
+    cost[-1] = 1.0
+    loads = np.zeros((count, len(cost)))
+    for d in range(count):
+        loads[d, d:-1:count] = time[:, d]
+        loads[d, -1] = -1.0
+    whole = np.zeros((len(groups), len(cost)))
+    for g in range(len(groups)):
+        whole[g, g * count : (g + 1) * count] = 1.0
+    limits = [(0, 1 if free else 0) for row in open_ for free in row]
+    found = linprog(cost, loads, np.zeros(count), whole, np.ones(len(groups)), [*limits, (0, None)])
+    return float(found.fun)
+
+
+def test_prices_are_bounds_of_random_instances() -> None:
+    """Of both objectives, on up to three classes: never above the optimum, and above the least times' share in many."""
+    random, compared, higher = Random(11), 0, 0
+    while compared < 200:
+        if random.random() < 0.5:
+            instance = tiny_instance(random)
+        else:
+            task = {"objective": random.choice(("step_time", "throughput")), "memory": "none"}
+            classes = random.choice((2, 3))
+            instance = random_instance(
+                operations=4, devices=3, classes=classes, seed=random.randrange(10**6), task=task
+            )
+        problem = placement_problem(instance)
+        optimum, _ = brute_force(instance, check)
+        if optimum is None or unequal.alike(problem):
+            assert optimum is None or unequal.work(problem) == 0
+            continue
+        compared += 1
+        value = unequal.work(problem)
+        assert bounds.average(problem) - 1 <= value <= optimum, instance
+        higher += value > bounds.average(problem)
+        if problem.timed:
+            w = bounds.windows(problem, Deadline())
+            shared = unequal.interval(problem, w)
+            assert bounds.interval(problem, w) <= shared <= optimum, instance
+    assert higher > 60
+
+
+def test_prices_are_as_good_as_the_linear_program() -> None:
+    """Work shared out in fractions, on two and three classes: within a hundredth of the program, not above it."""
+    random = Random(12)
+    for number in range(40):
+        instance = random_instance(
+            operations=random.randint(10, 60),
+            devices=random.randint(2, 6),
+            classes=2 + number % 2,
+            together=random.choice((0, 3)),
+            seed=random.randrange(10**6),
+            task={"memory": "none"},
+        )
+        problem, value = placement_problem(instance), unequal.work(placement_problem(instance))
+        exact = program(problem)
+        assert value <= exact + 1 and value >= 0.98 * exact, (value, exact)
+
+
+def test_intervals_of_equal_devices_are_those_of_the_bounds() -> None:
+    """With one class the prices are equal, and the bound by them is the plain one."""
+    for seed in range(20):
+        problem = placement_problem(random_instance(operations=12, devices=3, edges=0.2, seed=seed))
+        w = bounds.windows(problem, Deadline())
+        assert unequal.interval_with(problem, w)[0] == bounds.interval(problem, w)
+        assert unequal.interval(problem, w) == unequal.work(problem) == 0
+
+
+def test_a_slow_host_counts_for_what_it_can_do() -> None:
+    """A CPU beside two P100 does a thirteenth of the large products at best: the bound is far above a third of all."""
+    step = training_step("transformer-xl", {"layers": 1, "segments": 1}, devices=3, system="cpu-p100-pcie")
+    problem = placement_problem(step)
+    assert 1.2 * bounds.average(problem) < unequal.work(problem) <= program(problem) + 1
+
+
+def test_operations_that_a_class_may_not_run() -> None:
+    """Prices look at allowed devices only: here all of the work is on one of them."""
+    instance: PlacementInstance = two_classes()
+    names = tuple(one.name for one in instance.graph.operations)
+    kept = instance.replace(forbidden=tuple(Forbidden(operation=name, devices=("d1",)) for name in names))
+    problem = placement_problem(kept)
+    assert unequal.work(problem) == brute_force(kept, check)[0] == 11
+
+
+def test_huge_times_do_not_overflow() -> None:
+    instance = made([(10**12, 0, 0)] * 3, [])
+    slow = instance.system.classes[0].replace(name="slow")
+    machines = (instance.system.devices[0], Device(name="d1", kind="slow"))
+    system = instance.system.replace(classes=(instance.system.classes[0], slow), devices=machines)
+    times = {"gpu": (1e12, 1e12, 1e12), "slow": (1e12, 1e12, 5e11)}
+    problem = placement_problem(instance.replace(system=system, time_ns=times))
+    assert 1.24e12 < unequal.work(problem) <= program(problem) + 1
