@@ -20,6 +20,8 @@ from chipmap.bench.point import Row
 from chipmap.bench.pool import LocalPool
 from chipmap.bench.run import bench
 from chipmap.bench.sweep import points, read_sweep
+from chipmap.family import get_family
+from chipmap.process.warming import warm
 from chipmap.report.canvas import save, styled
 from chipmap.report.placement.scaling import figures
 from chipmap.report.tables import percent
@@ -58,6 +60,7 @@ def main() -> None:
         words = f"{number}/{count} {row.status} {row.seconds:.1f} s {' '.join(row.labels.values())}"
         print(words, file=sys.stderr, flush=True)
 
+    warm(get_family("placement"))
     arguments.out.mkdir(parents=True, exist_ok=True)
     rows = bench(points(sweep), arguments.out / "matrix.sqlite", partial(LocalPool, arguments.workers), tell)
     loads = f"load average {load:.1f} at the start, {os.getloadavg()[0]:.1f} at the end"

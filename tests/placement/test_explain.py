@@ -13,7 +13,7 @@ from chipmap import SolveOptions
 from chipmap.cli import main
 from chipmap.deadline import Deadline
 from chipmap.explanation import Explanation
-from chipmap.heuristics.placement import ancestors, bounds, human, sides
+from chipmap.heuristics.placement import ancestors, bounds, human, sides, unequal
 from chipmap.heuristics.placement.keys import default_keys
 from chipmap.heuristics.placement.packing import packing
 from chipmap.heuristics.placement.simulator import NEVER, schedule, simulate
@@ -157,9 +157,11 @@ def test_reasons_are_bounds_and_reach_what_the_bounds_do() -> None:
             continue
         compared += 1
         w = windowed(instance)
-        low = max(bounds.average(problem), bounds.group(problem, w), bounds.path(w), bounds.interval(problem, w))
+        shared = max(bounds.interval(problem, w), unequal.interval(problem, w))
+        work = max(bounds.average(problem), unequal.work(problem))
+        low = max(work, bounds.group(problem, w), bounds.path(w), shared)
         own = {one.kind: one.value for one in reasons(problem, w, 0)}
-        assert own["interval"] == bounds.interval(problem, w) and own["path"] == bounds.path(w)
+        assert (own["work"], own["path"], own.get("interval", 0)) == (work, bounds.path(w), shared)
         low = bounds.target(problem, w, low, problem.horizon, Deadline())
         low = packing(problem, w, low, problem.horizon, Deadline())
         strongest = reasons(problem, w, low)[0]
