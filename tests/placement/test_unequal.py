@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 from random import Random
+from typing import Any
 
+import msgspec
 import numpy as np
+import pytest
+from ortools.sat.python import cp_model
 from scipy.optimize import linprog
 
+from chipmap import SolveOptions, solve
 from chipmap.deadline import Deadline
+from chipmap.formulations.placement import cpsat, cpsat_builder
+from chipmap.formulations.placement.cpsat_builder import PlacementCpChoices
+from chipmap.formulations.placement.narrowing import alike
 from chipmap.heuristics.placement import bounds, unequal
-from chipmap.instances.placement import Device, Forbidden, PlacementInstance
+from chipmap.instances.placement import Device, Forbidden, Links, Pin, PlacementInstance, Route
 from chipmap.instances.placement.generators import random_instance, training_step
 from chipmap.instances.placement.problem import PlacementProblem, placement_problem
 from chipmap.validation.brute_force import brute_force
@@ -115,3 +123,87 @@ def test_huge_times_do_not_overflow() -> None:
     times = {"gpu": (1e12, 1e12, 1e12), "slow": (1e12, 1e12, 5e11)}
     problem = placement_problem(instance.replace(system=system, time_ns=times))
     assert 1.24e12 < unequal.work(problem) <= program(problem) + 1
+
+
+def two(**changes: Any) -> PlacementInstance:
+    """Three operations on two devices that differ in nothing but ``changes``: the large one suits d1 better."""
+    return made([(9, 4, 2), (4, 1, 2), (3, 1, 0)], [(0, 2), (1, 2)], **changes)
+
+
+def different() -> dict[str, PlacementInstance]:
+    """Devices that differ, by class, memory, pins, forbidden operations, single routes and switches."""
+    plain = two(task={"memory": "static"}, memory=20)
+    devices = plain.system.devices
+    small = plain.replace(
+        system=plain.system.replace(devices=(msgspec.structs.replace(devices[0], memory_bytes=5), devices[1]))
+    )
+    routes = (Route(source="d0", target="d1", bytes_per_ns=1.0), Route(source="d1", target="d0", latency_ns=7.0))
+    hosts = tuple(Device(name=f"d{d}", kind="gpu", host=host) for d, host in enumerate(("left", "left", "right")))
+    links = Links(kind="host", bytes_per_ns=1.0)
+    fan = made([(5, 0, 4), (5, 0, 4), (5, 0, 4), (1, 0, 0)], [(0, 3), (1, 3), (2, 3)], devices=3, links=links)
+    return {
+        "class": two_classes(),
+        "memory": small,
+        "pin": two(pins=(Pin(operation="v0", device="d1"),)),
+        "forbidden": two(forbidden=(Forbidden(operation="v0", devices=("d0",)),)),
+        "routes": plain.replace(system=plain.system.replace(links=None, routes=routes)),
+        "host": fan.replace(system=fan.system.replace(devices=hosts)),
+    }
+
+
+@pytest.mark.parametrize("what", sorted(different()))
+def test_devices_that_differ_are_never_numbered(what: str) -> None:
+    """They aren't taken for equal, and the model that numbers equal ones has the optimum of all placements."""
+    instance = different()[what]
+    instance.check()
+    assert not alike(placement_problem(instance))
+    optimum, _ = brute_force(instance, check)
+    model, solver = cpsat.build(instance, PlacementCpChoices(symmetry=True)), cp_model.CpSolver()
+    assert solver.solve(model.native) == cp_model.OPTIMAL and solver.objective_value == optimum
+
+
+def lost(instance: PlacementInstance, monkeypatch: pytest.MonkeyPatch) -> bool:
+    """Whether numbering the devices all the same would lose the optimum."""
+    optimum, _ = brute_force(instance, check)
+    with monkeypatch.context() as patch:
+        patch.setattr(cpsat_builder, "alike", lambda problem: True)
+        model, solver = cpsat.build(instance, PlacementCpChoices(symmetry=True)), cp_model.CpSolver()
+        status = solver.solve(model.native)
+    return status != cp_model.OPTIMAL or solver.objective_value != optimum
+
+
+def test_numbering_them_all_the_same_would_lose_optima(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So the test above fails where symmetry is broken among devices that differ."""
+    assert {what for what, instance in different().items() if lost(instance, monkeypatch)} >= {
+        "class",
+        "memory",
+        "pin",
+        "forbidden",
+    }
+
+
+@pytest.mark.parametrize("objective", ["step_time", "throughput"])
+def test_the_best_chain_is_exact_on_tiny_instances_of_several_classes(objective: str) -> None:
+    """Two or three classes, a host among them, devices with memories of their own: brute force's optimum, proved."""
+    random, solved, differ = Random(14), 0, 0
+    while solved < 16:
+        task = {"objective": objective, "memory": random.choice(("none", "static"))}
+        number, classes = random.randint(2, 3), random.choice((2, 3))
+        instance = random_instance(
+            operations=4, devices=number, classes=min(classes, number), seed=random.randrange(10**6), task=task,
+            links=random.choice(("pair", "bus", "duplex", "host")), memory=random.choice((None, 0.7, 1.0)),
+        )  # fmt: skip
+        system = instance.system
+        kinds = (*system.classes[:-1], system.classes[-1].replace(pays_transfers=random.random() < 0.5))
+        devices = tuple(
+            msgspec.structs.replace(one, memory_bytes=one.memory_bytes and one.memory_bytes + random.randint(0, 3))
+            for one in system.devices
+        )
+        instance = instance.replace(system=system.replace(classes=kinds, devices=devices))
+        optimum, _ = brute_force(instance, check)
+        result = solve(instance, options=SolveOptions(time_limit=60, threads=1), isolate=False)
+        assert result.objective == optimum
+        assert result.status == ("infeasible" if optimum is None else "optimal")
+        solved += 1
+        differ += optimum is not None and not unequal.alike(placement_problem(instance))
+    assert differ > 8
