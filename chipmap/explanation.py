@@ -8,6 +8,9 @@ from chipmap.certificate import Violation
 from chipmap.records import Record
 from chipmap.result import Infeasibility, Note, Status
 
+#: Ends a hint of a solve where only a lower limit of what would help is known: changes are tried there, not in a solve.
+EXPLAIN = "`chipmap explain` says what does, solved and checked"
+
 #: What a change's objective is worth. ``proved``: the optimum of the changed instance. ``best found``: a checked
 #: mapping of it, while ``bound`` says what is still possible. ``infeasible``: proved to have no mapping. ``unknown``:
 #: neither a mapping nor a proof within the time.

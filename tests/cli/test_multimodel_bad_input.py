@@ -180,7 +180,7 @@ def test_a_model_that_needs_a_link(chipmap: Command, tmp_path: Path) -> None:
     instance = small(module=module, models=(Model(name="a", layers=layers),), task=Task(windows=1))
     done = chipmap("solve", put(tmp_path, instance.to_json(), "apart.json"), "--quiet")
     assert done.code == 2
-    assert "'a' fits the SRAM in 2 segments at least, and links join at most 1 chiplets" in done.out + done.err
+    assert "'a' fits the SRAM in 2 segments at least, and links join at most 1 chiplet" in done.out + done.err
     assert "links to c0, c1, more windows" in done.out + done.err
     for mended in (
         instance.replace(task=Task(windows=2)),

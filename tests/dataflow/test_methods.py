@@ -49,7 +49,7 @@ def test_the_sram_that_would_do_does_and_a_byte_less_does_not() -> None:
     (reason,) = run(read("dataflow/tiny-sram")).infeasibility  # type: ignore[arg-type]
     instance = read("dataflow/tiny-sram")
     assert isinstance(instance, DataflowInstance)
-    assert reason.label == "C2" and f"{round(reason.demand):,} would do" in reason.message
+    assert reason.label == "C2" and f"{round(reason.demand):,} are needed at least" in reason.message
     assert run(with_sram(instance, round(reason.demand))).status == "optimal"
     assert run(with_sram(instance, round(reason.demand) - 1)).status == "infeasible"
 
@@ -59,7 +59,7 @@ def test_labels_are_counted_for_each_question(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(dataflow_reasons, "FIRST_TRY", 30_000)
     whole = table6("physical", schemes={})
     (reason,) = run(with_sram(whole, whole.system.chip.sram_bytes // 20)).infeasibility
-    assert reason.label == "C2" and "would do" in reason.message
+    assert reason.label == "C2" and "are needed at least" in reason.message
 
 
 def test_a_proof_stands_without_time_for_its_reasons() -> None:

@@ -1,5 +1,7 @@
 """Why an instance of family ``dataflow`` has no mapping: the label, the numbers, and what would fit.
 
+What is needed is found by dropping constraints, what would do by the instance as it is, with this one change.
+
 Constraints are dropped in turn. Without the capacity of DRAM: if there is a mapping then, DRAM is short (C6). Without
 pins and a number of partitions as well: if there is still none, SRAM is short (C2). With the pins again: if there is
 none, the pins can't be kept (C5). Else the number of partitions is the reason (C4).
@@ -8,17 +10,19 @@ none, the pins can't be kept (C5). Else the number of partitions is the reason (
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from itertools import combinations
 from typing import TYPE_CHECKING
 
-from chipmap.deadline import Deadline
+from chipmap.deadline import Deadline, Stop
 from chipmap.heuristics.dataflow.program.lattice import TooWideError
 from chipmap.instances.dataflow.instance import DataflowInstance, held_degrees
 from chipmap.instances.dataflow.problem import DataflowProblem, dataflow_problem
 from chipmap.methods.dataflow.cases import FIRST_TRY
-from chipmap.methods.dataflow.shortages import AMPLE, lacking, short_of_dram, smaller_weights
+from chipmap.methods.dataflow.shortages import AMPLE, PINS, at_least, does, lacking, short_of_dram, smaller_weights
 from chipmap.methods.dataflow.stages import short_of_dram as stages_short_of_dram
 from chipmap.methods.dataflow.stages import with_enough_dram
+from chipmap.records import counted
 from chipmap.result import Infeasibility
 from chipmap.run import Run
 
@@ -36,7 +40,7 @@ def no_degrees(instance: DataflowInstance) -> Infeasibility:
         f"no assignment of the network {network} to tensor, pipeline and data parallelism divides {pairs}"
         f"a batch of {task.batch} into replicas of {task.micro_batch} samples at a time{across}"
     )
-    return lacking("C0", 1, 0, message, _divisible(instance), "Or change task.micro_batch or the network's sizes.")
+    return lacking("C0", 1, 0, message, _divisible(instance), "another task.micro_batch, or other sizes of the network")
 
 
 def _no_pipeline(instance: DataflowInstance) -> bool:
@@ -57,9 +61,9 @@ def _divisible(instance: DataflowInstance) -> str:
         "workload.layers": min((count for count, batch in found if batch == task.batch), default=None),
         "task.batch": min((batch for count, batch in found if count == layers), default=None),
     }
-    known = [f"{field} to {value}" for field, value in remedies.items() if value is not None]
+    known = [f"{field}={value}" for field, value in remedies.items() if value is not None]
     least = min(found)
-    return f"Set {' or '.join(known) or f'workload.layers to {least[0]} and task.batch to {least[1]}'}."
+    return f"these can be divided: {' or '.join(known) or f'workload.layers={least[0]} and task.batch={least[1]}'}"
 
 
 def no_mapping(instance: DataflowInstance, problems: Sequence[DataflowProblem], run: Run) -> None:
@@ -89,6 +93,9 @@ def reasons(instance: DataflowInstance, problems: Sequence[DataflowProblem], dea
 def _by_program(
     instance: DataflowInstance, problems: Sequence[DataflowProblem], deadline: Deadline
 ) -> list[Infeasibility]:
+    own: list[Program] = []  # what is asked for in all, to try changes of it; not where stages' DRAM is judged apart
+    if instance.task.stages == "layers" or instance.system.memory.capacity_bytes is None:
+        own = _programs(instance, problems)
     if instance.task.stages == "kernels":
         short = stages_short_of_dram(instance, problems, deadline)
         if short is not None:
@@ -108,12 +115,12 @@ def _by_program(
     )
     programs = _programs(plain, problems)
     if not _fits(programs, deadline):
-        return [_short_of_sram(plain, programs, deadline)]
+        return [_short_of_sram(plain, programs, own, deadline)]
     pinned = plain.replace(task=plain.task.replace(together=instance.task.together))
     programs = _programs(pinned, problems)
     if not _fits(programs, deadline):
         return [_groups_too_large(instance)]
-    return [_partitions(instance, programs, deadline)]
+    return [_partitions(instance, programs, own, deadline)]
 
 
 def _programs(instance: DataflowInstance, problems: Sequence[DataflowProblem]) -> list[Program]:
@@ -160,7 +167,7 @@ def pins_conflict(instance: DataflowInstance) -> Infeasibility | None:
 
 
 def _pins(demand: float, limit: float, unit: str, message: str) -> Infeasibility:
-    return lacking("C5", demand, limit, message, "Change task.together.", unit=unit)
+    return lacking("C5", demand, limit, message, PINS, unit=unit)
 
 
 def _cycles(instance: DataflowInstance) -> Iterator[tuple[tuple[str, ...], tuple[str, ...]]]:
@@ -176,30 +183,47 @@ def _cycles(instance: DataflowInstance) -> Iterator[tuple[tuple[str, ...], tuple
             yield groups[a], groups[b]
 
 
-def _short_of_sram(instance: DataflowInstance, programs: Sequence[Program], deadline: Deadline) -> Infeasibility:
-    """C2: the least SRAM with which there would be a mapping, with any number of partitions and without pins."""
-    limit, kernels = instance.system.chip.sram_bytes, instance.workload.kernels
+def _least_sram(
+    programs: Sequence[Program], deadline: Deadline, limit: int, most: int | None = None, exactly: bool = False
+) -> int | None:
+    """The least SRAM above ``limit`` with which one of ``programs`` has a mapping; None where no SRAM helps."""
+    if not _fits(programs, deadline, AMPLE, most, exactly):
+        return None
     short, enough = limit, 2 * limit
-    while not _fits(programs, deadline, enough):
+    while not _fits(programs, deadline, enough, most, exactly):
         short, enough = enough, 2 * enough
     while enough - short > 1:
         middle = (short + enough) // 2
-        if _fits(programs, deadline, middle):
+        if _fits(programs, deadline, middle, most, exactly):
             enough = middle
         else:
             short = middle
+    return enough
+
+
+def _short_of_sram(
+    instance: DataflowInstance, programs: Sequence[Program], own: Sequence[Program], deadline: Deadline
+) -> Infeasibility:
+    """C2: the least SRAM that any mapping needs, with any number of partitions and without pins; and, of ``own``, the
+    programs with all that was asked for, the least with which there is one."""
+    limit, kernels = instance.system.chip.sram_bytes, instance.workload.kernels
+    needed, enough = _least_sram(programs, deadline, limit), None
+    assert needed is not None, "without pins there is a mapping on enough SRAM"
+    with suppress(Stop):
+        enough = _least_sram(own, deadline, limit, *own[0].problem.instance.asked[:2]) if own else None
     problems = [program.problem for program in programs]
     weights = [min(min(o.weights for o in problem.options[v]) for problem in problems) for v in range(len(kernels))]
     largest = max(range(len(kernels)), key=weights.__getitem__)
     tensor = max(problem.degrees.tensor for problem in problems)
     options = min((problem.options[largest] for problem in problems), key=lambda some: min(o.weights for o in some))
     message = (
-        f"every mapping has a partition that holds more than the {limit:,} bytes of a chip's SRAM; {enough:,} "
-        f"would do (the weights of kernel {kernels[largest].name!r} alone take {weights[largest]:,} on each chip; "
-        f"tensor parallelism up to {tensor})"
+        f"every mapping has a partition that holds more than the {limit:,} bytes of a chip's SRAM; {needed:,} "
+        f"are needed at least (the weights of kernel {kernels[largest].name!r} alone take {weights[largest]:,} on each "
+        f"chip; tensor parallelism up to {tensor})"
     )
-    remedy = f"Set system.chip.sram_bytes to {enough} or more."
-    return lacking("C2", enough, limit, message, remedy, smaller_weights(options, limit, tensor))
+    path = "system.chip.sram_bytes"
+    remedy = at_least(path, needed, "byte") if enough is None else does(path, enough, "byte")
+    return lacking("C2", needed, limit, message, remedy, smaller_weights(options, limit, tensor))
 
 
 def _groups_too_large(instance: DataflowInstance) -> Infeasibility:
@@ -210,17 +234,25 @@ def _groups_too_large(instance: DataflowInstance) -> Infeasibility:
     return _pins(len(instance.task.together), 0, "groups", message)
 
 
-def _partitions(instance: DataflowInstance, programs: Sequence[Program], deadline: Deadline) -> Infeasibility:
-    """C4: the numbers of partitions with which there would be a mapping."""
+def _partitions(
+    instance: DataflowInstance, programs: Sequence[Program], own: Sequence[Program], deadline: Deadline
+) -> Infeasibility:
+    """C4: the number of partitions nearest to that asked for with which there would be a mapping; of ``own``, the
+    programs with all that was asked for, or else as far as SRAM and pins go."""
     task = instance.task
     asked, most = task.partitions or 0, instance.mapped_layers * len(instance.workload.kernels)
     counts = range(1, most + 1) if task.exactly else range(asked + 1, most + 1)
     near = sorted(counts, key=lambda count: abs(count - asked))
-    found = next((count for count in near if _fits(programs, deadline, None, count, task.exactly)), None)
+    found = next((count for count in near if _fits(own, deadline, None, count, task.exactly)), None)
+    fitting = found or next((count for count in near if _fits(programs, deadline, None, count, task.exactly)), None)
     tiles = " and the tiles" if task.utilisation is None else ""
     each = "stage" if task.stages == "kernels" else "phase"
     word = "exactly" if task.exactly else "at most"
-    would = f"; {word} {found} would do" if found else ""
-    message = f"no mapping has {word} {asked} partitions per {each} that fit the SRAM{tiles}{would}"
-    remedy = f"Set task.partitions to {found}." if found else "Set task.exactly to false."
-    return lacking("C4", max(asked, found or 0), min(asked, found or 0), message, remedy, "Use more SRAM.")
+    would = (
+        f"; {word} {fitting} would {'do' if found else 'fit these, but not all that is asked for'}" if fitting else ""
+    )
+    message = f"no mapping has {word} {counted(asked, 'partition')} per {each} that fit the SRAM{tiles}{would}"
+    remedy = "task.exactly=false" if task.exactly else "another number of partitions, and other changes beside"
+    if found:
+        remedy = does("task.partitions", found, "partition")
+    return lacking("C4", max(asked, fitting or 0), min(asked, fitting or 0), message, remedy, "more SRAM")

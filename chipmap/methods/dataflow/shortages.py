@@ -11,6 +11,7 @@ from chipmap.heuristics.dataflow.program.lattice import TooWideError
 from chipmap.instances.dataflow.instance import DataflowInstance, Degrees, allowed_degrees
 from chipmap.instances.dataflow.problem import DataflowProblem, Option, dataflow_problem
 from chipmap.methods.dataflow.cases import FIRST_TRY
+from chipmap.records import counted
 from chipmap.result import Infeasibility
 
 if TYPE_CHECKING:
@@ -26,8 +27,9 @@ RESOURCES = {
     "C5": ("pins", "bytes"),
     "C6": ("DRAM", "bytes"),
 }
-#: What helps where DRAM is short, and the degrees aren't the task's.
-MORE_CHIPS = "Use more tensor or pipeline parallelism."
+#: What may help where pins can't be kept; where DRAM is short, and the degrees aren't the task's.
+PINS = "change task.together"
+MORE_CHIPS = "more tensor or pipeline parallelism"
 
 
 def lacking(
@@ -46,9 +48,20 @@ def lacking(
     )
 
 
-def dram_shortage(limit: int, need: int, message: str, remedy: str = MORE_CHIPS) -> Infeasibility:
-    """C6: the reason where ``need`` bytes of DRAM would do."""
-    return lacking("C6", need, limit, message, f"Set system.memory.capacity_bytes to {need} or more.", remedy)
+def does(path: str, value: int, unit: str) -> str:
+    """The remedy with which, by itself, a mapping was found."""
+    return f"{counted(value, unit)} {'does' if value == 1 else 'do'}: --set {path}={value}"
+
+
+def at_least(path: str, value: int, unit: str) -> str:
+    """The remedy that is needed, and may not be enough."""
+    return f"at least {counted(value, unit)} ({path}), maybe more"
+
+
+def dram_shortage(limit: int, need: int, message: str, found: bool = True, other: str = MORE_CHIPS) -> Infeasibility:
+    """C6: the reason where ``need`` bytes of DRAM would do (``found``), or are needed at least."""
+    remedy = (does if found else at_least)("system.memory.capacity_bytes", need, "byte")
+    return lacking("C6", need, limit, message, remedy, other)
 
 
 def short_of_dram(instance: DataflowInstance, programs: Sequence[Program], deadline: Deadline) -> Infeasibility:
@@ -65,7 +78,7 @@ def short_of_dram(instance: DataflowInstance, programs: Sequence[Program], deadl
         f"every mapping has more than the {limit:,} bytes of a chip's DRAM in it; {need:,} would do "
         f"({degrees.text}){largest(problem, limit)}{fit}"
     )
-    return dram_shortage(limit, need, message, "Set task.degrees to those that fit." if others else MORE_CHIPS)
+    return dram_shortage(limit, need, message, other="set task.degrees to those that fit" if others else MORE_CHIPS)
 
 
 def _least(program: Program, limit: int, deadline: Deadline) -> int | None:
@@ -122,8 +135,8 @@ def smaller_weights(options: Sequence[Option], limit: int, tensor: int) -> str:
     """What to do about a kernel with these options, whose weights lie in the SRAM of each of ``tensor`` chips."""
     weights = min(option.weights for option in options)
     if all(option.scheme == "NONE" for option in options):
-        return "Split kernels, or name the schemes by which the kernel can be sharded: it runs whole on every chip."
+        return "smaller kernels, or schemes by which the kernel can be sharded: it runs whole on every chip"
     if weights <= limit:
-        return "Use more tensor parallelism, or split kernels."
+        return "more tensor parallelism, or smaller kernels"
     least = -(-weights * tensor // limit)
-    return f"Use tensor parallelism of {least} at least, or split kernels: weights are held whole, never in parts."
+    return f"tensor parallelism of {least} at least, or smaller kernels: weights are held whole, never in parts"

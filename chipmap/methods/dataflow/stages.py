@@ -157,7 +157,7 @@ def short_of_dram(
     if not with_enough_dram(instance, problems):
         need = min(dram_need(problem) for problem in problems)
         what = f"what rests in DRAM, shared out over all stages, takes {need:,} bytes of some chip; it has {limit:,}"
-        return dram_shortage(limit, need, what)
+        return dram_shortage(limit, need, what, found=False)
     memory = instance.system.memory.replace(capacity_bytes=AMPLE)
     roomy = instance.replace(system=instance.system.replace(memory=memory))
     free = [dataflow_problem(roomy, problem.degrees) for problem in problems]

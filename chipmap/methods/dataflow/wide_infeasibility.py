@@ -12,7 +12,7 @@ from chipmap.heuristics.dataflow.cover.pricing import PricingProgram
 from chipmap.heuristics.dataflow.program.restricted_program import RestrictedProgram
 from chipmap.heuristics.dataflow.symmetric.classes import Classes, classes
 from chipmap.instances.dataflow.problem import DataflowProblem, outside
-from chipmap.methods.dataflow.shortages import MORE_CHIPS, lacking, largest, smaller_weights
+from chipmap.methods.dataflow.shortages import MORE_CHIPS, PINS, at_least, lacking, largest, smaller_weights
 from chipmap.result import Infeasibility
 from chipmap.solvers.repeated import Repeated
 
@@ -116,7 +116,7 @@ def _message(short: Shortage, of: Classes) -> tuple[str, tuple[str, ...]]:
             f"kernel {short.where!r} alone takes {short.demand:,} bytes of a chip's SRAM with its weights and the "
             f"buffers of what it reads and writes (tensor parallelism {tensor}); there are {short.limit:,}",
             (
-                f"Set system.chip.sram_bytes to {short.demand} or more.",
+                at_least("system.chip.sram_bytes", short.demand, "byte"),
                 smaller_weights(options, short.limit, tensor),
             ),
         )
@@ -124,23 +124,20 @@ def _message(short: Shortage, of: Classes) -> tuple[str, tuple[str, ...]]:
         return (
             f"{short.where} are pinned together but don't fit one partition of {short.limit:,} bytes of SRAM "
             f"(tensor parallelism {tensor}; their weights and buffers take more than that)",
-            ("Change task.together.", "Use more SRAM or more tensor parallelism."),
+            (PINS, "more SRAM or more tensor parallelism"),
         )
     if short.label == "C6":
         return (
             f"{short.demand:,} bytes rest in a chip's DRAM at least (tensor parallelism {tensor}); there are "
             f"{short.limit:,}{short.where}",
-            (
-                f"Set system.memory.capacity_bytes to more than {short.demand}.",
-                MORE_CHIPS,
-            ),
+            (at_least("system.memory.capacity_bytes", short.demand, "byte"), MORE_CHIPS),
         )
     found = _enough(of)
-    would = f"; {found} would do" if found else ""
+    would = f"; {found} would fit the SRAM" if found else ""
     return (
         f"the weights of the {short.where} kernels fill {short.demand} partitions (tensor parallelism {tensor}), at "
         f"most {short.limit} are asked for{would}",
-        (f"Set task.partitions to {found or short.demand}{'' if found else ' or more'}.", "Use more SRAM."),
+        (at_least("task.partitions", found or short.demand, "partition"), "more SRAM"),
     )
 
 

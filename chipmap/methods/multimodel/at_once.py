@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from chipmap.explanation import EXPLAIN
 from chipmap.heuristics.multimodel.baselines import fits
 from chipmap.heuristics.multimodel.bounds import (
     least_energy,
@@ -13,6 +14,7 @@ from chipmap.heuristics.multimodel.bounds import (
 )
 from chipmap.instances.multimodel.instance import MultiInstance
 from chipmap.instances.multimodel.problem import MultiProblem, multi_problem
+from chipmap.records import counted
 from chipmap.result import Infeasibility
 from chipmap.run import Run
 
@@ -37,24 +39,29 @@ def limits(problem: MultiProblem) -> list[Infeasibility]:
         asked.append((least_latency(problem, costs), model.deadline_ns, f"latency of {model.name!r}", "ns"))
     for least, limit, what, unit in asked:
         if limit is not None and least > limit:
-            message = f"the {what} is at least {least} {unit}, its limit is {limit} {unit}"
-            found.append(_infeasible("C4", what, least, limit, unit, message, f"a limit of {least} {unit} or more"))
+            message = f"the {what} is at least {least:,} {unit}, its limit is {limit:,} {unit}"
+            remedy = f"a limit of at least {least:,} {unit}, maybe more: {EXPLAIN}"
+            found.append(_infeasible("C4", what, least, limit, unit, message, remedy))
     return found
 
 
 def too_large(problem: MultiProblem) -> list[Infeasibility]:
-    """Layers that fit on no chiplet."""
-    found = []
-    for m, model in enumerate(problem.models):
-        for k in range(model.layers):
-            if not any(fits(problem, (m, k, k, c)) for c in range(problem.chiplets)):
-                need = int(model.weights[k] + model.need[k])
-                most = max(chiplet.sram_bytes or 0 for chiplet in problem.instance.module.chiplets)
-                layer = problem.instance.models[m].layers[k].name
-                message = f"layer {layer!r} of {model.name!r} needs {need} bytes, no chiplet has more than {most}"
-                remedy = f"a chiplet with {need} bytes, a smaller mini-batch, or the layer split"
-                found.append(_infeasible("C5", "SRAM", need, most, "bytes", message, remedy))
-    return found
+    """Layers that fit on no chiplet: the one that needs most, and how many others there are."""
+    needs = [
+        (int(model.weights[k] + model.need[k]), m, k)
+        for m, model in enumerate(problem.models)
+        for k in range(model.layers)
+        if not any(fits(problem, (m, k, k, c)) for c in range(problem.chiplets))
+    ]
+    if not needs:
+        return []
+    need, m, k = max(needs, key=lambda one: one[0])
+    most = max(chiplet.sram_bytes or 0 for chiplet in problem.instance.module.chiplets)
+    name = f"layer {problem.instance.models[m].layers[k].name!r} of {problem.models[m].name!r}"
+    more = f" ({counted(len(needs) - 1, 'other layer')} too large as well)" if len(needs) > 1 else ""
+    message = f"{name} needs {need:,} bytes, no chiplet has more than {most:,}{more}"
+    remedy = f"a chiplet with at least {need:,} bytes, maybe more; a smaller mini-batch, or smaller layers: {EXPLAIN}"
+    return [_infeasible("C5", "SRAM", need, most, "bytes", message, remedy)]
 
 
 def too_few_links(problem: MultiProblem) -> list[Infeasibility]:
@@ -64,7 +71,8 @@ def too_few_links(problem: MultiProblem) -> list[Infeasibility]:
         need = least_segments(problem, model)
         if need > windows * joined:
             message = (
-                f"{model.name!r} fits the SRAM in {need} segments at least, and links join at most {joined} chiplets"
+                f"{model.name!r} fits the SRAM in {counted(need, 'segment')} at least, and links join at most "
+                f"{counted(joined, 'chiplet')}"
             )
             lone = [
                 c.name for c, near in zip(problem.instance.module.chiplets, problem.neighbours, strict=True) if not near
@@ -82,28 +90,33 @@ def too_few_places(problem: MultiProblem) -> list[Infeasibility]:
     need, places = sum(least_segments(problem, model) for model in problem.models), windows * problem.chiplets
     if need <= places:
         return []
-    message = f"the models fit the SRAM in {need} segments at least, {windows} windows have {places} chiplets"
+    message = (
+        f"the models fit the SRAM in {counted(need, 'segment')} at least, {counted(windows, 'window')} "
+        f"{'has' if windows == 1 else 'have'} room for {places:,}"
+    )
     more = -(-need // problem.chiplets)
-    remedy = f"at least {more} windows (--set task.windows={more}), more SRAM or a smaller mini-batch"
+    remedy = (
+        f"at least {counted(more, 'window')} (task.windows), maybe more; more SRAM or a smaller mini-batch: {EXPLAIN}"
+    )
     return [_infeasible("C2", "chiplets", need, places, "segments", message, remedy)]
 
 
 def clash(problem: MultiProblem) -> list[Infeasibility]:
-    """Reasons after a proof that no schedule exists, though each demand alone could be met."""
-    instance, found = problem.instance, []
-    task = instance.task
-    limits = [value is not None for value in (task.latency_limit_ns, task.energy_limit_pj)]
-    if any(limits) or any(model.deadline_ns is not None for model in instance.models):
-        message = "no schedule keeps the limits and deadlines"
-        remedy = "raise task.latency_limit_ns, task.energy_limit_pj or a model's deadline_ns"
-        found.append(_infeasible("C4", "limits", 1, 0, "limits", message, remedy))
-    elif any(chiplet.sram_bytes is not None for chiplet in instance.module.chiplets):
-        message = f"the layers don't fit the chiplets' SRAM in {task.windows} windows"
-        found.append(_infeasible("C5", "SRAM", 1, 0, "windows", message, "more windows, more SRAM or more links"))
-    else:
-        message = f"{len(instance.models)} models need more than {task.windows} windows of linked chiplets"
-        found.append(_infeasible("C2", "chiplets", 1, 0, "windows", message, "more windows"))
-    return found
+    """The reason after a proof that no schedule exists, though each demand alone could be met."""
+    instance, task = problem.instance, problem.instance.task
+    windows = counted(task.windows, "window")
+    limits = [name for name in ("latency_limit_ns", "energy_limit_pj") if getattr(task, name) is not None]
+    asked = [f"task.{name}" for name in limits]
+    asked += [f"deadline_ns of {model.name!r}" for model in instance.models if model.deadline_ns is not None]
+    if asked:
+        message = f"no schedule keeps {' and '.join(asked)}"
+        return [_infeasible("C4", "limits", 1, 0, "limits", message, f"a higher {' or '.join(asked)}: {EXPLAIN}")]
+    if any(chiplet.sram_bytes is not None for chiplet in instance.module.chiplets):
+        message = f"the layers don't fit the chiplets' SRAM in {windows}"
+        remedy = f"more SRAM, windows or links: {EXPLAIN}"
+        return [_infeasible("C5", "SRAM", 1, 0, "windows", message, remedy)]
+    message = f"{counted(len(instance.models), 'model')} need more than {windows} of linked chiplets"
+    return [_infeasible("C2", "chiplets", 1, 0, "windows", message, f"more windows: {EXPLAIN}")]
 
 
 def _infeasible(

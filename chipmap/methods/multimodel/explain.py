@@ -20,10 +20,11 @@ from chipmap.heuristics.multimodel.bounds import least_energy, least_time
 from chipmap.instances.multimodel.instance import MultiInstance, MultiSolution, in_force, units
 from chipmap.instances.multimodel.problem import MultiProblem, multi_problem
 from chipmap.instances.multimodel.timeline import PARTS, Span, Window, all_energies, energies, timeline
+from chipmap.methods.multimodel.at_once import at_once
 from chipmap.methods.multimodel.chain import RATES, auto
 from chipmap.methods.words import plural, share
 from chipmap.records import Unit
-from chipmap.result import Infeasibility, Note
+from chipmap.result import Note
 from chipmap.run import Run, SolveOptions
 
 #: The share of the time that solving the instance itself may take, and the least seconds of a solve.
@@ -58,7 +59,9 @@ def explain(
         work.facts()
         tell(work.explanation())
         work.said.clear()
-    auto(instance, work.base)
+    at_once(instance, work.base)
+    if not work.base.proved_infeasible:  # else the reason is the same as that of a solve
+        auto(instance, work.base)
     work.facts()
     tell(work.explanation())
     for what, setting, changed in changes(instance, work.base.proved_infeasible):
@@ -134,8 +137,7 @@ class _Work:
         if self.base.proved_infeasible:
             self.say("verdict", "No schedule exists (proved).")
             for reason in self.base.infeasibility[:TOLD]:
-                self.say("clash", f"{reason.message[:1].upper()}{reason.message[1:]}. Remedy: {remedies(reason)}.",
-                         reason.label)  # fmt: skip
+                self.say("clash", f"{reason.message[:1].upper()}{reason.message[1:]}.", reason.label)
             self.least()
         elif self.base.best is None:
             self.say("verdict", "No schedule was found in the time, and no proof that there is none.")
@@ -254,7 +256,7 @@ class _Work:
         self.say("bound", text, least_ns=t, least_pj=e)
         for kind in kinds(self.instance):
             wider = multi_problem(with_chiplet(self.instance, kind))
-            text = f"With one more chiplet of class {kind!r} it were {said(least_time(wider), S)}"
+            text = f"With one more chiplet of class {kind!r} that would be {said(least_time(wider), S)}"
             self.say("more", f"{text} and {said(least_energy(wider), J)}.", chiplet=kind)
 
     def more(self, objective: int, now: int) -> None:
@@ -369,11 +371,6 @@ def _resources(problem: MultiProblem, windows: tuple[Window, ...]) -> dict[tuple
         key = problem.instance.module.chiplets[span.segment[3]].name, "busy_s"
         found[key] = found.get(key, 0.0) + span.busy / 1e9
     return found
-
-
-def remedies(reason: Infeasibility) -> str:
-    """What would help, as one phrase."""
-    return "; or ".join(reason.remedies)
 
 
 def said(ticks: float, unit: Unit) -> str:

@@ -6,14 +6,13 @@ before anything larger begins, however large the graph is.
 
 from __future__ import annotations
 
+from chipmap.explanation import EXPLAIN
 from chipmap.heuristics.ring.bounds.simple import average, largest
 from chipmap.instances.ring.instance import RingInstance
 from chipmap.instances.ring.problem import RingProblem, ring_problem
 from chipmap.result import Infeasibility
 from chipmap.run import Run
 
-#: Who says what does, where only a lower limit of it is known.
-EXPLAIN = "`chipmap explain` says what does, solved and checked"
 #: How the owner of weights is called that is no single operation.
 GROUP = "keep-together group"
 

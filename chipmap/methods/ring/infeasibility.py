@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from chipmap.explanation import EXPLAIN
 from chipmap.heuristics.ring.bounds.simple import skip_connections
 from chipmap.heuristics.ring.programs.ideals import FlowGraph, flow_graph
 from chipmap.instances.ring.instance import RingInstance
 from chipmap.instances.ring.problem import RingProblem, ring_problem
-from chipmap.methods.ring.at_once import EXPLAIN, memory, plain_reasons, reason
+from chipmap.methods.ring.at_once import memory, plain_reasons, reason
 from chipmap.result import Infeasibility
 from chipmap.solvers import infeasible_labels, solve_model
 from chipmap.solvers.outcome import SolveRequest
