@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import shlex
 from pathlib import Path
 
@@ -42,14 +41,20 @@ def test_json_and_dot_of_the_page_are_one_graph() -> None:
     assert len(json.loads(listed.text)["nodes"]) == len(graphs[0].operations) == 2
 
 
-def test_the_table_of_the_readme(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_table_of_the_readme_is_shipped() -> None:
+    (table,) = blocks(ROOT / "README.md", "csv")
+    assert (ROOT / "examples" / "mine.csv").read_text() == table.text
+
+
+def test_thirty_nodes_by_the_commands_of_the_readme(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """From a table of one's own to a plot: the README's three commands, with the name of the table changed."""
     monkeypatch.chdir(tmp_path)
-    readme = ROOT / "README.md"
-    (table,) = blocks(readme, "csv")
-    Path("mine.csv").write_text(table.text)
-    commands = [
-        line for line in command_lines(readme, "chipmap") if re.search(r"\bmine-net\b|mine\.csv", " ".join(line))
-    ]
-    assert [line[0] for line in commands] == ["convert", "solve", "plot"]
+    lines = ["name,flop,bytes,weights,inputs", "op0,1GFLOP,64KiB,1MiB,"]
+    lines += [f"op{i},1GFLOP,64KiB,1MiB,op{i - 1}" + (f";op{i - 2}" if i % 5 == 0 else "") for i in range(1, 30)]
+    Path("mine.csv").write_text("\n".join(lines) + "\n")
+    readme = [line for line in command_lines(ROOT / "README.md", "chipmap") if "mine-net" in " ".join(line)]
+    assert [line[0] for line in readme] == ["convert", "solve", "plot"]
+    commands = [[word.replace("examples/", "").replace("60", "10") for word in line] for line in readme]
     assert [main(line) for line in commands] == [0, 0, 0]
-    assert Path("mine-net.png").exists() and chipmap.read("mine-net.json").name == "mine"  # type: ignore[attr-defined]
+    found = chipmap.read("mine-net.json")
+    assert len(found.graph.operations) == 30 and Path("mine-net.png").exists()  # type: ignore[attr-defined]

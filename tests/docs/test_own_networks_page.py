@@ -18,7 +18,7 @@ from chipmap.instances.importers import import_graph
 from tests.docs.pages import ROOT, blocks
 
 PAGE = ROOT / "docs" / "own-networks.md"
-FILE = Path(__file__).parent / "decoder.pt2"
+FILE = ROOT / "examples" / "decoder.pt2"
 
 
 def test_commands_print_what_the_page_shows(
