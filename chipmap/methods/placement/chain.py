@@ -17,6 +17,7 @@ from chipmap.methods.model_solve import Finds, conclude, solve_within
 from chipmap.methods.placement.bounding import bound_by_windows, narrowing
 from chipmap.methods.placement.reasons import clash, impossible
 from chipmap.methods.placement.stages import Stages
+from chipmap.methods.placement.subsets import fewest, within
 from chipmap.methods.placement.throughput import blocks, refute, search_loads
 from chipmap.result import Termination
 from chipmap.run import Run
@@ -60,17 +61,24 @@ def start_if_none(stages: Stages, turn: Turn) -> None:
 
 
 def spread(stages: Stages, turn: Turn) -> None:
-    """Partitions, the best of several by simulation: as many as there is time for."""
+    """Partitions, the best of several by simulation: as many as there is time for.
+
+    Every other one is on fewer devices, where these have time enough.
+    """
     problem, options = stages.problem, turn.run.options
     if not problem.timed or problem.devices == 1:
         return
     limited = options.time_limit is not None and not options.deterministic
     made, told = units(problem), stages.best[:2] if stages.best is not None else None
-    begins = stages.begins()
+    begins, few = stages.begins(), fewest(problem, stages.windows(turn.run.deadline))
+    left, begin = within(problem, few)
     try:
         for number in range(PARTITIONS if limited else FEW_PARTITIONS):
             seed = options.seed * PARTITIONS + number
-            stages.weigh(partition(problem, made, begins[number % len(begins)], seed, turn.deadline))
+            if number % 2 and len(few) < problem.devices:
+                stages.weigh(partition(left, made, begin, seed, turn.deadline))
+            else:
+                stages.weigh(partition(problem, made, begins[number % len(begins)], seed, turn.deadline))
             turn.deadline.check()
     finally:
         if stages.best is not None and stages.best[:2] != told:

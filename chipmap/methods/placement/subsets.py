@@ -1,0 +1,37 @@
+"""Fewer devices as a start: where a graph is long, the fastest few devices have time enough for all of its work."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from chipmap.heuristics.placement.bounds import Windows, path
+from chipmap.heuristics.placement.starts import joint
+from chipmap.instances.placement.problem import IntArray, PlacementProblem
+
+#: The time of everything on a device that is left out, over that on the slowest one.
+FAR = 1_000
+
+
+def fewest(problem: PlacementProblem, w: Windows) -> list[int]:
+    """The fastest devices, so many that all work shared out over them takes no longer than the longest path.
+
+    All devices where fewer don't do, or where an operation must run on another one.
+    """
+    whole = problem.time.sum(axis=0)
+    order, rate, chosen = np.argsort(whole, kind="stable").tolist(), 0.0, list[int]()
+    for d in order:
+        chosen.append(d)
+        rate += 1 / max(1, int(whole[d]))
+        if len(chosen) > 1 and 1 / rate <= path(w):
+            break
+    return chosen if joint(problem)[:, chosen].any(axis=1).all() else order
+
+
+def within(problem: PlacementProblem, chosen: list[int]) -> tuple[PlacementProblem, IntArray]:
+    """(the problem with only these devices allowed, a placement on them): a restriction."""
+    mask = np.isin(np.arange(problem.devices), chosen)
+    far = FAR * int(problem.time.sum(axis=0).max(initial=1)) // max(1, problem.operations) + 1
+    left = replace(problem, allowed=problem.allowed & mask, time=np.where(mask, problem.time, far))
+    return left, joint(left).argmax(axis=1).astype(np.int64)
