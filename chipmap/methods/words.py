@@ -18,8 +18,3 @@ def listed(names: Iterable[str], count: int = LISTED) -> str:
     all_ = list(names)
     more = len(all_) - count
     return ", ".join(all_[:count]) + (f" and {more} more" if more > 0 else "")
-
-
-def plural(count: int, noun: str) -> str:
-    """``1 chip``, ``2 chips``."""
-    return f"{count:,} {noun}" + ("" if count == 1 else "s")

@@ -22,8 +22,8 @@ from chipmap.instances.multimodel.problem import MultiProblem, multi_problem
 from chipmap.instances.multimodel.timeline import PARTS, Span, Window, all_energies, energies, timeline
 from chipmap.methods.multimodel.at_once import at_once
 from chipmap.methods.multimodel.chain import RATES, auto
-from chipmap.methods.words import plural, share
-from chipmap.records import Unit
+from chipmap.methods.words import share
+from chipmap.records import Unit, counted
 from chipmap.result import Note
 from chipmap.run import Run, SolveOptions
 
@@ -201,7 +201,7 @@ class _Work:
         model, weights = models[one.model], sum(span.weights for span in one.spans)
         text = f"Window {window.number} takes {said(window.time, S)} ({share(window.time, total)} of T1), "
         text += f"set by {model.name!r}, layers {one.spans[0].segment[1]} to {one.spans[-1].segment[2]} in "
-        text += f"{plural(len(one.spans), 'segment')}: {said(weights, S)} for weights"
+        text += f"{counted(len(one.spans), 'segment')}: {said(weights, S)} for weights"
         first = sum(span.time for span in one.spans)
         text += f", {said(first, S)} for the first mini-batch"
         if span.count > 1:

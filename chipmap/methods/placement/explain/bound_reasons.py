@@ -25,7 +25,8 @@ from chipmap.heuristics.placement.bounds import Windows
 from chipmap.heuristics.placement.packing import NONE, bins, part_bytes
 from chipmap.instances.placement.problem import IntArray, PlacementProblem
 from chipmap.methods.placement.explain.text import duration, size
-from chipmap.methods.words import listed, plural
+from chipmap.methods.words import listed
+from chipmap.records import counted
 
 
 class Reason(NamedTuple):
@@ -54,7 +55,7 @@ def _work(problem: PlacementProblem) -> Reason:
 
 
 def _shared(problem: PlacementProblem) -> str:
-    devices = plural(problem.devices, "device")
+    devices = counted(problem.devices, "device")
     if unequal.alike(problem):
         return f"shared out evenly over {devices}"
     return f"shared out over {devices} by what each of them can do"
@@ -103,7 +104,7 @@ def _interval(problem: PlacementProblem, w: Windows) -> Iterator[Reason]:
     if not value:
         return
     head, tail, work = int(w.head[members].min()), int(w.tail[members].min()), int(w.time[members].sum())
-    text = f"{plural(len(members), 'operation')} ({duration(work)} of work)"
+    text = f"{counted(len(members), 'operation')} ({duration(work)} of work)"
     parts = [f" can't start before {duration(head)}"] if head else []
     parts += [f" have {duration(tail)} behind them at least"] if tail else []
     text += f"{' and'.join(parts)}; " if parts else ", "
@@ -128,7 +129,7 @@ def _uncut(problem: PlacementProblem, w: Windows, low: int) -> Iterator[Reason]:
     if best[0] >= low:
         value, done, v = best
         members = [u for u in np.flatnonzero(part == part[v]).tolist() if w.head[u] >= w.head[v]]
-        text = f"In a schedule of less than {duration(low)} nothing that {plural(len(members), 'operation')} "
+        text = f"In a schedule of less than {duration(low)} nothing that {counted(len(members), 'operation')} "
         text += (
             f"({listed(_names(problem, members))}) hand to each other has time for a transfer. So they share a device, "
         )
@@ -157,7 +158,7 @@ def _memory(problem: PlacementProblem, w: Windows, low: int) -> Iterator[Reason]
         )
         text += f"together (at most {largest}) " + (
             f"are more than the largest memory, {size(memory)}" if needed == NONE
-            else f"fill {plural(needed, 'device')} of {size(memory)}; there are {problem.devices}"
+            else f"fill {counted(needed, 'device')} of {size(memory)}; there are {problem.devices}"
         )  # fmt: skip
         yield Reason("memory", low, text, {"largest_bytes": int(sizes.max()), "memory_bytes": memory})
 

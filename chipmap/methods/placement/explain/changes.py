@@ -12,7 +12,7 @@ from typing import NamedTuple
 from chipmap.instances.placement.instance import PlacementInstance
 from chipmap.instances.placement.problem import PlacementProblem
 from chipmap.instances.placement.system import MAX_BYTES, MAX_DEVICES, Device, Links, Route, System, routes_of
-from chipmap.methods.words import plural
+from chipmap.records import counted
 
 #: Gives latency and rate (None: no cost per byte) for those that are.
 Ends = Callable[[float, float | None], tuple[float, float | None]]
@@ -167,7 +167,7 @@ def _sites(instance: PlacementInstance, infeasible: bool) -> Iterator[Trial]:
             left = instance.replace(**{name: (*entries[:i], *entries[i + 1 :])})
             yield Trial("sites", f"without {_entry(name, entries[i])}", "", left)
         if entries:
-            what = _entry(name, entries[0]) if len(entries) == 1 else f"all of {plural(len(entries), words[name])}"
+            what = _entry(name, entries[0]) if len(entries) == 1 else f"all of {counted(len(entries), words[name])}"
             yield Trial("sites", f"without {what}", f"{name}=[]", instance.replace(**{name: ()}))
     system = instance.system
     missing = len(routes_of(system)) < len(system.devices) * (len(system.devices) - 1)

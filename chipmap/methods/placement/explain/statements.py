@@ -14,7 +14,8 @@ from chipmap.instances.placement.timeline import Piece, Timeline
 from chipmap.methods.placement.explain.changes import all_bytes, memory_may_bind
 from chipmap.methods.placement.explain.spent import Spent, path_of_data, spent
 from chipmap.methods.placement.explain.text import duration, size
-from chipmap.methods.words import listed, plural, share
+from chipmap.methods.words import listed, share
+from chipmap.records import counted
 
 #: Of operations, kinds, transfers and devices that are named, the largest ones.
 NAMED, DEVICES = 3, 8
@@ -41,8 +42,8 @@ def _chain(line: Timeline) -> Iterator[Statement]:
     sent = [piece for piece in chain if piece.kind == "transfer"]
     parts = {"computing": sums.compute, "transfers": sums.transfer, "rests of devices and channels": sums.rest,
              "waits without a cause that is seen": sums.idle}  # fmt: skip
-    text = f"The critical chain, each piece of which holds up the next, has {plural(len(work), 'operation')} and "
-    text += f"{plural(len(sent), 'transfer')}: {_sum(parts, line.total)}"
+    text = f"The critical chain, each piece of which holds up the next, has {counted(len(work), 'operation')} and "
+    text += f"{counted(len(sent), 'transfer')}: {_sum(parts, line.total)}"
     yield statement("chain", text, "T1", **_figures(sums))
     yield from _causes(Counter((piece.kind, piece.behind) for piece in (*work, *sent)))
     yield _contributors(line, work)
@@ -105,7 +106,7 @@ def _path(line: Timeline) -> Statement:
              "waiting for a busy channel": sums.channel, "waiting for one that rests": sums.rest,
              "waiting without a cause that is seen": sums.idle}  # fmt: skip
     text = f"Followed back along the input that came last, the data of {last!r}, which ends last, went through "
-    text += f"{plural(work, 'operation')} and {plural(sent, 'transfer')}: {_sum(parts, line.total)}"
+    text += f"{counted(work, 'operation')} and {counted(sent, 'transfer')}: {_sum(parts, line.total)}"
     return statement("path", text, "T1", operation=last, **_figures(sums))
 
 
@@ -132,8 +133,8 @@ def _devices(line: Timeline) -> Iterator[Statement]:
             for c, moves in line.channels.items()}  # fmt: skip
     if held:
         most = max(held, key=lambda name: held[name])
-        yield statement("channel", f"Of {plural(len(held), 'used channel')} the busiest is {most!r}, held for "
-                        f"{share(held[most], total)} of the step; {plural(len(line.moves), 'transfer')} in all",
+        yield statement("channel", f"Of {counted(len(held), 'used channel')} the busiest is {most!r}, held for "
+                        f"{share(held[most], total)} of the step; {counted(len(line.moves), 'transfer')} in all",
                         "T1", channel=most, held_ns=held[most], transfers=len(line.moves))  # fmt: skip
 
 
@@ -152,13 +153,15 @@ def throughput(problem: PlacementProblem, solution: PlacementSolution) -> Iterat
         idle = sum(one.operations == 0 for one in found)
         text = f"The others: {listed(rest, DEVICES)}"
         text += (
-            f". {plural(idle, 'device')} of {len(found)} {'has' if idle == 1 else 'have'} nothing to do" if idle else ""
+            f". {counted(idle, 'device')} of {len(found)} {'has' if idle == 1 else 'have'} nothing to do"
+            if idle
+            else ""
         )
         yield statement("load", text, "T2", **{f"total_ns {names[d]}": found[d].total for d in order[1:]})
 
 
 def _load(problem: PlacementProblem, load: Load) -> str:
-    text = f"{plural(load.operations, 'operation')} compute {duration(load.work)} ({share(load.work, load.total)})"
+    text = f"{counted(load.operations, 'operation')} compute {duration(load.work)} ({share(load.work, load.total)})"
     text += f", transfers take {duration(load.sent)}"
     if load.largest is not None:
         cost, u = load.largest

@@ -14,7 +14,8 @@ from chipmap.instances.ring.instance import RingInstance
 from chipmap.instances.ring.transforms import bound_names, clone
 from chipmap.methods.ring.explain.solved import Case, Solved, Trial
 from chipmap.methods.ring.explain.text import size
-from chipmap.methods.words import listed, plural
+from chipmap.methods.words import listed
+from chipmap.records import counted
 
 #: Pins, groups and forbidden chips that are left out one by one, each; more are left alone.
 EACH = 8
@@ -80,7 +81,7 @@ def chips(instance: RingInstance, fewest: int) -> list[Trial]:
 
 def chip_trial(instance: RingInstance, number: int) -> Trial:
     """The package with ``number`` chips."""
-    text = f"{plural(number, 'chip')} instead of {instance.package.chips}"
+    text = f"{counted(number, 'chip')} instead of {instance.package.chips}"
     return Trial("chips", text, partial(variants.packaged, instance, chips=number), f"package.chips={number}")
 
 

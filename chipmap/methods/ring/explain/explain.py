@@ -20,7 +20,8 @@ from chipmap.methods.ring.explain.difference import difference, placed, side
 from chipmap.methods.ring.explain.reasons import statement
 from chipmap.methods.ring.explain.solved import LEAST_SECONDS, Case, Solved, Trial, Tried, attempt, solve_within
 from chipmap.methods.ring.explain.text import TICKS_PER_US, us
-from chipmap.methods.words import plural, share
+from chipmap.methods.words import share
+from chipmap.records import counted
 from chipmap.result import Note
 from chipmap.run import SolveOptions
 
@@ -160,7 +161,7 @@ class _Work:
         if not given.feasible:
             first = given.violations[0]
             count = len(given.violations)
-            text = f"The mapping given is refused ({plural(count, 'violation')}): {first.label} {first.message}"
+            text = f"The mapping given is refused ({counted(count, 'violation')}): {first.label} {first.message}"
             yield statement("given", text, first.label, violations=count)
         elif given.objective is not None and base.objective is not None:
             above = given.objective - base.objective

@@ -16,7 +16,8 @@ from chipmap.instances.ring.loads import Loads, charged, loads
 from chipmap.instances.ring.problem import RingProblem
 from chipmap.methods.ring.explain.solved import Case, Solved, Tried, check
 from chipmap.methods.ring.explain.text import TICKS_PER_US, size, times, us
-from chipmap.methods.words import listed, plural, share
+from chipmap.methods.words import listed, share
+from chipmap.records import counted
 
 #: Violations of a relaxed mapping that are put into words.
 SHOWN = 2
@@ -38,7 +39,7 @@ def verdict(base: Solved) -> Statement:
     else:
         text = "the best found, without a bound"
     chips, used = base.instance.package.chips, base.chips_used
-    text = f"The period is {us(base.objective)}, {text}; {used} of {plural(chips, 'chip')} are used"
+    text = f"The period is {us(base.objective)}, {text}; {used} of {counted(chips, 'chip')} are used"
     return statement("verdict", text, period_us=base.objective / TICKS_PER_US, chips_used=used, chips=chips)
 
 
@@ -56,7 +57,7 @@ def busiest(case: Case, base: Solved) -> Iterator[Statement]:
         count = int((busy == base.objective).sum())
         more = f" (as are {count - 1} others)" if count > 2 else " (as is another)" if count == 2 else ""
         extra = "" if problem.cost_mode == "period" else " with what it sends and receives"
-        text = f"Chip {chip} is busy all the time{extra}{more}: {plural(len(mine), 'operation')}, "
+        text = f"Chip {chip} is busy all the time{extra}{more}: {counted(len(mine), 'operation')}, "
         text += listed(f"{case.name(v)} ({us(int(problem.ticks[v]))})" for v in mine)
         yield statement("busiest", text, "T1", chip=chip, operations=len(mine))
     if problem.cost_mode == "period":
@@ -70,7 +71,7 @@ def link_statement(case: Case, f: tuple[int, ...], link: int, load: int, topic: 
     """Which tensors cross a link."""
     crossing = [s for s in case.problem.storages if f[s.producer] <= link < max(f[v] for v in s.readers)]
     crossing.sort(key=lambda s: -s.ticks)
-    text = f"Link {link} -> {link + 1} {verb} ({us(load)}): it carries {plural(len(crossing), 'tensor')}, "
+    text = f"Link {link} -> {link + 1} {verb} ({us(load)}): it carries {counted(len(crossing), 'tensor')}, "
     text += listed(f"that of {case.name(s.producer)} ({size(s.bytes)}, {us(s.ticks)})" for s in crossing)
     tensors = {"tensors": [case.name(s.producer) for s in crossing], "bytes": [s.bytes for s in crossing]}
     return statement(topic, text, "T2", link=link, load_us=load / TICKS_PER_US, **tensors)
@@ -121,7 +122,7 @@ def skip_statement(case: Case, skip: SkipConnection, of: Any) -> Statement:
     tensor = max(s.bytes for s in case.problem.storages if s.producer == skip.producer and skip.reader in s.readers)
     text = (
         f"Everything under the skip connection {' -> '.join(ends.values())} (a tensor of {size(tensor)}) lives on two "
-        f"chips (C3): {plural(skip.operations, 'operation')}, {us(skip.ticks)} of work, so at least {us(half)} on one "
+        f"chips (C3): {counted(skip.operations, 'operation')}, {us(skip.ticks)} of work, so at least {us(half)} on one "
         f"of them{of(half)}"
     )
     work = {"work_us": skip.ticks / TICKS_PER_US, "bound_us": half / TICKS_PER_US}
@@ -131,7 +132,9 @@ def skip_statement(case: Case, skip: SkipConnection, of: Any) -> Statement:
 def _slow_tensors(case: Case, period: int) -> Iterator[Statement]:
     slow = sorted((s for s in case.problem.storages if s.ticks > period), key=lambda s: -s.ticks)
     if slow:
-        text = f"{plural(len(slow), 'tensor')} would keep a link busy for longer than the period, so maker and readers "
+        text = (
+            f"{counted(len(slow), 'tensor')} would keep a link busy for longer than the period, so maker and readers "
+        )
         text += "share a chip: " + listed(f"{case.name(s.producer)} ({size(s.bytes)}, {us(s.ticks)})" for s in slow)
         tensors = {"tensors": [case.name(s.producer) for s in slow], "bytes": [s.bytes for s in slow]}
         yield statement("links", text, "T2", **tensors)
@@ -181,7 +184,7 @@ def _blocked(base: Solved, tried: Tried) -> Iterator[Statement]:
     certificate = check(base.instance, tried.solved.solution)
     if found := certificate.violations:
         first = "; ".join(violation.message for violation in found[:SHOWN])
-        text = f"What stands in that mapping's way ({plural(len(found), 'violation')}): {first}"
+        text = f"What stands in that mapping's way ({counted(len(found), 'violation')}): {first}"
         yield statement("blocked", text, found[0].label, violations=len(found))
 
 
@@ -205,7 +208,7 @@ def unused(case: Case, base: Solved, least: tuple[int, int], doubled: Tried | No
     low, high = least
     if period is None or high == count or not case.problem.has("C2"):
         return
-    text = f"{plural(high, 'chip')} {'does' if high == 1 else 'do'} for this period"
+    text = f"{counted(high, 'chip')} {'does' if high == 1 else 'do'} for this period"
     text += " and fewer don't (proved)" if low == high else ""
     longest = largest(case.problem)
     if longest == period:
@@ -217,5 +220,5 @@ def unused(case: Case, base: Solved, least: tuple[int, int], doubled: Tried | No
         why = "no mapping that uses the others is faster (proved)"
     else:
         why = "in the best mapping found"
-    text, used = f"Of {plural(count, 'chip')}, {text}: {why}", base.chips_used
+    text, used = f"Of {counted(count, 'chip')}, {text}: {why}", base.chips_used
     yield statement("unused", text, chips=count, chips_used=used, chips_enough=high, chips_proved_needed=low)

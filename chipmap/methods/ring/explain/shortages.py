@@ -17,7 +17,8 @@ from chipmap.methods.ring.explain.changes import chip_trial, sram_trial
 from chipmap.methods.ring.explain.reasons import fullest, statement
 from chipmap.methods.ring.explain.solved import Case, Trial, Tried
 from chipmap.methods.ring.explain.text import name, size
-from chipmap.methods.words import listed, plural
+from chipmap.methods.words import listed
+from chipmap.records import counted
 
 #: Contradicting pairs of pins that are named.
 PAIRS = 3
@@ -31,14 +32,14 @@ def memory(case: Case) -> Iterator[Statement]:
     limit, weights = problem.sram_bytes, problem.alone_bytes
     heavy = [v for v in range(problem.n) if int(weights[v]) > limit]
     for v in sorted(heavy, key=lambda v: -int(weights[v]))[:1]:
-        more = f" (and {plural(len(heavy) - 1, 'more operation')} too)" if len(heavy) > 1 else ""
+        more = f" (and {counted(len(heavy) - 1, 'more operation')} too)" if len(heavy) > 1 else ""
         short = int(weights[v]) - limit
         text = f"Operation {case.name(v)} fits on no chip: {size(int(weights[v]))} of weights, {size(limit)} of SRAM, "
         figures = {"weight_bytes": int(weights[v]), "sram_bytes": limit, "short_bytes": short}
         yield statement("short", f"{text}{size(short)} short{more}", "C4", operation=case.name(v), **figures)
     total, room = int(problem.floor_bytes.sum()), limit * problem.chips
     if total > room:
-        text = f"All weights are {size(total)}, all {plural(problem.chips, 'chip')} together hold {size(room)}: "
+        text = f"All weights are {size(total)}, all {counted(problem.chips, 'chip')} together hold {size(room)}: "
         figures = {"weight_bytes": total, "short_bytes": total - room}
         yield statement("short", f"{text}{size(total - room)} short", "C4", **figures)
     if problem.has("C1") and problem.has("C3"):
@@ -47,7 +48,7 @@ def memory(case: Case) -> Iterator[Statement]:
             ends, short = (case.name(under.producer), case.name(under.reader)), under.weight_bytes - 2 * limit
             text = (
                 f"Everything under the skip connection {' -> '.join(ends)} lives on two chips (C3): "
-                f"{plural(under.operations, 'operation')} with {size(under.weight_bytes)} of weights, two chips hold "
+                f"{counted(under.operations, 'operation')} with {size(under.weight_bytes)} of weights, two chips hold "
                 f"{size(2 * limit)}: {size(short)} short"
             )
             figures = {"weight_bytes": under.weight_bytes, "short_bytes": short}
@@ -69,7 +70,7 @@ def needs(case: Case, deadline: Deadline) -> tuple[list[Statement], list[Trial]]
     except Stop:
         return said, trials
     if isinstance(enough, tuple):
-        text = f"With this SRAM it takes at least {plural(enough[0], 'chip')} (proved)"
+        text = f"With this SRAM it takes at least {counted(enough[0], 'chip')} (proved)"
         said.append(statement("least", text, "C4", chips=case.problem.chips, least_chips=enough[0]))
         trials.append(replace(chip_trial(case.instance, enough[0]), start=case.lift(enough[1])))
     elif enough is False:
