@@ -21,13 +21,15 @@ Limit = Literal["none", "time", "memory", "node", "iteration", "solution", "gap"
 Status = Literal["optimal", "feasible", "infeasible", "unknown", "error"]
 BoundKind = Literal["solver", "relaxation", "combinatorial", "published"]
 
-#: start: a warm start was used, or why not (``unused start``); oracle: what the user's function said; refused: what the
-#: checker refused; size: how large the problem is for a method; search: how much was tried; left out: what didn't apply
-#: or was given up; cache: what is wrong with the compiled functions on disk; solver: how a solver ended; stopped: how a
-#: run was ended from outside; older: a sentence of an archive from before notes had kinds.
+#: start: a warm start was used, or why not (``unused start``); unused option: what was asked of a solver, though none
+#: solved a model; oracle: what the user's function said; refused: what the checker refused; size: how large the problem
+#: is for a method; search: how much was tried; left out: what didn't apply or was given up; cache: what is wrong with
+#: the compiled functions on disk; solver: how a solver ended; stopped: how a run was ended from outside; older: a
+#: sentence of an archive from before notes had kinds.
 NoteKind = Literal[
     "start",
     "unused start",
+    "unused option",
     "oracle",
     "not reproducible",
     "refused",

@@ -96,7 +96,8 @@ class Run:
     ``failure`` says how the method crashed, if it did.
     ``oracle`` is the user's own constraint, which ``check`` asks (its last word is ``oracle_report``). ``outer`` is the
     deadline of the run around this one. Whoever sets ``interrupted`` (a listener, say) or the event ``cancel`` (another
-    thread) ends the run at its next look at the clock, with what it has.
+    thread) ends the run at its next look at the clock, with what it has. ``used`` names the options for solvers that
+    one has taken.
     """
 
     instance: Record
@@ -119,6 +120,7 @@ class Run:
     oracle_report: dict[str, Any] | None = None
     outer: Deadline = field(default_factory=Deadline)
     cancel: Event | None = None
+    used: set[str] = field(default_factory=set)
 
     @property
     def deadline(self) -> Deadline:
@@ -131,7 +133,7 @@ class Run:
         """A run on another instance within ``seconds`` of this one's time (infinite: all of it), with its checker."""
         limit = min(seconds, self.deadline.seconds)
         changed = self.options.replace(time_limit=None if limit == float("inf") else limit, warm_start=None, **options)
-        return Run(instance, changed, self.check, outer=self.deadline)
+        return Run(instance, changed, self.check, outer=self.deadline, used=self.used)
 
     def _ended(self) -> StopReason | None:
         if self.cancelled:

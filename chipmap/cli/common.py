@@ -99,7 +99,7 @@ def exit_code(result: Result) -> int:
 
 
 #: Kinds of notes that users always read.
-TOLD = ("unused start", "not reproducible", "oracle", "cache")
+TOLD = ("unused start", "unused option", "not reproducible", "oracle", "cache")
 
 
 def remarks(result: Result) -> list[str]:

@@ -76,6 +76,7 @@ def solve_within(
     minimises = finds is not None and (model.kind == "mip" or bool(model.native.has_objective()))
     encoded = model.encode(start) if start is not None else None
     name = solver or run.options.solver
+    run.used |= {"native", *(["solver"] if name == run.options.solver else [])}
 
     def found(value_of: ValueOf, objective: float | None) -> None:
         assert finds is not None

@@ -102,6 +102,14 @@ def notes_of(run: Run) -> tuple[Note, ...]:
     return tuple(run.notes)
 
 
+def unused_options(run: Run) -> None:
+    """Say of options for solvers that they changed nothing, as no solver took them."""
+    options = run.options
+    for name, value in (("solver", options.solver), ("native", ", ".join(options.native))):
+        if value and name not in run.used:
+            run.note("unused option", f"the option {name} ({value}) was not used: no model was solved with it")
+
+
 def _refusal(certificate: Certificate) -> str:
     if not certificate.violations:
         return "no objective"
@@ -124,6 +132,8 @@ def in_process(run: Run, family: Family, chosen: Method) -> Termination:
 def timed(run: Run, method: Callable[[Any, Run], Termination]) -> Termination:
     """What ``method`` ends with; its seconds go to the timings."""
     began = run.seconds
-    termination = method(run.instance, run)
-    run.timings["method"] = round(run.seconds - began, 6)
-    return termination
+    try:
+        return method(run.instance, run)
+    finally:
+        run.timings["method"] = round(run.seconds - began, 6)
+        unused_options(run)
