@@ -196,4 +196,4 @@ def test_more_chips_are_no_remedy_for_what_runs_whole() -> None:
     assert result.status == "infeasible" and "it runs whole on every chip" in str(result.infeasibility)
     split = explicit(kernels={"a": {**heavy, "schemes": ["M"]}}, sizes=[4], sram_bytes=10**5)
     told = solve(split, None, SolveOptions.make(warm_start="none"))
-    assert "Use tensor parallelism of 10 at least" in str(told.infeasibility)
+    assert "tensor parallelism of 10 at least" in str(told.infeasibility)
