@@ -19,11 +19,12 @@ from chipmap.heuristics.placement.annealing import anneal, seed_with, state
 from chipmap.heuristics.placement.heft_units import heft_units
 from chipmap.heuristics.placement.memory import excess
 from chipmap.heuristics.placement.simulator import NEVER, simulate
+from chipmap.heuristics.placement.tables import workspace
 from chipmap.heuristics.placement.units import units
 from chipmap.inputs.reading import read
 from chipmap.instances.placement.instance import PlacementInstance
 from chipmap.instances.placement.problem import placement_problem
-from chipmap.methods.placement.stages import COLD, Stages
+from chipmap.methods.placement.stages import COLD, MOMENTS, Stages
 
 #: (instance, the most ns of one simulation, the fewest evaluations per second) as the family's page asks for.
 ROWS = (
@@ -70,12 +71,13 @@ def speed(stages: Stages, seconds: float) -> tuple[float, float]:
         times.append(time.perf_counter() - begun)
     over = int(excess(flat, stages.bytes, device, work))
     now, made, tail = state(device, stages.key, step, over), units(problem), stages.windows(Deadline()).tail
+    both = workspace(problem, MOMENTS), workspace(problem, MOMENTS)
     seed_with(0)
     heat, chunk, done, begun = COLD * step, max(4, 300_000 // problem.operations), 0, 0.0
     for number in range(sys.maxsize):
         if number == 1:  # the first call compiled
             begun, done = time.process_time(), 0
-        done += anneal(flat, stages.bytes, made, problem.allowed, tail, now, work, (heat, heat), chunk)
+        done += anneal(flat, stages.bytes, made, problem.allowed, tail, now, both, (heat, heat), chunk)
         if number > 0 and time.process_time() - begun > seconds:
             break
     return min(times) * 1e3, done / (time.process_time() - begun)

@@ -147,7 +147,7 @@ class _Watch:
         self.run, self.family, self.child, self.interrupts = run, family, child, interrupts
         self.solution_type = resolve(family.solution)
         self.versions: dict[str, str] = {}
-        self.halted = False
+        self.halted, self.adopted = False, b""
         limit = run.options.time_limit
         self.kill_at = math.inf if limit is None else run.started + limit + GRACE
 
@@ -228,8 +228,12 @@ class _Watch:
         return next((message for message in messages if isinstance(message, Ended | Failed)), None)
 
     def _adopt(self, found: Found) -> bool:
+        if bytes(found.solution) == self.adopted:  # its last word repeats the best
+            return True
         solution = self.solution_type.from_json(bytes(found.solution), "the child's solution")
-        return bool(self.run.solution(solution, found.source, found.claimed).feasible)
+        feasible = self.run.solution(solution, found.source, found.claimed).feasible
+        self.adopted = bytes(found.solution) if feasible else self.adopted
+        return feasible
 
     def _conclude(self, end: Ended | Failed) -> Termination:
         """What the child says of its end, with all its bounds, notes and times; raises its usage errors."""

@@ -72,7 +72,17 @@ def test_annealing_keeps_what_it_says_and_is_reproducible(network: str, devices:
         now = state(device, key, first, 0)
         seed_with(3)
         heat = (first * 1e-2, first * 1e-4)
-        anneal(flat, bytes_of(problem), units(problem), problem.allowed, none, now, work, heat, 2_000)
+        anneal(
+            flat,
+            bytes_of(problem),
+            units(problem),
+            problem.allowed,
+            none,
+            now,
+            (workspace(problem, 5), workspace(problem, 5)),
+            heat,
+            2_000,
+        )
         found.append((int(now.value[2]), now.best_device.tolist()))
         step = simulate(flat, now.best_device, now.best_key, False, none, NEVER, work)
         certificate = check(instance, schedule(problem, now.best_device, work))

@@ -13,7 +13,8 @@ import numpy as np
 import pytest
 
 from chipmap.heuristics.placement.keys import default_keys, topological
-from chipmap.heuristics.placement.simulator import ABORTED, NEVER, NO_ROUTE, schedule, simulate
+from chipmap.heuristics.placement.moments import first_change
+from chipmap.heuristics.placement.simulator import ABORTED, NEVER, NO_ROUTE, schedule, simulate, take, trial
 from chipmap.heuristics.placement.tables import tables, workspace
 from chipmap.instances.placement import Links, PlacementInstance, System
 from chipmap.instances.placement.generators import random_instance
@@ -158,10 +159,11 @@ def test_simulator_follows_the_page(links: str) -> None:
             keys = none if key is None else np.array(key, dtype=np.int64)
             found = simulate(flat, np.array(device, dtype=np.int64), keys, key is None, none, NEVER, work)
             step, start, sent = by_the_page(problem, device, key)
-            codes = np.flatnonzero(work.sent[: len(problem.storages) * problem.devices] >= 0).tolist()
-            moved = {divmod(code, problem.devices): int(work.sent[code]) for code in codes}
+            made, tensors = schedule(problem, np.array(device, dtype=np.int64), work), problem.storages.tensor.tolist()
+            at = [(tensors.index(one.tensor), problem.device_names.index(one.to)) for one in made.transfers]
+            moved = {place: one.start for place, one in zip(at, made.transfers, strict=True)}
             assert (found, work.start[: len(device)].tolist(), moved) == (step, start, sent)
-            waited += sum(work.behind[code] >= 0 for code in codes)
+            waited += sum(work.behind[s * problem.devices + d] >= 0 for s, d in at)
     assert waited > 0 or links == "none"
 
 
@@ -199,3 +201,49 @@ def test_every_decoded_schedule_is_valid() -> None:
         met += best is not None and best == optimum
         missed += best is not None and best != optimum
     assert compared > 5_000 and met > 100 and missed > 0, (compared, met, missed)
+
+
+@pytest.mark.parametrize("links", get_args(LinkKind))
+def test_what_goes_on_from_a_kept_moment_is_the_whole_simulation(links: str) -> None:
+    """Walks of 40 moves of operations and keys on 12 graphs: T, starts and transfers are those from the beginning on.
+
+    Some moves begin at later moments, some at the beginning; those that are given up leave what was kept.
+    """
+    random, begun = Random(len(links)), set[int]()
+    for seed in range(12):
+        instance = random_instance(
+            random.randint(20, 60),
+            random.randint(2, 4),
+            links=links,
+            edges=0.1,
+            weights=random.choice((0, 2)),
+            gap_ns=random.choice((0, 3)),
+            seed=seed,
+            task={"memory": "none", "weights": "variable"},
+        )
+        problem = placement_problem(instance)
+        flat, work, whole = tables(problem), workspace(problem, 7), workspace(problem)
+        none = np.zeros(problem.operations, dtype=np.int64)
+        device = np.array([random.randrange(problem.devices) for _ in none], dtype=np.int64)
+        key = default_keys(problem)
+        now = simulate(flat, device, key, False, none, NEVER, work)
+        for _ in range(40):
+            to, count = random.randrange(problem.devices), random.choice((0, 1, 1, 3))
+            moved = np.array(random.sample(np.flatnonzero(device != to).tolist(), count), dtype=np.int64)
+            keyed = random.randrange(problem.operations) if count == 0 or random.random() < 0.3 else -1
+            row, before = first_change(flat, device, work, moved, count, keyed), (device.copy(), key.copy())
+            device[moved] = to
+            if keyed >= 0:
+                key[keyed] = random.choice(key.tolist()) + random.choice((-1, 0, 1))
+            step, begun = simulate(flat, device, key, False, none, NEVER, whole), begun | {row}
+            assert trial(flat, device, key, none, NEVER, work, moved, (row, count)) == step
+            assert trial(flat, device, key, none, step, work, moved, (row, count)) == ABORTED
+            if random.random() < 0.5:
+                device, key = before
+                continue
+            assert take(flat, device, key, none, work, moved, (row, count)) == step
+            now = step
+            assert schedule(problem, device, work) == schedule(problem, device, whole)
+            assert all((getattr(work, one) == getattr(whole, one)).all() for one in ("ready", "before"))
+        assert take(flat, device, key, none, work, none, (-1, 0)) == now
+    assert begun == {-1, *range(7)}

@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from chipmap.heuristics.placement.memory import Bytes, excess
-from chipmap.heuristics.placement.simulator import ABORTED, NEVER, NO_ROUTE, simulate
+from chipmap.heuristics.placement.moments import first_change
+from chipmap.heuristics.placement.simulator import NEVER, narrow, simulate, take, trial
 from chipmap.heuristics.placement.tables import Tables, Work
 from chipmap.heuristics.placement.units import Units
 from chipmap.instances.placement.problem import IntArray
@@ -161,40 +162,54 @@ def anneal(
     allowed: NDArray[np.bool_],
     tail: IntArray,
     s: State,
-    w: Work,
+    both: tuple[Work, Work],
     heat: tuple[float, float],
     moves: int,
 ) -> int:
-    """``moves`` moves; the temperature falls from ``heat[0]`` to ``heat[1]`` ns. How many were simulated."""
+    """``moves`` moves; the temperature falls from ``heat[0]`` to ``heat[1]`` ns. How many were simulated.
+
+    A candidate that changes something at the beginning is simulated in the other one of ``both``.
+    """
+    w, other = both
     count = len(s.device)
     chain = Chain(np.zeros(count, np.int64), np.zeros(count, np.int64), np.zeros(count, np.int64))
     moved, old, done = np.zeros(count, np.int64), np.zeros(count, np.int64), 0
+    s.key[:] = narrow(s.key)
     simulate(t, s.device, s.key, False, tail, NEVER, w)
     length = _critical(t, s.device, w, chain)
     for k in range(moves):
         size, to, place = _propose(t, units, allowed, s, chain, length, moved)
         if size < 0 or (size == 0 and place < 0):
             continue
-        keyed, old_key = -1, 0
-        if place >= 0:
-            keyed = chain.stop[place]
-            old_key = s.key[keyed]
+        keyed, old_key = (chain.stop[place], s.key[chain.stop[place]]) if place >= 0 else (-1, 0)
+        row = first_change(t, s.device, w, moved, size, keyed)
+        if keyed >= 0:
             s.key[keyed] = s.key[chain.other[place]] - 1
         for i in range(size):
             old[i] = s.device[moved[i]]
             s.device[moved[i]] = to
         warmth = heat[0] * (heat[1] / heat[0]) ** (k / moves)
         limit = s.value[0] + 1 + int(-warmth * np.log(1.0 - np.random.random()))
-        step = simulate(t, s.device, s.key, False, tail, NEVER if s.value[1] > 0 else limit, w)
-        done += 1
-        valid = step != ABORTED and step != NO_ROUTE
-        over = excess(t, b, s.device, w) if valid else 0
-        if not valid or over > s.value[1]:
+        limit = NEVER if s.value[1] > 0 else limit
+        done, over = done + 1, -1
+        if row < 0:
+            step = simulate(t, s.device, s.key, False, tail, limit, other)
+            over = excess(t, b, s.device, other) if step >= 0 else -1
+        else:
+            step = trial(t, s.device, s.key, tail, limit, w, moved, (row, size))
+            if step >= 0:
+                take(t, s.device, s.key, tail, w, moved, (row, size))
+                over = excess(t, b, s.device, w)
+        if over < 0 or over > s.value[1]:
             for i in range(size):
                 s.device[moved[i]] = old[i]
             if keyed >= 0:
                 s.key[keyed] = old_key
+            if over >= 0 and row >= 0:  # back to the schedule and the moments before
+                take(t, s.device, s.key, tail, w, moved, (row, size))
             continue
+        if row < 0:
+            w, other = other, w
         s.value[0], s.value[1] = step, over
         length = _critical(t, s.device, w, chain)
         if over < s.value[3] or (over == s.value[3] and step < s.value[2]):

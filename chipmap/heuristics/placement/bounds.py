@@ -175,13 +175,19 @@ def average(problem: PlacementProblem) -> int:
 
 def group(problem: PlacementProblem, w: Windows | None = None) -> int:
     """The operations of a group one after the other on the device that suits them: least head + Σ p + least tail."""
-    best = 0
-    for members in problem.groups:
-        times = problem.time[members].sum(axis=0)[problem.allowed[members].all(axis=0)]
-        if times.size:
-            around = 0 if w is None else int(w.head[members].min() + w.tail[members].min())
-            best = max(best, around + int(times.min()))
-    return best
+    count = problem.operations
+    times, fine = np.zeros_like(problem.time), np.ones_like(problem.allowed)
+    np.add.at(times, problem.group, problem.time)
+    np.logical_and.at(fine, problem.group, problem.allowed)
+    least = np.where(fine, times, NO_WAY).min(axis=1, initial=NO_WAY)
+    around = np.zeros(count, dtype=np.int64)
+    for given in () if w is None else (w.head, w.tail):
+        first = np.full(count, NO_WAY, dtype=np.int64)
+        np.minimum.at(first, problem.group, given)
+        around += first
+    some = np.unique(problem.group)
+    some = some[least[some] < NO_WAY]
+    return int((around[some] + least[some]).max(initial=0))
 
 
 def interval(problem: PlacementProblem, w: Windows) -> int:

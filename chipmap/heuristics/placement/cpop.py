@@ -86,7 +86,7 @@ def _cpop(
         free[where] = best + (t.gap[where] if t.time[v, where] > 0 else 0)
         for i in range(t.made_at[v], t.made_at[v + 1]):
             for j in range(t.reader_at[t.made[i]], t.reader_at[t.made[i] + 1]):
-                w = t.readers[j]
+                w = 0 + t.readers[j]  # in 64 bits, as what is in the heap
                 missing[w] -= 1
                 if missing[w] == 0:
                     heapq.heappush(ready, (-priority[w], w))

@@ -74,7 +74,7 @@ def _begin(t: Tables, count: int) -> Progress:
         device=np.full(count, -1, dtype=np.int64),
         end=np.zeros(count, dtype=np.int64),
         home=np.full(count, -1, dtype=np.int64),
-        missing=t.reads.copy(),
+        missing=t.reads.astype(np.int64),
         free=np.zeros(devices, dtype=np.int64),
         ready=ready,
         size=np.array([len(first)]),

@@ -7,9 +7,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from chipmap.heuristics.placement.heaps import part
 from chipmap.heuristics.placement.tables import Tables, Work
 from chipmap.instances.placement.problem import IntArray, PlacementProblem
 from chipmap.kernels import njit
+
+#: Parts of a step.
+CELLS = 512
 
 
 class Bytes(NamedTuple):
@@ -77,32 +81,85 @@ def _storages(t: Tables, b: Bytes, device: IntArray, held: IntArray) -> None:
                 held[d] += b.size[s]
 
 
+@part
+def _until(t: Tables, device: IntArray, w: Work, s: int, until: IntArray) -> np.uint64:
+    """Fill ``until`` [D]: when the last reader of storage ``s`` ends, and at home the last transfer.
+
+    Only at home and on the devices that are returned as bits, to which it is sent, does it hold anything.
+    """
+    u, devices, there = t.producer[s], len(t.gap), np.uint64(0)
+    home = device[u]
+    until[home] = w.start[u] + t.time[u, home]
+    for i in range(t.reader_at[s], t.reader_at[s + 1]):
+        v = t.readers[i]
+        d = device[v]
+        end = w.start[v] + t.pace[v, t.column[d]]
+        if d != home and not (there >> np.uint64(d)) & np.uint64(1):
+            there |= np.uint64(1) << np.uint64(d)
+            until[d] = end
+            until[home] = max(until[home], w.sent[s * devices + d] + t.send[s, t.kind[home * devices + d]])
+        until[d] = max(until[d], end)
+    return there
+
+
+@njit(cache=True, nogil=True)
+def _at_most(t: Tables, b: Bytes, device: IntArray, w: Work, step: int, held: IntArray) -> None:
+    """Raise ``held`` [D], what is there for the whole step, by the most that comes and goes, or a little more.
+
+    The step is cut into :data:`CELLS` parts. What ends in one counts up to its end.
+    """
+    devices, scale = len(t.gap), (CELLS - 1) / max(1, step)
+    until, come, gone = (
+        np.zeros(devices, np.int64),
+        np.zeros((devices, CELLS), np.int64),
+        np.zeros((devices, CELLS), np.int64),
+    )
+    for s in range(len(b.size)):
+        u = t.producer[s]
+        home, size = device[u], b.size[s]
+        there = _until(t, device, w, s, until)
+        for d in range(devices if there else 0):
+            if (there >> np.uint64(d)) & np.uint64(1):
+                come[d, int(w.sent[s * devices + d] * scale)] += size
+                gone[d, int(until[d] * scale)] += size
+        if b.resident[s]:
+            held[home] += size
+        else:
+            come[home, int(w.start[u] * scale)] += size
+            gone[home, int((step if b.output[s] else until[home]) * scale)] += size
+    for d in range(devices):
+        now, most = held[d], held[d]
+        for k in range(CELLS):
+            now += come[d, k]
+            most = max(most, now)
+            now -= gone[d, k]
+        held[d] = most
+
+
 @njit(cache=True, nogil=True)
 def _changes(
-    t: Tables, b: Bytes, device: IntArray, w: Work, wanted: NDArray[np.bool_], held: IntArray, change: IntArray
+    t: Tables,
+    b: Bytes,
+    device: IntArray,
+    w: Work,
+    step: int,
+    wanted: NDArray[np.bool_],
+    held: IntArray,
+    change: IntArray,
 ) -> int:
     """Fill ``change`` [.., 3] with (ns, bytes, device) of storages that come and go; the number of rows.
 
     Only devices in ``wanted`` are looked at. What stays for the whole step is added to ``held`` [D].
     """
-    devices, rows, step = len(t.gap), 0, 0
+    devices, rows = len(t.gap), 0
     until = np.zeros(devices, np.int64)
-    for v in range(len(device)):
-        step = max(step, w.start[v] + t.time[v, device[v]])
     for s in range(len(b.size)):
         u = t.producer[s]
         home = device[u]
-        until[:] = -1
-        until[home] = w.start[u] + t.time[u, home]
-        for i in range(t.reader_at[s], t.reader_at[s + 1]):
-            v = t.readers[i]
-            until[device[v]] = max(until[device[v]], w.start[v] + t.time[v, device[v]])
-        for d in range(devices):
-            if d == home or until[d] < 0:
-                continue
+        there = _until(t, device, w, s, until)
+        for d in range(devices if there else 0):
             begin = w.sent[s * devices + d]
-            until[home] = max(until[home], begin + t.send[s, t.kind[home * devices + d]])
-            if wanted[d] and until[d] > begin:
+            if (there >> np.uint64(d)) & np.uint64(1) and wanted[d] and until[d] > begin:
                 change[rows] = (begin, b.size[s], d)
                 change[rows + 1] = (until[d], -b.size[s], d)
                 rows += 2
@@ -118,22 +175,32 @@ def _changes(
 
 @njit(cache=True, nogil=True)
 def excess(t: Tables, b: Bytes, device: IntArray, w: Work) -> int:
-    """Bytes above the limits, summed over the devices; with rule ``live`` of the schedule that ``w`` holds."""
+    """Bytes above the limits, summed over the devices; with rule ``live`` of the schedule that ``w`` holds.
+
+    Cheap sums that no peak exceeds come first: that of everything, then that of parts of the step.
+    """
     if b.rule == 0:
         return 0
-    held = np.zeros(len(t.gap), np.int64)
-    _lasting(b, device, held)
-    lasting = held.copy()
+    lasting = np.zeros(len(t.gap), np.int64)
+    _lasting(b, device, lasting)
+    held = lasting.copy()
     _storages(t, b, device, held)
     beyond = (b.limit >= 0) & (held > b.limit)
-    if b.rule == 2 and beyond.any():  # as all at once is too much, what there is over time
-        change = np.zeros((2 * (len(b.size) + len(t.readers)), 3), np.int64)
-        rows = _changes(t, b, device, w, beyond, lasting, change)
+    if b.rule == 2 and beyond.any():
+        step = 0
+        for v in range(len(device)):
+            step = max(step, w.start[v] + t.pace[v, t.column[device[v]]])
         held[:] = lasting
-        for i in np.argsort(2 * change[:rows, 0] + (change[:rows, 1] > 0)):
-            d = change[i, 2]
-            lasting[d] += change[i, 1]
-            held[d] = max(held[d], lasting[d])
+        _at_most(t, b, device, w, step, held)
+        beyond &= held > b.limit
+        if beyond.any():
+            change = np.zeros((2 * (len(b.size) + len(t.readers)), 3), np.int64)
+            rows = _changes(t, b, device, w, step, beyond, lasting, change)
+            held[:] = lasting
+            for i in np.argsort(2 * change[:rows, 0] + (change[:rows, 1] > 0)):
+                d = change[i, 2]
+                lasting[d] += change[i, 1]
+                held[d] = max(held[d], lasting[d])
     over = 0
     for d in range(len(held)):
         if beyond[d]:

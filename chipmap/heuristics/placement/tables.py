@@ -2,47 +2,78 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from chipmap.instances.placement.problem import IntArray, PlacementProblem
 
+#: Positions in 32 bits: half the memory to go through.
+Short = NDArray[np.int32]
+
 
 class Tables(NamedTuple):
-    """N operations, S storages, D devices, C channels; routes a -> b are numbered a * D + b.
+    """N operations, S storages, D devices, C channels, K classes; routes a -> b are numbered a * D + b.
 
-    ``time`` [N, D]; ``gap`` [D]; ``reads`` [N]: how many storages an operation reads. The storages that operation v
-    makes are ``made[made_at[v]:made_at[v + 1]]``; the operations that read storage s, and the storages that v reads,
-    likewise. ``send`` [S, K]: c by kind of route; ``kind``, ``rest`` [D * D]: a route's kind (-1: no route) and gap.
-    ``apart``: each channel belongs to one route only, and each route has one.
+    ``time`` [N, D]; ``pace`` [N, K]: the same by class, ``column`` [D]: the class of each device; ``gap`` [D];
+    ``reads`` [N]: how many storages an operation reads. The storages that operation v makes are
+    ``made[made_at[v]:made_at[v + 1]]``; the operations that read storage s, and the storages that v reads, likewise.
+    ``send`` [S, K]: c by kind of route; ``kind``, ``rest`` [D * D]: a route's kind (-1: no route) and gap. ``apart``:
+    each channel belongs to one route only, and each route has one.
     """
 
     time: IntArray
+    pace: IntArray
+    column: Short
     gap: IntArray
-    reads: IntArray
-    made_at: IntArray
-    made: IntArray
-    reader_at: IntArray
-    readers: IntArray
-    read_at: IntArray
-    read: IntArray
-    producer: IntArray
+    reads: Short
+    made_at: Short
+    made: Short
+    reader_at: Short
+    readers: Short
+    read_at: Short
+    read: Short
+    producer: Short
     send: IntArray
-    kind: IntArray
+    kind: Short
     rest: IntArray
-    channel_at: IntArray
-    channels: IntArray
+    channel_at: Short
+    channels: Short
     apart: bool
+
+
+class Kept(NamedTuple):
+    """What a simulation looks like at each of M moments, before anything that happens then.
+
+    ``rows`` [1]: so many moments are kept; ``time`` [M]. ``mark`` [M, 4]: how many times were before, events that are
+    to come, the last end so far, operations that have started. ``left`` [M, N] as in :class:`Work`; the events
+    ``when`` and ``what`` [M, ..]; heaps: their sizes ``size`` [M, H], their entries one after the other in ``entry``
+    [M, ..]. ``device`` [M, 3, D], ``channel`` [M, 2, C]: the arrays of these names in :class:`Work`.
+    """
+
+    rows: IntArray
+    time: IntArray
+    mark: IntArray
+    left: Short
+    when: IntArray
+    what: IntArray
+    size: IntArray
+    entry: IntArray
+    device: IntArray
+    channel: IntArray
 
 
 class Work(NamedTuple):
     """What one simulation fills.
 
     Of each operation [N]: ``start``; ``ready``: when its last input was there; ``before``: the operation that kept its
-    device busy (-1: none). Of each transfer [S * D] (storage s to device d is s * D + d): ``sent``: its start (-1:
-    none); ``behind``: the transfer that held a channel before it (-1: none). The rest is scratch: heaps
-    (``place[:, 0]``: where each begins, ``place[:, 1]``: its size), counts, times and ``routes`` to look at.
+    device busy (-1: none). Of each transfer [S * D] that takes place (storage s to device d is s * D + d; the others
+    hold anything): ``sent``: its start; ``behind``: the transfer that held a channel before it (-1: none).
+
+    The rest is scratch. ``left`` [N]: 64 · the inputs that aren't there yet + the device. ``device`` [3, D]: when each
+    is free, its last operation, its work that is still to come. ``channel`` [2, C]: when each is free, its last
+    transfer. Heaps, ``routes`` to look at, and the moments that are ``kept``.
     """
 
     start: IntArray
@@ -50,81 +81,94 @@ class Work(NamedTuple):
     before: IntArray
     sent: IntArray
     behind: IntArray
-    missing: IntArray
+    left: Short
     event_time: IntArray
     event_code: IntArray
     pool: IntArray
     heap: IntArray
-    device_free: IntArray
-    device_last: IntArray
-    device_left: IntArray
-    channel_free: IntArray
-    channel_last: IntArray
+    device: IntArray
+    channel: IntArray
     routes: IntArray
+    kept: Kept
 
 
 def tables(problem: PlacementProblem) -> Tables:
     """The flat arrays of ``problem``."""
     storages, network = problem.storages, problem.network
-    count, devices = problem.operations, problem.devices
-    made: list[list[int]] = [[] for _ in range(count)]
-    for s, u in enumerate(storages.producer.tolist()):
-        made[u].append(s)
+    devices = problem.devices
     lengths = np.diff(network.channel_at)
     uses = np.bincount(network.channels, minlength=max(1, network.count))
-    apart = bool((lengths <= 1).all() and (uses <= 1).all())
-    made_at, flat = _flat(made)
-    read_at, read = _flat(problem.producers)
+    kinds = [one.kind for one in problem.instance.system.devices]
+    classes = list(dict.fromkeys(kinds))
+    made_at, made = _inverse(storages.producer, np.arange(len(storages)), problem.operations)
+    number = np.repeat(np.arange(len(storages)), np.diff(storages.reader_at))
+    read_at, read = _inverse(storages.readers, number, problem.operations)
     return Tables(
         time=np.ascontiguousarray(problem.time),
+        pace=np.ascontiguousarray(problem.time[:, [kinds.index(one) for one in classes]]),
+        column=_short([classes.index(one) for one in kinds]),
         gap=problem.gap,
         reads=np.diff(read_at),
         made_at=made_at,
-        made=flat,
-        reader_at=storages.reader_at,
-        readers=storages.readers,
+        made=made,
+        reader_at=_short(storages.reader_at),
+        readers=_short(storages.readers),
         read_at=read_at,
         read=read,
-        producer=storages.producer,
+        producer=_short(storages.producer),
         send=np.ascontiguousarray(storages.time),
-        kind=network.kind.reshape(devices * devices).copy(),
+        kind=_short(network.kind.reshape(devices * devices)),
         rest=network.gap.reshape(devices * devices).copy(),
-        channel_at=network.channel_at,
-        channels=network.channels,
-        apart=apart,
+        channel_at=_short(network.channel_at),
+        channels=_short(network.channels),
+        apart=bool((lengths <= 1).all() and (uses <= 1).all()),
     )
 
 
-def workspace(problem: PlacementProblem) -> Work:
-    """Arrays for simulations of ``problem``, one after the other."""
+def workspace(problem: PlacementProblem, moments: int = 0) -> Work:
+    """Arrays for simulations of ``problem``, one after the other, that keep so many moments at most."""
     count, devices, storages = problem.operations, problem.devices, len(problem.storages)
     routes, channels = devices * devices, max(1, problem.network.count)
     moves = int(np.minimum(np.diff(problem.storages.reader_at), max(0, devices - 1)).sum())
+    events, entries = 2 * (count + moves) + devices + 1, count + moves
 
-    def ints(size: int) -> IntArray:
-        return np.zeros(max(1, size), dtype=np.int64)
+    def ints(*shape: int) -> IntArray:
+        return np.zeros(shape, dtype=np.int64)
 
-    events = 2 * (count + moves) + devices + 1
     return Work(
         start=ints(count),
         ready=ints(count),
         before=ints(count),
         sent=ints(storages * devices),
         behind=ints(storages * devices),
-        missing=ints(count),
+        left=np.zeros(count, dtype=np.int32),
         event_time=ints(events),
         event_code=ints(events),
-        pool=ints(4 * (count + moves) + 16 * (devices + routes)),
-        heap=np.zeros((devices + routes + 1, 3), dtype=np.int64),
-        device_free=ints(devices),
-        device_last=ints(devices),
-        device_left=ints(devices),
-        channel_free=ints(channels),
-        channel_last=ints(channels),
+        pool=ints(4 * entries + 16 * (devices + routes)),
+        heap=ints(devices + routes + 1, 3),
+        device=ints(3, devices),
+        channel=ints(2, channels),
         routes=ints(2 * moves + routes),
+        kept=Kept(
+            rows=ints(1),
+            time=ints(moments),
+            mark=ints(moments, 4),
+            left=np.zeros((moments, count), dtype=np.int32),
+            when=ints(moments, events),
+            what=ints(moments, events),
+            size=ints(moments, devices + routes),
+            entry=ints(moments, entries),
+            device=ints(moments, 3, devices),
+            channel=ints(moments, 2, channels),
+        ),
     )
 
 
-def _flat(lists: list[list[int]]) -> tuple[IntArray, IntArray]:
-    starts = np.cumsum([0, *(len(one) for one in lists)], dtype=np.int64)
-    return starts, np.array([x for one in lists for x in one], dtype=np.int64)
+def _short(values: Any) -> Short:
+    return np.ascontiguousarray(values, dtype=np.int32)
+
+
+def _inverse(where: IntArray, what: IntArray, count: int) -> tuple[Short, Short]:
+    """(where the list of each of ``count`` places begins, and the last one ends; the ``what`` at each, in order)."""
+    order = np.argsort(where, kind="stable")
+    return _short(np.searchsorted(where[order], np.arange(count + 1))), _short(what[order])

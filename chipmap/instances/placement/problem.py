@@ -234,7 +234,7 @@ def _times(instance: PlacementInstance, kind: DeviceClass, placed: list[int]) ->
             touched[v] += tensor.bytes
     peak, memory, launch = exact(kind.flop_per_ns), exact(kind.memory_bytes_per_ns), exact(kind.launch_ns)
     rates = {name: peak * exact(share) for name, share in kind.efficiency.items()}
-    found = []
+    found, known = [], dict[tuple[str, int, int], int]()  # most operations of a large graph are like others
     for v in placed:
         one = graph.operations[v]
         if one.role == "constant":
@@ -243,7 +243,10 @@ def _times(instance: PlacementInstance, kind: DeviceClass, placed: list[int]) ->
             found.append(math.ceil(exact(given)))
         else:
             moved = touched[v] + one.weight_bytes if one.moved_bytes is None else one.moved_bytes
-            found.append(math.ceil(max(one.flop / rates.get(one.kind, peak), moved / memory) + launch))
+            like = (one.kind, one.flop, moved)
+            if like not in known:
+                known[like] = math.ceil(max(one.flop / rates.get(one.kind, peak), moved / memory) + launch)
+            found.append(known[like])
     return found
 
 
@@ -292,11 +295,13 @@ def _storages(
     mine = [t for t, tensor in enumerate(tensors) if tensor.producer in index]
     starts, flat = _flat([sorted(behind[t]) for t in mine])
     times = np.zeros((len(mine), max(1, len(kinds))), dtype=np.int64)
+    known: dict[int, list[int]] = {}
     for i, t in enumerate(mine):
-        given = instance.transfer_ns[t] if instance.transfer_ns else None
-        for k, (latency, rate) in enumerate(kinds):
-            cost = latency if rate is None else latency + tensors[t].bytes / rate
-            times[i, k] = math.ceil(cost if given is None else exact(given))
+        size, given = tensors[t].bytes, instance.transfer_ns[t] if instance.transfer_ns else None
+        if size not in known:
+            known[size] = [math.ceil(latency + (0 if rate is None else size / rate)) for latency, rate in kinds]
+        if kinds:
+            times[i] = known[size] if given is None else math.ceil(exact(given))
     storages = Storages(
         tensor=np.array(mine, dtype=np.int64),
         producer=np.array([index[tensors[t].producer] for t in mine], dtype=np.int64),

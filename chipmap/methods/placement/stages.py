@@ -24,13 +24,16 @@ from chipmap.instances.placement.instance import PlacementSolution
 from chipmap.instances.placement.problem import IntArray, PlacementProblem
 from chipmap.methods.chain import Turn
 
-#: Moves of the annealing on a small instance, and of all rounds together where no time limit is given.
-FEW_MOVES, MOVES = 2_000, 200_000
+#: Moves of the annealing on a small instance, and of all rounds together where no time limit is given; moves times
+#: operations at most there.
+FEW_MOVES, MOVES, MOST = 2_000, 200_000, 10**9
 #: Rounds, and the first and last temperature as shares of the step time.
 ROUNDS, HOT, COLD = 6, 1e-3, 6e-5
 #: Operations that a call of compiled code simulates at most, after which the clock is looked at (some 0.1 s), and the
 #: fewest moves of a call.
 CHUNK, FEWEST = 1_500_000, 4
+#: Moments of a simulation that the search keeps.
+MOMENTS = 24
 #: A search goes on for so many times what a check took before the next one.
 PATIENCE = 5.0
 #: Human splits from which partitions start where memory binds; partitions that are tried for the first that fits.
@@ -138,13 +141,10 @@ class Stages:
             return
         run, tail = turn.run, self.windows(turn.deadline).tail
         limited = run.options.time_limit is not None and not run.options.deterministic and not few
-        made, allowed, simulated, chunk = (
-            units(self.problem),
-            self.problem.allowed,
-            0,
-            max(FEWEST, CHUNK // self.problem.operations),
-        )
-        budget = FEW_MOVES if few else MOVES
+        both = workspace(self.problem, MOMENTS), workspace(self.problem, MOMENTS)
+        made, allowed, simulated = units(self.problem), self.problem.allowed, 0
+        chunk = max(FEWEST, CHUNK // self.problem.operations)
+        budget = FEW_MOVES if few else min(MOVES, max(ROUNDS, MOST // self.problem.operations))
         chunk = min(chunk, budget // ROUNDS)
         seed_with(run.options.seed)
         total = turn.deadline.seconds
@@ -153,12 +153,12 @@ class Stages:
             now, done = state(devices, key, step, over), 0
             warm, until = HOT / 2**number * max(1, step), total * (ROUNDS - 1 - number) / ROUNDS
             share = 0.0
-            # a checked placement costs time: the last one must be told before the deadline
-            while turn.deadline.keep_going() and share < 1.0 and turn.deadline.seconds > 2 * self.cost:
+            # a checked placement costs time, twice in a child process: the last one must be told before the deadline
+            while turn.deadline.keep_going() and share < 1.0 and turn.deadline.seconds > 3 * self.cost:
                 left = turn.deadline.seconds
                 heat = warm * (COLD / HOT) ** share
                 simulated += anneal(
-                    self.tables, self.bytes, made, allowed, tail, now, self.work, (heat, max(heat / 2, 1e-3)), chunk
+                    self.tables, self.bytes, made, allowed, tail, now, both, (heat, max(heat / 2, 1e-3)), chunk
                 )
                 done += chunk
                 share = done / (budget / ROUNDS)

@@ -35,6 +35,7 @@ class Facts:
         self.classes: dict[str, DeviceClass] = {one.name: one for one in instance.system.classes}
         self.routes: dict[tuple[str, str], Route] = routes_of(instance.system)
         self._times: dict[tuple[int, str], int] = {}
+        self._like: dict[tuple[object, ...], int] = {}  # by all that a time depends on: most operations are like others
         self.variable = instance.task.weights == "variable"
         self.inputs: list[list[int]] = [[] for _ in self.graph.operations]
         self.outputs: list[list[int]] = [[] for _ in self.graph.operations]
@@ -118,14 +119,20 @@ class Facts:
         if size is None:
             touched = {*self.inputs[v], *self.outputs[v]}
             size = operation.weight_bytes + sum(self.graph.tensors[t].bytes for t in touched)
-        rate = exact(kind.flop_per_ns) * exact(kind.efficiency.get(operation.kind, 1.0))
-        busy = max(operation.flop / rate, size / exact(kind.memory_bytes_per_ns))
-        return math.ceil(busy + exact(kind.launch_ns))
+        like = (kind.name, operation.kind, operation.flop, size)
+        if like not in self._like:
+            rate = exact(kind.flop_per_ns) * exact(kind.efficiency.get(operation.kind, 1.0))
+            busy = max(operation.flop / rate, size / exact(kind.memory_bytes_per_ns))
+            self._like[like] = math.ceil(busy + exact(kind.launch_ns))
+        return self._like[like]
 
     def send(self, storage: Storage, route: Route) -> int:
         """c of a storage over a route in ns."""
         measured = self.instance.transfer_ns[storage.tensor] if self.instance.transfer_ns else None
         if measured is not None:
             return math.ceil(exact(measured))
-        rate = route.bytes_per_ns
-        return math.ceil(exact(route.latency_ns) + (storage.bytes / exact(rate) if rate is not None else Fraction(0)))
+        rate, like = route.bytes_per_ns, (storage.bytes, route.latency_ns, route.bytes_per_ns)
+        if like not in self._like:
+            moved = storage.bytes / exact(rate) if rate is not None else Fraction(0)
+            self._like[like] = math.ceil(exact(route.latency_ns) + moved)
+        return self._like[like]

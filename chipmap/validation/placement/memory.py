@@ -65,7 +65,7 @@ class Placed:
     def targets(self, storage: Storage) -> list[str]:
         """The other devices that read a storage, in the system's order."""
         there = {self.device[v] for v in storage.readers} - {self.device[storage.producer]}
-        return [name for name in self.facts.devices if name in there]
+        return [name for name in self.facts.devices if name in there] if there else []
 
     @cached_property
     def peaks(self) -> dict[str, Peak]:

@@ -1,0 +1,129 @@
+"""52,213 operations on 8 devices over PCIe, from the file to the certificate: ``placement/gnmt-8-50k-pcie``.
+
+    python -m benchmarks.placement_large [--limit 120] [--short 1 2 5 10] [--folder DIR]
+
+The instance is written to a file, and `chipmap solve FILE` is run as a user would, with two threads: seconds by the
+clock on the wall from the start of the command to its end, without and with files (`--out`); the most memory of its
+processes together; when the first schedule, the first bound and the search came. Beside it stand all human splits and
+METIS (both kinds; extra `metis`), each by the better of two rules, as valid placements or not. Then short limits:
+how long the whole command takes with each, also while reading, in METIS and in bounds.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from benchmarks.placement_workloads import BASELINES, decoded
+from chipmap.inputs.reading import read
+from chipmap.instances.placement import PlacementInstance
+from chipmap.instances.placement.problem import placement_problem
+
+NAME = "placement/gnmt-8-50k-pcie"
+
+
+class Ran(NamedTuple):
+    """A command: its seconds, the most bytes of it and its children together, what it printed."""
+
+    seconds: float
+    bytes: int
+    output: str
+
+
+def main() -> None:
+    """Print both tables."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--limit", type=float, default=120.0)
+    parser.add_argument("--short", type=float, nargs="*", default=[1.0, 2.0, 5.0, 10.0])
+    parser.add_argument("--folder", type=Path)
+    arguments = parser.parse_args()
+    instance = read(NAME)
+    assert isinstance(instance, PlacementInstance)
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = arguments.folder or Path(temporary)
+        folder.mkdir(parents=True, exist_ok=True)
+        file = folder / "large.json"
+        file.write_bytes(instance.to_json())
+        print(f"load {os.getloadavg()[0]:.1f}, Python {sys.version.split()[0]}, {arguments.limit:g} s\n", flush=True)
+        whole(instance, file, folder, arguments.limit)
+        short(file, arguments.short)
+
+
+def whole(instance: PlacementInstance, file: Path, folder: Path, limit: float) -> None:
+    """The table of the long run and the baselines."""
+    out = folder / "run"
+    ran = run("solve", file, "--time-limit", limit, "--threads", 2, "--out", out)
+    result = json.loads((out / "result.json").read_text())
+    found, events = result["objective"], result["trace"]
+    print("| what | ms | over ours |\n|---|---|---|")
+    for name, one in decoded(placement_problem(instance)).items():
+        note = "" if name in BASELINES else " (beside)"
+        fits = ", memory overflows" if one.over else ""
+        print(f"| {name}{note}{fits} | {min(one[:2]) / 1e6:.1f} | {min(one[:2]) / found:.2f} |", flush=True)
+    print(f"| **search** | {found / 1e6:.1f} | |")
+    print(f"| bound | {result['bound'] / 1e6:.1f} | gap {100 * result['gap']:.1f}% |\n")
+    first = {kind: next(one for one in events if one["event"] == kind) for kind in ("bound", "solution")}
+    annealed = [one["seconds"] for one in events if one["source"] == "annealing"]
+    print("| moment | s |\n|---|---|")
+    print(f"| the file is read | {result['timings']['read']:.1f} |")
+    for kind, one in first.items():
+        print(f"| first {kind} ({one['source']}, {one['value'] / 1e6:.1f} ms) | {one['seconds']:.1f} |")
+    for share in (0.5, 1.0):
+        known = [one for one in events if one["event"] == "solution" and one["seconds"] <= share * limit]
+        if known:
+            print(f"| best at {share * limit:g} s: {known[-1]['value'] / 1e6:.1f} ms | {known[-1]['seconds']:.1f} |")
+    if annealed:
+        print(f"| annealing's first and last find | {annealed[0]:.1f}, {annealed[-1]:.1f} |")
+    print(f"| certificate of the result | {result['timings']['total']:.1f} |")
+    print(f"| end of the command, with all files of `--out` | {ran.seconds:.1f} |\n")
+    print(
+        f"At most {ran.bytes / 2**30:.2f} GiB in all processes together; {result['notes'][-1]['text']}.\n", flush=True
+    )
+
+
+def short(file: Path, limits: list[float]) -> None:
+    """The table of short limits."""
+    methods = ("auto", "metis", "bounds")
+    print(f"| limit, s | {' | '.join(f'{method}: s, what came out' for method in methods)} |\n|---|---|---|---|")
+    for limit in limits:
+        cells = []
+        for method in methods:
+            ran = run("solve", file, "--method", method, "--time-limit", limit, "--format", "json")
+            row: dict[str, Any] = json.loads(ran.output) if ran.output.startswith("{") else {}
+            cells.append(f"{ran.seconds:.1f}, {row.get('status', 'no result')}")
+        print(f"| {limit:g} | {' | '.join(cells)} |", flush=True)
+
+
+def run(*arguments: object) -> Ran:
+    """Run chipmap, and look at the memory of its processes ten times a second."""
+    begun, most = time.monotonic(), 0
+    with tempfile.TemporaryFile("w+") as output:
+        command = [sys.executable, "-m", "chipmap", *map(str, arguments)]
+        process = subprocess.Popen(command, stdout=output, stderr=subprocess.DEVNULL)
+        while process.poll() is None:
+            most = max(most, held(process.pid))
+            time.sleep(0.1)
+        seconds = time.monotonic() - begun
+        output.seek(0)
+        return Ran(seconds, most, output.read())
+
+
+def held(process: int) -> int:
+    """Resident bytes of a process and all below it (Linux; 0 elsewhere)."""
+    try:
+        pages = int(Path(f"/proc/{process}/statm").read_text().split()[1])
+        children = Path(f"/proc/{process}/task/{process}/children").read_text().split()
+    except (OSError, IndexError):
+        return 0
+    return pages * os.sysconf("SC_PAGE_SIZE") + sum(held(int(child)) for child in children)
+
+
+if __name__ == "__main__":
+    main()
