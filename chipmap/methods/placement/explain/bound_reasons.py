@@ -50,7 +50,8 @@ def reasons(problem: PlacementProblem, w: Windows | None, low: int) -> list[Reas
 
 def _work(problem: PlacementProblem) -> Reason:
     total, value = int(lower.least_times(problem).sum()), max(lower.average(problem), unequal.work(problem))
-    text = f"All operations take {duration(total)} at least; {_shared(problem)} that is {duration(value)}"
+    text = f"All operations take {duration(total)} at least"
+    text += f"; {_shared(problem)} that is {duration(value)}" if problem.devices > 1 else ""
     return Reason("work", value, text, {"work_ns": total, "devices": problem.devices})
 
 

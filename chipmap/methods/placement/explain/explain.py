@@ -28,6 +28,7 @@ from chipmap.methods.placement.explain.statements import statement
 from chipmap.methods.placement.explain.text import duration, size
 from chipmap.methods.placement.stages import Stages
 from chipmap.methods.words import share
+from chipmap.records import counted
 from chipmap.result import Note
 from chipmap.run import Run, SolveOptions
 
@@ -74,7 +75,7 @@ def explain(
         _, work.stages = solve(instance, work.base)
     work.facts()
     tell(work.explanation())
-    trials = changes(work.problem, work.base.proved_infeasible)
+    trials = changes(work.problem, work.base.proved_infeasible) if work.problem.operations else []
     for i, trial in enumerate(trials):
         if work.left <= LEAST_SECONDS:
             left = [one.what for one in trials[i:]]
@@ -140,7 +141,9 @@ class _Work:
 
     def facts(self) -> None:
         """What can be said before changes are tried."""
-        if self.base.proved_infeasible:
+        if not self.problem.operations:
+            self.say("verdict", "No operation computes anything, so there is nothing to place")
+        elif self.base.proved_infeasible:
             self.say("verdict", f"No {self.thing} exists (proved)")
             for reason in self.base.infeasibility:
                 text = f"{reason.message[:1].upper()}{reason.message[1:]}. Remedy: {'; or '.join(reason.remedies)}"
@@ -180,7 +183,8 @@ class _Work:
         )  # fmt: skip
         used = len(set(own.devices.values()))
         text = f"The {self.thing} has a {self.word} of {duration(objective)}, {proof}"
-        self.say("verdict", f"{text}. It uses {used} of {self.problem.devices} devices", devices=used, ns=objective)
+        of = f"It uses {used} of {counted(self.problem.devices, 'device')}"
+        self.say("verdict", f"{text}. {of}", devices=used, ns=objective)
         if self.problem.timed:
             self.said += statements.schedule(timeline(self.problem, own))
         else:
