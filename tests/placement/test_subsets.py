@@ -12,7 +12,7 @@ from chipmap.heuristics.placement.units import units
 from chipmap.instances.placement import Pin, PlacementInstance
 from chipmap.instances.placement.generators import random_instance, training_step
 from chipmap.instances.placement.problem import PlacementProblem, placement_problem
-from chipmap.methods.placement.subsets import fewest, within
+from chipmap.methods.placement.subsets import by_turns, fewest, within
 from tests.placement.random_instances import made
 
 SMALL = {"stacks": 1, "layers": 6}
@@ -63,6 +63,27 @@ def test_partitions_on_fewer_devices_stay_there() -> None:
             assert all(len(set(found[members].tolist())) == 1 for members in problem.groups)
     work = [int(problem.time[found == d, d].sum()) for d in (1, 3)]
     assert max(work) < 1.5 * min(work), "a training step is shared out"
+
+
+def test_every_other_partition_is_on_fewer_devices() -> None:
+    """All placements to begin with are used; heads are asked for once, after the first; not at all for large graphs."""
+    problem, asked = placement_problem(chains(2)), list[int]()
+    begins = [np.zeros(problem.operations, dtype=np.int64), np.ones(problem.operations, dtype=np.int64)]
+
+    def windows() -> bounds.Windows:
+        asked.append(1)
+        return bounds.windows(problem, Deadline())
+
+    trials = by_turns(problem, begins, windows)
+    first = next(trials)
+    assert not asked and first[0] is problem
+    rest = [next(trials) for _ in range(5)]
+    assert [left is problem for left, _ in rest] == [False, True, False, True, False] and asked == [1]
+    assert [int(begin[0]) for left, begin in (first, *rest) if left is problem] == [0, 1, 0]
+    wide = by_turns(
+        placement_problem(chains(4)), begins, lambda: bounds.windows(placement_problem(chains(4)), Deadline())
+    )
+    assert [int(next(wide)[1][0]) for _ in range(4)] == [0, 1, 0, 1]
 
 
 def test_the_problem_itself_is_left_alone() -> None:

@@ -17,7 +17,7 @@ from chipmap.methods.model_solve import Finds, conclude, solve_within
 from chipmap.methods.placement.bounding import bound_by_windows, narrowing
 from chipmap.methods.placement.reasons import clash, impossible
 from chipmap.methods.placement.stages import Stages
-from chipmap.methods.placement.subsets import fewest, within
+from chipmap.methods.placement.subsets import by_turns
 from chipmap.methods.placement.throughput import blocks, refute, search_loads
 from chipmap.result import Termination
 from chipmap.run import Run
@@ -70,15 +70,11 @@ def spread(stages: Stages, turn: Turn) -> None:
         return
     limited = options.time_limit is not None and not options.deterministic
     made, told = units(problem), stages.best[:2] if stages.best is not None else None
-    begins, few = stages.begins(), fewest(problem, stages.windows(turn.run.deadline))
-    left, begin = within(problem, few)
+    trials = by_turns(problem, stages.begins(), lambda: stages.windows(turn.run.deadline))
     try:
         for number in range(PARTITIONS if limited else FEW_PARTITIONS):
-            seed = options.seed * PARTITIONS + number
-            if number % 2 and len(few) < problem.devices:
-                stages.weigh(partition(left, made, begin, seed, turn.deadline))
-            else:
-                stages.weigh(partition(problem, made, begins[number % len(begins)], seed, turn.deadline))
+            (left, begin), seed = next(trials), options.seed * PARTITIONS + number
+            stages.weigh(partition(left, made, begin, seed, turn.deadline))
             turn.deadline.check()
     finally:
         if stages.best is not None and stages.best[:2] != told:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from itertools import cycle
 
 import numpy as np
 
@@ -12,6 +14,24 @@ from chipmap.instances.placement.problem import IntArray, PlacementProblem
 
 #: The time of everything on a device that is left out, over that on the slowest one.
 FAR = 1_000
+#: Operations up to which it is looked whether fewer devices do, as that takes heads and tails.
+LARGEST = 20_000
+
+
+def by_turns(
+    problem: PlacementProblem, begins: Sequence[IntArray], windows: Callable[[], Windows]
+) -> Iterator[tuple[PlacementProblem, IntArray]]:
+    """(problem, placement to begin with) for one partition after the other, without an end.
+
+    Those on all devices begin with each of ``begins`` in turn. Where fewer devices do, every other one is on these.
+    """
+    all_of, few = cycle(begins), None
+    while True:
+        yield problem, next(all_of)
+        if problem.operations <= LARGEST and few is None:
+            few = fewest(problem, windows())
+        if few is not None and len(few) < problem.devices:
+            yield within(problem, few)
 
 
 def fewest(problem: PlacementProblem, w: Windows) -> list[int]:
