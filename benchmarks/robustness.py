@@ -1,15 +1,17 @@
 """What is left of a run that is killed, interrupted, out of time, hung, or out of disk.
 
-    python -m benchmarks.robustness [--runs 100] [--out benchmarks/results/robustness.md]
+    python -m benchmarks.robustness [--kills 300] [--out benchmarks/results/robustness.md]
 
-Runs `chipmap solve` as a user would, at seeded moments, and judges what lies on disk with the independent checker.
-Takes about five minutes. The disks that fill up are small tmpfs mounts where mounting is allowed, else a limit on the
-size of files.
+Runs `chipmap solve` and `chipmap bench` as a user would, kills at seeded moments after the first incumbent or row, and
+judges what lies on disk with the independent checker, or against a sweep that nobody disturbed. Takes about half an
+hour on a quiet machine. Dask's workers need the extra ``cluster``. The disks that fill up are small tmpfs mounts where
+mounting is allowed, else a limit on the size of files.
 """
 
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import json
 import os
 import platform
@@ -24,11 +26,12 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import chipmap
+from benchmarks import robustness_kills as kills
 from chipmap.records import ChipmapError
 from chipmap.report.rows import natural
 from chipmap.report.tables import number
@@ -39,8 +42,10 @@ HOOKS = ROOT / "tests" / "runtime" / "hooks"
 SOLVES = (("ring/resnet18-12", "cpsat-cold"), ("ring/resnet152-36", "auto"))
 LARGE = ("ring/bert-large-36", "ring/gpt2-36", "ring/resnet152-36", "ring/densenet121-36", "ring/rnn-36")
 SHORTEST, LONGEST = 0.05, 1.4
-#: KiB that a full disk still has.
-ROOMS = (0, 4, 16, 40, 80)
+#: Of the kills, how many hit what.
+SHARES = {"child": 0.3, "parent": 0.25, "bench": 0.2, "worker": 0.15, "dask": 0.1}
+#: KiB that a full disk still has, under an archive and under a sweep.
+ROOMS, SWEEP_ROOMS = (0, 4, 16, 40, 80), (4, 16, 28, 40)
 
 
 @dataclass(frozen=True)
@@ -56,35 +61,49 @@ class Line:
 def main() -> int:
     """Run everything and write the table; 1 if anything went wrong."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--runs", type=int, default=100, help="killed children (a fifth of it for the other kinds)")
+    parser.add_argument("--kills", type=int, default=300, help="how many processes are killed in all")
     parser.add_argument("--out", type=Path, help="the table to write (default: print it)")
+    parser.add_argument("--only", nargs="*", choices=("solves", "sweeps", "others"), help="a part (default: all)")
     args = parser.parse_args()
-    few = max(1, args.runs // 5)
-    lines = [
-        killed_children(args.runs),
-        killed_parents(few),
-        interrupted("Ctrl-C", signal.SIGINT, 130, few),
-        interrupted("SIGTERM", signal.SIGTERM, 143, few),
-        one_second(),
-        hung(few // 4 or 1),
-        full_disks(),
-        halves(),
-    ]
-    text = table(lines)
+    load, few = os.getloadavg()[0], max(1, args.kills // 20)
+    shares = {kind: round(share * args.kills) for kind, share in SHARES.items()}
+    parts: dict[str, tuple[Callable[[], Line | list[Line]], ...]] = {
+        "solves": (lambda: killed_children(shares["child"]), lambda: killed_parents(shares["parent"])),
+        "sweeps": (lambda: killed_sweeps(shares), full_matrix),
+        "others": (
+            lambda: stopped(few),
+            lambda: interrupted("Ctrl-C", signal.SIGINT, 130, few),
+            lambda: interrupted("SIGTERM", signal.SIGTERM, 143, few),
+            one_second,
+            lambda: hung(few // 4 or 1),
+            full_disks,
+            full_cache,
+            halves,
+        ),
+    }
+    lines: list[Line] = []
+    for work in (work for part in args.only or parts for work in parts[part]):
+        found = work()
+        for line in found if isinstance(found, list) else [found]:
+            print(f"{line.good} of {line.runs}: {line.what} ({line.seen})", file=sys.stderr, flush=True)
+            lines.append(line)
+    text = table(lines, load)
     if args.out:
         args.out.write_text(text)
     print(text)
     return int(any(line.good != line.runs for line in lines))
 
 
-def table(lines: list[Line]) -> str:
+def table(lines: list[Line], load: float) -> str:
     """The lines in Markdown."""
+    solves = ", ".join(f"`{instance}` by `ring/{method}`" for instance, method in SOLVES)
     head = (
         "# Robustness\n\n"
         f"Made by `python -m benchmarks.robustness` on {os.cpu_count()} cores, Python {platform.python_version()}, "
-        f"chipmap {chipmap.__version__}. Seeds are 0, 1, 2, …; killed and interrupted runs: "
-        + ", ".join(f"`{instance}` by `ring/{method}`" for instance, method in SOLVES)
-        + f", at moments from {SHORTEST} to {LONGEST} s after the child's start.\n\n"
+        f"chipmap {chipmap.__version__}, at a load of {load:.0f} before and {os.getloadavg()[0]:.0f} after. Seeds are "
+        f"0, 1, 2, …; killed and interrupted solves: {solves}; kills up to 0.8 s after the first incumbent or row, "
+        f"interrupts {SHORTEST} to {LONGEST} s after the child's start. Whoever outlives what it served by more than "
+        f"{kills.PATIENCE:g} s counts as an orphan.\n\n"
         "| what | as it should be | seen |\n| --- | --: | --- |\n"
     )
     return head + "".join(f"| {line.what} | {line.good} of {line.runs} | {line.seen} |\n" for line in lines)
@@ -94,38 +113,76 @@ def killed_children(runs: int) -> Line:
     """SIGKILL to the solving child: the archive is whole, and holds the best solution that was announced."""
     good = cut = 0
     for seed in range(runs):
-        with workplace() as folder:
-            process = solve(seed, folder / "run")
-            child = child_of(process)
-            time.sleep(moment(seed))
-            cut += kill(child)
-            output, errors = process.communicate()
-            row = json.loads(output)
-            best = announced(errors)
-            good += process.returncode == 0 and valid(folder / "run") and shown(row["objective"]) == best[-1]
-    what = "child killed (SIGKILL): exit 0, whole archive, valid, the best solution that was announced"
+        with (
+            workplace() as folder,
+            kills.solving(folder, seed, command(seed, folder / "run")) as (process, errors, mark),
+        ):
+            cut += kills.kill(next(iter(kills.children(process.pid)), None))
+            output, _ = process.communicate()
+            best, row = announced(errors.read_text()), json.loads(output)
+            kept = valid(folder / "run") and shown(row["objective"]) == best[-1]
+            # the result says so, unless the child had said its last word
+            told = process.returncode == (6 if row["failure"] else 0) and "Traceback" not in errors.read_text()
+            good += kept and told and not kills.orphans(mark)
+    what = "solving child killed: whole archive, valid, with the best solution that was announced; no orphan"
     return Line(what, good, runs, f"{cut} killed before they had ended")
 
 
 def killed_parents(runs: int) -> Line:
-    """SIGKILL to ``chipmap solve`` itself: the best solution on disk is valid, nothing passes for an archive."""
+    """SIGKILL to ``chipmap solve`` itself: the best solution on disk is valid, nothing passes for an archive, and the
+    next run there starts from it."""
     good = cut = 0
     for seed in range(runs):
-        with workplace() as folder:
-            process = solve(seed, folder / "run")
-            child_of(process)
-            time.sleep(moment(seed))
-            cut += process.poll() is None
-            process.kill()
-            _, errors = process.communicate()
+        with (
+            workplace() as folder,
+            kills.solving(folder, seed, command(seed, folder / "run")) as (process, errors, mark),
+        ):
+            cut += kills.kill(process.pid)
+            process.communicate()
+            left, best = kills.orphans(mark), announced(errors.read_text())
             if (folder / "run").exists():
-                good += valid(folder / "run")
+                good += valid(folder / "run") and not left
                 continue
-            best, solution = announced(errors), folder / "run.partial" / "solution.json"
-            kept = solution.exists() and objective(SOLVES[seed % len(SOLVES)][0], solution) in best[-1:]
-            good += not readable(folder / "run.partial") and (kept or not best)
-    what = "`chipmap solve` killed (SIGKILL): the best announced solution in `DIR.partial`, valid, never read as whole"
+            instance, solution = SOLVES[seed % len(SOLVES)][0], folder / "run.partial" / "solution.json"
+            kept = solution.exists() and objective(instance, solution) in best[-1:]
+            fine = not left and not readable(folder / "run.partial") and (kept or not best)
+            if best:
+                row = row_of(instance, "--method", "bounds", "--out", folder / "run")
+                fine &= shown(row["objective"]) == best[-1] and valid(folder / "run")
+            good += fine
+    what = "`chipmap solve` killed: the best solution in `DIR.partial`, from which the next run starts; no orphan"
     return Line(what, good, runs, f"{cut} killed before they had ended")
+
+
+def killed_sweeps(runs: dict[str, int]) -> list[Line]:
+    """SIGKILL to ``chipmap bench``, to its workers, and to workers of Dask."""
+    with workplace() as folder:
+        right = kills.whole(folder)
+    kept = "no row lost, doubled or wrong; no orphan"
+    lines = [
+        Line(
+            f"`chipmap bench` killed, then resumed: {kept}", *kills.killed_benches(runs["bench"], right, workplace), ""
+        ),
+        Line(f"worker of `bench` killed: {kept}", *kills.killed_workers(runs["worker"], right, workplace), ""),
+    ]
+    if importlib.util.find_spec("distributed") is not None:
+        good, done = kills.killed_workers(runs["dask"], right, workplace, cluster=True)
+        lines.append(Line(f"worker of Dask killed (`bench --cluster local`): {kept}", good, done, ""))
+    return [replace(line, seen=f"{len(right)} points, two workers, killed again and again") for line in lines]
+
+
+def stopped(runs: int) -> Line:
+    """The child is stopped (SIGSTOP), then the parent killed: the child ends all the same."""
+    good = cut = 0
+    for seed in range(runs):
+        with workplace() as folder, kills.solving(folder, seed, command(seed, folder / "run")) as (process, _, mark):
+            child = next(iter(kills.children(process.pid)), None)
+            cut += kills.kill(child, signal.SIGSTOP)
+            process.kill()
+            process.communicate()
+            good += not kills.orphans(mark)
+    what = "child stopped (SIGSTOP), then `chipmap solve` killed: the child ends"
+    return Line(what, good, runs, f"{cut} stopped before they had ended")
 
 
 def interrupted(name: str, number: signal.Signals, code: int, runs: int) -> Line:
@@ -208,6 +265,52 @@ def full_disks() -> Line:
     )
 
 
+def full_matrix() -> Line:
+    """The disk fills up under a sweep: one message, its rows stand, and with room again the sweep goes on from them."""
+    good = 0
+    with workplace() as folder:
+        right = kills.whole(folder)
+    for kilobytes in SWEEP_ROOMS:
+        with workplace() as folder:
+            (folder / "empty").mkdir()
+            with small_disk(folder / "disk", folder / "empty", kilobytes) as (limit, _):
+                errors = folder / "errors"
+                process = kills.bench(folder / "disk", errors, dict(os.environ), preexec_fn=limit)
+                process.communicate()
+                told = errors.read_text()
+                fine = process.returncode == 1 and told.count("chipmap: ") == 1 and "Traceback" not in told
+                kept = kills.rows(folder / "disk")
+                fine &= len(kept) == kills.announced(errors) and kept.items() <= right.items()
+                shutil.copytree(folder / "disk" / "out", folder / "out", dirs_exist_ok=True)
+            again = kills.bench(folder, errors, dict(os.environ))
+            again.communicate()
+            good += fine and again.returncode == 0 and kills.rows(folder) == right
+            if not fine:
+                print(f"{kilobytes} KiB: exit {process.returncode}, {len(kept)} rows: {told}", file=sys.stderr)
+    what = "full disk under a sweep: one message, all rows kept; goes on with room again"
+    return Line(what, good, len(SWEEP_ROOMS), f"room for {', '.join(map(str, SWEEP_ROOMS))} KiB")
+
+
+def full_cache() -> Line:
+    """No room for compiled functions: the same results, and a note."""
+    good = 0
+    tiny = (("wafer/tiny-adapters", 0), ("wafer/tiny-adapters", 200))
+    for instance, kilobytes in tiny:
+        with workplace() as folder:
+            (folder / "empty").mkdir()
+            with small_disk(folder / "cache", folder / "empty", max(kilobytes, 4)) as (limit, _):
+                if not kilobytes:
+                    (folder / "cache" / "filler").write_bytes(b"x" * 4096 * (limit is None))
+                env = {**os.environ, "NUMBA_CACHE_DIR": str(folder / "cache")}
+                row = row_of(instance, "--out", folder / "run", env=env)
+                right = row_of(instance)
+                notes = chipmap.load(folder / "run").result.notes
+                same = all(row[key] == right[key] for key in ("status", "objective", "bound"))
+                good += same and valid(folder / "run") and any(note.kind == "cache" for note in notes)
+    what = "no room for compiled functions: the same results, and a note"
+    return Line(what, good, len(tiny), "room for 0 and 200 KiB")
+
+
 def halves() -> Line:
     """An archive cut at random places is never read as whole."""
     good = runs = 0
@@ -230,42 +333,34 @@ def halves() -> Line:
     )
 
 
-def solve(seed: int, out: Path, **options: Any) -> subprocess.Popen[str]:
+def command(seed: int, out: Path) -> list[str]:
     """``chipmap solve`` of one of the instances, in JSON, with progress on standard error."""
     instance, method = SOLVES[seed % len(SOLVES)]
-    command = [sys.executable, "-m", "chipmap", "solve", instance, "--method", method, "--time-limit", "30"]
-    command += ["--seed", str(seed), "--threads", "2", "--format", "json", "--out", str(out)]
+    words = [sys.executable, "-m", "chipmap", "solve", instance, "--method", method, "--time-limit", "30"]
+    return [*words, "--seed", str(seed), "--threads", "2", "--format", "json", "--out", str(out)]
+
+
+def solve(seed: int, out: Path, **options: Any) -> subprocess.Popen[str]:
+    """The process of that command."""
     pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, "cwd": ROOT}
-    return subprocess.Popen(command, **pipes, **options)
+    return subprocess.Popen(command(seed, out), **pipes, **options)
 
 
 def row_of(instance: object, *arguments: object, env: dict[str, str] | None = None) -> dict[str, Any]:
     """The JSON row of a solve that runs to its end."""
     command = [sys.executable, "-m", "chipmap", "solve", str(instance), *map(str, arguments), "--format", "json"]
-    done = subprocess.run([*command, "--quiet"], capture_output=True, text=True, cwd=ROOT, env=env, timeout=60)
+    done = subprocess.run([*command, "--quiet"], capture_output=True, text=True, cwd=ROOT, env=env, timeout=600)
     row: dict[str, Any] = json.loads(done.stdout)
     return row
 
 
 def child_of(process: subprocess.Popen[str]) -> int | None:
     """The process id of the solving child, as soon as there is one."""
-    children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
     while process.poll() is None:
-        if found := children.read_text().split():
-            return int(found[0])
+        if found := kills.children(process.pid):
+            return found[0]
         time.sleep(0.002)
     return None
-
-
-def kill(pid: int | None) -> bool:
-    """Kill a process; whether it was still there (and no zombie)."""
-    try:
-        assert pid is not None
-        alive = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-        os.kill(pid, signal.SIGKILL)
-    except (AssertionError, OSError):
-        return False
-    return alive
 
 
 def moment(seed: int) -> float:
