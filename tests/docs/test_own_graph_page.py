@@ -41,6 +41,21 @@ def test_json_and_dot_of_the_page_are_one_graph() -> None:
     assert len(json.loads(listed.text)["nodes"]) == len(graphs[0].operations) == 2
 
 
+def test_the_python_of_the_page_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    pytest.importorskip("pandas")
+    for block in blocks(PAGE, "python"):
+        exec(compile(block.text, str(PAGE), "exec"), {"__name__": "__main__"})
+    said = capsys.readouterr().out
+    mapping = chipmap.load("runs/tiny").result.mapping
+    assert f"\n{mapping['c']}\n" in said and "<Result ring/tiny-skip: optimal, 9 us, gap 0.00%, ring/auto, " in said
+    assert "\nTrue 900000\n" in said
+    assert Path("tiny.png").read_bytes().startswith(b"\x89PNG")
+    assert " s: solution " in said
+
+
 def test_the_table_of_the_readme_is_shipped() -> None:
     (table,) = blocks(ROOT / "README.md", "csv")
     assert (ROOT / "examples" / "mine.csv").read_text() == table.text
