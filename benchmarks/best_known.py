@@ -40,7 +40,7 @@ of the run that proved it. Where the gap is 0% the value is proved optimal. A ch
 its name.
 
 To better an entry: `chipmap bench SWEEP --out DIR --submit better.json`, and hand in the file; `python -m
-benchmarks.best_known merge better.json` checks it once more. Most values are those of runs of 20 to 45 seconds on one
+benchmarks.best_known merge better.json` checks it once more. Most values are those of runs of 20 to 90 seconds on one
 core of a busy machine, and easy to better.
 """
 

@@ -23,7 +23,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from chipmap.family import Family
-from chipmap.records import ChipmapError, InputError, Record
+from chipmap.records import ChipmapError, InputError, Record, counted
 
 #: The scope that every family with an oracle has.
 MAPPING = "mapping"
@@ -145,9 +145,10 @@ class Oracle:
 
     def note(self) -> str:
         """The report in a sentence."""
-        text = f"oracle {self.title} (scope {self.scope}): {len(self.rejections)} of {self.asked} mappings rejected"
+        asked = counted(self.asked, "mapping")
+        text = f"oracle {self.title} (scope {self.scope}): {len(self.rejections)} of {asked} rejected"
         if self.blocks_asked:
-            text += f", {self.blocks_rejected} of {self.blocks_asked} blocks"
+            text += f", {self.blocks_rejected} of {counted(self.blocks_asked, 'block')}"
         first = next((v.message for r in self.rejections for v in r.verdicts if v.message), "")
         return f"{text}; first: {first}" if first else text
 

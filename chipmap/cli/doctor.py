@@ -112,7 +112,7 @@ def _table(found: dict[str, Any]) -> str:
     ]
     for solver in found["solvers"]:
         state = solver["problem"] or f"licence {solver['licence']}"
-        lines.append(f"  {solver['name']:<8}{solver['package']:<10}{solver['version'] or 'missing':<14}{state}")
+        lines.append(f"  {solver['name']:<8}{solver['package']:<10}{solver['version'] or 'missing':<11}{state}")
     lines += ["", "packages"]
     lines += [f"  {name:<12}{version or 'missing'}" for name, version in found["packages"].items()]
     lines += ["", "extras"]

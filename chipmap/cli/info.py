@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import textwrap
 from pathlib import Path
 from typing import Any
 
@@ -113,9 +114,12 @@ def _record(name: str) -> type[Record]:
 
 
 def _catalogue_text(shown: dict[str, Any]) -> str:
-    text = ""
+    from chipmap.report.tables import terminal_width
+
+    text, width = "", terminal_width()
     for name, family in shown.items():
-        text += f"{name}: {family['title']} (schema {family['schema']}; objective {family['objective']})\n"
+        head = f"{name}: {family['title']} (schema {family['schema']}; objective {family['objective']})"
+        text += (textwrap.fill(head, width, subsequent_indent="  ") if width else head) + "\n"
         for part, entries in family.items():
             if isinstance(entries, dict) and entries:
                 text += f"\n {part}\n{columns(entries.items())}"

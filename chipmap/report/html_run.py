@@ -10,7 +10,7 @@ from typing import Any
 
 from chipmap.certificate import Certificate
 from chipmap.family import Family, get_family
-from chipmap.records import Unit
+from chipmap.records import Unit, counted
 from chipmap.report.collect import Entry
 from chipmap.report.markup import Markup, join, table, tag
 from chipmap.report.rows import digits, sign, units_of
@@ -85,7 +85,7 @@ def _with_unit(ticks: int | None, unit: Unit) -> str:
 def _warnings(result: Result) -> list[str]:
     certificate, warnings = result.certificate, []
     if certificate is not None and not certificate.feasible:
-        warnings.append(f"The checker refuses this solution: {len(certificate.violations)} violations.")
+        warnings.append(f"The checker refuses this solution: {counted(len(certificate.violations), 'violation')}.")
     if certificate is not None and result.objective not in (None, certificate.objective):
         warnings.append("The certificate's objective differs from the result's.")
     claimed = result.claimed_objective

@@ -118,7 +118,7 @@ def gurobi_licence() -> str:
 def _licence(name: str) -> str:
     if name != "gurobi" or package_version("gurobipy") is None:
         return {"highs": "MIT", "cpsat": "Apache-2.0"}.get(name, "commercial")
-    limited = f"limited (pip): {GUROBI_FREE_SIZE:,} variables or {GUROBI_FREE_SIZE:,} constraints"
+    limited = f"of pip: {GUROBI_FREE_SIZE:,} variables or constraints"
     return {"full": "full", "limited": limited, "none": "none"}[gurobi_licence()]
 
 

@@ -149,7 +149,7 @@ def test_sums_and_layout_changes() -> None:
         ),
         (
             "C0",
-            "2 stages don't divide 1 layers",
+            "2 stages don't divide 1 layer",
             made(CHAIN, ""),
             (0, 0, 0),
             {"degrees": Degrees(pipeline=2, dimensions=("pipeline",))},

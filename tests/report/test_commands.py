@@ -119,3 +119,12 @@ def test_dying_import_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     (broken,) = doctor.broken_imports(["deadly"])
     assert "exit 7" in broken
+
+
+@pytest.mark.parametrize("line", [["info"], ["info", "ring/bert-large-36"], ["info", "placement"], ["doctor"]])
+def test_tables_fit_a_narrow_terminal(
+    line: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    main(line)
+    assert not [text for text in capsys.readouterr().out.splitlines() if len(text) > 80]

@@ -10,6 +10,7 @@ from chipmap.explanation import EXPLAIN
 from chipmap.heuristics.ring.bounds.simple import average, largest
 from chipmap.instances.ring.instance import RingInstance
 from chipmap.instances.ring.problem import RingProblem, ring_problem
+from chipmap.records import counted
 from chipmap.result import Infeasibility
 from chipmap.run import Run
 
@@ -50,7 +51,7 @@ def _heaviest(problem: RingProblem) -> tuple[int, str]:
     heaviest = [int(problem.alone_bytes.argmax())] if problem.n else []
     found = [(int(problem.alone_bytes[v]), f"operation {operations[v].name!r}") for v in heaviest]
     for group in problem.groups:
-        words = f"{GROUP} of {operations[group[0]].name!r} ({len(group)} operations)"
+        words = f"{GROUP} of {operations[group[0]].name!r} ({counted(len(group), 'operation')})"
         found.append((problem.weights_of(group), words))
     return max(found, key=lambda one: one[0], default=(0, "operation"))
 
@@ -70,7 +71,7 @@ def memory(problem: RingProblem, demand: int, reached: int | None) -> Infeasibil
     total, (heaviest, owner) = int(problem.floor_bytes.sum()), _heaviest(problem)
     demand = max(demand, _floor(problem))
     text = (
-        f"no mapping on {chips} chips fits {limit:,} bytes of SRAM: the weights are {total:,} bytes in all "
+        f"no mapping on {counted(chips, 'chip')} fits {limit:,} bytes of SRAM: the weights are {total:,} bytes in all "
         f"({-(-total // chips):,} per chip), the heaviest {owner} holds {heaviest:,}, and some chip needs at least "
         f"{demand:,}"
     )

@@ -12,7 +12,7 @@ from chipmap.deadline import Stop
 from chipmap.instances.ring.contraction import contract
 from chipmap.instances.ring.instance import RingInstance
 from chipmap.instances.ring.problem import ring_problem
-from chipmap.records import InputError
+from chipmap.records import InputError, counted
 from chipmap.result import Termination
 from chipmap.run import Run
 
@@ -58,7 +58,7 @@ def _search(instance: RingInstance, run: Run, source: Literal["random search", "
     except Stop as stop:
         limit = stop.limit
     why = "without a mapping found" if problem.has("C4") and not problem.full_memory else "without a valid mapping"
-    run.note("search", f"{source}: {done} samples, {broken} of them {why}")
+    run.note("search", f"{source}: {counted(done, 'sample')}, {broken} of them {why}")
     return run.terminate("none" if limit == "gap" and run.gap == 0 else limit)  # type: ignore[arg-type]
 
 

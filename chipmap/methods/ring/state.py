@@ -14,7 +14,7 @@ from chipmap.instances.ring.contraction import Contraction, contract
 from chipmap.instances.ring.instance import RingInstance, RingSolution
 from chipmap.instances.ring.problem import RingProblem, ring_problem
 from chipmap.methods.ring.oracle_cuts import Cuts
-from chipmap.records import InputError
+from chipmap.records import InputError, counted
 from chipmap.result import Infeasibility
 from chipmap.run import Run
 
@@ -66,7 +66,7 @@ class State:
 
             self.ideals = all_ideals(self.programs.graph, limit)
             count = self.programs.graph.n
-            words = f"{count} operations after contraction, {len(self.ideals)} ideals"
+            words = f"{counted(count, 'operation')} after contraction, {counted(len(self.ideals), 'ideal')}"
             self.run.note("size", words, operations=count, ideals=len(self.ideals))
         return self.ideals
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from chipmap.bench.point import Row
 from chipmap.bench.sweep import Sweep, points
+from chipmap.records import counted
 from chipmap.report.canvas import COLOURS, INK, MUTED, picture
 from chipmap.report.tables import percent
 
@@ -93,7 +94,7 @@ def draw(front: Front, path: Path) -> Path:
         _regions(axes, front)
         _points(axes, front)
         worst = max(step.gap for step in front.steps)
-        words = f"{len(front.steps)} limits on latency, gaps up to {percent(worst)}"
+        words = f"{counted(len(front.steps), 'limit')} on latency, gaps up to {percent(worst)}"
         axes.set_title(f"{front.title}: latency and energy")
         axes.set_title(words, loc="right", fontsize=8.5, fontweight="normal", color=MUTED, y=-0.19)
         axes.set_xlabel("latency T1, s (logarithmic)")

@@ -7,6 +7,7 @@ from pathlib import Path
 from chipmap.instances.placement.instance import PlacementInstance, PlacementSolution
 from chipmap.instances.placement.loads import loads
 from chipmap.instances.placement.problem import placement_problem
+from chipmap.records import counted
 from chipmap.report.canvas import COLOURS, MUTED, RED, picture
 from chipmap.report.gantt import duration
 from chipmap.report.placement.words import bytes_said, heading
@@ -34,7 +35,10 @@ def draw(instance: PlacementInstance, solution: PlacementSolution, path: Path) -
         left, right = figure.subplots(1, 2, sharey=True, width_ratios=(2.2, 1),
                                       gridspec_kw={"left": 0.085, "right": 0.985, "top": 1 - 1.2 / height,
                                                    "bottom": 0.45 / height, "wspace": 0.08})  # fmt: skip
-        parts = [f"load T2 {duration(most)} per sample", f"{problem.operations:,} operations on {len(names)} devices"]
+        parts = [
+            f"load T2 {duration(most)} per sample",
+            f"{counted(problem.operations, 'operation')} on {counted(len(names), 'device')}",
+        ]
         heading(figure, instance.name, parts, certificate)
         scale, unit = next(((s, n) for s, n in ((1e9, "s"), (1e6, "ms"), (1e3, "µs")) if most >= s), (1.0, "ns"))
         work, sent, pace = [one.work / scale for one in found], [one.sent / scale for one in found], most / scale
@@ -47,7 +51,7 @@ def draw(instance: PlacementInstance, solution: PlacementSolution, path: Path) -
             left.barh(rows, sent, 0.66, left=work, color=TRANSFER, label="transfers")
         left.axvline(pace, color=RED, linewidth=1.0, label="T2")
         for row, one in enumerate(found):
-            words = f"{one.operations} operations, {duration(one.total)}" if one.operations else "nothing"
+            words = f"{counted(one.operations, 'operation')}, {duration(one.total)}" if one.operations else "nothing"
             left.text(pace * 1.01, row, words, va="center", fontsize=7.5, color=MUTED)
         left.set_xlim(0, pace * 1.26)
         left.set_yticks(rows, [f"{one.name} ({one.kind})" for one in instance.system.devices], fontsize=8)

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 from chipmap.instances.placement.instance import PlacementInstance, PlacementSolution
 from chipmap.instances.placement.problem import placement_problem
 from chipmap.instances.placement.timeline import Piece, Timeline, timeline
+from chipmap.records import counted
 from chipmap.report.canvas import COLOURS, MUTED, RED, RULE, picture
 from chipmap.report.gantt import bars, duration, light, round_times
 from chipmap.report.placement.loads import draw as draw_loads
@@ -79,7 +80,10 @@ def plot(instance: PlacementInstance, solution: PlacementSolution, path: str | P
 def _title(figure: Figure, instance: PlacementInstance, solution: PlacementSolution, line: Timeline) -> None:
     certificate = check(instance, solution)
     busy = sum(line.busy) / (max(1, line.total) * line.problem.devices)
-    parts = [f"step T1 {duration(line.total)}", f"{len(line.start):,} operations on {line.problem.devices} devices"]
+    parts = [
+        f"step T1 {duration(line.total)}",
+        f"{counted(len(line.start), 'operation')} on {counted(line.problem.devices, 'device')}",
+    ]
     parts.append(f"{len(line.moves):,} transfer{'s' if len(line.moves) != 1 else ''}")
     parts.append(f"devices compute {100 * busy:.3g}% of the time")
     heading(figure, instance.name, parts, certificate)

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from chipmap.instances.ring import RingInstance, RingSolution
 from chipmap.instances.ring.loads import Loads, loads, terms
 from chipmap.instances.ring.problem import RingProblem, ring_problem
-from chipmap.records import InputError
+from chipmap.records import InputError, counted
 from chipmap.report.canvas import COLOURS, INK, MUTED, RED, RULE, picture
 from chipmap.report.tables import number
 
@@ -64,7 +64,7 @@ def plot(instance: RingInstance, solution: RingSolution, path: str | Path) -> No
 def _view(instance: RingInstance, solution: RingSolution) -> _View:
     problem = ring_problem(instance)
     if len(solution.chips) != problem.n:
-        what = f"has {len(solution.chips)} entries for {problem.n} operations"
+        what = f"has {counted(len(solution.chips), 'entry', 'entries')} for {counted(problem.n, 'operation')}"
         raise InputError(what, "solution.chips", "Plot a solution of this very instance.")
     if any(not 0 <= chip < problem.chips for chip in solution.chips):
         raise InputError("names a chip that doesn't exist", "solution.chips", f"Chips: 0 to {problem.chips - 1}.")
@@ -101,8 +101,8 @@ def _title(figure: Figure, left: float, view: _View) -> None:
     parts = (
         f"period {_us(view.period)}",
         slowest if problem.cost_mode == "period" else f"cost mode {problem.cost_mode}",
-        f"{len(set(view.chips[problem.computing].tolist()))} of {problem.chips} chips used",
-        f"{int(problem.computing.sum()):,} computing of {problem.n:,} operations",
+        f"{len(set(view.chips[problem.computing].tolist()))} of {counted(problem.chips, 'chip')} used",
+        f"{int(problem.computing.sum()):,} computing of {counted(problem.n, 'operation')}",
     )
     figure.text(left, 0.972, problem.instance.name, fontsize=16, fontweight="bold", va="center")
     figure.text(left, 0.949, "  ·  ".join(parts), fontsize=10, color=MUTED, va="center")
@@ -236,7 +236,7 @@ def _quotient(ax: Axes, view: _View) -> None:
     ax.set_yticks([])
     ax.set_xticks([])
     ax.spines[["left", "bottom"]].set_visible(False)
-    note = f"{len(arcs)} flows between chips, {skips} of them skip chips; the wider, the more bytes"
+    note = f"{counted(len(arcs), 'flow')} between chips, {skips} past other chips; the wider, the more bytes"
     _titles(ax, "Quotient graph", note)
     if handles:
         ax.legend(handles=handles, loc="upper left", ncols=3, borderaxespad=0.0)

@@ -13,6 +13,7 @@ from itertools import cycle, pairwise
 
 from chipmap.certificate import Certificate
 from chipmap.instances.dataflow.instance import DataflowInstance, DataflowSolution
+from chipmap.records import counted
 from chipmap.validation.certify import Finding, certify
 from chipmap.validation.dataflow import facts, tiles
 from chipmap.validation.dataflow.mapping import Mapping, in_dram, mapping_of
@@ -91,7 +92,7 @@ def c0_domain(instance: DataflowInstance, solution: DataflowSolution) -> Iterato
                 yield field, abs(held - getattr(degrees, field)), "chips", message
     layered = task.stages == "layers"
     if degrees.pipeline < 1 or (layered and workload.layers % max(1, degrees.pipeline)):
-        message = f"{degrees.pipeline} stages don't divide {workload.layers} layers"
+        message = f"{counted(degrees.pipeline, 'stage')} don't divide {counted(workload.layers, 'layer')}"
         yield "pipeline", 1, "stages", message
     if layered and task.across_layers and degrees.pipeline > 1:
         message = "a pipeline's stages are layers, but partitions reach across them"
@@ -176,7 +177,9 @@ def c4_partitions(mapping: Mapping) -> Iterator[Finding]:
         count, most = len(partitions), task.partitions
         if most is not None and (count > most or (task.exactly and count < most)):
             wanted = "exactly" if task.exactly else "at most"
-            message = f"{phase} has {count} partitions, {wanted} {most} are asked for"
+            message = (
+                f"{phase} has {counted(count, 'partition')}, {wanted} {most} {'is' if most == 1 else 'are'} asked for"
+            )
             yield phase, abs(count - most), "partitions", message
 
 
@@ -221,7 +224,7 @@ def c7_tiles(mapping: Mapping) -> Iterator[Finding]:
     for partition, kernels in sorted(inside(mapping).items()):
         size = len(kernels)
         if size > limit:
-            message = f"partition {partition} has {size} kernels; a chip has {limit} tiles"
+            message = f"partition {partition} has {counted(size, 'kernel')}; a chip has {counted(limit, 'tile')}"
             yield f"partition {partition}", size - limit, "tiles", message
 
 

@@ -13,6 +13,7 @@ from itertools import pairwise
 
 from chipmap.certificate import Certificate
 from chipmap.instances.multimodel.instance import Chiplet, Model, MultiInstance, MultiSolution
+from chipmap.records import counted
 from chipmap.validation.certify import Finding, certify
 
 
@@ -78,7 +79,12 @@ def c0_domain(instance: MultiInstance, solution: MultiSolution) -> Iterator[Find
     used = [w for w, window in enumerate(solution.windows) if window]
     if used and used[-1] >= instance.task.windows:
         many = used[-1] + 1
-        yield "windows", many - instance.task.windows, "windows", f"{many} windows of at most {instance.task.windows}"
+        yield (
+            "windows",
+            many - instance.task.windows,
+            "windows",
+            f"{counted(many, 'window')}, at most {instance.task.windows} allowed",
+        )
     for w in range(used[-1] if used else 0):
         if not solution.windows[w]:
             yield f"windows[{w}]", 1, "windows", f"window {w} is empty, but window {used[-1]} is used"

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from chipmap.certificate import Certificate
 from chipmap.instances.ring.instance import RingInstance, RingSolution
 from chipmap.oracle import Oracle
+from chipmap.records import counted
 from chipmap.validation.certify import Finding, certify
 from chipmap.validation.ring.facts import TICKS_PER_NS, Facts, facts
 
@@ -66,7 +67,12 @@ def c0_domain(mapped: Mapped) -> Iterator[Finding]:
     """One chip of the package for every operation; pins, forbidden chips and groups hold for computing ones."""
     wanted, given = len(mapped.instance.graph.operations), len(mapped.chips)
     if wanted != given:
-        yield "chips", abs(wanted - given), "operations", f"the mapping has {given} entries for {wanted} operations"
+        yield (
+            "chips",
+            abs(wanted - given),
+            "operations",
+            f"the mapping has {counted(given, 'entry', 'entries')} for {counted(wanted, 'operation')}",
+        )
         return
     yield from _range(mapped)
     yield from _pins(mapped)
