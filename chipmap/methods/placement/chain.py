@@ -140,7 +140,7 @@ THROUGHPUT = (
     Link("start", 0.2, start_if_none),
     Link("first loads", 0.02, search_loads),
     Link("first refutation", 0.5, refute),
-    Link("loads", 0.6, search_loads),
+    Link("loads", 0.75, search_loads),
     REFUTE,
 )
 STEP_TIME = (BOUND, START, SPREAD, WINDOWS, SEARCH, MODEL)

@@ -16,6 +16,7 @@ from chipmap.instances.placement.load_graph import LoadGraph
 from chipmap.instances.placement.problem import MAX_TOTAL, IntArray, placement_problem
 from chipmap.methods.chain import Turn
 from chipmap.methods.model_solve import Finds, Limits, conclude, solve_within
+from chipmap.methods.placement.boundaries import bound_by_boundaries
 from chipmap.methods.placement.reasons import clash
 from chipmap.methods.placement.stages import Stages
 
@@ -105,6 +106,9 @@ def refute(stages: Stages, turn: Turn) -> None:
         return
     run, upper = turn.run, turn.run.upper
     turn.deadline.check()
+    if upper is not None:
+        bound_by_boundaries(turn, settled(stages.problem, upper), upper)
+        turn.run.checkpoint()
     model = build(stages.problem.instance, upper)
     outcome = solve_within(run, model, Finds("refutation"), limits=Limits(deadline=turn.deadline))
     if outcome.termination.reason != "infeasible":
