@@ -112,8 +112,8 @@ def measured(instance: str, method: str, where: str, seconds: float, memory: int
     assert not orphans(mark)
     rows = list(csv.DictReader(output.splitlines())) if where == "command" else []
     status = rows[0]["status"] if rows else (output.split() or ["none"])[-1]
-    if where == "in process":
-        took = float((output.split() or ["", "inf"])[1])
+    if where == "in process" and output:  # nothing is said by a method that refuses the instance
+        took = float(output.split()[1])
     cpu = max(0.0, usage.ru_utime + usage.ru_stime - before) if took > seconds else 0.0
     return Seen(method, where, took - seconds, cpu, max(peak, usage.ru_maxrss * 1024), status)
 
