@@ -204,7 +204,8 @@ def killed_workers(runs: int, right: Rows, workplace: Callable[[], Any], cluster
                     found = workers_of(process.pid, cluster)
                     kills += kill(draw.choice(found)) if found else 0
                     seen = announced(errors)
-                    said(process, errors, rf"(?s)(\d+/\d+ .*){{{seen + 1}}}")
+                    while process.poll() is None and announced(errors) <= seen:
+                        time.sleep(0.01)
                     with suppress(subprocess.TimeoutExpired):
                         process.wait(draw.uniform(0.0, 1.5))
             process.communicate()
