@@ -123,7 +123,7 @@ def test_lines_of_columns_hold_for_all_schedules(objective: str) -> None:
         assert paths is not None
         program = ColumnBound(problem, Turn(run, Deadline()), paths)
         for ratio in (0.15, 0.02):
-            program.stage(ratio)
+            program.prove(program.stage(ratio))
         if known.optimum is not None:
             assert all(line.value <= (line.rate * known.time + known.energy).min() for line in program.lines)
             assert program.told <= known.optimum
