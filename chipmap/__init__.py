@@ -7,6 +7,13 @@
 ('optimal', 0.0)
 """
 
+try:
+    import fcntl  # noqa: F401 (locks on archives and on compiled functions; Windows has none)
+except ImportError:
+    raise ImportError(
+        "chipmap needs a POSIX system (Linux, macOS, or Windows' WSL), whose file locks it uses"
+    ) from None
+
 from chipmap.archive import Archive
 from chipmap.certificate import Certificate, Violation
 from chipmap.deadline import Stop
