@@ -170,6 +170,7 @@ def test_cancelling_keeps_what_was_found(instance: RingInstance, isolate: bool, 
 
 WAITING = """
 import signal, sys
+signal.signal(signal.SIGHUP, signal.SIG_DFL)  # a program under nohup, as these tests may be, ignores it
 sys.path[:0] = {paths!r}
 import misbehaving
 misbehaving.install()
