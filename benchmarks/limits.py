@@ -16,6 +16,7 @@ import platform
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -44,7 +45,10 @@ TICKS = os.sysconf("SC_CLK_TCK")
 
 @dataclass(frozen=True)
 class Seen:
-    """One run: seconds past its limit by the clock, seconds of CPU past it, the most memory of a process (bytes)."""
+    """One run: seconds past its limit by the clock, seconds of CPU past it, the most memory of a process (bytes).
+
+    ``load`` is how many processes of the machine wanted a core, on average over the minute before its end.
+    """
 
     method: str
     where: str
@@ -52,6 +56,7 @@ class Seen:
     cpu: float
     peak: int
     status: str
+    load: float
 
 
 def main() -> int:
@@ -115,7 +120,7 @@ def measured(instance: str, method: str, where: str, seconds: float, memory: int
     if where == "in process" and output:  # nothing is said by a method that refuses the instance
         took = float(output.split()[1])
     cpu = max(0.0, usage.ru_utime + usage.ru_stime - before) if took > seconds else 0.0
-    return Seen(method, where, took - seconds, cpu, max(peak, usage.ru_maxrss * 1024), status)
+    return Seen(method, where, took - seconds, cpu, max(peak, usage.ru_maxrss * 1024), status, os.getloadavg()[0])
 
 
 def _running(pid: int) -> bool:
@@ -168,10 +173,19 @@ def table(seen: list[Seen], seconds: float, memory: int, load: float) -> str:
             lines.append(
                 f"| {LARGE[family]} | {where} | {len(some)} | {kept} | {late:.1f} | {cpu:.1f} | {peak:,.0f} |\n"
             )
-    words = "\nLater by the clock than 1 s (in process: and 10%):\n\n| method | where | late, s | CPU, s | status |\n"
-    late_ones = [one for one in seen if one.late > allowed(one.where, seconds)]
-    rows = [f"| {one.method} | {one.where} | {one.late:.1f} | {one.cpu:.1f} | {one.status} |\n" for one in late_ones]
-    return head + "".join(lines) + (words + "| --- | --- | --: | --: | --- |\n" + "".join(rows) if rows else "")
+    return head + "".join(lines) + "\nEvery run:\n\n" + "".join(every_run(seen, seconds, memory))
+
+
+def every_run(seen: list[Seen], seconds: float, memory: int) -> Iterator[str]:
+    """A row for each run: its limits, and how it stood to them."""
+    columns = ("method", "where", "limit, s", "took, s", "late, s", "CPU past the limit, s", "most MiB", "of the limit")
+    yield "| " + " | ".join([*columns, "load", "status", "limits"]) + " |\n"
+    yield "| --- | --- |" + " --: |" * 7 + " --- | --- |\n"
+    for one in seen:
+        share = f"{one.peak / memory:.0%}" if one.where == "command" else "-"
+        cells = [one.method, one.where, f"{seconds:g}", f"{seconds + one.late:.1f}", f"{max(0.0, one.late):.1f}"]
+        cells += [f"{one.cpu:.1f}", f"{one.peak / 2**20:,.0f}", share, f"{one.load:.1f}", one.status]
+        yield "| " + " | ".join([*cells, "broken" if broken(one, seconds, memory) else "kept"]) + " |\n"
 
 
 if __name__ == "__main__":
