@@ -323,6 +323,26 @@ def mixed_instance(random: Random) -> DataflowInstance:
     return with_little_dram(instance, random) if choices and random.random() < 0.55 else instance
 
 
+def split_instance(random: Random) -> DataflowInstance:
+    """A :func:`mixed_instance` whose kernels name any schemes of their kind, tokens (N) among them, and have sizes that
+    few numbers of chips divide."""
+    instance = mixed_instance(random)
+    kernels = []
+    for kernel in instance.workload.kernels:
+        known = ["M", "N", "NONE"] + (["K", "K_RS"] if kernel.kind == "gemm" and kernel.weights else [])
+        known = [*known[1:], "OUTER"] if kernel.outer > 1 else known
+        schemes = random.sample(known, random.choice((1, 2, 2)))
+        sizes = {"outer": random.choice((2, 3, 5, 8))} if kernel.outer > 1 else {"M": random.choice((3, 64, 301))}
+        more = {"K": random.choice((3, 32, 201))} if kernel.kind == "gemm" else {}
+        sizes |= more | {"N": random.choice((1, 5, 64))}
+        kernels.append(kernel.replace(schemes=schemes, **({} if kernel.kind == "opaque" else sizes)))
+    workload = instance.workload.replace(kernels=kernels)
+    memory = instance.system.memory.replace(capacity_bytes=None)
+    system = instance.system.replace(memory=memory)
+    instance = instance.replace(workload=workload, system=system, task=instance.task.replace(schemes={}))
+    return with_little_dram(instance, random) if allowed_degrees(instance) and random.random() < 0.4 else instance
+
+
 def with_little_dram(instance: DataflowInstance, random: Random) -> DataflowInstance:
     """``instance`` with the DRAM that some mapping takes (a feasible one, if a few tried are), or a byte less."""
     some = [*islice(candidates(instance), 400)]

@@ -8,8 +8,10 @@ from __future__ import annotations
 from fractions import Fraction
 
 from chipmap.instances.dataflow.instance import DataflowInstance, Degrees
+from chipmap.instances.dataflow.parts import Parts, splits_tokens
 from chipmap.instances.dataflow.sharding import collective_ns
-from chipmap.instances.dataflow.workload import Kernel
+from chipmap.instances.dataflow.sizes import weight_bytes
+from chipmap.instances.dataflow.workload import Kernel, Scheme
 
 #: Bytes of optimiser state per parameter in mode ``physical``: Adam in mixed precision holds a parameter and its two
 #: moments in four bytes each.
@@ -57,28 +59,28 @@ def kept_for_backward(instance: DataflowInstance) -> frozenset[str]:
 
 
 def kept_bytes(
-    instance: DataflowInstance, degrees: Degrees, kernel: Kernel, weights: Fraction, output: Fraction, shards: int
+    instance: DataflowInstance, degrees: Degrees, kernel: Kernel, weights: Fraction, output: Fraction, here: Parts
 ) -> Fraction:
     """Bytes that a kernel holds in a chip's DRAM all the time, for all layers of the chip's stage.
 
-    ``weights`` and ``output`` are those of one layer on one chip, ``shards`` the chips that share its work. Parameters
+    ``weights`` and ``output`` are those of one layer on one chip, which has the shares ``here``. Parameters
     are the weights and tables of forward kernels, with :func:`state_words`. The first stage has min(micro-batches,
     stages) micro-batches in flight. In decode steps what is fetched is the KV cache, of every sample of the replica.
     """
-    parameters = weights + Fraction(kernel.table_bytes, shards)
+    parameters = weights + kernel.table_bytes * here.weights
     bytes_per_layer = parameters * state_words(instance) if kernel.phase == "forward" else Fraction(0)
-    bytes_per_layer += cache_bytes(instance, degrees, kernel, shards)
+    bytes_per_layer += cache_bytes(instance, degrees, kernel, here)
     if kernel.name in kept_for_backward(instance):
         bytes_per_layer += output * min(micro_batches(instance, degrees), Fraction(degrees.pipeline))
     return bytes_per_layer * layers_per_stage(instance, degrees)
 
 
-def cache_bytes(instance: DataflowInstance, degrees: Degrees, kernel: Kernel, shards: int) -> Fraction:
+def cache_bytes(instance: DataflowInstance, degrees: Degrees, kernel: Kernel, here: Parts) -> Fraction:
     """Bytes of a layer's KV cache on a chip: in decode steps (mode ``physical``) what a kernel fetches for every sample
     of the replica."""
     if instance.mode == "dfmodel" or instance.task.purpose != "decode":
         return Fraction(0)
-    return Fraction(kernel.fetch_bytes * instance.task.batch, degrees.data * shards)
+    return Fraction(kernel.fetch_bytes * instance.task.batch, degrees.data) * here.fetch
 
 
 def waits_in_dram(instance: DataflowInstance, kernel: Kernel) -> bool:
@@ -115,12 +117,28 @@ def _step_ns(instance: DataflowInstance, degrees: Degrees, output: Fraction) -> 
     return sum((output / Fraction(d.bytes_per_ns) + Fraction(d.latency_ns) for d in dimensions), Fraction(0))
 
 
-def gradient_ns(instance: DataflowInstance, degrees: Degrees, kernel: Kernel, output: Fraction) -> Fraction:
+def gradient_ns(
+    instance: DataflowInstance, degrees: Degrees, kernel: Kernel, scheme: Scheme, output: Fraction
+) -> Fraction:
     """Nanoseconds per batch to sum the gradients of a weight update over the replicas: one all-reduce for all layers of
-    the stage."""
+    the stage; or to gather the updated weights of a kernel whose tokens are split."""
     if not kernel.update:
-        return Fraction(0)
+        return _gathered_ns(instance, degrees, kernel, scheme)
     factor = 2 if instance.mode == "physical" else instance.task.all_reduce_factor
     size = output * layers_per_stage(instance, degrees)
     dimensions = degrees.carrying(instance.system, "data")
     return sum((collective_ns("all_reduce", size, d, factor) for d in dimensions), Fraction(0))
+
+
+def _gathered_ns(instance: DataflowInstance, degrees: Degrees, kernel: Kernel, scheme: Scheme) -> Fraction:
+    """Nanoseconds per batch until every chip of a group has all updated weights of a kernel that splits tokens.
+
+    The updates are split, while every chip needs all: an all-gather of all layers of the stage. Nothing where nothing
+    is updated.
+    """
+    tokens = splits_tokens(kernel, scheme, instance.mode) and kernel.phase == "forward"
+    if not tokens or not any(one.update for one in instance.workload.kernels):
+        return Fraction(0)
+    size = weight_bytes(kernel, instance) * layers_per_stage(instance, degrees)
+    dimensions = degrees.carrying(instance.system, "tensor")
+    return sum((collective_ns("all_gather", size, d, 1) for d in dimensions if size), Fraction(0))

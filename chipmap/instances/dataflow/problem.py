@@ -29,6 +29,7 @@ from chipmap.instances.dataflow.batch import (
     waits_in_dram,
 )
 from chipmap.instances.dataflow.instance import DataflowInstance, Degrees
+from chipmap.instances.dataflow.parts import parts
 from chipmap.instances.dataflow.sharding import (
     Collective,
     collective_ns,
@@ -213,17 +214,17 @@ def _options(instance: DataflowInstance, degrees: Degrees, kernel: Kernel) -> tu
 def _option(instance: DataflowInstance, degrees: Degrees, kernel: Kernel, scheme: Scheme) -> Option:
     chip, memory, task = instance.system.chip, instance.system.memory, instance.task
     streamed = instance.mode == "physical" or task.purpose == "decode"
-    shards = degrees.tensor if scheme != "NONE" else 1
+    here = parts(kernel, scheme, instance.mode, degrees.tensor)
     whole = output_bytes(kernel, instance)
-    output = whole if made_layout(scheme) == "RR" else whole / shards
+    output = whole if made_layout(scheme) == "RR" else whole * here.work
     if task.utilisation is not None:
         share = Fraction(task.utilisation)
-        compute = _ticks(Fraction(flop(kernel) * task.micro_batch, shards) / (share * Fraction(chip.flop_per_ns)))
+        compute = _ticks(flop(kernel) * task.micro_batch * here.work / (share * Fraction(chip.flop_per_ns)))
     else:
         compute = least_area(shares(kernel, scheme, instance, degrees), chip.tiles)
-    weights = chip_weights(kernel, instance, shards)
+    weights = chip_weights(kernel, instance, here.weights)
     rate = Fraction(memory.bytes_per_ns)
-    fetch = _ticks(Fraction(kernel.fetch_bytes * task.micro_batch, shards) / rate)
+    fetch = _ticks(kernel.fetch_bytes * task.micro_batch * here.fetch / rate)
     limited = memory.capacity_bytes is not None
     return Option(
         scheme=scheme,
@@ -234,12 +235,12 @@ def _option(instance: DataflowInstance, degrees: Degrees, kernel: Kernel, scheme
         output=math.ceil(output),
         dram=_ticks(output / rate),
         buffer=math.ceil(output * task.tile_tokens / (instance.workload.tokens * task.micro_batch)),
-        kept=math.ceil(kept_bytes(instance, degrees, kernel, weights, output, shards)) if limited else 0,
+        kept=math.ceil(kept_bytes(instance, degrees, kernel, weights, output, here)) if limited else 0,
         waits=math.ceil(output) if limited and waits_in_dram(instance, kernel) else 0,
         hop=_ticks(hop_ns(instance, degrees, kernel, output)),
-        gradient=_ticks(gradient_ns(instance, degrees, kernel, output)),
+        gradient=_ticks(gradient_ns(instance, degrees, kernel, scheme, output)),
         fetch=fetch,
-        cache=math.ceil(cache_bytes(instance, degrees, kernel, shards)),
+        cache=math.ceil(cache_bytes(instance, degrees, kernel, here)),
         link=_ticks(link_ns(instance, degrees, output)),
     )
 

@@ -12,6 +12,7 @@ from math import prod
 from typing import Literal
 
 from chipmap.instances.dataflow.instance import CostMode
+from chipmap.instances.dataflow.parts import splits_tokens
 from chipmap.instances.dataflow.system import Dimension
 from chipmap.instances.dataflow.workload import Exchange, Kernel, Scheme
 from chipmap.records import InputError
@@ -51,8 +52,16 @@ def made_layout(scheme: Scheme) -> Layout:
 
 
 def taken_layout(kernel: Kernel, scheme: Scheme, mode: CostMode) -> Layout:
-    """The layout in which the kernel reads activations; without weights that of its own output."""
-    return _TAKEN_WITH_WEIGHTS[mode][scheme] if kernel.kind == "gemm" and kernel.weights else _MADE[scheme]
+    """The layout in which the kernel reads activations; without weights that of its own output.
+
+    A gemm of two activations that splits tokens (mode ``physical``) needs all of one operand. As nothing says which
+    tensor that is, it reads both whole.
+    """
+    if kernel.kind != "gemm":
+        return _MADE[scheme]
+    if kernel.weights:
+        return _TAKEN_WITH_WEIGHTS[mode][scheme]
+    return "RR" if splits_tokens(kernel, scheme, mode) else _MADE[scheme]
 
 
 def conversion(made: Layout, taken: Layout) -> Collective:

@@ -32,9 +32,9 @@ def weight_bytes(kernel: Kernel, instance: DataflowInstance) -> Fraction:
     return Fraction(kernel.outer * kernel.M * kernel.K * instance.workload.word_bytes if kernel.weights else 0)
 
 
-def chip_weights(kernel: Kernel, instance: DataflowInstance, shards: int) -> Fraction:
-    """Bytes of the kernel's parameters on each of ``shards`` chips that share its work."""
-    return weight_bytes(kernel, instance) / shards + kernel.whole_bytes
+def chip_weights(kernel: Kernel, instance: DataflowInstance, share: Fraction) -> Fraction:
+    """Bytes of the kernel's parameters on a chip that has this share of those that a scheme divides."""
+    return weight_bytes(kernel, instance) * share + kernel.whole_bytes
 
 
 def parameter_bytes(kernel: Kernel, instance: DataflowInstance) -> Fraction:

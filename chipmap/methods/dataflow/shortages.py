@@ -136,6 +136,8 @@ def smaller_weights(options: Sequence[Option], limit: int, tensor: int) -> str:
     weights = min(option.weights for option in options)
     if all(option.scheme == "NONE" for option in options):
         return "smaller kernels, or schemes by which the kernel can be sharded: it runs whole on every chip"
+    if all(option.scheme in ("NONE", "N") for option in options):
+        return "smaller kernels, or schemes that divide the kernel's weights: where N splits tokens, every chip has all"
     if weights <= limit:
         return "more tensor parallelism, or smaller kernels"
     least = -(-weights * tensor // limit)

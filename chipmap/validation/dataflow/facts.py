@@ -58,13 +58,30 @@ def whole_weights(kernel: Kernel, word: int) -> int:
 
 
 def split(scheme: Scheme, chips: int) -> int:
-    """By how much a scheme divides work and weights."""
+    """By how much a scheme divides work."""
     return 1 if scheme == "NONE" else chips
 
 
-def local_weights(kernel: Kernel, scheme: Scheme, word: int, chips: int) -> Fraction:
+def by_tokens(kernel: Kernel, scheme: Scheme, instance: DataflowInstance) -> bool:
+    """Whether the chips have different tokens: scheme N of all but weight updates, as mode ``physical`` sees it."""
+    return instance.mode == "physical" and scheme == "N" and not kernel.update
+
+
+def split_weights(kernel: Kernel, scheme: Scheme, instance: DataflowInstance, chips: int) -> int:
+    """By how much a scheme divides parameters and tables: different tokens need the same ones."""
+    return 1 if by_tokens(kernel, scheme, instance) else split(scheme, chips)
+
+
+def fetched(kernel: Kernel, scheme: Scheme, instance: DataflowInstance, chips: int) -> Fraction:
+    """Bytes per sample that a chip fetches. A gemm's are an operand that all tokens need, others' rows of tokens."""
+    shared = kernel.kind == "gemm" and by_tokens(kernel, scheme, instance)
+    return Fraction(kernel.fetch_bytes, 1 if shared else split(scheme, chips))
+
+
+def local_weights(kernel: Kernel, scheme: Scheme, instance: DataflowInstance, chips: int) -> Fraction:
     """Bytes of the parameters on one chip: its share, and those that every chip needs whole."""
-    return Fraction(whole_weights(kernel, word), split(scheme, chips)) + kernel.whole_bytes
+    whole = whole_weights(kernel, instance.workload.word_bytes)
+    return Fraction(whole, split_weights(kernel, scheme, instance, chips)) + kernel.whole_bytes
 
 
 def made(scheme: Scheme) -> str:
@@ -77,7 +94,8 @@ def taken(kernel: Kernel, scheme: Scheme, mode: CostMode) -> str:
     if kernel.kind == "gemm" and kernel.weights:
         outer = "SR" if mode == "dfmodel" else "RR"
         return {"OUTER": outer, "M": "RR", "K": "SR", "K_RS": "SR", "N": "RS", "NONE": "RR"}[scheme]
-    return made(scheme)
+    needs_all = kernel.kind == "gemm" and scheme == "N" and mode == "physical" and not kernel.update
+    return "RR" if needs_all else made(scheme)
 
 
 def batched_output(kernel: Kernel, instance: DataflowInstance) -> int:
@@ -207,20 +225,20 @@ def resting(kernel: Kernel, scheme: Scheme, instance: DataflowInstance, degrees:
         per_parameter = 2 * word + state if training else word
     total = Fraction(0)
     if kernel.phase == "forward":
-        table = Fraction(kernel.table_bytes, split(scheme, degrees.tensor))
-        total += (local_weights(kernel, scheme, word, degrees.tensor) + table) * per_parameter / word
+        table = Fraction(kernel.table_bytes, split_weights(kernel, scheme, instance, degrees.tensor))
+        total += (local_weights(kernel, scheme, instance, degrees.tensor) + table) * per_parameter / word
     if kernel.name in saved(instance):
         flying = min(task.batch // (degrees.data * task.micro_batch), degrees.pipeline)
         total += flying * local_output(kernel, scheme, instance, degrees.tensor)
     if task.purpose == "decode" and instance.mode == "physical":
         samples = Fraction(task.batch, degrees.data)
-        total += samples * kernel.fetch_bytes / split(scheme, degrees.tensor)
+        total += samples * fetched(kernel, scheme, instance, degrees.tensor)
     return math.ceil(total * stage_layers(instance, degrees))
 
 
 def cache(kernel: Kernel, scheme: Scheme, instance: DataflowInstance, degrees: Degrees) -> int:
     """Bytes of a kernel's KV cache on a chip, of one layer and all samples that its replica serves."""
-    each = Fraction(kernel.fetch_bytes, split(scheme, degrees.tensor))
+    each = fetched(kernel, scheme, instance, degrees.tensor)
     return math.ceil(each * instance.task.batch / degrees.data)
 
 
@@ -244,9 +262,14 @@ def sending(kernel: Kernel, scheme: Scheme, instance: DataflowInstance, degrees:
 
 
 def summed(kernel: Kernel, scheme: Scheme, instance: DataflowInstance, degrees: Degrees) -> int:
-    """T6: picoseconds per batch of the all-reduce over the replicas of a weight update's output, all layers at once."""
+    """T6: picoseconds per batch of the all-reduce over the replicas of a weight update's output, all layers at once;
+    of the all-gather of updated weights, where a forward kernel's chips have different tokens."""
     if not kernel.update:
-        return 0
+        updated = {one.update for one in instance.workload.kernels}
+        whole = whole_weights(kernel, instance.workload.word_bytes) * stage_layers(instance, degrees)
+        if kernel.phase == "backward" or True not in updated or not whole or not by_tokens(kernel, scheme, instance):
+            return 0
+        return up(sum((reduce_scatter(Fraction(whole), d) for d in uses(instance, degrees, "tensor")), Fraction(0)))
     size = local_output(kernel, scheme, instance, degrees.tensor) * stage_layers(instance, degrees)
     factor = 2 if instance.mode == "physical" else instance.task.all_reduce_factor
     return up(sum((all_reduce(size, link, factor) for link in uses(instance, degrees, "data")), Fraction(0)))

@@ -60,7 +60,7 @@ def held(mapping: Mapping) -> dict[int, int]:
     held: dict[int, int] = defaultdict(int)
     for copy in mapping.copies:
         kernel, scheme = instance.workload.kernels[copy.kernel], copy.scheme
-        held[copy.partition] += math.ceil(facts.local_weights(kernel, scheme, instance.workload.word_bytes, chips))
+        held[copy.partition] += math.ceil(facts.local_weights(kernel, scheme, instance, chips))
     level = facts.levels(len(mapping.copies), mapping.edges)
     crossing: dict[tuple[int, int], list[int]] = defaultdict(list)
     for u, v in mapping.edges:
@@ -119,12 +119,12 @@ def memory(mapping: Mapping) -> dict[int, int]:
     stays = physical and decode and layered and all(_resident(mapping, copy.partition) for copy in mapping.copies)
     fetched = not (stays and _cached(mapping))
     for copy in mapping.copies:
-        kernel, parts = instance.workload.kernels[copy.kernel], facts.split(copy.scheme, mapping.chips)
+        kernel = instance.workload.kernels[copy.kernel]
         if not _resident(mapping, copy.partition) if physical else decode:
-            word = instance.workload.word_bytes
-            times[copy.partition] += facts.up(facts.local_weights(kernel, copy.scheme, word, mapping.chips) / rate)
+            times[copy.partition] += facts.up(facts.local_weights(kernel, copy.scheme, instance, mapping.chips) / rate)
         if fetched:
-            times[copy.partition] += facts.up(Fraction(kernel.fetch_bytes * instance.task.micro_batch) / parts / rate)
+            each = facts.fetched(kernel, copy.scheme, instance, mapping.chips)
+            times[copy.partition] += facts.up(each * instance.task.micro_batch / rate)
     return times
 
 
