@@ -1,27 +1,30 @@
 """The training workloads of GDP's comparison: baselines, search, bound and gap of each.
 
-    python -m benchmarks.placement_workloads [--limit SECONDS] [--links pcie nvlink] [--only NAME ...] [--memory]
+    python -m benchmarks.placement_workloads [--limit SECONDS] [--threads N] [--links pcie nvlink]
+        [--instances NAME ...] [--rows FILE]
 
-Baselines: one device, human splits of layers (by time, by bytes, in turn), METIS (by time, by bytes), HEFT, ETF; and
-``heft-units`` beside them. A cell holds two step times of the same devices in ms: decoded by the upward rank, and by
-ready times (FIFO). One in brackets overflows a device's memory, and counts all the same. The search is
-``placement/auto`` on one thread. The checker has the last word on its schedules. The gain is the best baseline's step
-time, by either rule, over the search's; ``heft-units`` is left out of it.
+Baselines: one device, human splits of layers (by time, by bytes, in turn), METIS (by time, by bytes; extra ``metis``),
+HEFT, ETF; and ``heft-units`` beside them. A cell holds two step times of the same devices in ms: decoded by the upward
+rank, and by ready times (FIFO). One in brackets overflows a device's memory, and counts all the same. The search is
+``placement/auto``. The checker has the last word on its schedules. The gain is the best baseline's step time, by
+either rule, over the search's; ``heft-units`` is left out of it. "Never worse" says whether the search is at least as
+good as every baseline. "Earlier" are the search's step times after 10, 60 and 300 s, as far as it went on.
 
-With ``--memory`` each device has 1.1 times all bytes over the number of devices, all counted for the whole step (memory
-rule ``static``). A baseline's cell then is the share by which its fullest device is too small.
+Each row goes to FILE as a line of JSON as soon as it is there. A later run with the same FILE makes only the rows that
+are missing for its limit and number of threads, and prints the table of all. So a long table can be made in portions.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import math
 import os
 import statistics
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -34,12 +37,11 @@ from chipmap.heuristics.placement.memory import bytes_of, excess
 from chipmap.heuristics.placement.simulator import NEVER, simulate
 from chipmap.heuristics.placement.tables import tables, workspace
 from chipmap.inputs.reading import read
-from chipmap.instances.placement.instance import PlacementInstance, PlacementSolution
+from chipmap.instances.placement.instance import PlacementInstance
 from chipmap.instances.placement.problem import IntArray, PlacementProblem, placement_problem
 from chipmap.instances.placement.shipped import SHIPPED
 from chipmap.records import ChipmapError
 from chipmap.result import Result
-from chipmap.validation.placement.checker import check
 
 #: The baselines that a search is compared with, and the one beside them.
 BASELINES = (
@@ -50,19 +52,16 @@ BASELINES = (
     "ETF",
 )
 BESIDE = "heft-units"
-MEMORY_WORKLOADS = ("inception-2-pcie", "transformer-xl-4-pcie", "transformer-xl-8-pcie", "rnnlm-4-pcie")
-#: Memory of a device in all bytes over the number of devices.
-MEMORY_SHARE = 1.1
-
-
-class Row(NamedTuple):
-    """What the summary needs of a workload: its links, best baseline, ``heft-units`` and search in ns, and the gap."""
-
-    links: str
-    baseline: float
-    beside: float
-    found: int
-    gap: float
+#: Seconds after which a longer search's step time is kept.
+MARKS = (10, 60, 300)
+HEADING = (
+    *("workload", "operations", "devices", *BASELINES, BESIDE, "earlier", "search", "bound", "gap", "gain"),
+    *(f"{BESIDE} gain", "never worse", "load"),
+)
+#: What is asked of a table, by its limit in s: mean gain by links, the median and the largest gap.
+ASKED = {60.0: ({"pcie": 1.22, "nvlink": 1.18}, 0.16, 0.33), 600.0: ({"pcie": 1.27, "nvlink": 1.21}, 0.13, 0.30)}
+#: A line of FILE.
+Row = dict[str, Any]
 
 
 def placements(problem: PlacementProblem) -> Iterator[tuple[str, IntArray | None]]:
@@ -111,134 +110,141 @@ def decoded(problem: PlacementProblem) -> dict[str, Decoded]:
     return found
 
 
-def solved(instance: PlacementInstance, limit: float) -> Result:
+def solved(instance: PlacementInstance, limit: float, threads: int = 1) -> Result:
     """The search's result."""
-    return solve(instance, "auto", SolveOptions(time_limit=limit, threads=1))
+    return solve(instance, "auto", SolveOptions(time_limit=limit, threads=threads))
 
 
-def workload(name: str, limit: float) -> tuple[list[str], Row | None]:
-    """The cells of a workload and what the summary needs; no search's result, no summary."""
+def row_of(name: str, limit: float, threads: int) -> Row:
+    """Everything about a workload: the baselines' step times in ns, and what the search found."""
     instance = read(f"placement/{name}")
     assert isinstance(instance, PlacementInstance)
     problem = placement_problem(instance)
-    found = decoded(problem)
-    cells = [name, str(problem.operations), str(problem.devices)]
-    cells += [found[one].cell() if one in found else "n/a" for one in (*BASELINES, BESIDE)]
-    result = solved(instance, limit)
-    if result.objective is None or result.bound is None:
-        return [*cells, result.status, *[""] * 4], None
-    best = min(min(found[one][:2]) for one in BASELINES if one in found)
-    row = Row(name.rpartition("-")[2], best, min(found[BESIDE][:2]), result.objective, result.gap or 0.0)
-    cells += [f"{result.objective / 1e6:.1f}", f"{result.bound / 1e6:.1f}", f"{100 * row.gap:.0f}%"]
-    return [*cells, f"{row.baseline / row.found:.2f}", f"{row.beside / row.found:.2f}"], row
+    baselines = {one: list(found) for one, found in decoded(problem).items()}
+    load = os.getloadavg()[0]
+    result = solved(instance, limit, threads)
+    found = [(one.seconds, one.value) for one in result.trace if one.event == "solution"]
+    earlier = {mark: min((value for when, value in found if when <= mark), default=None) for mark in MARKS}
+    return {
+        "workload": name,
+        "hash": instance.content_hash,
+        "limit": limit,
+        "threads": threads,
+        "operations": problem.operations,
+        "devices": problem.devices,
+        "baselines": baselines,
+        "status": result.status,
+        "objective": result.objective,
+        "bound": result.bound,
+        "earlier": {str(mark): value for mark, value in earlier.items() if mark < limit and value is not None},
+        "load": [round(load, 1), round(os.getloadavg()[0], 1)],
+        "python": sys.version.split()[0],
+    }
 
 
-def free_table(names: list[str], limit: float) -> None:
-    """The table of all workloads, a row as soon as it is there, then the means."""
-    heading = (
-        "workload",
-        "operations",
-        "devices",
-        *BASELINES,
-        BESIDE,
-        "search",
-        "bound",
-        "gap",
-        "gain",
-        f"{BESIDE} gain",
-    )
-    print(f"| {' | '.join(heading)} |\n|{'---|' * len(heading)}", flush=True)
-    rows: list[Row] = []
-    for name in names:
-        cells, row = workload(name, limit)
-        print(f"| {' | '.join(cells)} |", flush=True)
-        rows += [row] if row is not None else []
-    print()
-    for links in dict.fromkeys(row.links for row in rows):
-        mine = [row for row in rows if row.links == links]
-        gains = [row.baseline / row.found for row in mine]
-        text = f"{links}: best baseline / search {_mean(gains):.3f} in geometric mean, {min(gains):.3f} at least"
-        print(f"{text}; {BESIDE} / search {_mean([row.beside / row.found for row in mine]):.3f}")
-    if rows:
-        gaps = [row.gap for row in rows]
-        print(f"gap of {len(gaps)}: median {100 * statistics.median(gaps):.1f}%, largest {100 * max(gaps):.1f}%")
+def known_rows(file: Path | None, limit: float, threads: int) -> dict[str, Row]:
+    """The rows of FILE with that limit and number of threads, by workload; the last one of each counts.
+
+    A line that was cut off as it was written is left out.
+    """
+    found: dict[str, Row] = {}
+    for line in file.read_text().splitlines() if file is not None and file.exists() else ():
+        try:
+            row: Row = json.loads(line)
+        except json.JSONDecodeError:
+            print(f"{file}: left out a line that is no JSON: {line[:40]}", file=sys.stderr)
+            continue
+        if (row["limit"], row["threads"]) == (limit, threads):
+            found[row["workload"]] = row
+    return found
+
+
+def keep(file: Path | None, row: Row) -> None:
+    """Append a row to FILE."""
+    if file is not None:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        whole = not file.exists() or file.read_bytes().endswith(b"\n") or not file.stat().st_size
+        with file.open("a") as stream:
+            stream.write(("" if whole else "\n") + json.dumps(row) + "\n")
+
+
+def best_baseline(row: Row) -> int:
+    """The least step time of all baselines, by either rule."""
+    return int(min(min(row["baselines"][one][:2]) for one in BASELINES if one in row["baselines"]))
+
+
+def gap_of(row: Row) -> float:
+    """The proven gap."""
+    return float((row["objective"] - row["bound"]) / row["objective"])
+
+
+def complete(row: Row) -> bool:
+    """Whether the search has a schedule and a bound."""
+    return row["objective"] is not None and row["bound"] is not None
+
+
+def cells(row: Row) -> list[str]:
+    """A row of the table."""
+    found = {one: Decoded(*values) for one, values in row["baselines"].items()}
+    line = [row["workload"], str(row["operations"]), str(row["devices"])]
+    line += [found[one].cell() if one in found else "n/a" for one in (*BASELINES, BESIDE)]
+    line.append(" / ".join(f"{value / 1e6:.1f}" for value in row["earlier"].values()) or "-")
+    if not complete(row):
+        return [*line, row["status"], *[""] * 5, " to ".join(map(str, row["load"]))]
+    step, best = row["objective"], best_baseline(row)
+    line += [f"{step / 1e6:.1f}", f"{row['bound'] / 1e6:.1f}", f"{100 * gap_of(row):.1f}%"]
+    line += [f"{best / step:.2f}", f"{min(found[BESIDE][:2]) / step:.2f}", "yes" if step <= best else "no"]
+    return [*line, " to ".join(map(str, row["load"]))]
+
+
+def summary(rows: list[Row], limit: float) -> Iterator[str]:
+    """What the rows come to, beside what is asked."""
+    asked, median, largest = ASKED.get(limit, ({}, math.nan, math.nan))
+    for links in dict.fromkeys(row["workload"].rpartition("-")[2] for row in rows):
+        mine = [row for row in rows if row["workload"].rpartition("-")[2] == links]
+        gains = [best_baseline(row) / row["objective"] for row in mine]
+        beside = _mean([min(row["baselines"][BESIDE][:2]) / row["objective"] for row in mine])
+        text = f"{links}, {len(mine)} workloads: best baseline / search {_mean(gains):.3f} in geometric mean"
+        text += f" ({asked[links]} asked)" if links in asked else ""
+        yield f"{text}, {min(gains):.3f} at least; {BESIDE} / search {beside:.3f}"
+    gaps = [gap_of(row) for row in rows]
+    words = [f"{100 * value:.1f}%" for value in (statistics.median(gaps), max(gaps))]
+    marks = [f" ({100 * value:.0f}% asked)" if not math.isnan(value) else "" for value in (median, largest)]
+    yield f"gap of {len(gaps)}: median {words[0]}{marks[0]}, largest {words[1]}{marks[1]}"
+    worse = [row["workload"] for row in rows if row["objective"] > best_baseline(row)]
+    yield f"never worse than a baseline: {'no: ' + ', '.join(worse) if worse else 'yes'}"
 
 
 def _mean(values: list[float]) -> float:
     return math.exp(sum(map(math.log, values)) / len(values))
 
 
-def bound_memory(instance: PlacementInstance, rule: str = "static") -> PlacementInstance:
-    """The instance with 1.1 times all bytes over the number of devices on each."""
-    problem = placement_problem(instance)
-    total = int(problem.weights.sum() + problem.storages.bytes.sum())
-    limit = math.ceil(MEMORY_SHARE * total / problem.devices)
-    machines = tuple(device.replace(memory_bytes=limit) for device in instance.system.devices)
-    return instance.replace(task=instance.task.replace(memory=rule), system=instance.system.replace(devices=machines))
-
-
-def fullest(problem: PlacementProblem, device: IntArray) -> float:
-    """Static bytes of the fullest device over its memory."""
-    held = np.zeros(problem.devices, dtype=np.int64)
-    np.add.at(held, device, problem.weights)
-    storages = problem.storages
-    for s, u in enumerate(storages.producer.tolist()):
-        for d in {int(device[v]) for v in (u, *storages.read_by(s))}:
-            held[d] += storages.bytes[s]
-    return float((held / problem.memory).max())
-
-
-def live_peak(instance: PlacementInstance, solution: PlacementSolution) -> int:
-    """The most bytes that any device holds over time in a schedule (memory rule ``live``), by the checker.
-
-    The checker names the bytes of each device that has too little memory, so it is asked with none at all.
-    """
-    machines = tuple(device.replace(memory_bytes=0) for device in instance.system.devices)
-    bare = instance.replace(task=instance.task.replace(memory="live"), system=instance.system.replace(devices=machines))
-    return int(max(one.amount for one in check(bare, solution).violations if one.label == "C6"))
-
-
-def memory_table(names: list[str], limit: float) -> None:
-    """The table of memory that binds."""
-    heading = ("workload", "GiB per device", *BASELINES, BESIDE, "free", "search", "price", "bound", "live peak, GiB")
-    print(f"| {' | '.join(heading)} |\n|{'---|' * len(heading)}", flush=True)
-    for name in names:
-        free = read(f"placement/{name}")
-        assert isinstance(free, PlacementInstance)
-        tight = bound_memory(free)
-        problem = placement_problem(tight)
-        cells = [name, f"{int(problem.memory[0]) / 2**30:.2f}"]
-        found = dict(placements(problem))
-        cells += [
-            f"{fullest(problem, d):.2f}" if (d := found[one]) is not None else "n/a" for one in (*BASELINES, BESIDE)
-        ]
-        open_, bound = solved(free, limit), solved(tight, limit)
-        cells.append("n/a" if open_.objective is None else f"{open_.objective / 1e6:.1f}")
-        if bound.objective is None or bound.solution is None or open_.objective is None:
-            cells += [bound.status, "", "", ""]
-        else:
-            price = 100 * (bound.objective / open_.objective - 1)
-            peak = live_peak(tight, PlacementSolution.make(**bound.solution))
-            cells += [f"{bound.objective / 1e6:.1f}", f"{price:+.1f}%", f"{(bound.bound or 0) / 1e6:.1f}"]
-            cells.append(f"{peak / 2**30:.2f}")
-        print(f"| {' | '.join(cells)} |", flush=True)
-
-
 def main() -> None:
-    """Print the table that is asked for."""
+    """Make the rows that are missing, then print the table of all that are asked for."""
+    known = [Path(name).name for name in SHIPPED if "tiny" not in name and "50k" not in name]
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--limit", type=float, default=60.0)
+    parser.add_argument("--limit", type=float, default=60.0, help="seconds for each workload")
+    parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--links", nargs="+", default=["pcie", "nvlink"])
-    parser.add_argument("--only", nargs="+", default=[])
-    parser.add_argument("--memory", action="store_true")
+    parser.add_argument("--instances", nargs="+", default=[], choices=known, metavar="NAME", help=" ".join(known))
+    parser.add_argument("--rows", type=Path, help="a file of rows, which is gone on with")
+    parser.add_argument("--table", action="store_true", help="make nothing, print what FILE has")
     arguments = parser.parse_args()
-    print(f"{arguments.limit:g} s each, load {os.getloadavg()[0]:.1f}, Python {sys.version.split()[0]}\n", flush=True)
-    if arguments.memory:
-        memory_table(arguments.only or list(MEMORY_WORKLOADS), arguments.limit)
-        return
-    known = [Path(name).name for name in SHIPPED if "tiny" not in name]
-    chosen = [name for name in known if name.rpartition("-")[2] in arguments.links and "50k" not in name]
-    free_table(arguments.only or chosen, arguments.limit)
+    limit, threads = arguments.limit, arguments.threads
+    chosen = arguments.instances or [name for name in known if name.rpartition("-")[2] in arguments.links]
+    rows = known_rows(arguments.rows, limit, threads)
+    print(f"{limit:g} s each on {threads} thread(s), load {os.getloadavg()[0]:.1f}, Python {sys.version.split()[0]}\n")
+    print(f"| {' | '.join(HEADING)} |\n|{'---|' * len(HEADING)}", flush=True)
+    listed = list[Row]()
+    for name in known if arguments.table else chosen:
+        if name not in rows and not arguments.table:
+            rows[name] = row_of(name, limit, threads)
+            keep(arguments.rows, rows[name])
+        if name in rows:
+            listed.append(rows[name])
+            print(f"| {' | '.join(cells(rows[name]))} |", flush=True)
+    whole = [row for row in listed if complete(row)]
+    print("", *(summary(whole, limit) if whole else ("no search has a schedule and a bound",)), sep="\n")
 
 
 if __name__ == "__main__":

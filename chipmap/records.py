@@ -212,7 +212,16 @@ def _hashed(value: Any) -> Any:
         fields = ((name, getattr(value, name)) for name in value.__struct_fields__)
         return {k: _hashed(v) for k, v in fields if k not in value.LATER_FIELDS or v != defaults[k]}
     if isinstance(value, tuple) and value and isinstance(value[0], Record):
-        return [_hashed(one) for one in value] if _has_later(type(value[0])) else msgspec.to_builtins(value)
+        kind = type(value[0])
+        if _has_later(kind) and (_has_later_inside(kind) or any(type(one) is not kind for one in value)):
+            return [_hashed(one) for one in value]
+        found, defaults = msgspec.to_builtins(value), _defaults(kind) if kind.LATER_FIELDS else {}
+        for name in kind.LATER_FIELDS:
+            usual = msgspec.to_builtins(defaults[name])
+            for fields in found:
+                if fields[name] == usual:
+                    del fields[name]
+        return found
     return msgspec.to_builtins(value)
 
 
@@ -225,8 +234,12 @@ def _defaults(kind: type[Record]) -> dict[str, Any]:
 @cache
 def _has_later(kind: type[Record]) -> bool:
     """Whether a record of this kind, or one inside it (alone or in a tuple), has later fields."""
-    if kind.LATER_FIELDS:
-        return True
+    return bool(kind.LATER_FIELDS) or _has_later_inside(kind)
+
+
+@cache
+def _has_later_inside(kind: type[Record]) -> bool:
+    """Whether a record inside one of this kind has later fields."""
     hints = [hint for name, hint in get_type_hints(kind).items() if name in kind.__struct_fields__]
     inner = [one for hint in hints for one in (hint, *get_args(hint))]
     return any(isinstance(one, type) and issubclass(one, Record) and _has_later(one) for one in inner)

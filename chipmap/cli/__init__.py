@@ -18,6 +18,7 @@ from typing import TextIO
 
 from chipmap.cli.parsing import Parser, Version
 from chipmap.cli.streams import plain_streams
+from chipmap.process.memory import collect_seldom
 from chipmap.records import ChipmapError
 
 #: The commands and what each is for; each is a module here with ``run(args)``, ``EXAMPLES`` and
@@ -46,6 +47,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stderr = sys.stderr or _nowhere()
         return _fail("standard output is closed\n  Send it to a file, or to /dev/null.", 1)
     sys.stderr = sys.stderr or _nowhere()
+    if arguments is None:
+        collect_seldom()
     try:
         with plain_streams():
             return _run(arguments)

@@ -56,7 +56,9 @@ FAMILY = Family(
         *(("placement/tiny-pair", method) for method in ("auto", "search", "cpop", "m-etf", "partition")),
     ),
     read_split="chipmap.instances.placement.splits:read_split",
-    warm_starts={
+    at_once="chipmap.methods.placement.at_once:at_once",
+    warm_starts={"greedy": "chipmap.methods.placement.at_once:first"}
+    | {
         name: f"chipmap.methods.placement.baselines:{function}"
         for name, function in (
             ("one-device", "one_device"),

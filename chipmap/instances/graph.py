@@ -116,7 +116,12 @@ class OperationGraph(Record, frozen=True, kw_only=True):
         return graph
 
     def check(self, where: str = "graph") -> None:
-        """Raise :class:`InputError` for a bad index, a negative size, a name used twice, a cycle or a wrong role."""
+        """Raise :class:`InputError` for a bad index, a negative size, a name used twice, a cycle or a wrong role.
+
+        A graph that has passed isn't looked at again: records don't change.
+        """
+        if "_sound" in self.__dict__:
+            return
         count = len(self.operations)
         if not count:
             raise InputError("the graph has no operations", f"{where}.operations", "Give at least one operation.")
@@ -139,6 +144,7 @@ class OperationGraph(Record, frozen=True, kw_only=True):
                     remedy = f"Positions run from 0 to {count - 1} here."
                     raise InputError(f"operation {end} does not exist", here, remedy)
         self._check_roles(self.topological_order(where), where)
+        self.__dict__["_sound"] = True
 
     def _check_roles(self, order: tuple[int, ...], where: str) -> None:
         """An input reads nothing and a constant only constants (or views of them): both precede the network's run."""
@@ -156,7 +162,9 @@ class OperationGraph(Record, frozen=True, kw_only=True):
     def without_loops(self) -> Self:
         """The graph for a family that asks for no shapes: its instances don't change with what is known of these."""
         operations = (msgspec.structs.replace(operation, loops=None) for operation in self.operations)
-        return msgspec.structs.replace(self, operations=tuple(operations))
+        found = msgspec.structs.replace(self, operations=tuple(operations))
+        found.__dict__.update({key: self.__dict__[key] for key in ("_order", "_sound") if key in self.__dict__})
+        return found
 
     def reads(self) -> list[list[int]]:
         """For each operation the producers of the tensors that it reads."""
@@ -180,8 +188,14 @@ class OperationGraph(Record, frozen=True, kw_only=True):
     def topological_order(self, where: str = "graph") -> tuple[int, ...]:
         """Positions such that producers come before readers, the lowest position first (Kahn's algorithm).
 
-        Raises :class:`InputError` that names the operations of one cycle.
+        Raises :class:`InputError` that names the operations of one cycle. It is computed once.
         """
+        known: tuple[int, ...] | None = self.__dict__.get("_order")
+        if known is None:
+            known = self.__dict__["_order"] = self._ordered(where)
+        return known
+
+    def _ordered(self, where: str) -> tuple[int, ...]:
         count = len(self.operations)
         readers: list[list[int]] = [[] for _ in range(count)]
         missing = [0] * count

@@ -56,10 +56,14 @@ def ended(run: Run, limit: Limit, detail: str) -> Termination:
 
 
 def at_once(run: Run, family: Family) -> None:
-    """What the family knows of an instance at next to no cost. Raises :class:`Stop` where that is the end."""
+    """What the family knows of an instance at next to no cost. Raises :class:`Stop` where that is the end.
+
+    A passed time limit isn't: a start is made however short it is.
+    """
     if family.at_once:
         resolve(family.at_once)(run.instance, run)
-        run.checkpoint()
+        if run.closed or run.cancelled:
+            run.checkpoint()
 
 
 def start_method(family: Family, chosen: Method, wanted: str | None) -> str | None:

@@ -22,7 +22,7 @@ from typing import Any, BinaryIO
 
 import msgspec
 
-from chipmap.process.memory import cap
+from chipmap.process.memory import cap, collect_seldom
 from chipmap.process.messages import Bounded, Ended, Failed, Job, Looking, Question, Start, Told, ToParent, found_of
 from chipmap.result import Termination, TraceEvent
 from chipmap.run import Run
@@ -55,6 +55,7 @@ class Sender:
 def main() -> int:
     """Do the job on standard input; the exit code only says whether the protocol was kept."""
     end_with_parent()
+    collect_seldom()
     send = Sender(own_stdout())
     lines = sys.stdin.buffer
     try:

@@ -17,7 +17,8 @@ import pytest
 
 from chipmap import archive
 from chipmap.deadline import Deadline, Stop, StopReason
-from chipmap.heuristics.placement import ancestors, bounds, sides, starts
+from chipmap.heuristics.placement import ancestors, bounds, sides
+from chipmap.heuristics.placement.allowed import joint
 from chipmap.heuristics.placement.etf import etf
 from chipmap.heuristics.placement.packing import packing
 from chipmap.heuristics.placement.partition import partition
@@ -108,7 +109,7 @@ def test_a_killed_command_leaves_a_schedule(
 def parts(problem: PlacementProblem) -> dict[str, Callable[[Deadline], Any]]:
     """What takes long on a large instance."""
     known = bounds.windows(problem, Deadline())
-    made, begin, flat = units(problem), starts.joint(problem).argmax(axis=1).astype(np.int64), tables(problem)
+    made, begin, flat = units(problem), joint(problem).argmax(axis=1).astype(np.int64), tables(problem)
     return {
         "windows": lambda until: bounds.windows(problem, until),
         "sides": lambda until: sides.raised(problem, known, False, until),

@@ -11,6 +11,7 @@ import pytest
 
 from chipmap.deadline import Deadline, Stop
 from chipmap.heuristics.placement import etf, human, metis, starts
+from chipmap.heuristics.placement.allowed import joint
 from chipmap.heuristics.placement.cpop import cpop, critical_path, downward_rank
 from chipmap.heuristics.placement.heft_units import heft_units, unit_of
 from chipmap.heuristics.placement.memory import bytes_of, excess
@@ -30,7 +31,7 @@ from tests.placement.random_instances import CHAIN, FORK, made, tiny_instance
 
 def first(problem: PlacementProblem) -> IntArray:
     """Each group on the first device that it may run on."""
-    found: IntArray = starts.joint(problem).argmax(axis=1).astype(np.int64)
+    found: IntArray = joint(problem).argmax(axis=1).astype(np.int64)
     return found
 
 

@@ -32,14 +32,24 @@ def mean_sends(problem: PlacementProblem) -> IntArray:
 
 def upward_rank(problem: PlacementProblem) -> IntArray:
     """rank(v) = mean p + max over readers of (mean c of what they read + their rank) [N] (HEFT)."""
-    time, send, rank = mean_times(problem), mean_sends(problem).tolist(), [0] * problem.operations
+    return latest(problem, mean_times(problem), mean_sends(problem))
+
+
+def latest(problem: PlacementProblem, time: IntArray, send: IntArray) -> IntArray:
+    """The most time from the start of each operation to the end of the last one on a path, with ``time`` [N] of
+    operations and ``send`` [S] of storages [N]."""
+    storages, rank = problem.storages, [0] * problem.operations
+    at, readers = storages.reader_at.tolist(), storages.readers.tolist()
     made: list[list[int]] = [[] for _ in rank]
-    for s, u in enumerate(problem.storages.producer.tolist()):
+    for s, u in enumerate(storages.producer.tolist()):
         made[u].append(s)
-    times = time.tolist()
+    times, sends = time.tolist(), send.tolist()
     for v in reversed(problem.order.tolist()):
-        behind = (send[s] + rank[w] for s in made[v] for w in problem.storages.read_by(s))
-        rank[v] = times[v] + max(behind, default=0)
+        last = 0
+        for s in made[v]:
+            for w in readers[at[s] : at[s + 1]]:
+                last = max(last, sends[s] + rank[w])
+        rank[v] = times[v] + last
     return np.array(rank, dtype=np.int64)
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from chipmap.heuristics.placement.allowed import joint
 from chipmap.heuristics.placement.keys import topological, upward_rank
 from chipmap.heuristics.placement.tables import Tables
 from chipmap.instances.placement.problem import IntArray, PlacementProblem
@@ -47,19 +48,6 @@ def room_of(problem: PlacementProblem, unit: IntArray) -> tuple[IntArray, IntArr
     np.add.at(need, unit[problem.storages.producer], problem.storages.bytes)
     rule = problem.instance.task.memory != "none"
     return need, np.where((problem.memory >= 0) & rule, problem.memory, LATE)
-
-
-def joint(problem: PlacementProblem) -> NDArray[np.bool_]:
-    """The devices that all operations of an operation's group may run on [N, D]."""
-    return joint_of(problem, problem.group)
-
-
-def joint_of(problem: PlacementProblem, unit: IntArray) -> NDArray[np.bool_]:
-    """The devices that all operations of an operation's unit (numbers [N]) may run on [N, D]."""
-    allowed = np.ones_like(problem.allowed)
-    np.logical_and.at(allowed, unit, problem.allowed)
-    found: NDArray[np.bool_] = allowed[unit]
-    return found
 
 
 def heft(problem: PlacementProblem, t: Tables) -> IntArray:

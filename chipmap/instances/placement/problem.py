@@ -183,7 +183,7 @@ def _build(instance: PlacementInstance) -> PlacementProblem:
     network, kinds = _network(instance)
     storages, copies = _storages(instance, index, kinds)
     order = [index[v] for v in graph.topological_order() if v in index]
-    names, allowed = [device.name for device in instance.system.devices], allowed_devices(instance)
+    names = [device.name for device in instance.system.devices]
     classes = {one.name: one for one in instance.system.classes}
     by_class = {name: _times(instance, one, placed) for name, one in classes.items()}
     problem = PlacementProblem(
@@ -192,9 +192,7 @@ def _build(instance: PlacementInstance) -> PlacementProblem:
         time=np.array([by_class[one.kind] for one in instance.system.devices], dtype=np.int64).T.reshape(
             -1, len(names)
         ),
-        allowed=np.array([[d in allowed[graph.operations[v].name] for d in names] for v in placed], dtype=bool).reshape(
-            -1, len(names)
-        ),
+        allowed=_allowed(instance, placed),
         weights=np.array([graph.operations[v].weight_bytes for v in placed], dtype=np.int64),
         order=np.array(order, dtype=np.int64),
         gap=np.array([classes[one.kind].gap_ns for one in instance.system.devices], dtype=np.int64),
@@ -209,6 +207,19 @@ def _build(instance: PlacementInstance) -> PlacementProblem:
     if problem.horizon > MAX_TOTAL:
         raise InputError("all times together exceed 64 bits", "graph", "Give smaller times.")
     return problem
+
+
+def _allowed(instance: PlacementInstance, placed: list[int]) -> NDArray[np.bool_]:
+    """Whether each placed operation may run on each device [N, D]; most share their set of devices with others."""
+    names, allowed = [device.name for device in instance.system.devices], allowed_devices(instance)
+    rows: dict[int, NDArray[np.bool_]] = {}
+    found = np.empty((len(placed), len(names)), dtype=bool)
+    for i, v in enumerate(placed):
+        some = allowed[instance.graph.operations[v].name]
+        if id(some) not in rows:
+            rows[id(some)] = np.array([name in some for name in names], dtype=bool)
+        found[i] = rows[id(some)]
+    return found
 
 
 def live(graph: OperationGraph) -> list[bool]:
@@ -277,31 +288,15 @@ def _storages(
     """The storages, and the weights that are copied to each device with a reader."""
     graph = instance.graph
     operations, tensors = graph.operations, graph.tensors
-    made: list[list[int]] = [[] for _ in operations]
-    for t, tensor in enumerate(tensors):
-        made[tensor.producer].append(t)
-    read = [sorted(set(tensor.readers)) for tensor in tensors]
-    behind: dict[int, set[int]] = {}  # tensor -> placed computing operations that read it, through views or not
-    returned: dict[int, bool] = {}
-    for v in reversed(graph.topological_order()):
-        for t in made[v]:
-            behind[t], returned[t] = set(), tensors[t].output
-            for w in read[t]:
-                if operations[w].role == "view":
-                    behind[t] |= set().union(*(behind[s] for s in made[w]))
-                    returned[t] |= any(returned[s] for s in made[w])
-                elif w in index and operations[w].role == "compute":
-                    behind[t].add(index[w])
+    behind, returned = _readers(graph, index)
     mine = [t for t, tensor in enumerate(tensors) if tensor.producer in index]
     starts, flat = _flat([sorted(behind[t]) for t in mine])
-    times = np.zeros((len(mine), max(1, len(kinds))), dtype=np.int64)
-    known: dict[int, list[int]] = {}
-    for i, t in enumerate(mine):
+    times, known = list[list[int]](), dict[int, list[int]]()
+    for t in mine:
         size, given = tensors[t].bytes, instance.transfer_ns[t] if instance.transfer_ns else None
         if size not in known:
-            known[size] = [math.ceil(latency + (0 if rate is None else size / rate)) for latency, rate in kinds]
-        if kinds:
-            times[i] = known[size] if given is None else math.ceil(exact(given))
+            known[size] = [math.ceil(latency + (0 if rate is None else size / rate)) for latency, rate in kinds] or [0]
+        times.append(known[size] if given is None else [math.ceil(exact(given)) if kinds else 0] * max(1, len(kinds)))
     storages = Storages(
         tensor=np.array(mine, dtype=np.int64),
         producer=np.array([index[tensors[t].producer] for t in mine], dtype=np.int64),
@@ -310,7 +305,7 @@ def _storages(
         readers=flat,
         output=np.array([returned[t] for t in mine], dtype=bool),
         resident=np.array([operations[tensors[t].producer].role == "constant" for t in mine], dtype=bool),
-        time=times,
+        time=np.array(times, dtype=np.int64).reshape(-1, max(1, len(kinds))),
     )
     copies = [
         (tensor.bytes, tuple(sorted(behind[t])))
@@ -318,6 +313,29 @@ def _storages(
         if tensor.producer not in index and operations[tensor.producer].role == "constant" and behind[t]
     ]
     return storages, copies
+
+
+def _readers(graph: OperationGraph, index: dict[int, int]) -> tuple[list[set[int]], list[bool]]:
+    """For each tensor: the placed computing operations that read it, through views or not; whether it is returned."""
+    operations, tensors, views = graph.operations, graph.tensors, set[int]()
+    place = [-1] * len(operations)
+    for v, one in enumerate(operations):
+        if one.role == "view":
+            views.add(v)
+        elif one.role == "compute":
+            place[v] = index.get(v, -1)
+    found = [{place[v] for v in tensor.readers} - {-1} for tensor in tensors]
+    returned = [tensor.output for tensor in tensors]
+    if views:
+        made: list[list[int]] = [[] for _ in operations]
+        for t, tensor in enumerate(tensors):
+            made[tensor.producer].append(t)
+        for v in reversed(graph.topological_order()):
+            for t in made[v]:
+                for s in (s for w in tensors[t].readers if w in views for s in made[w]):
+                    found[t] |= found[s]
+                    returned[t] |= returned[s]
+    return found, returned
 
 
 def _groups(instance: PlacementInstance, index: dict[int, int]) -> IntArray:

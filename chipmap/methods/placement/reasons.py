@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
+from chipmap.heuristics.placement.allowed import joint
 from chipmap.heuristics.placement.packing import part_bytes
-from chipmap.heuristics.placement.starts import joint
 from chipmap.instances.placement.problem import IntArray, PlacementProblem
 from chipmap.records import counted
 from chipmap.result import Infeasibility

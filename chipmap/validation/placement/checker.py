@@ -62,14 +62,12 @@ def c0_domain(facts: Facts, solution: PlacementSolution) -> Iterator[Finding]:
         for name in sorted(given.keys() - wanted):
             wrong = True
             yield name, 1, "operations", f"{name!r} has a {what}, but is not placed (or has none in this objective)"
-    for name in sorted(names & solution.devices.keys()):
-        device = solution.devices[name]
-        if device not in allowed[name]:
-            wrong = True
-            yield name, 1, "operations", f"operation {name!r} is on {device!r}, which can't run it or must not"
-    for name in sorted(names & solution.start.keys()):
-        if solution.start[name] < 0:
-            yield name, -solution.start[name], "ns", f"operation {name!r} starts at {solution.start[name]} ns"
+    devices, starts = solution.devices, solution.start
+    for name in sorted(name for name, device in devices.items() if name in names and device not in allowed[name]):
+        wrong = True
+        yield name, 1, "operations", f"operation {name!r} is on {devices[name]!r}, which can't run it or must not"
+    for name in sorted(name for name, start in starts.items() if start < 0 and name in names):
+        yield name, -starts[name], "ns", f"operation {name!r} starts at {starts[name]} ns"
     if not wrong:
         yield from _wrong_transfers(facts, solution)
         yield from _late(facts, solution)
@@ -149,10 +147,13 @@ def c3_transfer(placed: Placed) -> Iterator[Finding]:
 def c4_device(placed: Placed) -> Iterator[Finding]:
     """A device runs one operation at a time, and rests for its class's gap behind each."""
     names = placed.facts.names
+    on: dict[str, list[tuple[int, int]]] = {name: [] for name in placed.facts.devices}
+    for v, start in placed.start.items():
+        if placed.busy[v]:
+            on[placed.device[v]].append((start, v))
     for name, device in placed.facts.devices.items():
         gap = placed.facts.classes[device.kind].gap_ns
-        here = sorted((placed.start[v], v) for v in placed.start if placed.device[v] == name and placed.busy[v])
-        for (_, u), (start, v) in pairwise(here):
+        for (_, u), (start, v) in pairwise(sorted(on[name])):
             free = placed.end[u] + gap
             if start < free:
                 what = f"{names[v]!r} starts at {start} ns on {name!r}, which is busy with {names[u]!r}"

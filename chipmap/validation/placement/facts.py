@@ -6,16 +6,15 @@ It follows ``docs/families/placement.md`` ("The problem") and shares nothing wit
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
+from typing import NamedTuple
 
 from chipmap.instances.placement.instance import PlacementInstance, allowed_devices
 from chipmap.instances.placement.system import Device, DeviceClass, Route, exact, routes_of
 
 
-@dataclass(frozen=True)
-class Storage:
+class Storage(NamedTuple):
     """Bytes that an operation makes: tensor ``tensor`` of operation ``producer``, and the operations that read it."""
 
     tensor: int
@@ -66,24 +65,23 @@ class Facts:
     def _sort_storages(self) -> None:
         """``storages``: those that placed operations make. ``copies``: (bytes, readers) of weights on each device."""
         operations, tensors = self.graph.operations, self.graph.tensors
-        readers: dict[int, set[int]] = {}
-        outputs: set[int] = set()
-        origins: dict[int, set[int]] = {}
+        readers: list[set[int]] = [set() for _ in tensors]
+        outputs = {t for t, tensor in enumerate(tensors) if tensor.output}
+        behind: dict[int, set[int]] = {}  # of each tensor that a view makes: the tensors whose bytes it renames
         for v in self.graph.topological_order():
-            for t in self.outputs[v]:
-                if operations[v].role == "view":
-                    origins[t] = set().union(*(origins[s] for s in self.inputs[v]))
-                else:
-                    origins[t] = {t}
-                if tensors[t].output:
-                    outputs |= origins[t]
+            if operations[v].role == "view":
+                origins = set[int]().union(*(behind.get(t, {t}) for t in self.inputs[v]))
+                for t in self.outputs[v]:
+                    behind[t] = origins
+                    if t in outputs:
+                        outputs |= origins
         for v in self.placed:
             for t in self.inputs[v] if operations[v].role == "compute" else ():
-                for origin in origins[t]:
-                    readers.setdefault(origin, set()).add(v)
+                for origin in behind.get(t, (t,)):
+                    readers[origin].add(v)
         placed, self.storages, self.copies = set(self.placed), list[Storage](), list[tuple[int, tuple[int, ...]]]()
         for t, tensor in enumerate(tensors):
-            read_by = tuple(sorted(readers.get(t, ())))
+            read_by = tuple(sorted(readers[t]))
             if tensor.producer in placed:
                 resident = operations[tensor.producer].role == "constant"
                 one = Storage(t, tensor.producer, tensor.bytes, read_by, t in outputs, resident)

@@ -24,12 +24,18 @@ class Move(NamedTuple):
 
 
 class Held(NamedTuple):
-    """Bytes on a device from ``start`` up to ``end`` (None: for the whole step), called ``name``."""
+    """Bytes on a device from ``start`` up to ``end`` (None: for the whole step): ``what`` of operation ``whose``."""
 
-    name: str
+    what: str
+    whose: str
     bytes: int
     start: int | None
     end: int | None
+
+    @property
+    def name(self) -> str:
+        """What it is in words: ``output of 'conv1'``."""
+        return self.what.format(repr(self.whose))
 
 
 class Peak(NamedTuple):
@@ -64,8 +70,17 @@ class Placed:
 
     def targets(self, storage: Storage) -> list[str]:
         """The other devices that read a storage, in the system's order."""
-        there = {self.device[v] for v in storage.readers} - {self.device[storage.producer]}
-        return [name for name in self.facts.devices if name in there] if there else []
+        return self._away.get(storage.tensor, [])
+
+    @cached_property
+    def _away(self) -> dict[int, list[str]]:
+        """The other devices that read a storage, by tensor, where there are any."""
+        found, device = dict[int, list[str]](), self.device
+        for one in self.facts.storages:
+            there, home = {device[v] for v in one.readers}, device[one.producer]
+            if there and there != {home}:
+                found[one.tensor] = [name for name in self.facts.devices if name in there and name != home]
+        return found
 
     @cached_property
     def peaks(self) -> dict[str, Peak]:
@@ -117,31 +132,29 @@ def held(placed: Placed) -> dict[str, list[Held]]:
     static = facts.instance.task.memory == "static" or facts.instance.task.objective == "throughput"
     for v in facts.placed:
         if weights := facts.graph.operations[v].weight_bytes:
-            found[placed.device[v]].append(Held(f"weights of {facts.names[v]!r}", weights, None, None))
+            found[placed.device[v]].append(Held("weights of {}", facts.names[v], weights, None, None))
     for size, readers in facts.copies:
         for name in {placed.device[v] for v in readers}:
-            found[name].append(Held(f"weights that {facts.names[readers[0]]!r} reads", size, None, None))
+            found[name].append(Held("weights that {} reads", facts.names[readers[0]], size, None, None))
     ends = {(move.storage.tensor, move.target): (move.start, move.end or move.start) for move in placed.moves}
     last_end = max(placed.end.values(), default=0)
+    output, copy = "output of {}", "copy of output of {}"
+    device, end = placed.device, placed.end
     for one in facts.storages:
-        home, text = placed.device[one.producer], f"output of {facts.names[one.producer]!r}"
-        last = (
-            []
-            if static
-            else [placed.end[one.producer], *(placed.end[v] for v in one.readers if placed.device[v] == home)]
-        )
-        for name in placed.targets(one):
-            copy = f"copy of {text}"
+        u, away = one.producer, placed.targets(one)
+        home, whose, last = device[u], facts.names[u], 0
+        for name in away:
             if static:
-                found[name].append(Held(copy, one.bytes, None, None))
+                found[name].append(Held(copy, whose, one.bytes, None, None))
                 continue
             start, arrived = ends[one.tensor, name]
-            last.append(arrived)
-            until = max(placed.end[v] for v in one.readers if placed.device[v] == name)
-            found[name].append(Held(copy, one.bytes, start, until))
+            last = max(last, arrived)
+            until = max(end[v] for v in one.readers if device[v] == name)
+            found[name].append(Held(copy, whose, one.bytes, start, until))
         if static or one.resident:
-            found[home].append(Held(text, one.bytes, None, None))
-        else:
-            until = last_end if one.output else max(last)
-            found[home].append(Held(text, one.bytes, placed.start[one.producer], until))
+            found[home].append(Held(output, whose, one.bytes, None, None))
+            continue
+        here = one.readers if not away else [v for v in one.readers if device[v] == home]
+        until = last_end if one.output else max(last, end[u], *[end[v] for v in here])
+        found[home].append(Held(output, whose, one.bytes, placed.start[u], until))
     return found
