@@ -18,10 +18,10 @@ import pytest
 from chipmap import archive
 from chipmap.deadline import Deadline, Stop, StopReason
 from chipmap.heuristics.placement import ancestors, bounds, sides
-from chipmap.heuristics.placement.allowed import joint
 from chipmap.heuristics.placement.etf import etf
 from chipmap.heuristics.placement.packing import packing
 from chipmap.heuristics.placement.partition import partition
+from chipmap.heuristics.placement.shared import joint
 from chipmap.heuristics.placement.tables import tables
 from chipmap.heuristics.placement.units import units
 from chipmap.inputs.reading import read

@@ -11,11 +11,11 @@ import pytest
 
 from chipmap.deadline import Deadline, Stop
 from chipmap.heuristics.placement import etf, human, metis, starts
-from chipmap.heuristics.placement.allowed import joint
 from chipmap.heuristics.placement.cpop import cpop, critical_path, downward_rank
 from chipmap.heuristics.placement.heft_units import heft_units, unit_of
 from chipmap.heuristics.placement.memory import bytes_of, excess
 from chipmap.heuristics.placement.partition import nets, partition
+from chipmap.heuristics.placement.shared import joint
 from chipmap.heuristics.placement.simulator import NEVER, simulate
 from chipmap.heuristics.placement.tables import tables, workspace
 from chipmap.heuristics.placement.units import units

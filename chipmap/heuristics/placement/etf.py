@@ -22,8 +22,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from chipmap.deadline import Deadline
-from chipmap.heuristics.placement.allowed import joint
 from chipmap.heuristics.placement.keys import topological, upward_rank
+from chipmap.heuristics.placement.shared import joint
 from chipmap.heuristics.placement.starts import LATE, arrival, room
 from chipmap.heuristics.placement.tables import Tables
 from chipmap.instances.placement.problem import IntArray, PlacementProblem

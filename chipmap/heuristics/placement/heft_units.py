@@ -10,8 +10,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from chipmap.heuristics.placement.allowed import joint_of
 from chipmap.heuristics.placement.keys import topological, upward_rank
+from chipmap.heuristics.placement.shared import joint_of
 from chipmap.heuristics.placement.starts import LATE, room_of
 from chipmap.heuristics.placement.tables import Tables
 from chipmap.instances.placement.problem import IntArray, PlacementProblem

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from chipmap.heuristics.placement.allowed import joint
+from chipmap.heuristics.placement.shared import joint
 from chipmap.instances.graph import OperationGraph
 from chipmap.instances.placement.problem import IntArray, PlacementProblem
 

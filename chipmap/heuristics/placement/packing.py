@@ -13,6 +13,7 @@ import numpy as np
 
 from chipmap.deadline import Deadline
 from chipmap.heuristics.placement.bounds import Windows, parts
+from chipmap.heuristics.placement.shared import part_bytes
 from chipmap.instances.placement.problem import IntArray, PlacementProblem
 
 #: More bins than there are devices, and so many thresholds k.
@@ -31,18 +32,6 @@ def packing(problem: PlacementProblem, w: Windows, low: int, high: int, deadline
         else:
             high = middle
     return low
-
-
-def part_bytes(problem: PlacementProblem, part: IntArray) -> IntArray:
-    """What each part takes up for the whole step, in bytes, by the number of the part [N]."""
-    storages, static = problem.storages, problem.instance.task.memory == "static"
-    found = np.zeros(problem.operations, dtype=np.int64)
-    np.add.at(found, part, problem.weights)
-    rests = np.ones(len(storages), dtype=bool) if static else storages.resident
-    np.add.at(found, part[storages.producer[rests]], storages.bytes[rests])
-    for size, readers in problem.copies:
-        found[np.unique(part[list(readers)])] += size
-    return found
 
 
 def bins(sizes: IntArray, room: int) -> int:

@@ -18,8 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from chipmap.deadline import Deadline
-from chipmap.heuristics.placement.allowed import joint
 from chipmap.heuristics.placement.keys import mean_sends
+from chipmap.heuristics.placement.shared import joint
 from chipmap.heuristics.placement.starts import LATE
 from chipmap.heuristics.placement.units import Units
 from chipmap.instances.placement.problem import IntArray, PlacementProblem

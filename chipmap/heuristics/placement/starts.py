@@ -9,8 +9,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from chipmap.heuristics.placement.allowed import joint
 from chipmap.heuristics.placement.keys import topological, upward_rank
+from chipmap.heuristics.placement.shared import joint
 from chipmap.heuristics.placement.tables import Tables
 from chipmap.instances.placement.problem import IntArray, PlacementProblem
 from chipmap.kernels import njit

@@ -1,4 +1,5 @@
-"""What is known of a placement instance at next to no cost: two bounds, and on large instances a first schedule.
+"""What is known of a placement instance at next to no cost: two bounds or plain reasons that there is no placement, and
+on large instances a first schedule.
 
 None of it needs compiled code, which takes a second to load.
 """
@@ -14,6 +15,7 @@ from chipmap.heuristics.placement.in_order import in_order
 from chipmap.heuristics.placement.keys import latest
 from chipmap.instances.placement.instance import PlacementInstance
 from chipmap.instances.placement.problem import IntArray, PlacementProblem, placement_problem
+from chipmap.methods.placement.reasons import impossible
 from chipmap.result import Termination
 from chipmap.run import Run
 
@@ -22,8 +24,11 @@ LARGE = 10_000
 
 
 def at_once(instance: PlacementInstance, run: Run) -> None:
-    """Report that the work takes its time even if it is shared out evenly, and so does each path."""
+    """Report what no placement can do, or else two bounds: all work shared out evenly, and the longest chain."""
     problem = placement_problem(instance)
+    if reasons := list(impossible(problem)):
+        run.infeasible(*reasons)
+        return
     if not problem.operations:
         return
     least = np.where(problem.allowed, problem.time, problem.time.max()).min(axis=1)

@@ -7,8 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from chipmap.heuristics.placement.allowed import joint
-from chipmap.heuristics.placement.packing import part_bytes
+from chipmap.heuristics.placement.shared import joint, part_bytes
 from chipmap.instances.placement.problem import IntArray, PlacementProblem
 from chipmap.records import counted
 from chipmap.result import Infeasibility
@@ -20,7 +19,7 @@ def impossible(problem: PlacementProblem) -> Iterator[Infeasibility]:
     if problem.instance.task.memory == "none" or not problem.operations:
         return
     memory = problem.memory
-    yield from _too_large(problem, np.array(_needs(problem), dtype=np.int64))
+    yield from _too_large(problem, _needs(problem))
     yield from _too_tied(problem)
     resident = int(problem.weights.sum()) + int(problem.storages.bytes[problem.storages.resident].sum())
     resident += sum(size for size, _ in problem.copies)
@@ -120,27 +119,19 @@ def _no_route(problem: PlacementProblem, u: int, v: int, allowed: NDArray[np.boo
     return _reason("routes", 1, 0, "routes", message, "a route there, or a pin, a ban or a group less", "C3")
 
 
-def _needs(problem: PlacementProblem) -> list[int]:
-    """The bytes that the device of each operation must have while it runs: weights, inputs and outputs."""
-    storages, needs = problem.storages, problem.weights.tolist()
-    for s, u in enumerate(storages.producer.tolist()):
-        for v in {u, *storages.read_by(s)}:
-            # what takes no time holds its output for none
-            if v != u or problem.instance.task.memory == "static" or storages.resident[s] or _runs(problem, u):
-                needs[v] += int(storages.bytes[s])
+def _needs(problem: PlacementProblem) -> IntArray:
+    """The bytes that the device of each operation must have while it runs: weights, inputs and outputs [N]."""
+    storages, needs, task = problem.storages, problem.weights.copy(), problem.instance.task
+    # whether an operation takes time on each device that may run it: what takes none holds its output for none
+    runs = np.where(problem.allowed, problem.time, 1).min(axis=1) > 0
+    rests = runs[storages.producer] | storages.resident | (task.memory == "static")
+    np.add.at(needs, storages.producer[rests], storages.bytes[rests])
+    number = np.repeat(np.arange(len(storages)), np.diff(storages.reader_at))
+    other = storages.readers != storages.producer[number]
+    np.add.at(needs, storages.readers[other], storages.bytes[number[other]])
     for size, readers in problem.copies:
-        for v in readers:
-            needs[v] += size
-    if problem.instance.task.memory == "live":
-        for v in range(problem.operations):
-            if not _runs(problem, v):
-                needs[v] = int(problem.weights[v])
-    return needs
-
-
-def _runs(problem: PlacementProblem, v: int) -> bool:
-    """Whether operation v takes time on each device that may run it."""
-    return bool(problem.time[v][problem.allowed[v]].min() > 0)
+        needs[list(readers)] += size
+    return np.where(runs, needs, problem.weights) if task.memory == "live" else needs
 
 
 def clash(problem: PlacementProblem) -> list[Infeasibility]:

@@ -10,13 +10,13 @@ import numpy as np
 from chipmap.deadline import Deadline
 from chipmap.heuristics.placement import bounds as lower
 from chipmap.heuristics.placement import human, starts
-from chipmap.heuristics.placement.allowed import joint
 from chipmap.heuristics.placement.annealing import State, anneal, seed_with, state
 from chipmap.heuristics.placement.etf import etf
 from chipmap.heuristics.placement.heft_units import heft_units
 from chipmap.heuristics.placement.keys import default_keys
 from chipmap.heuristics.placement.memory import bytes_of, excess
 from chipmap.heuristics.placement.partition import partition
+from chipmap.heuristics.placement.shared import joint
 from chipmap.heuristics.placement.simulator import NEVER, schedule, simulate
 from chipmap.heuristics.placement.tables import tables, workspace
 from chipmap.heuristics.placement.units import units

@@ -8,8 +8,8 @@ from itertools import cycle
 
 import numpy as np
 
-from chipmap.heuristics.placement.allowed import joint
 from chipmap.heuristics.placement.bounds import Windows, path
+from chipmap.heuristics.placement.shared import joint
 from chipmap.instances.placement.problem import IntArray, PlacementProblem
 
 #: The time of everything on a device that is left out, over that on the slowest one.

@@ -22,7 +22,8 @@ import numpy as np
 from chipmap.heuristics.placement import bounds as lower
 from chipmap.heuristics.placement import unequal
 from chipmap.heuristics.placement.bounds import Windows
-from chipmap.heuristics.placement.packing import NONE, bins, part_bytes
+from chipmap.heuristics.placement.packing import NONE, bins
+from chipmap.heuristics.placement.shared import part_bytes
 from chipmap.instances.placement.problem import IntArray, PlacementProblem
 from chipmap.methods.placement.explain.text import duration, size
 from chipmap.methods.words import listed

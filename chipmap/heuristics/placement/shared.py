@@ -1,0 +1,33 @@
+"""Operations that share a device: the devices that they have in common, the bytes that they take up there."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from chipmap.instances.placement.problem import IntArray, PlacementProblem
+
+
+def joint(problem: PlacementProblem) -> NDArray[np.bool_]:
+    """The devices that all operations of an operation's group may run on [N, D]."""
+    return joint_of(problem, problem.group)
+
+
+def joint_of(problem: PlacementProblem, unit: IntArray) -> NDArray[np.bool_]:
+    """The devices that all operations of an operation's unit (numbers [N]) may run on [N, D]."""
+    allowed = np.ones_like(problem.allowed)
+    np.logical_and.at(allowed, unit, problem.allowed)
+    found: NDArray[np.bool_] = allowed[unit]
+    return found
+
+
+def part_bytes(problem: PlacementProblem, part: IntArray) -> IntArray:
+    """What each part takes up for the whole step, in bytes, by the number of the part [N]."""
+    storages, static = problem.storages, problem.instance.task.memory == "static"
+    found = np.zeros(problem.operations, dtype=np.int64)
+    np.add.at(found, part, problem.weights)
+    rests = np.ones(len(storages), dtype=bool) if static else storages.resident
+    np.add.at(found, part[storages.producer[rests]], storages.bytes[rests])
+    for size, readers in problem.copies:
+        found[np.unique(part[list(readers)])] += size
+    return found
