@@ -54,5 +54,5 @@ def test_unknown_technologies_are_named() -> None:
         system("sn30", [8], memory="flash")
     with pytest.raises(InputError, match="no link is called 'rope'"):
         system("sn30", [8], link="rope")
-    with pytest.raises(InputError, match="names 1 topologies for 2 dimensions"):
+    with pytest.raises(InputError, match="names 1 topology for 2 dimensions"):
         system("sn30", [8, 2], topology=["ring"])

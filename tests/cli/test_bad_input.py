@@ -79,7 +79,7 @@ CHANGES: list[tuple[Callable[[dict[str, Any]], object], str]] = [
     (lambda d: d["graph"].update(operations=[], tensors=[]), "graph.operations: the graph has no operations"),
     (lambda d: d.update(pins=[{"operation": "nobody", "chip": 0}]), "pins[0].operation: no operation is called"),
     (lambda d: d.update(pins=[{"operation": "op1", "chip": 7}]), "pins[0].chip: chip 7 does not exist"),
-    (lambda d: d.update(time_ns=[1.0]), "time_ns: has 1 entries for 3 operations"),
+    (lambda d: d.update(time_ns=[1.0]), "time_ns: has 1 entry for 3 operations"),
     (lambda d: d.update(time_ns=[1.0, -1.0, None]), "time_ns[1]: is -1.0"),
 ]
 

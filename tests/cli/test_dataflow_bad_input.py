@@ -35,7 +35,7 @@ REFUSED = [
     (
         TORUS,
         ('task.degrees={"tensor":4,"dimensions":["tensor"]}',),
-        "task.degrees.dimensions: names 1 dimensions, the network has 2",
+        "task.degrees.dimensions: names 1 dimension, the network has 2",
     ),
     (
         TORUS,

@@ -74,7 +74,7 @@ def test_bad_input(chipmap: Command, put: Put, arguments: list[str], message: st
 def test_mappings_that_fit_no_instance(chipmap: Command, put: Put) -> None:
     path, short, far = put(CHAIN), put({"chips": [0]}, "short.json"), put({"chips": [0, 0, 7]}, "far.json")
     good = put({"chips": [0, 0, 1]}, "good.json")
-    assert "1 entries for 3 operations" in refused(chipmap, "explain", path, short, "--quiet")
+    assert "1 entry for 3 operations" in refused(chipmap, "explain", path, short, "--quiet")
     assert "is on chip 7; the package has chips 0 to 1" in refused(
         chipmap, "explain", path, good, "--against", far, "--quiet"
     )

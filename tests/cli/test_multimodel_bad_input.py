@@ -146,7 +146,7 @@ def test_instances_that_cant_be(chipmap: Command, tmp_path: Path) -> None:
     one = small(module=Module(chiplets=small().module.chiplets[:1]), task=Task(windows=1))
     path = put(tmp_path, one.to_json(), "one.json")
     said = refused(chipmap, "solve", path)
-    assert "task.windows: 2 models, but 1 windows of 1 chiplets\n  A chiplet runs one model in a window" in said
+    assert "task.windows: 2 models, but 1 window of 1 chiplet\n  A chiplet runs one model in a window" in said
 
 
 #: A layer's cost that changes nothing: the file must not be empty.

@@ -211,7 +211,7 @@ def test_other_encodings_are_named(data: bytes) -> None:
 def test_slips_in_json() -> None:
     node = {"name": "a", "flop": 1}
     for edges, said in (
-        ([["a"]], "edges[0]: has 1 parts"),
+        ([["a"]], "edges[0]: has 1 part"),
         ([["a", "b", 1]], "edges[0]: the edge a -> b names no node"),
     ):
         with pytest.raises(InputError) as error:

@@ -312,7 +312,7 @@ def test_settings_come_after_the_system(tmp_path: Path) -> None:
     files = [ZOO / "resnet-plain.pt2"] * 6
     instance = read_graphs(files, family="multimodel", conversion=equipped(system="nvdla-1x1"))
     assert isinstance(instance, MultiInstance) and instance.task.windows == 6
-    with pytest.raises(InputError, match="6 models, but 5 windows of 1 chiplets"):
+    with pytest.raises(InputError, match="6 models, but 5 windows of 1 chiplet"):
         read("multimodel/scar-5-whole", conversion=equipped(system="nvdla-1x1"))
     path = tmp_path / "scar.json"
     path.write_bytes(read("multimodel/scar-5-whole").to_json())

@@ -166,7 +166,7 @@ BAD: list[tuple[str, Callable[[], Any]]] = [
         ),
     ),
     ("has 2 entries for 3 operations", lambda: made(ROWS, FORK).replace(time_ns={"gpu": [1, 2]}).check()),
-    ("has 1 entries for 3 tensors", lambda: made(ROWS, FORK).replace(transfer_ns=[1]).check()),
+    ("has 1 entry for 3 tensors", lambda: made(ROWS, FORK).replace(transfer_ns=[1]).check()),
     ("no class is called 'x'", lambda: made(ROWS, FORK).replace(time_ns={"x": [1, 2, 3]}).check()),
     ("has a cycle", lambda: made(ROWS, [(0, 1), (1, 0)])),
     ("'live' needs starts", lambda: made(ROWS, FORK, task=throughput(memory="live"))),

@@ -158,7 +158,7 @@ def test_bound_needs_no_solution(instance: RingInstance) -> None:
 
 def test_instances_are_checked_however_they_come(instance: RingInstance) -> None:
     unchecked = RingInstance(name="x", graph=instance.graph, time_ns=(1.0,))
-    with pytest.raises(InputError, match="time_ns: has 1 entries for 60 operations"):
+    with pytest.raises(InputError, match="time_ns: has 1 entry for 60 operations"):
         chipmap.solve(unchecked)
     with pytest.raises(InputError, match="--gap: is 2"):
         chipmap.solve(instance, options=SolveOptions(gap=2.0))

@@ -12,7 +12,7 @@ from typing import ClassVar, Literal
 
 from chipmap.instances.dataflow.system import Dimension, System
 from chipmap.instances.dataflow.workload import Scheme, Workload
-from chipmap.records import InputError, Record
+from chipmap.records import InputError, Record, counted
 
 CostMode = Literal["physical", "dfmodel"]
 Purpose = Literal["training", "prefill", "decode"]
@@ -157,7 +157,7 @@ def check_degrees(instance: DataflowInstance, degrees: Degrees, where: str = "ta
     """Raise :class:`InputError` unless ``degrees`` fit the network's dimensions and the layers and batch."""
     network, layers, task = instance.system.network, instance.workload.layers, instance.task
     if len(degrees.dimensions) != len(network):
-        what = f"names {len(degrees.dimensions)} dimensions, the network has {len(network)}"
+        what = f"names {counted(len(degrees.dimensions), 'dimension')}, the network has {len(network)}"
         remedy = "Say for each dimension whether it is tensor, pipeline or data."
         raise InputError(what, f"{where}.dimensions", remedy)
     if any(degrees.dimensions.count(one) > 1 for one in ("tensor", "pipeline")):
@@ -172,7 +172,7 @@ def check_degrees(instance: DataflowInstance, degrees: Degrees, where: str = "ta
             raise InputError(what, f"{where}.{field}", remedy)
     if task.stages == "layers" and layers % degrees.pipeline:
         divisors = ", ".join(str(d) for d in range(1, layers + 1) if layers % d == 0)
-        what = f"{degrees.pipeline} stages don't divide {layers} layers"
+        what = f"{counted(degrees.pipeline, 'stage')} don't divide {counted(layers, 'layer')}"
         raise InputError(what, f"{where}.pipeline", f"Divisors: {divisors}. Or set task.stages to kernels.")
     if task.stages == "layers" and task.across_layers and degrees.pipeline > 1:
         what = f"is {degrees.pipeline}, but partitions reach across layers"
@@ -180,7 +180,8 @@ def check_degrees(instance: DataflowInstance, degrees: Degrees, where: str = "ta
         raise InputError(what, f"{where}.pipeline", remedy)
     samples = degrees.data * task.micro_batch
     if task.batch % samples:
-        what = f"{degrees.data} replicas of micro-batches of {task.micro_batch} don't divide a batch of {task.batch}"
+        replicas = f"{degrees.data} replicas of " if degrees.data > 1 else ""
+        what = f"{replicas}micro-batches of {task.micro_batch} don't divide a batch of {task.batch}"
         more = -(-task.batch // samples) * samples
         remedy = f"Give a batch that is a multiple of {samples:,}, such as {more:,}."
         raise InputError(what, f"{where}.data", remedy)

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from chipmap.instances.dataflow.system import Chip, Dimension, Memory, System, Topology
-from chipmap.records import InputError, choices
+from chipmap.records import InputError, choices, counted
 
 #: Name, tiles, lanes, stages, GHz, bytes of SRAM, whether kernels are fused, US dollars, watts.
 _CHIPS: dict[str, tuple[Any, ...]] = {
@@ -62,7 +62,7 @@ def system(
             raise InputError(f"no {what} is called {key!r}", what, choices(key, known))
     topologies: list[Topology] = [topology] * len(sizes) if isinstance(topology, str) else list(topology)  # type: ignore[list-item]
     if len(topologies) != len(sizes):
-        what = f"names {len(topologies)} topologies for {len(sizes)} dimensions"
+        what = f"names {counted(len(topologies), 'topology', 'topologies')} for {counted(len(sizes), 'dimension')}"
         raise InputError(what, "topology", "Give one for all, or one for each of sizes.")
     rate, dollars, watts = LINKS[link] if link else (link_gbps, 0.0, 0.0)
     costs = {"bytes_per_ns": rate, "latency_ns": latency_ns, "usd_per_gbps": dollars, "watts_per_gbps": watts}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from graphlib import CycleError, TopologicalSorter
 from typing import ClassVar, Literal
 
-from chipmap.records import InputError, Record
+from chipmap.records import InputError, Record, counted
 
 KernelKind = Literal["gemm", "elementwise", "opaque"]
 Phase = Literal["forward", "backward"]
@@ -81,7 +81,7 @@ class Kernel(Record, frozen=True, kw_only=True):
             if value is not None and not 0 <= value <= MAX_SIZE**2:
                 raise InputError(f"{name} of {self.name!r} is {value}", f"{where}.{name}", "Give 0 or more.")
         if (self.exchange == "none") != (self.exchange_bytes == 0):
-            words = f"{self.name!r} exchanges {self.exchange_bytes} bytes ({self.exchange})"
+            words = f"{self.name!r} exchanges {counted(self.exchange_bytes, 'byte')} ({self.exchange})"
             raise InputError(words, f"{where}.exchange", "Give a kind and its bytes, or neither.")
         if self.flop_per_element < 0:
             raise InputError(f"is {self.flop_per_element}", f"{where}.flop_per_element", "Give 0 or more.")

@@ -13,7 +13,7 @@ from chipmap.instances.importers.dimensions import Dimensions, UnknownDimensionE
 from chipmap.instances.importers.operators.calls import Call
 from chipmap.instances.importers.own import dot, listed, tables
 from chipmap.instances.importers.torch import count as torch_count
-from chipmap.records import InputError, Source
+from chipmap.records import InputError, Source, counted
 
 __all__ = ["FORMATS", "ImportedGraph", "import_graph", "import_graphs", "is_binary", "is_text", "paired", "summary"]
 
@@ -135,8 +135,9 @@ def summary(imported: ImportedGraph) -> list[str]:
         operations = imported.graph.operations
         flop = sum(o.flop for o in operations if o.role == "compute")
         weights = sum(o.weight_bytes for o in operations)
-        return [f"{amount(flop)}, parameters of {weights:,} bytes"]
-    held = f"{totals.numbers:,} parameters in {totals.tensors:,} tensors of {totals.bytes:,} bytes"
+        return [f"{amount(flop)}, parameters of {counted(weights, 'byte')}"]
+    tensors = f"{counted(totals.tensors, 'tensor')} of {counted(totals.bytes, 'byte')}"
+    held = f"{counted(totals.numbers, 'parameter')} in {tensors}"
     lines = [f"{amount(totals.flop)}, {held}"]
     if imported.format == torch_program.FORMAT:
         lines += torch_count.compared(totals)

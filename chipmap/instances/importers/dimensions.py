@@ -15,7 +15,7 @@ from fractions import Fraction
 from functools import reduce
 
 from chipmap.instances.importers.program import MAX_DIMENSION
-from chipmap.records import InputError
+from chipmap.records import InputError, counted
 
 #: ``{"batch": (1,), "tokens": (1, 128)}``: the value of a dimension, or the shape of a tensor.
 Dimensions = Mapping[str, tuple[int, ...]]
@@ -244,7 +244,7 @@ def from_shapes(given: Dimensions, inputs: Mapping[str, Sequence[Size]], where: 
 
 def _fitting(name: str, shape: Sequence[Size], given: tuple[int, ...], where: str) -> tuple[int, ...]:
     if len(shape) != len(given):
-        what = f"tensor {name!r} has {len(shape)} dimensions, not {len(given)}"
+        what = f"tensor {name!r} has {counted(len(shape), 'dimension')}, not {len(given)}"
         raise InputError(what, where, "Write one number for each, such as tokens=1x128.")
     return given
 

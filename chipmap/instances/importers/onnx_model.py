@@ -22,7 +22,7 @@ from chipmap.instances.importers.onnx.state import EXTERNAL
 from chipmap.instances.importers.onnx.walk import Walk
 from chipmap.instances.importers.onnx.wire import without_data
 from chipmap.instances.importers.program import Program, checked_shape, imported
-from chipmap.records import InputError, Source
+from chipmap.records import InputError, Source, counted
 
 if TYPE_CHECKING:
     import onnx
@@ -55,7 +55,7 @@ def read(source: Source, dimensions: Dimensions | None = None, counting: Countin
     for info in graph.output:
         walk.output(info.name)
     external = sum(tensor.data_location == EXTERNAL for tensor in graph.initializer)
-    said = f"the data of {external} initializers lies in other files: only their sizes are needed"
+    said = f"the data of {counted(external, 'initializer')} lies in other files: only their sizes are needed"
     return imported(program, where, FORMAT, (said,) if external else (), counting)
 
 

@@ -28,7 +28,7 @@ from math import ceil, isfinite
 
 from chipmap.instances.multimodel.costs import PRESETS
 from chipmap.instances.multimodel.instance import MAX_AMOUNT
-from chipmap.records import InputError, Source
+from chipmap.records import InputError, Source, counted
 
 COLUMNS = ("model", "layer", "class", "ns", "pj")
 NETWORK, LAYER = "Neural Network Name", "Layer Number"
@@ -123,7 +123,9 @@ def _rows(path: str) -> list[_Row]:
     needed = 1 + max(places.get(name, 0) for name in (*COLUMNS, LAYER, CYCLES, ENERGY, NETWORK))
     for n, cells in rest:
         if len(cells) < needed:
-            raise InputError(f"has {len(cells)} cells of {needed}", f"{path}: line {n}", "Give one for each column.")
+            raise InputError(
+                f"has {counted(len(cells), 'cell')} of {needed}", f"{path}: line {n}", "Give one for each column."
+            )
     return [
         _Row(f"{path}: line {n}", {name: cells[i] for name, i in places.items() if i < len(cells)}) for n, cells in rest
     ]
@@ -218,11 +220,10 @@ def _by_layer(rows: Sequence[_Row], names: Sequence[str], model: str, path: str)
     if len(rows) == len(names):
         return list(enumerate(rows))
     unknown = next((row for row in rows if row.cells[LAYER] not in at), rows[0])
-    what = (
-        f"has {len(rows)} rows for {model!r}, which has {len(names)} layers; {unknown.cells[LAYER]!r} is none of them"
-    )
+    held = f"has {counted(len(rows), 'row')} for {model!r}, which has {counted(len(names), 'layer')}"
+    what = f"{held}; {unknown.cells[LAYER]!r} is none of them"
     if unknown.cells[LAYER] in at:
-        what = f"has {len(rows)} rows for {model!r}, which has {len(names)} layers, and some layers twice"
+        what = f"{held}, and some layers twice"
     raise InputError(what, path, "Give one row per layer in order, or rows with the names of layers, each once.")
 
 

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from chipmap.records import InputError, Record, Unit, Units
+from chipmap.records import InputError, Record, Unit, Units, counted
 
 Objective = Literal["latency", "energy", "weighted", "edp"]
 #: Who pays for a transfer between chiplets with its time: the sender, or both ends.
@@ -108,7 +108,8 @@ class MultiInstance(Record, frozen=True, kw_only=True):
         for i, model in enumerate(self.models):
             _check_model(model, kinds, f"models[{i}]")
         if len(self.models) > self.task.windows * len(self.module.chiplets):
-            what = f"{len(self.models)} models, but {self.task.windows} windows of {len(self.module.chiplets)} chiplets"
+            room = f"{counted(self.task.windows, 'window')} of {counted(len(self.module.chiplets), 'chiplet')}"
+            what = f"{counted(len(self.models), 'model')}, but {room}"
             raise InputError(what, "task.windows", "A chiplet runs one model in a window: give more windows.")
 
 
@@ -205,7 +206,7 @@ def _check_model(model: Model, kinds: list[str], where: str) -> None:
     _within(model.batch, 1, MAX_BATCH, f"{where}.batch")
     _within(model.deadline_ns, 0, MAX_TOTAL, f"{where}.deadline_ns")
     if not 1 <= model.mini_batch <= model.batch or model.batch % model.mini_batch:
-        what = f"{model.mini_batch} samples at a time of {model.batch}"
+        what = f"{counted(model.mini_batch, 'sample')} at a time of {model.batch}"
         raise InputError(what, f"{where}.mini_batch", "Give a divisor of the batch.")
     _unique((layer.name for layer in model.layers), f"{where}.layers")
     for i, layer in enumerate(model.layers):

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from chipmap.instances.placement.system import MAX_BYTES, MAX_NS, Links
-from chipmap.records import InputError, Source
+from chipmap.records import InputError, Source, counted
 
 COLUMNS = ("bytes", "ns")
 #: Significant digits of the latency and the rate that are written.
@@ -63,7 +63,7 @@ def measured(path: str) -> list[tuple[float, float]]:
     except csv.Error as error:
         raise InputError(f"is no CSV: {error}", f"{source.where}: line {rows.line_num}", "Write it anew.") from None
     if len({size for size, _ in found}) < 2:
-        what = f"has {len(found)} points of {len({size for size, _ in found})} size"
+        what = f"has {counted(len(found), 'point')} of one size" if found else "has no points"
         raise InputError(what, source.where, "A line needs transfers of two sizes at least, far apart.")
     return found
 

@@ -9,7 +9,7 @@ from typing import ClassVar, Literal
 
 from chipmap.instances.graph import OperationGraph
 from chipmap.instances.placement.system import MAX_BYTES, MAX_NS, System
-from chipmap.records import InputError, Record
+from chipmap.records import InputError, Record, counted
 
 Objective = Literal["step_time", "throughput"]
 MemoryRule = Literal["live", "static", "none"]
@@ -117,7 +117,7 @@ class PlacementInstance(Record, frozen=True, kw_only=True):
         known = [one.name for one in self.system.classes]
         given = [("transfer_ns", self.transfer_ns, len(self.graph.tensors), "tensors")] if self.transfer_ns else []
         if len(self.scopes) not in (0, count := len(self.graph.operations)):
-            what = f"has {len(self.scopes)} entries for {count} operations"
+            what = f"has {counted(len(self.scopes), 'entry', 'entries')} for {counted(count, 'operation')}"
             raise InputError(what, "scopes", "Give the scope of each operation, in their order, or none.")
         for kind, times in self.time_ns.items():
             if kind not in known:
@@ -127,7 +127,8 @@ class PlacementInstance(Record, frozen=True, kw_only=True):
         for where, times, count, what in given:
             if len(times) != count:
                 remedy = f"Give one time (or null) for each of the {what}, in their order."
-                raise InputError(f"has {len(times)} entries for {count} {what}", where, remedy)
+                held = counted(len(times), "entry", "entries")
+                raise InputError(f"has {held} for {counted(count, what.removesuffix('s'))}", where, remedy)
             for i, time in enumerate(times):
                 if time is not None and not 0 <= time <= MAX_NS:
                     raise InputError(f"is {time}", f"{where}[{i}]", f"Give 0 to {MAX_NS:,} ns.")

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import ClassVar, Literal
 
 from chipmap.instances.graph import OperationGraph
-from chipmap.records import InputError, Record
+from chipmap.records import InputError, Record, counted
 
 CostMode = Literal["period", "sum", "sum_forward"]
 Traffic = Literal["in_out", "twice_out"]
@@ -102,7 +102,8 @@ class RingInstance(Record, frozen=True, kw_only=True):
             raise InputError("a constraint is named twice", "constraints", "Name each of C1 to C4 at most once.")
         if self.time_ns is not None:
             if len(self.time_ns) != len(self.graph.operations):
-                what = f"has {len(self.time_ns)} entries for {len(self.graph.operations)} operations"
+                held = counted(len(self.time_ns), "entry", "entries")
+                what = f"has {held} for {counted(len(self.graph.operations), 'operation')}"
                 raise InputError(what, "time_ns", "Give one time (or null) per operation, in their order.")
             for i, time in enumerate(self.time_ns):
                 if time is not None and time < 0:

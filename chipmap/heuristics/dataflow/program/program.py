@@ -39,6 +39,7 @@ from chipmap.instances.dataflow.batch import forward_runs
 from chipmap.instances.dataflow.dram import dram_bytes
 from chipmap.instances.dataflow.problem import IntArray, batch_ticks, first_layer, outside, total_ticks
 from chipmap.instances.dataflow.tiles import sharing
+from chipmap.records import counted
 
 #: Signatures per ideal; with sums beside the partitions up to the second number.
 WIDTH = 512
@@ -183,7 +184,8 @@ class Program(IdealGraph):
         if columns:
             width = max(width, min(WIDE, ENTRIES // (5 * count * (most + 1))))
         if count * width * (most + 1) > ENTRIES:
-            raise TooWideError(f"{count:,} order ideals, {width} sharding schemes and {most} partitions are too many")
+            sizes = f"{counted(count, 'order ideal')}, {counted(width, 'sharding scheme')}"
+            raise TooWideError(f"{sizes} and {counted(most, 'partition')} are too many")
         table = self._table(count, width, most, columns)
         gate = np.zeros(width, np.int64)
         if not solve(g, rules, table, empty_labels(columns), exactly, gate, below):

@@ -37,6 +37,7 @@ from chipmap.heuristics.dataflow.program.lattice import TooWideError, members
 from chipmap.heuristics.dataflow.program.program import ENTRIES, WIDTH, Program, open_bits
 from chipmap.heuristics.dataflow.stages.kernel import GROW, WIDE, Arcs, Nodes, Rest, StageArcs, Stages, explore, fill
 from chipmap.instances.dataflow.problem import DataflowProblem, IntArray, resident, wires
+from chipmap.records import counted
 
 #: Labels of a stage at a node where DRAM is limited.
 PLACES = 16
@@ -211,14 +212,15 @@ class StageProgram(Program):
         """A mapping whose step takes at most ``below`` picoseconds."""
         if listed.ideal[listed.order[-1]] != len(self.lattice.sets) - 1:
             return None
-        counted, pipeline = most is not None and most < len(self.order), self.problem.degrees.pipeline
+        limited, pipeline = most is not None and most < len(self.order), self.problem.degrees.pipeline
         places = 1 if listed.arcs.rest.room == NO_LIMIT else min(pipeline * len(self.order), PLACES)
-        shape = (len(listed.ideal), pipeline + 1, (most if counted and most else 1) + 1, places)
+        shape = (len(listed.ideal), pipeline + 1, (most if limited and most else 1) + 1, places)
         if np.prod(shape, dtype=np.float64) > ENTRIES:
-            raise TooWideError(f"{shape[0]:,} nodes, {pipeline} stages and {shape[2] - 1} partitions are too many")
+            sizes = f"{counted(shape[0], 'node')}, {counted(pipeline, 'stage')}"
+            raise TooWideError(f"{sizes} and {counted(shape[2] - 1, 'partition')} are too many")
         kinds = (np.int64, np.int64, np.int32, np.int32, np.int32)
         table = Stages(*(np.zeros(shape, kind) for kind in kinds))
-        found = fill(listed.arcs, listed.order, counted, exactly, below, table)
+        found = fill(listed.arcs, listed.order, limited, exactly, below, table)
         if found == WIDE:
             raise TooWideError("too many different bytes at rest in DRAM")
         if not found:

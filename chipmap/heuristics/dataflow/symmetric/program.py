@@ -30,6 +30,7 @@ from chipmap.heuristics.dataflow.symmetric.kernel import (
     partition_time,
 )
 from chipmap.instances.dataflow.problem import DataflowProblem, IntArray
+from chipmap.records import counted
 
 #: Ideals from which partitions are grown between two looks at the deadline.
 CHUNK = 50
@@ -47,7 +48,9 @@ class SymmetricProgram(Program):
             raise TooWideError("no branches are interchangeable")
         several = sum(len(problem.options[v]) > 1 for group in self.groups for branch in group for v in branch)
         if several > SLOTS:
-            raise TooWideError(f"{several} kernels of interchangeable branches have a choice of sharding schemes")
+            raise TooWideError(
+                f"more than {SLOTS} kernels of interchangeable branches have a choice of sharding schemes: {several}"
+            )
         super().__init__(problem, limit=limit)
         self.graph = self.graph._replace(outside=self.graph.outside[:, :0])
         self.placed = self._placed()
@@ -126,7 +129,7 @@ class SymmetricProgram(Program):
         rules = self.rules(None, fused)._replace(most=top)
         width = WIDTH if count * WIDTH * (top + 1) <= ENTRIES // 4 else 16
         if count * width * (top + 1) > ENTRIES:
-            raise TooWideError(f"{count:,} order ideals and {top} partitions are too many")
+            raise TooWideError(f"{counted(count, 'order ideal')} and {counted(top, 'partition')} are too many")
         table = self._table(count, width, top)
         table.used[0], table.value[0, 0, 0] = 1, 0
         gate, nothing = np.zeros(width, np.int64), self._wanted_end((-1, 0, 0))

@@ -9,7 +9,7 @@ from msgspec import Meta
 
 from chipmap.instances.dataflow.workload import Kernel, Workload
 from chipmap.instances.dataflow.workloads.layer import WordBytes
-from chipmap.records import InputError
+from chipmap.records import InputError, counted
 
 
 def fft_network(
@@ -25,7 +25,7 @@ def fft_network(
     published input (radix 32, points of 2 bytes).
     """
     if log2_points % 2 or (1 << log2_points) % samples:
-        words = f"2^{log2_points} points are not {samples} equal parts of a square"
+        words = f"2^{log2_points} points are not {counted(samples, 'equal part')} of a square"
         raise InputError(words, "log2_points", "Give an even number, and samples that divide the points.")
     side, points = 1 << log2_points // 2, (1 << log2_points) // samples
     inner = int(4 * radix * (log2_points // 2) / math.log2(radix))

@@ -9,7 +9,7 @@ from msgspec import Meta
 
 from chipmap.instances.dataflow.workload import Kernel, Workload
 from chipmap.instances.dataflow.workloads.layer import WordBytes
-from chipmap.records import InputError
+from chipmap.records import InputError, counted
 
 
 def hpl_network(
@@ -29,7 +29,8 @@ def hpl_network(
     squared) and its published input (the first 64 steps of n = 2^20); the process grid is that of the HPL benchmark.
     """
     if n % block or not 1 <= (taken := steps or n // block) <= n // block or taken % kernels:
-        words = f"{n} / {block} = {n / block:g} steps ({steps or 'all'} of them) are not {kernels} equal parts"
+        parts = counted(kernels, "equal part")
+        words = f"{n} / {block} = {n / block:g} steps ({steps or 'all'} of them) are not {parts}"
         raise InputError(words, "kernels", "Give a block that divides n, and a divisor of the number of steps.")
     each = taken // kernels
     chain = []

@@ -17,7 +17,7 @@ from chipmap.instances.importers.onnx.folding import Array
 from chipmap.instances.importers.onnx.shapes import shape_of
 from chipmap.instances.importers.onnx.state import Place, State
 from chipmap.instances.importers.program import Step
-from chipmap.records import InputError
+from chipmap.records import InputError, counted
 
 if TYPE_CHECKING:
     import onnx
@@ -158,7 +158,7 @@ def _with_inputs(
     state: State, outer: dict[str, str], body: onnx.GraphProto, given: list[str], name: str
 ) -> dict[str, str]:
     if len(body.input) != len(given) or not all(given):
-        what = f"the body of {name!r} takes {len(body.input)} tensors and gets {sum(map(bool, given))}"
+        what = f"the body of {name!r} takes {counted(len(body.input), 'tensor')} and gets {sum(map(bool, given))}"
         raise InputError(what, state.where, "Check the model with onnx.checker.")
     return outer | {info.name: one for info, one in zip(body.input, given, strict=True)}
 
@@ -193,7 +193,7 @@ def _results(state: State, node: onnx.NodeProto, place: Place, made: list[str], 
     """Views of what was made, under the names that the node gives its results, and with its own name."""
     name = place.name(node)
     if len(made) < len(node.output):
-        what = f"{name!r} has {len(node.output)} results, its graph {len(made)}"
+        what = f"{name!r} has {counted(len(node.output), 'result')}, its graph {len(made)}"
         raise InputError(what, state.where, "Check the model with onnx.checker.")
     for i, (result, source) in enumerate(zip(node.output, made, strict=False)):
         if not result:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from chipmap.instances.importers.onnx.arguments import whole
 from chipmap.instances.importers.program import Step
-from chipmap.records import InputError
+from chipmap.records import InputError, counted
 
 if TYPE_CHECKING:
     import onnx
@@ -28,7 +28,7 @@ def sequence(state: State, node: onnx.NodeProto, place: Place, scope: dict[str, 
     name, read = place.name(node), [scope[local] for local in node.input if local]
     if len(node.output) != 1 or not node.output[0]:
         raise InputError(
-            f"{name!r} makes {len(node.output)} results", state.where, "Check the model with onnx.checker."
+            f"{name!r} makes {counted(len(node.output), 'result')}", state.where, "Check the model with onnx.checker."
         )
     fresh = scope[node.output[0]] = f"{place.prefix}{node.output[0]}"
     state.makers[fresh] = f"made by {node.op_type} {name!r}"
@@ -73,7 +73,7 @@ def _split(
         count, rest = divmod(extent, sizes[0])
         sizes = [*sizes * min(count, MAX_ITEMS + 1), *([rest] if rest else [])]
     if len(sizes) > MAX_ITEMS or sum(sizes) != extent or min(sizes, default=0) < 0:
-        what = f"{name!r} cuts {extent} elements into {len(sizes)} parts of {sum(sizes)}"
+        what = f"{name!r} cuts {counted(extent, 'element')} into {counted(len(sizes), 'part')} of {sum(sizes)}"
         raise InputError(what, state.where, f"At most {MAX_ITEMS} parts are read, which add up to the whole.")
     items = [f"{fresh}/{i}" for i in range(len(sizes))]
     for item, size in zip(items, sizes, strict=True):

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import BinaryIO
 
-from chipmap.records import InputError, Source
+from chipmap.records import InputError, Source, counted
 
 #: Tensors up to this many bytes keep their data: shapes, axes and the like.
 KEPT_BYTES = 4096
@@ -66,7 +66,7 @@ class _Walk:
             if wire == _MESSAGE:
                 length = self._varint(end)
                 if length > end - self.at:
-                    raise self._broken(f"a field of {length} bytes reaches beyond its message")
+                    raise self._broken(f"a field of {counted(length, 'byte')} reaches beyond its message")
                 if field in left_out:
                     self._skip(length)
                 elif field in inside and length > (KEPT_BYTES if inside[field] == "tensor" else _SMALL):

@@ -14,7 +14,7 @@ import msgspec
 
 from chipmap.instances.importers.common import ImportedGraph, decode
 from chipmap.instances.importers.own.rows import Rows, named
-from chipmap.records import InputError
+from chipmap.records import InputError, counted
 
 FORMAT = "json"
 _REMEDY = "A node is an object with name, flop and bytes; an edge is [source, target] or [source, target, bytes]."
@@ -37,7 +37,9 @@ def read(data: bytes, where: str) -> ImportedGraph:
         here = f"{where}: edges[{i}]"
         if isinstance(edge, list):
             if len(edge) not in (2, 3):
-                raise InputError(f"has {len(edge)} parts", here, "Write [source, target] or [source, target, bytes].")
+                raise InputError(
+                    f"has {counted(len(edge), 'part')}", here, "Write [source, target] or [source, target, bytes]."
+                )
             edge = dict(zip(("source", "target", "bytes"), edge, strict=False))
         rows.edge(edge, here)
     name = named(file.name or PurePath(where).stem, "name", where)

@@ -23,7 +23,7 @@ from pathlib import Path, PurePath
 from chipmap.instances.importers.common import ImportedGraph
 from chipmap.instances.importers.own.fields import ALIASES, EDGE, NODE, columns, plain
 from chipmap.instances.importers.own.rows import Rows, named
-from chipmap.records import InputError, Source
+from chipmap.records import InputError, Source, counted
 
 FORMAT = "csv"
 _EXAMPLE = "The first line names the columns: name,flop,bytes and perhaps weights, kind, time_ns, role, inputs."
@@ -139,7 +139,7 @@ def _header(cells: Sequence[str], known: tuple[str, ...], where: str) -> list[st
 
 def _row(header: Sequence[str], cells: Sequence[str], where: str, number: int) -> dict[str, str]:
     if len(cells) != len(header):
-        what = f"{len(cells)} cells, but the first line of the table has {len(header)}"
+        what = f"{counted(len(cells), 'cell')}, but the first line of the table has {len(header)}"
         remedy = "Leave cells empty, or quote those that hold a comma."
         raise InputError(what, f"{where}: line {number}", remedy)
     return {name: cell for name, cell in zip(header, cells, strict=True) if name or cell}

@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 
 from chipmap.instances.importers.counting import Totals, amount
 from chipmap.instances.importers.operators.calls import Call
+from chipmap.records import counted
 
 #: Seconds after which the counter is given up.
 LIMIT_S = 120
@@ -103,7 +104,7 @@ def compared(totals: Totals) -> list[str]:
     same = f"{amount(ours)} here ({unlike})" if unlike else "the same here"
     largest = ", ".join(f"{kind} {amount(flop)}" for kind, flop in others.most_common(3) if flop)
     rest = f"; {amount(sum(others.values()))} here for others ({largest})" if largest else ""
-    return [f"PyTorch's counter: {amount(theirs)} for {len(asked):,} operators, {same}{rest}"]
+    return [f"PyTorch's counter: {amount(theirs)} for {counted(len(asked), 'operator')}, {same}{rest}"]
 
 
 def _ask(questions: Sequence[Question]) -> list[int] | str:

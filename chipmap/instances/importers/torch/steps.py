@@ -18,7 +18,7 @@ from chipmap.instances.importers.program import checked_shape
 from chipmap.instances.importers.steps import Program, Step, Value, words
 from chipmap.instances.importers.torch.changes import Changes
 from chipmap.instances.importers.torch.graph import Call, Operator, Ref, TorchGraph, operands, refs
-from chipmap.records import InputError
+from chipmap.records import InputError, counted
 
 #: Higher-order operators that run the one graph among their arguments once, as it stands.
 WRAPPERS = words(
@@ -117,7 +117,8 @@ class Steps:
         after = after[next(i for i, value in enumerate(after) if isinstance(value, TorchGraph)) + 1 :]
         passed = list(operands(scope.resolved(after)))
         if len(passed) < len(graph.inputs):
-            what = f"the wrapper {name!r} passes {len(passed)} operands to a graph with {len(graph.inputs)} inputs"
+            given = counted(len(passed), "operand")
+            what = f"the wrapper {name!r} passes {given} to a graph with {counted(len(graph.inputs), 'input')}"
             raise InputError(what, self.where, _DECOMPOSE)
         inner = _Scope(graph, f"{name}.", scope.depth + 1)
         for own, value in zip(graph.inputs, passed, strict=False):
