@@ -1,14 +1,16 @@
 """Lower bounds on λ · T1 + T2 by column generation over windows (Dantzig and Wolfe, 1960).
 
-A schedule is a sequence of W windows, some perhaps empty. Behind each window every model stands at a node: the number
-of its layers that are done. The linear program takes shares of windows for each place in the sequence, so that they add
-up to one, and so that each node is left as often as it is reached. A window costs λ · T + its energy.
+A schedule is a sequence of at most W windows. Before and behind each every model stands at a node: the number of its
+layers that are done. The linear program takes shares of windows, at most W altogether, so that each node is left as
+often as it is reached. A window costs λ · T + its energy. The order of windows is left out: the program may mix one
+long window with very many short ones.
 
-Its dual gives each node of each boundary a price. For *any* prices the least reduced costs of a window at each place
-add up to a bound on every schedule (Lagrange). :class:`~chipmap.heuristics.multimodel.pricing.Pricing` finds them.
+Its dual gives each node a price. For *any* prices W times the least reduced cost of a window, with the prices of the
+last nodes, is a bound on every schedule (Lagrange). :class:`~chipmap.heuristics.multimodel.pricing.Pricing` finds it.
 
-With ``ordered`` false all places are alike: prices don't depend on the boundary, and at most W windows are taken
-altogether. The program is W times smaller and bounds less: it may mix one long window with very many short ones.
+With hundreds of nodes the prices take very many rounds to settle. So the program begins with prices at a few nodes
+alone, its **knots**; between two knots prices rise as those that the search begins with. Then it takes more knots, at
+last all nodes.
 """
 
 from __future__ import annotations
@@ -28,6 +30,10 @@ SMOOTH = 0.8
 NEAR = 1e-3
 #: Windows added for a place in one round.
 ADDED = 10
+#: Knots of each model, one program after the other; then all nodes.
+KNOTS = (4, 8, 16, 32, 64)
+#: Share of a model's price that is spread evenly over its layers when knots are placed.
+EVEN = 1e-3
 #: Cost of a unit of flow that no window carries, in costs of the dearest window; at most :data:`MOST_MISSING`.
 MISSING, MOST_MISSING = 10.0, 1e7
 #: No schedule costs so much (pJ): where bounds rise above it there is none, and prices would grow without end.
@@ -35,9 +41,8 @@ ENDLESS = 1e25
 
 
 class Column(NamedTuple):
-    """A window at a place: its time (ns), energy (pJ), and for each model the nodes before and behind it."""
+    """A window: its time (ns), energy (pJ), and for each model the nodes before and behind it."""
 
-    place: int
     time: float
     energy: float
     nodes: tuple[tuple[int, int], ...]
@@ -61,10 +66,8 @@ class Program(Protocol):
     def minimise(self, cost: Floats, seconds: float) -> Optimum | None: ...
 
 
-class Prices(NamedTuple):
-    """For each boundary (one where places are alike) and model the price of its nodes [L + 1]."""
-
-    nodes: list[list[Floats]]
+#: For each model the price of its nodes [L + 1].
+Prices = list[Floats]
 
 
 class WindowColumns:
@@ -76,60 +79,44 @@ class WindowColumns:
         windows: int,
         pricing: Pricing,
         program: Callable[[Sequence[float]], Program],
-        ordered: bool = True,
     ) -> None:
-        self.layers, self.windows, self.pricing = list(layers), windows, pricing
-        self.ordered = ordered and windows > 1
-        self.places = windows if self.ordered else 1
+        self.layers, self.windows, self.pricing, self.empty = list(layers), windows, pricing, program
         self.columns: list[Column] = []
         self._known: set[Column] = set()
-        self.rows = self._rows()
-        self.program = program(self._right())
-        self._artificial()
         self.rounds = 0
         #: (T1, T2) of the program's last optimum.
         self.point: tuple[float, float] | None = None
         self._amounts = np.zeros(0)
+        self._take([np.eye(count + 1) for count in self.layers])
 
-    # rows: where places are alike, a node row for each model and node 1..L, then the row of the number of windows;
-    # else the rows of places, then those of the nodes 0..L of the boundaries between them.
-    def _rows(self) -> list[list[int]]:
-        """First row of the nodes by boundary and model."""
-        starts, at = [], self.places if self.ordered else 0
-        for _ in range(self.places - 1 if self.ordered else 1):
-            own = []
-            for count in self.layers:
-                own.append(at)
-                at += count + 1
-            starts.append(own)
-        self.count = at + (0 if self.ordered else 1)
-        return starts
+    def _take(self, shares: list[Floats]) -> None:
+        """Begin a program with these shares of the knots' prices in those of the nodes: [L + 1, knots] by model.
 
-    def _right(self) -> list[float]:
-        right = np.zeros(self.count)
-        if self.ordered:
-            right[: self.places] = 1.0
-        else:
-            for row, count in zip(self.rows[0], self.layers, strict=True):
-                right[row + count] = 1.0
-            right[-1] = self.windows
-        return [float(amount) for amount in right]
+        Its rows are the knots but the first one, model after model, then the number of windows. A node's unit of flow
+        counts for its knots by their shares.
+        """
+        self.shares = shares
+        self.rows = np.cumsum([0, *(share.shape[1] - 1 for share in shares)])
+        right = np.zeros(self.rows[-1] + 1)
+        right[self.rows[1:] - 1], right[-1] = 1.0, self.windows
+        self.program = self.empty([float(amount) for amount in right])
+        # flow into and out of each knot at a high cost; idle windows at none
+        last = int(self.rows[-1])
+        self.artificial = 2 * last
+        self.program.add([*({row: sign} for row in range(last) for sign in (1.0, -1.0)), {last: 1.0}])
+        if self.columns:
+            self.program.add([self._entries(column) for column in self.columns])
 
-    def _artificial(self) -> None:
-        """Flow into and out of each node at a high cost; idle windows at none."""
-        columns: list[dict[int, float]] = []
-        for own in self.rows:
-            for row, count in zip(own, self.layers, strict=True):
-                for node in range(count + 1):
-                    if self.ordered or node:
-                        columns += [{row + node: 1.0}, {row + node: -1.0}]
-        if self.ordered:
-            columns += [{place: 1.0} for place in range(self.places)]
-        self.artificial = len(columns)
-        if not self.ordered:
-            columns.append({self.count - 1: 1.0})
-        self.free = len(columns) - self.artificial
-        self.program.add(columns)
+    def _knots(self, count: int, prices: Prices) -> None:
+        """Begin a program with so many knots for each model, at equal steps of its prices; or with all nodes."""
+        shares = []
+        for own, layers in zip(prices, self.layers, strict=True):
+            rise = np.concatenate([[0.0], np.cumsum(np.maximum(0.0, np.diff(own)))])
+            rise += max(1.0, EVEN * rise[-1]) * np.linspace(0, 1, layers + 1)
+            steps = np.searchsorted(rise, np.linspace(0, rise[-1], count + 1)[1:-1])
+            at = np.unique([0, *steps.tolist(), layers]) if count < layers else np.arange(layers + 1)
+            shares.append(np.array([np.interp(rise, rise[at], one) for one in np.eye(len(at))]).T)
+        self._take(shares)
 
     def add(self, columns: Sequence[Column]) -> int:
         """Take in columns that aren't there; how many."""
@@ -141,63 +128,26 @@ class WindowColumns:
         return len(new)
 
     def _entries(self, column: Column) -> dict[int, float]:
-        entries: dict[int, float] = {column.place if self.ordered else self.count - 1: 1.0}
-        for m, (i, j) in enumerate(column.nodes):
-            if self.ordered:
-                if column.place > 0:
-                    entries[self.rows[column.place - 1][m] + i] = -1.0
-                if column.place < self.places - 1:
-                    entries[self.rows[column.place][m] + j] = 1.0
-            elif i != j:
-                if i:
-                    entries[self.rows[0][m] + i] = -1.0
-                entries[self.rows[0][m] + j] = 1.0
+        entries = {int(self.rows[-1]): 1.0}
+        for row, share, (i, j) in zip(self.rows[:-1], self.shares, column.nodes, strict=True):
+            flow = share[j, 1:] - share[i, 1:]
+            entries |= {int(row + k): float(flow[k]) for k in np.flatnonzero(flow)}
         return entries
 
     def start(self, layers: list[Floats]) -> Prices:
         """Prices that charge each layer its own (pJ)."""
-        nodes = [np.concatenate([[0.0], np.cumsum(own)]) for own in layers]
-        return Prices([nodes for _ in self.rows])
+        return [np.concatenate([[0.0], np.cumsum(own)]) for own in layers]
 
     def _prices(self, rows: Floats) -> Prices:
-        found = []
-        for own in self.rows:
-            nodes = [np.array(rows[row : row + count + 1]) for row, count in zip(own, self.layers, strict=True)]
-            if not self.ordered:
-                for one in nodes:
-                    one[0] = 0.0
-            found.append(nodes)
-        return Prices(found)
-
-    def _sides(self, prices: Prices, place: int) -> tuple[list[Floats], list[Floats]]:
-        """Potentials before and behind the window at a place: a model begins at node 0 and ends at node L."""
-        if not self.ordered:
-            return prices.nodes[0], prices.nodes[0]
-        before, behind = [], []
-        for m, count in enumerate(self.layers):
-            first, last = np.full(count + 1, np.inf), np.full(count + 1, -np.inf)
-            first[0] = last[-1] = 0.0
-            before.append(first if place == 0 else prices.nodes[place - 1][m])
-            behind.append(last if place == self.places - 1 else prices.nodes[place][m])
-        return before, behind
+        parts = zip(self.shares, self.rows, self.rows[1:], strict=False)
+        return [share[:, 1:] @ rows[begin:end] for share, begin, end in parts]
 
     def price(self, prices: Prices, rate: float) -> tuple[float, list[Column]]:
         """The bound on rate · T1 + T2 under these prices, and the windows of least reduced cost."""
-        total, found = 0.0, list[Column]()
-        times = rate * (self.pricing.edges[:-1] + 1)
-        for place in range(self.places):
-            before, behind = self._sides(prices, place)
-            sums = self.pricing.price(before, behind) + times
-            idle = float(sum(self.pricing.floors))
-            least = min(idle, float(sums.min()))
-            total += least if self.ordered else self.windows * least
-            for cell in _lowest(sums, ADDED):
-                found.append(self._column(place, self.pricing.window(cell, float(sums[cell]))))
-            if self.ordered:
-                found.append(Column(place, 0.0, 0.0, tuple((p, p) for p in self.pricing.pauses)))
-        if not self.ordered:
-            total += sum(float(nodes[-1]) for nodes in prices.nodes[0])
-        return total, found
+        sums = self.pricing.price(prices, prices) + rate * (self.pricing.edges[:-1] + 1)
+        found = [self._column(self.pricing.window(cell, float(sums[cell]))) for cell in _lowest(sums, ADDED)]
+        least = min(0.0, float(sums.min()))
+        return self.windows * least + sum(float(nodes[-1]) for nodes in prices), found
 
     def again(self, columns: Sequence[Column], rate: float) -> None:
         """Add the windows that take models from and to the same nodes as ``columns`` do, at these tables' costs."""
@@ -206,15 +156,15 @@ class WindowColumns:
             energies = self.pricing.fixed(nodes)
             for cell in _lowest(energies + times, ADDED):
                 time, energy = float(self.pricing.edges[cell] + 1), float(energies[cell])
-                self.add([Column(0, time, energy, nodes)])
+                self.add([Column(time, energy, nodes)])
 
     def used(self) -> list[Column]:
         """The columns of the program's last optimum."""
         return [column for column, amount in zip(self.columns, self._amounts, strict=False) if amount > 1e-6]
 
-    def _column(self, place: int, window: Window) -> Column:
+    def _column(self, window: Window) -> Column:
         nodes = tuple((one.first, one.last + 1) for one in window.ranges)
-        return Column(place, float(self.pricing.edges[window.cell] + 1), window.energy, nodes)
+        return Column(float(self.pricing.edges[window.cell] + 1), window.energy, nodes)
 
     def bound(
         self,
@@ -223,13 +173,33 @@ class WindowColumns:
         deadline: Deadline,
         report: Callable[[float], None],
         near: float = NEAR,
-        rounds: int = 10**9,
+        knots: Sequence[int] = (),
     ) -> tuple[float, Prices]:
-        """The best bound on rate · T1 + T2 until ``near``, with its prices; ``report`` hears of each better one."""
-        best, centre, trial, missing = -np.inf, prices, prices, MISSING
+        """The best bound on rate · T1 + T2 until ``near``, with its prices; ``report`` hears of each better one.
+
+        Programs of so many ``knots`` come first.
+        """
+        best, first, most = -np.inf, prices, max(self.layers)
+        for count in (*(count for count in knots if count < most), most):
+            if knots:
+                self._knots(count, first)
+            best, prices = self._settle(rate, prices, best, deadline, report, near)
+        return best * (1 - SAFE), prices
+
+    def _settle(
+        self,
+        rate: float,
+        centre: Prices,
+        best: float,
+        deadline: Deadline,
+        report: Callable[[float], None],
+        near: float,
+    ) -> tuple[float, Prices]:
+        """Rounds of program and prices from ``centre`` on, until the program lies ``near`` the bound."""
+        trial, missing = centre, MISSING
         optimum: Optimum | None = None
         mixed = False
-        for _ in range(rounds):
+        while True:
             deadline.check()
             self.rounds += 1
             value, found = self.price(trial, rate)
@@ -249,11 +219,11 @@ class WindowColumns:
             self.point = self._point(optimum)
             current = self._prices(optimum.prices * self.unit)
             mixed = bool(new)
-            trial = _mix(centre, current, SMOOTH) if mixed else current
-        return best * (1 - SAFE), centre
+            trial = [SMOOTH * x + (1 - SMOOTH) * y for x, y in zip(centre, current, strict=True)] if mixed else current
+        return best, centre
 
     def _point(self, optimum: Optimum) -> tuple[float, float]:
-        self._amounts = amounts = optimum.amounts[self.artificial + self.free :]
+        self._amounts = amounts = optimum.amounts[self.artificial + 1 :]
         terms = np.array([(column.time, column.energy) for column in self.columns]).reshape(-1, 2)
         time, energy = amounts @ terms
         return float(time), float(energy)
@@ -262,16 +232,7 @@ class WindowColumns:
         self.unit = max(1.0, abs(value)) / 1e3
         own = np.array([rate * column.time + column.energy for column in self.columns]) / self.unit
         penalty = missing * max(1e3, float(own.max()) if len(own) else 0.0)
-        return np.concatenate([np.full(self.artificial, penalty), np.zeros(self.free), own])
-
-
-def _mix(a: Prices, b: Prices, share: float) -> Prices:
-    return Prices(
-        [
-            [share * x + (1 - share) * y for x, y in zip(one, other, strict=True)]
-            for one, other in zip(a.nodes, b.nodes, strict=True)
-        ]
-    )
+        return np.concatenate([np.full(self.artificial, penalty), [0.0], own])
 
 
 def _lowest(sums: Floats, count: int) -> list[int]:

@@ -35,6 +35,7 @@ from chipmap.heuristics.multimodel.tables_kernel import (
     first_hopeless,
     first_segments,
     lanes_of,
+    least_slowest,
     lowest_starts,
     merged,
     more_segments,
@@ -109,14 +110,22 @@ def bottlenecks(edges: IntArray, q: int) -> FloatArray:
 
 
 def build(
-    problem: MultiProblem, m: int, paths: Paths, edges: IntArray, rates: Sequence[float] | None, deadline: Deadline
+    problem: MultiProblem,
+    m: int,
+    paths: Paths,
+    edges: IntArray,
+    rates: Sequence[float] | None,
+    deadline: Deadline,
+    coarse: IntArray | None = None,
 ) -> Table:
     """The table of model m; raises :class:`chipmap.deadline.Stop` at the deadline.
 
-    Without ``rates`` (None) energies are 0, and a range has one entry per group: the first cell that it fits.
+    Cells of bottlenecks are those that windows of ``coarse`` edges allow (None: ``edges``). Without ``rates`` (None)
+    energies are 0, and a range has one entry per group: the first cell that it fits.
     """
-    model = problem.models[m]
-    program = _Program(problem, model, paths, edges, bottlenecks(edges, model.q), rates)
+    model, alone = problem.models[m], rates is None
+    ends = bottlenecks(edges if coarse is None else coarse, model.q)
+    program = _Program(problem, model, paths, edges[[0, -1]] if alone else edges, ends, rates)
     parts = []
     for start in range((model.layers - 1) // WIDE * WIDE, -1, -WIDE):
         program.meet(start)
@@ -125,6 +134,9 @@ def build(
         np.concatenate([part[x] for part in reversed(parts)]).astype(np.int16) for x in range(4)
     )
     energy = np.concatenate([part[4] for part in reversed(parts)])
+    if alone:
+        cell = np.maximum(np.searchsorted(edges, energy) - 1, 0).astype(np.int16)
+        energy[:] = 0.0
     return Table(m, edges, signature, first, last, cell, energy - program.loose)
 
 
@@ -206,6 +218,7 @@ class _Program:
         self.lanes = lanes_of(costs)
         self.inner = np.empty((most, cells, self.layers, size * WIDE))
         self.end = np.empty((cells, self.layers, size * WIDE))
+        self.slow = np.full((most + 1, 2, self.layers, WIDE), NONE)
         self.nested, self.last = np.full((cells, self.layers), NONE), np.full((cells, self.layers), NONE)
         self.low = np.empty((cells, self.layers, WIDE))
         self.stops = np.zeros(cells, dtype=np.int64)
@@ -242,6 +255,9 @@ class _Program:
         """The steps of one signature, after those of its parent."""
         d, k = int(self.depth[s]), int(self.paths.kind[s])
         before, inner = self.inner[d - 1], self.inner[d]
+        (send, _), (slow, write) = self.slow[d - 1], self.slow[d]
+        if self.window.more > 0:
+            least_slowest(self.costs, k, start, d == 0, send, slow, write)
         if d == 0:
             first_segments(self.costs, k, start, self.ends, self.stops, inner, self.end)
         elif self.both:
@@ -253,8 +269,8 @@ class _Program:
         offsets = np.zeros(self.layers * WIDE + 1, np.int64)
         while True:
             cell, energy = np.empty(room, np.int64), np.empty(room)
-            ranges = self.low, self.stops, (start, whole), self.ends
-            count = steps(self.end, *ranges, self.window, reach, offsets, cell, energy)
+            ranges = self.stops, (start, whole), self.ends
+            count = steps(self.end, self.low, write, *ranges, self.window, reach, offsets, cell, energy)
             if count >= 0:
                 return offsets, cell[:count].copy(), energy[:count].copy()
             room *= 4

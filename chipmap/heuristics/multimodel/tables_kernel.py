@@ -253,9 +253,38 @@ def received_segments(
 
 
 @njit(cache=True, nogil=True)
+def least_slowest(
+    costs: Costs, k: int, start: int, whole: bool, before: FloatArray, inner: FloatArray, end: FloatArray
+) -> None:
+    """The least M of ranges whose last segment is on type k, by last layer and start [L, WIDE]: it sends (``inner``) or
+    writes (``end``). ``before``: the same without this segment, not used for the first one (``whole``)."""
+    for j in range(start, costs.fits.shape[1]):
+        inner[j, :] = NONE
+        end[j, :] = NONE
+        if whole:
+            for v in range(min(WIDE, j - start + 1)):
+                if costs.fits[k, j] <= start + v:
+                    time = costs.run[0, k, j + 1] - costs.run[0, k, start + v] + costs.read[0, k, start + v]
+                    inner[j, v], end[j, v] = time + costs.send[0, j], time + costs.write[0, k, j]
+            continue
+        for a in range(j, max(costs.fits[k, j], start + 1) - 1, -1):
+            own = costs.run[0, k, j + 1] - costs.run[0, k, a]
+            time, open_ = own + costs.receive[0, a - 1], 0
+            for v in range(WIDE):
+                m, i, e = before[a - 1, v], inner[j, v], end[j, v]
+                open_ += 1 if own < max(i, e) else 0
+                x, y = max(m, time + costs.send[0, j]), max(m, time + costs.write[0, k, j])
+                inner[j, v] = x if x < i else i
+                end[j, v] = y if y < e else e
+            if open_ == 0:  # a longer segment is no better for any start
+                break
+
+
+@njit(cache=True, nogil=True)
 def steps(
     end: FloatArray,
     low: FloatArray,
+    slow: FloatArray,
     stops: IntArray,
     chosen: tuple[int, bool],
     ends: FloatArray,
@@ -268,8 +297,9 @@ def steps(
     """Turn ``end`` [cells, L, lanes] into steps (cell of windows, energy) of each range (last, first layer).
 
     They stand where energy falls below that of shorter windows, and of a signature without the last segment
-    (``reach[0]`` [L, WIDE, cells of windows]); ``reach[1]`` becomes the least of both. ``chosen``: the first start, and
-    whether only all layers matter. Number of steps; -1 where there is no room for them.
+    (``reach[0]`` [L, WIDE, cells of windows]); ``reach[1]`` becomes the least of both. M is at least ``low`` in its
+    cell, and at least ``slow`` [L, WIDE]. With the criterion of time alone, steps hold Lat in place of energy.
+    ``chosen``: the first start, and whether only all layers matter. Number of steps; -1 where there is no room.
     """
     start, whole = chosen
     cells, layers, size = end.shape[0], end.shape[1], end.shape[2] // WIDE
@@ -285,9 +315,9 @@ def steps(
                         continue
                     base = window.weight[j + 1] - window.weight[start + v]
                     if window.more > 0:
-                        base += window.more * low[h, j, v]
+                        base += window.more * max(low[h, j, v], slow[j, v])
                     t, lat = hint[v], end[h, j, v] + base
-                    least = end[h, j, WIDE + v] if size > 1 else 0.0
+                    least = end[h, j, WIDE + v] if size > 1 else lat
                     while t < windows and window.edges[t + 1] < lat:
                         t += 1
                     while t > 0 and window.edges[t] >= lat:

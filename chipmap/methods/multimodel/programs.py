@@ -23,7 +23,7 @@ from chipmap.heuristics.multimodel.any_windows import (
     product_ticks,
 )
 from chipmap.heuristics.multimodel.boundaries import Boundaries, improve
-from chipmap.heuristics.multimodel.columns import NEAR, Column, Prices, WindowColumns
+from chipmap.heuristics.multimodel.columns import KNOTS, NEAR, Column, Prices, WindowColumns
 from chipmap.heuristics.multimodel.paths import Paths, module_paths
 from chipmap.heuristics.multimodel.pricing import Entries, Places, Pricing
 from chipmap.heuristics.multimodel.tables import build
@@ -35,6 +35,8 @@ from chipmap.solvers.repeated import Growing
 #: Widths of the windows' cells as shares of their time, round by round; below the share LEAST of them as of T1, the
 #: width is no smaller, nor does it grow by more than GROWTH of them. The first cell ends at SHORT of T1.
 RATIOS, LEAST, SHORT, GROWTH = (0.05, 0.02, 0.01, 0.005), 0.15, 1e-3, 0.3
+#: Width of the windows' cells for latency alone, as a share of that of the bottlenecks' cells.
+ALONE = 0.2
 #: Rates of the tables' weighted sums, as shares of T2 / T1.
 RATES = (0.3, 1.0, 3.0)
 #: A weight is not tried again when one so near has been; at most so many weights for tables of cells up to FINE.
@@ -158,19 +160,20 @@ class ColumnBound:
         found = self._found()
         if found is not None:
             self.time, self.energy = found
-        edges = grid(max(1, self.time), max(1, self.longest()), ratio)
         latency = self.problem.instance.task.objective == "latency"
+        coarse = grid(max(1, self.time), max(1, self.longest()), ratio)
+        edges = grid(max(1, self.time), max(1, self.longest()), ratio * ALONE) if latency else coarse
         rates = None if latency else [share * self.ratio for share in RATES]
         started = time.monotonic()
         tables = []
         for m in range(len(self.problem.models)):
-            table = build(self.problem, m, self.paths, edges, rates, self.turn.deadline)
+            table = build(self.problem, m, self.paths, edges, rates, self.turn.deadline, coarse)
             tables.append(Entries(table.signature, table.first, table.last, table.cell, table.energy))
         self.entries = sum(len(table.energy) for table in tables)
         self.spent = time.monotonic() - started, 0.0
         self.near, self.fine = max(NEAR, ratio * NEAR_CELLS), ratio <= FINE
         layers = [model.layers for model in self.problem.models]
-        return WindowColumns(layers, self.problem.windows, Pricing(tables, places(self.paths), edges), Growing, False)
+        return WindowColumns(layers, self.problem.windows, Pricing(tables, places(self.paths), edges), Growing)
 
     def prove(self, program: WindowColumns) -> None:
         """Lines from the program, until no weight is left to try."""
@@ -200,7 +203,7 @@ class ColumnBound:
             for m in range(len(self.problem.models)):
                 own = [segment for segment in window if segment[0] == m]
                 nodes.append((own[0][1], own[-1][2] + 1) if own else (0, 0))
-            columns.append(Column(0, float(time), float(energy), tuple(nodes)))
+            columns.append(Column(float(time), float(energy), tuple(nodes)))
         program.add(columns)
 
     def _line(self, program: WindowColumns, rate: float, best: int | None) -> None:
@@ -212,6 +215,7 @@ class ColumnBound:
             self.lines[at] = Line(rate, max(value, self.lines[at].value))
             self.tell(best)
 
+        knots = () if self.prices else KNOTS
         if self.prices:
             nearest = min(self.prices, key=lambda one: abs(one - rate))
             prices = self.prices[nearest]
@@ -219,7 +223,7 @@ class ColumnBound:
             self.program.line(rate)
             ends = np.cumsum([model.layers for model in self.problem.models])[:-1]
             prices = program.start(np.split(self.program.prices, ends))
-        _, prices = program.bound(rate, prices, self.turn.deadline, report, self.near)
+        _, prices = program.bound(rate, prices, self.turn.deadline, report, self.near, knots)
         self.prices[rate] = prices
         self.windows += program.used()
         if program.point is not None:
