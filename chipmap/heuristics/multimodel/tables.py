@@ -30,20 +30,19 @@ from chipmap.heuristics.multimodel.tables_kernel import (
     WIDE,
     Costs,
     FloatArray,
-    Given,
     Window,
     first_hopeless,
     first_segments,
     lanes_of,
     least_slowest,
     lowest_starts,
-    merged,
     more_segments,
     received_segments,
     smallest_times,
     steps,
 )
 from chipmap.instances.multimodel.problem import IntArray, ModelCosts, MultiProblem
+from chipmap.kernels import njit
 
 #: Cells of bottlenecks, and numbers in all of them, that are worked on at once for a single range.
 CELLS, NUMBERS = 128, 2**25
@@ -280,6 +279,60 @@ class _Program:
 Steps = tuple[IntArray, IntArray, FloatArray]
 #: Signature, first, last, cell, energy.
 Entries = tuple[IntArray, IntArray, IntArray, IntArray, FloatArray]
+
+
+class Given(NamedTuple):
+    """Steps of all signatures one behind the other: ``sizes`` [signatures + 1], ``offsets`` [signatures, places + 1]
+    from there, cells, energies."""
+
+    sizes: IntArray
+    offsets: IntArray
+    cells: IntArray
+    energies: FloatArray
+
+
+@njit(cache=True, nogil=True)
+def merged(
+    group: IntArray,
+    below: IntArray,
+    given: Given,
+    span: tuple[int, int],
+    own: FloatArray,
+    columns: IntArray,
+    energy: FloatArray,
+) -> int:
+    """Write the entries (``columns``: signature, first, last, cell) without those that a smaller group beats; their
+    number. ``own`` [groups, cells of windows] is for its work, filled with NONE before and after."""
+    groups, windows = own.shape
+    start, layers = span
+    by = np.full((groups, windows), -1, np.int64)
+    count = 0
+    for v in range(WIDE):
+        for j in range(start + v, layers):
+            place = j * WIDE + v
+            low, high = windows, -1
+            for s in range(len(group)):
+                base = given.sizes[s]
+                for x in range(base + given.offsets[s, place], base + given.offsets[s, place + 1]):
+                    t = given.cells[x]
+                    low, high = min(low, t), max(high, t)
+                    if given.energies[x] < own[group[s], t]:
+                        own[group[s], t], by[group[s], t] = given.energies[x], s
+            for g in range(groups):
+                known = NONE
+                for t in range(low, high + 1):
+                    limit = known
+                    for b in below[g]:
+                        if b >= 0 and own[b, t] < limit:
+                            limit = own[b, t]
+                    if own[g, t] < limit:
+                        columns[0, count], columns[1, count], columns[2, count] = by[g, t], start + v, j
+                        columns[3, count], energy[count] = t, own[g, t]
+                        count += 1
+                        limit = own[g, t]
+                    own[g, t] = known = limit
+            own[:, low : high + 1] = NONE
+    return count
 
 
 def _joined(paths: Paths, found: Sequence[Steps], start: int, layers: int, windows: int) -> Entries:
