@@ -78,7 +78,7 @@ def instances() -> Iterator[tuple[str, Callable[[], Any]]]:
 
 def _imported(name: str) -> Any:
     from chipmap.instances.dataflow.from_graph import from_graph
-    from chipmap.instances.importers import import_graph
+    from chipmap.instances.importers.reading import import_graph
 
     return from_graph(import_graph(str(GRAPHS / name)), name)
 

@@ -153,6 +153,8 @@ class Family:
                       ``from_graphs`` takes these two as well (what `convert --system` and `--costs` say, as strings)
     ``at_once``       (instance, run) -> None: bounds and proofs of infeasibility that cost next to nothing, told before
                       any method or start
+    ``small``         (instance) -> bool: whether compiling kernels takes longer than solving it without: they run as
+                      plain Python then (:func:`chipmap.kernels.plainly`)
     ``warm``          (shipped instance, method) whose solves compile the functions of the family's methods: done once,
                       before the first run with a time limit (:mod:`chipmap.process.warming`)
     ``plot``          (instance, solution, path); ``plot_both`` (instance, solution, other solution, path)
@@ -198,6 +200,7 @@ class Family:
     from_graphs: str = ""
     equip: str = ""
     at_once: str = ""
+    small: str = ""
     warm: tuple[tuple[str, str], ...] = ()
     plot: str = ""
     plot_both: str = ""
@@ -235,6 +238,10 @@ class Family:
             found: Units = resolve(self.units)(instance)
             return found
         return Units(objective=Unit(name=self.unit, per_tick=self.unit_per_tick))
+
+    def is_small(self, instance: Record) -> bool:
+        """Whether the kernels run as plain Python for ``instance``."""
+        return bool(self.small) and bool(resolve(self.small)(instance))
 
     def figures(self, instance: Record) -> dict[str, Any]:
         """What ``chipmap info`` says of ``instance``."""

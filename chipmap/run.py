@@ -97,7 +97,7 @@ class Run:
     ``oracle`` is the user's own constraint, which ``check`` asks (its last word is ``oracle_report``). ``outer`` is the
     deadline of the run around this one. Whoever sets ``interrupted`` (a listener, say) or the event ``cancel`` (another
     thread) ends the run at its next look at the clock, with what it has. ``used`` names the options for solvers that
-    one has taken.
+    one has taken. Unless ``ready``, compiling must not begin: it would count (:class:`chipmap.kernels.Unready`).
     """
 
     instance: Record
@@ -121,6 +121,7 @@ class Run:
     outer: Deadline = field(default_factory=Deadline)
     cancel: Event | None = None
     used: set[str] = field(default_factory=set)
+    ready: bool = True
 
     @property
     def deadline(self) -> Deadline:

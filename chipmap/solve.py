@@ -16,7 +16,7 @@ from chipmap.inputs.results import attached
 from chipmap.oracle import load_oracle
 from chipmap.process import conduct
 from chipmap.process.conduct import checker, guarded, in_process, notes_of
-from chipmap.process.warming import warm
+from chipmap.process.warming import is_warm, warm
 from chipmap.provenance import provenance, used_versions
 from chipmap.records import InputError, Record, choices
 from chipmap.result import Note, Result, Status, Termination, TraceEvent, gap, solution_json
@@ -36,6 +36,7 @@ def solve(
     log: BinaryIO | None = None,
     oracle: str | Callable[[Any, Any], Any] | None = None,
     cancel: Event | None = None,
+    tell: Callable[[str], None] = lambda text: None,
     **changes: Any,
 ) -> Result:
     """Solve ``instance`` (record, dict, file, shipped name) by the named method, the family's best chain by default.
@@ -46,7 +47,8 @@ def solve(
     default, a solve with a limit on time or memory is isolated, unless its oracle is a function: that can't be sent.
     The child imports nothing of the caller's program. The time limit counts from ``started`` (:func:`time.monotonic`),
     now by default, without the seconds in which the family's functions are compiled once
-    (:mod:`chipmap.process.warming`). What was found before a limit, an interrupt or a crash is kept.
+    (:mod:`chipmap.process.warming`), of which ``tell`` hears. What was found before a limit, an interrupt or a crash is
+    kept.
 
     ``listener`` hears every improvement, in this process. To end a run before its time, with what it has, set
     ``run.interrupted`` there, or the event ``cancel`` from another thread. ``oracle`` is a constraint of the user's own
@@ -63,17 +65,19 @@ def solve(
     options.check()
     instance = instance_of(instance)
     family = family_of(instance)
-    if options.time_limit is not None:
-        started += warm(family)
+    limited, small = options.time_limit is not None, family.is_small(instance)
+    if limited and not small:
+        started += warm(family, tell)
     chosen, asked = family.method(method), load_oracle(oracle or options.oracle, family)
     run = Run(instance, options, checker(family, asked), started, listener, oracle=asked, cancel=cancel)
+    run.ready = not (limited and small) or is_warm(family)
     run.timings["read"] = round(run.seconds, 6)
     if isolate is None:
         isolate = conduct.by_default(options, oracle)
     if isolate:
         from chipmap.process.supervisor import supervise
 
-        termination, versions = supervise(run, family, chosen, log)
+        termination, versions = supervise(run, family, chosen, log, tell)
     else:
         if options.memory_limit is not None:
             run.note("left out", "the memory limit holds in a process of its own alone, and this one is the caller's")

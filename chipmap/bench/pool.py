@@ -9,7 +9,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 
 from chipmap.bench.point import Row, failed
 from chipmap.bench.sweep import Point
-from chipmap.process.supervisor import Child
+from chipmap.process.child import Child
 
 #: Seconds past its limit that a point has before its child is killed; a child may have to compile its kernels first.
 GRACE = 60.0

@@ -65,7 +65,7 @@ def run(args: argparse.Namespace) -> int:
                 family = family_of(instance)
                 family.method(args.method)
                 say(*common.unmatched(instance, args.set))
-                if options.time_limit is not None:
+                if options.time_limit is not None and not family.is_small(instance):
                     started += warm(family, say)
                 interrupts.eager = False
                 target = _target(args, instance, taken)
@@ -105,7 +105,9 @@ def _solved(
 
     try:
         log = keeper.writer.log if keeper.writer is not None else None
-        result = solve(instance, args.method, options, isolate=True, listener=listener, started=started, log=log)
+        result = solve(
+            instance, args.method, options, isolate=True, listener=listener, started=started, log=log, tell=say
+        )
     except ChipmapError:
         if keeper.writer is not None:
             keeper.writer.abandon()

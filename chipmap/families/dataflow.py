@@ -50,6 +50,7 @@ FAMILY = Family(
         ("relaxation", "bounds:relaxation", "the bound of the convex relaxation, no mapping"),
         ("bounds", "bounds:bounds", "the bound that compute alone gives, no mapping"),
     ),
+    small="chipmap.instances.dataflow.instance:small",
     warm=(("dataflow/tiny-chain", "auto"),),
     default_method="dataflow/auto",
     formulations=(

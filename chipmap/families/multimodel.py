@@ -44,6 +44,7 @@ FAMILY = Family(
         ("scar-evolutionary", "baselines:scar_evolutionary", "SCAR's search with evolved cuts, for large modules"),
     ),
     at_once="chipmap.methods.multimodel.at_once:at_once",
+    small="chipmap.instances.multimodel.instance:small",
     warm=tuple(("multimodel/tiny-two", method) for method in ("search", "scar-best", "one-window", "bounds")),
     default_method="multimodel/auto",
     warm_starts={

@@ -50,6 +50,7 @@ FAMILY = Family(
         ("cpsat", "chain:cpsat", "the CP-SAT model"),
         ("bounds", "chain:bounds", "every lower bound, no placement"),
     ),
+    small="chipmap.instances.placement.instance:small",
     warm=(
         ("placement/tiny-throughput", "auto"),
         ("placement/tiny-bus", "auto"),  # not settled by paths: all bounds are computed

@@ -45,6 +45,7 @@ FAMILY = Family(
         ("cpsat", "models:cpsat", "the CP-SAT model with station windows"),
         ("cpsat-cold", "models:cpsat_cold", "the CP-SAT model, no contraction, start or window"),
     ),
+    small="chipmap.instances.ring.instance:small",
     warm=tuple(("ring/tiny-skip", method) for method in ("exact", "stations", "random")),
     default_method="ring/auto",
     warm_starts={"greedy": "chipmap.methods.ring.programs:greedy", "slice": "chipmap.methods.ring.programs:slicing"},

@@ -39,6 +39,7 @@ FAMILY = Family(
         ("cpsat", "models:cpsat", "the CP-SAT model, then windows on large fabrics"),
         ("bounds", "chain:bounds", "every lower bound that applies, no solution"),
     ),
+    small="chipmap.instances.wafer.instance:small",
     warm=(
         *(("wafer/tiny-adapters", method) for method in ("rows", "search", "bounds")),
         *(("wafer/tiny-skip", method) for method in ("rows", "search", "poker")),

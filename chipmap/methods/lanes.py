@@ -11,6 +11,7 @@ import queue
 import threading
 import time
 from collections.abc import Sequence
+from contextvars import copy_context
 from dataclasses import dataclass
 from typing import Any
 
@@ -60,7 +61,12 @@ def side_by_side(run: Run, state: Any, lanes: Sequence[Sequence[Link]]) -> None:
     stopping = threading.Event()
     deadline = Deadline(run.deadline.until, lambda: "interrupted" if stopping.is_set() else None)
     lane = Lane(run, deadline, finds)
-    threads = [threading.Thread(target=_work, args=(lane, state, links), daemon=True) for links in lanes if links]
+    # the context says how kernels run; a thread has none of its own
+    contexts = [(copy_context(), links) for links in lanes if links]
+    threads = [
+        threading.Thread(target=context.run, args=(_work, lane, state, links), daemon=True)
+        for context, links in contexts
+    ]
     for thread in threads:
         thread.start()
     working = len(threads)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,9 @@ from chipmap.certificate import Certificate
 from chipmap.deadline import Stop
 from chipmap.family import Family, Method, resolve
 from chipmap.inputs.reading import read_solution
+from chipmap.kernels import TROUBLE, Unready, plainly
 from chipmap.oracle import Oracle, OracleError
+from chipmap.process.warming import warm
 from chipmap.records import ContradictionError, InputError, choices
 from chipmap.result import Limit, Note, Termination
 from chipmap.run import Run, SolveOptions
@@ -53,6 +56,11 @@ def ended(run: Run, limit: Limit, detail: str) -> Termination:
     """The termination of a run that something outside its method ended."""
     state = run.terminate()
     return Termination(reason=state.reason, limit=limit, detail=detail) if state.reason != "optimal" else state
+
+
+def plain(run: Run, family: Family) -> AbstractContextManager[None]:
+    """Within it, kernels run as plain Python if the instance is small."""
+    return plainly(family.is_small(run.instance), run.ready)
 
 
 def at_once(run: Run, family: Family) -> None:
@@ -97,8 +105,7 @@ def notes_of(run: Run) -> tuple[Note, ...]:
         refused.setdefault(source, []).append(certificate)
     if run.oracle is not None and not any(note.kind == "oracle" for note in run.notes):
         run.note("oracle", run.oracle.note(), **run.oracle.report())
-    kernels = sys.modules.get("chipmap.kernels")
-    for trouble in kernels.TROUBLE if kernels is not None else ():
+    for trouble in TROUBLE:
         run.note("cache", f"compiled functions on disk: {trouble}")
     for source, all_ in refused.items():
         words = f"{len(all_)} of {source} refused by the checker: {_refusal(all_[0])}"
@@ -122,7 +129,20 @@ def _refusal(certificate: Certificate) -> str:
 
 
 def in_process(run: Run, family: Family, chosen: Method) -> Termination:
-    """A start from a file, what is known at once, the warm start, then the method, in this process."""
+    """A start from a file, what is known at once, the warm start, then the method, in this process.
+
+    Seconds in which functions are compiled don't count.
+    """
+    try:
+        with plain(run, family):
+            return _in_process(run, family, chosen)
+    except Unready:
+        run.started += warm(family)
+        run.ready = True
+        return in_process(run, family, chosen)
+
+
+def _in_process(run: Run, family: Family, chosen: Method) -> Termination:
     start_from_file(run, family)
     at_once(run, family)
     before = start_method(family, chosen, run.options.warm_start)

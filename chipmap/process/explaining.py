@@ -10,8 +10,9 @@ import msgspec
 
 from chipmap.explanation import Explanation, Statement, Step
 from chipmap.family import Family
+from chipmap.process.child import Child
 from chipmap.process.messages import Failed, Looking, Question, Told
-from chipmap.process.supervisor import GRACE, TICK, Child
+from chipmap.process.supervisor import GRACE, TICK
 from chipmap.records import ChipmapError, InputError, Record
 from chipmap.result import Limit, Note
 from chipmap.run import SolveOptions

@@ -15,6 +15,7 @@ class Job(msgspec.Struct, frozen=True, tag=True):
     """What to solve. ``started`` is the parent's monotonic clock, which all processes of a machine share.
 
     ``path`` are the folders where the parent finds modules (``sys.path``): an oracle's name is looked up there, too.
+    Unless ``ready``, the child ends where a function would have to be compiled (:class:`chipmap.kernels.Unready`).
     """
 
     family: str
@@ -23,6 +24,7 @@ class Job(msgspec.Struct, frozen=True, tag=True):
     started: float
     instance: msgspec.Raw
     path: tuple[str, ...] = ()
+    ready: bool = True
 
 
 class Question(msgspec.Struct, frozen=True, tag=True):

@@ -19,23 +19,28 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from chipmap.family import Family
-from chipmap.process.supervisor import environment
+from chipmap.process.child import environment
 
-#: Exit codes of a solve that came to its end: with a solution, or with bounds alone.
-_DONE = (0, 3)
 #: The most seconds that compiling may take.
 MOST = 300.0
 _PACKAGE = Path(__file__).resolve().parents[1]
 
 
-def warm(family: Family, tell: Callable[[str], None] = lambda text: None) -> float:
+def is_warm(family: Family) -> bool:
+    """Whether what ``family`` needs was compiled."""
+    return not family.warm or any((folder / _name(family)).exists() for folder in _folders(family))
+
+
+def warm(
+    family: Family, tell: Callable[[str], None] = lambda text: None, stopped: Callable[[], bool] = lambda: False
+) -> float:
     """Compile what ``family`` needs, unless that was done; returns the seconds that it took.
 
-    ``tell`` hears a sentence before it begins. Where nothing can be written, where it fails, or after :data:`MOST`
-    seconds, functions are compiled when they are first called.
+    ``tell`` hears a sentence before it begins. Where nothing can be written, where it fails, when it is ``stopped``, or
+    after :data:`MOST` seconds, functions are compiled when they are first called.
     """
     began, name = time.monotonic(), _name(family)
-    if not family.warm or any((folder / name).exists() for folder in _folders(family)):
+    if is_warm(family):
         return 0.0
     folder = next((folder for folder in _folders(family) if _writable(folder)), None)
     if folder is None:
@@ -43,7 +48,7 @@ def warm(family: Family, tell: Callable[[str], None] = lambda text: None) -> flo
     with _alone(folder):
         if not (folder / name).exists():
             tell(f"compiling the programs of family {family.name}, once (up to a minute; --time-limit starts after it)")
-            if _compiled(family):
+            if _compiled(family, stopped):
                 with suppress(OSError):
                     (folder / name).touch()
     return time.monotonic() - began
@@ -84,42 +89,30 @@ def _alone(folder: Path) -> Iterator[None]:
         yield
 
 
-def _compiled(family: Family) -> bool:
+def _compiled(family: Family, stopped: Callable[[], bool]) -> bool:
     """Run the solves, as many at a time as there are cores; whether all of them came to their ends."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
     todo, running, until = list(family.warm), list[subprocess.Popen[bytes]](), time.monotonic() + MOST
     try:
-        while (todo or running) and time.monotonic() < until:
+        while (todo or running) and time.monotonic() < until and not stopped():
             while todo and len(running) < cores:
                 running.append(_solving(*todo.pop(0)))
             for child in [child for child in running if child.poll() is not None]:
                 running.remove(child)
-                if child.returncode not in _DONE:
+                if child.returncode != 0:
                     return False
             time.sleep(0.02)
         return not todo and not running
     finally:
         for child in running:
-            child.kill()  # its own child ends with it
+            child.kill()
             child.wait()
 
 
 def _solving(instance: str, method: str) -> subprocess.Popen[bytes]:
-    """A solve without a limit, as by a user."""
-    command = [
-        sys.executable,
-        "-P",
-        "-m",
-        "chipmap",
-        "solve",
-        instance,
-        "--method",
-        method,
-        "--threads",
-        "1",
-        "--quiet",
-    ]
+    """A solve without a limit in a process of its own, whose kernels run compiled."""
     nothing = subprocess.DEVNULL
+    command = [sys.executable, "-P", "-m", "chipmap.process.compiling", instance, method]
     return subprocess.Popen(
         command, env=environment(), stdin=nothing, stdout=nothing, stderr=nothing, start_new_session=True
     )

@@ -92,7 +92,7 @@ def _solve(job: Job, lines: BinaryIO, send: Sender) -> Ended:
     """Import what the method needs while the parent makes the start, then run it."""
     from chipmap.family import get_family, resolve
     from chipmap.oracle import load_oracle
-    from chipmap.process.conduct import checker, guarded, notes_of, timed
+    from chipmap.process.conduct import checker, guarded, notes_of, plain, timed
     from chipmap.provenance import used_versions
 
     family = get_family(job.family)
@@ -102,6 +102,7 @@ def _solve(job: Job, lines: BinaryIO, send: Sender) -> Ended:
     oracle = load_oracle(job.options.oracle, family)
     log_file = LOG if LOG.exists() else None
     run = Run(instance, job.options, checker(family, oracle), job.started, log_file=log_file, oracle=oracle)
+    run.ready = job.ready
     start = msgspec.json.decode(lines.readline(), type=Start)
     threading.Thread(target=_heed, args=(lines, run), daemon=True).start()
     run.bounds.extend(start.bounds)
@@ -116,7 +117,8 @@ def _solve(job: Job, lines: BinaryIO, send: Sender) -> Ended:
         return timed(run, function)
 
     run.timings["child"] = round(run.seconds, 6)
-    termination = guarded(run, work)
+    with plain(run, family):
+        termination = guarded(run, work)
     return Ended(
         termination=termination,
         best=found_of(run.best) if run.best else None,
@@ -163,8 +165,11 @@ def _heed(lines: BinaryIO, run: Run | None) -> None:
 
 def _failed(error: BaseException) -> Failed:
     """The error as a message; a defect's traceback goes to the log."""
+    from chipmap.kernels import Unready
     from chipmap.records import ChipmapError, InputError
 
+    if isinstance(error, Unready):
+        return Failed("Unready", "a function has to be compiled")
     if isinstance(error, InputError):
         return Failed("InputError", str(error), error.what, error.where, error.remedy)
     if isinstance(error, ChipmapError):

@@ -23,7 +23,7 @@ from chipmap.bench.run import bench
 from chipmap.bench.sweep import Point, read_sweep
 from chipmap.bench.sweep import points as all_points
 from chipmap.inputs.reading import read
-from chipmap.process.supervisor import environment
+from chipmap.process.child import environment
 from chipmap.records import InputError
 from chipmap.report.sweeps.tables import summary, table
 from tests.bench.samples import tiny, tiny_points

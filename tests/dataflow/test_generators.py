@@ -17,7 +17,7 @@ from chipmap.instances.dataflow.describe import describe, files
 from chipmap.instances.dataflow.from_graph import from_graph
 from chipmap.instances.dataflow.generators import DataflowGenerator, Setting, explicit, gpt
 from chipmap.instances.dataflow.shipped import SHIPPED
-from chipmap.instances.importers import ImportedGraph
+from chipmap.instances.importers.common import ImportedGraph
 from chipmap.records import InputError
 from chipmap.run import SolveOptions
 from chipmap.solve import solve

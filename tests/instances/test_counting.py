@@ -11,9 +11,10 @@ import pytest
 from chipmap.cli import main
 from chipmap.family import get_family
 from chipmap.inputs.reading import Conversion, convert
-from chipmap.instances.importers import ImportedGraph, import_graph, summary
+from chipmap.instances.importers.common import ImportedGraph
 from chipmap.instances.importers.counting import Counting, amount
 from chipmap.instances.importers.operators.calls import Call
+from chipmap.instances.importers.reading import import_graph, summary
 from chipmap.instances.importers.steps import Value
 from chipmap.instances.importers.torch import count as torch_count
 from chipmap.instances.importers.torch.count import Question, question

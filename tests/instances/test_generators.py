@@ -10,7 +10,7 @@ from chipmap.families.ring import FAMILY
 from chipmap.family import resolve
 from chipmap.instances import networks
 from chipmap.instances.graph import Loops
-from chipmap.instances.importers import ImportedGraph
+from chipmap.instances.importers.common import ImportedGraph
 from chipmap.instances.ring.from_graph import from_graph
 from chipmap.instances.ring.generators import InstanceGenerator, Setting, bert_large, chain, explicit, random, resnet50
 from chipmap.instances.ring.loads import loads

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from chipmap.instances.importers import FORMATS, ImportedGraph, import_graph
+from chipmap.instances.importers.common import ImportedGraph
+from chipmap.instances.importers.reading import FORMATS, import_graph
 from chipmap.instances.ring.contraction import contract
 from chipmap.instances.ring.from_graph import from_graph
 from chipmap.instances.ring.problem import ring_problem

@@ -10,7 +10,7 @@ from typing import Any, Self
 import pytest
 
 from chipmap.instances.graph import OperationGraph
-from chipmap.instances.importers import import_graph
+from chipmap.instances.importers.reading import import_graph
 from chipmap.instances.networks import (
     bert_encoder,
     chain,

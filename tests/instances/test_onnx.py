@@ -11,8 +11,10 @@ import pytest
 
 from chipmap.cli import main
 from chipmap.inputs.reading import dimensions
-from chipmap.instances.importers import ImportedGraph, import_graph, onnx_model
+from chipmap.instances.importers import onnx_model
+from chipmap.instances.importers.common import ImportedGraph
 from chipmap.instances.importers.program import Program, imported
+from chipmap.instances.importers.reading import import_graph
 from chipmap.instances.ring.contraction import contract
 from chipmap.instances.ring.from_graph import from_graph
 from chipmap.instances.ring.problem import ring_problem

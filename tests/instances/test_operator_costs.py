@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from chipmap.instances.importers import import_graph
 from chipmap.instances.importers.operators import aten
 from chipmap.instances.importers.operators import onnx as onnx_operators
 from chipmap.instances.importers.operators.rules import Work
 from chipmap.instances.importers.program import Program, Step, imported
+from chipmap.instances.importers.reading import import_graph
 from chipmap.instances.importers.steps import Value, words
 from chipmap.instances.ring.from_graph import from_graph
 from chipmap.instances.ring.problem import ring_problem

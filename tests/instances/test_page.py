@@ -7,7 +7,7 @@ from pathlib import Path
 
 from chipmap.families.ring import FAMILY
 from chipmap.family import resolve
-from chipmap.instances.importers import FORMATS
+from chipmap.instances.importers.reading import FORMATS
 from chipmap.instances.networks import bert_encoder, densenet, gpt2, resnet, unet
 from chipmap.instances.ring.generators import Setting
 from chipmap.instances.ring.shipped import SHIPPED

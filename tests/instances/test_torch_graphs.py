@@ -9,7 +9,7 @@ import pytest
 
 from chipmap.inputs.reading import read
 from chipmap.instances.graph import OperationGraph
-from chipmap.instances.importers import import_graph
+from chipmap.instances.importers.reading import import_graph
 from chipmap.instances.importers.steps import Program, Step
 from chipmap.instances.importers.torch.file import read_file
 from chipmap.instances.importers.torch.steps import WRAPPERS, Steps

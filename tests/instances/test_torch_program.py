@@ -12,8 +12,9 @@ from typing import Any
 import pytest
 
 from chipmap.inputs.reading import read
-from chipmap.instances.importers import ImportedGraph, import_graph
+from chipmap.instances.importers.common import ImportedGraph
 from chipmap.instances.importers.operators.flop import einsum
+from chipmap.instances.importers.reading import import_graph
 from chipmap.instances.importers.steps import Value
 from chipmap.instances.importers.torch import file as torch_file
 from chipmap.records import InputError

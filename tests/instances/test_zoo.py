@@ -19,7 +19,8 @@ import chipmap
 from chipmap.family import family_of, resolve
 from chipmap.inputs.reading import read
 from chipmap.instances.graph import Operation, OperationGraph
-from chipmap.instances.importers import ImportedGraph, import_graph
+from chipmap.instances.importers.common import ImportedGraph
+from chipmap.instances.importers.reading import import_graph
 
 ZOO = Path(__file__).parent / "zoo"
 EXPECTED: dict[str, dict[str, Any]] = json.loads((ZOO / "expected.json").read_text(encoding="utf-8"))

@@ -13,7 +13,8 @@ from chipmap.cli import main
 from chipmap.inputs.reading import Conversion, read, read_graphs
 from chipmap.instances import networks
 from chipmap.instances.graph import Loops, Operation, OperationGraph, Tensor
-from chipmap.instances.importers import ImportedGraph, import_graph
+from chipmap.instances.importers.common import ImportedGraph
+from chipmap.instances.importers.reading import import_graph
 from chipmap.instances.multimodel.costs import PRESETS, ROOFLINE, Shape, cost
 from chipmap.instances.multimodel.from_graph import Part, chain, from_graphs, shaped
 from chipmap.instances.multimodel.instance import MultiInstance

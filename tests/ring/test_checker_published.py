@@ -6,7 +6,7 @@ from random import Random
 
 import pytest
 
-from chipmap.instances.importers import import_graph
+from chipmap.instances.importers.reading import import_graph
 from chipmap.instances.ring import RingSolution
 from chipmap.instances.ring.contraction import contract, lift
 from chipmap.instances.ring.from_graph import from_graph

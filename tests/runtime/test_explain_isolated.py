@@ -12,7 +12,7 @@ import chipmap
 from chipmap.explanation import Explanation, Statement, Step
 from chipmap.instances.ring import RingSolution
 from chipmap.process import explaining
-from chipmap.process.supervisor import Child
+from chipmap.process.child import Child
 from chipmap.process.worker import Failed, Looking, Told, ToParent
 from chipmap.records import ChipmapError, InputError
 from chipmap.run import SolveOptions

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -73,7 +73,7 @@ def test_where_nothing_can_be_kept_nothing_is_compiled(family: Family, tmp_path:
 
 
 def test_the_time_limit_starts_afterwards(instance: RingInstance, monkeypatch: pytest.MonkeyPatch) -> None:
-    def slow(family: Family) -> float:
+    def slow(family: Family, tell: Callable[[str], None]) -> float:
         time.sleep(0.6)
         return 0.6
 

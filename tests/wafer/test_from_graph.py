@@ -11,7 +11,8 @@ import pytest
 from chipmap.inputs.reading import read
 from chipmap.instances import networks
 from chipmap.instances.graph import Loops, OperationGraph
-from chipmap.instances.importers import ImportedGraph, import_graph
+from chipmap.instances.importers.common import ImportedGraph
+from chipmap.instances.importers.reading import import_graph
 from chipmap.instances.products import convolution, product
 from chipmap.instances.wafer.from_graph import from_graph, shaped
 from chipmap.records import InputError

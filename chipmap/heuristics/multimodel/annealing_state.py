@@ -31,7 +31,7 @@ OPTIONS: dict[str, Any] = {"cache": True, "nogil": True, "_nrt": False}
 #: An entry for Python takes as long to compile as the function itself.
 INSIDE: dict[str, Any] = {**OPTIONS, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 #: Functions that Python calls; that compiled code alone calls; and that a single place calls, where their code is put.
-called: Any = njit(**OPTIONS)
+called: Any = njit(**OPTIONS, long=True)
 compiled: Any = njit(**INSIDE)
 inlined: Any = njit(**OPTIONS, inline="always")
 

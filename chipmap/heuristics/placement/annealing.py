@@ -53,7 +53,7 @@ def state(device: IntArray, key: IntArray, step: int, over: int) -> State:
     return State(device.copy(), key.copy(), device.copy(), key.copy(), value)
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, long=True)
 def seed_with(seed: int) -> None:
     """Seed the generator that compiled code draws from."""
     np.random.seed(seed)
@@ -154,7 +154,7 @@ def _propose(
     return _move(units, allowed, s.device, v, to, moved), to, -1
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, long=True)
 def anneal(
     t: Tables,
     b: Bytes,

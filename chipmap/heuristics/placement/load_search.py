@@ -109,7 +109,7 @@ def _place(graph: LoadGraph) -> Place:
     return Place(unit, unit.copy(), count, touched, device, device.copy(), device.copy())
 
 
-@njit(cache=True)
+@njit(cache=True, long=True)
 def _seed(seed: int) -> None:
     np.random.seed(seed)
 
@@ -182,7 +182,7 @@ def _value(graph: Graph, place: Place, target: int) -> float:
     return found
 
 
-@njit(cache=True)
+@njit(cache=True, long=True)
 def _anneal(graph: Graph, place: Place, best: int, aim: int, heat: float, moves: int) -> int:
     """So many moves towards loads of ``aim``; the least load below ``best`` reached, its devices in ``place.best``."""
     units, devices = len(place.device), len(place.work)

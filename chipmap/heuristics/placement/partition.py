@@ -168,7 +168,7 @@ def _loads(now: Split, limits: IntArray, weigh: tuple[int, float, float]) -> flo
     return found
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, long=True)
 def _anneal(
     n: Nets,
     units: Units,

@@ -15,7 +15,7 @@ from chipmap.instances.dataflow.instance import DataflowInstance, Task
 from chipmap.instances.dataflow.systems import system
 from chipmap.instances.dataflow.workload import Kernel, Scheme, Workload
 from chipmap.instances.graph import Loops, Operation, OperationGraph
-from chipmap.instances.importers import ImportedGraph
+from chipmap.instances.importers.common import ImportedGraph
 from chipmap.records import InputError
 
 #: Bytes of a number where no parameter tells.

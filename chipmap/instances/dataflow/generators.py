@@ -20,7 +20,7 @@ from chipmap.instances.dataflow.workloads.layer import Count, WordBytes
 from chipmap.instances.dataflow.workloads.llama import llama_network
 from chipmap.instances.dataflow.workloads.moe import moe_network
 from chipmap.instances.generator import NamedGenerator
-from chipmap.instances.importers import ImportedGraph
+from chipmap.instances.importers.common import ImportedGraph
 from chipmap.instances.networks.resnet import resnet
 
 

@@ -227,3 +227,8 @@ class DataflowSolution(Record, frozen=True, kw_only=True):
     schemes: tuple[Scheme, ...]
     partitions: tuple[int, ...]
     stages: tuple[int, ...] = ()
+
+
+def small(instance: DataflowInstance) -> bool:
+    """Whether its kernels run as plain Python: all of the work is less than compiling or loading them."""
+    return len(instance.workload.kernels) * instance.workload.layers <= 12 and instance.system.chips <= 16

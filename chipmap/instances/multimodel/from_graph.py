@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from math import ceil, prod
 
 from chipmap.instances.graph import Loops, Operation, OperationGraph
-from chipmap.instances.importers import ImportedGraph
+from chipmap.instances.importers.common import ImportedGraph
 from chipmap.instances.multimodel.cost_files import cost_files, overlay
 from chipmap.instances.multimodel.costs import CLASSES, PRESETS, ROOFLINE, Rates, Shape, cost, roofline
 from chipmap.instances.multimodel.instance import Layer, Model, MultiInstance, Task

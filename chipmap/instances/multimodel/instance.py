@@ -221,3 +221,9 @@ def _check_model(model: Model, kinds: list[str], where: str) -> None:
         for kind, pair in layer.costs.items():
             for cost in pair:
                 _within(cost, 0, MAX_AMOUNT, f"{here}.costs.{kind}")
+
+
+def small(instance: MultiInstance) -> bool:
+    """Whether its kernels run as plain Python: all of the work is less than compiling or loading them."""
+    layers = sum(len(model.layers) for model in instance.models)
+    return layers <= 6 and len(instance.module.chiplets) <= 4 and instance.task.windows <= 3

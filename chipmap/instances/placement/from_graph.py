@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from chipmap.instances.importers import ImportedGraph
+from chipmap.instances.importers.common import ImportedGraph
 from chipmap.instances.placement.instance import PlacementInstance, Task
 from chipmap.instances.placement.presets import preset
 from chipmap.instances.placement.presets import system as named

@@ -243,3 +243,8 @@ def in_force(instance: PlacementInstance) -> frozenset[str]:
     if task.objective == "throughput":
         return frozenset({"C0", "C1", "T2"} | memory | ({"C7"} if task.contiguous else set()))
     return frozenset({"C0", "C1", "C2", "C3", "C4", "C5", "T1"} | memory)
+
+
+def small(instance: PlacementInstance) -> bool:
+    """Whether its kernels run as plain Python: all of the work is less than compiling or loading them."""
+    return len(instance.graph.operations) <= 8 and len(instance.system.devices) <= 4

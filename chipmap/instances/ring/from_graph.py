@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from chipmap.instances.importers import ImportedGraph
+from chipmap.instances.importers.common import ImportedGraph
 from chipmap.instances.ring.instance import Label, RingInstance
 
 #: Formats measured on devices with gigabytes of memory, mostly for whole training batches: the SRAM of a chip says

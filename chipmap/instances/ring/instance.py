@@ -144,3 +144,8 @@ class RingSolution(Record, frozen=True, kw_only=True):
 def in_force(instance: RingInstance) -> frozenset[str]:
     """The labels that matter to ``instance``; C5 only in a run that has an oracle."""
     return frozenset(("C0", "C5", "T1", "T2", *instance.constraints))
+
+
+def small(instance: RingInstance) -> bool:
+    """Whether its kernels run as plain Python: all of the work is less than compiling or loading them."""
+    return len(instance.graph.operations) <= 8 and instance.package.chips <= 8

@@ -155,3 +155,8 @@ class WaferSolution(Record, frozen=True, kw_only=True):
     schema: Literal["wafer-solution/1"] = "wafer-solution/1"
     instance: str = ""
     placements: tuple[Placement, ...]
+
+
+def small(instance: WaferInstance) -> bool:
+    """Whether its kernels run as plain Python: all of the work is less than compiling or loading them."""
+    return len(instance.kernels) <= 3 and instance.fabric.width * instance.fabric.height <= 64

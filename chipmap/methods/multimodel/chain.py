@@ -11,7 +11,7 @@ from math import inf
 from chipmap.heuristics.multimodel.baselines import whole_models
 from chipmap.heuristics.multimodel.bounds import least_energy, least_time
 from chipmap.heuristics.multimodel.starts import packed
-from chipmap.instances.multimodel.instance import MultiInstance, MultiSolution
+from chipmap.instances.multimodel.instance import MultiInstance, MultiSolution, small
 from chipmap.instances.multimodel.problem import MultiProblem, multi_problem, placed, schedule
 from chipmap.methods.chain import Link, Turn, follow
 from chipmap.methods.lanes import side_by_side
@@ -131,7 +131,9 @@ def search(problem: MultiProblem, turn: Turn) -> None:
 def search_and_proof(problem: MultiProblem, turn: Turn) -> None:
     """Annealing, and the exact programs: side by side where there are two threads and a time limit, else in turns."""
     options, windows = turn.run.options, Link("one window", ONE_WINDOW, one_window)
-    if problem.instance.task.windows == 1:
+    if small(problem.instance):  # the model proves it before the annealing is compiled
+        follow((windows._replace(share=1.0),), problem, turn)
+    elif problem.instance.task.windows == 1:
         follow((windows._replace(share=1.0), Link("search", 1.0, search)), problem, turn)
     elif _places(problem) <= SMALL:
         follow((windows, Link("search", 1.0, search)), problem, turn)

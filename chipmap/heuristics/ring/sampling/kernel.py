@@ -114,7 +114,7 @@ def _choose(net: Net, state: State, u: int, wish: int, first_pass: bool, weights
     return chips if not tried[chips] else -1
 
 
-@njit(cache=True)
+@njit(cache=True, long=True)
 def search(net: Net, state: State, levels: Levels, task: Task, wish: Any, limit: int, random: Any) -> int:
     """Algorithms 1 and 2 from the state's intervals: FOUND, NONE_LEFT or GAVE_UP (more than ``limit`` failures)."""
     order, weights, fixing = task.order, task.weights, task.fixing
@@ -183,7 +183,7 @@ def _one(rules: Rules, state: State, levels: Levels, task: Task, wish: Any, rand
     return status
 
 
-@njit(cache=True)
+@njit(cache=True, long=True)
 def many(first: int, seed: int, rules: Rules, spare: Rules, state: State, levels: Levels, task: Task, out: Any) -> Any:
     """Samples ``first`` … into ``out`` [k, n]; the status [k] of each. ``spare`` rules come after ``rules``."""
     random = np.empty(1, dtype=np.uint64)

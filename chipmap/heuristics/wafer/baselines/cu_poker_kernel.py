@@ -201,7 +201,7 @@ def _seen(table: IntArray, key: int, cost: int) -> bool:
     return False
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, long=True)
 def place_rows(
     course: Course, boxes: Boxes, rows: Rows, bound: IntArray, search: Search, width: int, below: int, nodes: int
 ) -> tuple[Any, int]:

@@ -198,7 +198,7 @@ def _move(task: Task, state: State, fronts: Fronts) -> bool:
     return turn(state.tree, np.random.randint(2), np.random.randint(1, n + 1), np.random.randint(1, 3)) > 0
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, long=True)
 def anneal(task: Task, fronts: Fronts, layouts: Layouts, room: Room, schedule: Schedule) -> tuple[float, bool]:
     """The moves of ``schedule`` from the present layout, at a temperature that falls geometrically.
 

@@ -245,7 +245,7 @@ def restart(state: State, floor: Floor) -> None:
         mk.copy_tree(state.tree, state.best)
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, long=True)
 def anneal(state: State, floor: Floor, moves: int, hot: float, cold: float, ease: float) -> int:
     """``moves`` moves while the temperature (ticks) falls from ``hot`` to ``cold``; how many were accepted.
 

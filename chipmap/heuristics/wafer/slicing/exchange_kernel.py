@@ -87,7 +87,7 @@ def _mirror(boxes: IntArray, leaves: IntArray, begin: int, end: int, axis: int) 
         boxes[i, axis] = low + high - boxes[i, axis] - boxes[i, W + axis]
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, long=True)
 def anneal(graph: Graph, plan: Plan, moves: int, hot: float, cold: float) -> int:
     """``moves`` moves at temperatures (ticks) that fall from ``hot`` to ``cold``; returns the cost at the end.
 

@@ -1,12 +1,11 @@
-"""Compiled functions: numba's ``njit``, with a cache on disk that can be damaged, full or old without harm.
+"""numba's ``njit`` with a cache on disk that can be damaged, full or old without harm.
 
-Every module with kernels takes ``njit`` from here. What numba keeps beside the sources (or in the user's cache folder)
-differs from its own in three ways:
+What numba keeps beside the sources (or in the user's cache folder) differs from its own in three ways:
 
 - each file ends with a SHA-256 of its content. What is cut off, changed or can't be read counts as missing: the
   function is compiled again and the file is replaced;
-- where the cache can't be written (a full disk, no permission), the function runs without it, and :data:`TROUBLE` says
-  so, which a run passes on as a note;
+- where the cache can't be written (a full disk, no permission), the function runs without it, and
+  :data:`chipmap.kernels.TROUBLE` says so, which a run passes on as a note;
 - a file is fresh as long as all sources of its family (``heuristics/FAMILY``, ``instances/FAMILY``) are as they were,
   because compiled functions hold compiled copies of those that they call. (numba looks at the time stamp of the one
   source alone.)
@@ -24,32 +23,36 @@ from typing import Any
 import numba
 from numba.core.caching import FunctionCache, IndexDataCacheFile, NullCache
 
-_PACKAGE = Path(__file__).resolve().parent
-#: Where a family's compiled functions stand.
-_ROOMS = (_PACKAGE / "heuristics", _PACKAGE / "instances")
 #: Bytes of a SHA-256.
 _DIGEST = 32
-#: What went wrong with the cache in this process, each once; without folders, as results are passed on.
-TROUBLE: dict[str, None] = {}
+
+#: Hears what goes wrong with the cache.
+Trouble = Callable[[str], Any]
 
 
-def njit(function: Callable[..., Any] | None = None, **options: Any) -> Any:
-    """``numba.njit`` with the same options; with ``cache=True`` the cache is the one described above."""
-    if function is None:
-        return lambda found: njit(found, **options)
+def compiled(function: Callable[..., Any], options: dict[str, Any], rooms: tuple[Path, ...], trouble: Trouble) -> Any:
+    """``numba.njit`` with these options; with ``cache=True`` the cache is the one described above.
+
+    A family's functions stand in a folder of its name in one of ``rooms``.
+    """
+    options = dict(options)
     wanted = options.pop("cache", False)
     made: Any = numba.njit(function, **options)
     if wanted:
         try:
-            made._cache = _Cache(function)
+            made._cache = _Cache(function, rooms, trouble)
         except RuntimeError:
             made._cache = NullCache()
-            _trouble("no folder can be written: they are compiled anew in every process")
+            trouble("no folder can be written: they are compiled anew in every process")
     return made
 
 
 class _File(IndexDataCacheFile):  # type: ignore[misc]
     """Index and data of one function; each file carries its SHA-256. Outside the families, time stamps count."""
+
+    def __init__(self, path: str, name: str, stamp: Any, trouble: Trouble) -> None:
+        super().__init__(path, name, stamp)
+        self._trouble = trouble
 
     def _dump(self, obj: Any) -> bytes:
         data: bytes = super()._dump(obj)
@@ -63,7 +66,7 @@ class _File(IndexDataCacheFile):  # type: ignore[misc]
         except FileNotFoundError:
             return {}
         except Exception as error:  # a damaged pickle may raise anything
-            _trouble(f"{self._index_name}: {type(error).__name__}: {error}")
+            self._trouble(f"{self._index_name}: {type(error).__name__}: {error}")
             return {}
         return overloads if stamp == self._source_stamp else {}
 
@@ -75,19 +78,20 @@ class _File(IndexDataCacheFile):  # type: ignore[misc]
 class _Cache(FunctionCache):  # type: ignore[misc]
     """A function's cache whose faults cost time only."""
 
-    def __init__(self, function: Callable[..., Any]) -> None:
+    def __init__(self, function: Callable[..., Any], rooms: tuple[Path, ...], trouble: Trouble) -> None:
         super().__init__(function)
-        family = _family(Path(function.__code__.co_filename).resolve())
-        stamp = _sources(family) if family else self._impl.locator.get_source_stamp()
+        self._trouble = trouble
+        family = _family(Path(function.__code__.co_filename).resolve(), rooms)
+        stamp = _sources(family, rooms) if family else self._impl.locator.get_source_stamp()
         # a name of their own: numba's files have no SHA-256
-        self._cache_file = _File(self._cache_path, f"{self._impl.filename_base}.sealed", stamp)
+        self._cache_file = _File(self._cache_path, f"{self._impl.filename_base}.sealed", stamp, trouble)
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         """The compiled function for these types, or None: it is to be compiled."""
         try:
             return super().load_overload(sig, target_context)
         except Exception as error:  # whatever a damaged file makes numba raise
-            _trouble(f"{self._py_func.__name__}: {type(error).__name__}: {error}")
+            self._trouble(f"{self._py_func.__name__}: {type(error).__name__}: {error}")
             return None
 
     def save_overload(self, sig: Any, data: Any) -> None:
@@ -95,7 +99,7 @@ class _Cache(FunctionCache):  # type: ignore[misc]
         try:
             super().save_overload(sig, data)
         except OSError as error:
-            _trouble(f"{error.strerror}: what can't be written is compiled anew in every process")
+            self._trouble(f"{error.strerror}: what can't be written is compiled anew in every process")
 
 
 def _whole(data: bytes) -> bytes:
@@ -106,24 +110,20 @@ def _whole(data: bytes) -> bytes:
     return content
 
 
-def _family(file: Path) -> str:
+def _family(file: Path, rooms: tuple[Path, ...]) -> str:
     """The folder below ``heuristics`` or ``instances`` that ``file`` lies in; empty elsewhere."""
-    for room in _ROOMS:
+    for room in rooms:
         if room in file.parents:
             return file.relative_to(room).parts[0]
     return ""
 
 
 @cache
-def _sources(family: str) -> str:
+def _sources(family: str, rooms: tuple[Path, ...]) -> str:
     """A hash of all Python files of ``family``, by name and content."""
     found = hashlib.sha256()
-    for room in _ROOMS:
+    for room in rooms:
         for path in sorted((room / family).rglob("*.py")):
             data = path.read_bytes()
             found.update(f"{path.relative_to(room)} {len(data)} ".encode() + data)
     return found.hexdigest()
-
-
-def _trouble(what: str) -> None:
-    TROUBLE.setdefault(what)

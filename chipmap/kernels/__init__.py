@@ -1,0 +1,125 @@
+"""Kernels: functions that numba compiles when they are first called, or that run as plain Python.
+
+Every module with kernels takes ``njit`` from here. Compiled functions are kept on disk
+(:mod:`chipmap.kernels.compiled`). numba itself, whose import takes longer than a tiny solve, is imported when the first
+function is to run compiled.
+
+Compiling takes seconds per function, and loading what was compiled some hundredths of a second. On an instance of a
+few operations the same code as plain Python is through before that. So within :func:`plainly` kernels run as plain
+Python, until they have taken :data:`PLAIN` seconds in all; from then on they run compiled. Results are the same: what
+overflows wraps around in both. A kernel with ``long=True``, whose loops don't shrink with the instance (an annealing),
+always runs compiled.
+"""
+
+from __future__ import annotations
+
+import functools
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from pathlib import Path
+from threading import Lock
+from typing import Any
+
+_PACKAGE = Path(__file__).resolve().parents[1]
+#: Where a family's compiled functions stand.
+_ROOMS = (_PACKAGE / "heuristics", _PACKAGE / "instances")
+#: Seconds of the processor that kernels may take as plain Python: about what loading compiled ones takes.
+PLAIN = 1.0
+#: What went wrong with the cache in this process, each once; without folders, as results are passed on.
+TROUBLE: dict[str, None] = {}
+_MAKING = Lock()
+
+
+class Unready(BaseException):
+    """A kernel would have to be compiled within a time limit (no Exception: no method is to handle it)."""
+
+
+class _Allowance:
+    """What is left of :data:`PLAIN`; whether a kernel runs; whether others may run compiled."""
+
+    def __init__(self, ready: bool) -> None:
+        self.seconds, self.inside, self.ready = PLAIN, False, ready
+
+
+_plain: ContextVar[_Allowance | None] = ContextVar("plain", default=None)
+
+
+@contextmanager
+def plainly(wanted: bool = True, ready: bool = True) -> Iterator[None]:
+    """Within it, kernels run as plain Python if ``wanted``. Unless ``ready``, a kernel that doesn't raises
+    :class:`Unready`. Threads that are to do the same need a copy of the context."""
+    if not wanted:
+        yield
+        return
+    import numpy as np
+
+    token = _plain.set(_Allowance(ready))
+    try:
+        with np.errstate(all="ignore"):  # compiled functions say nothing of overflows either
+            yield
+    finally:
+        _plain.reset(token)
+
+
+class Kernel:
+    """A function and, once it is needed, its compiled twin (numba's dispatcher, whose attributes it has too)."""
+
+    def __init__(self, function: Callable[..., Any], options: dict[str, Any], long: bool) -> None:
+        functools.update_wrapper(self, function)
+        self.py_func, self._options, self._long, self._compiled = function, options, long, None
+
+    def __call__(self, *args: Any) -> Any:
+        """The function's value, as numba gives it."""
+        allowance = _plain.get()
+        if allowance is None:
+            return self.compiled(*args)
+        if allowance.inside and not self._long:
+            return self.py_func(*args)
+        if self._long or allowance.seconds <= 0.0:
+            if not allowance.ready:
+                raise Unready
+            return self.compiled(*args)
+        began, allowance.inside = time.thread_time(), True
+        try:
+            return _boxed(self.py_func(*args))
+        finally:
+            allowance.inside = False
+            allowance.seconds -= time.thread_time() - began
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return getattr(self.compiled, name)
+
+    @property
+    def compiled(self) -> Any:
+        """The compiled twin."""
+        if self._compiled is None:
+            from chipmap.kernels.compiled import compiled
+
+            with _MAKING:
+                if self._compiled is None:
+                    self._compiled = compiled(self.py_func, self._options, _ROOMS, _trouble)
+        return self._compiled
+
+
+def njit(function: Callable[..., Any] | None = None, long: bool = False, **options: Any) -> Any:
+    """A :class:`Kernel` with the options of ``numba.njit``; with ``cache=True`` it is kept on disk."""
+    if function is None:
+        return lambda found: Kernel(found, options, long)
+    return Kernel(function, options, long)
+
+
+def _boxed(value: Any) -> Any:
+    """``value`` with Python's numbers in the place of numpy's, as compiled functions return them."""
+    if isinstance(value, tuple):
+        parts = [_boxed(part) for part in value]
+        return type(value)(*parts) if hasattr(value, "_fields") else tuple(parts)
+    item = getattr(value, "item", None)
+    return item() if item is not None and getattr(value, "ndim", 1) == 0 else value
+
+
+def _trouble(what: str) -> None:
+    TROUBLE.setdefault(what)

@@ -1,0 +1,39 @@
+"""A solve whose kernels run compiled, however small its instance: ``python -m chipmap.process.compiling INSTANCE
+METHOD``. The exit code is 0 if the method came to its end (:mod:`chipmap.process.warming`)."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from chipmap.family import family_of, resolve
+from chipmap.inputs.reading import read
+from chipmap.process.conduct import at_once, checker, guarded, start_method
+from chipmap.process.worker import end_with_parent
+from chipmap.result import Termination
+from chipmap.run import Run, SolveOptions
+
+
+def main(name: str, method: str) -> int:
+    """Solve the shipped instance by the method, on one thread."""
+    end_with_parent()
+    instance = read(name)
+    family = family_of(instance)
+    chosen = family.method(method)
+    run = Run(instance, SolveOptions(threads=1), checker(family, None))
+
+    def work() -> Termination:
+        at_once(run, family)
+        start = start_method(family, chosen, None)
+        if start is not None:
+            resolve(start)(instance, run)
+        run.checkpoint()
+        ended: Termination = resolve(chosen.function)(instance, run)
+        return ended
+
+    reason = guarded(run, work).reason
+    return int(reason in ("other_error", "numerical_error", "imprecise"))
+
+
+if __name__ == "__main__":
+    os._exit(main(*sys.argv[1:]))
