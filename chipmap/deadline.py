@@ -7,7 +7,9 @@ that nothing outlives the user's limit. Seconds are those of :func:`time.monoton
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Literal
 
@@ -56,3 +58,25 @@ class Deadline:
     def within(self, seconds: float) -> Deadline:
         """The deadline in so many seconds from now, or this one if that comes first."""
         return Deadline(min(self.until, time.monotonic() + seconds), self.ended)
+
+    @contextmanager
+    def heeded(self) -> Iterator[None]:
+        """Within this, and in this thread, :func:`look` asks this deadline."""
+        before = _HEEDED.set(self)
+        try:
+            yield
+        finally:
+            _HEEDED.reset(before)
+
+
+#: The deadline of the work that a thread is doing.
+_HEEDED: ContextVar[Deadline] = ContextVar("heeded", default=Deadline())
+
+
+def look() -> None:
+    """Raise :class:`Stop` where the work around this must end.
+
+    For the loops that state models: they belong to anybody's model and know nothing of runs. Outside a run it does
+    nothing.
+    """
+    _HEEDED.get().check()

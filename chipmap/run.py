@@ -266,7 +266,8 @@ class Run:
         So does an exception of type ``gives_up``, whose words become a note.
         """
         try:
-            work()
+            with self.deadline.heeded():
+                work()
         except Stop as stop:
             return self.terminate("none" if stop.limit == "gap" and self.gap == 0 else stop.limit)
         except gives_up as error:

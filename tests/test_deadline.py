@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import threading
 import time
 
 import pytest
 
-from chipmap.deadline import Deadline, Stop
+from chipmap.deadline import Deadline, Stop, look
 from tests.test_run import Answer, new_run
 
 NEVER = float("inf")
@@ -76,3 +77,26 @@ def test_an_inner_run_ends_when_the_gap_of_the_run_around_it_is_closed() -> None
     run.solution(Answer(value=7), "s")
     assert not inner.keep_going()
     assert inner.best is None and not inner.bounds, "what the inner run finds is its own"
+
+
+def test_whoever_looks_asks_the_deadline_that_is_heeded_here() -> None:
+    look()
+    with Deadline.after(100.0).heeded():
+        look()
+        with Deadline.after(0.0).heeded(), pytest.raises(Stop):
+            look()
+        look()
+    with Deadline.after(0.0).heeded():
+        other = threading.Thread(target=look)
+        other.start()
+        other.join()
+        with pytest.raises(Stop):
+            look()
+    look()
+
+
+def test_a_run_heeds_its_own_deadline() -> None:
+    run = new_run(time_limit=50.0)
+    run.attempt(look)
+    run.started -= 100.0
+    assert run.attempt(look).limit == "time"

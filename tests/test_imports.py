@@ -47,7 +47,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
         "instances.*.system",
         "instances.*.workload",
     ),
-    "formulations": ("records", "result", "family", "instances", "formulations"),
+    "formulations": ("records", "deadline", "result", "family", "instances", "formulations"),
     "heuristics": ("records", "deadline", "kernels", "result", "run", "instances", "heuristics"),
     "learned": ("records", "deadline", "kernels", "result", "run", "instances", "heuristics", "learned"),
     "solvers": ("records", "deadline", "result", "family", "solvers"),

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import logging
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
 
+from chipmap.deadline import Stop
 from chipmap.family import Standing
 from chipmap.records import InputError
 
 C = TypeVar("C")
 #: Rows of MIPs are stated in units of a power of two of ticks or bytes, such that right sides lie below this.
 LARGEST_COEFFICIENT = 2**12
+
+# Pyomo reports every exception of a rule as an error before it passes it on; that time is up is none.
+logging.getLogger("pyomo.core").addFilter(lambda _: not isinstance(sys.exc_info()[1], Stop))
 
 
 @dataclass(eq=False)

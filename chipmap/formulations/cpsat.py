@@ -7,6 +7,8 @@ from typing import Any
 
 from ortools.sat.python import cp_model
 
+from chipmap.deadline import look
+
 #: A literal, or a Boolean known when the model is built.
 Literal = Any
 
@@ -24,6 +26,7 @@ class LabelledModel:
 
     def integer(self, low: int, high: int, name: str) -> cp_model.IntVar:
         """A new integer variable."""
+        look()
         return self.model.new_int_var(low, high, self.prefix + name)
 
     def literal(self, name: str, value: int | None = None) -> cp_model.IntVar:
@@ -32,6 +35,7 @@ class LabelledModel:
 
     def clause(self, label: str, literals: Iterable[Literal]) -> None:
         """At least one of ``literals`` holds (nothing to add where one is known to)."""
+        look()
         unknown = [literal for literal in literals if literal is not False]
         if not any(literal is True for literal in unknown):
             self.enforce(label, self.model.add_bool_or(unknown))

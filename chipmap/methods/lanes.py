@@ -83,7 +83,8 @@ def side_by_side(run: Run, state: Any, lanes: Sequence[Sequence[Link]]) -> None:
 def _work(lane: Lane, state: Any, links: Sequence[Link]) -> None:
     failure: BaseException | None = None
     try:
-        follow(links, state, lane)
+        with lane.deadline.heeded():
+            follow(links, state, lane)
     except Stop:
         pass  # the run's own thread sees for itself why
     except BaseException as error:  # handed to the run's own thread, which raises it

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from chipmap.deadline import Deadline, Stop
 from chipmap.family import Family, Formulation, Model, Standing
 from chipmap.result import integer_bound
 from chipmap.solvers import infeasible_labels
@@ -195,3 +196,14 @@ def test_an_infeasible_model_names_what_conflicts(
             sets.append({name.partition("_")[0].upper() for name in found})
     named = [one for one in sets if one and "CUT" not in one]
     assert named and all(set(labels) - {"C0"} <= one for one in named), sets
+
+
+@every_formulation
+def test_stating_a_model_looks_at_the_clock(
+    family: Family, formulation: Formulation, caplog: pytest.LogCaptureFixture
+) -> None:
+    case = cases(family)[0]
+    with Deadline.after(0.0).heeded(), pytest.raises(Stop):
+        case.build(formulation)
+    assert not caplog.records, "that time is up is no error"
+    case.build(formulation)

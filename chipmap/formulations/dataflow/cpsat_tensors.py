@@ -14,7 +14,8 @@ class Tensors:
 
     ``pair[e, g, h, c]``: v of tensor e lies in c under its schemes h, and u is sharded as in g; ``inside[e, m, c]``:
     both ends lie in c, u sharded as in its class m. ``moves[kind, i, m, c]``: how often (a sum of literals) the output
-    of copy i under its class m is written (``leaves``) or read (``arrives``) at the border of c.
+    of copy i under its class m is written (``leaves``) or read (``arrives``) at the border of c; ``crossing[c]``: the
+    same as (i, m, sum).
     """
 
     def __init__(self, builder: Builder) -> None:
@@ -22,6 +23,7 @@ class Tensors:
         self.pair: dict[tuple[int, int, int, int], Literal] = {}
         self.inside: dict[tuple[int, int, int], Literal] = {}
         self.moves: dict[tuple[str, int, int, int], Parts] = {}
+        self.crossing: dict[int, list[tuple[int, int, Parts]]] = {}
         for e in range(len(self.tables.linked)):
             self.def_pair(e)
         for e in range(len(self.tables.tensors)):
@@ -30,19 +32,23 @@ class Tensors:
             for m, options in enumerate(self.tables.stored(i)):
                 self.def_leaves(i, m, options)
                 self.def_arrives(i, m, options)
+        for (_, i, m, c), parts in self.moves.items():
+            self.crossing.setdefault(c, []).append((i, m, parts))
 
     def def_pair(self, e: int) -> None:
         """Exactly one pair[e, g, h, c], which implies both its ends' schemes and v's partition."""
         b, t = self.builder, self.tables.linked[e]
         if len(t.made) == 1:
             return
+        pairs = []
         for g, made in enumerate(t.made):
             for h, taken in enumerate(t.taken):
                 for c in self.tables.slots[t.v]:
                     pair = self.pair[e, g, h, c] = b.literal(f"pair[{e},{g},{h},{c}]")
                     b.clause("def_pair", [~pair, *(b.s[t.u, o] for o in made)])
                     b.clause("def_pair", [~pair, *b.lies(t.v, taken, c)])
-        b.model.add_exactly_one([pair for key, pair in self.pair.items() if key[0] == e])
+                    pairs.append(pair)
+        b.model.add_exactly_one(pairs)
 
     def paired(self, e: int, g: int, h: int, c: int) -> list[Literal]:
         """pair[e, g, h, c], or the literals of which one holds then."""

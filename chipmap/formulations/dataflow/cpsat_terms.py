@@ -24,10 +24,9 @@ def weighted(builder: Builder, field: str, c: int) -> Parts:
 def moved(tensors: Tensors, field: str, c: int) -> Parts:
     """An output's column, over all that is written or read at the border of c."""
     tables, parts = tensors.tables, list[tuple[int, Any]]()
-    for (_, i, m, at), literals in tensors.moves.items():
-        if at == c:
-            amount = tables.amount(i, m, field)
-            parts += [(sign * amount, literal) for sign, literal in literals if amount]
+    for i, m, literals in tensors.crossing.get(c, ()):
+        amount = tables.amount(i, m, field)
+        parts += [(sign * amount, literal) for sign, literal in literals if amount]
     return parts
 
 
@@ -37,14 +36,15 @@ def c2_sram(tensors: Tensors) -> list[Any]:
     The left sides in bytes, by partition.
     """
     builder, tables = tensors.builder, tensors.tables
-    sums = []
+    sums, within = [], dict[int, list[tuple[int, int, Any]]]()
+    for (e, m, c), inside in tensors.inside.items():
+        within.setdefault(c, []).append((e, m, inside))
     for c in range(tables.count):
         parts = weighted(builder, "weights", c)
         parts += [(2 * amount, literal) for amount, literal in moved(tensors, "buffer", c)]
-        for (e, m, at), inside in tensors.inside.items():
+        for e, m, inside in within.get(c, ()):
             t = tables.tensors[e]
-            if at == c:
-                parts.append((t.waits * tables.amount(t.u, m, "buffer"), inside))
+            parts.append((t.waits * tables.amount(t.u, m, "buffer"), inside))
         sums.append(total(parts))
         builder.enforce("c2_sram", builder.model.add(sums[-1] <= tables.problem.sram))
     return sums

@@ -6,6 +6,7 @@ from typing import Any
 
 import pyomo.environ as pyo
 
+from chipmap.deadline import look
 from chipmap.formulations.dataflow.tables import Tables
 from chipmap.formulations.dataflow.tables_slots import fused
 from chipmap.instances.dataflow import DataflowSolution
@@ -22,6 +23,7 @@ def def_upto(block: pyo.Block, tables: Tables) -> None:
     y = block.y = pyo.Var(cells, domain=pyo.Binary)
     rows = block.def_upto = pyo.Constraint(pyo.Any)
     for i, c in cells:
+        look()
         if tables.fixed_places:
             y[i, c].fix(int(tables.place[i] <= c))
             continue
@@ -34,6 +36,7 @@ def def_upto(block: pyo.Block, tables: Tables) -> None:
 
 def upto(block: pyo.Block, tables: Tables, i: int, c: int) -> Any:
     """[copy i lies in a partition <= c], for any c."""
+    look()
     slots = tables.slots[i]
     return int(c >= slots.stop) if c not in slots else block.y[i, c]
 
@@ -60,8 +63,10 @@ def c0_domain_schemes(block: pyo.Block, tables: Tables) -> None:
     rows = block.def_placed = pyo.Constraint(pyo.Any)
     for i in numbers:
         for c in tables.slots[i]:
+            look()
             rows[i, "slot", c] = pyo.quicksum(placed[i, o, c] for o in numbers[i]) == block.A[i, c]
         for o in numbers[i]:
+            look()
             rows[i, "scheme", o] = pyo.quicksum(placed[i, o, c] for c in tables.slots[i]) <= s[i, o]
 
 
@@ -72,6 +77,7 @@ def picked(block: pyo.Block, tables: Tables, i: int, options: Alike) -> Any:
 
 def placed(block: pyo.Block, tables: Tables, i: int, options: Alike, c: int) -> Any:
     """[copy i lies in partition c, sharded as in one of ``options``]."""
+    look()
     if len(options) == len(tables.options(i)):
         return block.A[i, c]
     return pyo.quicksum(block.placed[i, o, c] for o in options)
@@ -93,6 +99,7 @@ def c1_order(block: pyo.Block, tables: Tables) -> None:
     """C1: y[v, c] <= y[u, c] on every tensor from u to v; forward partitions run before backward ones."""
     rows = block.c1_order = pyo.Constraint(pyo.Any)
     for e, t in enumerate(tables.tensors):
+        look()
         if tables.slots[t.u] == tables.slots[t.v]:
             for c in tables.slots[t.u][:-1]:
                 rows[e, c] = block.y[t.v, c] <= block.y[t.u, c]
@@ -104,6 +111,7 @@ def c3_phases(block: pyo.Block, tables: Tables) -> None:
     """C3: slots of y are those of a phase, by domain; a row, y[i, last] = 1, for copies pinned to the other phase."""
     rows = block.c3_phases = pyo.Constraint(pyo.Any)
     for i in sorted(tables.strays):
+        look()
         rows[i] = block.y[i, tables.slots[i].stop - 1] >= 1
 
 
@@ -118,15 +126,18 @@ def c4_partitions(block: pyo.Block, tables: Tables, order: str) -> None:
     if tables.fixed_places:
         return
     for i in sorted(set(tables.copies) - tables.strays):
+        look()
         rows["last", i] = block.y[i, tables.slots[i].stop - 1] >= 1
     if tables.place:
         return
     count = {c: pyo.quicksum(block.A[i, c] for i in tables.inside(c)) for c in range(tables.count)}
     if not fused(tables.problem.instance):
         for c, kernels in count.items():
+            look()
             rows["single", c] = kernels <= 1
     if tables.exactly:
         for c, kernels in count.items():
+            look()
             rows[c] = kernels >= 1
     elif order == "prefix" or tables.spares or tables.caching:
         if tables.stages:
@@ -134,6 +145,7 @@ def c4_partitions(block: pyo.Block, tables: Tables, order: str) -> None:
             return
         used = block.used = pyo.Var([c for phase in tables.phases for c in phase[1:]], bounds=(0, 1))
         for phase in tables.phases:
+            look()
             for c in phase[1:]:
                 rows["kernels", c] = used[c] <= count[c]
                 if c - 1 in phase[1:]:
@@ -164,6 +176,7 @@ def def_several(block: pyo.Block, tables: Tables) -> None:
     rows = block.def_several = pyo.Constraint(pyo.Any)
     most = len(tables.copies) - 1
     for b in open_places:
+        look()
         kernels = pyo.quicksum(block.A[i, c] for c in tables.blocks[b] for i in tables.inside(c))
         rows[b] = most * block.several[b] >= kernels - 1
 
@@ -184,12 +197,14 @@ def c5_together(block: pyo.Block, tables: Tables) -> None:
     for g, group in enumerate(tables.groups):
         first = group[0]
         for i in group[1:]:
+            look()
             if i not in tables.strays:
                 for c in tables.slots[i][:-1]:
                     rows[g, i, c] = block.y[i, c] == block.y[first, c]
             else:
                 rows[g, i] = block.y[i, tables.slots[i].stop - 1] <= 0
     for c in range(tables.count):
+        look()
         leaders = tables.leaders(c)
         if len(leaders) > 1:
             rows["single", c] = pyo.quicksum(block.A[i, c] for i in leaders) <= 1
@@ -200,8 +215,10 @@ def def_given(block: pyo.Block, tables: Tables, given: DataflowSolution) -> None
     options, stages = tables.given(given)
     rows = block.def_given = pyo.Constraint(pyo.Any)
     for i in tables.several:
+        look()
         rows["scheme", i] = block.s[i, options[i]] == 1
     for i, stage in enumerate(stages):
+        look()
         slots = tables.stages[stage]
         if tables.slots[i] != slots:
             rows["stage", i] = upto(block, tables, i, slots.stop - 1) - upto(block, tables, i, slots.start - 1) == 1

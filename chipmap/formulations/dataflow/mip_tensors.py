@@ -7,6 +7,7 @@ from typing import Any
 
 import pyomo.environ as pyo
 
+from chipmap.deadline import look
 from chipmap.formulations.dataflow.mip_assignment import picked, placed, upto
 from chipmap.formulations.dataflow.tables import Tables
 from chipmap.instances.dataflow.alike import Alike
@@ -35,10 +36,12 @@ def def_pair(block: pyo.Block, tables: Tables) -> None:
         if len(t.made) == 1:
             continue
         for h, options in enumerate(t.taken):
+            look()
             for c in tables.slots[t.v]:
                 parts = pyo.quicksum(pair[e, g, h, c] for g in range(len(t.made)))
                 rows[e, "taken", h, c] = parts == placed(block, tables, t.v, options, c)
         for g, options in enumerate(t.made):
+            look()
             whole = pyo.quicksum(pair[e, g, h, c] for h in range(len(t.taken)) for c in tables.slots[t.v])
             rows[e, "made", g] = whole <= picked(block, tables, t.u, options)
 
@@ -82,6 +85,7 @@ def at_least(block: pyo.Block, name: str, counts: Mapping[Cell, Sequence[Any]]) 
     setattr(block, f"def_{name}", rows)
     for cell, parts in counts.items():
         for number, part in enumerate(parts):
+            look()
             rows[(*cell, number)] = once[cell] >= part
     return once
 
@@ -107,6 +111,7 @@ def def_inside(block: pyo.Block, tables: Tables) -> None:
     inside = block.inside = pyo.Var(cells, bounds=(0, 1))
     rows = block.def_inside = pyo.Constraint(pyo.Any)
     for e, m, c in cells:
+        look()
         t, options = tables.tensors[e], classes[e][m]
         rows["made", e, m, c] = inside[e, m, c] <= placed(block, tables, t.u, options, c)
         rows["read", e, m, c] = inside[e, m, c] <= read(block, tables, e, options, c)
@@ -117,6 +122,7 @@ def def_inside(block: pyo.Block, tables: Tables) -> None:
     both = block.c1_order_inside = pyo.Constraint(pyo.Any)
     for e in shared:
         for c in shared[e]:
+            look()
             t = tables.tensors[e]
             both[e, c] = block.B[e, c] >= upto(block, tables, t.v, c) - upto(block, tables, t.u, c - 1)
     block.H = pyo.Expression(ends, rule=lambda b, e, c: _lies(b, tables, tables.tensors[e].u, c))
@@ -159,3 +165,12 @@ def def_moves(block: pyo.Block, tables: Tables) -> None:
                     into = read(block, tables, e, options, c) - _inside(block, (e, m, c))
                     moves.setdefault(("arrives", i, m, c), []).append(into)
     block.moves = counted(block, "once", tables, moves)
+    block.crossing = by_slot(block.moves)
+
+
+def by_slot(moves: Mapping[Cell, Any]) -> dict[int, list[tuple[int, int, Any]]]:
+    """(i, m, what counts) of every cell (kind, i, m, c), by slot c."""
+    found: dict[int, list[tuple[int, int, Any]]] = {}
+    for (_, i, m, c), count in moves.items():
+        found.setdefault(c, []).append((i, m, count))
+    return found

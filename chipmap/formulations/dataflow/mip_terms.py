@@ -6,6 +6,7 @@ from typing import Any
 
 import pyomo.environ as pyo
 
+from chipmap.deadline import look
 from chipmap.formulations.dataflow.mip_assignment import def_several, several, weighted
 from chipmap.formulations.dataflow.mip_tensors import Cell, counted, made_upto, paired, read_upto
 from chipmap.formulations.dataflow.tables import Tables
@@ -14,8 +15,7 @@ from chipmap.instances.dataflow.batch import layers_per_stage, micro_batches
 
 def moved(block: pyo.Block, tables: Tables, field: str, c: int, unit: int) -> Any:
     """Σ of an output's column over all that is written or read at the border of c, in units."""
-    here = ((i, m, count) for (_, i, m, at), count in block.moves.items() if at == c)
-    return pyo.quicksum([tables.amount(i, m, field) / unit * count for i, m, count in here])
+    return pyo.quicksum([tables.amount(i, m, field) / unit * count for i, m, count in block.crossing.get(c, ())])
 
 
 def c2_sram(block: pyo.Block, tables: Tables, unit: int) -> None:
@@ -24,12 +24,15 @@ def c2_sram(block: pyo.Block, tables: Tables, unit: int) -> None:
     ``sram[c]``: the left side in bytes.
     """
 
+    within: dict[int, list[tuple[int, int]]] = {}
+    for e, m, c in block.inside:
+        within.setdefault(c, []).append((e, m))
+
     def held(c: int, scale: int) -> Any:
         parts = [weighted(block, tables, "weights", c, scale), 2 * moved(block, tables, "buffer", c, scale)]
-        for e, m, at in block.inside:
-            if at == c:
-                t = tables.tensors[e]
-                parts.append(t.waits * tables.amount(t.u, m, "buffer") / scale * block.inside[e, m, c])
+        for e, m in within.get(c, ()):
+            t = tables.tensors[e]
+            parts.append(t.waits * tables.amount(t.u, m, "buffer") / scale * block.inside[e, m, c])
         return pyo.quicksum(parts)
 
     slots = range(tables.count)
@@ -109,6 +112,7 @@ def t2_memory(block: pyo.Block, tables: Tables, unit: int) -> None:
     spared = block.spared = pyo.Var(list(tables.single), bounds=(0, tables.spares / unit))
     rows = block.def_spared = pyo.Constraint(pyo.Any)
     for c, b in tables.single.items():
+        look()
         rows["weights", c] = spared[c] <= weighted(block, tables, "spared", c, unit)
         rows["single", c] = spared[c] <= tables.spares / unit * (1 - several(block, tables, b))
         streams[c] -= spared[c]

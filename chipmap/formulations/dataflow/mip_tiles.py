@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import pyomo.environ as pyo
 
+from chipmap.deadline import look
 from chipmap.formulations.dataflow.mip_assignment import placed
 from chipmap.formulations.dataflow.tables import Tables
 
@@ -22,10 +23,12 @@ def c7_tiles(block: pyo.Block, tables: Tables) -> None:
     one = block.def_share = pyo.Constraint(pyo.Any)
     for (i, g), (options, points) in listed.items():
         for c in tables.slots[i]:
+            look()
             picked = pyo.quicksum(share[i, g, p, c] for p in range(len(points)))
             one[i, g, c] = picked == placed(block, tables, i, options, c)
     rows = block.c7_tiles = pyo.Constraint(pyo.Any)
     for c in range(tables.count) if listed else ():
+        look()
         parts = [
             size / total * share[i, g, p, c]
             for i in tables.inside(c)
@@ -42,6 +45,7 @@ def t1_compute_shared(block: pyo.Block, tables: Tables, unit: int) -> None:
     for c in range(tables.count):
         rows[c] = block.time[c] >= slowest[c]
         for i in tables.inside(c):
+            look()
             parts = [
                 time / unit * block.share[i, g, p, c]
                 for g, (_, points) in enumerate(tables.shares(i))

@@ -9,6 +9,7 @@ from math import floor
 
 import numpy as np
 
+from chipmap.deadline import look
 from chipmap.formulations.dataflow.tables_slots import (
     fused,
     given_slots,
@@ -109,12 +110,16 @@ class Tables:
 
     def inside(self, c: int) -> list[int]:
         """The copies that may lie in slot c."""
+        look()
         return [i for i in self.copies if c in self.slots[i]]
 
     @cached_property
     def leaving(self) -> tuple[tuple[int, ...], ...]:
         """Numbers of the tensors that each copy makes."""
-        return tuple(tuple(e for e, t in enumerate(self.tensors) if t.u == i) for i in self.copies)
+        made: list[list[int]] = [[] for _ in self.copies]
+        for e, t in enumerate(self.tensors):
+            made[t.u].append(e)
+        return tuple(map(tuple, made))
 
     @cached_property
     def last(self) -> tuple[int, ...]:
@@ -165,7 +170,11 @@ class Tables:
     def stored(self, i: int) -> tuple[Alike, ...]:
         """The options of copy i, parted by the DRAM time, the buffer, the bytes in DRAM, and the transfer to the next
         stage of its output."""
-        return alike([stored_as(o) for o in self.options(i)])
+        return self._stored[self.kernel[i]]
+
+    @cached_property
+    def _stored(self) -> tuple[tuple[Alike, ...], ...]:
+        return tuple(alike([stored_as(option) for option in options]) for options in self.problem.options)
 
     def changes(self, c: int) -> Iterator[tuple[int, int, int, int]]:
         """(e, g, h, picoseconds) of every change of layout that copies in slot c may have to pay."""

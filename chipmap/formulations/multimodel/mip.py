@@ -14,6 +14,7 @@ from typing import Any
 import pyomo.environ as pyo
 from pyomo.common.gc_manager import PauseGC
 
+from chipmap.deadline import look
 from chipmap.family import Standing
 from chipmap.formulations.built import Built, require_empty, stated, unit
 from chipmap.formulations.multimodel.choices import Decisions, MultiChoices, places
@@ -118,6 +119,7 @@ def c0_domain(block: pyo.Block, problem: MultiProblem) -> None:
     for w in range(problem.windows - 1):
         used = pyo.quicksum(block.runs[m, k, w] for m, k in layers)
         for m, k in layers:
+            look()
             rows[m, k, w] = block.runs[m, k, w + 1] <= used
 
 
@@ -125,6 +127,7 @@ def c3_path(block: pyo.Block, problem: MultiProblem) -> None:
     """C3: x = start + stay + moves in = end + stay + moves out, with moves along links only."""
     rows = block.c3_path = pyo.Constraint(pyo.Any)
     for m, k, w, c in places(problem):
+        look()
         near, last = problem.neighbours[c], k == problem.models[m].layers - 1
         came = block.start[m, k, w, c]
         if k:
@@ -141,8 +144,10 @@ def c1_chain(block: pyo.Block, problem: MultiProblem) -> None:
     rows = block.c1_chain = pyo.Constraint(pyo.Any)
     for m, model in enumerate(problem.models):
         for k in range(model.layers):
+            look()
             rows[m, k] = pyo.quicksum(block.runs[m, k, w] for w in range(problem.windows)) == 1
         for k in range(model.layers - 1):
+            look()
             for w in range(problem.windows):
                 starts = pyo.quicksum(block.start[m, k + 1, w, c] for c in range(problem.chiplets))
                 rows[m, k, w, "start"] = starts + block.runs[m, k, w] <= 1
@@ -158,6 +163,7 @@ def c2_apart(block: pyo.Block, problem: MultiProblem) -> None:
     rows = block.c2_apart = pyo.Constraint(pyo.Any)
     for w in range(problem.windows):
         for c in range(problem.chiplets):
+            look()
             begun = []
             for m, model in enumerate(problem.models):
                 begun += [block.start[m, k, w, c] for k in range(model.layers)]
@@ -175,6 +181,7 @@ def c5_memory(block: pyo.Block, problem: MultiProblem) -> None:
         if chiplet.sram_bytes is None:
             continue
         for m, model in enumerate(problem.models):
+            look()
             scale = unit(int(model.weights.sum()) + int(model.need.max()) + chiplet.sram_bytes)
             for w in range(problem.windows):
                 held = pyo.quicksum(int(model.weights[k]) / scale * block.x[m, k, w, c] for k in range(model.layers))
@@ -202,6 +209,7 @@ def t1_latency(block: pyo.Block, problem: MultiProblem) -> Any:
     for m, w in product(models, windows):
         rows[m, w] = block.latency[m, w] <= block.window[w]
         for c in chiplets:
+            look()
             slowest[m, w, c] = block.segment[m, w, c] <= block.bottleneck[m, w]
     return scale * pyo.quicksum(block.window[w] for w in windows)
 
@@ -234,6 +242,7 @@ def cut_busy(block: pyo.Block, problem: MultiProblem) -> None:
     """T[w] >= Σ_m q · t[m, w, c]: a chiplet runs one segment in a window, once per mini-batch."""
     rows = block.cut_busy = pyo.Constraint(pyo.Any)
     for w, c in product(range(problem.windows), range(problem.chiplets)):
+        look()
         work = (model.q * block.segment[m, w, c] for m, model in enumerate(problem.models))
         rows[w, c] = pyo.quicksum(work) <= block.window[w]
 
@@ -243,6 +252,7 @@ def cut_layer(block: pyo.Block, problem: MultiProblem) -> None:
     rows = block.cut_layer = pyo.Constraint(pyo.Any)
     for m, model in enumerate(problem.models):
         for k, w in product(range(model.layers), range(problem.windows)):
+            look()
             parts = (_time(block, problem, m, k, w, c) for c in range(problem.chiplets))
             rows[m, k, w] = pyo.quicksum(parts) <= block.bottleneck[m, w]
 
@@ -278,6 +288,7 @@ def c4_limits(block: pyo.Block, problem: MultiProblem) -> None:
             continue
         late, scale = max(0, problem.most_time - given.deadline_ns), block.time_unit
         for w in range(problem.windows):
+            look()
             before = pyo.quicksum(block.window[v] for v in range(w))
             later = pyo.quicksum(block.runs[m, model.layers - 1, v] for v in range(w, problem.windows))
             limit = given.deadline_ns / scale + late / scale * (1 - later)

@@ -14,6 +14,7 @@ from typing import Any
 import pyomo.environ as pyo
 from pyomo.common.gc_manager import PauseGC
 
+from chipmap.deadline import look
 from chipmap.family import Standing
 from chipmap.formulations.built import Built, require_empty, stated, unit
 from chipmap.formulations.placement.choices import (
@@ -116,10 +117,12 @@ def def_places(block: pyo.Block, problem: PlacementProblem) -> None:
         home = _placed(block, u, d)
         readers = [w for w in storages.read_by(s) if (w, d) in block.x]
         for w in readers:
+            look()
             rows[s, d, w] = block.sent[s, d] >= block.x[w, d] - home
         rows[s, d, "readers"] = block.sent[s, d] <= pyo.quicksum(block.x[w, d] for w in readers)
         rows[s, d, "home"] = block.sent[s, d] <= 1 - home
     for s, a, d in block.route:
+        look()
         made = block.x[int(storages.producer[s]), a]
         rows[s, a, d, "both"] = block.route[s, a, d] >= made + block.sent[s, d] - 1
         rows[s, a, d, "made"] = block.route[s, a, d] <= made
@@ -150,6 +153,7 @@ def c0_domain(block: pyo.Block, problem: PlacementProblem) -> None:
     """C0: Σ_d x[v, d] = 1 over the devices that are allowed. (Starts from 0 up to the limit are bounds.)"""
     rows = block.c0_domain = pyo.Constraint(pyo.Any)
     for v in range(problem.operations):
+        look()
         rows[v] = pyo.quicksum(block.x[v, d] for d in range(problem.devices) if (v, d) in block.x) == 1
 
 
@@ -158,6 +162,7 @@ def c1_together(block: pyo.Block, problem: PlacementProblem) -> None:
     rows = block.c1_together = pyo.Constraint(pyo.Any)
     for group in problem.groups:
         for v in group[1:]:
+            look()
             for d in range(problem.devices):
                 both = [_placed(block, w, d) for w in (group[0], v)]
                 if not all(isinstance(one, int) for one in both):
@@ -169,10 +174,12 @@ def def_cuts(block: pyo.Block, problem: PlacementProblem, cuts: tuple[str, ...])
     if "load" in cuts:
         rows = block.cut_load = pyo.Constraint(pyo.Any)
         for d in range(problem.devices):
+            look()
             work = [int(problem.time[v, d]) / block.time_unit * block.x[v, e] for v, e in block.x if e == d]
             if work:
                 rows[d] = pyo.quicksum(work) <= block.step
     if "path" in cuts:
         rows = block.cut_path = pyo.Constraint(pyo.Any)
         for s, u, w in edges(problem):
+            look()
             rows[s, w] = block.start[w] >= block.end[u]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pyomo.environ as pyo
 
+from chipmap.deadline import look
 from chipmap.formulations.placement.choices import edges, load_time
 from chipmap.instances.placement.problem import PlacementProblem
 
@@ -21,10 +22,13 @@ def t2_load(block: pyo.Block, problem: PlacementProblem) -> None:
     defined, rows = pyo.Constraint(pyo.Any), pyo.Constraint(pyo.Any)
     block.def_out, block.t2_load = defined, rows
     for s, d in block.sent:
+        look()
         defined[s, d, "crosses"] = block.crosses[s] >= block.sent[s, d]
     for s, d in made:
+        look()
         defined[s, d] = block.out[s, d] >= block.x[int(storages.producer[s]), d] + block.crosses[s] - 1
     for d in range(problem.devices):
+        look()
         work = pyo.quicksum(int(problem.time[v, d]) / scale * block.x[v, e] for v, e in block.x if e == d)
         moved = pyo.quicksum(
             load_time(problem, s) / scale * one[s, e]
@@ -47,9 +51,11 @@ def c7_contiguous(block: pyo.Block, problem: PlacementProblem) -> None:
     block.before = pyo.Var(pairs, domain=pyo.Binary)
     rows = block.c7_contiguous = pyo.Constraint(pyo.Any)
     for d, e in pairs:
+        look()
         rows[d, e] = block.position[d] + 1 <= block.position[e] + count * (1 - block.before[d, e])
     for s, u, w in edges(problem):
         for d, e in pairs:
+            look()
             forward = u not in problem.backward and w not in problem.backward
             if forward and (u, d) in block.x and (w, e) in block.x:
                 rows[s, w, d, e] = block.before[d, e] >= block.x[u, d] + block.x[w, e] - 1

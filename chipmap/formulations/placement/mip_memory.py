@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import pyomo.environ as pyo
 
+from chipmap.deadline import look
 from chipmap.formulations.built import unit
 from chipmap.formulations.placement.choices import edges, send_time
 from chipmap.instances.placement.problem import PlacementProblem
@@ -44,11 +45,13 @@ def c6_memory(block: pyo.Block, problem: PlacementProblem) -> None:
         scale = unit(memory + int(problem.weights.sum()) + int(problem.storages.bytes.sum()))
         resident = [int(problem.weights[v]) / scale * block.x[v, e] for v, e in block.x if e == d]
         for k, (size, readers) in enumerate(problem.copies):
+            look()
             for w in readers:
                 if (w, d) in block.x:
                     copied[k, d, w] = block.copy[k, d] >= block.x[w, d]
             resident.append(size / scale * block.copy[k, d])
         for s in range(len(problem.storages)):
+            look()
             u, size = int(problem.storages.producer[s]), int(problem.storages.bytes[s])
             if (u, d) in block.x and (not live or problem.storages.resident[s]):
                 resident.append(size / scale * block.x[u, d])
@@ -59,6 +62,7 @@ def c6_memory(block: pyo.Block, problem: PlacementProblem) -> None:
         if resident:
             rows[d] = whole <= memory / scale
         for e in items:
+            look()
             there = pyo.quicksum(one.bytes / scale * _held(block, one, e) for one in items)
             rows[d, e.key] = whole + there <= memory / scale
 
@@ -99,11 +103,13 @@ def def_ends(block: pyo.Block, problem: PlacementProblem) -> dict[tuple[str, int
     block.copy_end = pyo.Var(list(block.sent), bounds=(0, most))
     rows = block.def_ends = pyo.Constraint(pyo.Any)
     for s, u in enumerate(storages.producer.tolist()):
+        look()
         rows[s] = block.made_end[s] >= block.end[u]
         if storages.output[s]:
             rows[s, "output"] = block.made_end[s] >= block.step
     for s, u, w in edges(problem):
         for d in range(problem.devices):
+            look()
             if (w, d) not in block.x:
                 continue
             if (u, d) in block.x:
@@ -112,6 +118,7 @@ def def_ends(block: pyo.Block, problem: PlacementProblem) -> dict[tuple[str, int
                 slack = 2 - block.sent[s, d] - block.x[w, d]
                 rows[s, w, d, "copy"] = block.copy_end[s, d] >= block.end[w] - most * slack
     for s, a, d in block.route:
+        look()
         if (time := send_time(problem, s, a, d)) is not None:
             length = time / block.time_unit
             arrived = block.at[s, d] + length - (most + length) * (1 - block.route[s, a, d])

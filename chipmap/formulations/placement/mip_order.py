@@ -10,6 +10,7 @@ from typing import Any
 
 import pyomo.environ as pyo
 
+from chipmap.deadline import look
 from chipmap.formulations.placement.choices import channels, edges, send_time
 from chipmap.instances.placement.problem import PlacementProblem
 
@@ -19,6 +20,7 @@ def c2_order(block: pyo.Block, problem: PlacementProblem) -> None:
     rows = block.c2_order = pyo.Constraint(pyo.Any)
     for s, u, w in edges(problem):
         for d in range(problem.devices):
+            look()
             if (u, d) in block.x and (w, d) in block.x:
                 slack = 2 - block.x[u, d] - block.x[w, d]
                 rows[s, w, d] = block.start[w] >= block.end[u] - block.most * slack
@@ -36,6 +38,7 @@ def c3_transfer(block: pyo.Block, problem: PlacementProblem) -> None:
         rows[s, a, d] = block.at[s, d] >= block.end[int(problem.storages.producer[s])] - most * (1 - route)
         length = time / block.time_unit
         for w in problem.storages.read_by(s):
+            look()
             if (w, d) in block.x:
                 slack = (most + length) * (2 - route - block.x[w, d])
                 rows[s, a, d, w] = block.start[w] >= block.at[s, d] + length - slack
@@ -56,6 +59,7 @@ def c4_device(block: pyo.Block, problem: PlacementProblem) -> None:
         rows[u, v, d] = block.first[u, v] + block.first[v, u] >= there - 1
         gap = int(problem.gap[d]) / block.time_unit
         for a, b in ((u, v), (v, u)):
+            look()
             slack = (block.most + gap) * (3 - block.first[a, b] - there)
             rows[a, b, d, "behind"] = block.start[b] >= block.end[a] + gap - slack
 
@@ -83,6 +87,7 @@ def c5_channel(block: pyo.Block, problem: PlacementProblem) -> None:
         sooner = [block.sooner[a[0], a[2], b[0], b[2]] for a, b in ends]
         rows[number] = sooner[0] + sooner[1] >= there - 1
         for (a, b), binary in zip(ends, sooner, strict=True):
+            look()
             slack: Any = (block.most + a[3]) * (3 - binary - there)
             rows[number, a[:3]] = block.at[b[0], b[2]] >= block.at[a[0], a[2]] + a[3] - slack
 
@@ -91,4 +96,5 @@ def t1_step(block: pyo.Block, problem: PlacementProblem) -> None:
     """T1 >= each end."""
     rows = block.t1_step = pyo.Constraint(pyo.Any)
     for v in range(problem.operations):
+        look()
         rows[v] = block.step >= block.end[v]

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 import pyomo.environ as pyo
 
+from chipmap.deadline import look
 from chipmap.instances.ring.problem import RingProblem
 
 
@@ -18,6 +19,7 @@ def def_step(block: pyo.Block, problem: RingProblem) -> None:
     for v in range(problem.n):
         step[v, last].fix(1)
         for c in range(last):
+            look()
             rows[v, c] = step[v, c] <= step[v, c + 1]
 
 
@@ -30,6 +32,7 @@ def def_on(block: pyo.Block, problem: RingProblem) -> None:
     for v in computing:
         rows[v, 0] = on[v, 0] == step[v, 0]
         for c in range(1, problem.chips):
+            look()
             rows[v, c] = on[v, c] == step[v, c] - step[v, c - 1]
 
 
@@ -48,6 +51,7 @@ def c0_domain(block: pyo.Block, problem: RingProblem) -> None:
     rows = block.c0_domain = pyo.Constraint(pyo.Any)
     for v, chips in enumerate(problem.allowed):
         for c in set(range(problem.chips)) - chips if chips is not None else ():
+            look()
             rows[v, c] = block.on[v, c] == 0
 
 
@@ -56,6 +60,7 @@ def c0_domain_together(block: pyo.Block, problem: RingProblem) -> None:
     rows = block.c0_domain_together = pyo.Constraint(pyo.Any)
     for g, group in enumerate(problem.groups):
         for v in group[1:]:
+            look()
             for c in range(problem.chips - 1):
                 rows[g, v, c] = block.step[group[0], c] == block.step[v, c]
 
@@ -66,6 +71,7 @@ def c1_flow(block: pyo.Block, problem: RingProblem) -> None:
     rows = block.c1_flow = pyo.Constraint(pyo.Any)
     for u, v in problem.edges.tolist():
         for c in range(problem.chips - 1):
+            look()
             rows[u, v, c] = step[u, c] >= step[v, c]
 
 
@@ -85,6 +91,7 @@ def c2_no_skipping(block: pyo.Block, problem: RingProblem) -> None:
     reach = block.c2_no_skipping_reach = pyo.Constraint(pyo.Any)
     inner = set(problem.flows[:, 0].tolist()) if problem.has("C1") else set()
     for c in range(problem.chips):
+        look()
         rows["used", c] = used[c] <= pyo.quicksum(block.on[v, c] for v in computing)
         if c:
             rows["order", c] = used[c - 1] >= used[c]

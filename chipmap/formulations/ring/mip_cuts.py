@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import pyomo.environ as pyo
 
+from chipmap.deadline import look
 from chipmap.formulations.built import Built
 from chipmap.instances.ring.problem import ring_problem
 
@@ -26,9 +27,11 @@ def cut_rejected(
     rows = block.cut_rejected = pyo.Constraint(pyo.Any)
     for number, (held, monotone) in enumerate(blocks):
         for c in range(problem.chips):
+            look()
             others = [] if monotone else [v for v in computing if v not in held]
             left = pyo.quicksum(block.on[v, c] for v in held) - pyo.quicksum(block.on[v, c] for v in others)
             rows["block", number, c] = left <= len(held) - 1
     for number, chips in enumerate(mappings):
+        look()
         left = pyo.quicksum(block.on[v, c] for v, c in chips.items()) if chips else block.period
         rows["mapping", number] = left <= len(chips) - 1

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pyomo.environ as pyo
 
+from chipmap.deadline import look
 from chipmap.instances.ring.precedence import last_readers, steps_alive
 from chipmap.instances.ring.problem import RingProblem
 
@@ -22,6 +23,7 @@ def def_link(block: pyo.Block, problem: RingProblem) -> None:
     for t in paid:
         u = problem.storages[t].producer
         for v in last_readers(problem, problem.storages[t].readers):
+            look()
             for c in links:
                 rows[t, v, c] = link[t, c] >= step[u, c] - step[v, c]
     block.link_load = pyo.Expression(
@@ -38,6 +40,7 @@ def def_cross(block: pyo.Block, problem: RingProblem) -> None:
     for t in moved:
         u = problem.storages[t].producer
         for v in problem.storages[t].readers:
+            look()
             for c in range(problem.chips):
                 rows[t, u, v, c] = cross[t, c] >= on[u, c] - on[v, c]
                 rows[t, v, u, c] = cross[t, c] >= on[v, c] - on[u, c]
@@ -49,6 +52,7 @@ def def_rest(block: pyo.Block, problem: RingProblem) -> None:
     rows = block.def_rest = pyo.Constraint(pyo.Any)
     for s, constant in enumerate(problem.shared):
         for v in constant.readers:
+            look()
             for c in range(problem.chips):
                 rows[s, v, c] = rest[s, c] >= block.on[v, c]
 
@@ -78,6 +82,7 @@ def c4_memory(block: pyo.Block, problem: RingProblem, scale: int) -> None:
     block.chip_memory = pyo.Expression(range(problem.chips), rule=lambda _, c: memory(c, 1))
     rows = block.c4_memory = pyo.Constraint(pyo.Any)
     for c in range(problem.chips) if weights or problem.shared or buffers else ():
+        look()
         rows[c] = memory(c, scale) <= problem.sram_bytes / scale
 
 
@@ -89,6 +94,7 @@ def def_hold(block: pyo.Block, problem: RingProblem) -> None:
     for t in moved:
         u = problem.storages[t].producer
         for c in range(problem.chips):
+            look()
             rows[t, "cross", c] = hold[t, c] >= block.cross[t, c]
             for v in last_readers(problem, problem.storages[t].readers) if c else ():
                 rows[t, v, c] = hold[t, c] >= block.step[u, c - 1] - block.step[v, c]
@@ -109,6 +115,7 @@ def def_peak(block: pyo.Block, problem: RingProblem, scale: int) -> None:
     rows = block.def_peak = pyo.Constraint(pyo.Any)
     for number, alive in enumerate(steps_alive(problem)):
         for c in chips:
+            look()
             rows[number, c] = peak[c] >= pyo.quicksum(problem.storages[t].bytes / scale * inner[t, c] for t in alive)
 
 
@@ -124,6 +131,7 @@ def t1_chip(block: pyo.Block, problem: RingProblem, scale: int) -> None:
     """T1 >= what each chip takes: its work, and in modes ``sum`` and ``sum_forward`` the transfers that it pays."""
     rows = block.t1_chip = pyo.Constraint(pyo.Any)
     for c in range(problem.chips):
+        look()
         parts = [(int(problem.ticks[v]), block.on[v, c]) for v in np.flatnonzero(problem.ticks).tolist()]
         if problem.cost_mode == "sum":
             parts += [(s.ticks, block.cross[t, c]) for t, s in enumerate(problem.storages) if s.ticks]
@@ -141,5 +149,6 @@ def t2_link(block: pyo.Block, problem: RingProblem, scale: int) -> None:
     rows = block.t2_link = pyo.Constraint(pyo.Any)
     paid = [(t, storage.ticks) for t, storage in enumerate(problem.storages) if storage.ticks]
     for c in range(problem.chips - 1) if paid else ():
+        look()
         load = pyo.quicksum(ticks / scale * block.link[t, c] for t, ticks in paid)
         rows[c] = load <= block.slowest["T2"]

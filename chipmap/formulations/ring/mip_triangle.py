@@ -6,6 +6,7 @@ from itertools import combinations, permutations
 
 import pyomo.environ as pyo
 
+from chipmap.deadline import look
 from chipmap.instances.ring.precedence import skips
 from chipmap.instances.ring.problem import RingProblem
 
@@ -26,6 +27,7 @@ def c3_triangle_edge(block: pyo.Block, problem: RingProblem) -> None:
     links = block.c3_triangle_reads = pyo.Constraint(pyo.Any)
     for u in several:
         for v in readers[u]:
+            look()
             for c in range(problem.chips):
                 links[u, v, c] = reads[u, c] >= on[v, c]
     rows = block.c3_triangle_edge = pyo.Constraint(pyo.Any)
@@ -34,6 +36,7 @@ def c3_triangle_edge(block: pyo.Block, problem: RingProblem) -> None:
         made = [on[u, c] for c in range(problem.chips)]
         read = [on[group[0], c] if one else reads[u, c] for c in range(problem.chips)]
         for a, b in pairs:
+            look()
             if not (made[a].fixed or read[b].fixed):  # both can only be fixed to 0
                 rows[u, a, b] = made[a] + read[b] - edge[a, b] <= 1
 
@@ -44,8 +47,10 @@ def c3_triangle_reach(block: pyo.Block, problem: RingProblem) -> None:
     reach = block.reach = pyo.Var(_paths(problem, 2), bounds=(0, 1))
     rows = block.c3_triangle_reach = pyo.Constraint(pyo.Any)
     for a, b in _paths(problem, 2):
+        look()
         rows[a, b] = reach[a, b] >= edge[a, b]
     for a, c, b in _paths(problem, 3):
+        look()
         rows[a, c, b] = reach[a, b] >= reach[a, c] + edge[c, b] - 1
 
 
@@ -54,6 +59,7 @@ def c3_triangle(block: pyo.Block, problem: RingProblem) -> None:
     edge, reach = block.edge, block.reach
     rows = block.c3_triangle = pyo.Constraint(pyo.Any)
     for a, c, b in _paths(problem, 3):
+        look()
         rows[a, c, b] = edge[a, b] + reach[a, c] + edge[c, b] <= 2
 
 
@@ -63,6 +69,7 @@ def c3_triangle_path(block: pyo.Block, problem: RingProblem) -> None:
     rows = block.c3_triangle_path = pyo.Constraint(pyo.Any)
     for u, v in problem.flows.tolist():
         for c in range(problem.chips - 1):
+            look()
             rows[u, v, c] = step[v, c + 1] >= step[u, c]
 
 
@@ -77,6 +84,7 @@ def cut_n1(block: pyo.Block, problem: RingProblem) -> None:
     rows = block.cut_n1 = pyo.Constraint(pyo.Any)
     for u, w, v in skips(problem).tolist():
         for c in range(1, problem.chips - 1):
+            look()
             rows[u, w, v, c] = step[u, c - 1] - step[w, c - 1] + step[w, c] - step[v, c] <= 1
 
 

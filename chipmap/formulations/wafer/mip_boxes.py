@@ -6,6 +6,7 @@ from typing import Any, Literal
 
 import pyomo.environ as pyo
 
+from chipmap.deadline import look
 from chipmap.formulations.wafer.choices import Sizing
 
 
@@ -15,6 +16,7 @@ def c0_domain(block: pyo.Block, made: Sizing) -> None:
     block.option = pyo.Var(listed, domain=pyo.Binary)
     rows = block.c0_domain = pyo.Constraint(pyo.Any)
     for v, chosen in enumerate(made.options):
+        look()
         if chosen:
             rows[v] = pyo.quicksum(block.option[v, i] for i in range(len(chosen))) == 1
 
@@ -24,6 +26,7 @@ def c3_memory(block: pyo.Block, made: Sizing) -> None:
     rows = block.c3_memory = pyo.Constraint(pyo.Any)
     for v, beyond in enumerate(made.beyond_memory):
         for i in beyond:
+            look()
             rows[v, i] = block.option[v, i] <= 0
 
 
@@ -45,6 +48,7 @@ def c1_inside(block: pyo.Block, made: Sizing) -> None:
     """C1: x + width <= W and y + height <= H (x, y >= 0 by their domains)."""
     rows = block.c1_inside = pyo.Constraint(pyo.Any)
     for v in range(made.problem.n):
+        look()
         rows[v, "x"] = block.x[v] + block.width[v] <= made.problem.width
         rows[v, "y"] = block.y[v] + block.height[v] <= made.problem.height
 
@@ -60,6 +64,7 @@ def c2_no_overlap(block: pyo.Block, made: Sizing, order: Literal["directions", "
     rows = block.c2_no_overlap = pyo.Constraint(pyo.Any)
     for u, v in pairs:
         for a, b in ((u, v), (v, u)):
+            look()
             wide = made.problem.width + max((option.width for option in made.options[a]), default=0)
             high = made.problem.height + max((option.height for option in made.options[a]), default=0)
             rows[a, b, "x"] = block.x[a] + block.width[a] <= block.x[b] + wide * (1 - apart[a, b, "x"])
@@ -72,6 +77,7 @@ def _directions(block: pyo.Block, pairs: list[tuple[int, int]]) -> dict[tuple[in
     block.before = pyo.Var(listed, domain=pyo.Binary)
     rows = block.c2_no_overlap_apart = pyo.Constraint(pyo.Any)
     for u, v in pairs:
+        look()
         rows[u, v] = pyo.quicksum(block.before[a, b, name] for a, b in ((u, v), (v, u)) for name in "xy") >= 1
     return {key: block.before[key] for key in listed}
 

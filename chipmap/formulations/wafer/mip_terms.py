@@ -6,6 +6,7 @@ from typing import Any
 
 import pyomo.environ as pyo
 
+from chipmap.deadline import look
 from chipmap.formulations.wafer.choices import Sizing, triangle_length, triangles
 from chipmap.formulations.wafer.mip_boxes import picked
 
@@ -17,6 +18,7 @@ def t1_time(block: pyo.Block, made: Sizing) -> Any:
     block.time = pyo.Var(bounds=(made.earliest, made.latest))
     rows = block.t1_time = pyo.Constraint(pyo.Any)
     for v, chosen in enumerate(made.options):
+        look()
         if any(option.time > made.earliest for option in chosen):
             rows[v] = block.time >= picked(block, v, [option.time for option in chosen])
     return block.time
@@ -30,6 +32,7 @@ def t2_wire(block: pyo.Block, made: Sizing) -> None:
     rows = block.t2_wire = pyo.Constraint(pyo.Any)
     for u, v in pairs:
         for corner, sizes, name in ((block.x, block.width, "x"), (block.y, block.height, "y")):
+            look()
             difference = 2 * corner[u] + sizes[u] - 2 * corner[v] - sizes[v]
             rows[u, v, name, "+"] = block.distance[u, v, name] >= difference
             rows[u, v, name, "-"] = block.distance[u, v, name] >= -difference
@@ -52,6 +55,7 @@ def t3_adapters(block: pyo.Block, made: Sizing) -> Any:
     rows = block.t3_adapters = pyo.Constraint(pyo.Any)
     for e, (u, v) in enumerate(edges):
         for name, (ours, theirs) in labels.items():
+            look()
             left, right = made.by_label(u, ours), made.by_label(v, theirs)
             for value in sorted(left.keys() | right.keys()):
                 has = (block.option[u, i] for i in left.get(value, ()))
@@ -66,6 +70,7 @@ def cut_pairwise(block: pyo.Block, made: Sizing) -> None:
     rows = block.cut_pairwise = pyo.Constraint(pyo.Any)
     sides = [picked(block, v, [option.thin for option in chosen]) for v, chosen in enumerate(made.options)]
     for u, v in sorted({(min(edge), max(edge)) for edge in made.problem.edges.tolist()}):
+        look()
         rows[u, v] = block.distance[u, v, "x"] + block.distance[u, v, "y"] >= sides[u] + sides[v]
 
 
@@ -74,6 +79,7 @@ def cut_triangles(block: pyo.Block, made: Sizing) -> None:
     rows = block.cut_triangles = pyo.Constraint(pyo.Any)
     thinnest = made.thinnest
     for a, b, c in triangles(made.problem):
+        look()
         length = pyo.quicksum(block.distance[u, v, name] for u, v in ((a, b), (b, c), (a, c)) for name in "xy")
         rows[a, b, c] = length >= triangle_length([thinnest[a], thinnest[b], thinnest[c]])
 
@@ -82,6 +88,7 @@ def cut_blocks(block: pyo.Block, made: Sizing) -> None:
     """The wires between the kernels of a block are at least what the caller has proved."""
     rows = block.cut_blocks = pyo.Constraint(pyo.Any)
     for number, (kernels, length) in enumerate(made.choices.blocks):
+        look()
         inside = set(kernels)
         between = [block.wire[e] for e, edge in enumerate(made.problem.edges.tolist()) if inside.issuperset(edge)]
         rows[number] = pyo.quicksum(between) >= length if between else pyo.Constraint.Feasible
