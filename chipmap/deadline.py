@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 StopReason = Literal["time", "interrupted", "gap"]
@@ -26,10 +26,14 @@ class Stop(Exception):  # noqa: N818 - a signal, not an error
 
 @dataclass(frozen=True)
 class Deadline:
-    """Work must end at ``until``, or as soon as ``ended()`` names another reason."""
+    """Work must end at ``until``, or as soon as ``ended()`` names another reason.
+
+    Whoever asks after the moment is told so, and ``passed()`` is called: what follows depends on the machine's speed.
+    """
 
     until: float = float("inf")
     ended: Callable[[], StopReason | None] = lambda: None
+    passed: Callable[[], None] = lambda: None
 
     @classmethod
     def after(cls, seconds: float | None) -> Deadline:
@@ -39,15 +43,18 @@ class Deadline:
     @property
     def seconds(self) -> float:
         """Seconds left, never below 0; infinite without a limit."""
-        return max(0.0, self.until - time.monotonic())
+        left = self.until - time.monotonic()
+        if left <= 0.0:
+            self.passed()
+        return max(0.0, left)
 
     def keep_going(self) -> bool:
         """Whether work may go on."""
-        return self.ended() is None and time.monotonic() < self.until
+        return self.ended() is None and self.seconds > 0.0
 
     def check(self) -> None:
         """Raise :class:`Stop` unless work may go on."""
-        reason = self.ended() or ("time" if time.monotonic() >= self.until else None)
+        reason = self.ended() or ("time" if self.seconds <= 0.0 else None)
         if reason is not None:
             raise Stop(reason)
 
@@ -57,7 +64,7 @@ class Deadline:
 
     def within(self, seconds: float) -> Deadline:
         """The deadline in so many seconds from now, or this one if that comes first."""
-        return Deadline(min(self.until, time.monotonic() + seconds), self.ended)
+        return replace(self, until=min(self.until, time.monotonic() + seconds))
 
     @contextmanager
     def heeded(self) -> Iterator[None]:

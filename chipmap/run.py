@@ -98,6 +98,7 @@ class Run:
     deadline of the run around this one. Whoever sets ``interrupted`` (a listener, say) or the event ``cancel`` (another
     thread) ends the run at its next look at the clock, with what it has. ``used`` names the options for solvers that
     one has taken. Unless ``ready``, compiling must not begin: it would count (:class:`chipmap.kernels.Unready`).
+    ``timed`` is true once a part of the work has been told that its time is up.
     """
 
     instance: Record
@@ -122,19 +123,24 @@ class Run:
     cancel: Event | None = None
     used: set[str] = field(default_factory=set)
     ready: bool = True
+    timed: bool = False
 
     @property
     def deadline(self) -> Deadline:
         """When this run must end: at its time limit, by an interrupt or a closed gap, or with the run around it."""
         limit = self.options.time_limit
         own = float("inf") if limit is None else self.started + limit
-        return Deadline(min(own, self.outer.until), self._ended)
+        return Deadline(min(own, self.outer.until), self._ended, self._passed)
 
     def inner(self, instance: Record, seconds: float, **options: Any) -> Run:
         """A run on another instance within ``seconds`` of this one's time (infinite: all of it), with its checker."""
         limit = min(seconds, self.deadline.seconds)
         changed = self.options.replace(time_limit=None if limit == float("inf") else limit, warm_start=None, **options)
         return Run(instance, changed, self.check, outer=self.deadline, used=self.used)
+
+    def _passed(self) -> None:
+        self.timed = True
+        self.outer.passed()
 
     def _ended(self) -> StopReason | None:
         if self.cancelled:

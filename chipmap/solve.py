@@ -169,9 +169,12 @@ def result_of(run: Run, family: Family, chosen: Method, termination: Termination
     if bound is not None and objective is not None:
         bound = min(bound, objective)
     notes = notes_of(run)
-    out_of_time = run.options.deterministic and (termination.limit == "time" or run.remaining <= 0.0)
+    out_of_time = run.options.deterministic and (termination.limit == "time" or run.remaining <= 0.0 or run.timed)
     if out_of_time:
-        notes = (*notes, Note(kind="not reproducible", text="not reproducible: the time limit fired"))
+        notes = (
+            *notes,
+            Note(kind="not reproducible", text="not reproducible: the time limit, or a part of it, was used up"),
+        )
     run.timings["total"] = round(run.seconds, 6)
     return Result(
         instance=str(getattr(run.instance, "name", "")),

@@ -8,6 +8,7 @@ import time
 import pytest
 
 from chipmap.deadline import Deadline, Stop, look
+from chipmap.methods.chain import Link, Turn, follow
 from tests.test_run import Answer, new_run
 
 NEVER = float("inf")
@@ -100,3 +101,34 @@ def test_a_run_heeds_its_own_deadline() -> None:
     run.attempt(look)
     run.started -= 100.0
     assert run.attempt(look).limit == "time"
+
+
+def test_whoever_hears_that_time_is_up_lets_the_run_know() -> None:
+    """A deterministic run in which a part's share was used up isn't reproducible, though it ends in time itself."""
+    run = new_run(time_limit=50.0)
+    assert run.deadline.share(0.5).keep_going() and not run.timed
+    part = run.deadline.within(0.0)
+    assert not part.keep_going()
+    assert run.timed and run.keep_going()
+
+
+def test_a_run_within_a_run_lets_it_know() -> None:
+    run = new_run(time_limit=50.0)
+    inner = run.inner(Answer(value=1), 0.0)
+    assert not run.timed
+    assert not inner.keep_going()
+    assert inner.timed and run.timed and run.keep_going()
+
+
+def test_a_link_that_overruns_its_share_in_compiled_code_lets_the_run_know() -> None:
+    """A compiled loop is given the moment and looks at the clock itself."""
+
+    def overrun(_: object, turn: Turn) -> None:
+        while time.monotonic() < turn.deadline.until:
+            time.sleep(0.01)
+
+    run = new_run(time_limit=50.0)
+    follow([Link("quick", 0.5, lambda state, turn: None)], None, Turn(run, run.deadline))
+    assert not run.timed
+    follow([Link("slow", 0.001, overrun), Link("next", 1.0, lambda state, turn: None)], None, Turn(run, run.deadline))
+    assert run.timed and run.keep_going()

@@ -48,8 +48,10 @@ def follow(links: Sequence[Link], state: Any, turn: Turn) -> None:
     """Do the links one after the other. Raises :class:`Stop` when the turn itself is over."""
     for link in links:
         turn.deadline.check()
+        part = turn.share(link.share)
         try:
-            link.work(state, turn.share(link.share))
+            link.work(state, part)
+            part.deadline.keep_going()  # a compiled loop may have seen the time pass: the run hears it
         except Stop:
             turn.deadline.check()  # only the link's share is used up: the next one's turn
     turn.deadline.check()

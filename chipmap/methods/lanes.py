@@ -12,10 +12,10 @@ import threading
 import time
 from collections.abc import Sequence
 from contextvars import copy_context
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from chipmap.deadline import Deadline, Stop
+from chipmap.deadline import Stop
 from chipmap.methods.chain import Link, Turn, follow
 from chipmap.records import Record
 from chipmap.run import Run
@@ -59,7 +59,7 @@ def side_by_side(run: Run, state: Any, lanes: Sequence[Sequence[Link]]) -> None:
     """
     finds: queue.SimpleQueue[Find] = queue.SimpleQueue()
     stopping = threading.Event()
-    deadline = Deadline(run.deadline.until, lambda: "interrupted" if stopping.is_set() else None)
+    deadline = replace(run.deadline, ended=lambda: "interrupted" if stopping.is_set() else None)
     lane = Lane(run, deadline, finds)
     # the context says how kernels run; a thread has none of its own
     contexts = [(copy_context(), links) for links in lanes if links]

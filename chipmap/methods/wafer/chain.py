@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 
-from chipmap.deadline import Deadline
 from chipmap.instances.wafer.instance import Placement, WaferInstance, WaferSolution
 from chipmap.instances.wafer.problem import WaferProblem, evaluate, in_order, wafer_problem
 from chipmap.methods.chain import Link, Turn, follow
@@ -195,7 +195,7 @@ def _neighbourhoods(state: State, turn: Turn) -> None:
     """CP-SAT neighbourhoods of the best floorplan."""
     best = state.best(turn.run)
     if best is not None and not state.large:
-        end = Deadline(turn.deadline.until - MARGIN, turn.deadline.ended)
+        end = replace(turn.deadline, until=turn.deadline.until - MARGIN)
         search_neighbourhoods(turn.run, state.problem, best, end, lambda better: turn.solution(better, SOURCE))
 
 
