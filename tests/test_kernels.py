@@ -8,8 +8,12 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any, NamedTuple
 
+import numpy as np
 import pytest
+
+from chipmap import kernels
 
 ROOT = Path(__file__).parents[1]
 KERNEL = """
@@ -106,3 +110,54 @@ def test_where_nothing_can_be_written_the_function_runs_all_the_same(room: Path)
     value, hits, trouble = call(room)
     assert (value, hits) == (42, 0)
     assert trouble
+
+
+def twice(x: Any) -> Any:
+    return x + x
+
+
+def test_a_kernel_runs_plainly_where_it_is_told_to() -> None:
+    kernel = kernels.njit(twice)
+    with kernels.plainly():
+        assert kernel("ab") == "abab"
+        assert kernel._compiled is None
+    assert kernel(21) == 42
+    assert kernel._compiled is not None
+
+
+def test_plain_numbers_are_python_s_own() -> None:
+    class Pair(NamedTuple):
+        one: Any
+        two: Any
+
+    kernel = kernels.njit(lambda: Pair(np.int64(3), (np.float64(0.5), np.bool_(True), np.zeros(2))))
+    with kernels.plainly():
+        one, (half, yes, zeros) = kernel()
+    assert [type(value) for value in (one, half, yes)] == [int, float, bool]
+    assert zeros.shape == (2,)
+
+
+def test_what_overflows_wraps_around_in_silence(recwarn: pytest.WarningsRecorder) -> None:
+    kernel = kernels.njit(twice)
+    with kernels.plainly():
+        assert kernel(np.int64(2**62)) == -(2**63)
+    assert not recwarn.list
+
+
+@pytest.mark.parametrize("spent", [False, True], ids=["long", "spent"])
+def test_what_must_run_compiled_says_so_within_a_limit(spent: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kernels, "PLAIN", 0.0 if spent else 1e6)
+    kernel = kernels.njit(twice, long=not spent)
+    with kernels.plainly(ready=False), pytest.raises(kernels.Unready):
+        kernel(21)
+    with kernels.plainly(ready=True):
+        assert kernel(21) == 42
+    assert kernel._compiled is not None
+
+
+def test_a_kernel_within_a_kernel_is_compiled_with_it() -> None:
+    inner = kernels.njit(twice)
+    outer = kernels.njit(lambda x: inner(x) + 1)
+    assert outer(3) == 7
+    with kernels.plainly():
+        assert outer(3) == 7
