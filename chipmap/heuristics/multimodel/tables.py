@@ -128,10 +128,9 @@ def build(
     parts = []
     for start in range((model.layers - 1) // WIDE * WIDE, -1, -WIDE):
         program.meet(start)
-        parts.append(program.ranges(start, deadline))
-    signature, first, last, cell = (
-        np.concatenate([part[x] for part in reversed(parts)]).astype(np.int16) for x in range(4)
-    )
+        *columns, found = program.ranges(start, deadline)
+        parts.append((*(column.astype(np.int16) for column in columns), found))
+    signature, first, last, cell = (np.concatenate([part[x] for part in reversed(parts)]) for x in range(4))
     energy = np.concatenate([part[4] for part in reversed(parts)])
     if alone:
         cell = np.maximum(np.searchsorted(edges, energy) - 1, 0).astype(np.int16)

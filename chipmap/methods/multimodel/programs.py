@@ -32,11 +32,11 @@ from chipmap.instances.multimodel.problem import IntArray, MultiProblem, placed,
 from chipmap.methods.chain import Turn
 from chipmap.solvers.repeated import Growing
 
-#: Widths of the windows' cells as shares of their time, round by round; below the share LEAST of them as of T1, the
-#: width is no smaller, nor does it grow by more than GROWTH of them. The first cell ends at SHORT of T1.
+#: Widths of the bottlenecks' cells as shares of the windows' time, round by round; below the share LEAST of them as of
+#: T1, the width is no smaller, nor does it grow by more than GROWTH of them. The first cell ends at SHORT of T1.
 RATIOS, LEAST, SHORT, GROWTH = (0.05, 0.02, 0.01, 0.005), 0.15, 1e-3, 0.3
-#: Width of the windows' cells for latency alone, as a share of that of the bottlenecks' cells.
-ALONE = 0.2
+#: Width of the windows' cells as a share of that of the bottlenecks' cells, which take most of the time.
+FINER = 0.25
 #: Rates of the tables' weighted sums, as shares of T2 / T1.
 RATES = (0.3, 1.0, 3.0)
 #: A weight is not tried again when one so near has been; at most so many weights for tables of cells up to FINE.
@@ -162,7 +162,7 @@ class ColumnBound:
             self.time, self.energy = found
         latency = self.problem.instance.task.objective == "latency"
         coarse = grid(max(1, self.time), max(1, self.longest()), ratio)
-        edges = grid(max(1, self.time), max(1, self.longest()), ratio * ALONE) if latency else coarse
+        edges = grid(max(1, self.time), max(1, self.longest()), ratio * FINER)
         rates = None if latency else [share * self.ratio for share in RATES]
         started = time.monotonic()
         tables = []
