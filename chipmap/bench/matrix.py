@@ -32,7 +32,11 @@ class Matrix:
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             self._db = sqlite3.connect(path, timeout=0.0, isolation_level=None)
-            self._open()
+            try:
+                self._open()
+            except BaseException:
+                self._db.close()  # else the file stays locked as long as the error is looked at
+                raise
         except (sqlite3.Error, OSError) as error:
             busy = "locked" in str(error)
             remedy = "Another bench writes there: wait for it." if busy else "Give --out another folder."

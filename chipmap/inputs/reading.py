@@ -136,7 +136,7 @@ def _decoded(source: Source, settings: Iterable[str], family: str | None, conver
     if conversion.equipment:
         return _equipped(checked(record.from_json(data, where), where), where, conversion, settings)
     if settings:
-        plain = msgspec.json.decode(data)
+        plain = _plain(data, where)
         changes.apply(plain, record, settings)
         data, where = msgspec.json.encode(plain), f"{where} with --set"
     return checked(record.from_json(data, where), where)
@@ -249,7 +249,7 @@ def decode_solution(data: bytes, where: str, family: Family, instance: Record | 
         raise InputError("is an instance, not a solution", where, _ORDER)
     schema = _schema(data, where, graph=False) or ""
     if schema.startswith("result/"):
-        inner = msgspec.json.decode(data).get("solution")
+        inner = _plain(data, where).get("solution")
         if inner is None:
             raise InputError("this result holds no solution", where, "Name a result that found one.")
         data, where = msgspec.json.encode(inner), f"{where}: solution"
@@ -259,6 +259,15 @@ def decode_solution(data: bytes, where: str, family: Family, instance: Record | 
         split: Record = resolve(family.read_split)(data, where, instance)
         return split
     return record.from_json(data, where)
+
+
+def _plain(data: bytes, where: str) -> dict[str, Any]:
+    """The object in ``data``; the part of a file that says what it is may be whole where the rest is not."""
+    try:
+        plain: dict[str, Any] = msgspec.json.decode(data)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise InputError(f"not valid JSON: {error}", where, "Mend the file at that position.") from None
+    return plain
 
 
 def encode(instance: Record, name: str, solution: Record | None = None) -> bytes:
@@ -314,7 +323,9 @@ def generate(name: str, /, **parameters: Any) -> Record:
     known = generators()
     if name not in known:
         raise InputError(f"no generator is called {name!r}", "generate", choices(name, known))
-    instance: Record = resolve(known[name].function)(**parameters)
+    from chipmap.instances.generator import made
+
+    instance: Record = made(name, resolve(known[name].function), parameters)
     return instance
 
 

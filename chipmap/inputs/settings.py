@@ -27,9 +27,12 @@ def parse(setting: str, option: str = "--set") -> tuple[str, Any]:
 
 
 def split(setting: str, option: str = "--set") -> tuple[str, str]:
-    """(path, text of the value) of ``path=value``; :class:`InputError` where it has none."""
+    """(path, text of the value) of ``path=value``; :class:`InputError` where it has none, or is no text."""
     path, equals, text = setting.partition("=")
     path = path.strip()
+    if any("\ud800" <= character <= "\udfff" for character in setting):  # how Python hands over odd bytes
+        shown = setting.encode(errors="replace").decode()
+        raise InputError("isn't UTF-8", f"{option} {shown}", "Write it in UTF-8.")
     if not equals or not path:
         raise InputError("has no value", f"{option} {setting}", f"Write it as {option} NAME=VALUE.")
     return path, text.strip()

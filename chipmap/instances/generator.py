@@ -59,11 +59,39 @@ class NamedGenerator(Generic[Instance]):
                 raise InputError("is missing", f"{self.name}: {name}", _REMEDY)
         hints, checked = self.types(), {}
         for name, value in given.items():
-            try:
-                checked[name] = msgspec.convert(value, hints[name])
-            except msgspec.ValidationError as error:
-                raise InputError(f"{error} (given: {value!r})", f"{self.name}: {name}", _REMEDY) from None
-            if isinstance(value, float) and not math.isfinite(value):
-                raise InputError(f"is {value}", f"{self.name}: {name}", "Give a finite number.")
+            checked[name] = _fitting(value, hints[name], f"{self.name}: {name}")
         fields = self.setting.__struct_fields__
         return self.setting(**{name: checked.pop(name) for name in fields if name in checked}), checked
+
+
+def made(name: str, function: Callable[..., Instance], parameters: dict[str, Any]) -> Instance:
+    """What the generator ``name`` makes of these parameters.
+
+    Those of a plain function are checked against its annotations; a :class:`NamedGenerator` checks its own. Raises
+    :class:`InputError` that names the parameter.
+    """
+    if isinstance(function, NamedGenerator):
+        return function(**parameters)
+    known, hints = inspect.signature(function).parameters, get_type_hints(function, include_extras=True)
+    any_name = any(one.kind is one.VAR_KEYWORD for one in known.values())
+    for parameter in parameters:
+        if parameter not in known and not any_name:
+            raise InputError(
+                f"{name} has no parameter {parameter!r}", "parameters", choices(parameter, known, "It has")
+            )
+    for parameter, one in known.items():
+        needed = one.default is one.empty and one.kind not in (one.VAR_KEYWORD, one.VAR_POSITIONAL)
+        if needed and parameter not in parameters:
+            raise InputError("is missing", f"{name}: {parameter}", _REMEDY)
+    return function(**{p: _fitting(v, hints.get(p, Any), f"{name}: {p}") for p, v in parameters.items()})
+
+
+def _fitting(value: Any, hint: Any, where: str) -> Any:
+    """The value as the type of a parameter, within its range."""
+    try:
+        fitted = msgspec.convert(value, hint)
+    except (msgspec.ValidationError, OverflowError) as error:
+        raise InputError(f"{error} (given: {value!r})", where, _REMEDY) from None
+    if isinstance(fitted, float) and not math.isfinite(fitted):
+        raise InputError(f"is {value}", where, "Give a finite number.")
+    return fitted

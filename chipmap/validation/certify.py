@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -14,7 +15,7 @@ Finding = tuple[str, float, str, str]
 def certify(instance: Any, solution: Any, broken: Mapping[str, Iterable[Finding]], **rest: Any) -> Certificate:
     """The certificate of ``solution`` for ``instance``: ``broken`` are findings by label, ``rest`` its other fields."""
     violations = tuple(
-        Violation(label=label, where=where, amount=float(amount), unit=unit, message=message)
+        Violation(label=label, where=where, amount=_float(amount), unit=unit, message=message)
         for label, findings in broken.items()
         for where, amount, unit, message in findings
     )
@@ -25,3 +26,11 @@ def certify(instance: Any, solution: Any, broken: Mapping[str, Iterable[Finding]
         violations=violations,
         **rest,
     )
+
+
+def _float(amount: float) -> float:
+    """An amount as a float, also of whole numbers that none reaches."""
+    try:
+        return float(amount)
+    except OverflowError:
+        return sys.float_info.max if amount > 0 else -sys.float_info.max

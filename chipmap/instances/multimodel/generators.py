@@ -9,6 +9,7 @@ from chipmap.instances.multimodel.costs import PRESETS, Hardware, costs
 from chipmap.instances.multimodel.instance import Layer, Model, MultiInstance, Task
 from chipmap.instances.multimodel.layer_tables import LANGUAGE_MODELS, TABLES, layers
 from chipmap.instances.multimodel.modules import Pattern, Topology, grid
+from chipmap.instances.networks.parameters import Few, Seed, Side
 from chipmap.records import InputError, choices
 
 #: Models and batches of SCAR's table III; what each model is: :mod:`chipmap.instances.multimodel.layer_tables`.
@@ -27,14 +28,14 @@ SCENARIOS: dict[int, dict[str, int]] = {
 
 
 def random_instance(
-    layers: tuple[int, ...] = (3, 2),
-    rows: int = 1,
-    columns: int = 2,
+    layers: tuple[Few, ...] = (3, 2),
+    rows: Side = 1,
+    columns: Side = 2,
     pattern: Pattern = "checkerboard",
     topology: Topology = "mesh",
     batch: int = 4,
     mini_batch: int = 1,
-    seed: int = 0,
+    seed: Seed = 0,
     sram_bytes: int | None = None,
     deadline_ns: int | None = None,
     task: dict[str, Any] | None = None,
@@ -56,13 +57,13 @@ def random_instance(
         deadline = deadline_ns if m == 0 else None
         models.append(Model(name=f"m{m}", batch=batch, mini_batch=mini_batch, deadline_ns=deadline, layers=tuple(made)))
     module = grid(rows, columns, pattern, topology, sram_bytes=sram_bytes)
-    return MultiInstance.make(name=name, task=Task(**(task or {"windows": 2})), models=models, module=module)
+    return MultiInstance.make(name=name, task=Task.make(**(task or {"windows": 2})), models=models, module=module)
 
 
 def networks(
     models: dict[str, int],
-    rows: int = 3,
-    columns: int = 3,
+    rows: Side = 3,
+    columns: Side = 3,
     pattern: Pattern = "sides",
     topology: Topology = "mesh",
     mini_batch: int | None = None,
@@ -86,7 +87,7 @@ def networks(
         chain = _chain(network, PRESETS[hardware])
         made.append(Model(name=network, batch=batch, mini_batch=mini_batch or batch, layers=chain))
     module = grid(rows, columns, pattern, topology)
-    asked = Task(**(task or {}))
+    asked = Task.make(**(task or {}))
     return MultiInstance.make(name=name, task=asked, models=made, module=module, notes=notes)
 
 

@@ -10,6 +10,9 @@ from chipmap.records import InputError
 
 #: How often a part repeats.
 Count = Annotated[int, msgspec.Meta(ge=1, le=1000)]
+#: Things of which every pair is looked at, and chiplets along one side of a module.
+Few = Annotated[int, msgspec.Meta(ge=1, le=2000)]
+Side = Annotated[int, msgspec.Meta(ge=1, le=64)]
 #: Length of a dimension.
 Size = Annotated[int, msgspec.Meta(ge=1, le=1_000_000)]
 #: Bytes of a number.

@@ -7,6 +7,7 @@ from random import Random
 from typing import Any, get_args
 
 from chipmap.instances.graph import Operation, OperationGraph, Tensor
+from chipmap.instances.networks.parameters import Few, Seed, Share, Whole
 from chipmap.instances.placement import images, workloads
 from chipmap.instances.placement.instance import PlacementInstance, Task
 from chipmap.instances.placement.presets import MEMORY, preset
@@ -26,16 +27,16 @@ NETWORKS: dict[str, Callable[..., OperationGraph]] = {
 
 
 def random_instance(
-    operations: int = 4,
-    devices: int = 2,
-    classes: int = 1,
+    operations: Few = 4,
+    devices: Few = 2,
+    classes: Few = 1,
     links: str = "pair",
-    edges: float = 0.5,
-    weights: int = 0,
-    gap_ns: int = 0,
+    edges: Share = 0.5,
+    weights: Whole = 0,
+    gap_ns: Whole = 0,
     memory: float | None = None,
-    together: int = 0,
-    seed: int = 0,
+    together: Whole = 0,
+    seed: Seed = 0,
     task: dict[str, Any] | None = None,
     name: str = "placement-random",
 ) -> PlacementInstance:
@@ -47,7 +48,7 @@ def random_instance(
     """
     if links not in get_args(LinkKind):
         raise InputError(f"no kind of links is called {links!r}", "links", choices(links, get_args(LinkKind)))
-    random, asked = Random(seed), Task(**(task or {}))
+    random, asked = Random(seed), Task.make(**(task or {}))
     nodes, tensors, readers = [], [], dict[int, list[int]]()
     for v in range(operations):
         constant = v < weights
@@ -88,7 +89,7 @@ def random_instance(
 def training_step(
     network: str,
     parameters: dict[str, Any] | None = None,
-    devices: int = 2,
+    devices: Few = 2,
     system: str = "p100-pcie",
     memory_bytes: int | None = MEMORY,
     task: dict[str, Any] | None = None,
@@ -104,7 +105,7 @@ def training_step(
 def inference(
     network: str,
     parameters: dict[str, Any] | None = None,
-    devices: int = 2,
+    devices: Few = 2,
     system: str = "p100-pcie",
     memory_bytes: int | None = MEMORY,
     task: dict[str, Any] | None = None,
