@@ -60,7 +60,7 @@ class Plain:
         self.dram = [facts.up(one / int(instance.system.memory.bytes_per_ns)) for one in outputs]
         self.buffer = [ceil(one * task.tile_tokens / instance.workload.tokens) for one in outputs]
         self.weights = [
-            facts.whole_weights(one, 2) // facts.split(how, 8) for one, how in zip(copies, schemes, strict=True)
+            facts.whole_weights(one, 2) // (1 if how == "NONE" else 8) for one, how in zip(copies, schemes, strict=True)
         ]
 
     def time(self, inside: Set) -> int | None:

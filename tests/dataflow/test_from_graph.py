@@ -70,7 +70,8 @@ def test_a_converted_llama_does_not_shard_for_free(fused: bool) -> None:
 
 
 def test_a_converted_llama_is_split_as_megatron_does() -> None:
-    """Queries, keys, values, gate and up by columns, heads in attention, sums after the two products that follow."""
+    """Queries, values, gate and up by columns, heads in attention, sums after the two products that follow. Four chips
+    can't share the two heads of the keys, which are made whole for their rotation."""
     net = Net()
     net.layer_norm(llama(net, True))
     instance = converted(net, chips=4, link=1.0)
@@ -79,7 +80,7 @@ def test_a_converted_llama_is_split_as_megatron_does() -> None:
     instance = instance.replace(workload=instance.workload.replace(kernels=heavy), task=task)
     schemes, terms = optimum(instance)
     linear = [scheme for name, scheme in schemes.items() if name.startswith("linear")]
-    assert [*linear[:3], *linear[4:6]] == ["M"] * 5
+    assert [linear[0], linear[2], *linear[4:6]] == ["M"] * 4
     assert linear[3][0] == linear[6][0] == "K"
     assert [scheme for name, scheme in schemes.items() if name.startswith("scaled")] == ["OUTER"]
     assert terms["T3"] > 0

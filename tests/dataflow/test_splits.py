@@ -1,7 +1,10 @@
-"""Schemes that split tokens: every chip reads, holds and gathers all weights (mode ``physical``)."""
+"""What a chip has of a kernel in mode ``physical``: all weights where tokens are split, the most heads of any chip."""
 
 from __future__ import annotations
 
+from fractions import Fraction
+from itertools import pairwise
+from math import ceil
 from random import Random
 from typing import Any
 
@@ -14,11 +17,12 @@ from chipmap.instances.dataflow.workload import Scheme
 from chipmap.methods.dataflow.bounds import bounds, relaxation
 from chipmap.methods.dataflow.chain import auto
 from chipmap.methods.dataflow.models import cpsat, mip
+from chipmap.records import InputError
 from chipmap.run import Run, SolveOptions
 from chipmap.validation.brute_force import brute_force
 from chipmap.validation.dataflow.candidates import count
 from chipmap.validation.dataflow.checker import check
-from tests.dataflow.random_instances import made, split_instance
+from tests.dataflow.random_instances import made, on_tiles, split_instance
 
 SQUARE: dict[str, Any] = {"kind": "gemm", "M": 8192, "K": 8192, "N": 64, "weights": True, "schemes": ["N"]}
 #: Bytes of an 8192 x 8192 operand of two-byte words, and of 8192 x 64 results.
@@ -95,6 +99,99 @@ def test_updated_weights_are_gathered() -> None:
     assert mapped(instance, ("N", "M"))["T6"] == 2 * WEIGHTS * 7 // 8 * 1000 // 25
     alone = made({"a": SQUARE}, "", sizes=[8], layers=2, sram_bytes=2**30, batch=4)
     assert mapped(alone, ("N",))["T6"] == 0  # nothing is updated
+
+
+LINK = Fraction(1000, 25)
+"""Picoseconds of a byte on a link."""
+
+
+def on_chips(kernels: dict[str, dict[str, Any]], schemes: tuple[Scheme, ...], n: int, **given: Any) -> dict[str, int]:
+    """The checker's terms of kernels in a row on n chips, each in a partition of its own at the whole peak; the fast
+    evaluation has the same."""
+    system = {"sizes": [n], "memory_gbps": 200.0, "sram_bytes": 2**40, "utilisation": 1.0, "batch": 1, "tokens": 64}
+    instance = made(kernels, " ".join(map("".join, pairwise(kernels))), **{**system, "purpose": "prefill", **given})
+    degrees = Degrees(tensor=n, dimensions=("tensor",))
+    solution = DataflowSolution(degrees=degrees, schemes=schemes, partitions=tuple(range(len(schemes))))
+    terms, listed = check(instance, solution).terms, loads(instance, solution)
+    assert [sum(one.compute[0] for one in listed), sum(one.memory for one in listed)] == [terms["T1"], terms["T2"]]
+    assert sum(one.network for one in listed) == terms["T3"]
+    return terms
+
+
+def compute(flop: int) -> int:
+    """Picoseconds of so many FLOP on one SN10 at its peak of 307,200 per ns."""
+    return ceil(Fraction(flop * 1000, 307_200))
+
+
+HEADS: dict[str, Any] = {"kind": "gemm", "outer": 32, "M": 128, "K": 4096, "N": 64, "weights": True}
+
+
+def test_heads_that_chips_cannot_share_equally() -> None:
+    """32 heads on 3 chips: one has 11, with 11/32 of FLOP and weights. Each chip of 64 has one head, though two of
+    them then have the same. The published mode divides by 3 and 64."""
+    whole = 2 * 32 * 128 * 4096 * 64
+    for n, heads in ((3, 11), (64, 1), (8, 4)):
+        terms = on_chips({"a": HEADS}, ("OUTER",), n, layers=2)
+        assert terms["T1"] == compute(whole * heads // 32)
+        assert terms["T2"] == ceil(Fraction(heads * 128 * 4096 * 2 * 1000, 200))
+        published = on_chips({"a": HEADS}, ("OUTER",), n, layers=2, mode="dfmodel")
+        assert published["T1"] == ceil(Fraction(whole * 1000, n * 307_200))
+
+
+def test_rows_over_more_chips_than_there_are() -> None:
+    """64 rows on 100,000 chips: each of 64 has one, the others nothing."""
+    row = {"kind": "elementwise", "M": 64, "N": 10**6, "flop_per_element": 10**6, "schemes": ["M"]}
+    assert on_chips({"a": row}, ("M",), 100_000)["T1"] == compute(10**12)
+    assert on_chips({"a": row}, ("M",), 100_000, mode="dfmodel")["T1"] == ceil(Fraction(64 * 10**15, 10**5 * 307_200))
+
+
+def test_a_cache_of_few_heads() -> None:
+    """64 query heads on 8 heads of a cache of 80,000 bytes: 8 chips read a head each, so do 128, of which 64 have a
+    query head; of 3 chips with 22 query heads (8 to a head of the cache) one could need 4 heads, of 24 with 3 two."""
+    cached = {"kind": "gemm", "outer": 64, "M": 16, "K": 16, "N": 1, "fetch_bytes": 80_000, "fetch_outer": 8}
+    for n, heads in ((1, 8), (8, 1), (16, 1), (128, 1), (3, 4), (24, 2)):
+        assert on_chips({"a": cached}, ("OUTER",), n, layers=2, purpose="decode")["T2"] == heads * 10_000 * 1000 // 200
+    with pytest.raises(InputError, match="Give a divisor of outer"):
+        on_chips({"a": {**cached, "fetch_outer": 3}}, ("OUTER",), 8)
+
+
+def test_parts_that_are_not_the_same_are_gathered() -> None:
+    """12 heads of 64 rows on 16 chips lie on 12 of these; a product that sums 768 / 16 rows on each gathers all of
+    98,304 bytes before. On 12, 6 or 4 chips its parts are the heads'. On 8 chips two heads each fill six, 96 rows all
+    eight. On 5 chips parts of 3 heads fill four, so that nothing is padded; 10 heads would be three, three, three, one:
+    12/10 of the bytes. Chips with the same key head need no more than what they have."""
+    heads = {**HEADS, "outer": 12, "M": 64, "K": 8}
+    size = 768 * 64 * 2
+    product = {"kind": "gemm", "M": 24, "K": 768, "N": 64, "weights": True, "schemes": ["K"]}
+    for n, gathered in ((16, size), (12, 0), (6, 0), (4, 0), (8, size), (5, size)):
+        sums = 2 * 24 * 64 * 2 * LINK * (n - 1) / n
+        terms = on_chips({"a": heads, "b": product}, ("OUTER", "K"), n)
+        assert terms["T3"] == ceil(sums) + ceil(gathered * LINK * (n - 1) / n), n
+    ten = {"a": {**heads, "outer": 10}, "b": {"kind": "elementwise", "M": 640, "N": 64}}
+    assert on_chips(ten, ("OUTER", "NONE"), 4)["T3"] == ceil(10 * 64 * 64 * 2 * Fraction(12, 10) * LINK * 3 / 4)
+    keys = {"a": {**HEADS, "outer": 8}, "b": {"kind": "gemm", "outer": 64, "M": 16, "K": 16, "N": 1}}
+    assert on_chips(keys, ("OUTER", "OUTER"), 16)["T3"] == 0  # half a key head's queries each
+    back = {"a": {**keys["b"]}, "b": {"kind": "elementwise", "outer": 8, "M": 128}}
+    assert on_chips(back, ("OUTER", "OUTER"), 16)["T3"] == 64 * 16 * 2 * LINK * 15 / 16
+
+
+def test_a_reduce_scatter_of_padded_rows() -> None:
+    """10 rows of 64 columns on 4 chips are parts of 3 rows: 12/10 of 1,280 bytes, 3/4 of them; of 768 products to be
+    summed each chip has 192. On 3 chips with 32 products one has 11."""
+    product = {"kind": "gemm", "M": 10, "K": 768, "N": 64, "weights": True, "schemes": ["K_RS", "K"]}
+    assert on_chips({"a": product}, ("K_RS",), 4)["T3"] == 1280 * 12 // 10 * LINK * 3 / 4
+    assert on_chips({"a": {**product, "K": 32}}, ("K",), 3)["T1"] == compute(2 * 10 * 11 * 64)
+    assert on_chips({"a": {**product, "K": 32}}, ("K",), 3)["T3"] == ceil(2 * 1280 * LINK * 2 / 3)
+
+
+def test_tiles_of_the_chip_with_most() -> None:
+    """32 heads of 128 rows on 3 chips are 11 · 128 rows, 44 blocks of 32 lanes by 11 of 6 columns: 4,096 cycles of 0.8
+    ns on 484 tiles, more on 483. The published mode has 1,366 rows, 43 · 11 = 473 tiles."""
+    solution = DataflowSolution(degrees=Degrees(tensor=3, dimensions=("tensor",)), schemes=("OUTER",), partitions=(0,))
+    for mode, enough in (("physical", 484), ("dfmodel", 473)):
+        instance = made({"a": HEADS}, "", sizes=[3], sram_bytes=2**40, tile_tokens=64, batch=1, mode=mode)
+        assert check(on_tiles(instance, enough), solution).terms["T1"] == 3_276_800
+        assert check(on_tiles(instance, enough - 1), solution).terms["T1"] > 3_276_800
 
 
 @pytest.mark.parametrize("block", range(4))

@@ -1,8 +1,10 @@
-"""What of a kernel one chip has under a sharding scheme (``docs/families/dataflow.md``, "What a chip has")."""
+"""What of a kernel one chip has under a sharding scheme (``docs/families/dataflow.md``, "Parts", "Tokens")."""
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
+from functools import lru_cache
 from typing import NamedTuple
 
 from chipmap.instances.dataflow.instance import CostMode
@@ -11,11 +13,12 @@ from chipmap.instances.dataflow.workload import Kernel, Scheme
 
 class Parts(NamedTuple):
     """The shares of a kernel on one of the chips that run it: of its FLOP, of the parameters that schemes divide
-    (tables too), and of what it fetches."""
+    (tables too), of what it fetches, and of its output."""
 
     work: Fraction
     weights: Fraction
     fetch: Fraction
+    output: Fraction
 
 
 def splits_tokens(kernel: Kernel, scheme: Scheme, mode: CostMode) -> bool:
@@ -29,10 +32,52 @@ def splits_tokens(kernel: Kernel, scheme: Scheme, mode: CostMode) -> bool:
 def parts(kernel: Kernel, scheme: Scheme, mode: CostMode, chips: int) -> Parts:
     """The shares of ``kernel`` on each of ``chips`` chips; all of it under NONE.
 
-    Where tokens are split, a chip has all parameters. A gemm fetches its (outer · M) × K operand, of which every column
-    needs all; others fetch rows for their own tokens.
+    A scheme splits d heads, rows, columns or products to be summed, of which a chip has ⌈d / chips⌉: the share is
+    ⌈d / chips⌉ / d in mode ``physical`` and 1 / chips in mode ``dfmodel``, as of kernels that state no sizes. Where
+    tokens are split, a chip has all parameters. A gemm fetches its (outer · M) × K operand, of which every column needs
+    all; others fetch rows for their own tokens.
     """
-    share = Fraction(1, 1 if scheme == "NONE" else chips)
+    if scheme == "NONE":
+        return Parts(*[Fraction(1)] * 4)
+    if mode == "dfmodel" or kernel.kind == "opaque":
+        work = fetch = output = Fraction(1, chips)
+    else:
+        rows = kernel.outer * kernel.M
+        sizes: dict[Scheme, int] = {"OUTER": kernel.outer, "M": rows, "N": kernel.N}
+        work = _share(sizes.get(scheme, kernel.K or chips), chips)
+        fetch = _fetched(kernel, chips) if scheme == "OUTER" and kernel.fetch_outer else work
+        output = _share(rows, chips) if scheme == "K_RS" else work
+    output = Fraction(1) if scheme == "K" else output
     if splits_tokens(kernel, scheme, mode):
-        return Parts(work=share, weights=Fraction(1), fetch=Fraction(1) if kernel.kind == "gemm" else share)
-    return Parts(work=share, weights=share, fetch=share)
+        return Parts(work, Fraction(1), Fraction(1) if kernel.kind == "gemm" else work, output)
+    return Parts(work, work, fetch, output)
+
+
+def _share(size: int, chips: int) -> Fraction:
+    return Fraction(-(-size // chips), size)
+
+
+def _fetched(kernel: Kernel, chips: int) -> Fraction:
+    """The share of ``fetch_outer`` parts that ⌈outer / chips⌉ heads in a row need, wherever they begin."""
+    heads, group = -(-kernel.outer // chips), kernel.outer // kernel.fetch_outer
+    begin_together = heads % group == 0 or group % heads == 0
+    count = -(-heads // group) if begin_together else -(-(heads - 1) // group) + 1
+    return min(Fraction(1), Fraction(count, kernel.fetch_outer))
+
+
+@lru_cache(maxsize=4096)
+def padded(share: Fraction) -> Fraction:
+    """How many times its own size a tensor is in parts of this share: the last part is as large as the others."""
+    return math.ceil(1 / share) * share
+
+
+@lru_cache(maxsize=4096)
+def has(held: Fraction, needed: Fraction, chips: int) -> bool:
+    """Whether a chip that has the part ``held`` of a split tensor has the part ``needed`` of it.
+
+    Equal shares are the same parts. Where both are whole numbers of n-ths that divide n, several chips have the same
+    part, and a larger one holds the smaller ones of these chips.
+    """
+    many, few = held * chips, needed * chips
+    nested = many % few == 0 and all(one.denominator == 1 and chips % one == 0 for one in (many, few))
+    return held == needed or nested

@@ -29,17 +29,15 @@ from chipmap.instances.dataflow.batch import (
     waits_in_dram,
 )
 from chipmap.instances.dataflow.instance import DataflowInstance, Degrees
-from chipmap.instances.dataflow.parts import parts
+from chipmap.instances.dataflow.parts import padded, parts
 from chipmap.instances.dataflow.sharding import (
     Collective,
     collective_ns,
-    conversion,
+    conversions,
     exchange_ns,
-    made_layout,
     published_exchange_ns,
     refuse_scheme,
     schemes,
-    taken_layout,
 )
 from chipmap.instances.dataflow.sizes import chip_weights, flop, output_bytes
 from chipmap.instances.dataflow.system import Dimension
@@ -135,13 +133,15 @@ class DataflowProblem:
 
     def converts(self, u: int, v: int, producer: int, consumer: int) -> int:
         """Picoseconds of the layout change on an edge from kernel u to v, for the numbers of their options."""
-        kernels = self.instance.workload.kernels
-        made = made_layout(self.options[u][producer].scheme)
-        taken = taken_layout(kernels[v], self.options[v][consumer].scheme, self.instance.mode)
-        if self.tensor_dimension is None:
+        kernels, mode, link = self.instance.workload.kernels, self.instance.mode, self.tensor_dimension
+        if link is None:
             return 0
-        whole = output_bytes(kernels[u], self.instance)
-        return _ticks(collective_ns(conversion(made, taken), whole, self.tensor_dimension, 1))
+        before, after = self.options[u][producer].scheme, self.options[v][consumer].scheme
+        changes = conversions(kernels[u], before, kernels[v], after, mode, link.size)
+        if not changes:
+            return 0
+        size = output_bytes(kernels[u], self.instance) * padded(parts(kernels[u], before, mode, link.size).output)
+        return _ticks(max(collective_ns(one, size, link, 1) for one in changes))
 
 
 def _ticks(nanoseconds: Fraction) -> int:
@@ -216,7 +216,7 @@ def _option(instance: DataflowInstance, degrees: Degrees, kernel: Kernel, scheme
     streamed = instance.mode == "physical" or task.purpose == "decode"
     here = parts(kernel, scheme, instance.mode, degrees.tensor)
     whole = output_bytes(kernel, instance)
-    output = whole if made_layout(scheme) == "RR" else whole * here.work
+    output = whole * here.output
     if task.utilisation is not None:
         share = Fraction(task.utilisation)
         compute = _ticks(flop(kernel) * task.micro_batch * here.work / (share * Fraction(chip.flop_per_ns)))
@@ -229,7 +229,8 @@ def _option(instance: DataflowInstance, degrees: Degrees, kernel: Kernel, scheme
     return Option(
         scheme=scheme,
         compute=compute,
-        collective=_ticks(_sums(instance, degrees, scheme, whole)) + _ticks(_exchange(instance, degrees, kernel)),
+        collective=_ticks(_sums(instance, degrees, scheme, whole * padded(here.output)))
+        + _ticks(_exchange(instance, degrees, kernel)),
         stream=fetch + (_ticks(weights / rate) if streamed else 0),
         weights=math.ceil(weights),
         output=math.ceil(output),
@@ -255,7 +256,8 @@ def _exchange(instance: DataflowInstance, degrees: Degrees, kernel: Kernel) -> F
 
 
 def _sums(instance: DataflowInstance, degrees: Degrees, scheme: Scheme, whole: Fraction) -> Fraction:
-    """Nanoseconds of the collective that ends a K-split: an all-reduce, or a reduce-scatter."""
+    """Nanoseconds of the collective that ends a K-split: an all-reduce, or a reduce-scatter, of the ``whole`` output
+    with its padding."""
     collective: Collective = {"K": "all_reduce", "K_RS": "reduce_scatter"}.get(scheme, "none")  # type: ignore[assignment]
     factor = 2 if instance.mode == "physical" else instance.task.all_reduce_factor
     dimensions = degrees.carrying(instance.system, "tensor")

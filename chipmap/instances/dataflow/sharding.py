@@ -12,7 +12,7 @@ from math import prod
 from typing import Literal
 
 from chipmap.instances.dataflow.instance import CostMode
-from chipmap.instances.dataflow.parts import splits_tokens
+from chipmap.instances.dataflow.parts import has, parts, splits_tokens
 from chipmap.instances.dataflow.system import Dimension
 from chipmap.instances.dataflow.workload import Exchange, Kernel, Scheme
 from chipmap.records import InputError
@@ -69,6 +69,24 @@ def conversion(made: Layout, taken: Layout) -> Collective:
     if made in ("RR", taken):
         return "none"
     return "all_gather" if taken == "RR" else "all_to_all"
+
+
+def conversions(
+    maker: Kernel, before: Scheme, reader: Kernel, after: Scheme, mode: CostMode, chips: int
+) -> tuple[Collective, ...]:
+    """The collectives of which the longest is what a tensor takes from its maker to a reader; () where none is needed.
+
+    A reader whose parts are others than the maker's, though split alike, gathers all of it. Where it is split the other
+    way as well, that takes no less than where the parts are equal.
+    """
+    made, taken = made_layout(before), taken_layout(reader, after, mode)
+    plain = conversion(made, taken)
+    if "RR" in (made, taken) or chips == 1:
+        return () if plain == "none" else (plain,)
+    held, needed = parts(maker, before, mode, chips).output, parts(reader, after, mode, chips).work
+    if plain == "none":
+        return () if has(held, needed, chips) else ("all_gather",)
+    return (plain,) if held == needed == Fraction(1, chips) else (plain, "all_gather")
 
 
 def collective_ns(collective: Collective, tensor_bytes: Fraction, dimension: Dimension, factor: int) -> Fraction:

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from chipmap.instances.dataflow.instance import DataflowInstance, Degrees
+from chipmap.instances.dataflow.parts import parts
 from chipmap.instances.dataflow.workload import Kernel, Scheme
 from chipmap.records import InputError
 
@@ -52,17 +53,18 @@ def shape(kernel: Kernel, scheme: Scheme, instance: DataflowInstance, degrees: D
     no columns, and N · ⌈FLOP per element / 2H⌉ cycles for a block of rows, at least N. An opaque kernel has a block
     for every cycle of one tile: it can be split at will.
     """
-    chip, task, n = instance.system.chip, instance.task, degrees.tensor
+    chip, task = instance.system.chip, instance.task
+    share = parts(kernel, scheme, instance.mode, degrees.tensor).work
     if kernel.kind == "opaque":
-        shards = 1 if scheme == "NONE" else n
-        return Shape(_up((kernel.flop or 0) * task.micro_batch, shards * 2 * chip.lanes * chip.stages), 1, 1)
-    blocks = _up(_up(kernel.outer * kernel.M, n if scheme in ("OUTER", "M") else 1), chip.lanes)
-    columns = _up(kernel.N, n if scheme == "N" else 1)
+        work = (kernel.flop or 0) * task.micro_batch * share
+        return Shape(math.ceil(work / (2 * chip.lanes * chip.stages)), 1, 1)
+    blocks = _up(math.ceil(kernel.outer * kernel.M * (share if scheme in ("OUTER", "M") else 1)), chip.lanes)
+    columns = math.ceil(kernel.N * (share if scheme == "N" else 1))
     if kernel.kind == "elementwise":
         passes = max(1, _up(kernel.flop_per_element, 2 * chip.stages))
         return Shape(blocks, 1, columns * passes * task.micro_batch)
     rounds = 1 if kernel.update else _up(instance.workload.tokens, task.tile_tokens)
-    inner = _up(kernel.K, n if scheme in ("K", "K_RS") else 1)
+    inner = math.ceil(kernel.K * (share if scheme in ("K", "K_RS") else 1))
     return Shape(blocks, _up(_up(columns, rounds), chip.stages), rounds * inner * task.micro_batch)
 
 

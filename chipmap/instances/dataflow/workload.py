@@ -34,6 +34,7 @@ class Kernel(Record, frozen=True, kw_only=True):
 
     ``fetch_bytes`` per sample come from DRAM beside weights and tensors (a KV cache, rows of embedding tables).
     ``whole_bytes`` of its parameters are needed by every chip, beside ``weight_bytes``, which schemes divide.
+    ``fetch_outer``: the parts of that along ``outer``, a divisor of it (the heads of a KV cache; 0: ``outer`` itself).
     ``table_bytes``: a table of which rows are fetched. It rests in DRAM with the parameters, divided like these, and is
     not read as weights.
     ``exchange_bytes`` per sample go through an ``exchange`` with all chips of the stage, those of other replicas too.
@@ -45,6 +46,7 @@ class Kernel(Record, frozen=True, kw_only=True):
         "exchange_bytes",
         "whole_bytes",
         "table_bytes",
+        "fetch_outer",
     )
 
     name: str
@@ -66,6 +68,7 @@ class Kernel(Record, frozen=True, kw_only=True):
     exchange_bytes: int = 0
     whole_bytes: int = 0
     table_bytes: int = 0
+    fetch_outer: int = 0
 
     def check(self, where: str = "kernel") -> None:
         """Raise :class:`InputError` for sizes that make no sense."""
@@ -85,6 +88,9 @@ class Kernel(Record, frozen=True, kw_only=True):
             raise InputError(words, f"{where}.exchange", "Give a kind and its bytes, or neither.")
         if self.flop_per_element < 0:
             raise InputError(f"is {self.flop_per_element}", f"{where}.flop_per_element", "Give 0 or more.")
+        if self.fetch_outer and (self.fetch_outer < 0 or self.outer % self.fetch_outer):
+            words = f"fetch_outer of {self.name!r} is {self.fetch_outer}, its outer {self.outer}"
+            raise InputError(words, f"{where}.fetch_outer", "Give a divisor of outer, or 0.")
         if self.weights and self.kind != "gemm":
             raise InputError(f"{self.name!r} is no gemm but has weights", f"{where}.weights", "Use weight_bytes.")
         if len(set(self.schemes)) != len(self.schemes):

@@ -57,9 +57,29 @@ def whole_weights(kernel: Kernel, word: int) -> int:
     return kernel.outer * kernel.M * kernel.K * word if kernel.weights else 0
 
 
-def split(scheme: Scheme, chips: int) -> int:
-    """By how much a scheme divides work."""
-    return 1 if scheme == "NONE" else chips
+def share(kernel: Kernel, scheme: Scheme, instance: DataflowInstance, chips: int) -> Fraction:
+    """A chip's share of the work. Heads, rows, columns and products to be summed are no fractions in mode ``physical``:
+    who has the most of them has ⌈size / chips⌉. Opaque kernels have none of these."""
+    if scheme == "NONE":
+        return Fraction(1)
+    counted = {"OUTER": kernel.outer, "M": kernel.outer * kernel.M, "N": kernel.N}.get(scheme, kernel.K)
+    if instance.mode == "dfmodel" or kernel.kind == "opaque" or not counted:
+        return Fraction(1, chips)
+    return Fraction((counted + chips - 1) // chips, counted)
+
+
+def output_share(kernel: Kernel, scheme: Scheme, instance: DataflowInstance, chips: int) -> Fraction:
+    """A chip's share of the output: its rows, after a reduce-scatter; else what it has computed, or all of it."""
+    if made(scheme) == "RR":
+        return Fraction(1)
+    return share(kernel, "M" if scheme == "K_RS" else scheme, instance, chips)
+
+
+def padding(kernel: Kernel, scheme: Scheme, instance: DataflowInstance, chips: int) -> Fraction:
+    """The size of the split output, were its last part as large as the others, over its own."""
+    part = output_share(kernel, scheme, instance, chips)
+    count = -(-part.denominator // part.numerator)
+    return part * count
 
 
 def by_tokens(kernel: Kernel, scheme: Scheme, instance: DataflowInstance) -> bool:
@@ -67,21 +87,36 @@ def by_tokens(kernel: Kernel, scheme: Scheme, instance: DataflowInstance) -> boo
     return instance.mode == "physical" and scheme == "N" and not kernel.update
 
 
-def split_weights(kernel: Kernel, scheme: Scheme, instance: DataflowInstance, chips: int) -> int:
-    """By how much a scheme divides parameters and tables: different tokens need the same ones."""
-    return 1 if by_tokens(kernel, scheme, instance) else split(scheme, chips)
+def weights_share(kernel: Kernel, scheme: Scheme, instance: DataflowInstance, chips: int) -> Fraction:
+    """A chip's share of parameters and tables: different tokens need the same ones."""
+    return Fraction(1) if by_tokens(kernel, scheme, instance) else share(kernel, scheme, instance, chips)
 
 
 def fetched(kernel: Kernel, scheme: Scheme, instance: DataflowInstance, chips: int) -> Fraction:
-    """Bytes per sample that a chip fetches. A gemm's are an operand that all tokens need, others' rows of tokens."""
-    shared = kernel.kind == "gemm" and by_tokens(kernel, scheme, instance)
-    return Fraction(kernel.fetch_bytes, 1 if shared else split(scheme, chips))
+    """Bytes per sample that a chip fetches. A gemm's are an operand that all tokens need, others' rows of tokens.
+
+    Heads that share a head of the cache need it wherever they are: h of them in a row reach over h / g of its heads if
+    groups of g begin where chips do, or lie on one chip or in one group; else over one more than h - 1 have begun.
+    """
+    if kernel.kind == "gemm" and by_tokens(kernel, scheme, instance):
+        return Fraction(kernel.fetch_bytes)
+    sized = instance.mode == "physical" and kernel.kind != "opaque"
+    if scheme == "OUTER" and kernel.fetch_outer and sized:
+        here, caches = (kernel.outer + chips - 1) // chips, kernel.fetch_outer
+        if here * caches % kernel.outer == 0:
+            reached = here * caches // kernel.outer
+        elif kernel.outer % (here * caches) == 0:
+            reached = 1
+        else:
+            reached = 1 - (1 - here) * caches // kernel.outer
+        return Fraction(kernel.fetch_bytes * min(reached, caches), caches)
+    return kernel.fetch_bytes * share(kernel, scheme, instance, chips)
 
 
 def local_weights(kernel: Kernel, scheme: Scheme, instance: DataflowInstance, chips: int) -> Fraction:
     """Bytes of the parameters on one chip: its share, and those that every chip needs whole."""
     whole = whole_weights(kernel, instance.workload.word_bytes)
-    return Fraction(whole, split_weights(kernel, scheme, instance, chips)) + kernel.whole_bytes
+    return whole * weights_share(kernel, scheme, instance, chips) + kernel.whole_bytes
 
 
 def made(scheme: Scheme) -> str:
@@ -106,8 +141,17 @@ def batched_output(kernel: Kernel, instance: DataflowInstance) -> int:
 
 def local_output(kernel: Kernel, scheme: Scheme, instance: DataflowInstance, chips: int) -> Fraction:
     """Bytes of a micro-batch's output on one chip, after the collective that the scheme needs."""
-    whole = Fraction(batched_output(kernel, instance))
-    return whole if made(scheme) == "RR" else whole / chips
+    return batched_output(kernel, instance) * output_share(kernel, scheme, instance, chips)
+
+
+def covers(held: Fraction, needed: Fraction, chips: int) -> bool:
+    """Whether every chip's part of one share holds its part of another: the same parts, or those of n / m chips that
+    have one in common, m a divisor of n."""
+    if held == needed:
+        return True
+    groups = [1 / held, 1 / needed]
+    whole = all(one.denominator == 1 and chips % one == 0 for one in groups)
+    return whole and groups[1] % groups[0] == 0
 
 
 def steps(dimension: Dimension) -> int:
@@ -225,7 +269,7 @@ def resting(kernel: Kernel, scheme: Scheme, instance: DataflowInstance, degrees:
         per_parameter = 2 * word + state if training else word
     total = Fraction(0)
     if kernel.phase == "forward":
-        table = Fraction(kernel.table_bytes, split_weights(kernel, scheme, instance, degrees.tensor))
+        table = kernel.table_bytes * weights_share(kernel, scheme, instance, degrees.tensor)
         total += (local_weights(kernel, scheme, instance, degrees.tensor) + table) * per_parameter / word
     if kernel.name in saved(instance):
         flying = min(task.batch // (degrees.data * task.micro_batch), degrees.pipeline)

@@ -6,6 +6,7 @@ least product over all s is what it needs. The partition's cycles are found by b
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from fractions import Fraction
 
@@ -32,7 +33,9 @@ def utilisation(
 ) -> float:
     """The share of the peak that a chip reaches while it computes: FLOP of its kernels / (peak · time)."""
     samples = instance.task.micro_batch
-    flop = sum(Fraction(facts.whole_flop(kernel) * samples, facts.split(scheme, chips)) for kernel, scheme in kernels)
+    flop = sum(
+        facts.whole_flop(kernel) * samples * facts.share(kernel, scheme, instance, chips) for kernel, scheme in kernels
+    )
     peak = Fraction(instance.system.chip.flop_per_ns) * picoseconds / facts.PS
     return float(flop / peak) if picoseconds else 0.0
 
@@ -41,16 +44,17 @@ def blocks(kernel: Kernel, scheme: Scheme, instance: DataflowInstance, chips: in
     """What of a kernel can run side by side on one chip, for a micro-batch."""
     chip, task = instance.system.chip, instance.task
     lanes, stages, samples = chip.lanes, chip.stages, task.micro_batch
+    part = facts.share(kernel, scheme, instance, chips)
     if kernel.kind == "opaque":
-        return _up(facts.whole_flop(kernel) * samples, 2 * lanes * stages * facts.split(scheme, chips)), 1, 1
+        return math.ceil(facts.whole_flop(kernel) * samples * part / (2 * lanes * stages)), 1, 1
     rows = kernel.outer * kernel.M
     if scheme in {"OUTER", "M"}:
-        rows = _up(rows, chips)
-    columns = _up(kernel.N, chips) if scheme == "N" else kernel.N
+        rows = math.ceil(rows * part)
+    columns = math.ceil(kernel.N * part) if scheme == "N" else kernel.N
     if kernel.kind == "elementwise":
         passes = max(_up(kernel.flop_per_element, 2 * stages), 1)
         return _up(rows, lanes), 1, columns * passes * samples
-    inner = _up(kernel.K, chips) if scheme in {"K", "K_RS"} else kernel.K
+    inner = math.ceil(kernel.K * part) if scheme in {"K", "K_RS"} else kernel.K
     pieces = 1 if kernel.update else _up(instance.workload.tokens, task.tile_tokens)
     return _up(rows, lanes), _up(_up(columns, pieces), stages), inner * pieces * samples
 

@@ -10,6 +10,8 @@ from collections import defaultdict
 from dataclasses import dataclass
 from fractions import Fraction
 
+from chipmap.instances.dataflow.instance import DataflowInstance
+from chipmap.instances.dataflow.system import Dimension
 from chipmap.instances.dataflow.workload import Kernel, Scheme
 from chipmap.validation.dataflow import facts, tiles
 from chipmap.validation.dataflow.mapping import Mapping
@@ -89,7 +91,9 @@ def compute(mapping: Mapping) -> dict[int, int]:
     rate = Fraction(instance.task.utilisation) * Fraction(instance.system.chip.flop_per_ns)
     for copy in mapping.copies:
         kernel, scheme = instance.workload.kernels[copy.kernel], copy.scheme
-        flop = Fraction(facts.whole_flop(kernel) * instance.task.micro_batch, facts.split(scheme, mapping.chips))
+        flop = (
+            facts.whole_flop(kernel) * instance.task.micro_batch * facts.share(kernel, scheme, instance, mapping.chips)
+        )
         times[copy.partition] += facts.up(flop / rate)
     return dict(times)
 
@@ -155,17 +159,32 @@ def network(mapping: Mapping) -> dict[int, int]:
             factor = 2 if instance.mode == "physical" else instance.task.all_reduce_factor
             times[copy.partition] += facts.up(sum((facts.all_reduce(size, d, factor) for d in dimensions), Fraction(0)))
         if copy.scheme == "K_RS":
+            size *= facts.padding(kernel, "K_RS", instance, mapping.chips)
             times[copy.partition] += facts.up(sum((facts.reduce_scatter(size, d) for d in dimensions), Fraction(0)))
         times[copy.partition] += facts.up(facts.own_exchange(kernel, instance, solution.degrees))
     for u, v in (*mapping.edges, *mapping.handovers):
         a, b = mapping.copies[u], mapping.copies[v]
-        producer, consumer = instance.workload.kernels[a.kernel], instance.workload.kernels[b.kernel]
-        before = facts.made(a.scheme)
-        after = facts.taken(consumer, b.scheme, instance.mode)
-        size = Fraction(facts.batched_output(producer, instance))
-        change = sum((facts.change(before, after, size, d) for d in dimensions[:1]), Fraction(0))
-        times[b.partition] += facts.up(change)
+        ends = [(instance.workload.kernels[one.kernel], one.scheme) for one in (a, b)]
+        times[b.partition] += facts.up(sum((change(ends[0], ends[1], instance, d) for d in dimensions), Fraction(0)))
     return times
+
+
+def change(
+    maker: tuple[Kernel, Scheme], reader: tuple[Kernel, Scheme], instance: DataflowInstance, dimension: Dimension
+) -> Fraction:
+    """Nanoseconds until a reader's chips have what they need of a tensor: a change of layout, or an all-gather where
+    the layout is right but some chip lacks a piece of its part."""
+    n = dimension.size
+    before, after = facts.made(maker[1]), facts.taken(reader[0], reader[1], instance.mode)
+    size = facts.batched_output(maker[0], instance) * facts.padding(*maker, instance, n)
+    if "RR" in (before, after):
+        return facts.change(before, after, size, dimension)
+    held, needed = facts.output_share(*maker, instance, n), facts.share(*reader, instance, n)
+    gather = facts.reduce_scatter(size, dimension)
+    if before == after:
+        return Fraction(0) if facts.covers(held, needed, n) else gather
+    across = facts.change(before, after, size, dimension)
+    return across if n * held == n * needed == 1 else max(across, gather)
 
 
 def longest_transfer(mapping: Mapping) -> int:

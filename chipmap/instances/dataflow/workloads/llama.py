@@ -92,11 +92,12 @@ def _attention(layer: Layer, size: Llama, cached: int, dropout: bool, cache_kern
         for name in ("K", "V"):
             layer.element(f"{name}_cache", head, name, fetch_bytes=fetch, **fields)
         keys, values, fetch = "K_cache", "V_cache", 0
-    layer.gemm("MHA1", seen, head, "Q", keys, outer=heads, fetch_bytes=fetch)
+    cache = {"fetch_bytes": fetch, "fetch_outer": size.kv_heads if fetch and size.kv_heads < heads else 0}
+    layer.gemm("MHA1", seen, head, "Q", keys, outer=heads, **cache)
     layer.element("Softmax", seen, "MHA1", outer=heads)
     if dropout:
         layer.element("Dropout1", seen, "Softmax", outer=heads)
-    layer.gemm("MHA2", head, seen, "Dropout1" if dropout else "Softmax", values, outer=heads, fetch_bytes=fetch)
+    layer.gemm("MHA2", head, seen, "Dropout1" if dropout else "Softmax", values, outer=heads, **cache)
     layer.linear("Proj", hidden, hidden, "MHA2")
     if dropout:
         layer.element("Dropout2", hidden, "Proj")
