@@ -126,6 +126,18 @@ def compute(flop: int) -> int:
 HEADS: dict[str, Any] = {"kind": "gemm", "outer": 32, "M": 128, "K": 4096, "N": 64, "weights": True}
 
 
+@pytest.mark.parametrize("mode", ["physical", "dfmodel"])
+def test_every_reader_inside_has_buffers(mode: str) -> None:
+    """C2: a reaches b (a level later) and c (two, by b) with 64,000 / 64 bytes, which take 2 and 3 buffers; b's tensor
+    takes 2, and the weights of all three 30,000: 37,000 bytes."""
+    one = {"flop": 1, "output_bytes": 64_000, "weight_bytes": 10_000, "schemes": ["NONE"]}
+    solution = DataflowSolution(degrees=EIGHT, schemes=("NONE",) * 3, partitions=(0, 0, 0))
+    for size, fits in ((37_000, True), (36_999, False)):
+        kernels = {"a": one, "b": one, "c": one}
+        instance = made(kernels, "ab bc ac", sizes=[8], sram_bytes=size, batch=1, mode=mode)
+        assert check(instance, solution).feasible is fits
+
+
 def test_heads_that_chips_cannot_share_equally() -> None:
     """32 heads on 3 chips: one has 11, with 11/32 of FLOP and weights. Each chip of 64 has one head, though two of
     them then have the same. The published mode divides by 3 and 64."""
