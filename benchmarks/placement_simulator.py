@@ -24,7 +24,8 @@ from chipmap.heuristics.placement.units import units
 from chipmap.inputs.reading import read
 from chipmap.instances.placement.instance import PlacementInstance
 from chipmap.instances.placement.problem import placement_problem
-from chipmap.methods.placement.stages import COLD, MOMENTS, Stages
+from chipmap.methods.placement.search import COLD, MOMENTS
+from chipmap.methods.placement.stages import Stages
 
 #: (instance, the most ns of one simulation, the fewest evaluations per second) as the family's page asks for.
 ROWS = (

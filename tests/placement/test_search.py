@@ -5,11 +5,14 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from pathlib import Path
 from random import Random
 
 import numpy as np
 import pytest
 
+from benchmarks.determinism import compared
+from chipmap import solve
 from chipmap.heuristics.placement import starts
 from chipmap.heuristics.placement.annealing import anneal, seed_with, state
 from chipmap.heuristics.placement.etf import etf
@@ -109,6 +112,22 @@ def test_deterministic_search_is_the_same_in_every_process() -> None:
         done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=True)
         found.add(done.stdout)
     assert len(found) == 1 and "v39" in found.pop()
+
+
+def test_deterministic_archives_are_equal(tmp_path: Path) -> None:
+    """A training step of some hundred operations, annealed by number of simulations: two commands with other hash
+    seeds, in other folders, leave the same files but for seconds."""
+    file = tmp_path / "step.json"
+    file.write_bytes(training_step("rnnlm", SMALL, devices=3).to_json())
+    assert compared(str(file), "placement/auto", 600.0).startswith("equal (")
+
+
+def test_two_lanes_find_what_the_checker_accepts() -> None:
+    """With a time limit and two threads; bounds of one lane hold for what the other one finds."""
+    found = solve(training_step("gnmt", SMALL, devices=4), time_limit=4.0, threads=2, isolate=False)
+    assert found.objective is not None and found.bound is not None and found.objective >= found.bound
+    assert {"work", "longest chain", "path"} <= {one.source for one in found.bounds}
+    assert [note.data["simulated"] > 0 for note in found.notes if note.kind == "search"] == [True]
 
 
 @pytest.mark.parametrize("start", [starts.heft, etf])

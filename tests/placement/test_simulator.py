@@ -16,8 +16,9 @@ from chipmap.heuristics.placement.keys import default_keys, topological
 from chipmap.heuristics.placement.moments import first_change
 from chipmap.heuristics.placement.simulator import ABORTED, NEVER, NO_ROUTE, schedule, simulate, take, trial
 from chipmap.heuristics.placement.tables import tables, workspace
+from chipmap.heuristics.placement.units import units
 from chipmap.instances.placement import Links, PlacementInstance, System
-from chipmap.instances.placement.generators import random_instance
+from chipmap.instances.placement.generators import random_instance, training_step
 from chipmap.instances.placement.presets import preset
 from chipmap.instances.placement.problem import PlacementProblem, placement_problem
 from chipmap.instances.placement.system import LinkKind
@@ -231,7 +232,8 @@ def test_what_goes_on_from_a_kept_moment_is_the_whole_simulation(links: str) -> 
             to, count = random.randrange(problem.devices), random.choice((0, 1, 1, 3))
             moved = np.array(random.sample(np.flatnonzero(device != to).tolist(), count), dtype=np.int64)
             keyed = random.randrange(problem.operations) if count == 0 or random.random() < 0.3 else -1
-            row, before = first_change(flat, device, work, moved, count, keyed), (device.copy(), key.copy())
+            before = device.copy(), key.copy()
+            row = first_change(flat, device, key, work, moved, (count, to), keyed)
             device[moved] = to
             if keyed >= 0:
                 key[keyed] = random.choice(key.tolist()) + random.choice((-1, 0, 1))
@@ -247,3 +249,39 @@ def test_what_goes_on_from_a_kept_moment_is_the_whole_simulation(links: str) -> 
             assert all((getattr(work, one) == getattr(whole, one)).all() for one in ("ready", "before"))
         assert take(flat, device, key, none, work, none, (-1, 0)) == now
     assert begun == {-1, *range(7)}
+
+
+@pytest.mark.parametrize("network", ["rnnlm", "gnmt"])
+def test_moves_of_units_go_on_from_kept_moments_even_with_their_weights(network: str) -> None:
+    """A walk of 600 moves of units of all levels: the schedule is that of the whole simulation.
+
+    Weights that go with all their readers don't make a simulation start from the beginning.
+    """
+    small = {"steps": 4, "hidden": 64, "batch": 8, "vocabulary": 100}
+    problem = placement_problem(training_step(network, small, devices=3))
+    flat, work, whole = tables(problem), workspace(problem, 12), workspace(problem)
+    made, random, with_weights, key = units(problem), Random(1), 0, default_keys(problem)
+    none = np.zeros(problem.operations, dtype=np.int64)
+    device = np.array([random.randrange(3) for _ in none], dtype=np.int64)[made.unit[4]]
+    simulate(flat, device, key, False, none, NEVER, work)
+    for _ in range(600):
+        level, v, to = random.randrange(len(made.at)), random.randrange(problem.operations), random.randrange(3)
+        members = made.members[level][made.at[level, made.unit[level, v]] : made.at[level, made.unit[level, v] + 1]]
+        moved = members[device[members] != to]
+        before = device.copy()
+        row = first_change(flat, device, key, work, moved, (len(moved), to), -1)
+        device[moved] = to
+        step = simulate(flat, device, key, False, none, NEVER, whole)
+        assert trial(flat, device, key, none, NEVER, work, moved, (row, len(moved))) == step
+        with_weights += row >= 0 and bool((flat.reads[moved] == 0).any())
+        if random.random() < 0.3:
+            device = before
+            continue
+        assert take(flat, device, key, none, work, moved, (row, len(moved))) == step
+        assert schedule(problem, device, work) == schedule(problem, device, whole)
+        if random.random() < 0.3:  # and back again
+            device = before
+            take(flat, device, key, none, work, moved, (row, len(moved)))
+            simulate(flat, device, key, False, none, NEVER, whole)
+            assert schedule(problem, device, work) == schedule(problem, device, whole)
+    assert with_weights > 0

@@ -182,7 +182,7 @@ def anneal(
         if size < 0 or (size == 0 and place < 0):
             continue
         keyed, old_key = (chain.stop[place], s.key[chain.stop[place]]) if place >= 0 else (-1, 0)
-        row = first_change(t, s.device, w, moved, size, keyed)
+        row = first_change(t, s.device, s.key, w, moved, (size, to), keyed)
         if keyed >= 0:
             s.key[keyed] = s.key[chain.other[place]] - 1
         for i in range(size):

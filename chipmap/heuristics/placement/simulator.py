@@ -18,8 +18,8 @@ from __future__ import annotations
 import numpy as np
 
 from chipmap.heuristics.placement.heaps import LOW, SIZE, empty, following, happen, part, pop, push
-from chipmap.heuristics.placement.moments import Mark, due, keep, move, move_kept, restore
-from chipmap.heuristics.placement.tables import Tables, Work
+from chipmap.heuristics.placement.moments import BITS, Mark, due, keep, move, move_kept, restore
+from chipmap.heuristics.placement.tables import LAST, Tables, Work
 from chipmap.instances.placement.instance import PlacementSolution, Transfer
 from chipmap.instances.placement.problem import IntArray, PlacementProblem
 from chipmap.kernels import njit
@@ -30,8 +30,7 @@ OPERATION, TRANSFER, ROUTE, DEVICE = 0, 1, 2, 3
 NO_ROUTE, ABORTED = -1, -2
 #: No limit.
 NEVER = 2**62
-#: Bits for an operation or storage in an entry; keys that don't fit above them are replaced by their ranks.
-BITS = 24
+#: What is below the key in an entry; keys that don't fit above that are replaced by their ranks.
 LOWER = 2**BITS - 1
 LARGEST_KEY = 2**38
 
@@ -204,7 +203,8 @@ def _run(t: Tables, w: Work, key: IntArray, fifo: bool, tail: IntArray, limit: i
         for d in range(devices):
             if not (look >> np.uint64(d)) & np.uint64(1) or w.heap[d, SIZE] == 0 or w.device[0, d] > now:
                 continue
-            v = pop(w.pool, w.heap, d) & LOWER
+            entry = pop(w.pool, w.heap, d)
+            v = entry & LOWER
             end = now + t.pace[v, t.column[d]]
             if end + tail[v] >= limit or now + w.device[2, d] >= limit:
                 return ABORTED
@@ -213,6 +213,8 @@ def _run(t: Tables, w: Work, key: IntArray, fifo: bool, tail: IntArray, limit: i
             if kept:
                 w.start[v], w.before[v] = now, w.device[1, d]
             if end > now:
+                if kept and now == 0:
+                    w.kept.opener[d] = entry
                 w.device[0, d], w.device[1, d] = end + t.gap[d], v
                 if t.gap[d] > 0:
                     events = happen(when, what, events, end + t.gap[d], (d << 2) | DEVICE)
@@ -231,6 +233,8 @@ def _run(t: Tables, w: Work, key: IntArray, fifo: bool, tail: IntArray, limit: i
 def _whole(t: Tables, w: Work, device: IntArray, key: IntArray, fifo: bool, tail: IntArray, limit: int) -> int:
     """A simulation from the beginning."""
     w.kept.rows[0] = 0
+    for d in range(len(t.gap)):
+        w.kept.opener[d] = LAST
     _start_all(t, w, device, key, fifo)
     return _run(t, w, key, fifo, tail, limit, (0, 0, 0, 0, 0), True)
 
@@ -259,7 +263,7 @@ def trial(
         _start_all(t, w, device, key, False)
         return _run(t, w, key, False, tail, limit, (0, 0, 0, 0, 0), False)
     mark = restore(w, row)
-    move(t, w, device, moved, size)
+    move(t, w, device, moved, size, mark[0])
     return _run(t, w, key, False, tail, limit, mark, False)
 
 
@@ -269,7 +273,7 @@ def take(t: Tables, device: IntArray, key: IntArray, tail: IntArray, w: Work, mo
     row, size = change
     if row < 0:
         return _whole(t, w, device, key, False, tail, NEVER)
-    move_kept(t, w.kept, device, moved, size, row)
+    move_kept(t, w, device, moved, size, row)
     mark = restore(w, row)
     return _run(t, w, key, False, tail, NEVER, mark, True)
 

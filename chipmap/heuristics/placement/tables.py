@@ -9,6 +9,8 @@ from numpy.typing import NDArray
 
 from chipmap.instances.placement.problem import IntArray, PlacementProblem
 
+#: Above every entry of a heap.
+LAST = 2**62
 #: Positions in 32 bits: half the memory to go through.
 Short = NDArray[np.int32]
 
@@ -20,7 +22,7 @@ class Tables(NamedTuple):
     ``reads`` [N]: how many storages an operation reads. The storages that operation v makes are
     ``made[made_at[v]:made_at[v + 1]]``; the operations that read storage s, and the storages that v reads, likewise.
     ``send`` [S, K]: c by kind of route; ``kind``, ``rest`` [D * D]: a route's kind (-1: no route) and gap. ``apart``:
-    each channel belongs to one route only, and each route has one.
+    each channel belongs to one route only, and each route has one. ``calm``: so it is, and every transfer takes time.
     """
 
     time: IntArray
@@ -41,6 +43,7 @@ class Tables(NamedTuple):
     channel_at: Short
     channels: Short
     apart: bool
+    calm: bool
 
 
 class Kept(NamedTuple):
@@ -50,6 +53,11 @@ class Kept(NamedTuple):
     to come, the last end so far, operations that have started. ``left`` [M, N] as in :class:`Work`; the events
     ``when`` and ``what`` [M, ..]; heaps: their sizes ``size`` [M, H], their entries one after the other in ``entry``
     [M, ..]. ``device`` [M, 3, D], ``channel`` [M, 2, C]: the arrays of these names in :class:`Work`.
+
+    ``opener`` [D]: the entry of the first operation with a time that starts at 0, :data:`LAST` where none does.
+
+    Scratch of the move that is tried, each of which gets a new ``stamp`` [1]: ``mover`` [N] has it for operations that
+    move, one more for silent ones; ``net`` [S] for storages whose targets change, one more where they don't.
     """
 
     rows: IntArray
@@ -62,6 +70,10 @@ class Kept(NamedTuple):
     entry: IntArray
     device: IntArray
     channel: IntArray
+    opener: IntArray
+    stamp: IntArray
+    mover: IntArray
+    net: IntArray
 
 
 class Work(NamedTuple):
@@ -98,6 +110,7 @@ def tables(problem: PlacementProblem) -> Tables:
     devices = problem.devices
     lengths = np.diff(network.channel_at)
     uses = np.bincount(network.channels, minlength=max(1, network.count))
+    apart = bool((lengths <= 1).all() and (uses <= 1).all())
     kinds = [one.kind for one in problem.instance.system.devices]
     classes = list(dict.fromkeys(kinds))
     made_at, made = _inverse(storages.producer, np.arange(len(storages)), problem.operations)
@@ -121,7 +134,8 @@ def tables(problem: PlacementProblem) -> Tables:
         rest=network.gap.reshape(devices * devices).copy(),
         channel_at=_short(network.channel_at),
         channels=_short(network.channels),
-        apart=bool((lengths <= 1).all() and (uses <= 1).all()),
+        apart=apart,
+        calm=apart and bool((storages.time > 0).all()),
     )
 
 
@@ -160,6 +174,10 @@ def workspace(problem: PlacementProblem, moments: int = 0) -> Work:
             entry=ints(moments, entries),
             device=ints(moments, 3, devices),
             channel=ints(moments, 2, channels),
+            opener=ints(devices),
+            stamp=ints(1),
+            mover=ints(count if moments else 0),
+            net=ints(storages if moments else 0),
         ),
     )
 

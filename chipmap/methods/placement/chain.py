@@ -16,14 +16,13 @@ from chipmap.methods.chain import Link, Turn, follow
 from chipmap.methods.model_solve import Finds, conclude, solve_within
 from chipmap.methods.placement.bounding import bound_by_windows, narrowing
 from chipmap.methods.placement.reasons import clash, impossible
+from chipmap.methods.placement.search import SMALL, improve, search
 from chipmap.methods.placement.stages import Stages
 from chipmap.methods.placement.subsets import by_turns
 from chipmap.methods.placement.throughput import blocks, refute, search_loads
 from chipmap.result import Termination
 from chipmap.run import Run
 
-#: Operations · devices up to which CP-SAT gets the time that is left.
-SMALL = 240
 #: Operations · devices up to which those that must share a device count as one, there.
 LARGE = 2_400
 #: Partitions within a time limit at most, and without one.
@@ -87,10 +86,9 @@ def spread_if_large(stages: Stages, turn: Turn) -> None:
         spread(stages, turn)
 
 
-def search(stages: Stages, turn: Turn) -> None:
-    """Annealing over devices and keys, from the best start."""
-    if stages.problem.timed:
-        stages.anneal(turn, few=stages.size <= SMALL)
+def improved(stages: Stages, turn: Turn) -> None:
+    """Partitions, bounds and annealing over devices and keys, from the best start."""
+    improve(stages, turn, SPREAD, WINDOWS)
 
 
 def model_if_small(stages: Stages, turn: Turn) -> None:
@@ -143,7 +141,8 @@ THROUGHPUT = (
     Link("loads", 0.75, search_loads),
     REFUTE,
 )
-STEP_TIME = (BOUND, START, SPREAD, WINDOWS, SEARCH, MODEL)
+IMPROVED = Link("improvement", 1.0, improved)
+STEP_TIME = (BOUND, START, IMPROVED, MODEL)
 
 
 def auto(instance: PlacementInstance, run: Run) -> Termination:
@@ -163,7 +162,7 @@ def partitions(instance: PlacementInstance, run: Run) -> Termination:
 
 def annealed(instance: PlacementInstance, run: Run) -> Termination:
     """The search alone, from the best start."""
-    return follow_chain(instance, run, (BOUND, START, SPREAD, WINDOWS, SEARCH))
+    return follow_chain(instance, run, (BOUND, START, IMPROVED))
 
 
 def cpsat(instance: PlacementInstance, run: Run) -> Termination:

@@ -1,0 +1,115 @@
+"""Annealing from the best start, with a time limit and several threads on two of them, beside partitions and bounds."""
+
+from __future__ import annotations
+
+import os
+import time
+
+from chipmap.heuristics.placement.annealing import State, anneal, seed_with, state
+from chipmap.heuristics.placement.tables import workspace
+from chipmap.heuristics.placement.units import units
+from chipmap.methods.chain import Link, Turn, follow
+from chipmap.methods.lanes import Lane, side_by_side
+from chipmap.methods.placement.stages import Stages
+from chipmap.run import Run
+
+#: Operations · devices up to which CP-SAT gets the time that is left.
+SMALL = 240
+#: Moves of the annealing on a small instance, and of all rounds together where no time limit is given; moves times
+#: operations at most there.
+FEW_MOVES, MOVES, MOST = 2_000, 200_000, 10**9
+#: Rounds, and the first and last temperature as shares of the step time.
+ROUNDS, HOT, COLD = 6, 1e-3, 6e-5
+#: Operations that a call of compiled code simulates at most, after which the clock is looked at (some 0.1 s), and the
+#: fewest moves of a call.
+CHUNK, FEWEST = 1_500_000, 4
+#: Moments of a simulation that the search keeps.
+MOMENTS = 24
+#: A search goes on for so many times what a check took before the next one.
+PATIENCE = 5.0
+#: The second lane's seed is that of the first plus this.
+OTHER_SEED = 2**30
+
+
+def improve(stages: Stages, turn: Turn, spread: Link, windows: Link) -> None:
+    """Partitions, bounds and annealing: one after the other, or side by side in two lanes that both end in annealing.
+
+    The lanes exchange their best placement whenever one begins a round.
+    """
+    if not stages.problem.timed:
+        return
+    if stages.size <= SMALL or not several(turn.run):
+        follow((spread, windows, Link("search", 1.0, search)), stages, turn)
+        return
+    stages.windows(turn.deadline)  # both lanes use them
+    lanes = (spread, Link("search", 1.0, search)), (windows, Link("search", 1.0, second))
+    try:
+        side_by_side(turn.run, stages, lanes)
+    finally:
+        _note(stages, turn.run)
+
+
+def several(run: Run) -> bool:
+    """Whether a run may use several threads at no loss: its results depend on the clock anyway."""
+    options = run.options
+    return options.time_limit is not None and not options.deterministic and (options.threads or os.cpu_count()) != 1
+
+
+def search(stages: Stages, turn: Turn) -> None:
+    """Rounds of annealing over devices and keys."""
+    rounds(stages, turn, turn.run.options.seed)
+    if not isinstance(turn, Lane):
+        _note(stages, turn.run)
+    turn.deadline.check()
+
+
+def second(stages: Stages, turn: Turn) -> None:
+    """The same with another seed."""
+    rounds(stages, turn, turn.run.options.seed + OTHER_SEED)
+    turn.deadline.check()
+
+
+def _note(stages: Stages, run: Run) -> None:
+    run.note("search", f"annealing: {stages.simulated} simulations", simulated=stages.simulated)
+
+
+def rounds(stages: Stages, turn: Turn, seed: int) -> None:
+    """Rounds of annealing, each from the best so far, until the turn is over or enough moves were made."""
+    problem, run, few = stages.problem, turn.run, stages.size <= SMALL
+    if not problem.timed or stages.best is None or not problem.operations:
+        return
+    limited = run.options.time_limit is not None and not run.options.deterministic and not few
+    both = workspace(problem, MOMENTS), workspace(problem, MOMENTS)
+    made, chunk = units(problem), max(FEWEST, CHUNK // problem.operations)
+    budget = FEW_MOVES if few else min(MOVES, max(ROUNDS, MOST // problem.operations))
+    chunk = min(chunk, budget // ROUNDS)
+    seed_with(seed)
+    total = turn.deadline.seconds
+    for number in range(ROUNDS):
+        over, step, devices, key = stages.best
+        now, done, share = state(devices, key, step, over), 0, 0.0
+        warm, until = HOT / 2**number * max(1, step), total * (ROUNDS - 1 - number) / ROUNDS
+        tail = stages.windows(turn.deadline).tail
+        # a checked placement costs time, twice in a child process: the last one must be told before the deadline
+        while turn.deadline.keep_going() and share < 1.0 and turn.deadline.seconds > 3 * stages.cost:
+            left = turn.deadline.seconds
+            heat = warm * (COLD / HOT) ** share
+            heats = heat, max(heat / 2, 1e-3)
+            simulated = anneal(stages.tables, stages.bytes, made, problem.allowed, tail, now, both, heats, chunk)
+            with stages.turns:
+                stages.simulated += simulated
+            done += chunk
+            share = done / (budget / ROUNDS)
+            if limited:
+                share = 1.0 if left <= until else 1 - (left - until) / (total / ROUNDS)
+            if time.monotonic() >= stages.wait:
+                _tell(stages, turn, now)
+        _tell(stages, turn, now)
+
+
+def _tell(stages: Stages, turn: Turn, now: State) -> None:
+    """Hand over what the annealing found, if it is better; for a while afterwards better ones wait."""
+    if stages.best is None or (now.value[3], now.value[2]) < stages.best[:2]:
+        begun = time.monotonic()
+        stages.tell(turn, now.best_device.copy(), "annealing", now.best_key.copy())
+        stages.wait = begun + PATIENCE * stages.cost
