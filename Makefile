@@ -8,16 +8,24 @@ INSTANCE := ring/bert-large-36
 # what `make test` and `make quick` pass to pytest; PYTEST_ARGS="tests/report" runs a part
 WORKERS ?= 2
 PYTEST_ARGS ?=
+PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+# exact versions with their hashes; setuptools is among them, so that nothing else is fetched to build chipmap
+INSTALL := $(PIP) install --require-hashes --requirement
+EDITABLE := $(PIP) install --no-deps --no-build-isolation --editable .
+LOCK := $(VENV)/lock/bin/uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes \
+  --custom-compile-command "make lock" --group build pyproject.toml
 # programs are compiled once (a minute or two, kept on disk)
 COMPILE := @$(BIN)/chipmap doctor --warm >/dev/null || true
 
 .DEFAULT_GOAL := help
-.PHONY: help demo quick test lint install clean
+.PHONY: help demo quick test lint install wheel lock clean
 
 help:
 	@echo "make demo   solve $(INSTANCE), print its gap, write plot and report to $(DEMO)/"
 	@echo "make quick  ruff, mypy and the quick lane of the tests: about a minute"
 	@echo "make test   ruff, mypy and the whole test suite: minutes"
+	@echo "make wheel  build the wheel, install and try it with every supported Python that is found"
+	@echo "make lock   write requirements*.lock anew, with the latest versions that pyproject.toml allows"
 	@echo "make clean  remove .venv, $(DEMO)/ and caches"
 
 $(VENV)/made:
@@ -25,13 +33,15 @@ $(VENV)/made:
 	$(PYTHON) -m venv $(VENV)
 	@touch $@
 
-$(VENV)/installed: pyproject.toml | $(VENV)/made
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
+$(VENV)/installed: pyproject.toml requirements.lock | $(VENV)/made
+	$(INSTALL) requirements.lock
+	$(EDITABLE)
 	$(COMPILE)
 	@touch $@
 
-$(VENV)/installed-dev: pyproject.toml | $(VENV)/made
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,onnx,metis]'
+$(VENV)/installed-dev: pyproject.toml requirements-dev.lock | $(VENV)/made
+	$(INSTALL) requirements-dev.lock
+	$(EDITABLE)
 	$(COMPILE)
 	@touch $@ $(VENV)/installed
 
@@ -45,6 +55,7 @@ demo: $(VENV)/installed
 
 test: $(VENV)/installed-dev lint
 	$(BIN)/python -m pytest -n $(WORKERS) $(PYTEST_ARGS)
+	$(if $(PYTEST_ARGS),,$(BIN)/python -m tests.wheel)
 
 quick: $(VENV)/installed-dev lint
 	$(BIN)/python -m pytest -n $(WORKERS) --quick $(PYTEST_ARGS)
@@ -54,5 +65,15 @@ lint: $(VENV)/installed-dev
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 
+# builds dist/chipmap-….whl
+wheel: $(VENV)/installed-dev
+	$(BIN)/python -m tests.wheel
+
+lock: | $(VENV)/made
+	$(PYTHON) -m venv $(VENV)/lock
+	$(VENV)/lock/bin/python -m pip --quiet --disable-pip-version-check install uv
+	$(LOCK) --extra dev --extra onnx --extra metis --output-file requirements-dev.lock
+	$(LOCK) --constraint requirements-dev.lock --output-file requirements.lock
+
 clean:
-	rm -rf $(VENV) $(DEMO) build .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(DEMO) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 import tomllib
 from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+from chipmap.family import FAMILY_NAMES
+from tests.lock import LOCK, LOCK_DEV, Entry, entries_of
+from tests.wheel import COMMANDS, TESTS, lane_lock, supported
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -25,3 +34,89 @@ def test_each_supported_python_has_its_classifier() -> None:
     least, below = (int(bound.split(".")[-1]) for bound in project["requires-python"].split(","))
     named = [line.rsplit(" ", 1)[-1] for line in project["classifiers"] if line.startswith("Programming Language")]
     assert named == [f"3.{minor}" for minor in range(least, below)]
+
+
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
+PYTHONS = supported()
+
+
+def asked(*extras: str) -> list[Requirement]:
+    """What the package, its build and these extras ask for."""
+    listed = [*PROJECT["project"]["dependencies"], *PROJECT["build-system"]["requires"]]
+    listed += [line for extra in extras for line in PROJECT["project"]["optional-dependencies"][extra]]
+    return [Requirement(line) for line in listed]
+
+
+def holding(entries: list[Entry], name: str, python: str) -> list[Entry]:
+    """The entries of a package that this Python takes on Linux."""
+    machine = {"python_version": python, "python_full_version": f"{python}.0", "sys_platform": "linux"}
+    named = [entry for entry in entries if entry.name == canonicalize_name(name)]
+    return [entry for entry in named if entry.marker is None or entry.marker.evaluate(machine)]
+
+
+@pytest.mark.parametrize("python", PYTHONS)
+@pytest.mark.parametrize(("lock", "extras"), [(LOCK, ()), (LOCK_DEV, ("dev", "onnx", "metis"))], ids=["users", "dev"])
+def test_the_lock_has_one_version_of_everything_asked_for(python: str, lock: Path, extras: tuple[str, ...]) -> None:
+    """Whatever pyproject.toml asks for is locked, once for each Python, within the limits that it sets there."""
+    entries = entries_of(lock)
+    for requirement in asked(*extras):
+        (held,) = holding(entries, requirement.name, python)
+        assert requirement.specifier.contains(held.version), f"make lock: {requirement} and {held.version}"
+
+
+def test_the_lock_has_hashes_and_no_places() -> None:
+    """Every entry has hashes, and no line names an index or a file: each machine takes its own."""
+    for lock in (LOCK, LOCK_DEV):
+        assert all(entry.hashes for entry in entries_of(lock))
+        text = lock.read_text(encoding="utf-8")
+        assert "://" not in text and "--index" not in text and "--find-links" not in text
+    assert all(entry.name != "torch" for entry in entries_of(LOCK_DEV))
+
+
+def test_users_and_developers_have_the_same_versions() -> None:
+    """The lock for users is a part of the one for developers."""
+    pinned = {(entry.name, entry.version, str(entry.marker)) for entry in entries_of(LOCK_DEV)}
+    assert not [
+        entry.name for entry in entries_of(LOCK) if (entry.name, entry.version, str(entry.marker)) not in pinned
+    ]
+
+
+def test_the_build_group_is_what_builds() -> None:
+    """``make lock`` reads the group; pip reads ``build-system``."""
+    assert PROJECT["dependency-groups"]["build"] == PROJECT["build-system"]["requires"]
+
+
+def test_the_lane_of_the_wheel_is_whole() -> None:
+    """Its tests are there, its commands are chipmap's, and its environment has pytest and all that pytest needs."""
+    assert all((ROOT / name).is_file() for name in TESTS)
+    assert all(command.startswith("chipmap ") for command in COMMANDS)
+    held = {text.partition("==")[0] for text in lane_lock()}
+    assert {"pytest", "pluggy", "iniconfig", "hypothesis", "sortedcontainers", "numpy"} <= held
+    assert not held & {"mypy", "ruff", "onnx"}
+
+
+def test_each_family_has_its_paper_and_the_page_names_it() -> None:
+    """The URLs of pyproject.toml stand in ``docs/data.md``, one for each family."""
+    urls = PROJECT["project"]["urls"]
+    assert set(urls) == {f"Paper of family {name}" for name in FAMILY_NAMES}
+    page = (ROOT / "docs" / "data.md").read_text(encoding="utf-8")
+    assert not [url for url in urls.values() if f"<{url}>" not in page]
+
+
+def test_the_page_on_data_names_what_is_there() -> None:
+    """Every module that it names exists, and every room of ``instances`` with figures of others is named."""
+    page = (ROOT / "docs" / "data.md").read_text(encoding="utf-8")
+    named = re.findall(r"`(instances/[\w/.]+)`", page)
+    assert named and not [name for name in named if not (ROOT / "chipmap" / name).exists()]
+    rooms = ["networks", "dataflow", "multimodel", "placement", "wafer"]
+    assert not [room for room in rooms if not any(name.startswith(f"instances/{room}") for name in named)]
+
+
+def test_the_notice_goes_with_the_package() -> None:
+    """Projects whose tables were followed under a licence stand in the NOTICE, which the wheel holds."""
+    assert PROJECT["project"]["license-files"] == ["LICENSE", "NOTICE"]
+    notice = (ROOT / "NOTICE").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "data.md").read_text(encoding="utf-8")
+    assert "Copyright (c) 2019 GT Synergy Lab" in notice and "Copyright (c) 2023 XRBench" in notice
+    assert "Permission is hereby granted" in notice
+    assert "Copyright (c) 2019 GT Synergy Lab" in page and "Copyright (c) 2023 XRBench" in page

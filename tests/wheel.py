@@ -1,0 +1,239 @@
+"""The wheel as strangers meet it: ``make wheel``.
+
+Builds ``dist/chipmap-….whl`` as pip does in a fresh checkout, compares its contents with the sources, installs it with
+the locked versions for every supported Python that is found (``.venv/wheels/3.12`` and so on), and there runs
+:data:`COMMANDS` and :data:`TESTS`. They run in a folder of their own without the sources, so that only the installed
+package can be imported.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import tomllib
+import zipfile
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from tests.lock import LOCK, LOCK_DEV, entries_of
+
+ROOT = Path(__file__).resolve().parents[1]
+ENVIRONMENTS = ROOT / ".venv" / "wheels"
+#: What ``pip wheel`` reads; everything else is left out of the copy that it builds from.
+SOURCES = ("chipmap", "pyproject.toml", "README.md", "LICENSE", "NOTICE")
+#: What the tests of the lane and their folder need beside ``tests``.
+BESIDE = ("pyproject.toml", "README.md", "docs", "examples", "benchmarks")
+#: The part of the lock for developers that the lane needs.
+TOOLS = ("pytest", "hypothesis")
+
+#: From a graph of one's own and a shipped instance to certificate, picture and report. Each is to end with 0.
+COMMANDS = """
+chipmap --version
+chipmap info ring
+chipmap doctor
+chipmap generate chain --set operations=6 --out chain.json
+chipmap solve ring/tiny-skip --time-limit 60 --out runs/skip
+chipmap solve wafer/tiny-adapters --time-limit 60 --out runs/adapters
+chipmap check ring/tiny-skip runs/skip
+chipmap check wafer/tiny-adapters runs/adapters/result.json
+chipmap convert examples/mine.csv --family ring --set package.chips=4 --out mine.json
+chipmap solve mine.json --method ring/greedy --out runs/mine
+chipmap plot ring/tiny-skip runs/skip --out skip.png
+chipmap report runs --html report.html
+chipmap completion bash
+""".strip().splitlines()
+
+#: Tests that need no compiling, of every layer from records to command line.
+TESTS = (
+    "tests/test_records.py",
+    "tests/test_deadline.py",
+    "tests/cli/test_as_people_write.py",
+    "tests/instances/test_own_graphs.py",
+)
+
+
+def main() -> int:
+    """Build, compare, and try with every Python that is found; what is wrong ends as a message and 1."""
+    try:
+        wheel = build(ROOT / "dist")
+        wrong = list(misfits(wheel))
+        if wrong:
+            raise WheelError(f"{wheel.name}: " + "; ".join(wrong))
+        print(f"{wheel.name}: {wheel.stat().st_size / 2**20:.1f} MiB, contents as they should be", flush=True)
+        found = {version: interpreter(version) for version in supported()}
+        for version in [version for version, python in found.items() if python is None]:
+            print(f"Python {version}: not found, not tried", flush=True)
+        pythons = {version: python for version, python in found.items() if python}
+        if not pythons:
+            raise WheelError("no supported Python was found")
+        with ThreadPoolExecutor(min(len(pythons), os.cpu_count() or 1)) as pool:
+            for line in pool.map(lambda version: tried(wheel, version, pythons[version]), pythons):
+                print(line, flush=True)
+    except WheelError as failure:
+        print(f"make wheel: {failure}", file=sys.stderr)
+        return 1
+    return 0
+
+
+class WheelError(Exception):
+    """What didn't work, with the output of the command that ended otherwise than it should."""
+
+
+def supported() -> list[str]:
+    """The Python versions that the classifiers name."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    return [line.rsplit(" ", 1)[-1] for line in project["classifiers"] if line.startswith("Programming Language")]
+
+
+def build(folder: Path) -> Path:
+    """The wheel, built from a copy (a ``build`` folder left in the checkout would bring back modules that are gone)."""
+    shutil.rmtree(folder, ignore_errors=True)
+    with tempfile.TemporaryDirectory() as name:
+        copy = Path(name) / "chipmap"
+        copy.mkdir()
+        for source in SOURCES:
+            _copied(ROOT / source, copy / source)
+        run([sys.executable, *_PIP, "wheel", "--no-deps", "--wheel-dir", str(folder), str(copy)], copy)
+    (wheel,) = folder.glob("*.whl")
+    return wheel
+
+
+def misfits(wheel: Path) -> Iterator[str]:
+    """How the wheel's contents differ from the package's sources, data and licences."""
+    with zipfile.ZipFile(wheel) as opened:
+        held = set(opened.namelist())
+        (metadata,) = (name for name in held if name.endswith(".dist-info/METADATA"))
+        headers = opened.read(metadata).decode()
+    info = metadata.rpartition("/")[0]
+    wanted = {path.relative_to(ROOT).as_posix() for path in _sources(ROOT / "chipmap")}
+    licences = {f"{info}/licenses/{name}" for name in ("LICENSE", "NOTICE")}
+    package = {name for name in held if not name.startswith(f"{info}/")}
+    if missing := sorted((wanted | licences) - held):
+        yield f"lacks {_some(missing)}"
+    if more := sorted(package - wanted):
+        yield f"holds {_some(more)}"
+    urls = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["urls"]
+    for line in ["License-Expression: Apache-2.0", *(f"Project-URL: {name}, {url}" for name, url in urls.items())]:
+        if line not in headers.splitlines():
+            yield f"METADATA lacks {line!r}"
+
+
+def _sources(folder: Path) -> Iterator[Path]:
+    """The files that belong into the wheel: all of the package's but what Python and numba leave behind."""
+    for path in folder.rglob("*"):
+        if path.is_file() and "__pycache__" not in path.parts:
+            yield path
+
+
+def _some(names: Sequence[str]) -> str:
+    more = f" and {len(names) - 5} more" if len(names) > 5 else ""
+    return ", ".join(names[:5]) + more
+
+
+def interpreter(version: str) -> str | None:
+    """The path of a Python of this version: the running one, on the PATH, or one of pyenv's."""
+    pyenv = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv")) / "versions"
+    on_path = (Path(folder) / f"python{version}" for folder in os.get_exec_path())
+    candidates = [Path(sys.executable), *on_path, *sorted(pyenv.glob(f"{version}.*/bin/python"), reverse=True)]
+    return next((str(python) for python in candidates if python.exists() and _version(python) == version), None)
+
+
+def _version(python: Path) -> str:
+    """``3.12`` of a Python that starts and can make environments; empty for others, as pyenv's idle shims."""
+    code = "import sys, venv; print('%d.%d' % sys.version_info[:2])"
+    try:
+        done = subprocess.run([python, "-c", code], capture_output=True, text=True, timeout=60, env=_plain())
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return done.stdout.strip()
+
+
+def tried(wheel: Path, version: str, python: str) -> str:
+    """Install ``wheel`` for ``python`` and run the lane; a sentence about it."""
+    home = environment(version, python)
+    own = home / "bin" / "python"
+    # into the environment by the checkout's pip: an own one takes seconds to install
+    pip = [sys.executable, *_PIP, "--python", str(own)]
+    run([*pip, "install", "--no-deps", "--force-reinstall", str(wheel)], home)
+    run([*pip, "check"], home)
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        for source in ("tests", *BESIDE):
+            _copied(ROOT / source, folder / source)
+        code = "import chipmap, pathlib; print(pathlib.Path(chipmap.__file__).resolve())"
+        where = run([str(own), "-c", code], folder).strip()
+        if not Path(where).is_relative_to(home.resolve()):
+            raise WheelError(f"Python {version} imports {where}, not the wheel")
+        for command in COMMANDS:
+            program, *arguments = command.split()
+            run([str(home / "bin" / program), *arguments], folder)
+        said = run([str(own), "-m", "pytest", "-p", "no:cacheprovider", *TESTS], folder)
+    return f"Python {version}: {len(COMMANDS)} commands; {_summary(said)}"
+
+
+def environment(version: str, python: str) -> Path:
+    """An environment with the locked versions; one that an earlier run made for the same lock is taken again."""
+    home, wanted = ENVIRONMENTS / version, "".join(lane_lock())
+    stamp = home / "made-for"
+    digest = hashlib.sha256((wanted + python).encode()).hexdigest()
+    if stamp.exists() and stamp.read_text() == digest:
+        return home
+    shutil.rmtree(home, ignore_errors=True)
+    run([python, "-m", "venv", "--without-pip", str(home)], ROOT)
+    lock = home / "requirements.lock"
+    lock.write_text(wanted, encoding="utf-8")
+    # byte code is left to the imports: most modules of the solvers' packages are never imported
+    pip = [sys.executable, *_PIP, "--python", str(home / "bin" / "python"), "install", "--no-compile"]
+    run([*pip, "--require-hashes", "--requirement", str(lock)], home)
+    stamp.write_text(digest)
+    return home
+
+
+def lane_lock() -> list[str]:
+    """The lock for users, and of the lock for developers what :data:`TOOLS` need."""
+    users, developers = entries_of(LOCK), entries_of(LOCK_DEV)
+    names = {entry.name for entry in users}
+    wanted, found = {*TOOLS}, set[str]()
+    while wanted != found:
+        found = set(wanted)
+        wanted |= {entry.name for entry in developers if found & set(entry.wanted_by)}
+    return [entry.text for entry in [*users, *(one for one in developers if one.name in wanted - names)]]
+
+
+_PIP = ("-m", "pip", "--quiet", "--disable-pip-version-check")
+
+
+def _plain() -> Mapping[str, str]:
+    """The environment without what would bring another Python's modules in."""
+    return {key: value for key, value in os.environ.items() if key not in ("PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV")}
+
+
+def run(command: Sequence[str], folder: Path) -> str:
+    """Standard output of a command that ends with 0; :class:`WheelError` says how another ended."""
+    done = subprocess.run(command, cwd=folder, env=_plain(), capture_output=True, text=True, timeout=900)
+    if done.returncode:
+        raise WheelError(f"{' '.join(command)}\n{done.stdout}{done.stderr}ended with {done.returncode}")
+    return done.stdout
+
+
+def _copied(source: Path, target: Path) -> None:
+    if source.is_dir():
+        shutil.copytree(source, target, ignore=shutil.ignore_patterns("__pycache__", "results"))
+    else:
+        shutil.copy(source, target)
+
+
+def _summary(said: str) -> str:
+    """What pytest says at the end: ``61 passed in 3.21s``."""
+    lines = re.findall(r"^.*\d+ passed.*$", said, re.MULTILINE)
+    return lines[-1].strip("= ") if lines else "no test ran"
+
+
+if __name__ == "__main__":
+    sys.exit(main())
