@@ -36,10 +36,9 @@ TOOLS = ("pytest", "hypothesis")
 COMMANDS = """
 chipmap --version
 chipmap info ring
-chipmap doctor
 chipmap generate chain --set operations=6 --out chain.json
-chipmap solve ring/tiny-skip --time-limit 60 --out runs/skip
-chipmap solve wafer/tiny-adapters --time-limit 60 --out runs/adapters
+chipmap solve ring/tiny-skip --out runs/skip
+chipmap solve wafer/tiny-adapters --out runs/adapters
 chipmap check ring/tiny-skip runs/skip
 chipmap check wafer/tiny-adapters runs/adapters/result.json
 chipmap convert examples/mine.csv --family ring --set package.chips=4 --out mine.json
