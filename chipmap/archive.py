@@ -161,7 +161,8 @@ def require_whole(directory: Path) -> None:
     if not _is_plain(directory / ENVIRONMENT):
         raise InputError(f"is no whole archive: {ENVIRONMENT} is missing", where, "Run `chipmap solve --out` again.")
     for name, (size, digest) in _manifest(directory).items():
-        if Path(name).name != name or ((directory / name).exists() and not _is_plain(directory / name)):
+        odd = Path(name).name != name or len(name.encode()) > 255 or "\0" in name
+        if odd or ((directory / name).exists() and not _is_plain(directory / name)):
             remedy = "An archive holds plain files only: don't trust this one."
             raise InputError(f"lists {name!r}, which is no plain file in it", where, remedy)
         try:
@@ -241,7 +242,7 @@ def _manifest(directory: Path) -> dict[str, tuple[int, str]]:
     path = directory / ENVIRONMENT
     try:
         return msgspec.json.decode(read_bytes(path), type=_Environment).files
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise InputError(f"is a damaged archive: {error}", str(path), "Run `chipmap solve --out` again.") from None
 
 

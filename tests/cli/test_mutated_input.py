@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from chipmap import archive
 from chipmap.bench.matrix import Matrix
 from chipmap.cli import main
 from chipmap.inputs.reading import generate, read
@@ -67,3 +68,18 @@ def test_a_matrix_that_is_none_is_let_go(tmp_path: Path) -> None:
     with closing(sqlite3.connect(path, timeout=0.0)) as database:
         database.execute("PRAGMA user_version=0")
         database.execute("CREATE TABLE mine (x)")
+
+
+@pytest.mark.parametrize(
+    "listed",
+    [
+        '{"files": {"' + "x" * 300 + '": [1, "a"]}}',
+        r'{"files": {"a\u0000": [1, "a"]}}',
+        '{"a": ' + "[" * 9000 + "]" * 9000 + "}",
+    ],
+)
+def test_a_manifest_that_no_file_system_could_hold(tmp_path: Path, listed: str) -> None:
+    (tmp_path / "result.json").write_text("{}")
+    (tmp_path / archive.ENVIRONMENT).write_text(listed)
+    with pytest.raises(InputError, match=r"no plain file|damaged"):
+        archive.load(tmp_path)
