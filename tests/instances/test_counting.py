@@ -174,7 +174,7 @@ def test_the_counter_beside_ours(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch_count, "find_spec", lambda name: object())
     monkeypatch.setattr(torch_count, "_ask", lambda questions: [96 for _ in questions])
     others = "24 FLOP here for others (relu 12 FLOP, mine.mix 6 FLOP, add 6 FLOP)"
-    assert torch_count.compared(totals) == [f"PyTorch's counter: 96 FLOP for 1 operators, the same here; {others}"]
+    assert torch_count.compared(totals) == [f"PyTorch's counter: 96 FLOP for 1 operator, the same here; {others}"]
     monkeypatch.setattr(torch_count, "_ask", lambda questions: [90 for _ in questions])
     assert "90 FLOP for 1 operators, 96 FLOP here (linear +6 FLOP)" in torch_count.compared(totals)[0]
     monkeypatch.setattr(torch_count, "_ask", lambda questions: "it is broken")
@@ -195,5 +195,5 @@ def test_the_counter_itself() -> None:
     pytest.importorskip("torch", reason="needs the extra learned")
     totals = import_graph("small.pt2", SMALL).totals
     assert totals is not None
-    assert "PyTorch's counter: 96 FLOP for 1 operators, the same here" in torch_count.compared(totals)[0]
+    assert "PyTorch's counter: 96 FLOP for 1 operator, the same here" in torch_count.compared(totals)[0]
     assert torch_count.answer(Question("convolution", ((2, 4, 9, 9), (6, 2, 3, 3)), (2, 6, 7, 7))) == 2 * 588 * 18

@@ -212,7 +212,7 @@ def test_data_in_other_files_need_not_be_there() -> None:
     parsed.graph.initializer[0].external_data.add(key="location", value="nowhere.bin")
     imported = import_graph("m.onnx", parsed.SerializeToString())
     assert imported.graph.operations[1].weight_bytes == 48
-    assert "the data of 1 initializers lies in other files" in imported.notes[0]
+    assert "the data of 1 initializer lies in other files" in imported.notes[0]
 
 
 def test_functions_are_inlined_and_recursion_refused() -> None:

@@ -12,7 +12,7 @@ from chipmap.instances.ring.loads import Loads, loads
 from chipmap.instances.ring.problem import RingProblem, ring_problem
 from chipmap.methods.ring.explain.solved import check
 from chipmap.methods.ring.explain.text import TICKS_PER_US, name
-from chipmap.records import InputError
+from chipmap.records import InputError, counted
 
 
 def side(instance: RingInstance, solution: RingSolution) -> Side:
@@ -40,7 +40,8 @@ def placed(problem: RingProblem, solution: RingSolution, which: str) -> list[int
     """The chips of all operations, 0 where it doesn't matter; :class:`InputError` if a computing one has no chip."""
     remedy = "`chipmap check` says what is wrong with it."
     if len(solution.chips) != problem.n:
-        raise InputError(f"the mapping has {len(solution.chips)} entries for {problem.n} operations", which, remedy)
+        sizes = f"{counted(len(solution.chips), 'entry', 'entries')} for {counted(problem.n, 'operation')}"
+        raise InputError(f"the mapping has {sizes}", which, remedy)
     for v in np.flatnonzero(problem.computing).tolist():
         if not 0 <= solution.chips[v] < problem.chips:
             what = f"operation {name(problem, v)!r} is on chip {solution.chips[v]}"
