@@ -176,7 +176,7 @@ def test_the_counter_beside_ours(monkeypatch: pytest.MonkeyPatch) -> None:
     others = "24 FLOP here for others (relu 12 FLOP, mine.mix 6 FLOP, add 6 FLOP)"
     assert torch_count.compared(totals) == [f"PyTorch's counter: 96 FLOP for 1 operator, the same here; {others}"]
     monkeypatch.setattr(torch_count, "_ask", lambda questions: [90 for _ in questions])
-    assert "90 FLOP for 1 operators, 96 FLOP here (linear +6 FLOP)" in torch_count.compared(totals)[0]
+    assert "90 FLOP for 1 operator, 96 FLOP here (linear +6 FLOP)" in torch_count.compared(totals)[0]
     monkeypatch.setattr(torch_count, "_ask", lambda questions: "it is broken")
     assert torch_count.compared(totals) == ["PyTorch's counter gives no answer: it is broken"]
 
