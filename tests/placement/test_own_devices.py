@@ -172,7 +172,7 @@ def test_no_other_line_has_less_relative_error() -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("bytes,ns\n1,5\n1,6\n", "2 points of 1 size"),
+        ("bytes,ns\n1,5\n1,6\n", "2 points of one size"),
         ("bytes,ns\n1,5\n2,x\n", r"line 3: ns is 'x'"),
         ("bytes,ns\n1,5\n-2,1\n", r"line 3: bytes is '-2'"),
         ("bytes,ns\n1,5\n2,0\n", r"line 3: ns is '0'"),

@@ -170,7 +170,9 @@ def test_cancelling_keeps_what_was_found(instance: RingInstance, isolate: bool, 
 
 WAITING = """
 import signal, sys
-signal.signal(signal.SIGHUP, signal.SIG_DFL)  # a program under nohup, as these tests may be, ignores it
+# under nohup or in a shell's background, as these tests may run, they are ignored
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
+signal.signal(signal.SIGINT, signal.default_int_handler)
 sys.path[:0] = {paths!r}
 import misbehaving
 misbehaving.install()

@@ -9,6 +9,7 @@ from typing import Any, Literal
 from chipmap.instances.toy.instance import ToyInstance, ToySolution
 from ortools.sat.python import cp_model
 
+from chipmap.deadline import look
 from chipmap.family import Standing
 
 BY_DOMAIN: tuple[str, ...] = ("C0",)
@@ -44,6 +45,7 @@ class ToyModel:
 def build(instance: ToyInstance, choices: ToyChoices | Mapping[str, Any] | None = None) -> ToyModel:
     """The model of ``instance``."""
     asked = choices if isinstance(choices, ToyChoices) else ToyChoices(**(choices or {}))
+    look()
     native = cp_model.CpModel()
     model = ToyModel(instance, native, [native.new_bool_var(task.name) for task in instance.tasks])
     c1_apart(model, asked)
