@@ -23,6 +23,8 @@ from chipmap.heuristics.placement.tables import tables, workspace
 from chipmap.heuristics.placement.units import SHARES, units
 from chipmap.instances.placement.generators import training_step
 from chipmap.instances.placement.problem import IntArray, placement_problem
+from chipmap.result import TraceEvent
+from chipmap.run import Run
 from chipmap.validation.placement.checker import check
 from tests.docs.pages import ROOT
 from tests.placement.random_instances import tiny_instance
@@ -123,10 +125,14 @@ def test_deterministic_archives_are_equal(tmp_path: Path) -> None:
 
 
 def test_two_lanes_find_what_the_checker_accepts() -> None:
-    """With a time limit and two threads; bounds of one lane hold for what the other one finds."""
-    found = solve(training_step("gnmt", SMALL, devices=4), time_limit=4.0, threads=2, isolate=False)
+    """With a time limit and two threads, up to the first find of an annealing; bounds of one lane hold for it."""
+
+    def listener(event: TraceEvent, run: Run) -> None:
+        run.interrupted |= event.source == "annealing"
+
+    instance = training_step("gnmt", SMALL, devices=4)
+    found = solve(instance, time_limit=600.0, threads=2, isolate=False, listener=listener)
     assert found.objective is not None and found.bound is not None and found.objective >= found.bound
-    assert {"work", "longest chain", "path"} <= {one.source for one in found.bounds}
     assert [note.data["simulated"] > 0 for note in found.notes if note.kind == "search"] == [True]
 
 
