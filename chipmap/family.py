@@ -173,6 +173,7 @@ class Family:
                       ``scopes`` says what its rejections may mean beyond ``mapping``
     ``in_force``      (instance) -> frozenset of the labels that matter to this instance, where that depends on it, as
                       on its objective; a model may leave out the others and be exact (default: all matter, always)
+    ``older``         versions of the schema that instances may have as well: the record reads them as what they meant
     ``units``         (instance) -> :class:`~chipmap.records.Units`, where the objective's unit depends on the instance,
                       or terms have units of their own (default: ``unit`` for all)
     ================  =================================================================================================
@@ -218,6 +219,12 @@ class Family:
     scopes: Mapping[str, str] = field(default_factory=dict)
     in_force: str = ""
     units: str = ""
+    older: tuple[str, ...] = ()
+
+    @property
+    def schemas(self) -> tuple[str, ...]:
+        """The schemas of instances that it reads, the one that it writes first."""
+        return self.schema, *self.older
 
     @property
     def words(self) -> dict[str, str]:

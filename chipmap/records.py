@@ -176,9 +176,13 @@ class Record(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         """SHA-256 of the canonical JSON (keys sorted), so that equal content has an equal hash."""
         cached = self.__dict__.get("_hash")
         if cached is None:
-            canonical = msgspec.json.encode(_hashed(self), order="sorted")
+            canonical = msgspec.json.encode(_hashed(self.hashed_as()), order="sorted")
             cached = self.__dict__["_hash"] = hashlib.sha256(canonical).hexdigest()
         return str(cached)
+
+    def hashed_as(self) -> Self:
+        """The record whose content is hashed: what an older version of the format could state keeps its hash."""
+        return self
 
     def replace(self, **changes: Any) -> Self:
         """A copy with ``changes``, checked again."""

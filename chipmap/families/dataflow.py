@@ -9,7 +9,8 @@ PAPER = "DFModel: Design Space Optimization of Large-Scale Systems Exploiting Da
 FAMILY = Family(
     name="dataflow",
     title="a dataflow graph sharded across chips and fused into partitions inside each chip",
-    schema="dataflow/1",
+    schema="dataflow/2",
+    older=("dataflow/1",),
     instance="chipmap.instances.dataflow:DataflowInstance",
     solution="chipmap.instances.dataflow:DataflowSolution",
     check="chipmap.validation.dataflow.checker:check",
@@ -18,7 +19,7 @@ FAMILY = Family(
     unit="s",
     unit_per_tick=1e-12,
     constraints={
-        "C0": "domain (degrees, schemes, a partition per kernel)",
+        "C0": "domain (degrees, micro-batch, schemes, a partition per kernel)",
         "C1": "order (tensors go forward)",
         "C2": "SRAM",
         "C3": "phases (forward and backward apart)",
@@ -39,9 +40,9 @@ FAMILY = Family(
     },
     methods=methods(
         "dataflow",
-        ("auto", "chain:auto", "the exact program for every choice of degrees"),
-        ("mip", "models:mip", "the MIP for every choice of degrees, by HiGHS or Gurobi"),
-        ("cpsat", "models:cpsat", "the CP-SAT model for every choice of degrees"),
+        ("auto", "chain:auto", "the exact program for every choice of degrees and micro-batch"),
+        ("mip", "models:mip", "the MIP for every choice of degrees and micro-batch, by HiGHS or Gurobi"),
+        ("cpsat", "models:cpsat", "the CP-SAT model for every choice of degrees and micro-batch"),
         (
             "two-pass",
             "two_pass:two_pass",

@@ -253,7 +253,7 @@ def decode_solution(data: bytes, where: str, family: Family, instance: Record | 
         if inner is None:
             raise InputError("this result holds no solution", where, "Name a result that found one.")
         data, where = msgspec.json.encode(inner), f"{where}: solution"
-    elif schema in {f"{name}/1" for name in FAMILY_NAMES}:
+    elif schema in {one for name in FAMILY_NAMES for one in get_family(name).schemas}:
         raise InputError(f"is an instance ({schema}), not a solution", where, _ORDER)
     if family.read_split and schema == "":
         split: Record = resolve(family.read_split)(data, where, instance)
@@ -369,7 +369,7 @@ def _schema(data: bytes, where: str, graph: bool) -> str | None:
 def _family_of_schema(schema: str, where: str) -> Family:
     name = schema.partition("/")[0]
     known = {family.name: family.schema for family in map(get_family, FAMILY_NAMES)}
-    if schema in known.values():
+    if name in known and schema in get_family(name).schemas:
         return get_family(name)
     if name in known:
         what = f"schema {schema!r} is not the version that this chipmap reads"

@@ -32,8 +32,9 @@ HEADS = {"kind": "gemm", "outer": 4, "M": 64, "K": 256, "N": 64, "weights": True
 
 
 def made(kernels: dict[str, dict[str, Any]], edges: str, **parameters: Any) -> DataflowInstance:
-    """An instance on two small chips; ``edges``, ``carries`` and groups as ``ab bc``."""
+    """An instance on two small chips, one sample at a time; ``edges``, ``carries`` and groups as ``ab bc``."""
     small = {"sizes": [2], "memory_gbps": 100.0, "sram_bytes": 400_000, "batch": 4, "tokens": 64, "name": "variant"}
+    small["micro_batch"] = 1
     given = {**small, **parameters}
     given["together"] = [list(group) for group in given.get("together", ())]
     given["carries"] = [list(pair) for pair in given.get("carries", "").split()]

@@ -60,6 +60,7 @@ HASHES: dict[str, str] = {
     "dataflow/tiny-multicast": "93198bca40ccdb6048ef12bf9e7103b1cfcdbc529f04a31abe70a4978332795a",
     "dataflow/tiny-phases": "d6d3a81e263a194adf4402b2b69a3631daf07d837d6f3a044457cc1b32e39a73",
     "dataflow/tiny-degrees": "a9261c040be61213f5848b2a8bf13d35c74eee7f57c921890160784cd096e692",
+    "dataflow/tiny-micro-batches": "21bd3ed97d7abc9e79c4b1605ce9323af50f989df247cd1fb52493b74abe71e5",
     "dataflow/tiny-sram": "64f57cc780a36c6df6ea4b2ac3467e458384358f8d3acd67a683f70c8396bf75",
     "dataflow/tiny-together": "66cd0b9a53aca03024bc733f12bba49c2b0bb93b7ae3db05e7205e2748e9ea72",
 }
@@ -72,6 +73,7 @@ OPTIMA = {
     "dataflow/tiny-phases": 11000000,
     "dataflow/tiny-degrees": 2531830,
     "dataflow/tiny-tiles": 13107200,
+    "dataflow/tiny-micro-batches": 48000000,
     "dataflow/tiny-sram": None,
     "dataflow/tiny-together": None,
 }

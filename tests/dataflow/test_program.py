@@ -143,7 +143,7 @@ def test_labels_that_the_search_had_room_for_are_found_again(monkeypatch: pytest
     rates = {"link_gbps": random.choice((1.0, 25.0, 200.0)), "memory_gbps": random.choice((20.0, 200.0))}
     edges = [[u, v] for u, v in pairwise(names)] + [[names[i], names[i + 2]] for i in range(0, 28, 3)]
     degrees = {"tensor": 2, "dimensions": ["tensor"]}
-    instance = explicit(kernels=kernels, edges=edges, sizes=[2], chip="sn10", degrees=degrees, **rates)
+    instance = explicit(kernels=kernels, edges=edges, sizes=[2], chip="sn10", degrees=degrees, micro_batch=1, **rates)
     problem = dataflow_problem(instance, allowed_degrees(instance)[0])
     wanted = Program(problem).best(None)
     monkeypatch.setattr(labels, "POOL", room)

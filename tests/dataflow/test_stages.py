@@ -100,6 +100,7 @@ def example(degrees: Degrees = TWO, edges: str = "ab bc", **parameters: Any) -> 
     }
     given: dict[str, Any] = {"memory_gbps": 100.0, "link_gbps": 25.0, "utilisation": 1.0, "batch": 4, **parameters}
     return explicit(
+        micro_batch=1,
         kernels=kernels,
         edges=[list(pair) for pair in edges.split()],
         sizes=[degrees.pipeline],
@@ -280,6 +281,7 @@ def test_a_graph_too_wide_for_a_proof() -> None:
     kernels = {"a": LIGHT, **dict.fromkeys(names, LIGHT), "z": LIGHT}
     edges = [["a", name] for name in names] + [[name, "z"] for name in names]
     instance = explicit(
+        micro_batch=1,
         kernels=kernels,
         edges=edges,
         sizes=[3],

@@ -61,6 +61,7 @@ def random_task(random: Random, kernels: int, degrees: Degrees) -> Task:
     kind = random.choice(["most", "most", "exactly", "any", "single", "groups"])
     names = random.sample([f"k{i}" for i in range(kernels)], 3)
     return Task(
+        micro_batch=1,
         batch=24,
         all_reduce_factor=random.choice([1, 2]),
         degrees=degrees,
@@ -139,7 +140,7 @@ def table6(mode: Any = "dfmodel", partitions: int | None = 4, **task: Any) -> Da
         name="table-6",
         workload=workload,
         system=system("sn10", (8,), memory_gbps=100, link_gbps=50),
-        task=Task(**fields | task),
+        task=Task(**{"micro_batch": 1} | fields | task),
         mode=mode,
     )
 
@@ -152,6 +153,6 @@ def gpt3_1t(mode: Any = "dfmodel") -> DataflowInstance:
         name="gpt3-1t",
         workload=workload,
         system=system("sn30", (8, 128), memory_gbps=300, link_gbps=50),
-        task=Task(batch=3072, all_reduce_factor=2, partitions=3, degrees=degrees),
+        task=Task(batch=3072, micro_batch=1, all_reduce_factor=2, partitions=3, degrees=degrees),
         mode=mode,
     )

@@ -74,7 +74,7 @@ def _held_up(instance: DataflowInstance, solution: DataflowSolution) -> dict[str
 def _intensities(instance: DataflowInstance, solution: DataflowSolution, terms: dict[str, int]) -> dict[str, float]:
     """FLOP of a chip per byte of DRAM and of a link, as the terms of a layer count them (0: no bytes); that link's
     rate."""
-    tensor = Fraction(instance.task.micro_batch, solution.degrees.tensor)
+    tensor = Fraction(solution.micro_batch or instance.task.samples, solution.degrees.tensor)
     chip = float(sum(map(flop, instance.workload.kernels)) * tensor * instance.mapped_layers)
     network = instance.system.network
     uses = zip(network, solution.degrees.dimensions, strict=True)

@@ -41,9 +41,10 @@ def serve(instance: DataflowInstance, time_limit: float = 60.0) -> Pass:
 
 
 def staged(instance: DataflowInstance, tensor: int, pipeline: int, batch: int) -> DataflowInstance:
-    """``instance`` on tensor x pipeline chips with the links of its first network dimension, serving ``batch`` samples.
+    """``instance`` on tensor x pipeline chips with the links of its first network dimension, serving ``batch`` samples,
+    one at a time.
 
-    With as many micro-batches as stages all chips are busy; with one the batch's time is its latency.
+    With as many of them as stages all chips are busy; with one the batch's time is its latency.
     """
     first = instance.system.network[0]
     network = (first.replace(size=tensor), first.replace(size=pipeline))
@@ -51,7 +52,7 @@ def staged(instance: DataflowInstance, tensor: int, pipeline: int, batch: int) -
     made = instance.replace(
         name=f"{instance.name}-tp{tensor}-pp{pipeline}",
         system=instance.system.replace(network=network),
-        task=instance.task.replace(degrees=degrees, batch=batch),
+        task=instance.task.replace(degrees=degrees, batch=batch, micro_batch=1),
     )
     made.check()
     return made

@@ -165,7 +165,7 @@ def add_dataflow(
     """Add ``instance`` to ``model``, with ``prefix`` before its variables' names and without an objective."""
     settled = settle(instance, choices)
     assume = choices.labels == "assume"
-    made = tables(dataflow_problem(instance, settled.degrees), roomy=assume, given=choices.given)
+    made = tables(dataflow_problem(instance, settled.degrees, settled.micro_batch), roomy=assume, given=choices.given)
     builder = Builder(model, made, prefix, assume)
     def_upto(builder)
     c0_domain_degrees(builder, settled.fit)

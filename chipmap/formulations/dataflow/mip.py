@@ -109,7 +109,7 @@ def add_dataflow(
     """
     require_empty(block, "add_dataflow")
     settled = settle(instance, choices)
-    block.tables = made = tables(dataflow_problem(instance, settled.degrees), given=choices.given)
+    block.tables = made = tables(dataflow_problem(instance, settled.degrees, settled.micro_batch), given=choices.given)
     with PauseGC():
         _assignment(block, made, choices)
         def_pair(block, made)

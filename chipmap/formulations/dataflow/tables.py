@@ -279,9 +279,13 @@ class Tables:
     def ranks(self, solution: DataflowSolution) -> tuple[list[int], list[int]] | None:
         """(slot, option) of each copy in a mapping, its partitions numbered afresh within each phase.
 
-        None where the models can't hold it: other degrees, schemes or partitions, or what numbering would hide.
+        None where the models can't hold it: other degrees, schemes, partitions or another micro-batch, or what
+        numbering would hide.
         """
         partitions, schemes = solution.partitions, solution.schemes
+        each = self.problem.instance.task.samples
+        if solution.micro_batch not in (None, each):
+            return None
         if solution.degrees != self.problem.degrees or {len(partitions), len(schemes)} != {len(self.kernel)}:
             return None
         picked = [_position(scheme, self.options(i)) for i, scheme in enumerate(schemes)]
@@ -344,6 +348,7 @@ class Tables:
             schemes=tuple(self.options(i)[o].scheme for i, o in enumerate(picked)),
             partitions=tuple(numbers[c] for c in where),
             stages=stages,
+            micro_batch=self.problem.instance.task.samples,
         )
 
 

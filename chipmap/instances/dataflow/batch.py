@@ -32,7 +32,7 @@ def forward_runs(instance: DataflowInstance) -> int:
 
 def micro_batches(instance: DataflowInstance, degrees: Degrees) -> Fraction:
     """Micro-batches of a replica."""
-    return Fraction(instance.task.batch, degrees.data * instance.task.micro_batch)
+    return Fraction(instance.task.batch, degrees.data * instance.task.samples)
 
 
 def state_words(instance: DataflowInstance) -> Fraction:

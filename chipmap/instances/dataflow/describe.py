@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from chipmap.instances.dataflow.instance import DataflowInstance, DataflowSolution, check_degrees
+from chipmap.instances.dataflow.instance import DataflowInstance, DataflowSolution, check_degrees, settled
 from chipmap.instances.dataflow.problem import DataflowProblem, dataflow_problem
 from chipmap.instances.dataflow.sizes import flop, output_bytes, parameter_bytes
 from chipmap.instances.dataflow.tiles import sharing
@@ -21,10 +21,12 @@ def describe(instance: DataflowInstance) -> dict[str, Any]:
     """The figures of ``instance``.
 
     ``tflop``, ``weights_mib`` and ``fetch_mib`` (read beside weights and tensors) are those of one layer before
-    sharding (of a sample), ``tensors_mib`` all that its edges carry per micro-batch; ``peak_tflops`` is one chip's.
+    sharding (of a sample), ``tensors_mib`` all that its edges carry per micro-batch (of one sample, where it is to be
+    chosen); ``peak_tflops`` is one chip's.
     """
     workload, chip = instance.workload, instance.system.chip
-    size = {kernel.name: output_bytes(kernel, instance) for kernel in workload.kernels}
+    each = settled(instance, instance.task.micro_batch or 1)
+    size = {kernel.name: output_bytes(kernel, each) for kernel in workload.kernels}
     largest = max(workload.kernels, key=flop)
     return {
         "kernels": len(workload.kernels),
@@ -59,7 +61,7 @@ def files(instance: DataflowInstance, solution: DataflowSolution) -> dict[str, b
     """
     try:
         check_degrees(instance, solution.degrees)
-        problem = dataflow_problem(instance, solution.degrees)
+        problem = dataflow_problem(instance, solution.degrees, solution.micro_batch)
         options = [
             next(option for option in choice if option.scheme == scheme)
             for choice, scheme in zip(cycle(problem.options), solution.schemes, strict=False)

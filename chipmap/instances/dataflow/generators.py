@@ -107,7 +107,7 @@ def resnet_network(
 
 gpt = DataflowGenerator("dataflow-gpt", gpt_network)
 llama = DataflowGenerator("dataflow-llama", llama_network, chip="sn40l", purpose="decode")
-dlrm = DataflowGenerator("dataflow-dlrm", dlrm_network, micro_batch=512, batch=16_384)
+dlrm = DataflowGenerator("dataflow-dlrm", dlrm_network, batch=16_384)
 hpl = DataflowGenerator("dataflow-hpl", hpl_network, batch=1024)
 fft = DataflowGenerator("dataflow-fft", fft_network, batch=1024)
 moe = DataflowGenerator("dataflow-moe", moe_network)

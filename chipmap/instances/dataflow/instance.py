@@ -6,9 +6,12 @@ The problem is stated in ``docs/families/dataflow.md``.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import lru_cache
 from itertools import product
-from math import prod
-from typing import ClassVar, Literal
+from math import isqrt, prod
+from typing import ClassVar, Literal, Self
+
+import msgspec
 
 from chipmap.instances.dataflow.system import Dimension, System
 from chipmap.instances.dataflow.workload import Scheme, Workload
@@ -19,6 +22,8 @@ Purpose = Literal["training", "prefill", "decode"]
 Parallelism = Literal["tensor", "pipeline", "data"]
 Stages = Literal["layers", "kernels"]
 PARALLELISMS: tuple[Parallelism, ...] = ("tensor", "pipeline", "data")
+#: Micro-batches that a solve chooses from at most: the divisors of a batch.
+MOST_MICRO_BATCHES = 100
 
 
 class Degrees(Record, frozen=True, kw_only=True):
@@ -46,7 +51,8 @@ class Degrees(Record, frozen=True, kw_only=True):
 class Task(Record, frozen=True, kw_only=True):
     """What is asked of the mapping.
 
-    A ``batch`` is run in micro-batches of ``micro_batch`` samples per replica. ``purpose`` says whether DRAM holds
+    A ``batch`` is run in micro-batches of ``micro_batch`` samples per replica (null: as many as is best, page,
+    "Micro-batches"). ``purpose`` says whether DRAM holds
     gradients and optimiser state (``training``), and ``decode`` reads weights from DRAM in mode ``dfmodel`` too;
     ``optimizer_bytes`` of state per parameter (null: 12 in mode ``physical``, Adam's in mixed precision, none in mode
     ``dfmodel``). ``recompute`` runs the forward kernels once more in the backward phase instead of keeping what they
@@ -64,7 +70,7 @@ class Task(Record, frozen=True, kw_only=True):
 
     purpose: Purpose = "training"
     batch: int = 1
-    micro_batch: int = 1
+    micro_batch: int | None = None
     utilisation: float | None = 0.9
     all_reduce_factor: int = 1
     degrees: Degrees | None = None
@@ -80,17 +86,33 @@ class Task(Record, frozen=True, kw_only=True):
     optimizer_bytes: int | None = None
     stages: Stages = "layers"
 
+    @property
+    def samples(self) -> int:
+        """Samples of a micro-batch. Raises :class:`InputError` where they are still to be chosen."""
+        if self.micro_batch is None:
+            raise InputError("isn't chosen yet", "task.micro_batch", "Give it, or take the instance `settled` on one.")
+        return self.micro_batch
+
 
 class DataflowInstance(Record, frozen=True, kw_only=True):
     """One problem: a workload, a system, what is asked, and how costs are counted (page, "Cost modes")."""
 
-    schema: Literal["dataflow/1"] = "dataflow/1"
+    schema: Literal["dataflow/2"] = "dataflow/2"
     name: str
     workload: Workload
     system: System
     task: Task = Task()
     mode: CostMode = "physical"
     notes: str = ""
+
+    @classmethod
+    def from_json(cls, data: bytes | str, where: str = "") -> Self:
+        """The instance that ``data`` holds; a file of ``dataflow/1`` is read as what it meant (:func:`migrated`)."""
+        return super().from_json(migrated(data), where)
+
+    def hashed_as(self) -> Self:
+        """``dataflow/1`` could state all instances but those without a micro-batch, which keep their hashes."""
+        return self if self.task.micro_batch is None else msgspec.structs.replace(self, schema="dataflow/1")
 
     @property
     def mapped_layers(self) -> int:
@@ -110,8 +132,12 @@ class DataflowInstance(Record, frozen=True, kw_only=True):
         self.system.check()
         task, names = self.task, {kernel.name for kernel in self.workload.kernels}
         for field in ("batch", "micro_batch", "all_reduce_factor", "tile_tokens"):
-            if not 1 <= (value := getattr(task, field)) <= 10**9:
+            value = getattr(task, field)
+            if value is not None and not 1 <= value <= 10**9:
                 raise InputError(f"is {value:,}", f"task.{field}", f"Give 1 to {10**9:,}.")
+        if task.micro_batch is None and (count := len(divisors(task.batch))) > MOST_MICRO_BATCHES:
+            what = f"isn't given, and a batch of {task.batch:,} has {count} divisors to choose from"
+            raise InputError(what, "task.micro_batch", f"Give one, or a batch with at most {MOST_MICRO_BATCHES}.")
         if task.utilisation is not None and not 0 < task.utilisation <= 1:
             raise InputError(f"is {task.utilisation}", "task.utilisation", "Give a share above 0, up to 1.")
         if task.utilisation is None and not task.overlap:
@@ -178,10 +204,11 @@ def check_degrees(instance: DataflowInstance, degrees: Degrees, where: str = "ta
         what = f"is {degrees.pipeline}, but partitions reach across layers"
         remedy = "Set task.stages to kernels, or task.across_layers to false, or use no pipeline."
         raise InputError(what, f"{where}.pipeline", remedy)
-    samples = degrees.data * task.micro_batch
+    each = task.micro_batch or 1
+    samples = degrees.data * each
     if task.batch % samples:
         replicas = f"{degrees.data} replicas of " if degrees.data > 1 else ""
-        what = f"{replicas}micro-batches of {task.micro_batch} don't divide a batch of {task.batch}"
+        what = f"{replicas}micro-batches of {each} don't divide a batch of {task.batch}"
         more = -(-task.batch // samples) * samples
         remedy = f"Give a batch that is a multiple of {samples:,}, such as {more:,}."
         raise InputError(what, f"{where}.data", remedy)
@@ -211,15 +238,67 @@ def held_degrees(instance: DataflowInstance) -> Iterator[Degrees]:
             yield Degrees(**held, dimensions=uses)
 
 
-class DataflowSolution(Record, frozen=True, kw_only=True):
-    """A mapping: degrees, a sharding scheme and a partition per kernel.
+@lru_cache(maxsize=256)
+def divisors(number: int) -> tuple[int, ...]:
+    """The divisors of ``number``, the least first."""
+    low = [one for one in range(1, isqrt(number) + 1) if number % one == 0]
+    return (*low, *(number // one for one in reversed(low) if one * one != number))
 
+
+def allowed_micro_batches(instance: DataflowInstance, degrees: Degrees) -> tuple[int, ...]:
+    """The task's micro-batch, or all that divide a replica's samples, the least first."""
+    task = instance.task
+    return divisors(task.batch // degrees.data) if task.micro_batch is None else (task.micro_batch,)
+
+
+def useful_micro_batches(instance: DataflowInstance, degrees: Degrees) -> tuple[int, ...]:
+    """Those of :func:`allowed_micro_batches` of which one is the best: the largest where it costs nothing (page,
+    "Micro-batches"), as there is neither a pipeline to fill nor a limit on DRAM."""
+    allowed = allowed_micro_batches(instance, degrees)
+    return allowed[-1:] if degrees.pipeline == 1 and instance.system.memory.capacity_bytes is None else allowed
+
+
+def settled(instance: DataflowInstance, micro_batch: int | None) -> DataflowInstance:
+    """``instance`` with this micro-batch as the task's (None: the task's own), not checked; kept with it."""
+    if micro_batch is None or micro_batch == instance.task.micro_batch:
+        return instance
+    kept: dict[int, DataflowInstance] = instance.__dict__.setdefault("_settled", {})
+    if micro_batch not in kept:
+        task = msgspec.structs.replace(instance.task, micro_batch=micro_batch)
+        kept[micro_batch] = msgspec.structs.replace(instance, task=task)
+    return kept[micro_batch]
+
+
+def migrated(data: bytes | str) -> bytes | str:
+    """An instance of ``dataflow/1`` as one of ``dataflow/2``, other data as they are.
+
+    The older version had micro-batches of 1 where none were given; now these are to be chosen.
+    """
+    text = data.encode() if isinstance(data, str) else data
+    if b"dataflow/1" not in text:
+        return data
+    try:
+        plain = msgspec.json.decode(text)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return data  # whoever reads it says what is wrong
+    if not isinstance(plain, dict) or plain.get("schema") != "dataflow/1":
+        return data
+    task = plain.get("task", {})
+    if isinstance(task, dict):
+        plain["task"] = {"micro_batch": 1, **task}
+    return msgspec.json.encode({**plain, "schema": "dataflow/2"})
+
+
+class DataflowSolution(Record, frozen=True, kw_only=True):
+    """A mapping: degrees, a sharding scheme and a partition per kernel, and the samples of a micro-batch.
+
+    ``micro_batch`` null: that of the task, which must give one then.
     ``schemes`` and ``partitions`` have an entry per kernel of the layer (the same in every layer), or, where partitions
     reach across layers, one per layer and kernel (layer by layer). Partitions are numbered in the order in which they
     run. Where stages share out kernels, ``stages`` has the stage of each partition number, from 0 on (empty: all 0).
     """
 
-    LATER_FIELDS: ClassVar[tuple[str, ...]] = ("stages",)
+    LATER_FIELDS: ClassVar[tuple[str, ...]] = ("stages", "micro_batch")
 
     schema: Literal["dataflow-solution/1"] = "dataflow-solution/1"
     instance: str = ""
@@ -227,6 +306,7 @@ class DataflowSolution(Record, frozen=True, kw_only=True):
     schemes: tuple[Scheme, ...]
     partitions: tuple[int, ...]
     stages: tuple[int, ...] = ()
+    micro_batch: int | None = None
 
 
 def small(instance: DataflowInstance) -> bool:

@@ -40,11 +40,11 @@ def loads(instance: DataflowInstance, solution: DataflowSolution) -> tuple[Load,
     """
     if instance.task.stages == "kernels":
         raise InputError("chips are balanced for stages of layers alone", "task.stages", "Set it to layers.")
-    problem = dataflow_problem(instance, solution.degrees)
+    problem = dataflow_problem(instance, solution.degrees, solution.micro_batch)
     fast = tuple(one.replace(bytes_per_ns=1e12) for one in instance.system.network)
     silent = instance.replace(system=instance.system.replace(network=fast))
     moved = _network(problem, solution)
-    latency = _network(dataflow_problem(silent, solution.degrees), solution)
+    latency = _network(dataflow_problem(silent, solution.degrees, solution.micro_batch), solution)
     memory, compute = _memory(problem, solution), _options(problem, solution)
     phases = {p: instance.workload.kernels[i % problem.n].phase for i, p in enumerate(solution.partitions)}
     return tuple(
@@ -61,7 +61,7 @@ def loads(instance: DataflowInstance, solution: DataflowSolution) -> tuple[Load,
 
 def layer_share(instance: DataflowInstance, solution: DataflowSolution) -> float:
     """Seconds of the batch per picosecond of T4."""
-    return float(batch_factor(dataflow_problem(instance, solution.degrees))) / 1e12
+    return float(batch_factor(dataflow_problem(instance, solution.degrees, solution.micro_batch))) / 1e12
 
 
 def _options(problem: DataflowProblem, solution: DataflowSolution) -> list[Option]:

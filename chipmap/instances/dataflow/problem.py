@@ -28,7 +28,7 @@ from chipmap.instances.dataflow.batch import (
     micro_batches,
     waits_in_dram,
 )
-from chipmap.instances.dataflow.instance import DataflowInstance, Degrees
+from chipmap.instances.dataflow.instance import DataflowInstance, Degrees, settled, useful_micro_batches
 from chipmap.instances.dataflow.parts import padded, parts
 from chipmap.instances.dataflow.sharding import (
     Collective,
@@ -148,8 +148,13 @@ def _ticks(nanoseconds: Fraction) -> int:
     return math.ceil(nanoseconds * TICKS_PER_NS)
 
 
-def dataflow_problem(instance: DataflowInstance, degrees: Degrees) -> DataflowProblem:
-    """The arrays of ``instance`` at ``degrees`` (kept with the instance, as instances never change)."""
+def dataflow_problem(instance: DataflowInstance, degrees: Degrees, micro_batch: int | None = None) -> DataflowProblem:
+    """The arrays of ``instance`` at ``degrees`` and with this micro-batch (None: the task's, or the only useful one),
+    kept with the instance, as instances never change. The problem's instance has this micro-batch as the task's."""
+    if micro_batch is None and instance.task.micro_batch is None:
+        micro_batch, *others = useful_micro_batches(instance, degrees)
+        micro_batch = None if others else micro_batch
+    instance = settled(instance, micro_batch)
     kept: dict[Degrees, DataflowProblem] = instance.__dict__.setdefault("_problems", {})
     if degrees not in kept:
         index = {kernel.name: i for i, kernel in enumerate(instance.workload.kernels)}
@@ -219,12 +224,12 @@ def _option(instance: DataflowInstance, degrees: Degrees, kernel: Kernel, scheme
     output = whole * here.output
     if task.utilisation is not None:
         share = Fraction(task.utilisation)
-        compute = _ticks(flop(kernel) * task.micro_batch * here.work / (share * Fraction(chip.flop_per_ns)))
+        compute = _ticks(flop(kernel) * task.samples * here.work / (share * Fraction(chip.flop_per_ns)))
     else:
         compute = least_area(shares(kernel, scheme, instance, degrees), chip.tiles)
     weights = chip_weights(kernel, instance, here.weights)
     rate = Fraction(memory.bytes_per_ns)
-    fetch = _ticks(kernel.fetch_bytes * task.micro_batch * here.fetch / rate)
+    fetch = _ticks(kernel.fetch_bytes * task.samples * here.fetch / rate)
     limited = memory.capacity_bytes is not None
     return Option(
         scheme=scheme,
@@ -235,7 +240,7 @@ def _option(instance: DataflowInstance, degrees: Degrees, kernel: Kernel, scheme
         weights=math.ceil(weights),
         output=math.ceil(output),
         dram=_ticks(output / rate),
-        buffer=math.ceil(output * task.tile_tokens / (instance.workload.tokens * task.micro_batch)),
+        buffer=math.ceil(output * task.tile_tokens / (instance.workload.tokens * task.samples)),
         kept=math.ceil(kept_bytes(instance, degrees, kernel, weights, output, here)) if limited else 0,
         waits=math.ceil(output) if limited and waits_in_dram(instance, kernel) else 0,
         hop=_ticks(hop_ns(instance, degrees, kernel, output)),
@@ -248,7 +253,7 @@ def _option(instance: DataflowInstance, degrees: Degrees, kernel: Kernel, scheme
 
 def _exchange(instance: DataflowInstance, degrees: Degrees, kernel: Kernel) -> Fraction:
     """Nanoseconds of the kernel's own exchange, over the dimensions of tensor and data parallelism side by side."""
-    each = Fraction(kernel.exchange_bytes * instance.task.micro_batch, degrees.tensor)
+    each = Fraction(kernel.exchange_bytes * instance.task.samples, degrees.tensor)
     dimensions = degrees.carrying(instance.system, "tensor", "data")
     if instance.mode == "dfmodel" and kernel.exchange == "all_to_all":
         return published_exchange_ns(each, dimensions)

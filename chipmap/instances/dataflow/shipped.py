@@ -102,7 +102,10 @@ _WORKLOADS: dict[str, Entry] = {
             "notes": "the model of DFModel, section VIII-C",
         },
     ),
-    "dlrm-793b-sn30-32x32": ("dataflow-dlrm", {**_SN30, "notes": "the model of DFModel, section VI-C"}),
+    "dlrm-793b-sn30-32x32": (
+        "dataflow-dlrm",
+        {**_SN30, "micro_batch": 512, "notes": "the model of DFModel, section VI-C"},
+    ),
     "hpl-5m-sn30-32x32": ("dataflow-hpl", {**_SN30, "notes": "the matrix of DFModel, section VI-C"}),
     "fft-2e40-sn30-32x32": ("dataflow-fft", {**_SN30, "notes": "the transform of DFModel, section VI-C"}),
 }
@@ -194,6 +197,13 @@ _TINY: dict[str, Entry] = {
     "tiny-phases": _tiny({"a": _PLAIN, "b": _HEAVY, "x": {**_HEAVY, "phase": "backward"}}, "ab bx", partitions=1),
     # a tensor, a pipeline and a data dimension in every order
     "tiny-degrees": _tiny(_CHAIN, "ab bc", sizes=[2, 2], layers=2, sram_bytes=10**6),
+    # weights read for each micro-batch, against the bubble of a pipeline
+    "tiny-micro-batches": _tiny(
+        _CHAIN,
+        "ab bc",
+        **{"layers": 2, "batch": 12, "sram_bytes": 300_000, "memory_gbps": 50.0, "link_gbps": 100.0},
+        **{"degrees": {"pipeline": 2, "dimensions": ["pipeline"]}, "carries": [["c", "a"]], "micro_batch": None},
+    ),
     # C2: kernel b doesn't fit
     "tiny-sram": _tiny(_CHAIN, "ab bc", sram_bytes=50_000),
     # C5: b lies between a and c
@@ -202,8 +212,9 @@ _TINY: dict[str, Entry] = {
     "tiny-tiles": _tiny(_MLP, "ab bc", sram_bytes=10**7, degrees=_TENSOR, utilisation=None, tile_tokens=16),
 }
 
-#: Name of the instance -> (name of its generator in the family's list, its parameters).
+#: Name of the instance -> (name of its generator in the family's list, its parameters). One sample at a time, as in the
+#: published runs, where the entry doesn't say otherwise (None: as many as is best).
 SHIPPED: dict[str, Entry] = {
-    f"dataflow/{name}": (generator, {"name": f"dataflow/{name}", **parameters})
+    f"dataflow/{name}": (generator, {"name": f"dataflow/{name}", "micro_batch": 1, **parameters})
     for name, (generator, parameters) in (_PUBLISHED | _WORKLOADS | _TILES | _STAGES | _EXPERTS | _TINY).items()
 }

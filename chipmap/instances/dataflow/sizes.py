@@ -19,7 +19,7 @@ def flop(kernel: Kernel) -> int:
 
 def output_bytes(kernel: Kernel, instance: DataflowInstance) -> Fraction:
     """Bytes of a micro-batch's whole output: outer · M · N words per sample (weight updates: once)."""
-    samples = 1 if kernel.update else instance.task.micro_batch
+    samples = 1 if kernel.update else instance.task.samples
     if kernel.output_bytes is not None:
         return Fraction(kernel.output_bytes * samples)
     return Fraction(kernel.outer * kernel.M * kernel.N * instance.workload.word_bytes * samples)

@@ -56,16 +56,16 @@ def shape(kernel: Kernel, scheme: Scheme, instance: DataflowInstance, degrees: D
     chip, task = instance.system.chip, instance.task
     share = parts(kernel, scheme, instance.mode, degrees.tensor).work
     if kernel.kind == "opaque":
-        work = (kernel.flop or 0) * task.micro_batch * share
+        work = (kernel.flop or 0) * task.samples * share
         return Shape(math.ceil(work / (2 * chip.lanes * chip.stages)), 1, 1)
     blocks = _up(math.ceil(kernel.outer * kernel.M * (share if scheme in ("OUTER", "M") else 1)), chip.lanes)
     columns = math.ceil(kernel.N * (share if scheme == "N" else 1))
     if kernel.kind == "elementwise":
         passes = max(1, _up(kernel.flop_per_element, 2 * chip.stages))
-        return Shape(blocks, 1, columns * passes * task.micro_batch)
+        return Shape(blocks, 1, columns * passes * task.samples)
     rounds = 1 if kernel.update else _up(instance.workload.tokens, task.tile_tokens)
     inner = math.ceil(kernel.K * (share if scheme in ("K", "K_RS") else 1))
-    return Shape(blocks, _up(_up(columns, rounds), chip.stages), rounds * inner * task.micro_batch)
+    return Shape(blocks, _up(_up(columns, rounds), chip.stages), rounds * inner * task.samples)
 
 
 def shares(kernel: Kernel, scheme: Scheme, instance: DataflowInstance, degrees: Degrees) -> Shares:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from chipmap.instances.dataflow.instance import DataflowInstance
 from chipmap.instances.dataflow.problem import total_ticks
-from chipmap.methods.dataflow.cases import cases
+from chipmap.methods.dataflow.cases import beyond, cases
 from chipmap.methods.dataflow.infeasibility import no_degrees
 from chipmap.records import InputError
 from chipmap.result import Termination
@@ -12,13 +12,13 @@ from chipmap.run import Run
 
 
 def bounds(instance: DataflowInstance, run: Run) -> Termination:
-    """The least bound that compute gives over all choices of degrees."""
+    """The least bound that kernels give one by one, over all choices of degrees and micro-batch."""
 
     def work() -> None:
         run.checkpoint()
         todo = cases(instance)
         if todo:
-            run.bound(todo[0].bound, "compute")
+            run.bound(min([todo[0].bound, *beyond(instance)]), "kernels one by one")
         else:
             run.infeasible(no_degrees(instance))
 
@@ -26,7 +26,7 @@ def bounds(instance: DataflowInstance, run: Run) -> Termination:
 
 
 def relaxation(instance: DataflowInstance, run: Run) -> Termination:
-    """The least bound of the convex relaxation over all choices of degrees, each at least that of compute."""
+    """The least bound of the convex relaxation over all choices of degrees and micro-batch, each at least the first."""
     from chipmap.formulations.dataflow.relaxation import bound
 
     if instance.task.stages == "kernels":
@@ -39,8 +39,9 @@ def relaxation(instance: DataflowInstance, run: Run) -> Termination:
         if not todo:
             run.infeasible(no_degrees(instance))
             return
-        run.bound(todo[0].bound, "compute")
-        found = list[int]()
+        larger = beyond(instance)
+        run.bound(min([todo[0].bound, *larger]), "kernels one by one")
+        found = larger
         for case in todo:
             run.checkpoint()
             if found and case.bound >= min(found):

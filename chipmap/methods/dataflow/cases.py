@@ -1,13 +1,23 @@
-"""The choices of degrees of an instance, each with a first bound, for the methods of family ``dataflow``."""
+"""The choices of degrees and micro-batch of an instance, each with a first bound, for the methods of family
+``dataflow``."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
-from chipmap.instances.dataflow.instance import DataflowInstance, DataflowSolution, allowed_degrees
+from chipmap.instances.dataflow.floors import first_ticks, plain_floor
+from chipmap.instances.dataflow.instance import (
+    DataflowInstance,
+    DataflowSolution,
+    Degrees,
+    allowed_degrees,
+    allowed_micro_batches,
+    useful_micro_batches,
+)
 from chipmap.instances.dataflow.layer_handover import handover_cases
-from chipmap.instances.dataflow.problem import DataflowProblem, compute_ticks, dataflow_problem
+from chipmap.instances.dataflow.problem import DataflowProblem, dataflow_problem
+from chipmap.records import InputError
 from chipmap.run import Run
 
 #: How much the exact programs may do, in labels of their search instead of seconds: these are counted alike on every
@@ -18,21 +28,72 @@ LABELS_PER_SECOND, SECONDS = 1_500_000, 3600.0
 
 
 class Case(NamedTuple):
-    """A choice of degrees, perhaps with one case of the hand-over between layers, and a lower bound in ticks."""
+    """A choice of degrees and micro-batch, perhaps with one case of the hand-over between layers, and a lower bound in
+    ticks."""
 
     problem: DataflowProblem
     bound: int
 
+    @property
+    def at(self) -> tuple[Degrees, int]:
+        """The degrees and the micro-batch."""
+        return self.problem.degrees, self.problem.instance.task.samples
+
+    @property
+    def text(self) -> str:
+        """These in words."""
+        return f"{self.problem.degrees.text}, micro-batch {self.problem.instance.task.samples}"
+
 
 def case_of(problem: DataflowProblem) -> Case:
-    """The case with the bound that compute gives."""
-    return Case(problem, compute_ticks(problem))
+    """The case with the bound that its kernels give one by one."""
+    return Case(problem, first_ticks(problem))
 
 
 def cases(instance: DataflowInstance) -> list[Case]:
-    """Every choice of degrees with the bound that compute gives, the least first."""
-    problems = [dataflow_problem(instance, degrees) for degrees in allowed_degrees(instance)]
+    """Every choice of degrees and useful micro-batch with a first bound, the least first."""
+    problems = [problem for degrees in allowed_degrees(instance) for problem in _problems(instance, degrees)[0]]
     return sorted(map(case_of, problems), key=lambda case: case.bound)
+
+
+def beyond(instance: DataflowInstance) -> list[int]:
+    """The bounds of choices that :func:`cases` leaves out, as their micro-batches make numbers too large to count."""
+    return [bound for degrees in allowed_degrees(instance) for bound in _problems(instance, degrees)[1]]
+
+
+def _problems(instance: DataflowInstance, degrees: Degrees) -> tuple[list[DataflowProblem], list[int]]:
+    """The problems at these degrees, one for each useful micro-batch, and the bounds of those that are too large.
+
+    Where the largest one is best, smaller ones stand in for it if it is too large. Raises :class:`InputError` where
+    even the smallest is.
+    """
+    allowed, found, left = allowed_micro_batches(instance, degrees), list[DataflowProblem](), list[int]()
+    one = len(useful_micro_batches(instance, degrees)) == 1
+    for each in reversed(allowed):
+        try:
+            found.append(dataflow_problem(instance, degrees, each))
+        except InputError:
+            if each == allowed[0]:
+                raise
+            left.append(plain_floor(instance, degrees, each))
+        if one and found:
+            break
+    return found, left
+
+
+def least_demanding(instance: DataflowInstance, todo: Iterable[Case]) -> list[DataflowProblem]:
+    """Of these cases those that have a mapping if any has: at each choice of degrees the smallest micro-batch.
+
+    SRAM holds tiles of tokens, as many for any micro-batch, and DRAM whole micro-batches. Only the buffers of an update
+    that is read are smaller for larger ones; then all cases are returned.
+    """
+    updates = {kernel.name for kernel in instance.workload.kernels if kernel.update}
+    if any(u in updates for u, _ in (*instance.workload.edges, *instance.workload.carries)):
+        return [case.problem for case in todo]
+    least: dict[Degrees, DataflowProblem] = {}
+    for case in sorted(todo, key=lambda case: -case.at[1]):
+        least[case.problem.degrees] = case.problem
+    return list(least.values())
 
 
 def open_cases(instance: DataflowInstance) -> list[Case]:
@@ -78,4 +139,5 @@ def mapping_of(
         schemes=tuple(problem.options[v % problem.n][option].scheme for v, option in enumerate(chosen)),
         partitions=partitions,
         stages=stages,
+        micro_batch=problem.instance.task.samples,
     )

@@ -1,7 +1,7 @@
-"""The chain ``dataflow/auto``: exact programs for every choice of degrees, other methods for graphs that are too wide.
+"""The chain ``dataflow/auto``: exact programs for every choice of degrees and micro-batch, others for wide graphs.
 
-The exact program solves one choice of degrees. All of them are tried, the most promising first, and those are dropped
-whose bound is no better than the incumbent. Degrees whose graph is too wide are left over for the next links.
+The exact program solves one choice. All of them are tried, the most promising first, and those are dropped whose bound
+is no better than the incumbent. Degrees whose graph is too wide are left over for the next links.
 """
 
 from __future__ import annotations
@@ -17,11 +17,22 @@ from chipmap.instances.dataflow.problem import (
     caching,
     dataflow_problem,
     first_layer,
+    outside,
     resident,
     total_ticks,
 )
 from chipmap.methods.chain import Link, Turn, follow
-from chipmap.methods.dataflow.cases import FIRST_TRY, Case, case_of, cases, mapping_of, open_cases, solve_each
+from chipmap.methods.dataflow.cases import (
+    FIRST_TRY,
+    Case,
+    beyond,
+    case_of,
+    cases,
+    least_demanding,
+    mapping_of,
+    open_cases,
+    solve_each,
+)
 from chipmap.methods.dataflow.infeasibility import no_degrees, no_mapping
 from chipmap.methods.dataflow.stages import UnfitError, solve_stages
 from chipmap.result import Termination
@@ -36,8 +47,8 @@ SMALL_STAGES = 5000
 
 @dataclass
 class State:
-    """What is known of an instance: the bounds that are ``proved`` for some choices of degrees, and the choices that
-    the program leaves over, with the reason of each."""
+    """What is known of an instance: the bounds that are ``proved`` for some choices of degrees and micro-batch, and the
+    choices that the program leaves over, with the reason of each."""
 
     instance: DataflowInstance
     run: Run
@@ -62,6 +73,9 @@ def solve_degrees(problem: DataflowProblem, run: Run) -> int | None:
     instance, layers = problem.instance, problem.instance.mapped_layers
     if instance.task.stages == "kernels":
         return solve_stages(problem, run)
+    capacity = instance.system.memory.capacity_bytes
+    if capacity is not None and outside(problem, "kept") > capacity:
+        return run.upper
     most, exactly, fused = instance.asked
     program = Program(problem, layers, most_labels=FIRST_TRY)
     below = NO_LIMIT if run.upper is None else first_layer(problem, run.upper)
@@ -82,21 +96,29 @@ def solve_degrees(problem: DataflowProblem, run: Run) -> int | None:
 def _program(state: State, _: Turn) -> None:
     """The exact program, for every choice of degrees and every case of the hand-over between layers."""
     instance, run, left_over = state.instance, state.run, state.left_over
-    todo, too_wide = open_cases(instance), set[Degrees]()
+    todo, too_wide, listed = open_cases(instance), dict[Degrees, str](), set[tuple[Degrees, int]]()
     if not todo:
         run.infeasible(no_degrees(instance))
         return
-    run.bound(todo[0].bound, "compute")
+    larger = beyond(instance)
+    if larger:
+        run.note(
+            "left out", "micro-batches so large that numbers pass 64 bits: give task.micro_batch, or a smaller batch"
+        )
+    run.bound(min([todo[0].bound, *larger]), "kernels one by one")
 
     def solve(case: Case, others: list[int], _: int) -> list[int]:
         degrees = case.problem.degrees
-        if degrees in too_wide:
+        if case.at in listed:
             return []
         try:
+            if degrees in too_wide:
+                raise TooWideError(too_wide[degrees])
             ticks = solve_degrees(case.problem, run)
         except TooWideError as error:
-            too_wide.add(degrees)
-            left_over.append((case_of(dataflow_problem(instance, degrees)), str(error)))
+            too_wide[degrees] = str(error)
+            listed.add(case.at)
+            left_over.append((case_of(dataflow_problem(instance, *case.at)), str(error)))
             return []
         except UnfitError as error:
             left_over.append((Case(case.problem, error.bound), str(error)))
@@ -107,7 +129,7 @@ def _program(state: State, _: Turn) -> None:
             run.bound(min(bounds), "program over ideals")
         return proved
 
-    state.proved = solve_each(todo, run, solve)
+    state.proved = solve_each(todo, run, solve, larger)
     if not (state.proved or left_over):
         _no_mapping(state)
 
@@ -123,7 +145,7 @@ def _wide_graphs(state: State, _: Turn) -> None:
 
     for case, why in state.left_over:
         what = "mappings and bound" if has_cover_bound(case.problem) else "mappings"
-        run.note("left out", f"{case.problem.degrees.text}: {why}; {what} for wide graphs")
+        run.note("left out", f"{case.text}: {why}; {what} for wide graphs")
 
     def solve(case: Case, others: list[int], left: int) -> list[int]:
         small = _pairs(case.problem) <= SMALL
@@ -151,7 +173,7 @@ def _stages_of_kernels(state: State, _: Turn) -> None:
     for case, why in state.left_over:
         small = _pairs(case.problem) <= SMALL_STAGES
         what = "CP-SAT takes it" if small else "dataflow/mip and dataflow/cpsat take it"
-        run.note("left out", f"{case.problem.degrees.text}: {why}; {what}")
+        run.note("left out", f"{case.text}: {why}; {what}")
         if small:
             todo.append(case)
         else:
@@ -173,8 +195,8 @@ def _bounded(state: State, source: str) -> None:
 
 
 def _no_mapping(state: State) -> None:
-    """No choice of degrees is left: the reasons why."""
-    no_mapping(state.instance, [case.problem for case in cases(state.instance)], state.run)
+    """No choice is left: the reasons why."""
+    no_mapping(state.instance, least_demanding(state.instance, cases(state.instance)), state.run)
 
 
 def _pairs(problem: DataflowProblem) -> int:

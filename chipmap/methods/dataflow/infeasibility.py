@@ -38,9 +38,12 @@ def no_degrees(instance: DataflowInstance) -> Infeasibility:
     across = "; partitions reach across layers, which excludes pipelines" if _no_pipeline(instance) else ""
     message = (
         f"no assignment of the network {network} to tensor, pipeline and data parallelism divides {pairs}"
-        f"a batch of {task.batch} into replicas of {task.micro_batch} samples at a time{across}"
+        f"a batch of {task.batch} into replicas of {task.micro_batch or 1} samples at a time{across}"
     )
-    return lacking("C0", 1, 0, message, _divisible(instance), "another task.micro_batch, or other sizes of the network")
+    other = (
+        "another task.micro_batch, or other sizes of the network" if task.micro_batch else "other sizes of the network"
+    )
+    return lacking("C0", 1, 0, message, _divisible(instance), other)
 
 
 def _no_pipeline(instance: DataflowInstance) -> bool:
@@ -55,7 +58,7 @@ def _divisible(instance: DataflowInstance) -> str:
     found = []
     for degrees in held_degrees(instance):
         if not (_no_pipeline(instance) and degrees.pipeline > 1):
-            samples, stages = degrees.data * task.micro_batch, degrees.pipeline if task.stages == "layers" else 1
+            samples, stages = degrees.data * (task.micro_batch or 1), degrees.pipeline if task.stages == "layers" else 1
             found.append((-(-layers // stages) * stages, -(-task.batch // samples) * samples))
     remedies = {
         "workload.layers": min((count for count, batch in found if batch == task.batch), default=None),
@@ -124,11 +127,12 @@ def _by_program(
 
 
 def _programs(instance: DataflowInstance, problems: Sequence[DataflowProblem]) -> list[Program]:
-    """The program of ``instance`` at the degrees of each of ``problems``."""
+    """The program of ``instance`` at the degrees and micro-batch of each of ``problems``."""
     from chipmap.heuristics.dataflow.program.program import Program
 
     layers = instance.mapped_layers
-    return [Program(dataflow_problem(instance, problem.degrees), layers, most_labels=FIRST_TRY) for problem in problems]
+    again = (dataflow_problem(instance, problem.degrees, problem.instance.task.samples) for problem in problems)
+    return [Program(problem, layers, most_labels=FIRST_TRY) for problem in again]
 
 
 def _fits(

@@ -1,6 +1,6 @@
 """The methods of family ``dataflow`` that solve its explicit models: MIP by HiGHS or Gurobi, CP-SAT.
 
-A model is for one choice of degrees. Each choice is solved in turn, the least bound first, with the incumbent's value
+A model is for one choice of degrees and micro-batch. Each is solved in turn, the least bound first, with the incumbent
 as cutoff and, where it has these degrees, as start; a choice whose bound is no better is left out.
 """
 
@@ -13,7 +13,7 @@ from chipmap.family import Model
 from chipmap.heuristics.dataflow.program.lattice import TooWideError
 from chipmap.instances.dataflow.instance import DataflowInstance, DataflowSolution
 from chipmap.instances.dataflow.problem import batch_ticks, layer_ticks, pairs_outside, steps
-from chipmap.methods.dataflow.cases import Case, cases, solve_each
+from chipmap.methods.dataflow.cases import Case, beyond, cases, least_demanding, solve_each
 from chipmap.methods.dataflow.infeasibility import no_degrees, no_mapping
 from chipmap.methods.model_solve import Finds, conclude, solve_within
 from chipmap.result import BoundKind, Termination, integer_bound
@@ -40,26 +40,27 @@ def _all(instance: DataflowInstance, run: Run, kind: Kind) -> Termination:
         if not todo:
             run.infeasible(no_degrees(instance))
             return
-        run.bound(todo[0].bound, "compute")
+        larger = beyond(instance)
+        run.bound(min([todo[0].bound, *larger]), "kernels one by one")
         # a bound is the solver's own only with one choice of degrees: else it is the least over several models
-        bound_kind: BoundKind = "solver" if len(todo) == 1 else "combinatorial"
+        bound_kind: BoundKind = "solver" if len(todo) == 1 and not larger else "combinatorial"
 
         def solve(case: Case, others: list[int], _: int) -> list[int]:
             model = build(case, kind, upper=run.upper)
             certain.append(model.standing.bounds)
             return solve_case(case, model, kind, run, others, bound_kind)
 
-        proved = solve_each(todo, run, solve)
+        proved = solve_each(todo, run, solve, larger)
         if run.best is not None:
             run.bound(min(proved), kind, bound_kind)
-        elif all(certain):
-            no_mapping(instance, [case.problem for case in todo], run)
+        elif all(certain) and not larger:
+            no_mapping(instance, least_demanding(instance, todo), run)
 
     return run.attempt(work, TooWideError)
 
 
 def build(case: Case, kind: Kind, **choices: Any) -> Model:
-    """The model of a choice of degrees."""
+    """The model of a choice of degrees and micro-batch."""
     instance = case.problem.instance
     instance = instance.replace(task=instance.task.replace(degrees=case.problem.degrees))
     if kind == "cpsat":

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from chipmap.deadline import Deadline
 from chipmap.heuristics.dataflow.program.lattice import TooWideError
-from chipmap.instances.dataflow.instance import DataflowInstance, Degrees, allowed_degrees
+from chipmap.instances.dataflow.instance import DataflowInstance, Degrees, allowed_degrees, allowed_micro_batches
 from chipmap.instances.dataflow.problem import DataflowProblem, Option, dataflow_problem
 from chipmap.methods.dataflow.cases import FIRST_TRY
 from chipmap.records import counted
@@ -67,16 +67,13 @@ def dram_shortage(limit: int, need: int, message: str, found: bool = True, other
 def short_of_dram(instance: DataflowInstance, programs: Sequence[Program], deadline: Deadline) -> Infeasibility:
     """The reason, for ``programs`` (one per choice of degrees) of the instance with all the DRAM that they want."""
     limit = instance.system.memory.capacity_bytes or 0
-    needs = {program.problem.degrees: _least(program, limit, deadline) for program in programs}
-    found = {degrees: need for degrees, need in needs.items() if need is not None}
-    degrees = min(found, key=lambda one: found[one])
-    need = found[degrees]
-    problem = next(program.problem for program in programs if program.problem.degrees == degrees)
+    needs = [(_least(program, limit, deadline), program.problem) for program in programs]
+    need, problem = min(((need, one) for need, one in needs if need is not None), key=lambda pair: pair[0])
     others = [] if instance.task.degrees is None else _others(programs[0].problem, limit, deadline)
     fit = f"; {others[0].text} would fit" if others else ""
     message = (
         f"every mapping has more than the {limit:,} bytes of a chip's DRAM in it; {need:,} would do "
-        f"({degrees.text}){largest(problem, limit)}{fit}"
+        f"({problem.degrees.text}){largest(problem, limit)}{fit}"
     )
     return dram_shortage(limit, need, message, other="set task.degrees to those that fit" if others else MORE_CHIPS)
 
@@ -107,7 +104,8 @@ def _others(problem: DataflowProblem, limit: int, deadline: Deadline) -> list[De
     fit = []
     for degrees in allowed_degrees(free):
         deadline.check()
-        program = Program(dataflow_problem(free, degrees), free.mapped_layers, most_labels=FIRST_TRY)
+        each = allowed_micro_batches(free, degrees)[0]
+        program = Program(dataflow_problem(free, degrees, each), free.mapped_layers, most_labels=FIRST_TRY)
         with suppress(TooWideError):
             if degrees != problem.degrees and program.best(*free.asked, dram=limit) is not None:
                 fit.append(degrees)

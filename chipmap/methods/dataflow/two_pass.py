@@ -16,7 +16,7 @@ from chipmap.instances.dataflow.instance import DataflowInstance, DataflowSoluti
 from chipmap.instances.dataflow.layer_handover import handover_cases
 from chipmap.instances.dataflow.passes import inter_chip
 from chipmap.instances.dataflow.problem import DataflowProblem, dataflow_problem
-from chipmap.methods.dataflow.cases import Case, cases
+from chipmap.methods.dataflow.cases import Case, beyond, cases
 from chipmap.methods.dataflow.chain import auto, solve_degrees
 from chipmap.methods.dataflow.infeasibility import no_degrees
 from chipmap.methods.dataflow.models import build, by_cpsat
@@ -44,9 +44,9 @@ def two_pass(instance: DataflowInstance, run: Run) -> Termination:
         if not todo:
             run.infeasible(no_degrees(instance))
             return
-        run.bound(cases(instance)[0].bound, "compute")
+        run.bound(min([cases(instance)[0].bound, *beyond(instance)]), "kernels one by one")
         given = first_pass(todo, run)
-        case = next(case for case in cases(instance) if case.problem.degrees == given.degrees)
+        case = next(case for case in cases(instance) if case.at == (given.degrees, given.micro_batch))
         try:
             second_pass(case.problem, given, run)
         except TooWideError as error:
@@ -64,7 +64,7 @@ def first_pass(todo: list[Case], run: Run) -> DataflowSolution:
     best = _by_program(todo, run) or _by_models(todo, run)
     if best is None:
         raise InputError("has no mapping for any degrees", "the inter-chip pass", "Use the method dataflow/auto.")
-    case = next(case for case in todo if case.problem.degrees == best.mapping.degrees)
+    case = next(case for case in todo if case.at == (best.mapping.degrees, best.mapping.micro_batch))
     fewest = _solved(case, run, best.ticks, network=True)
     return (fewest or best).mapping
 

@@ -1,9 +1,9 @@
 """All mappings of a tiny instance of family ``dataflow``, for brute force.
 
-Every choice of degrees that the network holds, of a scheme for every kernel, and of partitions. Two things are left
-out. Partitions that send a tensor back break C1, whatever else they do. And the numbers of partitions mean nothing but
-their order, so that 0, 1, … are all in use. Without a DRAM capacity, or stages of kernels, mappings with the same
-kernels side by side cost the same, so that of each such set one order is tried.
+Every choice of degrees that the network holds, of a micro-batch, of a scheme for every kernel, and of partitions. Two
+things are left out. Partitions that send a tensor back break C1, whatever else they do. And the numbers of partitions
+mean nothing but their order, so that 0, 1, … are all in use. Without a DRAM capacity, or stages of kernels, mappings
+with the same kernels side by side cost the same, so that of each such set one order is tried.
 """
 
 from __future__ import annotations
@@ -27,7 +27,10 @@ def count(instance: DataflowInstance) -> int:
     if instance.mapped_layers * len(instance.workload.kernels) > MOST_KERNELS:
         return TOO_MANY
     sharded, partitions = prod(len(options) for options in _schemes(instance)), _partitions(instance)
-    staged = sum(1 for degrees in _degrees(instance) for one in partitions for _ in _stages(instance, degrees, one))
+    staged = sum(
+        sum(1 for one in partitions for _ in _stages(instance, degrees, one)) * len(_micro_batches(instance, degrees))
+        for degrees in _degrees(instance)
+    )
     return sharded * staged
 
 
@@ -35,12 +38,24 @@ def candidates(instance: DataflowInstance) -> Iterator[DataflowSolution]:
     """Every mapping in the domain C0, but for those that the module's docstring leaves out."""
     partitions = _partitions(instance)
     for degrees in _degrees(instance):
-        for schemes in product(*_schemes(instance)):
+        for each, schemes in product(_micro_batches(instance, degrees), product(*_schemes(instance))):
             for numbers in partitions:
                 for stages in _stages(instance, degrees, numbers):
                     yield DataflowSolution(
-                        instance=instance.name, degrees=degrees, schemes=schemes, partitions=numbers, stages=stages
+                        instance=instance.name,
+                        degrees=degrees,
+                        schemes=schemes,
+                        partitions=numbers,
+                        stages=stages,
+                        micro_batch=each,
                     )
+
+
+def _micro_batches(instance: DataflowInstance, degrees: Degrees) -> list[int]:
+    """Every number of samples that divides a replica's, or the task's."""
+    task = instance.task
+    wanted = range(1, task.batch + 1) if task.micro_batch is None else [task.micro_batch]
+    return [each for each in wanted if task.batch % (degrees.data * each) == 0]
 
 
 def _stages(instance: DataflowInstance, degrees: Degrees, numbers: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
@@ -63,7 +78,7 @@ def _degrees(instance: DataflowInstance) -> Iterator[Degrees]:
         if task.degrees is not None and degrees != task.degrees:
             continue
         stages = instance.workload.layers % degrees.pipeline == 0 and not (task.across_layers and degrees.pipeline > 1)
-        if (stages or task.stages == "kernels") and task.batch % (degrees.data * task.micro_batch) == 0:
+        if (stages or task.stages == "kernels") and _micro_batches(instance, degrees):
             yield degrees
 
 

@@ -60,7 +60,7 @@ def batch(mapping: Mapping, terms: dict[str, int]) -> int:
     if instance.task.stages == "kernels":
         return steps(mapping) * terms["T7"] + terms["T5"]
     stage = facts.stage_layers(instance, degrees)
-    filled = rounds = Fraction(instance.task.batch, degrees.data * instance.task.micro_batch)
+    filled = rounds = Fraction(instance.task.batch, degrees.data * instance.task.samples)
     if instance.mode == "dfmodel":
         filled *= max(instance.workload.layers // degrees.pipeline - 1, 1)
     layers = math.ceil(terms["T4"] * stage * (1 + Fraction(degrees.pipeline - 1) / filled) * rounds)
@@ -97,8 +97,7 @@ def c0_domain(instance: DataflowInstance, solution: DataflowSolution) -> Iterato
     if layered and task.across_layers and degrees.pipeline > 1:
         message = "a pipeline's stages are layers, but partitions reach across them"
         yield "pipeline", degrees.pipeline - 1, "stages", message
-    if degrees.data < 1 or task.batch % (max(1, degrees.data) * task.micro_batch):
-        yield "data", 1, "replicas", f"{degrees.data} replicas don't divide the batch"
+    yield from _wrong_micro_batch(instance, solution)
     layers = workload.layers if task.across_layers else 1
     if len(solution.schemes) != layers * len(workload.kernels):
         message = f"{len(solution.schemes)} schemes for {layers} x {len(workload.kernels)} kernels"
@@ -113,6 +112,22 @@ def c0_domain(instance: DataflowInstance, solution: DataflowSolution) -> Iterato
         yield "partitions", 1, "kernels", "partitions are numbered from 0"
     if wrong := _wrong_stages(instance, solution):
         yield "stages", 1, "stages", wrong
+
+
+def _wrong_micro_batch(instance: DataflowInstance, solution: DataflowSolution) -> Iterator[Finding]:
+    """A mapping's micro-batch is that of the task, if one is given; so many samples of each replica divide the
+    batch (C0)."""
+    task, replicas = instance.task, solution.degrees.data
+    stated = task.micro_batch if solution.micro_batch is None else solution.micro_batch
+    if stated is None:
+        yield "micro_batch", 1, "samples", "neither the task nor the mapping says how many samples a micro-batch has"
+    elif task.micro_batch not in (None, stated):
+        message = f"micro-batches have {stated} samples, the task asks for {task.micro_batch}"
+        yield "micro_batch", abs(stated - (task.micro_batch or 0)), "samples", message
+    elif stated < 1 or replicas < 1 or task.batch % (replicas * stated):
+        parts = f"{counted(replicas, 'replica')} don't divide the batch"
+        message = f"{parts} of {task.batch:,} into micro-batches of {stated:,}"
+        yield "data", 1, "replicas", message
 
 
 def _wrong_stages(instance: DataflowInstance, solution: DataflowSolution) -> str:
@@ -267,7 +282,7 @@ def t5_transfers(mapping: Mapping, times: Times) -> int:
     slowest = _slowest(mapping, times)
     if instance.task.stages == "kernels":
         return steps(mapping) * max(0, longest_transfer(mapping) - slowest)
-    sent, rounds = _hop(mapping), instance.task.batch // (degrees.data * instance.task.micro_batch)
+    sent, rounds = _hop(mapping), instance.task.batch // (degrees.data * instance.task.samples)
     return (degrees.pipeline - 1) * sent + rounds * max(0, sent - slowest)
 
 

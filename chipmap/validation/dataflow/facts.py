@@ -135,7 +135,7 @@ def taken(kernel: Kernel, scheme: Scheme, mode: CostMode) -> str:
 
 def batched_output(kernel: Kernel, instance: DataflowInstance) -> int:
     """Bytes of a micro-batch's output before sharding (a weight update has one for all of it)."""
-    samples = 1 if kernel.update else instance.task.micro_batch
+    samples = 1 if kernel.update else instance.task.samples
     return whole_output(kernel, instance.workload.word_bytes) * samples
 
 
@@ -272,7 +272,7 @@ def resting(kernel: Kernel, scheme: Scheme, instance: DataflowInstance, degrees:
         table = kernel.table_bytes * weights_share(kernel, scheme, instance, degrees.tensor)
         total += (local_weights(kernel, scheme, instance, degrees.tensor) + table) * per_parameter / word
     if kernel.name in saved(instance):
-        flying = min(task.batch // (degrees.data * task.micro_batch), degrees.pipeline)
+        flying = min(task.batch // (degrees.data * task.samples), degrees.pipeline)
         total += flying * local_output(kernel, scheme, instance, degrees.tensor)
     if task.purpose == "decode" and instance.mode == "physical":
         samples = Fraction(task.batch, degrees.data)
@@ -321,7 +321,7 @@ def summed(kernel: Kernel, scheme: Scheme, instance: DataflowInstance, degrees: 
 
 def own_exchange(kernel: Kernel, instance: DataflowInstance, degrees: Degrees) -> Fraction:
     """Nanoseconds of a kernel's exchange with all chips of its stage: the slowest dimension but the pipeline's."""
-    held = Fraction(kernel.exchange_bytes * instance.task.micro_batch, degrees.tensor)
+    held = Fraction(kernel.exchange_bytes * instance.task.samples, degrees.tensor)
     pairs = zip(instance.system.network, degrees.dimensions, strict=True)
     dimensions = [one for one, use in pairs if use != "pipeline" and one.size > 1]
     if instance.mode == "dfmodel" and kernel.exchange == "all_to_all":

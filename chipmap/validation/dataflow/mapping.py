@@ -7,6 +7,8 @@ from collections import defaultdict
 from dataclasses import dataclass
 from functools import cached_property
 
+import msgspec
+
 from chipmap.instances.dataflow.instance import DataflowInstance, DataflowSolution
 from chipmap.instances.dataflow.workload import Scheme
 from chipmap.validation.dataflow import facts
@@ -54,7 +56,9 @@ class Mapping:
 
 
 def mapping_of(instance: DataflowInstance, solution: DataflowSolution) -> Mapping:
-    """The mapping that a ``solution`` which obeys C0 states."""
+    """The mapping that a ``solution`` which obeys C0 states; its micro-batch is the task's from here on."""
+    task = msgspec.structs.replace(instance.task, micro_batch=solution.micro_batch or instance.task.micro_batch)
+    instance = msgspec.structs.replace(instance, task=task)
     workload, n = instance.workload, len(instance.workload.kernels)
     index = {kernel.name: i for i, kernel in enumerate(workload.kernels)}
     copies = [Copy(i // n, i % n, p, solution.schemes[i]) for i, p in enumerate(solution.partitions)]

@@ -32,7 +32,7 @@ def utilisation(
     instance: DataflowInstance, kernels: Sequence[tuple[Kernel, Scheme]], chips: int, picoseconds: int
 ) -> float:
     """The share of the peak that a chip reaches while it computes: FLOP of its kernels / (peak · time)."""
-    samples = instance.task.micro_batch
+    samples = instance.task.samples
     flop = sum(
         facts.whole_flop(kernel) * samples * facts.share(kernel, scheme, instance, chips) for kernel, scheme in kernels
     )
@@ -43,7 +43,7 @@ def utilisation(
 def blocks(kernel: Kernel, scheme: Scheme, instance: DataflowInstance, chips: int) -> Blocks:
     """What of a kernel can run side by side on one chip, for a micro-batch."""
     chip, task = instance.system.chip, instance.task
-    lanes, stages, samples = chip.lanes, chip.stages, task.micro_batch
+    lanes, stages, samples = chip.lanes, chip.stages, task.samples
     part = facts.share(kernel, scheme, instance, chips)
     if kernel.kind == "opaque":
         return math.ceil(facts.whole_flop(kernel) * samples * part / (2 * lanes * stages)), 1, 1

@@ -68,7 +68,7 @@ def held(mapping: Mapping) -> dict[int, int]:
     for u, v in mapping.edges:
         a, b = mapping.copies[u], mapping.copies[v]
         output = facts.local_output(instance.workload.kernels[a.kernel], a.scheme, instance, chips)
-        samples = instance.workload.tokens * instance.task.micro_batch
+        samples = instance.workload.tokens * instance.task.samples
         buffer = math.ceil(output * instance.task.tile_tokens / samples)
         if a.partition == b.partition:
             held[a.partition] += buffer * (level[v] - level[u] + 1)
@@ -91,9 +91,7 @@ def compute(mapping: Mapping) -> dict[int, int]:
     rate = Fraction(instance.task.utilisation) * Fraction(instance.system.chip.flop_per_ns)
     for copy in mapping.copies:
         kernel, scheme = instance.workload.kernels[copy.kernel], copy.scheme
-        flop = (
-            facts.whole_flop(kernel) * instance.task.micro_batch * facts.share(kernel, scheme, instance, mapping.chips)
-        )
+        flop = facts.whole_flop(kernel) * instance.task.samples * facts.share(kernel, scheme, instance, mapping.chips)
         times[copy.partition] += facts.up(flop / rate)
     return dict(times)
 
@@ -128,7 +126,7 @@ def memory(mapping: Mapping) -> dict[int, int]:
             times[copy.partition] += facts.up(facts.local_weights(kernel, copy.scheme, instance, mapping.chips) / rate)
         if fetched:
             each = facts.fetched(kernel, copy.scheme, instance, mapping.chips)
-            times[copy.partition] += facts.up(each * instance.task.micro_batch / rate)
+            times[copy.partition] += facts.up(each * instance.task.samples / rate)
     return times
 
 
@@ -212,4 +210,4 @@ def longest_transfer(mapping: Mapping) -> int:
 def steps(mapping: Mapping) -> int:
     """Steps of the batch: a micro-batch leaves the last stage in each, once the first has got there."""
     task, degrees = mapping.instance.task, mapping.solution.degrees
-    return task.batch // (degrees.data * task.micro_batch) + degrees.pipeline - 1
+    return task.batch // (degrees.data * task.samples) + degrees.pipeline - 1

@@ -22,9 +22,11 @@ TOPOLOGIES = {
 
 
 def sweep(notes: str, axes: dict[str, list[Json]], generator: str | None = None, **parameters: Any) -> Json:
-    """A sweep over ``axes`` (name -> choices)."""
+    """A sweep over ``axes`` (name -> choices); one sample at a time where neither these nor ``parameters`` say
+    otherwise."""
     named = [{"name": name, "choices": choices} for name, choices in axes.items()]
-    return {"schema": "sweep/1", "notes": notes, "generator": generator, "parameters": parameters, "axes": named}
+    own = {"micro_batch": 1, **parameters} if parameters else {}
+    return {"schema": "sweep/1", "notes": notes, "generator": generator, "parameters": own, "axes": named}
 
 
 def choice(label: str, changes: Json | None = None, generator: str | None = None, **parameters: Any) -> Json:

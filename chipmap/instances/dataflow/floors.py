@@ -1,0 +1,74 @@
+"""Lower bounds of a choice of degrees and micro-batch that cost next to nothing: what every kernel takes at least."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from math import floor
+
+import numpy as np
+
+from chipmap.instances.dataflow.batch import forward_runs
+from chipmap.instances.dataflow.instance import DataflowInstance, Degrees, settled
+from chipmap.instances.dataflow.problem import (
+    DataflowProblem,
+    Option,
+    batch_factor,
+    caching,
+    compute_ticks,
+    resident,
+    steps,
+    total_ticks,
+)
+from chipmap.instances.dataflow.sizes import flop
+
+
+def first_ticks(problem: DataflowProblem) -> int:
+    """A lower bound in ticks of the batch: kernels one after the other, each resource by itself.
+
+    A partition takes the longest of compute, DRAM and network, so that all of them take no less than each of the
+    three sums Σ over kernels of the least compute, the least bytes read (weights that may stay in SRAM aren't), the
+    least collective. Without overlap the three add up. Where stages share out kernels, a step takes the longest kernel
+    at least, or an equal share of all kernels.
+    """
+    instance = problem.instance
+    kinds = [lambda o: o.compute, _reading(problem), lambda o: o.collective]
+    if not instance.task.overlap:
+        single = list(kinds)
+        kinds = [lambda o: sum(kind(o) for kind in single)]
+    best = compute_ticks(problem)
+    again = {"forward": forward_runs(instance), "backward": 1}
+    for kind in kinds:
+        least = [min(map(kind, options)) for options in problem.options]
+        if instance.task.stages == "kernels":
+            whole = -(-instance.mapped_layers * sum(least) // problem.degrees.pipeline)
+            best = max(best, steps(problem) * max(*least, whole))
+        else:
+            pairs = zip(instance.workload.kernels, least, strict=True)
+            layer = sum(again[kernel.phase] * ticks for kernel, ticks in pairs)
+            best = max(best, total_ticks(problem, instance.mapped_layers * layer))
+    return best
+
+
+def _reading(problem: DataflowProblem):  # type: ignore[no-untyped-def]
+    """Picoseconds of DRAM that a kernel takes in any partition, by its option."""
+
+    def least(option: Option) -> int:
+        if not resident(problem):
+            return option.stream
+        return 0 if caching(problem) else option.fetch
+
+    return least
+
+
+def plain_floor(instance: DataflowInstance, degrees: Degrees, micro_batch: int) -> int:
+    """A lower bound in ticks of the batch that holds whatever the numbers of kernels come to: all FLOP, an equal share
+    on each chip of a group, at the given utilisation, or the peak."""
+    at, task = settled(instance, micro_batch), instance.task
+    nothing = DataflowProblem(at, degrees, (), np.zeros((0, 2), np.int64), np.zeros(0, np.int64))
+    rate = Fraction(instance.system.chip.flop_per_ns) * Fraction(task.utilisation or 1) * degrees.tensor
+    runs = {"forward": forward_runs(instance), "backward": 1}
+    whole = sum(runs[kernel.phase] * flop(kernel) for kernel in instance.workload.kernels) * micro_batch
+    layer = Fraction(whole * 1000 * instance.mapped_layers) / rate
+    if task.stages == "kernels":
+        return floor(steps(nothing) * layer / degrees.pipeline)
+    return floor(layer * batch_factor(nothing))
