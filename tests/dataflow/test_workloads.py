@@ -157,3 +157,18 @@ def test_kernels_say_what_they_fetch_and_exchange(fields: dict[str, Any], said: 
     with pytest.raises(InputError) as error:
         kernel.replace(**fields).check()
     assert said in str(error.value)
+
+
+def test_step_and_purpose_agree() -> None:
+    """A prefill isn't reported as time per output token: one of the two follows from the other, or both agree."""
+    assert [llama(step=step).task.purpose for step in ("forward", "prefill", "decode")] == [
+        "training",
+        "prefill",
+        "decode",
+    ]
+    for purpose in ("training", "prefill", "decode"):
+        made = llama(purpose=purpose, tokens=2)
+        assert any(kernel.fetch_bytes for kernel in made.workload.kernels) is (purpose == "decode")
+    for step, purpose in (("prefill", "decode"), ("decode", "prefill"), ("decode", "training"), ("forward", "decode")):
+        with pytest.raises(InputError, match="but the kernels are those of step"):
+            llama(step=step, purpose=purpose)

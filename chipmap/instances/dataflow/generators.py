@@ -22,6 +22,11 @@ from chipmap.instances.dataflow.workloads.moe import moe_network
 from chipmap.instances.generator import NamedGenerator
 from chipmap.instances.importers.common import ImportedGraph
 from chipmap.instances.networks.resnet import resnet
+from chipmap.records import InputError
+
+#: What a step's kernels may be for, the usual first; the step of each purpose.
+_PURPOSES = {"forward": ("training", "prefill"), "prefill": ("prefill",), "decode": ("decode",)}
+_STEPS = {"training": "forward", "prefill": "prefill", "decode": "decode"}
 
 
 class Setting(Task, frozen=True, kw_only=True):
@@ -66,6 +71,23 @@ class DataflowGenerator(NamedGenerator[DataflowInstance]):
     """Makes dataflow instances: a workload on equal chips, with a :class:`Setting`."""
 
     setting = Setting
+
+    def read(self, parameters: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+        """As for all generators; of ``step`` and ``purpose`` the one that isn't given follows from the other.
+
+        Raises :class:`InputError` where they contradict each other.
+        """
+        step, purpose = parameters.get("step"), parameters.get("purpose")
+        if "step" in self.parameters() and (step in _PURPOSES or (step is None and purpose in _STEPS)):
+            purpose = purpose or _PURPOSES[step][0]  # type: ignore[index]
+            step = step or _STEPS[purpose]
+            if purpose in _STEPS and purpose not in _PURPOSES[step]:
+                what = f"is {purpose}, but the kernels are those of step {step}"
+                raise InputError(
+                    what, f"{self.name}: purpose", f"Leave out one of the two, or give step={_STEPS[purpose]}."
+                )
+            parameters = {**parameters, "step": step, "purpose": purpose}
+        return super().read(parameters)
 
 
 def explicit_network(
