@@ -39,7 +39,7 @@ from chipmap.instances.dataflow.sharding import (
     refuse_scheme,
     schemes,
 )
-from chipmap.instances.dataflow.sizes import chip_weights, flop, output_bytes
+from chipmap.instances.dataflow.sizes import chip_weights, flop, output_bytes, read_weights
 from chipmap.instances.dataflow.system import Dimension
 from chipmap.instances.dataflow.tiles import Shares, least_area, shares, thinned
 from chipmap.instances.dataflow.workload import Kernel, Scheme
@@ -236,7 +236,7 @@ def _option(instance: DataflowInstance, degrees: Degrees, kernel: Kernel, scheme
         compute=compute,
         collective=_ticks(_sums(instance, degrees, scheme, whole * padded(here.output)))
         + _ticks(_exchange(instance, degrees, kernel)),
-        stream=fetch + (_ticks(weights / rate) if streamed else 0),
+        stream=fetch + (_ticks(read_weights(kernel, instance, here.weights) / rate) if streamed else 0),
         weights=math.ceil(weights),
         output=math.ceil(output),
         dram=_ticks(output / rate),

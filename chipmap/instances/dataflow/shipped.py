@@ -144,19 +144,24 @@ _EXPERTS: dict[str, Entry] = {
         "dataflow-moe",
         {
             **{"hidden": 256, "heads": 4, "inner": 512, "experts": 3, "active": 1, "tokens": 128, "layers": 2},
-            **{"gated": False, "sizes": [2], "degrees": {"tensor": 2, "dimensions": ["tensor"]}},
+            **{"gated": False, "stacked": False, "sizes": [2], "degrees": {"tensor": 2, "dimensions": ["tensor"]}},
             "sram_bytes": 900_000,
         },
     ),
     "moe-8-experts": (
         "dataflow-moe",
-        {"batch": 64, "degrees": _RING, "notes": "sizes of Mixtral 8x7B (arXiv 2401.04088), plain attention"},
+        {
+            "stacked": False,
+            "batch": 64,
+            "degrees": _RING,
+            "notes": "sizes of Mixtral 8x7B (arXiv 2401.04088), plain attention",
+        },
     ),
     "moe-64-experts": (
         "dataflow-moe",
         {
             **{"hidden": 8192, "heads": 64, "inner": 32_768, "experts": 64, "gated": False, "batch": 64},
-            "degrees": _RING,
+            **{"stacked": False, "degrees": _RING},
             "notes": "sizes of GLaM's largest model (arXiv 2112.06905), two matrices per expert",
         },
     ),

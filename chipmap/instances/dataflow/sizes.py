@@ -37,6 +37,25 @@ def chip_weights(kernel: Kernel, instance: DataflowInstance, share: Fraction) ->
     return weight_bytes(kernel, instance) * share + kernel.whole_bytes
 
 
+def touched(kernel: Kernel, instance: DataflowInstance) -> Fraction:
+    """The part of the experts' weights that a micro-batch of t tokens is expected to use, rounded up to 10⁻⁹.
+
+    Each token chooses ``active`` = k of ``experts`` = E, all alike likely: 1 - (1 - k/E)ᵗ (page, "Routing").
+    """
+    if not kernel.experts:
+        return Fraction(1)
+    tokens, idle = instance.workload.tokens * instance.task.micro_batch, kernel.experts - kernel.active
+    if tokens * kernel.active > 21 * kernel.experts:  # (1 - k/E)ᵗ < exp(-tk/E) < 10⁻⁹
+        return Fraction(1)
+    billion = 10**9
+    return Fraction(billion - billion * idle**tokens // kernel.experts**tokens, billion)
+
+
+def read_weights(kernel: Kernel, instance: DataflowInstance, share: Fraction) -> Fraction:
+    """Bytes of parameters that a chip with this share reads per micro-batch: of experts those that tokens use."""
+    return weight_bytes(kernel, instance) * share * touched(kernel, instance) + kernel.whole_bytes
+
+
 def parameter_bytes(kernel: Kernel, instance: DataflowInstance) -> Fraction:
     """Bytes of all parameters of the kernel, tables included."""
     return weight_bytes(kernel, instance) + kernel.whole_bytes + kernel.table_bytes

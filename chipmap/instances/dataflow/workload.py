@@ -37,6 +37,8 @@ class Kernel(Record, frozen=True, kw_only=True):
     ``fetch_outer``: the parts of that along ``outer``, a divisor of it (the heads of a KV cache; 0: ``outer`` itself).
     ``table_bytes``: a table of which rows are fetched. It rests in DRAM with the parameters, divided like these, and is
     not read as weights.
+    ``experts``: the weights are those of so many experts, of which each token uses ``active`` (page, "Routing"). A
+    micro-batch reads the part of them that its tokens are expected to use; all of them are held.
     ``exchange_bytes`` per sample go through an ``exchange`` with all chips of the stage, those of other replicas too.
     """
 
@@ -47,6 +49,8 @@ class Kernel(Record, frozen=True, kw_only=True):
         "whole_bytes",
         "table_bytes",
         "fetch_outer",
+        "experts",
+        "active",
     )
 
     name: str
@@ -69,6 +73,8 @@ class Kernel(Record, frozen=True, kw_only=True):
     whole_bytes: int = 0
     table_bytes: int = 0
     fetch_outer: int = 0
+    experts: int = 0
+    active: int = 0
 
     def check(self, where: str = "kernel") -> None:
         """Raise :class:`InputError` for sizes that make no sense."""
@@ -91,6 +97,9 @@ class Kernel(Record, frozen=True, kw_only=True):
         if self.fetch_outer and (self.fetch_outer < 0 or self.outer % self.fetch_outer):
             words = f"fetch_outer of {self.name!r} is {self.fetch_outer}, its outer {self.outer}"
             raise InputError(words, f"{where}.fetch_outer", "Give a divisor of outer, or 0.")
+        if not 0 <= self.active <= self.experts <= 10_000 or (self.active == 0) != (self.experts == 0):
+            words = f"{self.name!r} has {counted(self.experts, 'expert')}, of which a token uses {self.active}"
+            raise InputError(words, f"{where}.experts", "Give 1 to 10,000 and active from 1 to as many, or neither.")
         if self.weights and self.kind != "gemm":
             raise InputError(f"{self.name!r} is no gemm but has weights", f"{where}.weights", "Use weight_bytes.")
         if len(set(self.schemes)) != len(self.schemes):

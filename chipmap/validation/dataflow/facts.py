@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from decimal import ROUND_CEILING, Decimal, localcontext
 from fractions import Fraction
 from graphlib import TopologicalSorter
 
@@ -117,6 +118,22 @@ def local_weights(kernel: Kernel, scheme: Scheme, instance: DataflowInstance, ch
     """Bytes of the parameters on one chip: its share, and those that every chip needs whole."""
     whole = whole_weights(kernel, instance.workload.word_bytes)
     return whole * weights_share(kernel, scheme, instance, chips) + kernel.whole_bytes
+
+
+def weights_read(kernel: Kernel, scheme: Scheme, instance: DataflowInstance, chips: int) -> Fraction:
+    """Bytes of the parameters on one chip that a micro-batch needs.
+
+    Of experts these are 1 - q, rounded up to 10⁻⁹, where q is the chance that none of its tokens goes to a given one.
+    Squarings in 80 digits give q; what is lost in them is far below the rounding.
+    """
+    held = local_weights(kernel, scheme, instance, chips)
+    if not kernel.experts:
+        return held
+    with localcontext() as digits:
+        digits.prec = 80
+        missed = (1 - Decimal(kernel.active) / kernel.experts) ** (instance.workload.tokens * instance.task.micro_batch)
+        used = (1 - missed).quantize(Decimal("1e-9"), rounding=ROUND_CEILING)
+    return (held - kernel.whole_bytes) * Fraction(used) + kernel.whole_bytes
 
 
 def made(scheme: Scheme) -> str:

@@ -123,7 +123,7 @@ def memory(mapping: Mapping) -> dict[int, int]:
     for copy in mapping.copies:
         kernel = instance.workload.kernels[copy.kernel]
         if not _resident(mapping, copy.partition) if physical else decode:
-            times[copy.partition] += facts.up(facts.local_weights(kernel, copy.scheme, instance, mapping.chips) / rate)
+            times[copy.partition] += facts.up(facts.weights_read(kernel, copy.scheme, instance, mapping.chips) / rate)
         if fetched:
             each = facts.fetched(kernel, copy.scheme, instance, mapping.chips)
             times[copy.partition] += facts.up(each * instance.task.samples / rate)

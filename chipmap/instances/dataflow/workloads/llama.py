@@ -63,7 +63,7 @@ def llama_network(
             words = f"is {getattr(size, many)}, not a multiple of {few} = {getattr(size, few)}"
             raise InputError(words, many, "Give a multiple.")
     layer = Layer(tokens)
-    _attention(layer, size, context if step == "decode" else 0, dropout, cache_kernels, word_bytes)
+    attention(layer, size, context if step == "decode" else 0, dropout, cache_kernels, word_bytes)
     _ffn(layer, size, gated, dropout)
     return Workload(
         name=f"{model or f'llama-{size.hidden}-{size.layers}'}-{step}",
@@ -76,9 +76,12 @@ def llama_network(
     )
 
 
-def _attention(layer: Layer, size: Llama, cached: int, dropout: bool, cache_kernels: bool, word_bytes: int) -> None:
-    """New tokens attend to ``cached`` ones and to themselves: gemms of two activations per query head."""
-    hidden, heads, head, seen = size.hidden, size.heads, size.hidden // size.heads, cached + layer.tokens
+def attention(
+    layer: Layer, size: Llama, cached: int, dropout: bool, cache_kernels: bool, word_bytes: int, head: int = 0
+) -> None:
+    """New tokens attend to ``cached`` ones and to themselves: gemms of two activations per query head, of ``head``
+    numbers (0: hidden / heads)."""
+    hidden, heads, head, seen = size.hidden, size.heads, head or size.hidden // size.heads, cached + layer.tokens
     words = size.kv_heads * head * word_bytes
     layer.element("Add_Prev", hidden)
     layer.element("Norm1", hidden, "Add_Prev")
@@ -98,7 +101,7 @@ def _attention(layer: Layer, size: Llama, cached: int, dropout: bool, cache_kern
     if dropout:
         layer.element("Dropout1", seen, "Softmax", outer=heads)
     layer.gemm("MHA2", head, seen, "Dropout1" if dropout else "Softmax", values, outer=heads, **cache)
-    layer.linear("Proj", hidden, hidden, "MHA2")
+    layer.linear("Proj", hidden, heads * head, "MHA2")
     if dropout:
         layer.element("Dropout2", hidden, "Proj")
     layer.element("Add1", hidden, "Dropout2" if dropout else "Proj", "Add_Prev")

@@ -2,37 +2,160 @@
 
 from __future__ import annotations
 
+from typing import Annotated, Any, Literal, NamedTuple
+
+from msgspec import Meta
+
 from chipmap.instances.dataflow.workload import Workload
 from chipmap.instances.dataflow.workloads.gpt import gpt_network
+from chipmap.instances.dataflow.workloads.latent import Latent, latent_attention
 from chipmap.instances.dataflow.workloads.layer import Count, Layer, Repeats, WordBytes
+from chipmap.instances.dataflow.workloads.llama import Llama, attention
 from chipmap.records import InputError
 
 #: Kernels of a dense layer's feed-forward part, which the experts replace.
 _DENSE = ("FFN0", "GeLU", "FFN1", "Dropout3", "Add2")
 
 
+class Mixture(NamedTuple):
+    """The sizes of a network of layers with experts, and what of it no such layer holds.
+
+    ``head`` is the size of a head, ``inner`` the hidden units of an expert. ``dense`` layers have a feed-forward part
+    of ``dense_inner`` units instead of experts. ``words`` of the vocabulary are embedded, and ranked by a head of their
+    own.
+    """
+
+    hidden: int
+    heads: int
+    kv_heads: int
+    head: int
+    inner: int
+    experts: int
+    active: int
+    shared: int
+    layers: int
+    words: int
+    dense: int = 0
+    dense_inner: int = 0
+    latent: Latent | None = None
+
+
+#: Jiang et al., *Mixtral of Experts* (2024), table 1, and the configuration of its 8x22B; DeepSeek-AI, *DeepSeek-V3
+#: Technical Report* (2024), section 4.2; Yang et al., *Qwen3 Technical Report* (2025), table 2, with the configurations
+#: published beside the weights.
+MIXTURES = {
+    "mixtral-8x7b": Mixture(4096, 32, 8, 128, 14_336, 8, 2, 0, 32, 32_000),
+    "mixtral-8x22b": Mixture(6144, 48, 8, 128, 16_384, 8, 2, 0, 56, 32_768),
+    "qwen3-30b": Mixture(2048, 32, 4, 128, 768, 128, 8, 0, 48, 151_936),
+    "qwen3-235b": Mixture(4096, 64, 4, 128, 1536, 128, 8, 0, 94, 151_936),
+    "deepseek-v3": Mixture(7168, 128, 128, 128, 2048, 256, 8, 1, 58, 129_280, 3, 18_432, Latent(1536, 512, 128, 64)),
+}
+
+
 def moe_network(
-    hidden: Count = 4096,
-    heads: Count = 32,
-    inner: Count = 14_336,
-    experts: Repeats = 8,
-    active: Repeats = 2,
+    model: Literal["mixtral-8x7b", "mixtral-8x22b", "qwen3-30b", "qwen3-235b", "deepseek-v3"] = "mixtral-8x7b",
+    hidden: Count | None = None,
+    heads: Count | None = None,
+    kv_heads: Count | None = None,
+    inner: Count | None = None,
+    experts: Repeats | None = None,
+    active: Repeats | None = None,
+    shared: Annotated[int, Meta(ge=0, le=1000)] | None = None,
+    step: Literal["forward", "prefill", "decode"] = "forward",
+    context: Annotated[int, Meta(ge=0, le=10_000_000)] = 4096,
+    stacked: bool = True,
     gated: bool = True,
     tokens: Count = 2048,
-    layers: Repeats = 32,
+    layers: Repeats | None = None,
     word_bytes: WordBytes = 2,
 ) -> Workload:
-    """GPT layers whose tokens each go to ``active`` of ``experts`` experts of ``inner`` hidden units.
+    """Layers whose tokens each go to ``active`` of ``experts`` experts of ``inner`` units, and to all ``shared`` ones.
 
-    ``Router`` (experts × hidden) and ``Gate`` (its softmax) choose; ``Dispatch`` hands the tokens out; every expert
-    works on ⌈tokens · active / experts⌉ of them (balanced load); ``Combine`` adds ``active`` weighted outputs per
-    token. An expert is Up, GeLU, Down, or with ``gated`` Gate, Up, Mul, Down. An edge is its maker's whole output:
-    partitions with experts read all of what ``Dispatch`` hands out. Sources: Shazeer et al., *Outrageously Large Neural
-    Networks* (2017); Du et al., *GLaM* (2022).
+    Sizes are those of ``model``, of which those that are given replace its own. A
+    ``decode`` step has ``tokens`` new tokens after ``context`` others, whose keys and values are fetched from DRAM.
+
+    ``Router`` (experts × hidden) and ``Gate`` (its softmax) choose; ``Dispatch`` hands out ``active`` copies of each
+    token; the experts are a stack: ``Up``, ``Gate`` and ``Down`` are products with tokens · active columns, of whose
+    weights a micro-batch reads those that it is expected to use (page, "Routing"); ``Combine`` adds the outputs.
+    Without ``stacked`` every expert has kernels of its own, for tokens · active / experts tokens, after GPT's
+    attention. Sources: Shazeer et al., *Outrageously Large Neural Networks* (2017); Du et al., *GLaM* (2022).
     """
-    dense = gpt_network(hidden=hidden, heads=heads, tokens=tokens, layers=layers, word_bytes=word_bytes)
-    if active > experts:
-        raise InputError(f"is {active}, but there are {experts} experts", "active", "Give no more than experts.")
+    size = MIXTURES[model]
+    own: dict[str, Any] = {"hidden": hidden, "heads": heads, "kv_heads": kv_heads, "inner": inner, "experts": experts}
+    own |= {"active": active, "shared": shared, "layers": layers}
+    size = size._replace(**{name: value for name, value in own.items() if value is not None})
+    if kv_heads is None and (heads is not None or not stacked):
+        size = size._replace(kv_heads=size.heads)
+    if hidden is not None or heads is not None:
+        size = size._replace(head=max(1, size.hidden // size.heads))
+    if size.active > size.experts:
+        words = f"is {size.active}, but there are {size.experts} experts"
+        raise InputError(words, "active", "Give no more than experts.")
+    for many, few in (("hidden", "heads"), ("heads", "kv_heads")):
+        if getattr(size, many) % getattr(size, few):
+            words = f"is {getattr(size, many)}, not a multiple of {few} = {getattr(size, few)}"
+            raise InputError(words, many, "Give a multiple.")
+    if not stacked:
+        return _separate(size, gated, tokens, word_bytes, step)
+    layer = Layer(tokens)
+    cached = context if step == "decode" else 0
+    if size.latent:
+        latent_attention(layer, size.hidden, size.heads, size.latent, cached, word_bytes)
+    else:
+        llama = Llama(size.hidden, size.heads, size.kv_heads, 0, size.layers)
+        attention(layer, llama, cached, False, False, word_bytes, size.head)
+    _stack(layer, size, gated, word_bytes)
+    return Workload(
+        name=f"{model}-{step}" if size == MIXTURES[model] else f"moe-{size.experts}x{size.hidden}-{size.layers}-{step}",
+        kernels=tuple(layer.kernels),
+        edges=tuple(layer.edges),
+        carries=(("Add2", "Add_Prev"),),
+        layers=size.layers,
+        word_bytes=word_bytes,
+        tokens=tokens,
+    )
+
+
+def _stack(layer: Layer, size: Mixture, gated: bool, word_bytes: int) -> None:
+    """The feed-forward part with all experts in one kernel per product."""
+    columns = layer.tokens * size.active
+    layer.element("Norm2", size.hidden, "Add1")
+    layer.linear("Router", size.experts, size.hidden, "Norm2")
+    layer.element("Gate", size.experts, "Router")
+    layer.element("Dispatch", size.hidden, "Norm2", "Gate", N=columns, flop_per_element=0)
+
+    def product(name: str, rows: int, inner: int, reads: str) -> None:
+        routed = {"experts": size.experts, "active": size.active, "N": columns}
+        layer.linear(name, rows, inner, reads, weight_bytes=size.experts * rows * inner * word_bytes, **routed)
+
+    product("Experts_Up", size.inner, size.hidden, "Dispatch")
+    if gated:
+        product("Experts_Gate", size.inner, size.hidden, "Dispatch")
+    sources = ("Experts_Up", "Experts_Gate") if gated else ("Experts_Up",)
+    layer.element("Experts_Act", size.inner, *sources, N=columns, flop_per_element=1 + gated)
+    product("Experts_Down", size.hidden, size.inner, "Experts_Act")
+    added = ["Experts_Down", "Gate"]
+    if size.shared:
+        rows = size.shared * size.inner
+        sources = ("Shared_Up", "Shared_Gate") if gated else ("Shared_Up",)
+        for name in sources:
+            layer.linear(name, rows, size.hidden, "Norm2")
+        layer.element("Shared_Act", rows, *sources, flop_per_element=1 + gated)
+        layer.linear("Shared_Down", size.hidden, rows, "Shared_Act")
+        added.append("Shared_Down")
+    layer.element("Combine", size.hidden, *added, flop_per_element=2 * size.active + bool(size.shared))
+    layer.element("Add2", size.hidden, "Combine", "Add1")
+
+
+def _separate(size: Mixture, gated: bool, tokens: int, word_bytes: int, step: str) -> Workload:
+    """GPT layers, every expert with kernels of its own, which read all of what ``Dispatch`` hands out."""
+    hidden, inner, experts, active, layers = size.hidden, size.inner, size.experts, size.active, size.layers
+    if step == "decode" or size.shared or size.kv_heads != size.heads:
+        raise InputError("is false", "stacked", "Decode steps, shared experts and fewer kv_heads need stacked experts.")
+    if tokens * active < experts:
+        words = f"is false, but {tokens * active} copies of tokens can't reach {experts} experts"
+        raise InputError(words, "stacked", "Leave it out: a stack of experts counts the expected ones.")
+    dense = gpt_network(hidden=hidden, heads=size.heads, tokens=tokens, layers=layers, word_bytes=word_bytes)
     made = Layer(tokens)
     made.linear("Router", experts, hidden, "LN2")
     made.element("Gate", experts, "Router")
