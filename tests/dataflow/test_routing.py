@@ -34,7 +34,7 @@ def stack(experts: int, active: int, tokens: int, **parameters: Any) -> Dataflow
     routed = {"experts": experts, "active": active, "weight_bytes": experts * 2048 * 7168 * 2}
     up = {"kind": "gemm", "M": 2048, "K": 7168, "N": tokens * active, "weights": True, "schemes": ["M"], **routed}
     act = {"kind": "elementwise", "M": 2048, "N": tokens * active, "schemes": ["M"]}
-    given = {"memory_gbps": 200.0, "sram_bytes": 2**33, "batch": 8, "tokens": tokens, "fused": False}
+    given = {"memory_gbps": 200.0, "sram_bytes": 2**33, "batch": 8, "tokens": tokens, "fused": False, "micro_batch": 1}
     return made({"a": up, "b": act}, "ab", **{**given, "purpose": "prefill", **parameters})
 
 
@@ -86,7 +86,7 @@ def test_the_tensors_do_not_grow_with_experts() -> None:
     """T2 without weights: what is dispatched is the same for 8, 64 and 256 experts."""
 
     def tensors(experts: int) -> int:
-        instance = moe(hidden=256, heads=4, inner=512, experts=experts, active=2, tokens=128, layers=1)
+        instance = moe(hidden=256, heads=4, inner=512, experts=experts, active=2, tokens=128, layers=1, micro_batch=1)
         # the scores of the router are not handed out
         kernels = [one for one in instance.workload.kernels if one.name not in ("Router", "Gate")]
         return sum(ceil(output_bytes(kernel, instance)) for kernel in kernels)
@@ -112,7 +112,7 @@ def words(workload: Workload, instance: DataflowInstance, part: Callable[[int, i
 )
 @pytest.mark.parametrize("step", ["prefill", "decode"])
 def test_published_parameters(model: str, published: float, used: float, step: str) -> None:
-    instance = moe(model=model, step=step, tokens=1)
+    instance = moe(model=model, step=step, tokens=1, micro_batch=1)
     size, workload = MIXTURES[model], instance.workload
     names = ("Router", "Experts", "Shared")
     rest = workload.replace(kernels=[one for one in workload.kernels if not one.name.startswith(names)])
@@ -141,7 +141,15 @@ def test_a_decode_step_fetches_its_cache() -> None:
 @pytest.mark.parametrize("step", ["prefill", "decode"])
 def test_deepseek_is_mapped(step: str) -> None:
     instance = moe(
-        **{"model": "deepseek-v3", "step": step, "tokens": 1, "purpose": step, "batch": 8, "word_bytes": 1},
+        **{
+            "model": "deepseek-v3",
+            "step": step,
+            "tokens": 1,
+            "purpose": step,
+            "batch": 8,
+            "word_bytes": 1,
+            "micro_batch": 1,
+        },
         **{"degrees": {"tensor": 8, "dimensions": ["tensor"]}, "sram_bytes": 2**31, "fused": False},
     )
     run = Run(instance, SolveOptions(time_limit=60.0, threads=1), check)

@@ -44,7 +44,7 @@ def touched(kernel: Kernel, instance: DataflowInstance) -> Fraction:
     """
     if not kernel.experts:
         return Fraction(1)
-    tokens, idle = instance.workload.tokens * instance.task.micro_batch, kernel.experts - kernel.active
+    tokens, idle = instance.workload.tokens * instance.task.samples, kernel.experts - kernel.active
     if tokens * kernel.active > 21 * kernel.experts:  # (1 - k/E)ᵗ < exp(-tk/E) < 10⁻⁹
         return Fraction(1)
     billion = 10**9

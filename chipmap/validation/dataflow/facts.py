@@ -131,7 +131,7 @@ def weights_read(kernel: Kernel, scheme: Scheme, instance: DataflowInstance, chi
         return held
     with localcontext() as digits:
         digits.prec = 80
-        missed = (1 - Decimal(kernel.active) / kernel.experts) ** (instance.workload.tokens * instance.task.micro_batch)
+        missed = (1 - Decimal(kernel.active) / kernel.experts) ** (instance.workload.tokens * instance.task.samples)
         used = (1 - missed).quantize(Decimal("1e-9"), rounding=ROUND_CEILING)
     return (held - kernel.whole_bytes) * Fraction(used) + kernel.whole_bytes
 
