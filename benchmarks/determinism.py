@@ -40,7 +40,7 @@ def main() -> int:
     """Run everything and write the table; 1 if two archives differ."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--families", nargs="*", default=FAMILY_NAMES, choices=FAMILY_NAMES)
-    parser.add_argument("--time-limit", type=float, default=60.0)
+    parser.add_argument("--time-limit", type=float, default=600.0)
     parser.add_argument("--out", type=Path, help="the table to write (default: print it)")
     args = parser.parse_args()
     load, lines, wrong = os.getloadavg()[0], list[str](), 0

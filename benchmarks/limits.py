@@ -24,6 +24,7 @@ from pathlib import Path
 import chipmap
 from benchmarks.robustness_kills import carrying, marked, orphans
 from chipmap.family import FAMILY_NAMES, get_family
+from chipmap.process.warming import warm
 
 ROOT = Path(__file__).parents[1]
 LARGE = {
@@ -69,6 +70,7 @@ def main() -> int:
     args = parser.parse_args()
     load, seen = os.getloadavg()[0], list[Seen]()
     for family in args.families:
+        warm(get_family(family))
         for method in get_family(family).methods:
             for where in ("command", "in process"):
                 one = measured(LARGE[family], method.name, where, args.seconds, args.memory)

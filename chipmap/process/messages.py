@@ -71,7 +71,10 @@ class Bounded(msgspec.Struct, frozen=True, tag=True):
 
 
 class Ended(msgspec.Struct, frozen=True, tag=True):
-    """The method has ended; ``bounds`` are all bounds, also those that improved nothing."""
+    """The method has ended; ``bounds`` are all bounds, also those that improved nothing.
+
+    ``timed`` says that a part of its work was told that its time is up.
+    """
 
     termination: Termination
     best: Found | None
@@ -82,6 +85,7 @@ class Ended(msgspec.Struct, frozen=True, tag=True):
     timings: dict[str, float]
     versions: dict[str, str]
     oracle: dict[str, Any] | None = None
+    timed: bool = False
 
 
 class Looking(msgspec.Struct, frozen=True, tag=True):

@@ -149,13 +149,18 @@ class _Watch:
             self.kill_at = min(self.kill_at, time.monotonic() + GRACE)
 
     def _take(self, messages: list[ToParent]) -> Ended | Failed | None:
-        """Adopt solutions (of several at once the last valid one: each improves on those before) and bounds."""
-        for found in reversed([message for message in messages if isinstance(message, Found)]):
-            if self._adopt(found):
-                break
+        """Adopt solutions and bounds. Of several solutions at once the last valid one is enough: each improves on those
+        before. But the trace of a deterministic run mustn't tell when they were read: there all count, in their order.
+        """
+        if not self.run.options.deterministic:
+            for found in reversed([message for message in messages if isinstance(message, Found)]):
+                if self._adopt(found):
+                    break
         for message in messages:
             if isinstance(message, Bounded):
                 self.run.bound(message.value, message.source, message.kind)
+            elif isinstance(message, Found) and self.run.options.deterministic:
+                self._adopt(message)
         return next((message for message in messages if isinstance(message, Ended | Failed)), None)
 
     def _adopt(self, found: Found) -> bool:
@@ -173,6 +178,7 @@ class _Watch:
             return self._failed(end)
         self.versions = end.versions
         run.oracle_report = end.oracle
+        run.timed = run.timed or end.timed
         run.notes.extend(end.notes)
         run.timings.update(end.timings)
         known = {(bound.value, bound.source) for bound in run.bounds}

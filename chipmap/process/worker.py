@@ -129,6 +129,7 @@ def _solve(job: Job, lines: BinaryIO, send: Sender) -> Ended:
         timings=run.timings,
         versions=used_versions(),
         oracle=oracle.report() if oracle is not None else None,
+        timed=run.timed,
     )
 
 

@@ -53,6 +53,8 @@ def solve(model: Model, session: Session) -> Verdict:
     """
     lowered = lower(model.native)
     session.rows, session.columns = lowered.rows, lowered.columns
+    if session.remaining == 0.0:  # handing over millions of nonzeros takes seconds, too
+        return STATUSES["kTimeLimit"]
     start = _complete(lowered, session) if session.request.start is not None else None
     highs = _load(lowered, session)
     if start is not None:

@@ -252,6 +252,19 @@ def test_a_deterministic_run_out_of_time_says_so(instance: RingInstance) -> None
     assert "not reproducible" in [note.kind for note in result.notes]
     assert result.provenance["reproducible"] is False
     assert isolated(instance, "improve", deterministic=True).provenance["reproducible"] is True
+    for isolate in (True, False):
+        options = SolveOptions(warm_start="none", time_limit=60.0, deterministic=True)
+        result = chipmap.solve(instance, "share_used_up", options, isolate=isolate)
+        assert result.provenance["reproducible"] is False
+
+
+def test_a_deterministic_trace_has_all_improvements_in_their_order(instance: RingInstance) -> None:
+    """However many of them the parent reads at once."""
+    options = SolveOptions(warm_start="none", time_limit=60.0, deterministic=True)
+    here, there = (chipmap.solve(instance, "at_one_blow", options, isolate=isolate) for isolate in (False, True))
+    told, same = ([(one.source, one.value, one.incumbent, one.bound) for one in each.trace] for each in (here, there))
+    assert told == same
+    assert len(told) > 12
 
 
 def test_provenance_names_no_place(instance: RingInstance, tmp_path: Path) -> None:

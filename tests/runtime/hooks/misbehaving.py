@@ -42,6 +42,21 @@ def improve(instance: RingInstance, run: Run) -> Termination:
     return run.terminate()
 
 
+def at_one_blow(instance: RingInstance, run: Run) -> Termination:
+    """Solutions and bounds in turn, all at once."""
+    for used in range(1, instance.package.chips + 1):
+        run.solution(spread(instance, used), f"block {used}")
+        run.bound(used, f"count {used}")
+    return run.terminate()
+
+
+def share_used_up(instance: RingInstance, run: Run) -> Termination:
+    """A part of the work whose small share of the time has passed; the run's own limit is far."""
+    run.solution(spread(instance, 1), "block 1")
+    run.deadline.within(0.0).keep_going()
+    return run.terminate()
+
+
 def improve_then_hang(instance: RingInstance, run: Run) -> Termination:
     """A few solutions, then deaf to everything but SIGKILL, and in no Python code that could look at a clock."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
@@ -137,6 +152,8 @@ NAMES = (
     "improve",
     "improve_then_hang",
     "wait",
+    "at_one_blow",
+    "share_used_up",
     "crash",
     "vanish",
     "fail",
