@@ -20,6 +20,9 @@ import msgspec
 
 #: Characters of a message's part, so that hostile input makes no endless ones.
 MOST_CHARACTERS = 1_000
+#: Digits of a whole number: far below the 308 at which it is no float any more, and quotients of two still are.
+MOST_DIGITS = 100
+_DIGITS = bytes.maketrans(b"123456789", b"000000000")
 
 
 def shortened(text: str, most: int = MOST_CHARACTERS) -> str:
@@ -122,6 +125,26 @@ class ContradictionError(ChipmapError):
     exit_code = 4
 
 
+def _no_endless_number(data: bytes | str, where: str) -> None:
+    """Refuse JSON with a whole number of more than :data:`MOST_DIGITS` digits, which no float could hold.
+
+    Every tenth character tells whether there may be one, so that large files are looked through fast.
+    """
+    text = data.encode(errors="replace") if isinstance(data, str) else data
+    if b"0" * (MOST_DIGITS // 10) not in text[::10].translate(_DIGITS):
+        return
+    left: list[tuple[str, Any]] = [("", msgspec.json.decode(data))]
+    while left:
+        path, value = left.pop()
+        if isinstance(value, dict):
+            left += [(f"{path}.{key}" if path else key, inner) for key, inner in value.items()]
+        elif isinstance(value, list):
+            left += [(f"{path}[{i}]", inner) for i, inner in enumerate(value)]
+        elif isinstance(value, int) and abs(value) >= 10**MOST_DIGITS:
+            place = ": ".join(part for part in (where, path) if part)
+            raise InputError("is too large", place, f"Give a number of at most {MOST_DIGITS} digits.")
+
+
 def _plain(value: Any) -> Any:
     """Numpy scalars and arrays as plain Python, so that no record ever holds them."""
     for name in ("item", "tolist"):
@@ -155,7 +178,9 @@ class Record(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     def from_json(cls, data: bytes | str, where: str = "") -> Self:
         """The record that ``data`` holds; ``where`` names its source in errors (:class:`InputError`)."""
         try:
-            return msgspec.json.decode(data, type=cls)
+            made = msgspec.json.decode(data, type=cls)
+            _no_endless_number(data, where)
+            return made
         except msgspec.ValidationError as error:
             raise _validation_error(cls, error, where) from None
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:

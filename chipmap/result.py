@@ -120,6 +120,18 @@ def integer_bound(value: float) -> int:
     return math.ceil(value - 1e-4 - 1e-10 * abs(value))
 
 
+def claims_another(claimed: int | float, objective: int) -> bool:
+    """Whether a method's claim is another value than the checker's: a whole number must be the same one, a solver's
+    floating-point one may be half a tick off, or in its tenth digit, as beyond 2**53 a float can't tell ticks apart.
+
+    >>> claims_another(7.4, 7), claims_another(2**60 + 1, 2**60), claims_another(float(2**60 + 9), 2**60 + 9)
+    (False, True, False)
+    """
+    if isinstance(claimed, int):
+        return claimed != objective
+    return abs(claimed - objective) > max(0.5, 1e-10 * abs(objective))
+
+
 def natural(ticks: int | None, unit_per_tick: float) -> float | None:
     """``ticks · unit_per_tick`` as the nearest float to the exact decimal product (None stays None).
 
@@ -153,9 +165,9 @@ class Result(Record, frozen=True, kw_only=True):
     ``changes``: what of the named instance was changed on the way (``constraints=C1,C2``).
 
     ``solution`` is the family's own solution record as plain JSON; ``certificate`` the checker's word on it.
-    ``claimed_objective`` is what the method or solver believed. ``failure`` says how the method or its process broke
-    off, if it did: what was found before stands, and the command line exits with 6. Older archives have no
-    ``units``: theirs are the family's.
+    ``claimed_objective`` is what the method or solver believed: exact programs a whole number, solvers a float.
+    ``failure`` says how the method or its process broke off, if it did: what was found before stands, and the command
+    line exits with 6. Older archives have no ``units``: theirs are the family's.
     """
 
     schema: Literal["result/1"] = "result/1"
@@ -168,7 +180,7 @@ class Result(Record, frozen=True, kw_only=True):
     objective: int | None = None
     bound: int | None = None
     gap: float | None = None
-    claimed_objective: float | None = None
+    claimed_objective: int | float | None = None
     incumbent_source: str = ""
     solution: dict[str, Any] | None = None
     certificate: Certificate | None = None

@@ -78,7 +78,7 @@ class Incumbent:
     certificate: Certificate
     source: str
     seconds: float
-    claimed: float | None
+    claimed: int | float | None
 
     @property
     def objective(self) -> int:
@@ -193,7 +193,7 @@ class Run:
         """Raise :class:`Stop` unless the run should go on."""
         self.deadline.check()
 
-    def solution(self, solution: Record, source: str, claimed: float | None = None) -> Certificate:
+    def solution(self, solution: Record, source: str, claimed: int | float | None = None) -> Certificate:
         """Have ``solution`` checked; keep it if it is valid and better than the incumbent. Returns the certificate."""
         certificate = self.check(self.instance, solution)
         if not certificate.feasible or certificate.objective is None:

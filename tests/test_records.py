@@ -114,6 +114,17 @@ def test_broken_json_is_one_message(data: bytes) -> None:
     assert str(caught.value).startswith("solution.json: ")
 
 
+@pytest.mark.parametrize("where", range(30))
+def test_a_number_that_no_float_holds_is_refused_wherever_it_stands(where: int) -> None:
+    before = b'{"instance": "' + b"x" * where + b'", "chips": [0, '
+    assert RingSolution.from_json(before + b"9" * 100 + b"]}").chips[1] == 10**100 - 1
+    with pytest.raises(InputError, match=r"file: chips\[1\]: is too large") as caught:
+        RingSolution.from_json(before + b"-1" + b"0" * 100 + b"]}", where="file")
+    assert "100 digits" in str(caught.value)
+    named = RingSolution.from_json(b'{"instance": "' + b"7" * 500 + b'", "chips": [0]}')
+    assert named.instance == "7" * 500, "digits in a name are no number"
+
+
 def test_files(tmp_path: Path) -> None:
     path = tmp_path / "instance.json"
     path.write_bytes(example().to_json(indent=2))

@@ -59,7 +59,7 @@ class Found(msgspec.Struct, frozen=True, tag=True):
 
     solution: msgspec.Raw
     source: str
-    claimed: float | None = None
+    claimed: int | float | None = None
 
 
 class Bounded(msgspec.Struct, frozen=True, tag=True):

@@ -16,7 +16,7 @@ from chipmap.report.markup import Markup, join, table, tag
 from chipmap.report.rows import digits, sign, units_of
 from chipmap.report.tables import number, percent
 from chipmap.report.trace_svg import trace_chart
-from chipmap.result import Result, best_bound, gap
+from chipmap.result import Result, best_bound, claims_another, gap
 
 #: A plot above this size is named, not embedded.
 LARGEST_PLOT = 8 * 1024 * 1024
@@ -89,8 +89,9 @@ def _warnings(result: Result) -> list[str]:
     if certificate is not None and result.objective not in (None, certificate.objective):
         warnings.append("The certificate's objective differs from the result's.")
     claimed = result.claimed_objective
-    if claimed is not None and result.objective is not None and abs(claimed - result.objective) > 0.5:
-        warnings.append(f"The solver claimed {claimed:,.10g} ticks; the checker found {result.objective:,}.")
+    if claimed is not None and result.objective is not None and claims_another(claimed, result.objective):
+        said = f"{claimed:,}" if isinstance(claimed, int) else f"{claimed:,.10g}"
+        warnings.append(f"The solver claimed {said} ticks; the checker found {result.objective:,}.")
     return warnings
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from contextlib import closing
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from chipmap import archive
@@ -13,8 +15,10 @@ from chipmap.bench.matrix import Matrix
 from chipmap.cli import main
 from chipmap.inputs.reading import generate, read
 from chipmap.instances.ring import RingSolution
+from chipmap.instances.wafer import WaferSolution
 from chipmap.records import InputError
-from chipmap.solve import check
+from chipmap.run import SolveOptions
+from chipmap.solve import check, solve
 
 
 @pytest.mark.parametrize("broken", [b'"status":"\xd1"', b'"claimed_objective":1e999'])
@@ -31,6 +35,24 @@ def test_a_violation_larger_than_any_float(chip: int) -> None:
     instance = read("ring/tiny-skip")
     certificate = check(instance, RingSolution(instance="tiny", chips=(chip, 0, 0, 0, 0)))
     assert not certificate.feasible and all(one.amount < float("inf") for one in certificate.violations)
+
+
+def test_an_argument_larger_than_any_float() -> None:
+    result = solve("wafer/tiny-adapters", options=SolveOptions(time_limit=20.0, threads=1), isolate=False)
+    instance, made = read("wafer/tiny-adapters"), WaferSolution.make(**(result.solution or {}))
+    placements = (msgspec.structs.replace(made.placements[0], h=10**400), *made.placements[1:])
+    certificate = check(instance, msgspec.structs.replace(made, placements=placements))
+    (message,) = {one.message for one in certificate.violations if "argument h" in one.message}
+    assert len(message) < 100
+
+
+@pytest.mark.parametrize("field", ["objective", "bound"])
+def test_a_claim_larger_than_any_float(tmp_path: Path, capsys: pytest.CaptureFixture[str], field: str) -> None:
+    result = solve("ring/tiny-skip", options=SolveOptions(time_limit=20.0, threads=1), isolate=False)
+    path = tmp_path / "result.json"
+    path.write_text(json.dumps(json.loads(result.to_json()) | {field: 10**400}))
+    assert main(["check", "ring/tiny-skip", str(path)]) == 1
+    assert f"{field}: is too large" in capsys.readouterr().err
 
 
 def test_a_setting_that_is_no_text(capsys: pytest.CaptureFixture[str]) -> None:

@@ -13,6 +13,7 @@ from itertools import islice
 
 from chipmap.certificate import Certificate
 from chipmap.instances.wafer.instance import Kernel, Placement, WaferInstance, WaferSolution
+from chipmap.records import shortened
 from chipmap.validation.certify import Finding, certify
 from chipmap.validation.wafer.facts import TICKS, Box, Conv, box, convolutions
 
@@ -87,7 +88,8 @@ def _arguments(instance: WaferInstance, solution: WaferSolution) -> Iterator[Fin
         for name, values in (("h", (p.h,)), ("w", (p.w,)), ("c", p.c), ("k", p.k)):
             for value in values:
                 if not 1 <= value <= LARGEST:
-                    message = f"argument {name} of kernel {p.kernel!r} is {value:.6g}; it must be 1 to {LARGEST}"
+                    given = shortened(str(value), 20)
+                    message = f"argument {name} of kernel {p.kernel!r} is {given}; it must be 1 to {LARGEST}"
                     yield repr(p.kernel), 1, "arguments", message
         if max(abs(p.x), abs(p.y)) > LARGEST:
             yield repr(p.kernel), 1, "arguments", f"kernel {p.kernel!r} is beyond any fabric"
