@@ -1,22 +1,23 @@
-"""A solve whose kernels run compiled, however small its instance: ``python -m chipmap.process.compiling INSTANCE
-METHOD``. The exit code is 0 if the method came to its end (:mod:`chipmap.process.warming`)."""
+"""A solve whose kernels run compiled, however small its instance: ``python -m chipmap.process.compiling INSTANCE METHOD
+SECONDS``. The exit code is 0 if the method came to its end (:mod:`chipmap.process.warming`). After so many seconds the
+system ends it, whatever it does and whether its parent still lives.
+"""
 
 from __future__ import annotations
 
 import os
+import signal
 import sys
 
 from chipmap.family import family_of, resolve
 from chipmap.inputs.reading import read
 from chipmap.process.conduct import at_once, checker, guarded, start_method
-from chipmap.process.worker import end_with_parent
 from chipmap.result import Termination
 from chipmap.run import Run, SolveOptions
 
 
 def main(name: str, method: str) -> int:
     """Solve the shipped instance by the method, on one thread."""
-    end_with_parent()
     instance = read(name)
     family = family_of(instance)
     chosen = family.method(method)
@@ -36,4 +37,5 @@ def main(name: str, method: str) -> int:
 
 
 if __name__ == "__main__":
-    os._exit(main(*sys.argv[1:]))
+    signal.alarm(int(sys.argv[3]))
+    os._exit(main(*sys.argv[1:3]))

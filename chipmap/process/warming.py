@@ -4,6 +4,10 @@ numba compiles a function at its first call and keeps it on disk (:mod:`chipmap.
 not pay for that: before its clock starts, tiny instances of the family are solved by the methods that its record names
 (:attr:`chipmap.family.Family.warm`), in processes that no limit of the user's ends. A marker beside the compiled
 functions says that this was done for these sources. What a process has compiled stays, also where it is interrupted.
+
+These processes outlive a command that is killed, as the longest function takes many seconds: a command that is killed
+after few seconds, again and again, would never come to its end. They last for :data:`MOST` seconds at most and hold the
+lock until then, so that the next command waits for them.
 """
 
 from __future__ import annotations
@@ -15,14 +19,15 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import contextmanager, suppress
+from math import ceil
 from pathlib import Path
 
 from chipmap.family import Family
 from chipmap.process.child import environment
 
-#: The most seconds that compiling may take.
-MOST = 300.0
+#: The most seconds that compiling may take, and those between two looks at what it does.
+MOST, PAUSE = 300.0, 0.02
 _PACKAGE = Path(__file__).resolve().parents[1]
 
 
@@ -36,8 +41,9 @@ def warm(
 ) -> float:
     """Compile what ``family`` needs, unless that was done; returns the seconds that it took.
 
-    ``tell`` hears a sentence before it begins. Where nothing can be written, where it fails, when it is ``stopped``, or
-    after :data:`MOST` seconds, functions are compiled when they are first called.
+    ``tell`` hears a sentence before it begins, or waits for another command that does it. Where nothing can be written,
+    where it fails, when it is ``stopped``, or after :data:`MOST` seconds, functions are compiled when they are first
+    called.
     """
     began, name = time.monotonic(), _name(family)
     if is_warm(family):
@@ -45,12 +51,12 @@ def warm(
     folder = next((folder for folder in _folders(family) if _writable(folder)), None)
     if folder is None:
         return 0.0
-    with _alone(folder):
-        if not (folder / name).exists():
-            tell(f"compiling the programs of family {family.name}, once (up to a minute; --time-limit starts after it)")
-            if _compiled(family, stopped):
-                with suppress(OSError):
-                    (folder / name).touch()
+    until = began + MOST
+    tell(f"compiling the programs of family {family.name}, once (up to a minute; --time-limit starts after it)")
+    with _alone(folder / f"warm-{family.name}.lock", lambda: stopped() or time.monotonic() > until) as lock:
+        if not (folder / name).exists() and _compiled(family, lock, lambda: stopped() or time.monotonic() > until):
+            with suppress(OSError):
+                (folder / name).touch()
     return time.monotonic() - began
 
 
@@ -81,27 +87,44 @@ def _writable(folder: Path) -> bool:
 
 
 @contextmanager
-def _alone(folder: Path) -> Iterator[None]:
-    """Let others who want the same wait, as far as the file system knows locks."""
-    with ExitStack() as held:
-        with suppress(OSError):
-            fcntl.flock(held.enter_context(open(folder / "warm.lock", "wb")), fcntl.LOCK_EX)
-        yield
+def _alone(path: Path, stopped: Callable[[], bool]) -> Iterator[int | None]:
+    """Hold the lock at ``path``, so that others who want the same wait; wait for them unless ``stopped``, too. Without
+    it where the file system knows no locks.
+
+    Yields the lock's descriptor: a child that inherits it holds the lock as well.
+    """
+    lock = None
+    with suppress(OSError):
+        lock = os.open(path, os.O_WRONLY | os.O_CREAT, 0o666)
+    try:
+        while lock is not None and not stopped():
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                time.sleep(PAUSE)
+            except OSError:  # no locks here
+                break
+            else:
+                break
+        yield lock
+    finally:
+        if lock is not None:
+            os.close(lock)
 
 
-def _compiled(family: Family, stopped: Callable[[], bool]) -> bool:
+def _compiled(family: Family, lock: int | None, stopped: Callable[[], bool]) -> bool:
     """Run the solves, as many at a time as there are cores; whether all of them came to their ends."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
-    todo, running, until = list(family.warm), list[subprocess.Popen[bytes]](), time.monotonic() + MOST
+    todo, running = list(family.warm), list[subprocess.Popen[bytes]]()
     try:
-        while (todo or running) and time.monotonic() < until and not stopped():
+        while (todo or running) and not stopped():
             while todo and len(running) < cores:
-                running.append(_solving(*todo.pop(0)))
+                running.append(_solving(*todo.pop(0), lock))
             for child in [child for child in running if child.poll() is not None]:
                 running.remove(child)
                 if child.returncode != 0:
                     return False
-            time.sleep(0.02)
+            time.sleep(PAUSE)
         return not todo and not running
     finally:
         for child in running:
@@ -109,10 +132,16 @@ def _compiled(family: Family, stopped: Callable[[], bool]) -> bool:
             child.wait()
 
 
-def _solving(instance: str, method: str) -> subprocess.Popen[bytes]:
-    """A solve without a limit in a process of its own, whose kernels run compiled."""
+def _solving(instance: str, method: str, lock: int | None) -> subprocess.Popen[bytes]:
+    """A solve without a limit in a process of its own, whose kernels run compiled; it keeps ``lock`` held."""
     nothing = subprocess.DEVNULL
-    command = [sys.executable, "-P", "-m", "chipmap.process.compiling", instance, method]
+    command = [sys.executable, "-P", "-m", "chipmap.process.compiling", instance, method, str(ceil(MOST))]
     return subprocess.Popen(
-        command, env=environment(), stdin=nothing, stdout=nothing, stderr=nothing, start_new_session=True
+        command,
+        env=environment(),
+        stdin=nothing,
+        stdout=nothing,
+        stderr=nothing,
+        start_new_session=True,
+        pass_fds=() if lock is None else (lock,),
     )

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import fcntl
+import os
+import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -51,7 +54,7 @@ def test_other_sources_are_another_time(family: Family, monkeypatch: pytest.Monk
 def test_what_failed_is_tried_again(family: Family, tmp_path: Path) -> None:
     broken = replace(family, warm=(("ring/tiny-skip", "no such method"),))
     assert warming.warm(broken) > 0.0
-    assert not list((tmp_path / "cache").glob("warm-*"))
+    assert not list((tmp_path / "cache").glob("warm-*.nbi"))
     assert warming.warm(broken) > 0.0
 
 
@@ -64,7 +67,40 @@ def test_a_method_that_only_bounds_counts(family: Family) -> None:
 def test_no_longer_than_its_limit(family: Family, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(warming, "MOST", 0.05)
     warming.warm(family)
-    assert not list((tmp_path / "cache").glob("warm-*"))
+    assert not list((tmp_path / "cache").glob("warm-*.nbi"))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="children are found in /proc")
+def test_what_a_killed_command_began_is_ended_without_it(tmp_path: Path) -> None:
+    command = """
+from dataclasses import replace
+from chipmap.family import get_family
+from chipmap.process.warming import warm
+warm(replace(get_family("wafer"), warm=(("wafer/tiny-adapters", "greedy"),)))
+"""
+    cache = tmp_path / "compiled"
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(cache)}
+    parent = subprocess.Popen([sys.executable, "-c", command], env=environment)
+    children = Path(f"/proc/{parent.pid}/task/{parent.pid}/children")
+    while not children.read_text().strip():
+        assert parent.poll() is None
+        time.sleep(0.01)
+    parent.kill()
+    parent.wait()
+    with open(cache / "warm-wafer.lock", "wb") as lock:
+        with pytest.raises(BlockingIOError):
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        before = len(list(cache.rglob("*.nbi")))
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        assert len(list(cache.rglob("*.nbi"))) > before
+
+
+def test_a_stopped_command_waits_for_nobody(family: Family, tmp_path: Path) -> None:
+    (tmp_path / "cache").mkdir()
+    with open(tmp_path / "cache" / "warm-ring.lock", "wb") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        warming.warm(family, stopped=lambda: True)
+    assert not list((tmp_path / "cache").glob("warm-*.nbi"))
 
 
 def test_where_nothing_can_be_kept_nothing_is_compiled(family: Family, tmp_path: Path) -> None:
