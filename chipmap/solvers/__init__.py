@@ -10,8 +10,9 @@ from typing import Any
 
 from chipmap.family import Model
 from chipmap.records import InputError
+from chipmap.result import Limit
 from chipmap.solvers.availability import KINDS, require
-from chipmap.solvers.outcome import Outcome, SolveRequest, TriviallyInfeasible
+from chipmap.solvers.outcome import Outcome, OutOfTime, SolveRequest, TriviallyInfeasible
 from chipmap.solvers.session import Session
 
 __all__ = ["infeasible_labels", "solve_model"]
@@ -30,6 +31,9 @@ def solve_model(model: Model, request: SolveRequest, solver: str | None = None) 
         return session.conclude(adapter.solve(model, session))
     except TriviallyInfeasible as finding:
         return session.conclude(("infeasible", "none", str(finding)), (finding.label,))
+    except OutOfTime:
+        limit: Limit = "time" if session.remaining == 0.0 else "interrupted"
+        return session.conclude(("stopped", limit, "while the model was lowered"))
 
 
 def infeasible_labels(model: Model, request: SolveRequest, solver: str | None = None) -> tuple[str, ...]:
@@ -40,6 +44,8 @@ def infeasible_labels(model: Model, request: SolveRequest, solver: str | None = 
         return labels
     except TriviallyInfeasible as finding:
         return (finding.label,)
+    except OutOfTime:
+        return ()
 
 
 def _adapter(model: Model, solver: str | None) -> tuple[str, Any]:

@@ -46,7 +46,7 @@ def solve(model: Model, session: Session) -> Verdict:
     Raises :class:`SolverUnavailableError` without a licence for a model of this size, :class:`InputError` for an
     unknown native parameter or a model that can't be lowered.
     """
-    lowered = lower(model.native)
+    lowered = lower(model.native, session.keep_going)
     session.rows, session.columns = lowered.rows, lowered.columns
     with _loaded(lowered, session) as (native, x):
         _set_start(native, x, lowered, session)
@@ -171,7 +171,7 @@ def _read(native: Any, x: Any, lowered: LoweredModel, session: Session, status: 
 
 def infeasible_labels(model: Model, session: Session) -> tuple[str, ...]:
     """The labels of Gurobi's irreducible infeasible set (MIP included); () when none is found in time."""
-    lowered = lower(model.native)
+    lowered = lower(model.native, session.keep_going)
     with _loaded(lowered, session) as (native, _):
         try:
             session.run(native.computeIIS, native.terminate)

@@ -51,7 +51,7 @@ def solve(model: Model, session: Session) -> Verdict:
 
     Raises :class:`InputError` for an unknown native option or a model that can't be lowered.
     """
-    lowered = lower(model.native)
+    lowered = lower(model.native, session.keep_going)
     session.rows, session.columns = lowered.rows, lowered.columns
     if session.remaining == 0.0:  # handing over millions of nonzeros takes seconds, too
         return STATUSES["kTimeLimit"]
@@ -226,7 +226,7 @@ def infeasible_labels(model: Model, session: Session) -> tuple[str, ...]:
     dropped if what is left is still infeasible (deletion filter; Chinneck, *Feasibility and Infeasibility in
     Optimization*, 2008, section 6.2).
     """
-    lowered = lower(model.native)
+    lowered = lower(model.native, session.keep_going)
     return _relaxation_labels(lowered, session) or _deletion_filter(lowered, session)
 
 

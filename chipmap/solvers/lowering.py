@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -11,11 +11,12 @@ import numpy as np
 from pyomo.common.errors import InfeasibleConstraintException, InvalidConstraintError, InvalidExpressionError
 from pyomo.common.gc_manager import PauseGC
 from pyomo.core import Constraint, Objective
-from pyomo.repn.plugins.standard_form import LinearStandardFormCompiler
+from pyomo.repn.linear import LinearRepnVisitor
+from pyomo.repn.plugins.standard_form import LinearStandardFormCompiler, _LinearStandardFormCompiler_impl
 from scipy.sparse import csc_array
 
 from chipmap.records import InputError
-from chipmap.solvers.outcome import TriviallyInfeasible, ValueOf
+from chipmap.solvers.outcome import OutOfTime, TriviallyInfeasible, ValueOf
 
 
 @dataclass(frozen=True)
@@ -89,19 +90,43 @@ class LoweredModel:
         return lower, upper
 
 
-def lower(native: Any) -> LoweredModel:
+class _Watchful(LinearRepnVisitor):  # type: ignore[misc]
+    """Pyomo's compiler of one expression after the other, which looks at the clock between them."""
+
+    keep_going: Callable[[], bool]
+
+    def walk_expression(self, expression: Any) -> Any:
+        if not self.keep_going():
+            raise OutOfTime
+        return super().walk_expression(expression)
+
+
+def _compiled(native: Any, keep_going: Callable[[], bool]) -> Any:
+    """Pyomo's mixed form of the model. Its compiler lets its visitor be replaced, which sees each row."""
+
+    def watchful(*arguments: Any, **options: Any) -> _Watchful:
+        visitor = _Watchful(*arguments, **options)
+        visitor.keep_going = keep_going
+        return visitor
+
+    compiler = _LinearStandardFormCompiler_impl(LinearStandardFormCompiler.CONFIG({"mixed_form": True}))
+    compiler._get_visitor = watchful
+    with PauseGC():  # hundreds of thousands of small objects, none of them garbage
+        return compiler.write(native)
+
+
+def lower(native: Any, keep_going: Callable[[], bool] = lambda: True) -> LoweredModel:
     """The matrices of a linear Pyomo model or block with at most one active objective (none: cost 0).
 
     Raises :class:`InputError` for more objectives or a nonlinear expression, :class:`TriviallyInfeasible` for a row
-    without variables that doesn't hold.
+    without variables that doesn't hold, :class:`OutOfTime` as soon as not ``keep_going()``.
     """
     objectives = [o.name for o in native.component_data_objects(Objective, active=True)]
     if len(objectives) > 1:
         what = f"the model has {len(objectives)} active objectives ({', '.join(objectives)})"
         raise InputError(what, native.name, "Deactivate all but one.")
     try:
-        with PauseGC():  # hundreds of thousands of small objects, none of them garbage
-            form = LinearStandardFormCompiler().write(native, mixed_form=True)
+        form = _compiled(native, keep_going)
     except InfeasibleConstraintException as error:
         raise _name_infeasible(native, str(error)) from None
     except (InvalidConstraintError, InvalidExpressionError) as error:

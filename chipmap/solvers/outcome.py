@@ -14,6 +14,10 @@ from chipmap.result import Termination
 ValueOf = Callable[[Any], float]
 
 
+class OutOfTime(Exception):  # noqa: N818 - not an error: the limit ends the solve
+    """The time limit fell while a model was lowered."""
+
+
 class TriviallyInfeasible(ChipmapError):  # noqa: N818 - a finding about the model
     """A row without free variables can't hold: the model is infeasible, and ``label`` names the constraint."""
 

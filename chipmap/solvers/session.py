@@ -57,6 +57,11 @@ class Session:
         limit = self.request.time_limit
         return None if limit is None else max(0.0, limit - self.seconds)
 
+    def keep_going(self) -> bool:
+        """Whether there is time left and nobody asks to stop."""
+        asked = self.request.should_stop
+        return self.remaining != 0.0 and (asked is None or not asked())
+
     @property
     def threads(self) -> int | None:
         """Threads to use: one when deterministic, else as requested (None: the solver's default)."""

@@ -9,9 +9,9 @@ import pyomo.environ as pyo
 import pytest
 
 from chipmap.records import InputError
-from chipmap.solvers import solve_model
+from chipmap.solvers import infeasible_labels, solve_model
 from chipmap.solvers.lowering import TriviallyInfeasible, lower
-from chipmap.solvers.outcome import SolveRequest
+from chipmap.solvers.outcome import OutOfTime, SolveRequest
 from tests.solvers.models import MIP_SOLVERS, Knapsack, SmallModel
 
 GUARD = 60.0
@@ -43,6 +43,24 @@ def test_matrices_of_a_small_model() -> None:
     assert lowered.row_lower.tolist() == [1, 3, 4] and lowered.row_upper.tolist() == [5, 3, np.inf]
     assert lowered.lower[order].tolist() == [0, -4, -20] and lowered.upper[order].tolist() == [6, 4, 20]
     assert lowered.cost[order].tolist() == [0, -2, 1] and lowered.offset == 100 and lowered.integer.all()
+
+
+def test_lowering_ends_where_the_time_does() -> None:
+    """Each row is a look at the clock: the third of four (three rows and the cost) is the last."""
+    looks = iter([True, True, False])
+    with pytest.raises(OutOfTime):
+        lower(ranged(), lambda: next(looks))
+    assert next(looks, None) is None
+
+
+@pytest.mark.parametrize("solver", MIP_SOLVERS)
+def test_no_time_to_lower_is_a_reached_limit(solver: str) -> None:
+    native = ranged()
+    model = SmallModel("mip", native, [native.x])
+    outcome = solve_model(model, SolveRequest(should_stop=lambda: True), solver)
+    assert (outcome.termination.reason, outcome.termination.limit) == ("no_solution_found", "interrupted")
+    assert solve_model(model, SolveRequest(time_limit=0.0), solver).termination.limit == "time"
+    assert infeasible_labels(model, SolveRequest(time_limit=0.0), solver) == ()
 
 
 @pytest.mark.parametrize("solver", MIP_SOLVERS)
