@@ -41,7 +41,7 @@ FAMILY = Family(
     ),
     small="chipmap.instances.wafer.instance:small",
     warm=(
-        *(("wafer/tiny-adapters", method) for method in ("rows", "search", "bounds")),
+        *(("wafer/tiny-adapters", method) for method in ("rows", "search", "bounds", "annealing-tbs")),
         *(("wafer/tiny-skip", method) for method in ("rows", "search", "poker")),
     ),
     default_method="wafer/auto",
