@@ -7,26 +7,28 @@ from typing import Annotated, Literal, NamedTuple
 from msgspec import Meta
 
 from chipmap.instances.dataflow.workload import Workload
+from chipmap.instances.dataflow.workloads.backward import add_backward, add_ends
 from chipmap.instances.dataflow.workloads.layer import Count, Layer, Repeats, WordBytes
 from chipmap.records import InputError
 
 
 class Llama(NamedTuple):
-    """The sizes of a Llama: hidden, query heads, key-value heads, rows of the FFN, layers."""
+    """The sizes of a Llama: hidden, query heads, key-value heads, rows of the FFN, layers, words of the vocabulary."""
 
     hidden: int
     heads: int
     kv_heads: int
     ffn: int
     layers: int
+    words: int = 0
 
 
 #: Dubey et al., *The Llama 3 Herd of Models*, table 3; the draft is the 68M model of SpecInfer (Miao et al., 2024).
 LLAMA = {
-    "llama-68m": Llama(768, 12, 12, 3072, 2),
-    "llama3-8b": Llama(4096, 32, 8, 14_336, 32),
-    "llama3-70b": Llama(8192, 64, 8, 28_672, 80),
-    "llama3-405b": Llama(16_384, 128, 8, 53_248, 126),
+    "llama-68m": Llama(768, 12, 12, 3072, 2, 32_000),
+    "llama3-8b": Llama(4096, 32, 8, 14_336, 32, 128_256),
+    "llama3-70b": Llama(8192, 64, 8, 28_672, 80, 128_256),
+    "llama3-405b": Llama(16_384, 128, 8, 53_248, 126, 128_256),
 }
 
 
@@ -37,12 +39,15 @@ def llama_network(
     kv_heads: Count | None = None,
     ffn: Count | None = None,
     layers: Repeats | None = None,
+    words: Count | None = None,
     step: Literal["forward", "prefill", "decode"] = "decode",
     tokens: Count = 1,
     context: Annotated[int, Meta(ge=0, le=10_000_000)] = 4096,
     gated: bool = True,
     dropout: bool = False,
     cache_kernels: bool = False,
+    backward: bool = False,
+    ends: bool = False,
     word_bytes: WordBytes = 2,
 ) -> Workload:
     """Llama layers: ``forward`` and ``prefill`` of ``tokens`` tokens, ``decode`` of as many after ``context`` others.
@@ -50,30 +55,54 @@ def llama_network(
     The sizes are those of ``model``, of which those that are given replace its own. In a decode step the attention
     fetches kv_heads · head size · context words of keys, and as many of values, from DRAM. ``gated`` is the FFN with a
     gate: down(silu(gate) · up). ``dropout`` and ``cache_kernels`` add the kernels that DFModel's published inputs have
-    and the model hasn't. Rotary embeddings are left out (less than 0.1 % of FLOP).
+    and the model hasn't. Rotary embeddings are left out (less than 0.1 % of FLOP). ``backward`` adds the backward
+    kernels of a forward step; ``ends`` the embedding of ``words`` words and the head that ranks them, an equal part in
+    every layer.
     """
     own = LLAMA.get(model)
-    given = (hidden, heads, kv_heads, ffn, layers)
+    given = (hidden, heads, kv_heads, ffn, layers, words if words is not None or ends or own else 0)
     if own is None and None in given:
         missing = Llama._fields[given.index(None)]
         raise InputError("is missing", missing, "Give it, or the name of a model.")
     size = Llama(*(new if new is not None else old for new, old in zip(given, own or given, strict=True)))  # type: ignore[arg-type]
     for many, few in (("hidden", "heads"), ("heads", "kv_heads")):
         if getattr(size, many) % getattr(size, few):
-            words = f"is {getattr(size, many)}, not a multiple of {few} = {getattr(size, few)}"
-            raise InputError(words, many, "Give a multiple.")
+            what = f"is {getattr(size, many)}, not a multiple of {few} = {getattr(size, few)}"
+            raise InputError(what, many, "Give a multiple.")
+    if cache_kernels and backward:
+        raise InputError("have no backward kernels", "cache_kernels", "Leave out one of the two.")
     layer = Layer(tokens)
     attention(layer, size, context if step == "decode" else 0, dropout, cache_kernels, word_bytes)
     _ffn(layer, size, gated, dropout)
+    carries = around(layer, step, size.words if ends else 0, size.layers, backward, word_bytes)
     return Workload(
         name=f"{model or f'llama-{size.hidden}-{size.layers}'}-{step}",
         kernels=tuple(layer.kernels),
         edges=tuple(layer.edges),
-        carries=(("Add2", "Add_Prev"),),
+        carries=carries,
         layers=size.layers,
         word_bytes=word_bytes,
         tokens=tokens,
     )
+
+
+def around(
+    layer: Layer, step: str, words: int, layers: int, backward: bool, word_bytes: int
+) -> tuple[tuple[str, str], ...]:
+    """Add what is asked of embedding, head and backward kernels to a layer from ``Add_Prev`` to ``Add2``.
+
+    Returns what it hands to the next layer, and backward ones to the one before. Raises :class:`InputError` for
+    backward kernels of a prefill or a decode step.
+    """
+    carries: list[tuple[str, str]] = [("Add2", "Add_Prev")]
+    if words:
+        add_ends(layer, layer.kernels[0].M, words, layers, word_bytes)
+    if backward:
+        if step != "forward":
+            what = f"is true, but a {step} step has no backward kernels"
+            raise InputError(what, "backward", "Give step=forward, or leave it out.")
+        carries.append(add_backward(layer, word_bytes))
+    return tuple(carries)
 
 
 def attention(

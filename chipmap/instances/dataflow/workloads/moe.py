@@ -10,7 +10,7 @@ from chipmap.instances.dataflow.workload import Workload
 from chipmap.instances.dataflow.workloads.gpt import gpt_network
 from chipmap.instances.dataflow.workloads.latent import Latent, latent_attention
 from chipmap.instances.dataflow.workloads.layer import Count, Layer, Repeats, WordBytes
-from chipmap.instances.dataflow.workloads.llama import Llama, attention
+from chipmap.instances.dataflow.workloads.llama import Llama, around, attention
 from chipmap.records import InputError
 
 #: Kernels of a dense layer's feed-forward part, which the experts replace.
@@ -65,6 +65,8 @@ def moe_network(
     context: Annotated[int, Meta(ge=0, le=10_000_000)] = 4096,
     stacked: bool = True,
     gated: bool = True,
+    backward: bool = False,
+    ends: bool = False,
     tokens: Count = 2048,
     layers: Repeats | None = None,
     word_bytes: WordBytes = 2,
@@ -77,6 +79,7 @@ def moe_network(
     ``Router`` (experts × hidden) and ``Gate`` (its softmax) choose; ``Dispatch`` hands out ``active`` copies of each
     token; the experts are a stack: ``Up``, ``Gate`` and ``Down`` are products with tokens · active columns, of whose
     weights a micro-batch reads those that it is expected to use (page, "Routing"); ``Combine`` adds the outputs.
+    ``backward`` adds the backward kernels of a forward step, ``ends`` embedding and head, an equal part in every layer.
     Without ``stacked`` every expert has kernels of its own, for tokens · active / experts tokens, after GPT's
     attention. Sources: Shazeer et al., *Outrageously Large Neural Networks* (2017); Du et al., *GLaM* (2022).
     """
@@ -96,6 +99,8 @@ def moe_network(
             words = f"is {getattr(size, many)}, not a multiple of {few} = {getattr(size, few)}"
             raise InputError(words, many, "Give a multiple.")
     if not stacked:
+        if backward or ends:
+            raise InputError("is false", "stacked", "Backward kernels, embedding and head need stacked experts.")
         return _separate(size, gated, tokens, word_bytes, step)
     layer = Layer(tokens)
     cached = context if step == "decode" else 0
@@ -105,11 +110,12 @@ def moe_network(
         llama = Llama(size.hidden, size.heads, size.kv_heads, 0, size.layers)
         attention(layer, llama, cached, False, False, word_bytes, size.head)
     _stack(layer, size, gated, word_bytes)
+    carries = around(layer, step, size.words if ends else 0, size.layers, backward, word_bytes)
     return Workload(
         name=f"{model}-{step}" if size == MIXTURES[model] else f"moe-{size.experts}x{size.hidden}-{size.layers}-{step}",
         kernels=tuple(layer.kernels),
         edges=tuple(layer.edges),
-        carries=(("Add2", "Add_Prev"),),
+        carries=carries,
         layers=size.layers,
         word_bytes=word_bytes,
         tokens=tokens,

@@ -1,0 +1,163 @@
+"""The backward kernels of a layer, made from its forward ones; embedding and head, shared out over the layers.
+
+Gradients are named after the kernel whose backward pass makes them. For a kernel v with the gradient g of its output:
+
+- a product with weights: ``v_b`` (Wᵀ g, what the kernel before gets) and ``v_u`` (g xᵀ, the weight update's product);
+- a product of two activations: ``v_b1`` and ``v_b2``, one for each operand;
+- an element-wise kernel: ``v_b``, or ``v_b1``, ``v_b2`` ... where it read several tensors; twice the FLOP in all;
+- a sum hands g on. Where gradients of several readers meet, ``v_b`` adds them up.
+
+So products take twice the FLOP of the forward pass. A backward kernel reads the forward tensors that its formula needs,
+which stay in DRAM until then: operands of products, inputs of element-wise kernels, of a softmax its output.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from chipmap.instances.dataflow.sizes import flop
+from chipmap.instances.dataflow.workload import Kernel
+from chipmap.instances.dataflow.workloads.layer import Layer
+
+Edge = tuple[str, str]
+
+#: Sums: their operands get the gradient as it is.
+_SUMS = ("Add_Prev", "Add1", "Add2")
+#: Operands of other kernels that get the gradient as it is, and those that get none (a choice has no derivative).
+_HANDED_ON: tuple[Edge, ...] = (("Shared_Down", "Combine"),)
+_CHOICES: tuple[Edge, ...] = (("Gate", "Dispatch"),)
+#: Element-wise kernels whose derivative follows from their output, and those that need a mask alone (made anew from its
+#: seed, as DFModel's backward graph has it).
+_BY_OUTPUT = ("Softmax", "Gate", "Logits")
+_MASKS = ("Dropout1", "Dropout2", "Dropout3")
+
+
+def add_ends(layer: Layer, hidden: int, words: int, layers: int, word_bytes: int) -> None:
+    """``Embed``, ``Head`` and ``Logits`` (a softmax), an equal part of each in every one of ``layers`` layers.
+
+    The head's product takes 2 · hidden · words FLOP per token, a token's embedding fetches ``hidden`` words. As a layer
+    stands for all, each has one of ``layers`` parts of the table's and the head's rows, rounded up.
+    """
+    rows, fetched = -(-words // layers), -(-hidden * layer.tokens // layers)
+    part = {"output_bytes": fetched * word_bytes, "fetch_bytes": fetched * word_bytes, "flop": 0}
+    layer.element("Embed", hidden, table_bytes=rows * hidden * word_bytes, **part)
+    layer.edges.append(("Embed", "Add_Prev"))
+    layer.linear("Head", rows, hidden, "Add2")
+    layer.element("Logits", rows, "Head")
+
+
+def add_backward(layer: Layer, word_bytes: int) -> Edge:
+    """Append the backward kernels of ``layer``, whose forward ones start at ``Add_Prev`` and end at ``Add2``.
+
+    ``Loss_b`` takes the gradient of the layer's output. Returns the carried gradient's maker and that reader.
+    """
+    return _Backward(layer, word_bytes).run()
+
+
+class _Backward:
+    """Goes through forward kernels from last to first; ``gradients`` are the makers of the gradient of each output."""
+
+    def __init__(self, layer: Layer, word_bytes: int) -> None:
+        self.layer, self.word_bytes = layer, word_bytes
+        self.made = Layer(layer.tokens, "backward")
+        self.kernels = {kernel.name: kernel for kernel in layer.kernels}
+        self.gradients: dict[str, list[str]] = {name: [] for name in self.kernels}
+        self.operands: dict[str, list[str]] = {name: [] for name in self.kernels}
+        for source, name in layer.edges:
+            self.operands[name].append(source)
+
+    def run(self) -> Edge:
+        self.made.element("Loss_b", self.kernels["Add2"].M, "Add2")
+        self.gradients["Add2"].append("Loss_b")
+        for kernel in self._last_first():
+            self._kernel(kernel)
+        self.layer.kernels += self.made.kernels
+        self.layer.edges += self.made.edges
+        return self.gradients["Add_Prev"][0], "Loss_b"
+
+    def _last_first(self) -> list[Kernel]:
+        """Readers before what they read: as they were added, but the two ends, which stand apart."""
+        first, last = ("Embed",), ("Logits", "Head")
+        inner = [kernel for kernel in reversed(self.layer.kernels) if kernel.name not in (*first, *last)]
+        return [self.kernels[name] for name in last if name in self.kernels] + [
+            *inner,
+            *(self.kernels[name] for name in first if name in self.kernels),
+        ]
+
+    def _kernel(self, kernel: Kernel) -> None:
+        name, sources = kernel.name, self.gradients[kernel.name]
+        apart = name in _SUMS or kernel.kind == "gemm"
+        if len(sources) > 1 and apart:
+            total = f"{name}_b" if name in _SUMS else f"{name}_sum"
+            self._like(kernel, total, sources, flop=(len(sources) - 1) * _elements(kernel))
+            self.gradients[name] = [total]
+        if name == "Embed":
+            self._table(kernel)
+        elif kernel.weights:
+            self._linear(kernel)
+        elif kernel.kind == "gemm":
+            self._product(kernel)
+        else:
+            self._element(kernel)
+
+    def _like(self, kernel: Kernel, name: str, reads: Collection[str], **fields: int | None) -> None:
+        """An element-wise kernel that makes as much as ``kernel``."""
+        sizes = {"outer": kernel.outer, "N": kernel.N, "output_bytes": kernel.output_bytes}
+        self.made.element(name, kernel.M, *dict.fromkeys(reads), **{**sizes, **fields})
+
+    def _linear(self, kernel: Kernel) -> None:
+        """Wᵀ g for what the kernel read, g xᵀ for its weights."""
+        name, rows, (read,) = kernel.name, kernel.outer * kernel.M, self.operands[kernel.name]
+        sources, routed = self.gradients[name], {"experts": kernel.experts, "active": kernel.active}
+        weights = kernel.weight_bytes
+        # an equal part of the head leaves an equal part of one gradient
+        part = {"output_bytes": self.kernels["Embed"].output_bytes} if name == "Head" else {}
+        same = {"N": kernel.N, "weight_bytes": weights, **routed, **part}
+        self.made.linear(f"{name}_b", kernel.K, rows, *sources, **same)
+        self.made.gemm(f"{name}_u", rows, kernel.N, *sources, read, N=kernel.K, update=True, output_bytes=weights)
+        self.gradients[read].append(f"{name}_b")
+
+    def _product(self, kernel: Kernel) -> None:
+        """The gradients of the K x N operand, which is read first, and of the (outer · M) x K one."""
+        name, sources = kernel.name, self.gradients[kernel.name]
+        second, *first = self.operands[name]
+        self.made.gemm(f"{name}_b1", kernel.K, kernel.M, *sources, *first, outer=kernel.outer, N=kernel.N)
+        self.gradients[second].append(f"{name}_b1")
+        # tokens stay columns: the operand lies transposed where the product reads tokens as its rows
+        rows, columns = (kernel.K, kernel.M) if self.layer.tokens == kernel.M else (kernel.M, kernel.K)
+        maker = self.kernels[first[0]]
+        # several query heads share a key head: what is left is the sum over them
+        shared = {"output_bytes": maker.outer * rows * columns * self.word_bytes} if maker.outer < kernel.outer else {}
+        reads = (*sources, second)
+        self.made.gemm(f"{name}_b2", rows, kernel.N, *reads, outer=kernel.outer, N=columns, **shared)
+        for one in first:
+            self.gradients[one].append(f"{name}_b2")
+
+    def _element(self, kernel: Kernel) -> None:
+        """The gradients of what the kernel read, each of its own."""
+        name, sources = kernel.name, self.gradients[kernel.name]
+        apart = []
+        for read in self.operands[name]:
+            if name in _SUMS or (read, name) in _HANDED_ON:
+                self.gradients[read] += sources
+            elif (read, name) not in _CHOICES:
+                apart.append(read)
+        needs = [name] if name in _BY_OUTPUT else [] if name in _MASKS else apart
+        needs = [] if flop(kernel) == 0 else needs
+        # handing out copies is no work, adding up their gradients is
+        work = 2 * flop(kernel) // max(len(apart), 1) or _elements(kernel)
+        for i, read in enumerate(apart, start=1):
+            own = f"{name}_b{i if len(apart) > 1 else ''}"
+            self._like(self.kernels[read], own, (*sources, *needs), flop=work)
+            self.gradients[read].append(own)
+
+    def _table(self, kernel: Kernel) -> None:
+        """The gradient of the embedded rows, added to that of the table."""
+        table, (source,) = kernel.table_bytes, self.gradients["Embed"]
+        added = (kernel.output_bytes or 0) // self.word_bytes
+        fields = {"flop": added, "output_bytes": table, "weight_bytes": 0, "schemes": ("M", "NONE")}
+        self.made.add("Embed_u", "opaque", 1, source, update=True, **fields)
+
+
+def _elements(kernel: Kernel) -> int:
+    return kernel.outer * kernel.M * kernel.N
