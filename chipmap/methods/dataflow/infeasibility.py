@@ -19,7 +19,16 @@ from chipmap.heuristics.dataflow.program.lattice import TooWideError
 from chipmap.instances.dataflow.instance import DataflowInstance, held_degrees
 from chipmap.instances.dataflow.problem import DataflowProblem, dataflow_problem
 from chipmap.methods.dataflow.cases import FIRST_TRY
-from chipmap.methods.dataflow.shortages import AMPLE, PINS, at_least, does, lacking, short_of_dram, smaller_weights
+from chipmap.methods.dataflow.shortages import (
+    AMPLE,
+    PINS,
+    at_least,
+    does,
+    lacking,
+    resting,
+    short_of_dram,
+    smaller_weights,
+)
 from chipmap.methods.dataflow.stages import short_of_dram as stages_short_of_dram
 from chipmap.methods.dataflow.stages import with_enough_dram
 from chipmap.records import counted
@@ -75,6 +84,7 @@ def no_mapping(instance: DataflowInstance, problems: Sequence[DataflowProblem], 
     try:
         found = reasons(instance, problems, run.deadline)
     finally:
+        found = found or resting(problems)
         if not found:
             run.note("left out", "no mapping fits; what is short wasn't found")
         run.infeasible(*found)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from chipmap.deadline import Deadline
 from chipmap.heuristics.dataflow.program.lattice import TooWideError
 from chipmap.instances.dataflow.instance import DataflowInstance, Degrees, allowed_degrees, allowed_micro_batches
-from chipmap.instances.dataflow.problem import DataflowProblem, Option, dataflow_problem
+from chipmap.instances.dataflow.problem import DataflowProblem, Option, dataflow_problem, outside
 from chipmap.methods.dataflow.cases import FIRST_TRY
 from chipmap.records import counted
 from chipmap.result import Infeasibility
@@ -62,6 +62,22 @@ def dram_shortage(limit: int, need: int, message: str, found: bool = True, other
     """C6: the reason where ``need`` bytes of DRAM would do (``found``), or are needed at least."""
     remedy = (does if found else at_least)("system.memory.capacity_bytes", need, "byte")
     return lacking("C6", need, limit, message, remedy, other)
+
+
+def resting(problems: Sequence[DataflowProblem]) -> list[Infeasibility]:
+    """C6: the reason where what rests in a chip's DRAM all the time (parameters, optimiser state, kept outputs) is more
+    than it holds, whatever the mapping, for each of ``problems``; else none. A sum: it needs no search."""
+    limit = problems[0].instance.system.memory.capacity_bytes if problems else None
+    if limit is None or any(one.instance.task.stages != "layers" for one in problems):
+        return []
+    need, problem = min(((outside(one, "kept"), one) for one in problems), key=lambda pair: pair[0])
+    if need <= limit:
+        return []
+    message = (
+        f"what rests in a chip's DRAM is more than its {limit:,} bytes; {need:,} at least ({problem.degrees.text})"
+        f"{largest(problem, limit)}"
+    )
+    return [dram_shortage(limit, need, message, found=False)]
 
 
 def short_of_dram(instance: DataflowInstance, programs: Sequence[Program], deadline: Deadline) -> Infeasibility:
