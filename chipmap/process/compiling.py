@@ -1,6 +1,7 @@
 """A solve whose kernels run compiled, however small its instance: ``python -m chipmap.process.compiling INSTANCE METHOD
-SECONDS``. The exit code is 0 if the method came to its end (:mod:`chipmap.process.warming`). After so many seconds the
-system ends it, whatever it does and whether its parent still lives.
+SECONDS MARKER``. If the method came to its end, the file MARKER is made and the exit code is 0
+(:mod:`chipmap.process.warming`). After so many seconds the system ends it, whatever it does, and whether or not its
+parent still lives.
 """
 
 from __future__ import annotations
@@ -8,6 +9,8 @@ from __future__ import annotations
 import os
 import signal
 import sys
+from contextlib import suppress
+from pathlib import Path
 
 from chipmap.family import family_of, resolve
 from chipmap.inputs.reading import read
@@ -38,4 +41,8 @@ def main(name: str, method: str) -> int:
 
 if __name__ == "__main__":
     signal.alarm(int(sys.argv[3]))
-    os._exit(main(*sys.argv[1:3]))
+    code = main(*sys.argv[1:3])
+    if code == 0:
+        with suppress(OSError):
+            Path(sys.argv[4]).touch()
+    os._exit(code)

@@ -2,8 +2,9 @@
 
 numba compiles a function at its first call and keeps it on disk (:mod:`chipmap.kernels`). A run with a time limit must
 not pay for that: before its clock starts, tiny instances of the family are solved by the methods that its record names
-(:attr:`chipmap.family.Family.warm`), in processes that no limit of the user's ends. A marker beside the compiled
-functions says that this was done for these sources. What a process has compiled stays, also where it is interrupted.
+(:attr:`chipmap.family.Family.warm`), in processes that no limit of the user's ends. Markers beside the compiled
+functions say which of these solves were done for these sources. What a process has compiled stays, also where it is
+interrupted.
 
 These processes outlive a command that is killed, as the longest function takes many seconds: a command that is killed
 after few seconds, again and again, would never come to its end. They last for :data:`MOST` seconds at most and hold the
@@ -22,6 +23,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from math import ceil
 from pathlib import Path
+from typing import NamedTuple
 
 from chipmap.family import Family
 from chipmap.process.child import environment
@@ -31,9 +33,17 @@ MOST, PAUSE = 300.0, 0.02
 _PACKAGE = Path(__file__).resolve().parents[1]
 
 
+class _Solve(NamedTuple):
+    """What compiles a part of a family: a shipped instance, the method, the file that says that it was done."""
+
+    instance: str
+    method: str
+    marker: Path
+
+
 def is_warm(family: Family) -> bool:
     """Whether what ``family`` needs was compiled."""
-    return not family.warm or any((folder / _name(family)).exists() for folder in _folders(family))
+    return not family.warm or any(not _missing(family, folder) for folder in _folders(family))
 
 
 def warm(
@@ -45,7 +55,7 @@ def warm(
     where it fails, when it is ``stopped``, or after :data:`MOST` seconds, functions are compiled when they are first
     called.
     """
-    began, name = time.monotonic(), _name(family)
+    began = time.monotonic()
     if is_warm(family):
         return 0.0
     folder = next((folder for folder in _folders(family) if _writable(folder)), None)
@@ -54,21 +64,27 @@ def warm(
     until = began + MOST
     tell(f"compiling the programs of family {family.name}, once (up to a minute; --time-limit starts after it)")
     with _alone(folder / f"warm-{family.name}.lock", lambda: stopped() or time.monotonic() > until) as lock:
-        if not (folder / name).exists() and _compiled(family, lock, lambda: stopped() or time.monotonic() > until):
-            with suppress(OSError):
-                (folder / name).touch()
+        _compile(_missing(family, folder), lock, lambda: stopped() or time.monotonic() > until)
     return time.monotonic() - began
 
 
-def _name(family: Family) -> str:
-    """The marker's name: a hash of the sources' names, sizes and times, of what is solved, and of the Python."""
-    found = hashlib.sha256(repr((family.warm, sys.implementation.cache_tag)).encode())
+def _missing(family: Family, folder: Path) -> list[_Solve]:
+    """The solves of ``family`` that weren't done yet, as far as the markers in ``folder`` tell.
+
+    A marker's name is a hash of the sources' names, sizes and times, of what is solved, and of the Python.
+    """
+    sources = hashlib.sha256(sys.implementation.cache_tag.encode())
     for room in ("heuristics", "instances"):
         for path in sorted((_PACKAGE / room / family.name).rglob("*.py")):
             state = path.stat()
-            found.update(f"{path.relative_to(_PACKAGE)} {state.st_size} {state.st_mtime_ns} ".encode())
-    # the ending is that of compiled functions, so that what removes these removes it as well
-    return f"warm-{found.hexdigest()[:32]}.nbi"
+            sources.update(f"{path.relative_to(_PACKAGE)} {state.st_size} {state.st_mtime_ns} ".encode())
+    solves = []
+    for instance, method in family.warm:
+        found = sources.copy()
+        found.update(f"{instance} {method}".encode())
+        # the ending is that of compiled functions, so that what removes these removes it as well
+        solves.append(_Solve(instance, method, folder / f"warm-{found.hexdigest()[:32]}.nbi"))
+    return [solve for solve in solves if not solve.marker.exists()]
 
 
 def _folders(family: Family) -> Iterator[Path]:
@@ -112,32 +128,31 @@ def _alone(path: Path, stopped: Callable[[], bool]) -> Iterator[int | None]:
             os.close(lock)
 
 
-def _compiled(family: Family, lock: int | None, stopped: Callable[[], bool]) -> bool:
-    """Run the solves, as many at a time as there are cores; whether all of them came to their ends."""
+def _compile(todo: list[_Solve], lock: int | None, stopped: Callable[[], bool]) -> None:
+    """Run the solves, as many at a time as there are cores; where one fails, no more are begun."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
-    todo, running = list(family.warm), list[subprocess.Popen[bytes]]()
+    running = list[subprocess.Popen[bytes]]()
     try:
         while (todo or running) and not stopped():
             while todo and len(running) < cores:
-                running.append(_solving(*todo.pop(0), lock))
+                running.append(_solving(todo.pop(0), lock))
             for child in [child for child in running if child.poll() is not None]:
                 running.remove(child)
                 if child.returncode != 0:
-                    return False
+                    todo = []
             time.sleep(PAUSE)
-        return not todo and not running
     finally:
         for child in running:
             child.kill()
             child.wait()
 
 
-def _solving(instance: str, method: str, lock: int | None) -> subprocess.Popen[bytes]:
-    """A solve without a limit in a process of its own, whose kernels run compiled; it keeps ``lock`` held."""
-    nothing = subprocess.DEVNULL
-    command = [sys.executable, "-P", "-m", "chipmap.process.compiling", instance, method, str(ceil(MOST))]
+def _solving(solve: _Solve, lock: int | None) -> subprocess.Popen[bytes]:
+    """A solve without a limit in a process of its own, whose kernels run compiled; it keeps ``lock`` held, and makes
+    the marker at its end."""
+    nothing, arguments = subprocess.DEVNULL, (solve.instance, solve.method, str(ceil(MOST)), str(solve.marker))
     return subprocess.Popen(
-        command,
+        [sys.executable, "-P", "-m", "chipmap.process.compiling", *arguments],
         env=environment(),
         stdin=nothing,
         stdout=nothing,

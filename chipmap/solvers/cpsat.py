@@ -18,6 +18,9 @@ from chipmap.records import InputError
 from chipmap.solvers.outcome import ValueOf
 from chipmap.solvers.session import COMPLETION_SHARE, Session, Verdict
 
+#: With fewer seconds left, presolve doesn't look for clauses that are exactly-one constraints: CP-SAT 9.15 doesn't look
+#: at the clock in it, and takes up to one second of deterministic time (two of ours) however short the limit.
+SHORT = 10.0
 #: CpSolverStatus -> what it means. UNKNOWN and FEASIBLE are ends at a limit, which `_limit` names.
 STATUSES: dict[str, Verdict] = {
     "OPTIMAL": ("optimal", "none", ""),
@@ -140,6 +143,8 @@ def _solver(session: Session, share: float = 1.0) -> cp_model.CpSolver:
     parameters.relative_gap_limit = request.gap
     if session.remaining is not None:
         parameters.max_time_in_seconds = share * session.remaining
+        if not request.deterministic and session.remaining < SHORT:
+            parameters.find_clauses_that_are_exactly_one = False
     if session.threads is not None:
         parameters.num_workers = session.threads
     if request.work_limit is not None:

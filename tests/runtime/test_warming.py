@@ -58,6 +58,12 @@ def test_what_failed_is_tried_again(family: Family, tmp_path: Path) -> None:
     assert warming.warm(broken) > 0.0
 
 
+def test_what_was_done_before_a_failure_stays_done(family: Family) -> None:
+    half = replace(family, warm=(*family.warm, ("ring/tiny-skip", "no such method")))
+    assert warming.warm(half) > 0.0
+    assert warming.warm(family) == 0.0 and not warming.is_warm(half)
+
+
 def test_a_method_that_only_bounds_counts(family: Family) -> None:
     bounding = replace(family, warm=(("ring/tiny-skip", "bounds"), ("wafer/tiny-adapters", "bounds")))
     assert warming.warm(bounding) > 0.0
@@ -93,6 +99,7 @@ warm(replace(get_family("wafer"), warm=(("wafer/tiny-adapters", "greedy"),)))
         before = len(list(cache.rglob("*.nbi")))
         fcntl.flock(lock, fcntl.LOCK_EX)
         assert len(list(cache.rglob("*.nbi"))) > before
+    assert len(list(cache.glob("warm-*.nbi"))) == 1, "the next command has nothing left to do"
 
 
 def test_a_stopped_command_waits_for_nobody(family: Family, tmp_path: Path) -> None:
