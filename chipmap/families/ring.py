@@ -64,6 +64,7 @@ FAMILY = Family(
         ("rnn", "generators:rnn", "stacked LSTM layers, unrolled"),
         ("chain", "generators:chain", "operations in a row"),
         ("random", "generators:random", "a random graph"),
+        ("layered", "generators:layered", "a random graph in layers of equal width"),
         ("explicit", "generators:explicit", "a graph given in words"),
     ),
     shipped="chipmap.instances.ring.shipped:SHIPPED",

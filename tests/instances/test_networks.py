@@ -17,6 +17,7 @@ from chipmap.instances.networks import (
     densenet,
     explicit,
     gpt2,
+    layered,
     random_dag,
     resnet,
     rnn,
@@ -49,7 +50,7 @@ SAME: list[tuple[str, Network, dict[str, Any], int, int]] = [
 ]
 #: Products with the word table.
 HEADS = ("head.mm", "prediction.addmm")
-GENERATORS: list[Network] = [bert_encoder, chain, densenet, gpt2, random_dag, resnet, rnn, unet]
+GENERATORS: list[Network] = [bert_encoder, chain, densenet, gpt2, layered, random_dag, resnet, rnn, unet]
 
 
 def contracted(graph: OperationGraph, traffic: str = "in_out") -> RingProblem:
@@ -103,6 +104,17 @@ def ideals(problem: RingProblem) -> int:
                 seen.add(larger)
                 stack.append(larger)
     return len(seen)
+
+
+def test_layers_read_the_layer_before() -> None:
+    """Ten operations, four wide: three layers; everybody but the first four reads three others of the layer before."""
+    graph = layered(operations=10, width=4, reads=3, seed=2)
+    edges = {(tensor.producer, reader) for tensor in graph.tensors for reader in tensor.readers}
+    assert all(u // 4 + 1 == v // 4 for u, v in edges)
+    assert [sum(v == one for _, v in edges) for one in range(10)] == [0] * 4 + [3] * 6
+    assert layered(operations=10, width=4, reads=9).tensors[0].readers == (4, 5, 6, 7)
+    with pytest.raises(InputError, match="makes 5,000,000 edges"):
+        layered(operations=100_000, width=50, reads=80)
 
 
 @pytest.mark.parametrize(("file", "network", "parameters", "computing", "lattice"), SAME, ids=[row[0] for row in SAME])

@@ -10,7 +10,7 @@ from chipmap.instances.networks.densenet import densenet
 from chipmap.instances.networks.gpt2 import gpt2
 from chipmap.instances.networks.resnet import resnet
 from chipmap.instances.networks.rnn import rnn
-from chipmap.instances.networks.synthetic import chain, explicit, random_dag
+from chipmap.instances.networks.synthetic import chain, explicit, layered, random_dag
 from chipmap.instances.networks.unet import unet
 
-__all__ = ["bert_encoder", "chain", "densenet", "explicit", "gpt2", "random_dag", "resnet", "rnn", "unet"]
+__all__ = ["bert_encoder", "chain", "densenet", "explicit", "gpt2", "layered", "random_dag", "resnet", "rnn", "unet"]

@@ -10,6 +10,8 @@ from chipmap.records import InputError
 
 #: How often a part repeats.
 Count = Annotated[int, msgspec.Meta(ge=1, le=1000)]
+#: Operations of a graph that is no network.
+Many = Annotated[int, msgspec.Meta(ge=1, le=100_000)]
 #: Things of which every pair is looked at, and chiplets along one side of a module.
 Few = Annotated[int, msgspec.Meta(ge=1, le=2000)]
 Side = Annotated[int, msgspec.Meta(ge=1, le=64)]

@@ -5,7 +5,10 @@ from __future__ import annotations
 import random
 
 from chipmap.instances.graph import Operation, OperationGraph, Tensor
-from chipmap.instances.networks.parameters import Count, Seed, Share, Whole, require
+from chipmap.instances.networks.parameters import Count, Many, Seed, Share, Whole, require
+
+#: Edges of a layered graph: so many fit into memory as objects.
+MOST_EDGES = 1_000_000
 
 
 def chain(
@@ -57,6 +60,45 @@ def random_dag(
                 readers[u].append(v)
     tensors = tuple(Tensor(producer=v, readers=tuple(to), bytes=sizes[v]) for v, to in enumerate(readers))
     return OperationGraph(name=f"random-{operations}-{seed}", operations=tuple(nodes), tensors=tensors)
+
+
+def layered(
+    *,
+    operations: Many = 200,
+    width: Count = 8,
+    reads: Count = 2,
+    flop: Whole = 4_000_000,
+    tensor_bytes: Whole = 65_536,
+    weight_bytes: Whole = 65_536,
+    spread: Share = 0.9,
+    seed: Seed = 0,
+) -> OperationGraph:
+    """A random graph in layers of ``width`` operations (the last may have fewer): each operation reads ``reads`` drawn
+    ones of the layer before, or all where there are no more.
+
+    FLOP, bytes and weights are drawn evenly from their value · (1 ± ``spread``). It is wide: about 2^width sets of
+    operations are closed under predecessors within each layer.
+    """
+    edges = operations * min(reads, width)
+    require(
+        edges <= MOST_EDGES,
+        f"makes {edges:,} edges, more than {MOST_EDGES:,}",
+        "reads",
+        "Give fewer, or fewer operations.",
+    )
+    draw = random.Random(seed)
+    nodes, sizes = [], []
+    readers: list[list[int]] = [[] for _ in range(operations)]
+    for v in range(operations):
+        around = [_around(value, spread, draw) for value in (flop, weight_bytes, tensor_bytes)]
+        nodes.append(Operation(name=f"op{v}", kind="random", flop=around[0], weight_bytes=around[1]))
+        sizes.append(around[2])
+        layer = v // width * width
+        before = range(max(0, layer - width), layer)
+        for u in sorted(draw.sample(before, min(reads, len(before)))):
+            readers[u].append(v)
+    tensors = tuple(Tensor(producer=v, readers=tuple(to), bytes=sizes[v]) for v, to in enumerate(readers))
+    return OperationGraph(name=f"layered-{operations}x{width}-{seed}", operations=tuple(nodes), tensors=tensors)
 
 
 def explicit(
