@@ -39,9 +39,9 @@ OPEN: dict[str, tuple[str, dict[str, Any]]] = {
     "BERT, 10,000 operations, 144 chips": ("bert-large", {"layers": 344, "chips": 144, "sram_mib": 1024.0}),
     "BERT, 1,000 layers": ("bert-large", {"layers": 1000, "sram_mib": 16384.0}),
     "GPT-2, 700 layers": ("gpt2", {"layers": 700, "sram_mib": 16384.0}),
-    "random, 2,000 operations, sum": (
+    "random, 1,000 operations, sum": (
         "random",
-        {"operations": 2000, "reach": 40, "density": 0.05, "cost_mode": "sum", "seed": 1},
+        {"operations": 1000, "reach": 40, "density": 0.05, "cost_mode": "sum", "seed": 1},
     ),
     "layered, 200 operations, 8 wide, 8 chips, sum": (
         "layered",
