@@ -37,10 +37,10 @@ class Matrix:
             except BaseException:
                 self._db.close()  # else the file stays locked as long as the error is looked at
                 raise
-        except (sqlite3.Error, OSError) as error:
+        except (sqlite3.Error, OSError, UnicodeError) as error:
             busy = "locked" in str(error)
             remedy = "Another bench writes there: wait for it." if busy else "Give --out another folder."
-            raise InputError(f"can't be used as a matrix: {error}", str(path), remedy) from None
+            raise InputError(f"can't be used as a matrix: {_said(error)}", str(path), remedy) from None
 
     def _open(self) -> None:
         self._db.execute("PRAGMA locking_mode=EXCLUSIVE")
@@ -70,8 +70,8 @@ class Matrix:
         wanted = set(keys)
         try:
             found = self._db.execute("SELECT key, row, digest FROM points").fetchall()
-        except sqlite3.Error as error:
-            what = f"can't be used as a matrix: {error}"
+        except (sqlite3.Error, UnicodeError) as error:
+            what = f"can't be used as a matrix: {_said(error)}"
             raise InputError(what, str(self.path), "Give --out another folder.") from None
         whole = ((key, text) for key, text, digest in found if key in wanted and _digest(text) == digest)
         return {key: Row.from_json(text, str(self.path)) for key, text in whole}
@@ -79,6 +79,11 @@ class Matrix:
     def close(self) -> None:
         """Let the file go."""
         self._db.close()
+
+
+def _said(error: Exception) -> str:
+    """SQLite's words; it quotes a damaged schema byte by byte, which Python's module can't decode."""
+    return "it is damaged" if isinstance(error, UnicodeError) else str(error)
 
 
 def _digest(text: object) -> str:

@@ -118,6 +118,15 @@ def test_a_row_that_somebody_edited_is_solved_again(tmp_path: Path, change: str)
     assert plain(bench(tiny_points(), path, Here)) == plain(right)
 
 
+def test_a_matrix_with_a_damaged_schema_is_refused_in_words(tmp_path: Path) -> None:
+    """SQLite quotes the damaged word in its message, which is no UTF-8."""
+    path = tmp_path / "bench.sqlite"
+    Matrix(path).close()
+    path.write_bytes(path.read_bytes().replace(b"TABLE points", b"\xac\xac\xacBLE point"))
+    with pytest.raises(InputError, match="can't be used as a matrix: it is damaged"):
+        Matrix(path)
+
+
 def test_a_row_that_its_writer_forged_is_solved_again(tmp_path: Path) -> None:
     path, point = tmp_path / "m.sqlite", tiny_points()[5]
     (right,) = bench([point], path, Here)
