@@ -96,7 +96,15 @@ def test_what_is_compiled_is_kept_by_a_kill(tmp_path: Path) -> None:
         return {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*.nbc")}
 
     def until_more(than: int) -> None:
-        command = [sys.executable, "-m", "chipmap.process.compiling", "ring/tiny-skip", "exact"]
+        command = [
+            sys.executable,
+            "-m",
+            "chipmap.process.compiling",
+            "ring/tiny-skip",
+            "exact",
+            "300",
+            str(tmp_path / "done"),
+        ]
         child = subprocess.Popen(command, env={**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)})
         try:
             while len(kept()) <= than:
