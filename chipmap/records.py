@@ -22,6 +22,9 @@ import msgspec
 MOST_CHARACTERS = 1_000
 #: Digits of a whole number: far below the 308 at which it is no float any more, and quotients of two still are.
 MOST_DIGITS = 100
+#: Control characters but for line ends and tabs, and those that turn the direction of writing -> what stands for them.
+_WRITTEN_OUT = {code: f"\\x{code:02x}" for code in (*range(0x20), *range(0x7F, 0xA0)) if chr(code) not in "\n\t"}
+_WRITTEN_OUT |= {code: f"\\u{code:04x}" for code in (0x200E, 0x200F, *range(0x2028, 0x202F), *range(0x2066, 0x206A))}
 _DIGITS = bytes.maketrans(b"123456789", b"000000000")
 
 
@@ -35,6 +38,15 @@ def shortened(text: str, most: int = MOST_CHARACTERS) -> str:
     return text if len(text) <= most else f"{text[: most - 3 - tail]} … {text[-tail:]}"
 
 
+def written_out(text: str) -> str:
+    """``text`` with its control characters written out.
+
+    >>> written_out("a\\x1b[31mb\\u202e")
+    'a\\\\x1b[31mb\\\\u202e'
+    """
+    return text.translate(_WRITTEN_OUT)
+
+
 def counted(count: int, noun: str, plural: str = "") -> str:
     """A count with its noun.
 
@@ -45,9 +57,10 @@ def counted(count: int, noun: str, plural: str = "") -> str:
 
 
 def nearest(name: str, known: Iterable[str]) -> list[str]:
-    """The ``known`` names that ``name`` may stand for, best first: one that differs by case only, or is alike; those
-    of one family without the family's name in front (``auto`` for ``ring/auto``) as well."""
-    from difflib import get_close_matches
+    """The ``known`` names that ``name`` may stand for, best first: one that differs by case only, those about as much
+    alike as the best, or else those that begin with it; names of one family also without the family's name in front
+    (``auto`` for ``ring/auto``)."""
+    from difflib import SequenceMatcher, get_close_matches
 
     wanted, by_text = name[:200].lower(), dict[str, list[str]]()
     for one in known:
@@ -56,7 +69,11 @@ def nearest(name: str, known: Iterable[str]) -> list[str]:
     exact = by_text.get(wanted) or by_text.get(wanted.rpartition("/")[2])
     if exact:
         return exact[:3]
-    near = [one for text in get_close_matches(wanted, by_text, n=3, cutoff=0.65) for one in by_text[text]]
+    texts = get_close_matches(wanted, by_text, n=3, cutoff=0.65)
+    best = SequenceMatcher(None, texts[0], wanted).ratio() if texts else 0.0
+    near = [one for text in texts if SequenceMatcher(None, text, wanted).ratio() > best - 0.1 for one in by_text[text]]
+    if not near and len(wanted) > 2:
+        near = [one for text, names in by_text.items() if text.startswith(wanted) for one in names]
     return list(dict.fromkeys(near))[:3]
 
 

@@ -29,6 +29,8 @@ from chipmap.result import (
 )
 
 SolverName = Literal["highs", "gurobi", "cpsat"]
+#: More than any machine has; solvers keep the number in 32 bits.
+MOST_THREADS = 4_096
 
 
 class SolveOptions(Record, frozen=True, kw_only=True):
@@ -51,10 +53,13 @@ class SolveOptions(Record, frozen=True, kw_only=True):
 
     def check(self) -> None:
         """Raise :class:`InputError` for limits that make no sense."""
-        for name, low in (("time_limit", 0.0), ("threads", 0), ("memory_limit", 0)):
+        for name in ("time_limit", "memory_limit"):
             value = getattr(self, name)
-            if value is not None and not value > low:
-                raise InputError(f"is {value}", f"--{name.replace('_', '-')}", f"Give a number above {low:g}.")
+            if value is not None and not 0 < value < 2**62:
+                what = "Give more than 0, and less than 2^62 bytes or seconds."
+                raise InputError(f"is {value}", f"--{name.replace('_', '-')}", what)
+        if self.threads is not None and not 0 < self.threads <= MOST_THREADS:
+            raise InputError(f"is {self.threads}", "--threads", f"Give a whole number from 1 to {MOST_THREADS:,}.")
         if not 0 <= self.seed < 2**31:
             raise InputError(f"is {self.seed}", "--seed", f"Give a whole number from 0 to {2**31 - 1:,}.")
         try:

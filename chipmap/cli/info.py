@@ -10,7 +10,7 @@ from typing import Any
 
 from chipmap.cli.common import add_family, add_format, add_set, columns, put
 from chipmap.family import FAMILY_NAMES, get_family
-from chipmap.records import InputError, Record, choices
+from chipmap.records import InputError, Record, choices, shortened
 
 EXAMPLES = (
     "chipmap info",
@@ -133,11 +133,11 @@ def _figures_text(shown: dict[str, Any]) -> str:
 
 def _cell(value: Any) -> str:
     if isinstance(value, dict):
-        return ", ".join(f"{key} {_cell(inner)}" for key, inner in value.items())
+        return ", ".join(f"{shortened(str(key), 100)} {_cell(inner)}" for key, inner in value.items())
     if isinstance(value, list | tuple):
         return ", ".join(map(_cell, value))
     if isinstance(value, int | float) and not isinstance(value, bool):
         from chipmap.report.tables import number
 
         return f"{value:,}" if isinstance(value, int) else number(value)
-    return str(value)
+    return shortened(str(value), 200)

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-#: Control characters, but for line ends and tabs -> how they are written instead.
-_VISIBLE = {code: f"\\x{code:02x}" for code in (*range(0x20), *range(0x7F, 0xA0)) if chr(code) not in "\n\t"}
+from chipmap.records import written_out
+
 #: The one escape sequence that chipmap writes itself (:mod:`chipmap.cli.progress`).
 OWN = "\r\033[K"
 
@@ -19,7 +19,7 @@ def visible(text: str) -> str:
     >>> visible("a\\x1b[31mb\\n")
     'a\\\\x1b[31mb\\n'
     """
-    return OWN.join(part.translate(_VISIBLE) for part in text.split(OWN))
+    return OWN.join(written_out(part) for part in text.split(OWN))
 
 
 class Plain:

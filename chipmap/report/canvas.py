@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import warnings
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from chipmap.records import InputError
+from chipmap.records import InputError, shortened, written_out
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -40,6 +42,8 @@ STYLE: Any = {
     "hatch.linewidth": 0.6,
     "text.parse_math": False,  # names are names, also with $ in them
 }
+#: Letters of a line, and lines, of one text in a picture.
+MOST_LETTERS, MOST_LINES = 200, 60
 #: For pictures of many small panels.
 SMALL: Any = {"font.size": 8, "axes.titlesize": 9}
 
@@ -102,8 +106,33 @@ def picture(path: str | Path, size: tuple[float, float], tight: bool = True, **o
 def save(figure: Figure, path: Path, tight: bool = True) -> Path:
     """Write a figure, the same bytes for the same picture; returns the path."""
     stamp: dict[str, Any] = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}.get(path.suffix.lower(), {})
+    _tame(figure)
     try:
-        figure.savefig(path, metadata=stamp, bbox_inches="tight" if tight else None)
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", message="Glyph .* missing from")  # they are drawn as boxes
+            figure.savefig(path, metadata=stamp, bbox_inches="tight" if tight else None)
     except OSError as error:
         raise InputError(f"can't be written: {error.strerror or error}", str(path), "Check the folder.") from None
     return path
+
+
+def _tame(figure: Figure) -> None:
+    """Write control characters out, and cut what would make the picture endless: names may be anything."""
+    from matplotlib.text import Text
+    from matplotlib.ticker import FuncFormatter
+
+    for text in figure.findobj(Text):
+        if isinstance(text, Text) and _tamed(text.get_text()) != text.get_text():
+            text.set_text(_tamed(text.get_text()))
+    for axis in (axis for axes in figure.axes for axis in (axes.xaxis, axes.yaxis)):
+        labels = axis.get_major_formatter()
+        if isinstance(labels, FuncFormatter):  # of given labels, too, which are written when the picture is drawn
+            labels.func = partial(_tamed_label, labels.func)
+
+
+def _tamed_label(label: Callable[[float, int | None], str], value: float, place: int | None = None) -> str:
+    return _tamed(label(value, place))
+
+
+def _tamed(text: str) -> str:
+    return "\n".join(shortened(written_out(line), MOST_LETTERS) for line in text.split("\n")[:MOST_LINES])

@@ -76,6 +76,8 @@ def test_limits_take_units() -> None:
         ("solve x --threads two", "'two' is not a whole number"),
         ("solve ring/tiny-skip --solver cpsad", "Did you mean cpsat?"),
         ("solve ring/tiny-skip --method rng/auto", "Did you mean ring/auto?"),
+        ("solve ring/tiny-skip --method ring/atuo", "Did you mean ring/auto? "),
+        ("solve ring/tiny-skip --set package.sram=1", "Did you mean sram_bytes"),
         ("generate rsnet50", "Did you mean resnet50"),
         ("generate resnet50 --set chps=3", "Did you mean chips?"),
         ("generate multimodel-random --set row=3", "Did you mean rows"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import struct
 import subprocess
 import sys
 import time
@@ -15,8 +16,11 @@ import pytest
 
 from chipmap.cli import main
 from chipmap.cli.streams import visible
+from chipmap.inputs.plain import instance_of
 from chipmap.inputs.reading import read
 from chipmap.records import InputError, csv_text, shortened
+from chipmap.run import SolveOptions
+from chipmap.solve import solve
 
 COMMAND = [sys.executable, "-m", "chipmap"]
 
@@ -44,6 +48,13 @@ def test_seeds_that_no_generator_takes(capsys: pytest.CaptureFixture[str], seed:
     assert one_line(error) and "from 0 to 2,147,483,647" in error
 
 
+@pytest.mark.parametrize("threads", ["0", "-1", "4097", "99999999999"])
+def test_threads_that_no_solver_takes(capsys: pytest.CaptureFixture[str], threads: str) -> None:
+    assert main(["solve", "ring/tiny-skip", "--method", "ring/mip", "--threads", threads]) == 1
+    error = capsys.readouterr().err
+    assert one_line(error) and "--threads" in error and "from 1 to 4,096" in error
+
+
 @pytest.mark.parametrize(
     ("instance", "setting"),
     [
@@ -65,7 +76,7 @@ def test_numbers_without_sense_have_a_remedy(capsys: pytest.CaptureFixture[str],
 def test_names_give_a_terminal_no_commands(hostile: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     run = tmp_path / "run"
     assert main(["solve", str(hostile), "--out", str(run), "--plot", str(tmp_path / "plot.svg")]) == 0
-    assert main(["explain", str(hostile), str(run), "--time-limit", "5"]) == 0
+    assert main(["explain", str(hostile), str(run), "--time-limit", "60"]) == 0
     assert main(["plot", str(hostile), str(run), "--out", str(tmp_path / "plot.png")]) == 0
     shown = "".join(capfd.readouterr())
     assert r"$\foo$" in shown
@@ -75,8 +86,26 @@ def test_names_give_a_terminal_no_commands(hostile: Path, tmp_path: Path, capfd:
     assert "\n'=cmd()," in table and "\n=cmd()," not in table
 
 
+@pytest.mark.parametrize("suffix", [".png", ".svg"])
+def test_pictures_end_and_say_nothing_of_fonts(tmp_path: Path, suffix: str, recwarn: pytest.WarningsRecorder) -> None:
+    """Names of endless length and of control characters, in titles, boxes and beside ticks."""
+    plain = json.loads(read("multimodel/tiny-two").to_json())
+    names = ["m" * 3000, "\x1b[31m\u202e\U0001f600"]
+    plain["name"] = "n" * 5000
+    for model, name in zip(plain["models"], names, strict=True):
+        model["name"] = name
+    instance = instance_of(plain)
+    result = solve(instance, options=SolveOptions(time_limit=20.0, threads=1), isolate=False)
+    path = tmp_path / f"plot{suffix}"
+    result.plot(path)
+    assert not [str(one.message) for one in recwarn if "Glyph" in str(one.message)]
+    if suffix == ".png":
+        width, height = struct.unpack(">II", path.read_bytes()[16:24])
+        assert width < 8_000 and height < 8_000
+
+
 def test_visible_keeps_the_progress_line() -> None:
-    assert visible("\r\x1b[Kx\x1b[2J\ty\n") == "\r\x1b[Kx\\x1b[2J\ty\n"
+    assert visible("\r\x1b[Kx\x1b[2J\ty\u202e\n") == "\r\x1b[Kx\\x1b[2J\ty\\u202e\n"
 
 
 def test_csv_cells_are_no_formulas_and_numbers_stay() -> None:

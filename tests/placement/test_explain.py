@@ -192,8 +192,8 @@ def test_memory_is_a_reason() -> None:
     """Two operations that can't be cut fit on no device together: a longer schedule, and memory says why."""
     instance = made([(2, 6, 9), (2, 6, 0)], [(0, 1)], memory=21, task={"memory": "static"})
     tight = made([(2, 6, 9), (2, 6, 0)], [(0, 1)], memory=20, task={"memory": "static"})
-    assert explain(instance, options=short(3)).objective == 4
-    found = explain(tight, options=short(3))
+    assert explain(instance, options=short(60)).objective == 4
+    found = explain(tight, options=short(60))
     assert (found.objective, found.status) == (13, "optimal")
     (said,) = [one for one in found.statements if one.topic == "bound"]
     assert said.figures["kind"] == "memory" and "more than the largest memory, 20 bytes" in said.message
