@@ -13,6 +13,7 @@ from chipmap import SolveOptions
 from chipmap.cli import main
 from chipmap.deadline import Deadline
 from chipmap.explanation import Explanation
+from chipmap.family import get_family
 from chipmap.heuristics.placement import ancestors, bounds, human, sides, unequal
 from chipmap.heuristics.placement.keys import default_keys
 from chipmap.heuristics.placement.packing import packing
@@ -26,6 +27,7 @@ from chipmap.methods.placement.explain.bound_reasons import longest_path, reason
 from chipmap.methods.placement.explain.changes import changes, with_device
 from chipmap.methods.placement.explain.explain import explain
 from chipmap.methods.placement.explain.spent import Spent, path_of_data, spent
+from chipmap.process.warming import warm
 from chipmap.records import InputError
 from chipmap.validation.brute_force import brute_force
 from chipmap.validation.placement.checker import check
@@ -33,6 +35,12 @@ from chipmap.validation.placement.facts import Facts
 from chipmap.validation.placement.memory import Placed
 from tests.placement.random_instances import FORK, infeasible, made, throughput, tiny_instance
 from tests.placement.test_outcome import SMALL, decoded, instances
+
+
+@pytest.fixture(scope="module", autouse=True)
+def compiled() -> None:
+    """Functions are compiled before any of the limits below: here nothing else does it."""
+    warm(get_family("placement"))
 
 
 def short(seconds: float = 5.0) -> SolveOptions:
