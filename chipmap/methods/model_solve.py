@@ -134,5 +134,5 @@ def conclude(run: Run, outcome: Outcome, source: str) -> None:
     if end.reason != "optimal":
         run.note("solver", f"{source}: {end.reason} {end.detail}".rstrip())
         run.checkpoint()
-    if end.limit != "none":
-        raise Stop(end.limit if end.limit in ("interrupted", "gap") else "time")
+    if end.limit != "none":  # a solver that was stopped though the run goes on had used its share of the time up
+        raise Stop("gap" if end.limit == "gap" else "time")

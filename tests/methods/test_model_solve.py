@@ -88,6 +88,17 @@ def test_a_deadline_ends_a_solve_earlier(asked: list[Any]) -> None:
     assert request.time_limit == 0.0 and request.should_stop is not None and request.should_stop()
 
 
+def test_a_share_that_is_used_up_is_no_interrupt() -> None:
+    """Only who runs the run interrupts it."""
+    stopped = Outcome("stub", Termination(reason="feasible", limit="interrupted"))
+    run: Run = new_run()
+    with pytest.raises(Stop, match="time"):
+        conclude(run, stopped, "stub")
+    run.interrupted = True
+    with pytest.raises(Stop, match="interrupted"):
+        conclude(run, stopped, "stub")
+
+
 @pytest.mark.parametrize(("reason", "said"), [("optimal", 0), ("feasible", 1), ("no_solution_found", 1)])
 def test_an_end_that_proves_nothing_is_said(reason: Reason, said: int) -> None:
     run: Run = new_run()
