@@ -11,6 +11,7 @@ import numpy as np
 from chipmap.deadline import Deadline
 from chipmap.heuristics.placement import bounds as lower
 from chipmap.heuristics.placement import human, starts
+from chipmap.heuristics.placement.backward import turned
 from chipmap.heuristics.placement.etf import etf
 from chipmap.heuristics.placement.heft_units import heft_units
 from chipmap.heuristics.placement.keys import default_keys
@@ -18,7 +19,8 @@ from chipmap.heuristics.placement.memory import bytes_of, excess
 from chipmap.heuristics.placement.partition import partition
 from chipmap.heuristics.placement.shared import joint
 from chipmap.heuristics.placement.simulator import NEVER, schedule, simulate
-from chipmap.heuristics.placement.tables import tables, workspace
+from chipmap.heuristics.placement.starts import LATE
+from chipmap.heuristics.placement.tables import Work, tables, workspace
 from chipmap.heuristics.placement.units import units
 from chipmap.instances.placement.instance import PlacementSolution
 from chipmap.instances.placement.problem import IntArray, PlacementProblem
@@ -27,6 +29,8 @@ from chipmap.methods.lanes import Lane
 
 #: Human splits from which partitions start where memory binds; partitions that are tried for the first that fits.
 CRAMPED, TRIES = ("bytes", "round robin"), 12
+#: Times that a start's schedule is run backwards at most.
+PASSES = 6
 
 
 class Stages:
@@ -105,24 +109,39 @@ class Stages:
         if not problem.timed:
             turn.solution(PlacementSolution(instance=problem.instance.name, devices=problem.names_of(devices)), name)
             return
-        with self.turns:
-            fits = self.weigh(devices, key) and self.best is not None and self.best[0] == 0
-            found = schedule(problem, devices, self.work) if fits else None
-        if found is not None:
-            self._hand_over(turn, found, name)
+        if self.weigh(devices, key):
+            self.tell_best(turn, name)
 
     def weigh(self, devices: IntArray, key: IntArray | None = None) -> bool:
-        """Simulate a placement; whether it is better than the best so far, which it is from then on."""
-        key = self.key if key is None else key
+        """Simulate a placement; whether it is better than the best so far, which it is from then on.
+
+        Without ``key``: by the upward rank, then by keys from the schedule run backwards, as long as these help.
+        """
         with self.turns:
-            step = int(simulate(self.tables, devices, key, False, self.none, NEVER, self.work))
-            if step < 0:
-                return False
-            over = int(excess(self.tables, self.bytes, devices, self.work))
-            if self.best is not None and (over, step) >= self.best[:2]:
-                return False
-            self.best = (over, step, devices.copy(), key.copy())
-            return True
+            better, passes = False, PASSES if key is None else 0
+            key = self.key if key is None else key
+            last = (LATE, LATE)
+            while (found := self._value(devices, key, self.work)) is not None and found < last:
+                last, passes = found, passes - 1
+                if self.best is None or last < self.best[:2]:
+                    self.best, better = (*last, devices.copy(), key.copy()), True
+                if passes < 0:
+                    break
+                key = turned(self.tables, devices, self.work)
+            return better
+
+    def urgent(self, devices: IntArray, key: IntArray, work: Work) -> tuple[tuple[int, int], IntArray] | None:
+        """((bytes too many, step time), keys) of a placement by its schedule run backwards; it is in ``work`` then."""
+        if self._value(devices, key, work) is None:
+            return None
+        key = turned(self.tables, devices, work)
+        found = self._value(devices, key, work)
+        return None if found is None else (found, key)
+
+    def _value(self, devices: IntArray, key: IntArray, work: Work) -> tuple[int, int] | None:
+        """(bytes too many, step time) of a placement, whose schedule ``work`` holds then; None without a route."""
+        step = int(simulate(self.tables, devices, key, False, self.none, NEVER, work))
+        return (int(excess(self.tables, self.bytes, devices, work)), step) if step >= 0 else None
 
     def tell_best(self, turn: Turn, name: str) -> None:
         """Hand over the best placement so far, if it fits."""
