@@ -77,7 +77,7 @@ class Builder(LabelledModel):
         for v, part in enumerate(self.part):
             here = {d for d in range(self.problem.devices) if self.problem.allowed[v, d]}
             common[part] = common[part] & here if part in common else here
-        for k, v in enumerate(self.leaders):
+        for k, v in enumerate(self.leaders[: self.problem.devices - 1]):  # the others may be on any device
             common[self.part[v]] &= set(range(k + 1))
         made: dict[tuple[int, int], Any] = {}
         found = {}
