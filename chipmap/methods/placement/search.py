@@ -57,15 +57,15 @@ def several(run: Run) -> bool:
 
 def search(stages: Stages, turn: Turn) -> None:
     """Rounds of annealing over devices and keys."""
-    rounds(stages, turn, turn.run.options.seed)
+    rounds(stages, turn, turn.run.options.seed, (False, True))
     if not isinstance(turn, Lane):
         _note(stages, turn.run)
     turn.deadline.check()
 
 
 def second(stages: Stages, turn: Turn) -> None:
-    """The same with another seed."""
-    rounds(stages, turn, turn.run.options.seed + OTHER_SEED)
+    """The same with another seed, and the two ways to begin the other way round."""
+    rounds(stages, turn, turn.run.options.seed + OTHER_SEED, (True, False))
     turn.deadline.check()
 
 
@@ -73,8 +73,13 @@ def _note(stages: Stages, run: Run) -> None:
     run.note("search", f"annealing: {stages.simulated} simulations", simulated=stages.simulated)
 
 
-def rounds(stages: Stages, turn: Turn, seed: int) -> None:
-    """Rounds of annealing, each from the best so far, until the turn is over or enough moves were made."""
+def rounds(stages: Stages, turn: Turn, seed: int, ways: tuple[bool, bool]) -> None:
+    """Rounds of annealing until the turn is over or enough moves were made.
+
+    A round runs its schedules backwards from time to time, or leaves that. The first two are one of each (``ways``),
+    as either may end far better; one that leaves it begins from the best start by the upward rank. The later ones go on
+    from the best so far, the way that it was found.
+    """
     problem, run, few = stages.problem, turn.run, stages.size <= SMALL
     if not problem.timed or stages.best is None or not problem.operations:
         return
@@ -86,16 +91,18 @@ def rounds(stages: Stages, turn: Turn, seed: int) -> None:
     seed_with(seed)
     total = turn.deadline.seconds
     for number in range(ROUNDS):
-        over, step, devices, key = stages.best
+        turning = ways[number] if number < len(ways) else stages.turning
+        over, step, devices, key = stages.best if turning or number >= len(ways) else stages.ranked or stages.best
         now, done, share = state(devices, key, step, over), 0, 0.0
-        warm, until = HOT / 2**number * max(1, step), total * (ROUNDS - 1 - number) / ROUNDS
+        warm, until = HOT / 2 ** max(0, number - 1) * max(1, step), total * (ROUNDS - 1 - number) / ROUNDS
         tail = stages.windows(turn.deadline).tail
         # a checked placement costs time, twice in a child process: the last one must be told before the deadline
         while turn.deadline.keep_going() and share < 1.0 and turn.deadline.seconds > 3 * stages.cost:
             left = turn.deadline.seconds
             heat = warm * (COLD / HOT) ** share
             heats = heat, max(heat / 2, 1e-3)
-            _hasten(stages, now, both[0])
+            if turning:
+                _hasten(stages, now, both[0])
             simulated = anneal(stages.tables, stages.bytes, made, problem.allowed, tail, now, both, heats, chunk)
             with stages.turns:
                 stages.simulated += simulated
@@ -104,8 +111,8 @@ def rounds(stages: Stages, turn: Turn, seed: int) -> None:
             if limited:
                 share = 1.0 if left <= until else 1 - (left - until) / (total / ROUNDS)
             if time.monotonic() >= stages.wait:
-                _tell(stages, turn, now)
-        _tell(stages, turn, now)
+                _tell(stages, turn, now, turning)
+        _tell(stages, turn, now, turning)
 
 
 def _hasten(stages: Stages, now: State, work: Work) -> None:
@@ -120,9 +127,9 @@ def _hasten(stages: Stages, now: State, work: Work) -> None:
         now.best_device[:], now.best_key[:] = now.device, now.key
 
 
-def _tell(stages: Stages, turn: Turn, now: State) -> None:
+def _tell(stages: Stages, turn: Turn, now: State, turning: bool) -> None:
     """Hand over what the annealing found, if it is better; for a while afterwards better ones wait."""
     if stages.best is None or (now.value[3], now.value[2]) < stages.best[:2]:
-        begun = time.monotonic()
+        begun, stages.turning = time.monotonic(), turning
         stages.tell(turn, now.best_device.copy(), "annealing", now.best_key.copy())
         stages.wait = begun + PATIENCE * stages.cost

@@ -42,8 +42,10 @@ class Stages:
         self.bytes, self.key = bytes_of(problem), default_keys(problem)
         self.none = np.zeros(problem.operations, dtype=np.int64)
         self.best: tuple[int, int, IntArray, IntArray] | None = None
+        self.ranked: tuple[int, int, IntArray, IntArray] | None = None  # the best start by the upward rank alone
         self.cost, self.wait = 0.0, 0.0  # seconds that a check takes, and when a search may ask for the next one
         self.simulated, self.turns = 0, threading.RLock()
+        self.turning = True  # whether the search found the best so far by running schedules backwards
         self._windows: lower.Windows | None = None
 
     @property
@@ -122,6 +124,8 @@ class Stages:
             key = self.key if key is None else key
             last = (LATE, LATE)
             while (found := self._value(devices, key, self.work)) is not None and found < last:
+                if passes == PASSES and (self.ranked is None or found < self.ranked[:2]):
+                    self.ranked = (*found, devices.copy(), self.key)
                 last, passes = found, passes - 1
                 if self.best is None or last < self.best[:2]:
                     self.best, better = (*last, devices.copy(), key.copy()), True
