@@ -9,7 +9,6 @@ from __future__ import annotations
 import csv
 import hashlib
 import io
-import re
 from collections.abc import Iterable
 from contextlib import suppress
 from functools import cache, cached_property
@@ -17,6 +16,8 @@ from pathlib import Path
 from typing import Any, BinaryIO, ClassVar, Self, get_args, get_type_hints
 
 import msgspec
+
+from chipmap.mismatch import mismatch
 
 #: Characters of a message's part, so that hostile input makes no endless ones.
 MOST_CHARACTERS = 1_000
@@ -83,7 +84,7 @@ def choices(name: str, known: Iterable[str], label: str = "Choose from") -> str:
     >>> choices("cpsad", ["highs", "cpsat"])
     'Did you mean cpsat? Choose from: highs, cpsat.'
     """
-    names = list(known)
+    names = [one or '""' for one in known]
     near = nearest(name, names)
     meant = f"Did you mean {' or '.join(near)}? " if near else ""
     return f"{meant}{label}: {', '.join(names) or 'none'}."
@@ -348,31 +349,17 @@ def _unreadable(path: str | Path, error: OSError) -> InputError:
     return InputError(f"can't be read: {error.strerror or error}", str(path), "Check the path.")
 
 
+def unfit(error: Exception, kind: Any, where: str, remedy: str = "", value: str = "") -> InputError:
+    """What to say where msgspec found that data don't fit the type ``kind``; ``value``: the data, where short."""
+    found = mismatch(str(error), kind, value)
+    if found.names:
+        remedy = choices(found.name, found.names, "The fields are" if found.fields else "Choose from")
+    joint = "" if found.path.startswith("[") or not (where and found.path) else ": "
+    return InputError(found.what, f"{where}{joint}{found.path}", found.remedy or remedy)
+
+
 def _validation_error(cls: type[Record], error: Exception, where: str) -> InputError:
-    text = str(error)
     schema = (cls.__struct_defaults__ or ("",))[0]
     name = schema.partition("/")[0] if isinstance(schema, str) and "/" in schema else ""
     remedy = f"`chipmap info --schema {name}` prints the format." if name else f"It is part of a {cls.__name__}."
-    if "unknown field" in text:
-        fields = ", ".join(_fields_at(cls, text.partition("at `$")[2].rstrip("`")))
-        remedy = f"Check the spelling. The fields there are: {fields}."
-    return InputError(text, where, remedy)
-
-
-def _fields_at(cls: type[Record], path: str) -> list[str]:
-    """The fields of the record at a JSON path (``.graph.operations[0]``) below ``cls``."""
-    from msgspec import inspect
-
-    kind: Any = inspect.type_info(cls)
-    for name, item in re.findall(r"\.(\w+)|(\[[^]]*\])", path):
-        kind = _solid(kind)
-        if item:
-            kind = getattr(kind, "item_type", None) or getattr(kind, "value_type", kind)
-        else:
-            kind = next((field.type for field in kind.fields if field.encode_name == name), kind)
-    return [field.encode_name for field in getattr(_solid(kind), "fields", ())]
-
-
-def _solid(kind: Any) -> Any:
-    """A type without its "or null"."""
-    return next((inner for inner in getattr(kind, "types", ()) if hasattr(inner, "fields")), kind)
+    return unfit(error, cls, where, remedy)

@@ -24,7 +24,8 @@ CORE = ("records", "certificate", "oracle", "deadline", "result", "run", "family
 #: Part of the package -> the parts that it may import, as prefixes of module names. A part may import itself only where
 #: it is listed.
 MAY_IMPORT: dict[str, tuple[str, ...]] = {
-    "records": (),
+    "mismatch": (),
+    "records": ("mismatch",),
     "certificate": ("records",),
     "oracle": ("records", "family"),
     "deadline": (),

@@ -114,7 +114,9 @@ def scalar(value: Any, text: str, name: str, where: str, integer: bool) -> Any:
         kind = "a whole number" if integer else "a number"
         raise InputError(f"{text!r} is not {kind}", where, f"Write it as 7, 1,000 or 1e6. {_REMEDY}")
     if abs(number) >= _MOST:
-        raise InputError(f"{text!r} is too large", where, f"Give less than {_MOST:,}.")
+        small, most = number < 0, f"{_MOST:,}"
+        what = f"{text!r} is too {'small' if small else 'large'}"
+        raise InputError(what, where, f"Give more than -{most}." if small else f"Give less than {most}.")
     if integer and number.denominator != 1:
         raise InputError(f"{text!r} is not a whole number", where, f"{name} takes none but whole numbers.")
     return int(number) if number.denominator == 1 else float(number)

@@ -14,7 +14,7 @@ import msgspec
 
 from chipmap.family import FAMILY_NAMES, Family, FileFormat, Generator, family_of, get_family, resolve
 from chipmap.inputs import settings as changes
-from chipmap.records import InputError, Record, Source, choices, nearest
+from chipmap.records import InputError, Record, Source, choices, nearest, unfit
 
 _FORMATS = "An instance is a JSON file with a `schema`; `chipmap convert` makes one from a published graph format."
 
@@ -362,7 +362,7 @@ def _schema(data: bytes, where: str, graph: bool) -> str | None:
         if graph:
             return None
         if isinstance(error, msgspec.ValidationError):
-            raise InputError(str(error), where, _FORMATS) from None
+            raise unfit(error, _Head, where, _FORMATS) from None
         raise InputError(f"not valid JSON: {error}", where, f"Mend the file at that position. {_FORMATS}") from None
 
 

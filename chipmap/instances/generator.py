@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Generic, TypeVar, cast, get_type_hints
 
 import msgspec
 
-from chipmap.records import InputError, choices
+from chipmap.records import InputError, choices, unfit
 
 _REMEDY = "docs/instances.md lists the parameters with their types and ranges."
 Instance = TypeVar("Instance")
@@ -91,7 +91,7 @@ def _fitting(value: Any, hint: Any, where: str) -> Any:
     try:
         fitted = msgspec.convert(value, hint)
     except (msgspec.ValidationError, OverflowError) as error:
-        raise InputError(f"{error} (given: {value!r})", where, _REMEDY) from None
+        raise unfit(error, hint, where, _REMEDY, repr(value)) from None
     if isinstance(fitted, float) and not math.isfinite(fitted):
         raise InputError(f"is {value}", where, "Give a finite number.")
     return fitted

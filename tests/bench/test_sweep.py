@@ -91,7 +91,7 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({"seeds": []}, "seeds: must name"),
     ({"methods": ["dataflow/aut"]}, r"no method is called 'dataflow/aut'\n  Did you mean dataflow/auto"),
     ({"methods": ["dataflow/auto", "dataflow/auto"]}, "'dataflow/auto' is named twice"),
-    ({"colour": 1}, "unknown field"),
+    ({"colour": 1}, "there is no field 'colour'"),
     ({"schema": "sweep/9"}, "is no sweep"),
 ]
 

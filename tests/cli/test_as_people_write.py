@@ -40,6 +40,8 @@ def test_settings_take_sizes_times_and_lists() -> None:
         ("package.sram_bytes=3ns", "doesn't fit sram_bytes"),
         ("package.chips=64MiB", "has none that is known"),
         ("package.sram_bytes=1e400", "too large"),
+        ("package.sram_bytes=-1e400", "too small\n  Give more than -"),
+        ("package.chips=null", "package.chips: is null, not a whole number"),
         ("constraints=C1,C9", "'C9' is no value of constraints"),
         ("package.chps=3", "Did you mean chips"),
     ],

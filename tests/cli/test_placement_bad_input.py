@@ -30,7 +30,7 @@ BASE: dict[str, Any] = {
     },
     "time_ns": {"gpu": [4, 5, 6, 7]},
 }
-RATE, SPAN = "Give a rate above 0 (1e-9 to 1e12).", "Give 0 to 1,000,000,000,000 ns."
+RATE, SPAN = "Give 1e-9 to 1e12.", "Give 0 to 1,000,000,000,000 ns."
 
 Change = Callable[[dict[str, Any]], object]
 Case = tuple[str, Change, tuple[str, ...]]

@@ -115,9 +115,9 @@ def test_defaults_make_an_instance() -> None:
     [
         (gpt, {"depth": 3}, "dataflow-gpt has no parameter 'depth'"),
         (gpt, {"heads": 7}, "hidden: is 12288, not a multiple of heads = 7"),
-        (gpt, {"layers": 0}, "dataflow-gpt: layers: Expected `int` >= 1"),
-        (gpt, {"mode": "fast"}, "dataflow-gpt: mode: Invalid enum value 'fast'"),
-        (gpt, {"degrees": {"tensors": 8}}, "degrees: Object contains unknown field `tensors`"),
+        (gpt, {"layers": 0}, "dataflow-gpt: layers: is 0\n  Give a whole number: 1 or more."),
+        (gpt, {"mode": "fast"}, "dataflow-gpt: mode: is 'fast'\n  Choose from: "),
+        (gpt, {"degrees": {"tensors": 8}}, "degrees: there is no field 'tensors'\n  Did you mean tensor?"),
         (gpt, {"sram_bytes": 0}, "system.chip.sram_bytes: is 0"),
         (explicit, {}, "dataflow-explicit: kernels: is missing"),
         (explicit, {"kernels": {}}, "workload.kernels: has 0 kernels"),

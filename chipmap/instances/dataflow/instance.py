@@ -138,8 +138,8 @@ class DataflowInstance(Record, frozen=True, kw_only=True):
         if task.micro_batch is None and (count := len(divisors(task.batch))) > MOST_MICRO_BATCHES:
             what = f"isn't given, and a batch of {task.batch:,} has {count} divisors to choose from"
             raise InputError(what, "task.micro_batch", f"Give one, or a batch with at most {MOST_MICRO_BATCHES}.")
-        if task.utilisation is not None and not 0 < task.utilisation <= 1:
-            raise InputError(f"is {task.utilisation}", "task.utilisation", "Give a share above 0, up to 1.")
+        if task.utilisation is not None and not 1e-9 <= task.utilisation <= 1:
+            raise InputError(f"is {task.utilisation}", "task.utilisation", "Give 1e-9 to 1.")
         if task.utilisation is None and not task.overlap:
             what = "is null, so that kernels share tiles, but compute doesn't overlap"
             raise InputError(what, "task.utilisation", "Give a share, or set task.overlap.")

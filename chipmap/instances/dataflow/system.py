@@ -84,7 +84,7 @@ class System(Record, frozen=True, kw_only=True):
         rates |= {f"network[{i}].bytes_per_ns": dimension.bytes_per_ns for i, dimension in enumerate(self.network)}
         for where, rate in rates.items():
             if not 1e-9 <= rate <= 1e12:
-                raise InputError(f"is {rate}", f"system.{where}", "Give a rate above 0 (1e-9 to 1e12).")
+                raise InputError(f"is {rate}", f"system.{where}", "Give 1e-9 to 1e12.")
         for i, dimension in enumerate(self.network):
             if not 0 <= dimension.latency_ns <= 1e12:
                 raise InputError(f"is {dimension.latency_ns}", f"system.network[{i}].latency_ns", "Give 0 to 1e12.")

@@ -11,7 +11,7 @@ import msgspec
 
 from chipmap.instances.graph import Operation, OperationGraph, Tensor
 from chipmap.instances.importers.counting import Totals
-from chipmap.records import InputError
+from chipmap.records import InputError, unfit
 
 #: Larger sizes and times are taken for mistakes (a petabyte; eleven days).
 MAX_BYTES = 10**15
@@ -57,7 +57,7 @@ def decode(data: bytes, kind: type[T], where: str, remedy: str) -> T:
     try:
         return msgspec.json.decode(data, type=kind)
     except msgspec.ValidationError as error:
-        raise InputError(str(error), where, remedy) from None
+        raise unfit(error, kind, where, remedy) from None
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise InputError(f"not valid JSON: {error}", where, "Mend the file at that position.") from None
     except RecursionError:

@@ -18,6 +18,8 @@ Charge = Literal["sender", "both"]
 
 #: Larger counts, bytes and costs are taken for mistakes (they keep sums within 64 bits).
 MAX_WINDOWS, MAX_LAYERS, MAX_BATCH, MAX_AMOUNT = 64, 5_000, 10**6, 10**15
+#: Where a chiplet may be drawn, from the origin.
+MAX_PLACE = 10**6
 #: What sums of times (ns) and energies (pJ) of a schedule stay below.
 MAX_TOTAL = 2**62
 
@@ -158,7 +160,7 @@ def _unique(names: Iterable[str], where: str) -> None:
 
 def _within(value: Any, low: int, high: int, where: str) -> None:
     if value is not None and not low <= value <= high:
-        raise InputError(f"is {value}", where, f"Give {low} to {high:,}.")
+        raise InputError(f"is {value:,}", where, f"Give {low:,} to {high:,}.")
 
 
 def _check_task(task: Task) -> None:
@@ -175,6 +177,8 @@ def check_module(module: Module) -> None:
     _unique((chiplet.name for chiplet in module.chiplets), "module.chiplets")
     for i, chiplet in enumerate(module.chiplets):
         _within(chiplet.hops, 0, 10**4, f"module.chiplets[{i}].hops")
+        for place in ("x", "y"):
+            _within(getattr(chiplet, place), -MAX_PLACE, MAX_PLACE, f"module.chiplets[{i}].{place}")
         _within(chiplet.sram_bytes, 0, MAX_AMOUNT, f"module.chiplets[{i}].sram_bytes")
     names, seen = {chiplet.name for chiplet in module.chiplets}, set()
     for i, link in enumerate(module.links):

@@ -190,7 +190,7 @@ def _unique(names: list[str], where: str) -> None:
 
 def _rate(value: float, where: str) -> None:
     if not 1e-9 <= value <= 1e12:
-        raise InputError(f"is {value}", where, "Give a rate above 0 (1e-9 to 1e12).")
+        raise InputError(f"is {value}", where, "Give 1e-9 to 1e12.")
 
 
 def _span(value: float, where: str) -> None:

@@ -49,7 +49,7 @@ class Package(Record, frozen=True, kw_only=True):
         rates |= {f"efficiency[{kind!r}]": share for kind, share in self.efficiency.items()}
         for name, rate in rates.items():
             if rate is not None and not 1e-9 <= rate <= 1e15:
-                raise InputError(f"is {rate}", f"{where}.{name}", "Give a rate above 0 (1e-9 to 1e15).")
+                raise InputError(f"is {rate}", f"{where}.{name}", "Give 1e-9 to 1e15.")
 
 
 class Pin(Record, frozen=True, kw_only=True):
