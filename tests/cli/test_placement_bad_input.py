@@ -245,8 +245,8 @@ IMPOSSIBLE: list[Case] = [
         "an operation larger than every memory",
         lambda d: weights(d, 10, 1500),
         (
-            "(C6): operation 'v1' needs 1516 bytes at a time, no device that may run it has more than 1000",
-            "a device with 1516 bytes, or the operation split",
+            "(C6): operation 'v1' needs 1,516 bytes at a time, no device that may run it has more than 1,000",
+            "a device with at least 1,516 bytes, or the operation split",
         ),
     ),
     (
@@ -256,23 +256,26 @@ IMPOSSIBLE: list[Case] = [
             system(d)["devices"][0].update(memory_bytes=9999),
             d.update(pins=pinned(v1="d1")),
         ),
-        ("operation 'v1' needs 1516 bytes at a time", "more than 1000", "a device with 1516 bytes"),
+        ("operation 'v1' needs 1,516 bytes at a time", "more than 1,000", "a device with at least 1,516 bytes"),
     ),
     (
         "an output that fits nowhere",
         lambda d: graph(d)["tensors"][1].update(bytes=5000),
-        ("operation 'v1' needs 5018 bytes at a time", "(there is 1 more such operation)"),
+        ("operation 'v1' needs 5,018 bytes at a time", "(there is 1 more such operation)"),
     ),
     (
         "weights for more than all memories",
         lambda d: weights(d, 900, 900, 900, 900),
-        ("(C6): all devices together have 2000 bytes, what rests on them takes 3600 at least", "more devices, or more"),
+        (
+            "(C6): all devices together have 2,000 bytes, what rests on them takes 3,600 at least",
+            "more devices, or more",
+        ),
     ),
     (
         "static bytes of more than all memories",
         lambda d: (d["task"].update(memory="static"), weights(d, 600, 600, 600, 600)),
         (
-            "all devices together have 2000 bytes, what rests on them takes 2424 at least",
+            "all devices together have 2,000 bytes, what rests on them takes 2,424 at least",
             "more devices, or more memory",
         ),
     ),
@@ -280,7 +283,7 @@ IMPOSSIBLE: list[Case] = [
         "throughput: weights for more than all memories",
         lambda d: (throughput(d), weights(d, 900, 900, 900, 900)),
         (
-            "all devices together have 2000 bytes, what rests on them takes 3624 at least",
+            "all devices together have 2,000 bytes, what rests on them takes 3,624 at least",
             "more devices, or more memory",
         ),
     ),
@@ -288,15 +291,18 @@ IMPOSSIBLE: list[Case] = [
         "a group larger than every memory",
         lambda d: (weights(d, 400, 400, 400), d.update(together=[["v0", "v1", "v2"]])),
         (
-            "(C1): 3 operations that share a device, 'v0' the first, hold 1200 bytes for the whole step",
-            "no device that may run them has more than 1000",
-            "a device with 1200 bytes, or a smaller group",
+            "(C1): 3 operations that share a device, 'v0' the first, hold 1,200 bytes for the whole step",
+            "no device that may run them has more than 1,000",
+            "a device with at least 1,200 bytes, or a smaller group",
         ),
     ),
     (
         "pins of more than the device's memory",
         lambda d: (weights(d, 600, 600), d.update(pins=pinned(v0="d0", v1="d0"))),
-        ("device 'd0' has 1000 bytes, what may run nowhere else holds 1200", "1200 bytes for it, or another device"),
+        (
+            "device 'd0' has 1,000 bytes, what may run nowhere else holds 1,200",
+            "at least 1,200 bytes for it, or another device",
+        ),
     ),
     (
         "a reader that no route reaches",

@@ -26,7 +26,7 @@ def impossible(problem: PlacementProblem) -> Iterator[Infeasibility]:
     if problem.instance.task.memory == "static":
         resident += int(problem.storages.bytes[~problem.storages.resident].sum())
     if memory.min() >= 0 and resident > memory.sum():
-        message = f"all devices together have {memory.sum()} bytes, what rests on them takes {resident} at least"
+        message = f"all devices together have {memory.sum():,} bytes, what rests on them takes {resident:,} at least"
         yield _reason("memory", resident, int(memory.sum()), "bytes", message, "more devices, or more memory")
 
 
@@ -38,13 +38,13 @@ def _too_large(problem: PlacementProblem, needs: IntArray) -> Iterator[Infeasibi
     if count:
         need, limit = int(needs[v]), int(most[v])
         message = (
-            f"operation {problem.names[v]!r} needs {need} bytes at a time, no device that may run it has more than "
+            f"operation {problem.names[v]!r} needs {need:,} bytes at a time, no device that may run it has more than "
         )
         more = (
             f" (there {'is' if count == 2 else 'are'} {counted(count - 1, 'more such operation')})" if count > 1 else ""
         )
-        remedy = f"a device with {need} bytes, or the operation split"
-        yield _reason("memory", need, limit, "bytes", f"{message}{limit}{more}", remedy)
+        remedy = f"a device with at least {need:,} bytes, or the operation split"
+        yield _reason("memory", need, limit, "bytes", f"{message}{limit:,}{more}", remedy)
 
 
 def _too_tied(problem: PlacementProblem) -> Iterator[Infeasibility]:
@@ -56,10 +56,10 @@ def _too_tied(problem: PlacementProblem) -> Iterator[Infeasibility]:
     if lacks[g] > 0:
         need, limit = int(held[g]), int(most[g])
         message = (
-            f"{counted(int(size[g]), 'operation')} that share a device, {problem.names[g]!r} the first, hold {need}"
+            f"{counted(int(size[g]), 'operation')} that share a device, {problem.names[g]!r} the first, hold {need:,}"
         )
-        message = f"{message} bytes for the whole step, no device that may run them has more than {limit}"
-        remedy = f"a device with {need} bytes, or a smaller group"
+        message = f"{message} bytes for the whole step, no device that may run them has more than {limit:,}"
+        remedy = f"a device with at least {need:,} bytes, or a smaller group"
         yield _reason("memory", need, limit, "bytes", message, remedy, "C1")
     for d, limit in enumerate(problem.memory.tolist()):
         tied = np.flatnonzero(together[:, d] & (together.sum(axis=1) == 1))
@@ -69,8 +69,9 @@ def _too_tied(problem: PlacementProblem) -> Iterator[Infeasibility]:
         part[tied] = tied[0]
         need = int(part_bytes(problem, part)[tied[0]])
         if need > limit:
-            message = f"device {problem.device_names[d]!r} has {limit} bytes, what may run nowhere else holds {need}"
-            remedy = f"{need} bytes for it, or another device allowed to some of it"
+            name = problem.device_names[d]
+            message = f"device {name!r} has {limit:,} bytes, what may run nowhere else holds {need:,}"
+            remedy = f"at least {need:,} bytes for it, or another device allowed to some of it"
             yield _reason("memory", need, limit, "bytes", message, remedy)
 
 
@@ -139,7 +140,7 @@ def clash(problem: PlacementProblem) -> list[Infeasibility]:
     instance, task = problem.instance, problem.instance.task
     limits = problem.memory[problem.memory >= 0]
     if task.limit_ns is not None:
-        message = f"no placement takes {task.limit_ns} ns or less"
+        message = f"no placement takes {task.limit_ns:,} ns or less"
         return [_reason("limit", 1, 0, "limits", message, "raise task.limit_ns", "C0")]
     if task.memory != "none" and limits.size:
         parts = ["groups of task together"] if instance.together else []

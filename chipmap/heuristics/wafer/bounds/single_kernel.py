@@ -58,7 +58,7 @@ def single_kernels(
     if not reasons and total > problem.width * problem.height:
         room = problem.width * problem.height
         message = f"the {problem.n} kernels cover at least {total} tiles without overlap; the fabric has {room}"
-        reasons.append(_no_room(problem, total, message))
+        reasons.append(_no_room(total, room, "tiles", message))
     return found, reasons
 
 
@@ -67,12 +67,13 @@ def _unplaceable(problem: WaferProblem, number: int, convs: IntArray) -> Infeasi
     name = problem.names[int(np.flatnonzero(problem.types == number)[0])]
     fabric = f"{problem.width} x {problem.height}"
     small, large = 2, 3 * len(convs)
-    if small > min(problem.width, problem.height) or large > max(problem.width, problem.height):
+    short, long = sorted((problem.width, problem.height))
+    if small > short or large > long:
         return Infeasibility(
             label="C1",
             resource="fabric",
-            demand=float(max(small, large)),
-            limit=float(max(problem.width, problem.height)),
+            demand=float(large if large > long else small),
+            limit=float(long if large > long else short),
             unit="tiles",
             message=f"kernel {name!r} covers at least {large} x {small} tiles; the fabric has {fabric}",
             remedies=("Enlarge the fabric (fabric.width, fabric.height).",),
@@ -108,13 +109,13 @@ def _least_words(problem: WaferProblem, convs: IntArray) -> tuple[float, tuple[i
     return float(high), fitting(high) or (1, 1, 1)
 
 
-def _no_room(problem: WaferProblem, tiles: int, message: str) -> Infeasibility:
+def _no_room(demand: int, limit: int, unit: str, message: str) -> Infeasibility:
     return Infeasibility(
         label="C2",
         resource="fabric",
-        demand=float(tiles),
-        limit=float(problem.width * problem.height),
-        unit="tiles",
+        demand=float(demand),
+        limit=float(limit),
+        unit=unit,
         message=message,
         remedies=("Enlarge the fabric (fabric.width, fabric.height) or the memory (fabric.memory_words).",),
     )
@@ -124,7 +125,7 @@ def no_joint_floorplan(problem: WaferProblem) -> Infeasibility:
     """The reason where every kernel fits by itself, yet no floorplan of all of them without overlap was left."""
     fabric = f"{problem.width} x {problem.height}"
     message = f"the {problem.n} kernels fit on the fabric of {fabric} one by one, but not together without overlap"
-    return _no_room(problem, problem.width * problem.height + 1, message)
+    return _no_room(1, 0, "floorplans", message)  # how many tiles would do isn't known
 
 
 def least_score(problem: WaferProblem, found: list[SingleKernel]) -> int:
