@@ -136,7 +136,9 @@ def _cell(value: Any) -> str:
         return ", ".join(f"{shortened(str(key), 100)} {_cell(inner)}" for key, inner in value.items())
     if isinstance(value, list | tuple):
         return ", ".join(map(_cell, value))
-    if isinstance(value, int | float) and not isinstance(value, bool):
+    if value is None or isinstance(value, bool):
+        return {None: "none", True: "yes", False: "no"}[value]
+    if isinstance(value, int | float):
         from chipmap.report.tables import number
 
         return f"{value:,}" if isinstance(value, int) else number(value)

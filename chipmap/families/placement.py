@@ -86,6 +86,7 @@ FAMILY = Family(
     ),
     from_graph="chipmap.instances.placement.from_graph:from_graph",
     equip="chipmap.instances.placement.from_graph:equip",
+    describe="chipmap.instances.placement.describe:describe",
     transforms={"training": "chipmap.instances.placement.from_graph:training_step"},
     shipped="chipmap.instances.placement.shipped:SHIPPED",
     mapping="chipmap.inputs.by_name:devices",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 import subprocess
 from pathlib import Path
@@ -12,6 +13,8 @@ import pytest
 import chipmap as package
 from chipmap.cli import COMMANDS, parser
 from chipmap.cli.completion import script
+from chipmap.family import FAMILY_NAMES
+from chipmap.inputs.reading import shipped_names
 from chipmap.records import InputError, choices, counted
 from tests.cli.conftest import Command
 
@@ -106,6 +109,15 @@ def test_one_family(chipmap: Command) -> None:
     done = chipmap("info", "ring", "--format", "json")
     assert list(done.json) == ["ring"]
     assert "dataflow/" not in chipmap("info", "ring").out
+
+
+@pytest.mark.parametrize("name", FAMILY_NAMES)
+def test_figures_of_an_instance_are_told_by_every_family(chipmap: Command, name: str) -> None:
+    """In words of people: nothing is called None or True."""
+    tiny = next(one for one in shipped_names() if one.startswith(f"{name}/tiny-"))
+    shown, figures = chipmap("info", tiny).out, chipmap("info", tiny, "--format", "json").json
+    assert len(figures) > 10 and {"notes", "best_known"} <= set(figures)
+    assert not re.search(r"\b(None|True|False|NoneType)\b", shown)
 
 
 @pytest.mark.parametrize("name", COMMANDS)
