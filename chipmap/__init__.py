@@ -7,12 +7,30 @@
 ('optimal', 0.0)
 """
 
+import os
+import signal
+import sys
+from contextlib import suppress
+
 try:
     import fcntl  # noqa: F401 (locks on archives and on compiled functions; Windows has none)
 except ImportError:
     raise ImportError(
         "chipmap needs a POSIX system (Linux, macOS, or Windows' WSL), whose file locks it uses"
     ) from None
+
+# While the command is imported, Ctrl-C ends it in a word; then chipmap.cli takes over. (Until `python -m` has found its
+# module, sys.argv begins with "-m".)
+if "chipmap" in (os.path.basename("".join(sys.argv[:1])), *(sys.orig_argv if sys.argv[:1] == ["-m"] else ())):
+
+    def _interrupted(*_: object) -> None:
+        """Nothing has begun that would have to end in order."""
+        os.write(2, b"chipmap: interrupted\n")
+        os._exit(130)
+
+    with suppress(ValueError):  # not in the main thread
+        if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+            signal.signal(signal.SIGINT, _interrupted)
 
 from chipmap.archive import Archive
 from chipmap.certificate import Certificate, Violation

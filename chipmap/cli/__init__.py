@@ -61,6 +61,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _run(arguments: Sequence[str] | None) -> int:
     """Parse, run the command, and turn what it raises into a message and an exit code."""
     try:
+        if getattr(signal.getsignal(signal.SIGINT), "__module__", "") == "chipmap":
+            signal.signal(signal.SIGINT, signal.default_int_handler)  # what ended it while it was imported
         top = parser()
         args = top.parsed(arguments)
         if args.command is None:

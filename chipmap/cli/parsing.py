@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import re
+import sys
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import Any, NoReturn
@@ -56,6 +57,12 @@ class Parser(argparse.ArgumentParser):
             command = self.commands().get(getattr(found, "command", ""), self)
             self._unknown(command, extra[0])
         return found
+
+    def _print_message(self, message: str, file: Any = None) -> None:
+        """Write the help, and know whether that worked (argparse's own loses it in silence on a full disk)."""
+        out = file or sys.stderr
+        out.write(message)
+        out.flush()
 
     @property
     def short(self) -> str:

@@ -90,7 +90,11 @@ def load(name: str) -> bytes:
 
 def _source(name: str) -> Source:
     """A file, which isn't read yet, or standard input for ``-``, which is."""
-    return Source("standard input", sys.stdin.buffer.read()) if name == "-" else Source(name)
+    if name != "-":
+        return Source(name)
+    if sys.stdin is None:
+        raise InputError("is closed", "standard input", "Give a file, or send something to standard input.")
+    return Source("standard input", sys.stdin.buffer.read())
 
 
 def decode(

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence, Set
-from html import escape
+from html import escape as escaped
+
+from chipmap.records import written_out
 
 
 class Markup(str):
@@ -30,6 +32,11 @@ def tag(name: str, *children: object, **attributes: object) -> Markup:
 def join(*children: object) -> Markup:
     """The children one after the other; None is nothing."""
     return Markup("".join(c if isinstance(c, Markup) else escape(str(c)) for c in children if c is not None))
+
+
+def escape(text: str) -> str:
+    """Text as HTML, its control characters written out."""
+    return escaped(written_out(text))
 
 
 def table(head: Sequence[str], body: Sequence[Sequence[object]], numbers: Set[int] = frozenset()) -> Markup | None:

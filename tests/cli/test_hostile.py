@@ -136,6 +136,23 @@ def test_closed_and_full_streams(closing: str, code: int | None) -> None:
         assert "standard output is closed" in done.stderr
 
 
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["solve", "-", "<&-"], "standard input: is closed"),
+        (["check", "ring/tiny-skip", "-", "<&-"], "standard input: is closed"),
+        ([">/dev/full"], "standard output: No space left"),
+        (["solve", "--help", ">/dev/full"], "standard output: No space left"),
+        (["--version", ">/dev/full"], "standard output: No space left"),
+        (["generate", "chain", ">/dev/full"], "standard output: No space left"),
+        (["convert", "ring/tiny-skip", ">&-"], "standard output is closed"),
+    ],
+)
+def test_other_commands_on_closed_and_full_streams(arguments: list[str], message: str) -> None:
+    done = subprocess.run(["bash", "-c", " ".join([*COMMAND, *arguments])], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 1 and message in done.stderr and one_line(done.stderr)
+
+
 @pytest.mark.parametrize("ignored", [False, True])
 def test_a_terminal_that_goes_leaves_the_result(tmp_path: Path, ignored: bool) -> None:
     def begin() -> None:

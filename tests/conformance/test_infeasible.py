@@ -28,6 +28,8 @@ from tests.conformance.cases import FAMILIES, LIMIT_S, Case, hooks, identify
 
 #: Random instances that are looked at per family, and those of them that are kept.
 TRIED, KEPT = 60, 5
+#: The limit of a solve: many times what one takes, so that a proof isn't cut short on a busy machine.
+PATIENCE = SolveOptions(time_limit=4 * LIMIT_S, threads=1)
 #: Candidates that brute force may look at.
 MOST = 3**6
 #: By family what is cut down: the path of a number, and shares of it.
@@ -89,7 +91,7 @@ def found(name: str) -> dict[str, tuple[Any, Result]]:
 
 def solved(instance: Any) -> Result:
     """The result of the best chain."""
-    return solve(instance, None, SolveOptions(time_limit=LIMIT_S, threads=1), isolate=False)
+    return solve(instance, None, PATIENCE, isolate=False)
 
 
 families = pytest.mark.parametrize("family", FAMILIES, ids=identify)
@@ -115,7 +117,7 @@ def test_a_solve_and_explain_have_one_source(family: Family) -> None:
         if not family.explain:
             assert not any("explain" in hint for hint in hints), (case, hints)
             continue
-        told = explain(instance, options=SolveOptions(time_limit=LIMIT_S, threads=1))
+        told = explain(instance, options=PATIENCE)
         assert (told.status, told.objective, told.bound) == ("infeasible", None, None), case
         assert told.infeasibility == result.infeasibility, case
         for change in told.changes:

@@ -82,6 +82,38 @@ def test_an_interrupt_while_reading(
     assert capsys.readouterr().err == "chipmap: interrupted\n"
 
 
+#: Sends Ctrl-C to its own process at the moment when a module is asked for.
+AT_IMPORT = """
+import os, signal, sys
+class Finder:
+    def find_spec(self, name, path=None, target=None):
+        if name == os.environ["INTERRUPT_AT"]:
+            os.kill(os.getpid(), signal.SIGINT)
+sys.meta_path.insert(0, Finder())
+"""
+
+
+@pytest.mark.parametrize("module", ["chipmap.archive", "msgspec", "chipmap.cli", "chipmap.cli.solve"])
+@pytest.mark.parametrize("script", [False, True])
+def test_an_interrupt_while_the_command_is_imported(tmp_path: Path, module: str, script: bool) -> None:
+    (tmp_path / "sitecustomize.py").write_text(AT_IMPORT)
+    (tmp_path / "chipmap").write_text("import sys\nfrom chipmap.cli import main\nsys.exit(main())\n")
+    root = str(Path(__file__).parents[2])
+    environment = {**os.environ, "PYTHONPATH": f"{tmp_path}{os.pathsep}{root}", "INTERRUPT_AT": module}
+    done = subprocess.run(
+        [sys.executable, *([tmp_path / "chipmap"] if script else ["-m", "chipmap"]), "info"],
+        cwd=root, env=environment, capture_output=True, text=True, timeout=60,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    )  # fmt: skip
+    assert (done.returncode, done.stderr) == (130, "chipmap: interrupted\n")
+
+
+def test_an_import_leaves_signals_alone() -> None:
+    code = "import signal; before = signal.getsignal(2); import chipmap; assert signal.getsignal(2) is before"
+    for arguments in (["-c", code], ["-c", code, "chipmap"]):
+        subprocess.run([sys.executable, *arguments], check=True, timeout=60)
+
+
 @pytest.mark.parametrize("seed", range(6))
 def test_a_killed_parent_leaves_a_valid_solution_and_no_archive(
     tmp_path: Path, instance: RingInstance, instance_file: Path, seed: int
