@@ -95,7 +95,6 @@ HEADING = (
     "bound by",
     "first",
     "s",
-    "MB",
     "load",
 )
 

@@ -8,7 +8,17 @@ from chipmap.heuristics.ring.programs.ideals import TooManyIdealsError
 from chipmap.instances.ring.instance import RingInstance
 from chipmap.methods.chain import Link, Turn, follow
 from chipmap.methods.ring.at_once import at_once
-from chipmap.methods.ring.programs import greedy, simple_bounds, slice_some, solve_exactly, solve_rule, window_bound
+from chipmap.methods.ring.programs import (
+    CUT_NODES,
+    CUT_PRECISION,
+    greedy,
+    prefix_cuts,
+    simple_bounds,
+    slice_some,
+    solve_exactly,
+    solve_rule,
+    window_bound,
+)
 from chipmap.methods.ring.state import State
 from chipmap.methods.ring.station_search import ROUNDS, search
 from chipmap.records import InputError
@@ -19,6 +29,10 @@ from chipmap.run import Run
 FEW_IDEALS = 20_000
 #: States that the exact program may have before the station search gets its turn.
 FEW_STATES = 50_000
+#: Relative precision of the cuts of prefixes without branching.
+ROUGH = 0.001
+#: With branching: the share of the time left, most seconds.
+CUT_SHARE, CUT_SECONDS = 0.25, 20.0
 #: Rounds of the station search that come after the neighbourhoods.
 WIDE_ROUNDS = 2
 
@@ -73,6 +87,13 @@ def _n1(state: State) -> None:
     state.proved(solve_rule(state, "n1", upper), upper, "program n1")
 
 
+def _branched_cuts(state: State, turn: Turn) -> None:
+    """Cuts of prefixes by branch and bound."""
+    seconds = min(CUT_SECONDS, CUT_SHARE * turn.deadline.seconds)
+    limit = turn.deadline if state.run.options.deterministic else turn.deadline.within(seconds)
+    prefix_cuts(state, CUT_NODES, CUT_PRECISION, limit)
+
+
 # what solves models is imported when its turn comes: most instances are proved before
 def _neighbourhoods(state: State, turn: Turn) -> None:
     """Neighbourhoods of the incumbent, by CP-SAT."""
@@ -97,9 +118,11 @@ CHAIN: tuple[Link, ...] = (
     _over_ideals("program n1", _n1),
     _over_ideals("program path", lambda state: solve_rule(state, "path", state.below)),  # C3's sufficient part
     _over_ideals("exact program, few states", lambda state: solve_exactly(state, FEW_STATES)),
+    Link("cuts of prefixes", 1.0, lambda state, turn: prefix_cuts(state, 1, ROUGH, turn.deadline)),
     Link("station search", 1.0, lambda state, _: search(state, len(ROUNDS) - WIDE_ROUNDS)),
     Link("station windows", 1.0, lambda state, _: window_bound(state) if state.sliced else None),
     Link("neighbourhoods", 1.0, _neighbourhoods),
+    Link("cuts of prefixes, branching", 1.0, _branched_cuts),
     Link("station search, wide", 1.0, lambda state, _: search(state, len(ROUNDS))),
     _over_ideals("exact program", solve_exactly),
     Link("model", 1.0, _model),

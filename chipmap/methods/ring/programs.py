@@ -9,6 +9,9 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
+import numpy as np
+
+from chipmap.deadline import Deadline
 from chipmap.heuristics.ring.programs.ideals import TooManyIdealsError, flow_graph
 from chipmap.instances.ring.instance import RingInstance, RingSolution
 from chipmap.instances.ring.problem import RingProblem, ring_problem
@@ -24,6 +27,8 @@ if TYPE_CHECKING:
 ORDERS = 16
 #: Bits of all prefixes that are sliced: those of fewer orders where the graph is large (16 up to 23,000 operations).
 PREFIX_BITS = 2**33
+#: Cuts of prefixes by branch and bound: nodes per question, relative precision of the bisection.
+CUT_NODES, CUT_PRECISION = 200, 0.005
 
 
 def greedy(instance: RingInstance, run: Run) -> Termination:
@@ -120,6 +125,7 @@ def cut_bounds(state: State) -> None:
     run.bound(link_bound(problem, 0, high, run.deadline), "minimum cuts")
     run.bound(bottleneck_bound(problem, 0, high, run.deadline), "bottleneck block")
     run.bound(contracted_bound(problem, flow_graph(problem), 0, high, run.deadline), "contracted lattice")
+    prefix_cuts(state, CUT_NODES, CUT_PRECISION, run.deadline)
 
 
 def window_bound(state: State) -> None:
@@ -131,6 +137,21 @@ def window_bound(state: State) -> None:
     low = state.lower
     high = state.run.upper if state.run.upper is not None else max(low, state.problem.total_ticks)
     state.run.bound(least_target(state.problem, low, high, state.run.deadline), "station windows")
+
+
+def prefix_cuts(state: State, nodes: int, precision: float, deadline: Deadline) -> None:
+    """Cuts of prefixes against the incumbent's value, with so many nodes per question."""
+    from chipmap.heuristics.ring.bounds.prefix_cuts import PrefixCuts, prefix_bound
+
+    run, problem = state.run, state.problem
+    try:
+        cuts = PrefixCuts(problem, flow_graph(problem))
+    except ValueError:
+        return
+    if run.best is not None:
+        cuts.know(np.array(state.contraction.lower(run.best.solution).chips, dtype=np.int64))  # type: ignore[arg-type]
+    high = run.upper if run.upper is not None else problem.most_ticks
+    prefix_bound(cuts, state.lower, high, nodes, precision, deadline, lambda bound: run.bound(bound, "prefix cuts"))
 
 
 def slice_some(state: State, seed: int) -> None:
