@@ -58,13 +58,14 @@ def _slice(state: State, _: Turn) -> None:
         _left_out(state, error)
 
 
-def _list_ideals(state: State, _: Turn) -> None:
-    """All ideals, after the station search's first round where they are many."""
+def _list_ideals(state: State, turn: Turn) -> None:
+    """All ideals; where they are many, after cuts of prefixes and the station search's first round."""
     if not state.sliced:
         return
     try:
         state.list_ideals(FEW_IDEALS)
     except TooManyIdealsError:
+        prefix_cuts(state, 1, ROUGH, turn.deadline)
         search(state, 1)
         try:
             state.list_ideals()
@@ -88,7 +89,9 @@ def _n1(state: State) -> None:
 
 
 def _branched_cuts(state: State, turn: Turn) -> None:
-    """Cuts of prefixes by branch and bound."""
+    """Cuts of prefixes by branch and bound, unless the programs over all ideals have said as much and more."""
+    if state.ideals is not None:
+        return
     seconds = min(CUT_SECONDS, CUT_SHARE * turn.deadline.seconds)
     limit = turn.deadline if state.run.options.deterministic else turn.deadline.within(seconds)
     prefix_cuts(state, CUT_NODES, CUT_PRECISION, limit)
@@ -118,11 +121,10 @@ CHAIN: tuple[Link, ...] = (
     _over_ideals("program n1", _n1),
     _over_ideals("program path", lambda state: solve_rule(state, "path", state.below)),  # C3's sufficient part
     _over_ideals("exact program, few states", lambda state: solve_exactly(state, FEW_STATES)),
-    Link("cuts of prefixes", 1.0, lambda state, turn: prefix_cuts(state, 1, ROUGH, turn.deadline)),
     Link("station search", 1.0, lambda state, _: search(state, len(ROUNDS) - WIDE_ROUNDS)),
     Link("station windows", 1.0, lambda state, _: window_bound(state) if state.sliced else None),
     Link("neighbourhoods", 1.0, _neighbourhoods),
-    Link("cuts of prefixes, branching", 1.0, _branched_cuts),
+    Link("cuts of prefixes", 1.0, _branched_cuts),
     Link("station search, wide", 1.0, lambda state, _: search(state, len(ROUNDS))),
     _over_ideals("exact program", solve_exactly),
     Link("model", 1.0, _model),
