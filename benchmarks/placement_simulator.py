@@ -3,13 +3,15 @@
     python -m benchmarks.placement_simulator [--seconds SECONDS]
 
 A simulation alone: the least of 20 runs, wall clock, of the schedule that HEFT by units makes. In the search:
-evaluations per second of processor time on one core, over so many seconds of annealing from that start, the moves that
-end early included, with what they cost beside the simulation (the critical chain, memory).
+evaluations per second of processor time on one core, over so many seconds of annealing from a start of the search (a
+partition with keys from its schedule run backwards), at the mean of its temperatures and in its portions. Moves that
+end early are included, and what they cost beside the simulation (the critical chain, memory).
 """
 
 from __future__ import annotations
 
 import argparse
+import math
 import os
 import sys
 import time
@@ -17,14 +19,14 @@ import time
 from chipmap.deadline import Deadline
 from chipmap.heuristics.placement.annealing import anneal, seed_with, state
 from chipmap.heuristics.placement.heft_units import heft_units
-from chipmap.heuristics.placement.memory import excess
+from chipmap.heuristics.placement.partition import partition
 from chipmap.heuristics.placement.simulator import NEVER, simulate
 from chipmap.heuristics.placement.tables import workspace
 from chipmap.heuristics.placement.units import units
 from chipmap.inputs.reading import read
 from chipmap.instances.placement.instance import PlacementInstance
 from chipmap.instances.placement.problem import placement_problem
-from chipmap.methods.placement.search import COLD, MOMENTS
+from chipmap.methods.placement.search import CHUNK, COLD, FEWEST, HOT, MOMENTS
 from chipmap.methods.placement.stages import Stages
 
 #: (instance, the most ns of one simulation, the fewest evaluations per second) as the family's page asks for.
@@ -68,13 +70,16 @@ def speed(stages: Stages, seconds: float) -> tuple[float, float]:
     device, times = heft_units(problem, flat), []
     for _ in range(20):
         begun = time.perf_counter()
-        step = int(simulate(flat, device, stages.key, False, stages.none, NEVER, work))
+        simulate(flat, device, stages.key, False, stages.none, NEVER, work)
         times.append(time.perf_counter() - begun)
-    over = int(excess(flat, stages.bytes, device, work))
-    now, made, tail = state(device, stages.key, step, over), units(problem), stages.windows(Deadline()).tail
+    made, tail = units(problem), stages.windows(Deadline()).tail
+    stages.weigh(partition(problem, made, stages.begins()[0]))
+    assert stages.best is not None
+    over, step, device, key = stages.best
+    now = state(device, key, step, over)
     both = workspace(problem, MOMENTS), workspace(problem, MOMENTS)
     seed_with(0)
-    heat, chunk, done, begun = COLD * step, max(4, 300_000 // problem.operations), 0, 0.0
+    heat, chunk, done, begun = math.sqrt(HOT * COLD) * step, max(FEWEST, CHUNK // problem.operations), 0, 0.0
     for number in range(sys.maxsize):
         if number == 1:  # the first call compiled
             begun, done = time.process_time(), 0

@@ -77,8 +77,8 @@ def rounds(stages: Stages, turn: Turn, seed: int, ways: tuple[bool, bool]) -> No
     """Rounds of annealing until the turn is over or enough moves were made.
 
     A round runs its schedules backwards from time to time, or leaves that. The first two are one of each (``ways``),
-    as either may end far better; one that leaves it begins from the best start by the upward rank. The later ones go on
-    from the best so far, the way that it was found.
+    as either may end far better, and begin from the best start by keys of that kind. The later ones go on from the best
+    so far, the way that it was found.
     """
     problem, run, few = stages.problem, turn.run, stages.size <= SMALL
     if not problem.timed or stages.best is None or not problem.operations:
@@ -91,8 +91,10 @@ def rounds(stages: Stages, turn: Turn, seed: int, ways: tuple[bool, bool]) -> No
     seed_with(seed)
     total = turn.deadline.seconds
     for number in range(ROUNDS):
-        turning = ways[number] if number < len(ways) else stages.turning
-        over, step, devices, key = stages.best if turning or number >= len(ways) else stages.ranked or stages.best
+        early = number < len(ways)
+        turning = ways[number] if early else stages.turning
+        start = (stages.turned if turning else stages.ranked) if early else stages.best
+        over, step, devices, key = start or stages.best
         now, done, share = state(devices, key, step, over), 0, 0.0
         warm, until = HOT / 2 ** max(0, number - 1) * max(1, step), total * (ROUNDS - 1 - number) / ROUNDS
         tail = stages.windows(turn.deadline).tail
@@ -118,9 +120,9 @@ def rounds(stages: Stages, turn: Turn, seed: int, ways: tuple[bool, bool]) -> No
 def _hasten(stages: Stages, now: State, work: Work) -> None:
     """Take the keys of the schedule run backwards, where it is no worse with them."""
     found = stages.urgent(now.device, now.key, work)
-    if found is None or found[0] > (int(now.value[1]), int(now.value[0])):
+    if found is None or found[:2] > (int(now.value[1]), int(now.value[0])):
         return
-    (over, step), now.key[:] = found[0], found[1]
+    over, step, _, now.key[:] = found
     now.value[:2] = step, over
     if (over, step) < (int(now.value[3]), int(now.value[2])):
         now.value[2:] = step, over

@@ -19,7 +19,6 @@ from chipmap.heuristics.placement.memory import bytes_of, excess
 from chipmap.heuristics.placement.partition import partition
 from chipmap.heuristics.placement.shared import joint
 from chipmap.heuristics.placement.simulator import NEVER, schedule, simulate
-from chipmap.heuristics.placement.starts import LATE
 from chipmap.heuristics.placement.tables import Work, tables, workspace
 from chipmap.heuristics.placement.units import units
 from chipmap.instances.placement.instance import PlacementSolution
@@ -32,6 +31,14 @@ CRAMPED, TRIES = ("bytes", "round robin"), 12
 #: Times that a start's schedule is run backwards at most.
 PASSES = 6
 
+#: (bytes too many, step time, devices [N], keys [N]).
+Placed = tuple[int, int, IntArray, IntArray]
+
+
+def better(one: Placed | None, other: Placed | None) -> Placed | None:
+    """The better of two placements; the first one where they are equally good."""
+    return other if other is not None and (one is None or other[:2] < one[:2]) else one
+
 
 class Stages:
     """A problem on its way through the chain. Lanes share it: what uses ``work`` or ``best`` takes turns."""
@@ -41,11 +48,13 @@ class Stages:
         self.tables, self.work = tables(problem), workspace(problem)
         self.bytes, self.key = bytes_of(problem), default_keys(problem)
         self.none = np.zeros(problem.operations, dtype=np.int64)
-        self.best: tuple[int, int, IntArray, IntArray] | None = None
-        self.ranked: tuple[int, int, IntArray, IntArray] | None = None  # the best start by the upward rank alone
+        self.best: Placed | None = None
+        # the best start by the upward rank alone, and the best one by keys from schedules run backwards
+        self.ranked: Placed | None = None
+        self.turned: Placed | None = None
         self.cost, self.wait = 0.0, 0.0  # seconds that a check takes, and when a search may ask for the next one
         self.simulated, self.turns = 0, threading.RLock()
-        self.turning = True  # whether the search found the best so far by running schedules backwards
+        self.turning = True  # whether the search found the best by running schedules backwards
         self._windows: lower.Windows | None = None
 
     @property
@@ -120,32 +129,30 @@ class Stages:
         Without ``key``: by the upward rank, then by keys from the schedule run backwards, as long as these help.
         """
         with self.turns:
-            better, passes = False, PASSES if key is None else 0
-            key = self.key if key is None else key
-            last = (LATE, LATE)
-            while (found := self._value(devices, key, self.work)) is not None and found < last:
-                if passes == PASSES and (self.ranked is None or found < self.ranked[:2]):
-                    self.ranked = (*found, devices.copy(), self.key)
-                last, passes = found, passes - 1
-                if self.best is None or last < self.best[:2]:
-                    self.best, better = (*last, devices.copy(), key.copy()), True
-                if passes < 0:
-                    break
-                key = turned(self.tables, devices, self.work)
-            return better
+            before = self.best
+            found = self._placed(devices, self.key if key is None else key, self.work)
+            self.best = better(before, found)
+            if key is None and found is not None:
+                self.ranked = better(self.ranked, found)
+                for _ in range(PASSES):
+                    again = self._placed(devices, turned(self.tables, devices, self.work), self.work)
+                    if again is None or again[:2] >= found[:2]:
+                        break
+                    found = again
+                self.turned, self.best = better(self.turned, found), better(self.best, found)
+            return self.best is not before
 
-    def urgent(self, devices: IntArray, key: IntArray, work: Work) -> tuple[tuple[int, int], IntArray] | None:
-        """((bytes too many, step time), keys) of a placement by its schedule run backwards; it is in ``work`` then."""
-        if self._value(devices, key, work) is None:
+    def urgent(self, devices: IntArray, key: IntArray, work: Work) -> Placed | None:
+        """A placement by keys from its schedule run backwards, which is in ``work`` then; None without a route."""
+        if self._placed(devices, key, work) is None:
             return None
-        key = turned(self.tables, devices, work)
-        found = self._value(devices, key, work)
-        return None if found is None else (found, key)
+        return self._placed(devices, turned(self.tables, devices, work), work)
 
-    def _value(self, devices: IntArray, key: IntArray, work: Work) -> tuple[int, int] | None:
-        """(bytes too many, step time) of a placement, whose schedule ``work`` holds then; None without a route."""
+    def _placed(self, devices: IntArray, key: IntArray, work: Work) -> Placed | None:
+        """A placement, whose schedule ``work`` holds then; None without a route."""
         step = int(simulate(self.tables, devices, key, False, self.none, NEVER, work))
-        return (int(excess(self.tables, self.bytes, devices, work)), step) if step >= 0 else None
+        over = int(excess(self.tables, self.bytes, devices, work)) if step >= 0 else 0
+        return (over, step, devices.copy(), key.copy()) if step >= 0 else None
 
     def tell_best(self, turn: Turn, name: str) -> None:
         """Hand over the best placement so far, if it fits."""
