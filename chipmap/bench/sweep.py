@@ -62,10 +62,9 @@ class Axis(Record, frozen=True, kw_only=True):
             what = f"axis {self.name!r} must have choices, or values of either a parameter or a path"
             remedy = 'Write {"name": "sram", "path": "system.chip.sram_bytes", "values": [100, 200]}.'
             raise InputError(what, where, remedy)
-        labels = [choice.label for choice in self.all_choices()]
-        twice = next((label for label in labels if labels.count(label) > 1), None)
-        if twice is not None:
-            raise InputError(f"axis {self.name!r} has {twice!r} twice", where, "Name every choice differently.")
+        again = _again(choice.label for choice in self.all_choices())
+        if again is not None:
+            raise InputError(f"axis {self.name!r} has {again!r} twice", where, "Name every choice differently.")
 
 
 class Sweep(Record, frozen=True, kw_only=True):
@@ -112,8 +111,9 @@ class Sweep(Record, frozen=True, kw_only=True):
         for method in self.methods:
             if method not in known and method not in short:
                 raise InputError(f"no method is called {method!r}", "methods", choices(method, known))
-            if self.methods.count(method) > 1:
-                raise InputError(f"{method!r} is named twice", "methods", "Name each once.")
+        again = _again(self.methods)
+        if again is not None:
+            raise InputError(f"{again!r} is named twice", "methods", "Name each once.")
 
 
 class Point(Record, frozen=True, kw_only=True):
@@ -237,6 +237,16 @@ def _plain(data: bytes, where: str) -> dict[str, Any]:
     if not isinstance(plain, dict) or plain.get("schema") != "sweep/1":
         raise InputError('is no sweep: its schema isn\'t "sweep/1"', where, "docs/sweeps.md describes the format.")
     return plain
+
+
+def _again(names: Iterable[str]) -> str | None:
+    """The first name that has come before; None where all differ."""
+    seen = set[str]()
+    for name in names:
+        if name in seen:
+            return name
+        seen.add(name)
+    return None
 
 
 def _label(value: Any) -> str:

@@ -124,7 +124,10 @@ def write_file(path: str, data: bytes) -> None:
     from chipmap.archive import write_whole
 
     if path == "-":
-        sys.stdout.buffer.write(data)
+        if sys.stdout.isatty():  # as all other text: names give a terminal no commands
+            sys.stdout.write(data.decode(errors="replace"))
+        else:
+            sys.stdout.buffer.write(data)
         return
     try:
         write_whole(Path(path), data)

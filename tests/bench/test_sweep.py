@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from chipmap.bench.sweep import Sweep, families_of, points, read_sweep, shipped_sweeps
+from chipmap.bench.sweep import Axis, Choice, Sweep, families_of, points, read_sweep, shipped_sweeps
 from chipmap.records import InputError
 from tests.bench.samples import PLAIN, tiny
 
@@ -126,3 +126,24 @@ def test_families_are_told_by_names() -> None:
     named = {"instance": "ring/tiny-skip"}, {"generator": "wafer-fc", "instance": None}, {"instance": "mine.json"}
     todo = [points(tiny(axes=[]))[0].replace(**fields) for fields in named]
     assert [family.name for family in families_of(todo)] == ["ring", "wafer"]
+
+
+class Compared(str):
+    """A text that counts how often it is compared."""
+
+    times = 0
+
+    def __eq__(self, other: object) -> bool:
+        Compared.times += 1
+        return super().__eq__(other)
+
+    def __hash__(self) -> int:
+        return super().__hash__()
+
+
+def test_many_labels_are_told_apart_in_linear_time() -> None:
+    labels = [Compared(f"choice {i}") for i in range(2_000)]
+    Axis(name="many", choices=tuple(Choice(label=label) for label in labels)).check("axes[0]")
+    assert Compared.times < 10 * len(labels)
+    with pytest.raises(InputError, match="has 'choice 7' twice"):
+        Axis(name="many", choices=tuple(Choice(label=label) for label in (*labels, "choice 7"))).check("axes[0]")

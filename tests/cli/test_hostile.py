@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import os
+import re
 import signal
 import struct
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
+from xml.dom import minidom
 
 import pytest
 
 from chipmap.cli import main
 from chipmap.cli.streams import visible
+from chipmap.family import FAMILY_NAMES
 from chipmap.inputs.plain import instance_of
 from chipmap.inputs.reading import read
 from chipmap.records import InputError, csv_text, shortened
@@ -91,6 +96,69 @@ def test_names_give_a_terminal_no_commands(hostile: Path, tmp_path: Path, capfd:
     assert "\n'=cmd()," in table and "\n=cmd()," not in table
 
 
+#: Names that are commands for a terminal, a spreadsheet, a typesetter, a page or a table, or none at all.
+NAMES = (
+    r"$\bar{x",
+    "\x1b[31mred\x07",
+    "=cmd()",
+    "@sum",
+    "+1+1",
+    "-x",
+    "a\rb",
+    "|p|",
+    "\u202eevil\u009b2J",
+    "<b>&\"'",
+    "",
+)
+
+
+def renamed(family: str) -> dict[str, Any]:
+    """A tiny instance of that family, everything in it under another name."""
+    tiny = {"ring": "skip", "dataflow": "chain", "wafer": "adapters", "multimodel": "two", "placement": "pair"}
+    plain = json.loads(read(f"{family}/tiny-{tiny[family]}").to_json())
+    plain["name"], plain["notes"] = f"{NAMES[1]}{NAMES[0]}|", NAMES[1]
+    lists = {
+        "ring": [plain.get("graph", {}).get("operations", [])],
+        "dataflow": [plain.get("workload", {}).get("kernels", [])],
+        "wafer": [plain.get("kernels", [])],
+        "multimodel": [plain.get("models", []), *(model["layers"] for model in plain.get("models", []))],
+        "placement": [plain.get("graph", {}).get("operations", []), plain.get("system", {}).get("devices", [])],
+    }
+    edges = plain["workload"] if family == "dataflow" else plain
+    for things in lists[family]:
+        others = {thing["name"]: other for thing, other in zip(things, NAMES, strict=False)}
+        for thing in things:
+            thing["name"] = others[thing["name"]]
+        if "edges" in edges:
+            edges["edges"] = [[others[u], others[v]] for u, v in edges["edges"]]
+    return dict(plain)
+
+
+@pytest.mark.parametrize("family", FAMILY_NAMES)
+def test_names_command_nothing_in_any_family(
+    family: str, tmp_path: Path, capfd: pytest.CaptureFixture[str], recwarn: pytest.WarningsRecorder
+) -> None:
+    instance, run = tmp_path / "hostile.json", tmp_path / "run"
+    instance.write_text(json.dumps(renamed(family)))
+    result = solve(read(str(instance)), options=SolveOptions(time_limit=240.0, threads=1), isolate=False)
+    assert result.status == "optimal"
+    result.save(run)
+    for suffix in ("svg", "png"):
+        assert main(["plot", str(instance), str(run), "--out", str(tmp_path / f"plot.{suffix}")]) == 0
+    minidom.parse(str(tmp_path / "plot.svg"))
+    assert main(["info", str(instance)]) == main(["check", str(instance), str(run)]) == 0
+    assert main(["report", str(tmp_path), "--html", str(tmp_path / "page.html")]) == 0
+    commands = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202e]")
+    assert not commands.search("".join(capfd.readouterr())) and not recwarn.list
+    page = (tmp_path / "page.html").read_text()
+    assert not commands.search(page) and "<b>&" not in page
+    for table in run.glob("*.csv"):
+        with table.open(newline="") as lines:
+            cells = [cell for line in csv.reader(lines) for cell in line]
+        formulas = [cell for cell in cells if cell.startswith(("=", "@", "+", "-", "\t", "\r"))]
+        assert all(re.fullmatch(r"[-+]?[\d.]+(e[-+]?\d+)?", cell) for cell in formulas), formulas
+
+
 @pytest.mark.parametrize("suffix", [".png", ".svg"])
 def test_pictures_end_and_say_nothing_of_fonts(tmp_path: Path, suffix: str, recwarn: pytest.WarningsRecorder) -> None:
     """Names of endless length and of control characters, in titles, boxes and beside ticks."""
@@ -107,6 +175,25 @@ def test_pictures_end_and_say_nothing_of_fonts(tmp_path: Path, suffix: str, recw
     if suffix == ".png":
         width, height = struct.unpack(">II", path.read_bytes()[16:24])
         assert width < 8_000 and height < 8_000
+
+
+def test_a_file_on_a_terminal_commands_nothing(tmp_path: Path) -> None:
+    """JSON escapes no control characters above 0x7f; to a pipe they go as they are."""
+    instance = tmp_path / "hostile.json"
+    instance.write_text(json.dumps({**json.loads(read("ring/tiny-skip").to_json()), "notes": "a\u009b2Jb"}))
+    command = [*COMMAND, "convert", str(instance)]
+    assert (
+        json.loads(subprocess.run(command, capture_output=True, check=True, timeout=60).stdout)["notes"] == "a\u009b2Jb"
+    )
+    ours, terminal = os.openpty()
+    with subprocess.Popen(command, stdout=terminal, stderr=subprocess.DEVNULL) as process:
+        os.close(terminal)
+        shown = b""
+        with suppress(OSError):  # how Linux tells that the other side is closed
+            while data := os.read(ours, 4096):
+                shown += data
+    os.close(ours)
+    assert process.returncode == 0 and b"a\\x9b2Jb" in shown and "\u009b".encode() not in shown
 
 
 def test_visible_keeps_the_progress_line() -> None:

@@ -70,6 +70,17 @@ def test_traces_and_rows_name_their_units(tmp_path: Path) -> None:
     }
 
 
+@pytest.mark.parametrize(
+    "name", ["ring/tiny-skip", "dataflow/tiny-chain", "wafer/tiny-adapters", "placement/tiny-pair"]
+)
+def test_nothing_counts_in_ticks(name: str) -> None:
+    """What a tick is differs by family, and no column says it: figures and rows have units."""
+    result = chipmap.solve(name, time_limit=60, isolate=False)
+    assert result.certificate is not None
+    names = [*result.certificate.figures, *row(result), *tables.csv([row(result)]).partition("\n")[0].split(",")]
+    assert not [one for one in names if "tick" in one]
+
+
 def test_an_infeasible_solve_has_no_bound_and_promises_nothing() -> None:
     result = chipmap.solve("ring/tiny-infeasible", "ring/bounds", time_limit=10, isolate=False)
     assert (result.status, result.bound, result.gap) == ("infeasible", None, None)

@@ -96,7 +96,7 @@ def test_a_valid_mapping_and_its_figures() -> None:
         "chips_used": 2.0,
         "latency_ns": 100.0 + 80.0 + 1000.0,
         "max_memory_bytes": 7 + 50 + 2 * (3 + 5),
-        "average_ticks": 2500.0,
+        "average_us": 0.025,
         "throughput_per_s": 1e11 / 8000,
     }
     assert Certificate.from_json(certificate.to_json()) == certificate

@@ -295,14 +295,14 @@ def t2_link(mapped: Mapped) -> int:
 
 
 def _figures(mapped: Mapped, period: int) -> dict[str, float]:
-    """Derived figures. ``average_ticks`` is all work spread evenly over the chips of the package."""
+    """Derived figures. ``average_us`` is all work spread evenly over the chips of the package."""
     used = len(mapped.used())
     total = sum(mapped.facts.ticks.values())
     figures = {
         "chips_used": float(used),
         "latency_ns": (total + sum(load(mapped))) / TICKS_PER_NS + max(0, used - 1) * mapped.instance.package.hop_ns,
         "max_memory_bytes": float(max((needed for needed, *_ in needs(mapped).values()), default=0)),
-        "average_ticks": total / mapped.instance.package.chips,
+        "average_us": total / mapped.instance.package.chips / (1000 * TICKS_PER_NS),
     }
     if period:
         figures["throughput_per_s"] = TICKS_PER_NS * 1e9 / period
