@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from chipmap.family import get_family
 from chipmap.known.compare import above, compared
 from chipmap.records import counted
 from chipmap.report.collect import Entry
@@ -112,9 +113,11 @@ def _summary(results: list[Result], known: dict[str, Known], broken: list[Entry]
 
 def _contradiction(known: Known) -> str:
     assert known.bound is not None
+    first = known.runs[0]
+    ticks = f"ticks of {get_family(first.family).tick}"
     return (
-        f"{known.runs[0].instance}: the bound of {known.bound.source} ({known.bound.value:,} ticks) lies above the "
-        f"checked objective of {known.found_by} ({known.objective:,} ticks). One of the two is wrong: please report it."
+        f"{first.instance}: the bound of {known.bound.source} ({known.bound.value:,} {ticks}) lies above "
+        f"the checked objective of {known.found_by} ({known.objective:,}). One of the two is wrong: please report it."
     )
 
 

@@ -83,7 +83,8 @@ def _with_unit(ticks: int | None, unit: Unit) -> str:
 
 
 def _warnings(result: Result) -> list[str]:
-    certificate, warnings = result.certificate, []
+    certificate, warnings = result.certificate, [f"The method failed: {result.failure}"] if result.failure else []
+    tick = get_family(result.family).tick
     if certificate is not None and not certificate.feasible:
         warnings.append(f"The checker refuses this solution: {counted(len(certificate.violations), 'violation')}.")
     if certificate is not None and result.objective not in (None, certificate.objective):
@@ -91,7 +92,7 @@ def _warnings(result: Result) -> list[str]:
     claimed = result.claimed_objective
     if claimed is not None and result.objective is not None and claims_another(claimed, result.objective):
         said = f"{claimed:,}" if isinstance(claimed, int) else f"{claimed:,.10g}"
-        warnings.append(f"The solver claimed {said} ticks; the checker found {result.objective:,}.")
+        warnings.append(f"The solver claimed {said} ticks ({tick}); the checker found {result.objective:,}.")
     return warnings
 
 

@@ -10,11 +10,13 @@ import pytest
 
 from chipmap.instances.ring import RingSolution
 from chipmap.records import InputError, Unit
+from chipmap.report import tables
 from chipmap.report.collect import collect
 from chipmap.report.html import best_known, page
 from chipmap.report.html_run import flatten
 from chipmap.report.markup import join, tag
 from chipmap.report.ring.plots import plot
+from chipmap.report.rows import row
 from chipmap.report.trace_svg import WIDTH, trace_chart
 from tests.report.samples import archived, chain, result
 
@@ -192,3 +194,21 @@ def test_above_the_best_is_a_share_of_the_best(tmp_path: Path) -> None:
     best, worst = sorted((best, worst))
     text = Reader(page(collect(tmp_path), tmp_path)).text
     assert f"{(worst - best) / best:.2%}" in text and worst > 2 * best
+
+
+@pytest.mark.parametrize(("objective", "bound", "width"), [(200_000, 100_000, "50.0"), (100_000, 99_000, "1.0")])
+def test_the_bar_of_a_gap_is_as_long_as_the_gap(tmp_path: Path, objective: int, bound: int, width: str) -> None:
+    instance = chain()
+    found = result(instance, [LOPSIDED], [bound])
+    archived(tmp_path / "one", instance, found.replace(objective=objective, bound=bound, gap=1 - bound / objective))
+    text = page(collect(tmp_path, trust=True), tmp_path)
+    assert re.findall(r'class="gap"[^>]*><i style="width:([\d.]+)%"', text)[:1] == [width]
+
+
+def test_a_failure_shows_in_page_and_table(tmp_path: Path) -> None:
+    instance = chain()
+    archived(tmp_path / "one", instance, result(instance, [LOPSIDED], [100_000]).replace(failure="the child died"))
+    entries = collect(tmp_path)
+    (found,) = (entry.result for entry in entries if entry.result)
+    assert "feasible, failed" in page(entries, tmp_path) and "the child died" in page(entries, tmp_path)
+    assert "feasible, failed" in tables.table([row(found)])
