@@ -7,12 +7,14 @@ from random import Random
 import numpy as np
 import pytest
 
+from chipmap.deadline import Deadline
 from chipmap.heuristics.ring.bounds.cuts import link_bound
 from chipmap.heuristics.ring.bounds.prefix_cuts import PrefixCuts, prefix_bound
 from chipmap.heuristics.ring.programs.ideals import FlowGraph, all_ideals, bits, flow_graph
 from chipmap.inputs.reading import generate
 from chipmap.instances.ring import RingInstance
 from chipmap.instances.ring.contraction import contract
+from chipmap.instances.ring.loads import terms
 from chipmap.instances.ring.problem import RingProblem, ring_problem
 from tests.ring.random_instances import random_instance
 from tests.ring.test_cut_bounds import linked, optimum
@@ -27,15 +29,15 @@ def bound(problem: RingProblem, nodes: int) -> int:
     return prefix_bound(cuts, 0, problem.most_ticks, nodes)
 
 
-def chain(links: int) -> RingInstance:
-    """Eight operations of 1 us in a row on four chips; what one makes takes ``links`` us on a link."""
+def chain(links: int, **setting: object) -> RingInstance:
+    """Eight operations of 1 us in a row, on four chips unless ``setting`` says more; a tensor takes ``links`` us."""
     instance = generate(
         "explicit",
         flop=dict.fromkeys("abcdefgh", 4_000_000),
         edges=[list(pair) for pair in ("ab", "bc", "cd", "de", "ef", "fg", "gh")],
         tensor_bytes=links * 32_000,
-        chips=4,
         sram_bytes_per_ns=1e6,
+        **{"chips": 4, **setting},
     )
     assert isinstance(instance, RingInstance)
     return instance
@@ -102,6 +104,16 @@ def test_it_is_tight_where_every_cut_is_dear() -> None:
     assert bound(problem, 1) == 500_000
     assert link_bound(problem, 0, problem.most_ticks) < 500_000
     assert bound(ring_problem(chain(9)), 1) == 800_000, "no link is worth it"
+
+
+def test_what_two_chips_pay_for_a_link_counts() -> None:
+    """Mode ``sum_forward``, two chips, 1 us on the link: both pay 4 us of work and the link, which is optimal."""
+    problem = ring_problem(chain(1, chips=2, cost_mode="sum_forward"))
+    assert max(terms(problem, np.repeat([0, 1], 4))) == 500_000
+    cuts = PrefixCuts(problem, flow_graph(problem))
+    assert cuts.overdrawn(499_999, Deadline())
+    assert not cuts.overdrawn(500_000, Deadline())
+    assert bound(problem, 1) == 500_000
 
 
 def test_an_incumbent_leaves_less_to_try() -> None:

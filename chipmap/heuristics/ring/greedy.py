@@ -58,6 +58,8 @@ def greedy(problem: RingProblem, deadline: Deadline = Deadline()) -> tuple[int, 
         if improves(share):
             failed, met = max((one for one in TARGETS if one < share), default=0.0), share
     while best is not None and met - failed > PRECISION * met and deadline.keep_going():
+        if best[0] == problem.least_ticks:
+            break
         middle = (failed + met) / 2
         if improves(middle):
             met = middle

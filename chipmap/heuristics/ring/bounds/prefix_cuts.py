@@ -8,7 +8,9 @@ ticks of the storages made in I and read outside it. So T is refuted if for some
 
     x < work(I) <= x + T      has      cut(I) > T.
 
-In ``sum_forward`` chip c pays work(c) + cut(I) <= T, so that I must even obey work(I) + cut(I) <= x + T.
+In ``sum_forward`` chip c pays work(c) + cut(I) <= T, so that I must even obey work(I) + cut(I) <= x + T. There two
+chips pay for each link as well, and the ideals for x = 0, T, 2T … are at different links. So T is refuted, too, if all
+work and twice the least cuts for these x exceed C · T.
 
 **Search.** Such an ideal is looked for by branch and bound. A node says which operations are inside and which outside.
 It is tightened: an operation that would bring along (with its ancestors) more work than x + T is outside, one that
@@ -77,6 +79,8 @@ class PrefixCuts:
         """Whether some x refutes ``target`` ticks with at most so many ``nodes`` each."""
         if target <= 0:
             return self.total > 0
+        if self.overdrawn(target, deadline):
+            return True
         tried: set[int] = set()
         while True:
             places = [x for x in self._places(target) if x not in tried]
@@ -89,6 +93,19 @@ class PrefixCuts:
                 if self.search(x, target, nodes, deadline):
                     self.hints = [x, *(hint for hint in self.hints if hint != x)][:4]
                     return True
+
+    def overdrawn(self, target: int, deadline: Deadline) -> bool:
+        """Whether work and links together are more than all chips have time for in mode ``sum_forward``."""
+        if self.problem.cost_mode != "sum_forward":
+            return False
+        due, n = self.total, len(self.ticks)
+        for x in range(0, self.total - target, target):
+            deadline.check()
+            node = _Node(np.zeros(n, dtype=bool), np.zeros(n, dtype=bool), 0)
+            if not self._tighten(node, x, x + target):
+                return True
+            due += 2 * self.network.least(node.inside, node.outside)[0]
+        return due > self.problem.chips * target
 
     def _places(self, target: int) -> list[int]:
         """Where to try x: in gaps between the works of cheap ideals, places that refuted others first."""
