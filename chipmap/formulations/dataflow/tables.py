@@ -25,9 +25,9 @@ from chipmap.instances.dataflow.alike import Alike, alike
 from chipmap.instances.dataflow.batch import forward_runs, layers_per_stage
 from chipmap.instances.dataflow.instance import DataflowSolution
 from chipmap.instances.dataflow.layer_handover import handovers
+from chipmap.instances.dataflow.options import Option
 from chipmap.instances.dataflow.problem import (
     DataflowProblem,
-    Option,
     batch_factor,
     caching,
     compute_ticks,

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from chipmap.instances.dataflow.alike import Alike, layout_changes
-from chipmap.instances.dataflow.problem import DataflowProblem, Option
+from chipmap.instances.dataflow.options import Option
+from chipmap.instances.dataflow.problem import DataflowProblem
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,9 @@ The formulas are those of ``docs/families/dataflow.md``, C6, T5 and T6.
 
 from __future__ import annotations
 
+from collections import Counter
 from fractions import Fraction
+from typing import NamedTuple
 
 from chipmap.instances.dataflow.instance import DataflowInstance, Degrees
 from chipmap.instances.dataflow.parts import Parts, splits_tokens
@@ -45,11 +47,42 @@ def state_words(instance: DataflowInstance) -> Fraction:
     return 2 + Fraction(ADAM_BYTES if task.optimizer_bytes is None else task.optimizer_bytes, word)
 
 
+class Roles(NamedTuple):
+    """What kernels are in their workload, by name: those whose outputs are ``kept`` for the backward phase; how many
+    edges lead from one to the next layer; whether gradients are ``returned`` from there; whether any weights are
+    updated."""
+
+    kept: frozenset[str]
+    carried: dict[str, int]
+    returned: bool
+    updates: bool
+
+
+def roles(instance: DataflowInstance) -> Roles:
+    """The :class:`Roles` of an instance, found once and kept with it."""
+    if "_roles" not in instance.__dict__:
+        workload = instance.workload
+        phase = {one.name: one.phase for one in workload.kernels}
+        carries_back = any(phase[u] == "backward" for u, _ in workload.carries)
+        instance.__dict__["_roles"] = Roles(
+            _kept_for_backward(instance),
+            dict(Counter(u for u, _ in workload.carries)),
+            "backward" in phase.values() and not carries_back,
+            any(one.update for one in workload.kernels),
+        )
+    found: Roles = instance.__dict__["_roles"]
+    return found
+
+
 def kept_for_backward(instance: DataflowInstance) -> frozenset[str]:
     """The forward kernels whose outputs are kept for each micro-batch in flight (mode ``physical``).
 
     Those that a backward kernel reads; with ``recompute`` those that are carried from layer to layer instead.
     """
+    return roles(instance).kept
+
+
+def _kept_for_backward(instance: DataflowInstance) -> frozenset[str]:
     phase = {kernel.name: kernel.phase for kernel in instance.workload.kernels}
     if instance.mode == "dfmodel" or "backward" not in phase.values():
         return frozenset()
@@ -97,12 +130,12 @@ def hop_ns(instance: DataflowInstance, degrees: Degrees, kernel: Kernel, output:
     """
     if instance.task.stages == "kernels":
         return Fraction(0)
-    carries, phase = instance.workload.carries, {one.name: one.phase for one in instance.workload.kernels}
-    edges = sum(u == kernel.name for u, _ in carries)
+    edges = roles(instance).carried.get(kernel.name, 0)
     if instance.mode == "physical":
         edges = min(edges, 1)
-    both = "backward" in phase.values() and not any(phase[u] == "backward" for u, _ in carries)
-    return _step_ns(instance, degrees, output) * edges * (2 if both else 1)
+    return (
+        _step_ns(instance, degrees, output) * edges * (2 if roles(instance).returned else 1) if edges else Fraction(0)
+    )
 
 
 def link_ns(instance: DataflowInstance, degrees: Degrees, output: Fraction) -> Fraction:
@@ -137,7 +170,7 @@ def _gathered_ns(instance: DataflowInstance, degrees: Degrees, kernel: Kernel, s
     is updated.
     """
     tokens = splits_tokens(kernel, scheme, instance.mode) and kernel.phase == "forward"
-    if not tokens or not any(one.update for one in instance.workload.kernels):
+    if not tokens or not roles(instance).updates:
         return Fraction(0)
     size = weight_bytes(kernel, instance) * layers_per_stage(instance, degrees)
     dimensions = degrees.carrying(instance.system, "tensor")

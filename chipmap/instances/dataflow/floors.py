@@ -9,9 +9,9 @@ import numpy as np
 
 from chipmap.instances.dataflow.batch import forward_runs
 from chipmap.instances.dataflow.instance import DataflowInstance, Degrees, settled
+from chipmap.instances.dataflow.options import Option
 from chipmap.instances.dataflow.problem import (
     DataflowProblem,
-    Option,
     batch_factor,
     caching,
     compute_ticks,

@@ -13,7 +13,8 @@ from dataclasses import replace
 from itertools import product
 from math import prod
 
-from chipmap.instances.dataflow.problem import DataflowProblem, Option
+from chipmap.instances.dataflow.options import Option
+from chipmap.instances.dataflow.problem import DataflowProblem
 from chipmap.records import InputError
 
 #: Cases that are told apart at most.

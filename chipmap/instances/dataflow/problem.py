@@ -12,78 +12,33 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import NamedTuple
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from chipmap.instances.dataflow.batch import (
-    cache_bytes,
     forward_runs,
-    gradient_ns,
-    hop_ns,
-    kept_bytes,
     layers_per_stage,
-    link_ns,
     micro_batches,
-    waits_in_dram,
 )
 from chipmap.instances.dataflow.instance import DataflowInstance, Degrees, settled, useful_micro_batches
+from chipmap.instances.dataflow.options import Option, all_options, ticks_of
 from chipmap.instances.dataflow.parts import padded, parts
 from chipmap.instances.dataflow.sharding import (
-    Collective,
     collective_ns,
     conversions,
-    exchange_ns,
-    published_exchange_ns,
-    refuse_scheme,
-    schemes,
 )
-from chipmap.instances.dataflow.sizes import chip_weights, flop, output_bytes, read_weights
+from chipmap.instances.dataflow.sizes import output_bytes
 from chipmap.instances.dataflow.system import Dimension
-from chipmap.instances.dataflow.tiles import Shares, least_area, shares, thinned
+from chipmap.instances.dataflow.tiles import Shares, shares, thinned
 from chipmap.instances.dataflow.workload import Kernel, Scheme
 from chipmap.instances.graph import neighbours
 from chipmap.records import InputError
 
-#: Picoseconds per nanosecond.
-TICKS_PER_NS = 1000
 #: Picoseconds and bytes of a layer stay below this, so that sums over layers fit 64 bits.
 LARGEST = 2**40 * 10**3
 IntArray = NDArray[np.int64]
-
-
-class Option(NamedTuple):
-    """A kernel under one scheme, on one chip: picoseconds and bytes.
-
-    ``compute`` adds up within a partition; where tiles are shared (no utilisation is given) it is a lower bound that
-    does: tiles · time at best, over all tiles. ``stream`` reads its weights and what it fetches from DRAM, ``fetch`` (a
-    part of it) the latter alone; ``dram`` moves its output once. ``kept`` bytes stay in DRAM, ``waits`` are those of
-    the output while it waits there (both 0 without a capacity); ``hop`` is sent to the next stage per micro-batch,
-    ``gradient`` summed over replicas per batch; ``link`` sends the output from a stage to the next where stages share
-    out kernels. ``cache``: bytes of its KV cache, which may stay in SRAM.
-    """
-
-    scheme: Scheme
-    compute: int
-    collective: int
-    stream: int
-    weights: int
-    output: int
-    dram: int
-    buffer: int
-    kept: int
-    waits: int
-    hop: int
-    gradient: int
-    fetch: int = 0
-    cache: int = 0
-    link: int = 0
-
-    @property
-    def spared(self) -> int:
-        """What weights that stay in SRAM save."""
-        return self.stream - self.fetch
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,19 +88,32 @@ class DataflowProblem:
 
     def converts(self, u: int, v: int, producer: int, consumer: int) -> int:
         """Picoseconds of the layout change on an edge from kernel u to v, for the numbers of their options."""
-        kernels, mode, link = self.instance.workload.kernels, self.instance.mode, self.tensor_dimension
-        if link is None:
+        if self.tensor_dimension is None:
             return 0
         before, after = self.options[u][producer].scheme, self.options[v][consumer].scheme
+        kinds, known = self._known
+        key = kinds[u], before, kinds[v], after
+        if key not in known:
+            known[key] = self._change(u, v, before, after)
+        return known[key]
+
+    @cached_property
+    def _known(self) -> tuple[list[int], dict[tuple[int, Scheme, int, Scheme], int]]:
+        """Kernels that differ in nothing but their names have equal numbers; changes of layout between them so far."""
+        kept, kinds = self.instance.__dict__, dict[Kernel, int]()
+        if "_kinds" not in kept:
+            nameless = (msgspec.structs.replace(one, name="") for one in self.instance.workload.kernels)
+            kept["_kinds"] = [kinds.setdefault(one, len(kinds)) for one in nameless]
+        return kept["_kinds"], kept.setdefault("_changes", {}).setdefault(self.degrees, {})
+
+    def _change(self, u: int, v: int, before: Scheme, after: Scheme) -> int:
+        kernels, mode, link = self.instance.workload.kernels, self.instance.mode, self.tensor_dimension
+        assert link is not None
         changes = conversions(kernels[u], before, kernels[v], after, mode, link.size)
         if not changes:
             return 0
         size = output_bytes(kernels[u], self.instance) * padded(parts(kernels[u], before, mode, link.size).output)
-        return _ticks(max(collective_ns(one, size, link, 1) for one in changes))
-
-
-def _ticks(nanoseconds: Fraction) -> int:
-    return math.ceil(nanoseconds * TICKS_PER_NS)
+        return ticks_of(max(collective_ns(one, size, link, 1) for one in changes))
 
 
 def dataflow_problem(instance: DataflowInstance, degrees: Degrees, micro_batch: int | None = None) -> DataflowProblem:
@@ -160,7 +128,7 @@ def dataflow_problem(instance: DataflowInstance, degrees: Degrees, micro_batch: 
         index = {kernel.name: i for i, kernel in enumerate(instance.workload.kernels)}
         edges = np.array([(index[u], index[v]) for u, v in instance.workload.edges], dtype=np.int64).reshape(-1, 2)
         level = levels(len(index), edges)
-        options = tuple(_options(instance, degrees, kernel) for kernel in instance.workload.kernels)
+        options = all_options(instance, degrees)
         _refuse_overflow(instance, options)
         kept[degrees] = DataflowProblem(
             instance=instance,
@@ -206,67 +174,6 @@ def wires(problem: DataflowProblem, layers: int) -> list[tuple[int, int]]:
         back = workload.kernels[u].phase == "backward"
         found += [((k + back) * n + u, (k + 1 - back) * n + v) for k in range(layers - 1)]
     return found
-
-
-def _options(instance: DataflowInstance, degrees: Degrees, kernel: Kernel) -> tuple[Option, ...]:
-    pinned = instance.task.schemes.get(kernel.name)
-    if pinned is not None:
-        refuse_scheme(kernel, pinned, instance.mode)
-    choice = (pinned,) if pinned else schemes(kernel, instance.mode)
-    return tuple(_option(instance, degrees, kernel, scheme) for scheme in choice)
-
-
-def _option(instance: DataflowInstance, degrees: Degrees, kernel: Kernel, scheme: Scheme) -> Option:
-    chip, memory, task = instance.system.chip, instance.system.memory, instance.task
-    streamed = instance.mode == "physical" or task.purpose == "decode"
-    here = parts(kernel, scheme, instance.mode, degrees.tensor)
-    whole = output_bytes(kernel, instance)
-    output = whole * here.output
-    if task.utilisation is not None:
-        share = Fraction(task.utilisation)
-        compute = _ticks(flop(kernel) * task.samples * here.work / (share * Fraction(chip.flop_per_ns)))
-    else:
-        compute = least_area(shares(kernel, scheme, instance, degrees), chip.tiles)
-    weights = chip_weights(kernel, instance, here.weights)
-    rate = Fraction(memory.bytes_per_ns)
-    fetch = _ticks(kernel.fetch_bytes * task.samples * here.fetch / rate)
-    limited = memory.capacity_bytes is not None
-    return Option(
-        scheme=scheme,
-        compute=compute,
-        collective=_ticks(_sums(instance, degrees, scheme, whole * padded(here.output)))
-        + _ticks(_exchange(instance, degrees, kernel)),
-        stream=fetch + (_ticks(read_weights(kernel, instance, here.weights) / rate) if streamed else 0),
-        weights=math.ceil(weights),
-        output=math.ceil(output),
-        dram=_ticks(output / rate),
-        buffer=math.ceil(output * task.tile_tokens / (instance.workload.tokens * task.samples)),
-        kept=math.ceil(kept_bytes(instance, degrees, kernel, weights, output, here)) if limited else 0,
-        waits=math.ceil(output) if limited and waits_in_dram(instance, kernel) else 0,
-        hop=_ticks(hop_ns(instance, degrees, kernel, output)),
-        gradient=_ticks(gradient_ns(instance, degrees, kernel, scheme, output)),
-        fetch=fetch,
-        cache=math.ceil(cache_bytes(instance, degrees, kernel, here)),
-        link=_ticks(link_ns(instance, degrees, output)),
-    )
-
-
-def _exchange(instance: DataflowInstance, degrees: Degrees, kernel: Kernel) -> Fraction:
-    """Nanoseconds of the kernel's own exchange, over the dimensions of tensor and data parallelism side by side."""
-    each = Fraction(kernel.exchange_bytes * instance.task.samples, degrees.tensor)
-    dimensions = degrees.carrying(instance.system, "tensor", "data")
-    if instance.mode == "dfmodel" and kernel.exchange == "all_to_all":
-        return published_exchange_ns(each, dimensions)
-    return max((exchange_ns(kernel.exchange, each, dimension) for dimension in dimensions), default=Fraction(0))
-
-
-def _sums(instance: DataflowInstance, degrees: Degrees, scheme: Scheme, whole: Fraction) -> Fraction:
-    """Nanoseconds of the collective that ends a K-split: an all-reduce, or a reduce-scatter, of the ``whole`` output
-    with its padding."""
-    collective: Collective = {"K": "all_reduce", "K_RS": "reduce_scatter"}.get(scheme, "none")  # type: ignore[assignment]
-    factor = 2 if instance.mode == "physical" else instance.task.all_reduce_factor
-    dimensions = degrees.carrying(instance.system, "tensor")
-    return sum((collective_ns(collective, whole, d, factor) for d in dimensions), Fraction(0))
 
 
 def total_ticks(problem: DataflowProblem, layer: int, chosen: Sequence[int] | None = None) -> int:

@@ -33,8 +33,10 @@ from chipmap.methods.dataflow.cases import (
     open_cases,
     solve_each,
 )
+from chipmap.methods.dataflow.first import first_mappings
 from chipmap.methods.dataflow.infeasibility import no_degrees, no_mapping
 from chipmap.methods.dataflow.stages import UnfitError, solve_stages
+from chipmap.methods.dataflow.unfused import one_by_one, solve_one_by_one
 from chipmap.result import Termination
 from chipmap.run import Run
 
@@ -76,6 +78,13 @@ def solve_degrees(problem: DataflowProblem, run: Run) -> int | None:
     capacity = instance.system.memory.capacity_bytes
     if capacity is not None and outside(problem, "kept") > capacity:
         return run.upper
+    if one_by_one(problem):
+        alone = solve_one_by_one(problem, run)
+        if alone.bound is None:
+            return run.upper
+        if alone.ticks is not None:
+            return alone.bound
+        # no order was found in which its tensors fit DRAM: the program over ideals knows all orders
     most, exactly, fused = instance.asked
     program = Program(problem, layers, most_labels=FIRST_TRY)
     below = NO_LIMIT if run.upper is None else first_layer(problem, run.upper)
@@ -91,6 +100,11 @@ def solve_degrees(problem: DataflowProblem, run: Run) -> int | None:
     ticks = total_ticks(problem, best.ticks, best.chosen)
     run.solution(mapping_of(problem, best.chosen, best.partitions), "program over ideals", claimed=ticks)
     return ticks
+
+
+def _first(state: State, turn: Turn) -> None:
+    """Mappings and a bound that stand at once."""
+    first_mappings(state.instance, state.run, turn.deadline)
 
 
 def _program(state: State, _: Turn) -> None:
@@ -209,6 +223,7 @@ def _pairs(problem: DataflowProblem) -> int:
 
 #: Each link stops when it has nothing more to say; a share below 1 would end it before.
 CHAIN: tuple[Link, ...] = (
+    Link("first mappings", 0.2, _first),
     Link("program over ideals", 1.0, _program),
     Link("wide graphs", 1.0, _wide_graphs),
     Link("models of stages", 1.0, _stages_of_kernels),

@@ -11,7 +11,8 @@ from chipmap.heuristics.dataflow.program.label_setting import BITS, MASK, Graph
 from chipmap.heuristics.dataflow.program.lattice import Lattice, TooWideError, as_words, ideals, members
 from chipmap.heuristics.dataflow.program.tile_sharing import tiles
 from chipmap.instances.dataflow.batch import forward_runs
-from chipmap.instances.dataflow.problem import DataflowProblem, IntArray, Option, levels, wires
+from chipmap.instances.dataflow.options import Option
+from chipmap.instances.dataflow.problem import DataflowProblem, IntArray, levels, wires
 from chipmap.instances.dataflow.tiles import Shares
 from chipmap.instances.graph import neighbours
 

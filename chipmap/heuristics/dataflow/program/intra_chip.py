@@ -16,7 +16,8 @@ import numpy as np
 
 from chipmap.deadline import Deadline
 from chipmap.heuristics.dataflow.program.lattice import TooWideError
-from chipmap.instances.dataflow.problem import DataflowProblem, Option, caching, levels, resident, wires
+from chipmap.instances.dataflow.options import Option
+from chipmap.instances.dataflow.problem import DataflowProblem, caching, levels, resident, wires
 from chipmap.instances.dataflow.tiles import sharing
 
 #: Order ideals of a stage that are listed at most.

@@ -7,7 +7,8 @@ from typing import NamedTuple
 
 from chipmap.heuristics.dataflow.symmetric.branches import Group, interchangeable
 from chipmap.instances.dataflow.alike import Alike, layout_changes
-from chipmap.instances.dataflow.problem import DataflowProblem, Option
+from chipmap.instances.dataflow.options import Option
+from chipmap.instances.dataflow.problem import DataflowProblem
 
 
 class Link(NamedTuple):

@@ -38,9 +38,9 @@ class Singles:
     """The kernels of a problem (of all layers where mappings are of all), each a partition of its own.
 
     T4 is the sum over kernels v of runs · max(compute, memory, network), or of their sum where nothing overlaps. Memory
-    is the kernel's stream, one write of its output (one per reader in mode ``dfmodel``) and one read of each tensor that
-    it reads. Network is its collectives and the changes of layout of what it reads. A kernel that has more than the
-    ``sram`` bytes doesn't fit (C2).
+    is the kernel's stream, one write of its output (one per reader in mode ``dfmodel``) and one read of each
+    tensor that it reads. Network is its collectives and the changes of layout of what it reads. A kernel that has more
+    than the ``sram`` bytes doesn't fit (C2).
     """
 
     def __init__(self, problem: DataflowProblem) -> None:

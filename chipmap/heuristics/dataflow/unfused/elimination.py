@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from math import prod
 from typing import NamedTuple
 
@@ -24,7 +24,8 @@ from chipmap.heuristics.dataflow.unfused.kernel import (
     minimise,
 )
 
-#: Cells of a table, labels of all tables, and comparisons of labels in one call of compiled code (some 0.1 s) and in all.
+#: Cells of a table, labels of all tables, and comparisons of labels in one call of compiled code (some 0.1 s) and in
+#: all.
 CELLS, LABELS, CALL, WORK = 1 << 18, 4_000_000, 40_000_000, 3_000_000_000
 #: No kernel is settled.
 NOTHING = Settle(0, -1, -1, -1, 0, np.zeros(1, np.int64))
@@ -109,7 +110,9 @@ class Elimination:
         scope = a.scope[:at] + a.scope[at + 1 :]
         return Table(scope, *self._filled(before * after, fill, (a,)), kernel=v)
 
-    def _filled(self, cells: int, fill, parts: tuple[Table, ...]) -> tuple[Cells, tuple[Table, ...], IntArray]:  # type: ignore[no-untyped-def]
+    def _filled(
+        self, cells: int, fill: Callable[[Output], int], parts: tuple[Table, ...]
+    ) -> tuple[Cells, tuple[Table, ...], IntArray]:
         self.deadline.check()
         if cells > CELLS:
             raise TooWideError(f"the schemes of kernels that hang together make {cells:,} choices")
@@ -176,7 +179,7 @@ def elimination_order(sizes: Sequence[int], scopes: Sequence[Sequence[int]]) -> 
     def cells(v: int) -> int:
         return sizes[v] * prod(sizes[w] for w in near[v])
 
-    order, widest, weight = [], 1, {v: cells(v) for v in near}
+    order, widest, weight = list[int](), 1, {v: cells(v) for v in near}
     heap = [(weight[v], v) for v in near]
     heapq.heapify(heap)
     while heap:

@@ -16,9 +16,9 @@ from typing import NamedTuple
 import numpy as np
 
 from chipmap.deadline import Deadline
+from chipmap.heuristics.dataflow.program.lattice import TooWideError
 from chipmap.heuristics.dataflow.unfused.costs import Singles
 from chipmap.heuristics.dataflow.unfused.elimination import CELLS, Elimination, Limits, choices_of, elimination_order
-from chipmap.heuristics.dataflow.program.lattice import TooWideError
 from chipmap.heuristics.dataflow.unfused.running_order import least_waiting, running_order
 from chipmap.heuristics.dataflow.unfused.tables import edges_of, scopes, stated
 from chipmap.instances.dataflow.dram import dram_bytes
@@ -30,7 +30,7 @@ SUMS = ("kept", "hop", "gradient")
 
 class Found(NamedTuple):
     """What a program says: a lower bound in ticks of the batch (None: nothing fits), a mapping (the option and the
-    partition of each kernel) with its ticks, and whether it was made with no kernel beyond its reach."""
+    partition of each kernel) with its ticks."""
 
     bound: int | None
     ticks: int | None = None
@@ -67,7 +67,7 @@ class UnfusedProgram:
         if not plain:
             return Found(None)
         (layer, _), chosen = plain
-        found = self._mapping(layer, chosen)
+        found = self.mapping(layer, chosen)
         least = all(outside(self.problem, f, chosen) == outside(self.problem, f) for f in ("hop", "gradient"))
         if found is not None and least:
             return found
@@ -75,7 +75,7 @@ class UnfusedProgram:
         if not whole:
             return Found(None)
         (layer, sums), chosen = whole
-        found = self._mapping(layer, chosen)
+        found = self.mapping(layer, chosen)
         return Found(self._ticks(layer, sums)) if found is None else found
 
     def _least(self, sums: Sequence[str]) -> tuple[tuple[int, IntArray], tuple[int, ...]] | None:
@@ -105,7 +105,7 @@ class UnfusedProgram:
         least = [outside(self.problem, field) for field in ("hop", "gradient")]
         return batch_ticks(self.problem, layer, least[0] + hop, least[1] + gradient)
 
-    def _mapping(self, layer: int, chosen: tuple[int, ...]) -> Found | None:
+    def mapping(self, layer: int, chosen: tuple[int, ...]) -> Found | None:
         """The mapping with these options if an order is found in which it fits DRAM."""
         ticks = total_ticks(self.problem, layer, chosen)
         for partitions in running_order(self.problem, chosen):

@@ -35,13 +35,14 @@ class Stated(NamedTuple):
 
 def scopes(singles: Singles) -> tuple[list[tuple[int, ...]], set[int]]:
     """For each kernel the kernels with a choice that its time depends on, itself and what it reads; and the kernels for
-    which these are too many."""
+    which these are too many, which are part of their scopes whether they have a choice or not."""
     found, large = [], set[int]()
     for v, one in enumerate(singles.singles):
         near = {v, *(read.maker for read in one.reads)}
         scope = tuple(sorted(w for w in near if singles.sizes[w] > 1))
         if prod(singles.sizes[w] for w in scope) > OWN_CELLS:
             large.add(v)
+            scope = tuple(sorted({*scope, v}))
         found.append(scope)
     return found, large
 
@@ -52,7 +53,7 @@ def edges_of(found: Sequence[tuple[int, ...]], large: set[int]) -> list[tuple[in
 
 
 def _pairs(v: int, scope: tuple[int, ...]) -> list[tuple[int, ...]]:
-    return [tuple(sorted({w, v} & set(scope))) for w in scope if w != v] or [scope]
+    return [tuple(sorted((w, v))) for w in scope if w != v] or [scope]
 
 
 def stated(singles: Singles, order: Sequence[int], extras: Sequence[IntArray], sums: int) -> Stated:
@@ -69,16 +70,13 @@ def stated(singles: Singles, order: Sequence[int], extras: Sequence[IntArray], s
         if v in large:
             own, settle = _by_tensor(singles, v, columns, places[v])
             tables += own
-            if singles.sizes[v] > 1:
-                settles[v] = settle
-            else:
-                raise TooWideError("a kernel without a choice reads too many others")
+            settles[v] = settle
         else:
             tables.append(_table(singles, v, scope, columns))
         if sums and extras[v].any():
             rows = np.zeros((len(extras[v]), columns), np.int64)
             rows[:, 1 : 1 + sums] = extras[v]
-            tables.append(one_each((v,) if singles.sizes[v] > 1 else (), rows))
+            tables.append(one_each((v,) if singles.sizes[v] > 1 or v in large else (), rows))
     return Stated(tables, settles, columns)
 
 
@@ -92,11 +90,11 @@ def one_each(scope: tuple[int, ...], rows: IntArray) -> Table:
 def times(singles: Singles, v: int, scope: tuple[int, ...]) -> IntArray:
     """Picoseconds of kernel v per micro-batch over its ``scope``, :data:`NEVER` where it doesn't fit."""
     one = singles.singles[v]
-    compute, memory, network, held = (_along(a, (v,), scope) for a in one[:4])
+    compute, memory, network, held = (along(a, (v,), scope) for a in one[:4])
     for read in one.reads:
         makers = (read.maker,)
-        memory, held = memory + _along(read.dram, makers, scope), held + _along(read.held, makers, scope)
-        network = network + _along(read.converts, (read.maker, v), scope)
+        memory, held = memory + along(read.dram, makers, scope), held + along(read.held, makers, scope)
+        network = network + along(read.converts, (read.maker, v), scope)
     longest = np.maximum(np.maximum(compute, memory), network) if singles.overlap else compute + memory + network
     whole = np.where(held > singles.sram, NEVER, one.runs * longest)
     return np.broadcast_to(whole, [singles.sizes[w] for w in scope])
@@ -109,7 +107,7 @@ def _table(singles: Singles, v: int, scope: tuple[int, ...], columns: int) -> Ta
     return one_each(scope, rows)
 
 
-def _along(values: IntArray, kernels: tuple[int, ...], scope: tuple[int, ...]) -> IntArray:
+def along(values: IntArray, kernels: tuple[int, ...], scope: tuple[int, ...]) -> IntArray:
     """``values`` [options of each of ``kernels``] as an array over the scope; kernels without a choice drop out."""
     with_choice = [w for w in kernels if w in scope]
     index = tuple(slice(None) if w in scope else 0 for w in kernels)
@@ -128,8 +126,8 @@ def _by_tensor(singles: Singles, v: int, columns: int, place: int) -> tuple[list
     own[:, place], own[:, place + 1], own[:, place + 2] = one.memory, one.network, one.held
     tables = [one_each((v,), own)]
     for read in one.reads:
-        u, scope = read.maker, tuple(sorted(w for w in {read.maker, v} if singles.sizes[w] > 1))
-        parts = (_along(read.dram, (u,), scope), _along(read.converts, (u, v), scope), _along(read.held, (u,), scope))
+        u, scope = read.maker, tuple(sorted(w for w in {read.maker, v} if singles.sizes[w] > 1 or w == v))
+        parts = (along(read.dram, (u,), scope), along(read.converts, (u, v), scope), along(read.held, (u,), scope))
         sizes = [singles.sizes[w] for w in scope]
         rows = np.zeros((prod(sizes), columns), np.int64)
         for k, part in enumerate(parts):

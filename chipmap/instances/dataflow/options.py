@@ -1,0 +1,150 @@
+"""What each kernel costs on one chip under each of its sharding schemes: picoseconds and bytes.
+
+The formulas are those of ``docs/families/dataflow.md``; every one of these numbers is rounded up once.
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import NamedTuple
+
+import msgspec
+
+from chipmap.instances.dataflow.batch import (
+    cache_bytes,
+    gradient_ns,
+    hop_ns,
+    kept_bytes,
+    link_ns,
+    roles,
+    waits_in_dram,
+)
+from chipmap.instances.dataflow.instance import DataflowInstance, Degrees
+from chipmap.instances.dataflow.parts import padded, parts
+from chipmap.instances.dataflow.sharding import (
+    Collective,
+    collective_ns,
+    exchange_ns,
+    published_exchange_ns,
+    refuse_scheme,
+    schemes,
+)
+from chipmap.instances.dataflow.sizes import chip_weights, flop, output_bytes, read_weights
+from chipmap.instances.dataflow.tiles import least_area, shares
+from chipmap.instances.dataflow.workload import Kernel, Scheme
+
+#: Picoseconds per nanosecond.
+TICKS_PER_NS = 1000
+
+
+class Option(NamedTuple):
+    """A kernel under one scheme, on one chip: picoseconds and bytes.
+
+    ``compute`` adds up within a partition; where tiles are shared (no utilisation is given) it is a lower bound that
+    does: tiles · time at best, over all tiles. ``stream`` reads its weights and what it fetches from DRAM, ``fetch`` (a
+    part of it) the latter alone; ``dram`` moves its output once. ``kept`` bytes stay in DRAM, ``waits`` are those of
+    the output while it waits there (both 0 without a capacity); ``hop`` is sent to the next stage per micro-batch,
+    ``gradient`` summed over replicas per batch; ``link`` sends the output from a stage to the next where stages share
+    out kernels. ``cache``: bytes of its KV cache, which may stay in SRAM.
+    """
+
+    scheme: Scheme
+    compute: int
+    collective: int
+    stream: int
+    weights: int
+    output: int
+    dram: int
+    buffer: int
+    kept: int
+    waits: int
+    hop: int
+    gradient: int
+    fetch: int = 0
+    cache: int = 0
+    link: int = 0
+
+    @property
+    def spared(self) -> int:
+        """What weights that stay in SRAM save."""
+        return self.stream - self.fetch
+
+
+def ticks_of(nanoseconds: Fraction) -> int:
+    """Whole picoseconds, rounded up."""
+    return math.ceil(nanoseconds * TICKS_PER_NS)
+
+
+def all_options(instance: DataflowInstance, degrees: Degrees) -> tuple[tuple[Option, ...], ...]:
+    """The options of every kernel; those that differ in nothing but their names have the same."""
+    known: dict[tuple[Kernel, Scheme | None, bool, int], tuple[Option, ...]] = {}
+    found, role, pinned = [], roles(instance), instance.task.schemes
+    for kernel in instance.workload.kernels:
+        name = kernel.name
+        key = msgspec.structs.replace(kernel, name=""), pinned.get(name), name in role.kept, role.carried.get(name, 0)
+        if key not in known:
+            known[key] = _options(instance, degrees, kernel)
+        found.append(known[key])
+    return tuple(found)
+
+
+def _options(instance: DataflowInstance, degrees: Degrees, kernel: Kernel) -> tuple[Option, ...]:
+    pinned = instance.task.schemes.get(kernel.name)
+    if pinned is not None:
+        refuse_scheme(kernel, pinned, instance.mode)
+    choice = (pinned,) if pinned else schemes(kernel, instance.mode)
+    return tuple(_option(instance, degrees, kernel, scheme) for scheme in choice)
+
+
+def _option(instance: DataflowInstance, degrees: Degrees, kernel: Kernel, scheme: Scheme) -> Option:
+    chip, memory, task = instance.system.chip, instance.system.memory, instance.task
+    streamed = instance.mode == "physical" or task.purpose == "decode"
+    here = parts(kernel, scheme, instance.mode, degrees.tensor)
+    whole = output_bytes(kernel, instance)
+    output = whole * here.output
+    if task.utilisation is not None:
+        share = Fraction(task.utilisation)
+        compute = ticks_of(flop(kernel) * task.samples * here.work / (share * Fraction(chip.flop_per_ns)))
+    else:
+        compute = least_area(shares(kernel, scheme, instance, degrees), chip.tiles)
+    weights = chip_weights(kernel, instance, here.weights)
+    rate = Fraction(memory.bytes_per_ns)
+    fetch = ticks_of(kernel.fetch_bytes * task.samples * here.fetch / rate)
+    limited = memory.capacity_bytes is not None
+    return Option(
+        scheme=scheme,
+        compute=compute,
+        collective=ticks_of(_sums(instance, degrees, scheme, whole * padded(here.output)))
+        + ticks_of(_exchange(instance, degrees, kernel)),
+        stream=fetch + (ticks_of(read_weights(kernel, instance, here.weights) / rate) if streamed else 0),
+        weights=math.ceil(weights),
+        output=math.ceil(output),
+        dram=ticks_of(output / rate),
+        buffer=math.ceil(output * task.tile_tokens / (instance.workload.tokens * task.samples)),
+        kept=math.ceil(kept_bytes(instance, degrees, kernel, weights, output, here)) if limited else 0,
+        waits=math.ceil(output) if limited and waits_in_dram(instance, kernel) else 0,
+        hop=ticks_of(hop_ns(instance, degrees, kernel, output)),
+        gradient=ticks_of(gradient_ns(instance, degrees, kernel, scheme, output)),
+        fetch=fetch,
+        cache=math.ceil(cache_bytes(instance, degrees, kernel, here)),
+        link=ticks_of(link_ns(instance, degrees, output)),
+    )
+
+
+def _exchange(instance: DataflowInstance, degrees: Degrees, kernel: Kernel) -> Fraction:
+    """Nanoseconds of the kernel's own exchange, over the dimensions of tensor and data parallelism side by side."""
+    each = Fraction(kernel.exchange_bytes * instance.task.samples, degrees.tensor)
+    dimensions = degrees.carrying(instance.system, "tensor", "data")
+    if instance.mode == "dfmodel" and kernel.exchange == "all_to_all":
+        return published_exchange_ns(each, dimensions)
+    return max((exchange_ns(kernel.exchange, each, dimension) for dimension in dimensions), default=Fraction(0))
+
+
+def _sums(instance: DataflowInstance, degrees: Degrees, scheme: Scheme, whole: Fraction) -> Fraction:
+    """Nanoseconds of the collective that ends a K-split: an all-reduce, or a reduce-scatter, of the ``whole`` output
+    with its padding."""
+    collective: Collective = {"K": "all_reduce", "K_RS": "reduce_scatter"}.get(scheme, "none")  # type: ignore[assignment]
+    factor = 2 if instance.mode == "physical" else instance.task.all_reduce_factor
+    dimensions = degrees.carrying(instance.system, "tensor")
+    return sum((collective_ns(collective, whole, d, factor) for d in dimensions), Fraction(0))

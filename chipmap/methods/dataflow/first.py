@@ -1,0 +1,143 @@
+"""The first mappings and a bound, before anything else is looked at: whatever the graph, they stand at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from fractions import Fraction
+
+import numpy as np
+
+from chipmap.deadline import Deadline
+from chipmap.heuristics.dataflow.pieces.program import Pieces
+from chipmap.heuristics.dataflow.program.lattice import TooWideError
+from chipmap.heuristics.dataflow.program.program import Chain
+from chipmap.heuristics.dataflow.unfused.costs import Singles
+from chipmap.heuristics.dataflow.unfused.elimination import elimination_order
+from chipmap.heuristics.dataflow.unfused.relaxed import descend, relaxed
+from chipmap.heuristics.dataflow.unfused.running_order import running_order
+from chipmap.heuristics.dataflow.unfused.tables import edges_of, scopes
+from chipmap.instances.dataflow.dram import dram_bytes
+from chipmap.instances.dataflow.floors import plain_floor
+from chipmap.instances.dataflow.instance import DataflowInstance, Degrees, allowed_degrees, allowed_micro_batches
+from chipmap.instances.dataflow.layer_handover import handover_cases
+from chipmap.instances.dataflow.problem import DataflowProblem, dataflow_problem, total_ticks
+from chipmap.instances.dataflow.sizes import chip_weights
+from chipmap.methods.dataflow.cases import mapping_of
+from chipmap.records import InputError
+from chipmap.run import Run
+
+SOURCE = "pieces of one order"
+#: Kernels up to which nothing is done: the exact program is through before.
+FEW = 20
+#: Seconds after which no further choice of degrees is tried once there is a mapping; choices that are tried at most.
+ENOUGH, CHOICES = 0.2, 8
+#: Micro-batches per stage of a pipeline that a first mapping has if it can: bubbles are a quarter then.
+ROUNDS = 4
+#: Cells of the tables that schemes come from; cases of the hand-over that are looked at.
+CELLS, HANDOVERS = 64, 4
+
+
+def first_mappings(instance: DataflowInstance, run: Run, deadline: Deadline) -> None:
+    """A bound by all FLOP, and mappings at the degrees that promise most, until there is one and some time has passed.
+
+    Schemes are those of an elimination of kernels with small tables, once with the cost of each kernel by itself and
+    once without DRAM; partitions are the best pieces of one order, or every kernel is one. Where stages share out
+    kernels nothing is done.
+    """
+    few = len(instance.workload.kernels) * instance.mapped_layers <= FEW
+    todo = [] if few or instance.task.stages != "layers" else _promising(instance)
+    if not todo:
+        return
+    run.bound(min(plain_floor(instance, one, allowed_micro_batches(instance, one)[0]) for one in todo), "all FLOP")
+    before = run.seconds
+    for degrees in todo[:CHOICES]:
+        if run.best is not None and run.seconds - before > ENOUGH:
+            return
+        try:
+            _try(instance, degrees, run, deadline)
+        except (InputError, TooWideError):
+            continue
+
+
+def _promising(instance: DataflowInstance) -> list[Degrees]:
+    """The allowed degrees, first those at which each kernel's weights fit SRAM, by the FLOP of a chip."""
+    workload, sram = instance.workload, instance.system.chip.sram_bytes
+    largest = max((chip_weights(kernel, instance, Fraction(1)) for kernel in workload.kernels), default=Fraction(0))
+
+    def worth(degrees: Degrees) -> tuple[bool, int, int]:
+        floor = plain_floor(instance, degrees, _micro_batch(instance, degrees))
+        return largest > sram * degrees.tensor, floor, degrees.tensor
+
+    return sorted(allowed_degrees(instance), key=worth)
+
+
+def _micro_batch(instance: DataflowInstance, degrees: Degrees) -> int:
+    """The largest micro-batch of which a pipeline has :data:`ROUNDS` per stage, or the smallest."""
+    allowed, each = allowed_micro_batches(instance, degrees), instance.task.batch // degrees.data
+    few = [one for one in allowed if degrees.pipeline == 1 or each // one >= ROUNDS * degrees.pipeline]
+    return few[-1] if few else allowed[0]
+
+
+def _try(instance: DataflowInstance, degrees: Degrees, run: Run, deadline: Deadline) -> None:
+    """Report the best of a few mappings at these degrees."""
+    problem = dataflow_problem(instance, degrees, _micro_batch(instance, degrees))
+    best: tuple[int, DataflowProblem, Chain] | None = None
+    for number, case in enumerate(handover_cases(problem)):
+        if number >= HANDOVERS:
+            break
+        for chain in _mappings(case, deadline):
+            ticks = total_ticks(case, chain.ticks, chain.chosen)
+            if (best is None or ticks < best[0]) and _fits(case, chain):
+                best = ticks, case, chain
+    if best is not None and (run.upper is None or best[0] < run.upper):
+        _, case, chain = best
+        run.solution(mapping_of(case, chain.chosen, chain.partitions), SOURCE, claimed=best[0])
+
+
+def _fits(problem: DataflowProblem, chain: Chain) -> bool:
+    capacity = problem.instance.system.memory.capacity_bytes
+    return capacity is None or max(dram_bytes(problem, chain.chosen, chain.partitions)) <= capacity
+
+
+def _mappings(problem: DataflowProblem, deadline: Deadline) -> Iterator[Chain]:
+    """Mappings of one case of the hand-over."""
+    fused, tiled = problem.instance.asked[2], problem.instance.task.utilisation is None
+    singles = Singles(problem)
+    found, large = scopes(singles)
+    order, _ = elimination_order(singles.sizes, edges_of(found, large))
+    pieces = None if tiled else Pieces(problem, deadline)
+    for one in (singles, _without_dram(singles)) if fused else (singles,):
+        some = relaxed(one, order, CELLS, deadline)
+        if some.bound is None:
+            return
+        better = descend(one, some.chosen, deadline)
+        if better is None:
+            continue
+        chosen = tuple(better[1])
+        if pieces is not None:
+            chain = pieces.best(chosen)
+            if chain is not None:
+                yield chain
+        elif _by_itself(problem):
+            each = [singles.ticks(v, chosen) or 0 for v in range(len(chosen))]
+            for partitions in running_order(problem, chosen):
+                yield Chain(sum(each), partitions, chosen, ())
+
+
+def _by_itself(problem: DataflowProblem) -> bool:
+    """Whether every kernel may be a partition."""
+    most, exactly, _ = problem.instance.asked
+    alone = all(len(group) == 1 for group in problem.instance.task.together)
+    return alone and most is None and not exactly
+
+
+def _without_dram(singles: Singles) -> Singles:
+    """The same kernels as if DRAM took no time: what they may be inside a partition."""
+    other = object.__new__(Singles)
+    other.__dict__.update(singles.__dict__)
+    nothing = [np.zeros_like(one.memory) for one in singles.singles]
+    other.singles = [
+        one._replace(memory=none, reads=tuple(read._replace(dram=np.zeros_like(read.dram)) for read in one.reads))
+        for one, none in zip(singles.singles, nothing, strict=True)
+    ]
+    return other
