@@ -28,7 +28,7 @@ from chipmap.validation.dataflow.candidates import count
 from chipmap.validation.dataflow.checker import check
 from tests.dataflow.random_instances import made, mixed_instance, outside_instance, split_instance
 
-SEEDS = range(60)
+SEEDS = range(14)
 #: An element-wise kernel with a choice, cheap to compute and dear to move.
 PLAIN = {"kind": "elementwise", "M": 512, "N": 64}
 
@@ -58,7 +58,7 @@ def test_the_elimination_is_brute_force() -> None:
         assert (run.upper, run.proved_infeasible) == (optimum, optimum is None), instance
         assert not run.rejected and (optimum is None or run.gap == 0.0), instance
         tried[optimum is None] += 1
-    assert tried[False] >= 60 and tried[True] >= 5
+    assert tried[False] >= 15 and tried[True] >= 3
 
 
 def test_tables_per_tensor_are_brute_force(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -70,7 +70,7 @@ def test_tables_per_tensor_are_brute_force(monkeypatch: pytest.MonkeyPatch) -> N
         run = solved(instance)
         assert run.upper == optimum and (optimum is None or run.gap == 0.0), instance
         compared += optimum is not None
-    assert compared >= 60
+    assert compared >= 15
 
 
 def test_relaxations_hold(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -78,7 +78,7 @@ def test_relaxations_hold(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(program, "CELLS", 0)
     monkeypatch.setattr(unfused, "MINI_CELLS", (1, 4))
     closed = 0
-    for own, (instance, optimum) in product((1, 4096), cases(range(30))):
+    for own, (instance, optimum) in product((1, 4096), cases(range(6))):
         monkeypatch.setattr(tables, "OWN_CELLS", own)
         run = solved(instance)
         assert not run.rejected
@@ -88,7 +88,7 @@ def test_relaxations_hold(monkeypatch: pytest.MonkeyPatch) -> None:
         assert run.lower is not None and run.lower.value <= optimum, instance
         assert run.upper is not None and run.upper >= optimum, instance
         closed += run.upper == optimum
-    assert closed >= 30
+    assert closed >= 5
 
 
 def test_a_kernel_that_reads_many(monkeypatch: pytest.MonkeyPatch) -> None:

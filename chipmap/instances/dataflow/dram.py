@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Sequence
 
 from chipmap.instances.dataflow.problem import DataflowProblem, wires
@@ -20,12 +20,16 @@ def dram_bytes(
     stage_of = stages or [0] * (max(partitions) + 1)
     at = [stage_of[p] for p in partitions]
     tensors = [(u, v) for u, v in wires(problem, len(chosen) // problem.n) if partitions[u] < partitions[v]]
-    found = []
-    for c, s in enumerate(stage_of):
-        inside = ((u, v) for u, v in tensors if partitions[u] <= c <= partitions[v])
-        waits = Counter(u for u, v in inside if partitions[u] == c or at[v] == s)
-        if problem.instance.mode == "physical":  # a tensor is written once, however many read it
-            waits = Counter(dict.fromkeys(waits, 1))
-        kept = sum(option.kept for option, stage in zip(options, at, strict=True) if stage == s)
-        found.append(kept + sum(times * options[u].waits for u, times in waits.items()))
+    physical = problem.instance.mode == "physical"  # a tensor is written once, however many read it
+    kept = [0] * (max(stage_of) + 1)
+    for option, stage in zip(options, at, strict=True):
+        kept[stage] += option.kept
+    found = [kept[stage] for stage in stage_of]
+    there: dict[int, set[int]] = defaultdict(set)
+    for u, v in tensors:
+        if options[u].waits:
+            for c in range(partitions[u], partitions[v] + 1):
+                if (c == partitions[u] or at[v] == stage_of[c]) and not (physical and c in there[u]):
+                    found[c] += options[u].waits
+                    there[u].add(c)
     return found

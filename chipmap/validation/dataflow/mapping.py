@@ -92,16 +92,27 @@ def in_dram(mapping: Mapping) -> dict[int, tuple[int, int]]:
     backward = {copy.partition for copy in mapping.copies if kernels[copy.kernel].phase == "backward"}
     order = sorted({copy.partition for copy in mapping.copies}, key=lambda p: (p in backward, p))
     rank = {p: place for place, p in enumerate(order)}
-    waiting = dict.fromkeys(order, 0)
-    alive: dict[tuple[int, int], int] = defaultdict(int)
+    spans: dict[int, list[tuple[int, int, int]]] = defaultdict(list)
     for u, v in mapping.edges:
         made, read = mapping.copies[u].partition, mapping.copies[v].partition
-        if made != read and (instance.task.recompute or kernels[mapping.copies[u].kernel].name not in saved):
-            for p in waiting:
-                here = p == made or mapping.stage(p) == mapping.stage(read)
-                alive[u, p] += here and rank[made] <= rank[p] <= rank[read]
-    for (u, p), edges in alive.items():
+        counts = instance.task.recompute or kernels[mapping.copies[u].kernel].name not in saved
+        if rank[made] < rank[read] and counts:
+            spans[u].append((rank[made], rank[read], mapping.stage(read)))
+    waiting, stages = [0] * len(order), [mapping.stage(p) for p in order] if mapping.solution.stages else []
+    for u, found in spans.items():
         copy = mapping.copies[u]
         size = math.ceil(facts.local_output(kernels[copy.kernel], copy.scheme, instance, degrees.tensor))
-        waiting[p] += size * (edges if instance.mode == "dfmodel" else min(edges, 1))
-    return {p: (resting[mapping.stage(p)], size) for p, size in waiting.items()}
+        for place, edges in _alive(found, stages).items():
+            waiting[place] += size * (edges if instance.mode == "dfmodel" else 1)
+    return {p: (resting[mapping.stage(p)], waiting[place]) for place, p in enumerate(order)}
+
+
+def _alive(spans: list[tuple[int, int, int]], stages: list[int]) -> dict[int, int]:
+    """While which places one tensor is in a chip's DRAM, and on how many edges: from its maker's to each reader's, in
+    the maker's place or the reader's stage (no ``stages``: all are in one)."""
+    edges: dict[int, int] = defaultdict(int)
+    for made, read, stage in spans:
+        for place in range(made, read + 1):
+            if place == made or not stages or stages[place] == stage:
+                edges[place] += 1
+    return edges
