@@ -82,7 +82,7 @@ def solve_degrees(problem: DataflowProblem, run: Run) -> int | None:
         alone = solve_one_by_one(problem, run)
         if alone.bound is None:
             return run.upper
-        if alone.ticks is not None:
+        if alone.ticks is not None or (run.upper is not None and alone.bound >= run.upper):
             return alone.bound
         # no order was found in which its tensors fit DRAM: the program over ideals knows all orders
     most, exactly, fused = instance.asked

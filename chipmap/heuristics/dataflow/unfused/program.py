@@ -52,8 +52,8 @@ class UnfusedProgram:
     def __init__(self, problem: DataflowProblem, deadline: Deadline, singles: Singles | None = None) -> None:
         self.problem, self.deadline = problem, deadline
         self.singles = Singles(problem) if singles is None else singles
-        found, large = scopes(self.singles)
-        self.order, self.widest = elimination_order(self.singles.sizes, edges_of(found, large))
+        found, self.large = scopes(self.singles)
+        self.order, self.widest = elimination_order(self.singles.sizes, edges_of(found, self.large))
         self.capacity = problem.instance.system.memory.capacity_bytes
 
     def best(self) -> Found:

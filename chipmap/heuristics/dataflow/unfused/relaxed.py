@@ -121,7 +121,7 @@ def _linear(singles: Singles, v: int) -> list[Sum]:
     memory = [one.memory] + [np.full(sizes[v], read.dram.min()) for read in one.reads]
     network = [one.network] + [read.converts.min(axis=0) for read in one.reads]
     if singles.overlap:
-        most = np.argmax([one.compute, sum(memory), sum(network)], axis=0)
+        most = np.argmax([one.compute, np.sum(memory, axis=0), np.sum(network, axis=0)], axis=0)
     own = tuple(w for w in (v,) if sizes[w] > 1)
     if singles.overlap:
         alone = np.choose(most, [one.compute, one.memory, one.network])
