@@ -80,6 +80,11 @@ class Deadline:
 _HEEDED: ContextVar[Deadline] = ContextVar("heeded", default=Deadline())
 
 
+def around() -> Deadline:
+    """The deadline of the work that this thread is doing; never, outside a run."""
+    return _HEEDED.get()
+
+
 def look() -> None:
     """Raise :class:`Stop` where the work around this must end.
 

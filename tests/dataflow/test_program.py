@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from itertools import pairwise
 from random import Random
+from time import sleep
 from types import SimpleNamespace
 from typing import Any, cast
 
 import numpy as np
 import pytest
 
+from chipmap.deadline import Deadline, Stop
 from chipmap.heuristics.dataflow.program import label_setting as labels
 from chipmap.heuristics.dataflow.program.label_setting import NO_LIMIT
 from chipmap.heuristics.dataflow.program.lattice import TooWideError, ideals, members
 from chipmap.heuristics.dataflow.program.program import Program
+from chipmap.heuristics.dataflow.program.watch import watched
 from chipmap.instances.dataflow import DataflowInstance, DataflowSolution, Degrees
 from chipmap.instances.dataflow.generators import explicit
 from chipmap.instances.dataflow.instance import allowed_degrees
@@ -162,3 +165,16 @@ def test_a_label_goes_only_where_another_is_as_good_in_all(better: str) -> None:
     assert not keep(graph, rules, labels.Labels(**rows), 0, 1)
     rows[better][1] -= 3 if better != "signature" else 1
     assert keep(graph, rules, labels.Labels(**rows), 0, 1)
+
+
+def test_the_compiled_search_hears_the_clock() -> None:
+    """A thread beside it takes its allowance away, and gives it back."""
+    work = np.array([0, 10**9], dtype=np.int64)
+    over = Deadline(ended=lambda: "interrupted")
+    with pytest.raises(Stop), watched(work, over):
+        while work[1] >= 0:
+            sleep(0.01)
+    assert work[1] == 10**9
+    with watched(work, Deadline()):
+        pass
+    assert work[1] == 10**9

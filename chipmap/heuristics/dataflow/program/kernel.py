@@ -101,7 +101,7 @@ def explore(g: Graph, rules: Rules, table: Table, pool: Labels, root: int, s: in
     pool.signature[0], pool.parent[0], pool.outside[0] = table.signature[root, s], -1, 0
     before = waiting(g, rules, table.signature[root, s], root, g.sets[0])
     limited, columns = rules.room < NO_LIMIT, table.outside.shape[2]
-    depth, made, room_for = 0, 0, table.work[1] - table.work[0]
+    depth, made = 0, 0
     while depth >= 0:
         if step[depth] >= g.grow[node[depth] + 1] or (depth == 1 and not rules.fused):
             depth -= 1
@@ -117,7 +117,7 @@ def explore(g: Graph, rules: Rules, table: Table, pool: Labels, root: int, s: in
         adding = Step(v, g.first[v], g.first[v + 1], lower[depth], higher[depth])
         end = extend(g, rules, pool, adding, g.sets[j], g.sets[root], limits)
         made += higher[depth] - lower[depth]
-        if end < 0 or made > room_for:
+        if end < 0 or table.work[0] + made > table.work[1]:  # whoever watches the clock changes work[1] meanwhile
             table.work[0] += made
             return False
         if end == higher[depth]:

@@ -12,7 +12,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from chipmap.deadline import look
+
 Words = NDArray[np.uint64]
+#: Ideals between two looks at the clock.
+LOOK = 1000
 
 
 class TooWideError(Exception):
@@ -49,6 +53,8 @@ def ideals(n: int, edges: Sequence[tuple[int, int]], limit: int = 200_000) -> La
             steps.append((v, index[grown]))
         grows.append(steps)
         done += 1
+        if done % LOOK == 0:
+            look()
         if len(sets) > limit:
             raise TooWideError(f"the graph has more than {limit:,} order ideals")
     return Lattice(sets, grows)

@@ -21,6 +21,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from chipmap.deadline import around
 from chipmap.heuristics.dataflow.program.graph import OUTSIDE, IdealGraph
 from chipmap.heuristics.dataflow.program.kernel import Table, solve
 from chipmap.heuristics.dataflow.program.label_setting import (
@@ -35,6 +36,7 @@ from chipmap.heuristics.dataflow.program.label_setting import (
     finish,
 )
 from chipmap.heuristics.dataflow.program.lattice import TooWideError, members
+from chipmap.heuristics.dataflow.program.watch import watched
 from chipmap.instances.dataflow.batch import forward_runs
 from chipmap.instances.dataflow.dram import dram_bytes
 from chipmap.instances.dataflow.problem import IntArray, batch_ticks, first_layer, outside, total_ticks
@@ -188,7 +190,9 @@ class Program(IdealGraph):
             raise TooWideError(f"{sizes} and {counted(most, 'partition')} are too many")
         table = self._table(count, width, most, columns)
         gate = np.zeros(width, np.int64)
-        if not solve(g, rules, table, empty_labels(columns), exactly, gate, below):
+        with watched(self.work, around()):
+            solved = solve(g, rules, table, empty_labels(columns), exactly, gate, below)
+        if not solved:
             if self.work[0] > self.work[1]:
                 raise TooWideError(f"the program over {count:,} order ideals takes more than {self.work[1]:,} labels")
             raise TooWideError("too many combinations of sharding schemes are open at once")
