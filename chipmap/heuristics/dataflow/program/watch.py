@@ -15,8 +15,8 @@ EVERY = 0.05
 
 @contextmanager
 def watched(work: IntArray, deadline: Deadline) -> Iterator[None]:
-    """Within this, ``work[1]``, the most that a loop may do, falls below 0 as soon as the ``deadline`` is over; the loop
-    compares its work with it.
+    """Within this, ``work[1]``, the most that a loop may do, falls below 0 as soon as the ``deadline`` is over; the
+    loop compares its work with it.
 
     Raises :class:`chipmap.deadline.Stop` at the end then. The loop runs without the interpreter's lock (``nogil``).
     """
