@@ -114,13 +114,7 @@ def test_too_wide_is_said() -> None:
     complete = [(u, v) for u in range(20) for v in range(u)]
     order, widest = elimination_order([3] * 20, complete)
     assert sorted(order) == list(range(20)) and widest == 3**20
-    instance = made(
-        {f"k{i}": PLAIN for i in range(20)},
-        [f"k{u} k{v}" for u, v in []] and "",
-        fused=False,
-        sizes=[2],
-        sram_bytes=10**7,
-    )
+    instance = made(dict.fromkeys("abcdefgh", PLAIN), "", fused=False, sizes=[2], sram_bytes=10**7)
     problem = dataflow_problem(instance, allowed_degrees(instance)[0])
     wide = UnfusedProgram(problem, Deadline())
     wide.widest = widest
