@@ -20,7 +20,7 @@ from chipmap.instances.dataflow.dram import dram_bytes
 from chipmap.instances.dataflow.floors import plain_floor
 from chipmap.instances.dataflow.instance import DataflowInstance, Degrees, allowed_degrees, allowed_micro_batches
 from chipmap.instances.dataflow.layer_handover import handover_cases
-from chipmap.instances.dataflow.problem import DataflowProblem, dataflow_problem, total_ticks
+from chipmap.instances.dataflow.problem import DataflowProblem, dataflow_problem, resident, total_ticks
 from chipmap.instances.dataflow.sizes import chip_weights
 from chipmap.methods.dataflow.cases import mapping_of
 from chipmap.records import InputError
@@ -91,7 +91,9 @@ def _try(instance: DataflowInstance, degrees: Degrees, run: Run, deadline: Deadl
                 best = ticks, case, chain
     if best is not None and (run.upper is None or best[0] < run.upper):
         _, case, chain = best
-        run.solution(mapping_of(case, chain.chosen, chain.partitions), SOURCE, claimed=best[0])
+        # weights that stay in the SRAM of a single partition make it shorter than its pieces say
+        claimed = None if resident(case) and not any(chain.partitions) else best[0]
+        run.solution(mapping_of(case, chain.chosen, chain.partitions), SOURCE, claimed=claimed)
 
 
 def _fits(problem: DataflowProblem, chain: Chain) -> bool:
