@@ -11,7 +11,6 @@ import pytest
 
 from chipmap.deadline import Deadline
 from chipmap.heuristics.dataflow.program.lattice import TooWideError
-from chipmap.heuristics.dataflow.program.program import Program
 from chipmap.heuristics.dataflow.unfused import program, tables
 from chipmap.heuristics.dataflow.unfused.costs import Singles
 from chipmap.heuristics.dataflow.unfused.elimination import elimination_order
@@ -92,21 +91,22 @@ def test_relaxations_hold(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_kernel_that_reads_many(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Eight equal kernels into one, which waits for DRAM or for the network: as the program over ideals has it."""
+    """Eight equal kernels into one, which waits for DRAM or for the network: as all choices of schemes have it."""
     names = "bcdefghi"
     kernels = {"a": PLAIN, **{name: {**PLAIN, "M": 2048} for name in names}, "z": PLAIN}
     edges = " ".join([f"a{v} {v}z" for v in names])
     instance = made(kernels, edges, fused=False, sizes=[4], link_gbps=25.0, memory_gbps=60.0, sram_bytes=10**7)
     monkeypatch.setattr(tables, "OWN_CELLS", 64)
-    for degrees in allowed_degrees(instance):
-        problem = dataflow_problem(instance, degrees)
-        with plainly():
-            found = UnfusedProgram(problem, Deadline()).best()
-            chain = Program(problem).best(None, fused=False)
-        assert chain is not None
-        settled = Singles(problem)
-        each = [settled.ticks(v, found.chosen) for v in range(problem.n)]
-        assert sum(one for one in each if one is not None) == chain.ticks
+    problem = dataflow_problem(instance, allowed_degrees(instance)[0])
+    with plainly():
+        found = UnfusedProgram(problem, Deadline()).best()
+    singles = Singles(problem)
+
+    def ticks(chosen: tuple[int, ...]) -> int:
+        return sum(singles.ticks(v, chosen) or 0 for v in range(problem.n))
+
+    least = min(map(ticks, product(*(range(size) for size in singles.sizes))))
+    assert ticks(found.chosen) == least and found.proved
 
 
 def test_too_wide_is_said() -> None:
@@ -123,8 +123,8 @@ def test_too_wide_is_said() -> None:
 
 
 def test_every_kernel_costs_what_its_table_says() -> None:
-    for instance, _ in cases(range(8)):
-        for degrees in allowed_degrees(instance)[:2]:
+    for instance, _ in cases(range(3)):
+        for degrees in allowed_degrees(instance)[:1]:
             problem = dataflow_problem(instance, degrees, instance.task.micro_batch or 1)
             singles = Singles(problem)
             found, _large = tables.scopes(singles)

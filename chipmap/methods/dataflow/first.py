@@ -51,7 +51,7 @@ def first_mappings(instance: DataflowInstance, run: Run, deadline: Deadline) -> 
     run.bound(min(plain_floor(instance, one, allowed_micro_batches(instance, one)[0]) for one in todo), "all FLOP")
     before = run.seconds
     for degrees in todo[:CHOICES]:
-        if run.best is not None and run.seconds - before > ENOUGH:
+        if run.best is not None and (run.options.deterministic or run.seconds - before > ENOUGH):
             return
         try:
             _try(instance, degrees, run, deadline)
