@@ -49,6 +49,8 @@ def explain(
     options.check()
     if load_oracle(options.oracle, family) is not None:
         raise InputError("an explanation asks no oracle", "--oracle", "Leave the oracle out.")
+    if options.evaluator is not None:
+        raise InputError("an explanation asks no evaluator", "--evaluator", "Leave the evaluator out.")
     if options.time_limit is not None:
         started += warm(family)
     if isolate:

@@ -78,11 +78,15 @@ class Formulation:
 
 @dataclass(frozen=True)
 class Method:
-    """A named way to solve: ``function`` is ``"module:function"`` (instance, run) -> Termination."""
+    """A named way to solve: ``function`` is ``"module:function"`` (instance, run) -> Termination.
+
+    ``measured``: with an evaluator it looks for the mapping of least measured cost (:mod:`chipmap.evaluator`).
+    """
 
     name: str
     function: str
     summary: str
+    measured: bool = False
 
 
 @dataclass(frozen=True)
@@ -94,9 +98,11 @@ class Generator:
     summary: str
 
 
-def methods(family: str, *table: tuple[str, str, str]) -> tuple[Method, ...]:
-    """Methods from (name, ``module:function`` within ``chipmap.methods.<family>``, summary)."""
-    return tuple(Method(f"{family}/{name}", f"chipmap.methods.{family}.{spec}", text) for name, spec, text in table)
+def methods(family: str, *table: tuple[str, str, str], measured: tuple[str, ...] = ()) -> tuple[Method, ...]:
+    """Methods from (name, ``module:function`` within ``chipmap.methods.<family>``, summary); the names of those that
+    take an evaluator, the best first."""
+    where = f"chipmap.methods.{family}"
+    return tuple(Method(f"{family}/{name}", f"{where}.{spec}", text, name in measured) for name, spec, text in table)
 
 
 def generators(family: str, *table: tuple[str, str, str]) -> tuple[Generator, ...]:
@@ -263,11 +269,22 @@ class Family:
             raise InputError(f"family {self.name!r} draws one solution at a time", "--against", "Leave it out.")
         resolve(spec)(instance, *solutions, path)
 
-    def method(self, name: str | None) -> Method:
-        """The method of that name (``ring/auto`` or ``auto``); the family's best chain for None."""
-        wanted = name or self.default_method
+    def method(self, name: str | None, measured: bool = False) -> Method:
+        """The method of that name (``ring/auto`` or ``auto``); the family's best chain for None.
+
+        ``measured``: one that takes an evaluator, the first of them for None. Raises :class:`InputError`.
+        """
+        taking = [method.name for method in self.methods if method.measured] if measured else []
+        if measured and not taking:
+            what = f"no method of family {self.name!r} takes an evaluator"
+            raise InputError(what, "--evaluator", "Leave the evaluator out.")
+        wanted = name or (taking[0] if measured else self.default_method)
         wanted = wanted if "/" in wanted else f"{self.name}/{wanted}"
-        return _pick(self.methods, wanted, "--method", f"method of family {self.name!r}")
+        found: Method = _pick(self.methods, wanted, "--method", f"method of family {self.name!r}")
+        if measured and not found.measured:
+            what = f"method {wanted!r} takes no evaluator"
+            raise InputError(what, "--evaluator", f"Methods that do: {', '.join(taking)}.")
+        return found
 
     def formulation(self, name: str) -> Formulation:
         """The formulation of that name."""

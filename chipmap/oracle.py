@@ -163,20 +163,21 @@ def load_oracle(given: str | Callable[..., Any] | None, family: Family) -> Oracl
         return None
     if not family.oracle:
         raise InputError(f"family {family.name!r} takes no oracle", "--oracle", "Leave the oracle out.")
-    function = _imported(given) if isinstance(given, str) else given
+    function = imported(given, "--oracle") if isinstance(given, str) else given
     if not callable(function):
         raise InputError(f"{given!r} is not a function", "--oracle", "Name a function (instance, solution) -> bool.")
-    name = given if isinstance(given, str) else _name(function)
+    name = given if isinstance(given, str) else name_of(function)
     scope, scopes = getattr(function, "scope", MAPPING), (MAPPING, *family.scopes)
     if scope not in scopes:
         raise InputError(f"{name} declares scope {scope!r}", "--oracle", f"Scopes: {', '.join(scopes)} (see the page).")
-    return Oracle(name, _version(function), scope, scopes, function, getattr(function, "on_chip", None))
+    return Oracle(name, version_of(function), scope, scopes, function, getattr(function, "on_chip", None))
 
 
-def _imported(spec: str) -> Any:
+def imported(spec: str, option: str) -> Any:
+    """What ``"module:name"`` names, on the path or in the current folder; :class:`InputError` at ``option``."""
     module, _, name = spec.partition(":")
     if not module or not name:
-        raise InputError(f"{spec!r} names no function", "--oracle", "Write module:function.")
+        raise InputError(f"{spec!r} names no function", option, "Write module:function.")
     here = os.getcwd()
     added = here not in sys.path
     if added:
@@ -187,22 +188,23 @@ def _imported(spec: str) -> Any:
             found = getattr(found, part)
         return found
     except AttributeError:
-        raise InputError(f"module {module!r} has no {name!r}", "--oracle", "Check the spelling.") from None
+        raise InputError(f"module {module!r} has no {name!r}", option, "Check the spelling.") from None
     except Exception as error:
         what = f"module {module!r} can't be imported: {type(error).__name__}: {error}"
         remedy = "Write module:function, with the module on PYTHONPATH or in the current folder."
-        raise InputError(what, "--oracle", remedy) from None
+        raise InputError(what, option, remedy) from None
     finally:
         if added:
             sys.path.remove(here)
 
 
-def _name(function: Any) -> str:
+def name_of(function: Any) -> str:
+    """``module:function``, or the class of an object that can be called."""
     kind = function if hasattr(function, "__qualname__") else type(function)
     return f"{kind.__module__}:{kind.__qualname__}"
 
 
-def _version(function: Any) -> str:
+def version_of(function: Any) -> str:
     """``VERSION`` of the function or its module, the module's ``__version__``, or a hash of the source."""
     module = inspect.getmodule(function) or inspect.getmodule(type(function))
     for holder, name in ((function, "VERSION"), (module, "VERSION"), (module, "__version__")):

@@ -51,4 +51,6 @@ def provenance(run: Run, versions: dict[str, str], reproducible: bool) -> dict[s
     found = {**environment(versions), "options": options, "reproducible": reproducible}
     if run.oracle is not None:
         found["oracle"] = run.oracle_report or run.oracle.report()
+    if run.evaluation is not None:
+        found["evaluator"] = {"name": run.evaluation.evaluator, "version": run.evaluation.version}
     return found

@@ -22,15 +22,16 @@ Status = Literal["optimal", "feasible", "infeasible", "unknown", "error"]
 BoundKind = Literal["solver", "relaxation", "combinatorial", "published"]
 
 #: start: a warm start was used, or why not (``unused start``); unused option: what was asked of a solver, though none
-#: solved a model; oracle: what the user's function said; refused: what the checker refused; size: how large the problem
-#: is for a method; search: how much was tried; left out: what didn't apply or was given up; cache: what is wrong with
-#: the compiled functions on disk; solver: how a solver ended; stopped: how a run was ended from outside; older: a
-#: sentence of an archive from before notes had kinds.
+#: solved a model; oracle, evaluator: what the user's function said; refused: what the checker refused; size: how large
+#: the problem is for a method; search: how much was tried; left out: what didn't apply or was given up; cache: what is
+#: wrong with the compiled functions on disk; solver: how a solver ended; stopped: how a run was ended from outside;
+#: older: a sentence of an archive from before notes had kinds.
 NoteKind = Literal[
     "start",
     "unused start",
     "unused option",
     "oracle",
+    "evaluator",
     "not reproducible",
     "refused",
     "size",
@@ -72,7 +73,7 @@ class Bound(Record, frozen=True, kw_only=True):
 
 
 class TraceEvent(Record, frozen=True, kw_only=True):
-    """One line of a run's log: a new incumbent or a better bound."""
+    """One line of a run's log: a new incumbent (``measured``: what the evaluator says of it) or a better bound."""
 
     seconds: float
     event: Literal["solution", "bound"]
@@ -80,6 +81,34 @@ class TraceEvent(Record, frozen=True, kw_only=True):
     source: str
     incumbent: int | None = None
     bound: int | None = None
+    measured: float | None = None
+
+
+class Measurement(Record, frozen=True, kw_only=True):
+    """One call of the user's evaluator: what it said (None: the mapping doesn't run), and the analytic ``objective`` in
+    ticks, the source and the hash (its first 12 digits) of the mapping. ``seconds`` are those of the call."""
+
+    call: int
+    cost: float | None
+    objective: int
+    source: str
+    seconds: float
+    solution: str
+
+
+class Evaluation(Record, frozen=True, kw_only=True):
+    """What the user's evaluator said in a run: the ``cost`` of the solution (None: not measured), the calls made and
+    allowed, those saved by the ``cached`` answers, those ``refused`` (no cost), and every measurement in its order."""
+
+    evaluator: str
+    version: str
+    cost: float | None
+    calls: int
+    cached: int
+    refused: int
+    limit: int
+    seconds: float
+    measurements: tuple[Measurement, ...] = ()
 
 
 class Infeasibility(Record, frozen=True, kw_only=True):
@@ -167,7 +196,9 @@ class Result(Record, frozen=True, kw_only=True):
     ``solution`` is the family's own solution record as plain JSON; ``certificate`` the checker's word on it.
     ``claimed_objective`` is what the method or solver believed: exact programs a whole number, solvers a float.
     ``failure`` says how the method or its process broke off, if it did: what was found before stands, and the command
-    line exits with 6. Older archives have no ``units``: theirs are the family's.
+    line exits with 6. With an ``evaluation``, the solution is the one of least measured cost: objective, bound and
+    certificate are of the analytic cost all the same, there is no gap, and nothing is called optimal. Older archives
+    have no ``units``: theirs are the family's.
     """
 
     schema: Literal["result/1"] = "result/1"
@@ -184,6 +215,7 @@ class Result(Record, frozen=True, kw_only=True):
     incumbent_source: str = ""
     solution: dict[str, Any] | None = None
     certificate: Certificate | None = None
+    evaluation: Evaluation | None = None
     bounds: tuple[Bound, ...] = ()
     infeasibility: tuple[Infeasibility, ...] = ()
     termination: Termination

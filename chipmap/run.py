@@ -13,12 +13,14 @@ import msgspec
 
 from chipmap.certificate import Certificate
 from chipmap.deadline import Deadline, Stop, StopReason
+from chipmap.evaluator import Evaluator, EvaluatorError
 from chipmap.oracle import Oracle
 from chipmap.records import ContradictionError, InputError, Record
 from chipmap.result import (
     BOUND_TOLERANCE,
     Bound,
     BoundKind,
+    Evaluation,
     Infeasibility,
     Note,
     NoteKind,
@@ -28,6 +30,8 @@ from chipmap.result import (
     gap,
 )
 
+#: What may end a run before it is done.
+Limited = Literal["none", "time", "interrupted", "gap", "iteration"]
 SolverName = Literal["highs", "gurobi", "cpsat"]
 #: More than any machine has; solvers keep the number in 32 bits.
 MOST_THREADS = 4_096
@@ -36,7 +40,8 @@ MOST_THREADS = 4_096
 class SolveOptions(Record, frozen=True, kw_only=True):
     """What the user asks of a solve. Seconds, bytes; ``gap`` is the relative gap at which a run may stop.
 
-    ``oracle`` names a function of the user's own as ``module:function`` (:mod:`chipmap.oracle`). ``native`` holds
+    ``oracle`` names a function of the user's own as ``module:function`` (:mod:`chipmap.oracle`), and so does
+    ``evaluator`` (:mod:`chipmap.evaluator`), which may be called ``evaluations`` times. ``native`` holds
     parameters passed through to the solver under its own names.
     """
 
@@ -49,6 +54,8 @@ class SolveOptions(Record, frozen=True, kw_only=True):
     solver: SolverName | None = None
     warm_start: str | None = None
     oracle: str | None = None
+    evaluator: str | None = None
+    evaluations: int | None = None
     native: dict[str, Any] = {}
 
     def check(self) -> None:
@@ -60,6 +67,8 @@ class SolveOptions(Record, frozen=True, kw_only=True):
                 raise InputError(f"is {value}", f"--{name.replace('_', '-')}", what)
         if self.threads is not None and not 0 < self.threads <= MOST_THREADS:
             raise InputError(f"is {self.threads}", "--threads", f"Give a whole number from 1 to {MOST_THREADS:,}.")
+        if self.evaluations is not None and self.evaluations < 1:
+            raise InputError(f"is {self.evaluations}", "--evaluations", "Give a whole number above 0.")
         if not 0 <= self.seed < 2**31:
             raise InputError(f"is {self.seed}", "--seed", f"Give a whole number from 0 to {2**31 - 1:,}.")
         try:
@@ -77,13 +86,14 @@ def contradict(objective: int, bound: int) -> bool:
 
 @dataclass(frozen=True)
 class Incumbent:
-    """The best solution so far, as the checker saw it."""
+    """The best solution so far, as the checker saw it; ``measured``: what the evaluator said of it, if it was asked."""
 
     solution: Record
     certificate: Certificate
     source: str
     seconds: float
     claimed: int | float | None
+    measured: float | None = None
 
     @property
     def objective(self) -> int:
@@ -99,7 +109,9 @@ class Run:
     ``check`` is the family's independent checker; only what it accepts can become the incumbent. ``listener`` hears
     every improvement (the worker process reports them to its parent). Solvers append their logs to ``log_file``.
     ``failure`` says how the method crashed, if it did.
-    ``oracle`` is the user's own constraint, which ``check`` asks (its last word is ``oracle_report``). ``outer`` is the
+    ``oracle`` is the user's own constraint, which ``check`` asks (its last word is ``oracle_report``). With an
+    ``evaluator``, the user's own cost, the incumbent is the solution of least measured cost, and bounds don't end the
+    run, as they are of the analytic cost (the evaluator's last word from a child is ``evaluation``). ``outer`` is the
     deadline of the run around this one. Whoever sets ``interrupted`` (a listener, say) or the event ``cancel`` (another
     thread) ends the run at its next look at the clock, with what it has. ``used`` names the options for solvers that
     one has taken. Unless ``ready``, compiling must not begin: it would count (:class:`chipmap.kernels.Unready`).
@@ -124,6 +136,8 @@ class Run:
     failure: str = ""
     oracle: Oracle | None = None
     oracle_report: dict[str, Any] | None = None
+    evaluator: Evaluator | None = None
+    evaluation: Evaluation | None = None
     outer: Deadline = field(default_factory=Deadline)
     cancel: Event | None = None
     used: set[str] = field(default_factory=set)
@@ -141,6 +155,7 @@ class Run:
         """A run on another instance within ``seconds`` of this one's time (infinite: all of it), with its checker."""
         limit = min(seconds, self.deadline.seconds)
         changed = self.options.replace(time_limit=None if limit == float("inf") else limit, warm_start=None, **options)
+        changed = changed.replace(evaluator=None, evaluations=None)
         return Run(instance, changed, self.check, outer=self.deadline, used=self.used)
 
     def _passed(self) -> None:
@@ -150,6 +165,8 @@ class Run:
     def _ended(self) -> StopReason | None:
         if self.cancelled:
             return "interrupted"
+        if self.evaluator is not None and self.evaluator.used_up:
+            return "iteration"
         return "gap" if self.closed else self.outer.ended()
 
     @property
@@ -179,8 +196,11 @@ class Run:
 
     @property
     def gap(self) -> float | None:
-        """The relative gap now; None while one side is missing. A bound a little above the incumbent counts as it."""
-        if self.upper is None or self.lower is None:
+        """The relative gap now; None while one side is missing, and with an evaluator.
+
+        A bound a little above the incumbent counts as it.
+        """
+        if self.evaluator is not None or self.upper is None or self.lower is None:
             return None
         return gap(self.upper, min(self.upper, self.lower.value))
 
@@ -198,22 +218,56 @@ class Run:
         """Raise :class:`Stop` unless the run should go on."""
         self.deadline.check()
 
-    def solution(self, solution: Record, source: str, claimed: int | float | None = None) -> Certificate:
-        """Have ``solution`` checked; keep it if it is valid and better than the incumbent. Returns the certificate."""
+    def solution(
+        self, solution: Record, source: str, claimed: int | float | None = None, measured: float | None = None
+    ) -> Certificate:
+        """Have ``solution`` checked; keep it if it is valid and better than the incumbent. Returns the certificate.
+
+        With an evaluator, a valid solution is measured (unless another process has: ``measured``); the better one is
+        that of less measured cost. Raises :class:`~chipmap.evaluator.EvaluatorError`.
+        """
         certificate = self.check(self.instance, solution)
         if not certificate.feasible or certificate.objective is None:
             self.rejected.append((source, certificate))
             return certificate
-        if self.best is None or certificate.objective < self.best.objective:
-            self.best = Incumbent(solution, certificate, source, self.seconds, claimed)
-            self._agree(certificate.objective, self.lower)
+        if self.evaluator is not None and measured is None:
+            try:
+                measured = self.evaluator.ask(self.instance, solution, certificate.objective, source)
+            except EvaluatorError:
+                self._keep(Incumbent(solution, certificate, source, self.seconds, claimed))
+                raise
+        self._keep(Incumbent(solution, certificate, source, self.seconds, claimed, measured))
+        return certificate
+
+    def measure(self, solution: Record, source: str) -> float | None:
+        """The cost of ``solution`` by the evaluator, or without one in ticks; kept if it is the best.
+
+        None where the checker refuses it, infinite where the evaluator does, or may not be called any more.
+        """
+        certificate = self.solution(solution, source)
+        if not certificate.feasible:
+            return None
+        cost = certificate.objective if self.evaluator is None else self.evaluator.cost(solution)
+        return float("inf") if cost is None else float(cost)
+
+    def _keep(self, new: Incumbent) -> None:
+        """Make ``new`` the incumbent if it is better."""
+        best, objective = self.best, new.objective
+        if best is None or self._worth(new) < self._worth(best):
+            self.best = new
+            self._agree(objective, self.lower)
             if self.proved_infeasible:
                 raise ContradictionError(
-                    f"the checker accepts a solution of {source} after a proof that there is none. "
+                    f"the checker accepts a solution of {new.source} after a proof that there is none. "
                     "This is a defect of chipmap or of a solver: please report it."
                 )
-            self._log("solution", certificate.objective, source)
-        return certificate
+            self._log("solution", objective, new.source)
+
+    def _worth(self, found: Incumbent) -> tuple[float, int]:
+        """What makes one solution better than another: less is better."""
+        if self.evaluator is None:
+            return 0.0, found.objective
+        return float("inf") if found.measured is None else found.measured, found.objective
 
     def bound(self, value: int, source: str, kind: BoundKind = "combinatorial") -> None:
         """Record a lower bound in ticks, once per source. Within 1e-6 above the incumbent it is clipped to it.
@@ -266,6 +320,7 @@ class Run:
             source=source,
             incumbent=self.upper,
             bound=lower.value if lower else None,
+            measured=self.best.measured if event == "solution" and self.best else None,
         )
         self.trace.append(line)
         if self.listener is not None:
@@ -285,7 +340,7 @@ class Run:
             self.note("left out", str(error))
         return self.terminate()
 
-    def terminate(self, limit: Literal["none", "time", "interrupted", "gap"] = "none", detail: str = "") -> Termination:
+    def terminate(self, limit: Limited = "none", detail: str = "") -> Termination:
         """The termination that this state amounts to (``optimal`` is decided from objective and bound alone)."""
         if self.proved_infeasible:
             return Termination(reason="infeasible", detail=detail)

@@ -10,6 +10,7 @@ from typing import Any, BinaryIO
 import msgspec
 
 from chipmap.certificate import Certificate
+from chipmap.evaluator import CALLS, Evaluator, load_evaluator
 from chipmap.family import Family, Method, family_of
 from chipmap.inputs.plain import Given, GivenSolution, instance_of, solution_of
 from chipmap.inputs.results import attached
@@ -37,6 +38,7 @@ def solve(
     oracle: str | Callable[[Any, Any], Any] | None = None,
     cancel: Event | None = None,
     tell: Callable[[str], None] = lambda text: None,
+    evaluator: str | Callable[[Any, Any], Any] | None = None,
     **changes: Any,
 ) -> Result:
     """Solve ``instance`` (record, dict, file, shipped name) by the named method, the family's best chain by default.
@@ -44,36 +46,42 @@ def solve(
     ``changes`` are options by name, beside or instead of ``options``: ``solve("ring/tiny-skip", time_limit=5)``.
     With ``isolate`` the method runs in a child process with hard limits on time and memory (its log goes to ``log``);
     else in this process, where every loop looks at the clock, but a solver that ignores its limit can't be stopped. By
-    default, a solve with a limit on time or memory is isolated, unless its oracle is a function: that can't be sent.
-    The child imports nothing of the caller's program. The time limit counts from ``started`` (:func:`time.monotonic`),
-    now by default, without the seconds in which the family's functions are compiled once
+    default, a solve with a limit on time or memory is isolated, unless its oracle or evaluator is a function, which
+    can't be sent. The child imports nothing of the caller's program. The time limit counts from ``started``
+    (:func:`time.monotonic`), now by default, without the seconds in which the family's functions are compiled once
     (:mod:`chipmap.process.warming`), of which ``tell`` hears. What was found before a limit, an interrupt or a crash is
     kept.
 
     ``listener`` hears every improvement, in this process. To end a run before its time, with what it has, set
     ``run.interrupted`` there, or the event ``cancel`` from another thread. ``oracle`` is a constraint of the user's own
     (:mod:`chipmap.oracle`): a function (instance, solution) -> bool or Verdict, or its name ``"module:function"``
-    (with ``isolate``: its name). Raises :class:`InputError` for bad input, :class:`SolverUnavailableError` for a
-    missing solver.
+    (with ``isolate``: its name). ``evaluator`` is a cost of the user's own (:mod:`chipmap.evaluator`): a function
+    (instance, solution) -> number, or its name; the option ``evaluations`` says how many calls it may take. Raises
+    :class:`InputError` for bad input, :class:`SolverUnavailableError` for a missing solver.
     """
     started = time.monotonic() if started is None else started
     options = with_changes(options or SolveOptions(), changes)
-    if isinstance(oracle, str):
-        options = options.replace(oracle=oracle)
-    elif oracle is not None and isolate:
-        raise InputError("is a function", "oracle", "With isolate=True give its name, 'module:function'.")
+    for name, given in (("oracle", oracle), ("evaluator", evaluator)):
+        if isinstance(given, str):
+            options = options.replace(**{name: given})
+        elif given is not None and isolate:
+            raise InputError("is a function", name, "With isolate=True give its name, 'module:function'.")
     options.check()
     instance = instance_of(instance)
     family = family_of(instance)
     limited, small = options.time_limit is not None, family.is_small(instance)
+    measure = evaluator or options.evaluator
+    if options.evaluations is not None and measure is None:
+        raise InputError("counts the calls of an evaluator", "--evaluations", "Name one with --evaluator.")
+    chosen, asked = family.method(method, measure is not None), load_oracle(oracle or options.oracle, family)
     if limited and not small:
         started += warm(family, tell)
-    chosen, asked = family.method(method), load_oracle(oracle or options.oracle, family)
     run = Run(instance, options, checker(family, asked), started, listener, oracle=asked, cancel=cancel)
     run.ready = not (limited and small) or is_warm(family)
     run.timings["read"] = round(run.seconds, 6)
     if isolate is None:
-        isolate = conduct.by_default(options, oracle)
+        isolate = conduct.by_default(options, oracle, evaluator)
+    run.evaluator = _evaluator(measure, options, isolate)
     if isolate:
         from chipmap.process.supervisor import supervise
 
@@ -84,6 +92,16 @@ def solve(
         termination = guarded(run, lambda: in_process(run, family, chosen))
         versions = used_versions()
     return attached(result_of(run, family, chosen, termination, versions), instance)
+
+
+def _evaluator(given: str | Callable[..., Any] | None, options: SolveOptions, isolate: bool) -> Evaluator | None:
+    """The evaluator of a run; the child's record of its calls, where a child makes them."""
+    if given is None:
+        return None
+    if isolate:
+        assert isinstance(given, str)
+        return Evaluator(given, limit=options.evaluations or CALLS)
+    return load_evaluator(given, options.evaluations)
 
 
 def with_changes(options: SolveOptions, changes: dict[str, Any]) -> SolveOptions:
@@ -128,7 +146,7 @@ def disagreements(result: Result, instance: Record, certificate: Certificate | N
         found.append(f"it claims an objective of {result.objective} ticks, the checker says {judged}")
     if result.certificate is not None and certificate is not None and result.certificate.terms != certificate.terms:
         found.append(f"it claims the terms {result.certificate.terms}, the checker says {certificate.terms}")
-    if result.gap != gap(result.objective, result.bound):
+    if result.gap != (gap(result.objective, result.bound) if result.evaluation is None else None):
         found.append(f"it claims a gap of {result.gap}, from objective and bound follows another one")
     if (result.status == "optimal") != (result.gap == 0.0) and result.status != "error":
         found.append(f"it claims to be {result.status} with a gap of {result.gap}")
@@ -165,6 +183,9 @@ def result_of(run: Run, family: Family, chosen: Method, termination: Termination
     """The Result of a finished run: ``optimal`` by the checked objective and the bound alone."""
     status = status_of(run, termination)
     objective = run.upper
+    if run.evaluator is not None:
+        said = run.evaluation or run.evaluator.report(None)
+        run.evaluation = msgspec.structs.replace(said, cost=run.best.measured if run.best else None)
     bound = run.lower.value if run.lower and status not in ("error", "infeasible") else None
     if bound is not None and objective is not None:
         bound = min(bound, objective)
@@ -185,7 +206,8 @@ def result_of(run: Run, family: Family, chosen: Method, termination: Termination
         status=status,
         objective=objective,
         bound=bound,
-        gap=gap(objective, bound),
+        gap=gap(objective, bound) if run.evaluation is None else None,
+        evaluation=run.evaluation,
         claimed_objective=run.best.claimed if run.best else None,
         incumbent_source=run.best.source if run.best else "",
         solution=solution_json(run.best.solution) if run.best else None,

@@ -91,7 +91,7 @@ QUICK: dict[str, int] = {
 def in_this_process(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """``isolate`` is False by default, but for the tests of :data:`AS_USERS`."""
     if request.path.relative_to(TESTS).parts[0] not in AS_USERS:
-        monkeypatch.setattr("chipmap.process.conduct.by_default", lambda options, oracle: False)
+        monkeypatch.setattr("chipmap.process.conduct.by_default", lambda options, *functions: False)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

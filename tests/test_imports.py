@@ -20,7 +20,7 @@ ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "chipmap"
 MODULES = sorted(PACKAGE.rglob("*.py"))
 
-CORE = ("records", "certificate", "oracle", "deadline", "result", "run", "family")
+CORE = ("records", "certificate", "oracle", "evaluator", "deadline", "result", "run", "family")
 #: Part of the package -> the parts that it may import, as prefixes of module names. A part may import itself only where
 #: it is listed.
 MAY_IMPORT: dict[str, tuple[str, ...]] = {
@@ -31,7 +31,8 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "deadline": (),
     "kernels": ("kernels",),
     "result": ("records", "certificate"),
-    "run": ("records", "certificate", "oracle", "deadline", "result"),
+    "evaluator": ("records", "oracle", "result"),
+    "run": ("records", "certificate", "oracle", "evaluator", "deadline", "result"),
     "family": ("records",),
     "explanation": ("records", "certificate", "result"),
     "families": ("family",),

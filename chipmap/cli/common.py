@@ -83,6 +83,8 @@ def solve_options(args: argparse.Namespace) -> SolveOptions:
     options = SolveOptions(
         **{name: getattr(args, name) for name in as_given},
         warm_start=getattr(args, "warm_start", None),
+        evaluator=getattr(args, "evaluator", None),
+        evaluations=getattr(args, "evaluations", None),
         native=dict(parse(setting, "--native") for setting in args.native),
     )
     options.check()
@@ -99,7 +101,7 @@ def exit_code(result: Result) -> int:
 
 
 #: Kinds of notes that users always read.
-TOLD = ("unused start", "unused option", "not reproducible", "oracle", "cache")
+TOLD = ("unused start", "unused option", "not reproducible", "oracle", "evaluator", "cache")
 
 
 def remarks(result: Result) -> list[str]:

@@ -95,5 +95,9 @@ def describe(event: TraceEvent, run: Run) -> str:
 
     unit = family_of(run.instance).units_of(run.instance).objective
     incumbent, bound = amount(run.upper, unit), amount(run.lower.value if run.lower else None, unit)
+    if run.evaluator is not None:
+        cost = "n/a" if run.best is None or run.best.measured is None else f"{run.best.measured:.7g}"
+        calls = len(run.evaluator.measurements)
+        return f"measured {cost} after {calls} calls  analytic {incumbent}, bound {bound}  ({event.source})"
     what = "incumbent" if event.event == "solution" else "bound"
     return f"incumbent {incumbent}  bound {bound}  gap {percent(run.gap)}  ({what} by {event.source})"

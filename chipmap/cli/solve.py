@@ -17,6 +17,7 @@ import msgspec
 from chipmap import archive
 from chipmap.cli import common
 from chipmap.cli.common import add_solve_options, exit_code, remarks, say, solve_options
+from chipmap.cli.parsing import whole
 from chipmap.cli.progress import Progress
 from chipmap.family import family_of, resolve
 from chipmap.inputs.reading import read
@@ -44,6 +45,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     runs until the gap is closed or a limit is reached; what was found by then is kept."""
     common.add_instance(parser, "instances", nargs="+")
     add_solve_options(parser)
+    what = "a cost of your own: a function (instance, solution) -> number, for methods that take one (ring/guided)"
+    parser.add_argument("--evaluator", metavar="MODULE:FUNCTION", help=what)
+    what = "calls of the evaluator (default 100)"
+    parser.add_argument("--evaluations", metavar="N", type=whole("--evaluations"), help=what)
     parser.add_argument("--warm-start", metavar="NAME|FILE|none", help="what to start from (default: greedy)")
     parser.add_argument("--out", metavar="DIR", help="archive the run in DIR (of several instances: DIR/NAME each)")
     common.add_format(parser, "csv")
@@ -63,7 +68,7 @@ def run(args: argparse.Namespace) -> int:
                 started = time.monotonic()
                 instance = read(source, args.set, args.family)
                 family = family_of(instance)
-                family.method(args.method)
+                family.method(args.method, args.evaluator is not None)
                 say(*common.unmatched(instance, args.set))
                 if options.time_limit is not None and not family.is_small(instance):
                     started += warm(family, say)

@@ -50,8 +50,9 @@ class Comparison:
 
 def compared(result: Result) -> Comparison | None:
     """The result beside its instance's entry; None where nothing is known, or where a constraint of the user's own (an
-    oracle) makes it another problem."""
-    entry = None if "oracle" in result.provenance else look_up(result.family, result.instance_hash)
+    oracle) makes it another problem, or an evaluator made another cost count."""
+    apart = "oracle" in result.provenance or result.evaluation is not None
+    entry = None if apart else look_up(result.family, result.instance_hash)
     return None if entry is None else Comparison(result, entry)
 
 

@@ -11,6 +11,8 @@ from typing import Any
 
 from chipmap.certificate import Certificate
 from chipmap.deadline import Stop
+from chipmap.evaluator import EvaluatorError
+from chipmap.evaluator import note as evaluator_note
 from chipmap.family import Family, Method, resolve
 from chipmap.inputs.reading import read_solution
 from chipmap.kernels import TROUBLE, Unready, plainly
@@ -27,10 +29,10 @@ def checker(family: Family, oracle: Oracle | None) -> Callable[[Any, Any], Certi
     return function if oracle is None else partial(function, oracle=oracle)
 
 
-def by_default(options: SolveOptions, oracle: object) -> bool:
+def by_default(options: SolveOptions, *functions: object) -> bool:
     """Whether a solve goes to a child unless the caller says: it has a limit that only a child is sure to keep, and the
-    oracle, if there is one, has a name that a child can import."""
-    named = oracle is None or (isinstance(oracle, str) and not oracle.startswith("__main__:"))
+    user's functions (oracle, evaluator), if there are any, have names that a child can import."""
+    named = all(one is None or (isinstance(one, str) and not one.startswith("__main__:")) for one in functions)
     limited = options.time_limit is not None or options.memory_limit is not None
     return limited and named and bool(sys.executable)
 
@@ -46,6 +48,9 @@ def guarded(run: Run, work: Callable[[], Termination]) -> Termination:
         return run.terminate("interrupted")
     except MemoryError as error:
         return ended(run, "memory", str(error) or "out of memory")
+    except EvaluatorError as error:
+        run.failure = str(error)
+        return ended(run, "other", str(error))
     except OracleError as error:
         return ended(run, "other", str(error))
     except ContradictionError as error:
@@ -105,6 +110,8 @@ def notes_of(run: Run) -> tuple[Note, ...]:
         refused.setdefault(source, []).append(certificate)
     if run.oracle is not None and not any(note.kind == "oracle" for note in run.notes):
         run.note("oracle", run.oracle.note(), **run.oracle.report())
+    if run.evaluation is not None and not any(note.kind == "evaluator" for note in run.notes):
+        run.note("evaluator", evaluator_note(run.evaluation))
     for trouble in TROUBLE:
         run.note("cache", f"compiled functions on disk: {trouble}")
     for source, all_ in refused.items():

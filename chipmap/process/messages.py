@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from chipmap.explanation import Step
-from chipmap.result import Bound, BoundKind, Infeasibility, Note, Termination
+from chipmap.result import Bound, BoundKind, Evaluation, Infeasibility, Measurement, Note, Termination
 from chipmap.run import Incumbent, SolveOptions
 
 
@@ -55,11 +55,12 @@ class Halt(msgspec.Struct, frozen=True, tag=True):
 
 
 class Found(msgspec.Struct, frozen=True, tag=True):
-    """A solution that the child's checker accepts and that is better than all before."""
+    """A solution that the child's checker accepts and that is better than all before. ``measured``: its cost."""
 
     solution: msgspec.Raw
     source: str
     claimed: int | float | None = None
+    measured: float | None = None
 
 
 class Bounded(msgspec.Struct, frozen=True, tag=True):
@@ -70,10 +71,16 @@ class Bounded(msgspec.Struct, frozen=True, tag=True):
     kind: BoundKind
 
 
+class Measured(msgspec.Struct, frozen=True, tag=True):
+    """What the user's evaluator has just said."""
+
+    measurement: Measurement
+
+
 class Ended(msgspec.Struct, frozen=True, tag=True):
     """The method has ended; ``bounds`` are all bounds, also those that improved nothing.
 
-    ``timed`` says that a part of its work was told that its time is up.
+    ``timed`` says that a part of its work was told that its time is up, ``failure`` how the user's function failed.
     """
 
     termination: Termination
@@ -86,6 +93,8 @@ class Ended(msgspec.Struct, frozen=True, tag=True):
     versions: dict[str, str]
     oracle: dict[str, Any] | None = None
     timed: bool = False
+    evaluation: Evaluation | None = None
+    failure: str = ""
 
 
 class Looking(msgspec.Struct, frozen=True, tag=True):
@@ -111,9 +120,9 @@ class Failed(msgspec.Struct, frozen=True, tag=True):
     remedy: str = ""
 
 
-ToParent = Found | Bounded | Ended | Looking | Told | Failed
+ToParent = Found | Bounded | Measured | Ended | Looking | Told | Failed
 
 
 def found_of(best: Incumbent) -> Found:
     """The message about an incumbent."""
-    return Found(msgspec.Raw(msgspec.json.encode(best.solution)), best.source, best.claimed)
+    return Found(msgspec.Raw(msgspec.json.encode(best.solution)), best.source, best.claimed, best.measured)

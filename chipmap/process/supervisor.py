@@ -25,11 +25,11 @@ from chipmap.kernels import Unready
 from chipmap.process.child import Child
 from chipmap.process.conduct import at_once, ended, guarded, plain, start_from_file, start_method
 from chipmap.process.memory import room
-from chipmap.process.messages import Bounded, Ended, Failed, Found, Halt, Job, Start, ToParent
+from chipmap.process.messages import Bounded, Ended, Failed, Found, Halt, Job, Measured, Start, ToParent
 from chipmap.process.signals import Interrupts
 from chipmap.process.warming import warm
 from chipmap.provenance import used_versions
-from chipmap.records import InputError, SolverUnavailableError
+from chipmap.records import InputError, SolverUnavailableError, counted
 from chipmap.result import Termination
 from chipmap.run import Run
 
@@ -152,6 +152,9 @@ class _Watch:
         """Adopt solutions and bounds. Of several solutions at once the last valid one is enough: each improves on those
         before. But the trace of a deterministic run mustn't tell when they were read: there all count, in their order.
         """
+        for message in messages:
+            if isinstance(message, Measured) and self.run.evaluator is not None:
+                self.run.evaluator.take(message.measurement)
         if not self.run.options.deterministic:
             for found in reversed([message for message in messages if isinstance(message, Found)]):
                 if self._adopt(found):
@@ -167,7 +170,7 @@ class _Watch:
         if bytes(found.solution) == self.adopted:  # its last word repeats the best
             return True
         solution = self.solution_type.from_json(bytes(found.solution), "the child's solution")
-        feasible = self.run.solution(solution, found.source, found.claimed).feasible
+        feasible = self.run.solution(solution, found.source, found.claimed, found.measured).feasible
         self.adopted = bytes(found.solution) if feasible else self.adopted
         return feasible
 
@@ -177,7 +180,7 @@ class _Watch:
         if isinstance(end, Failed):
             return self._failed(end)
         self.versions = end.versions
-        run.oracle_report = end.oracle
+        run.oracle_report, run.evaluation, run.failure = end.oracle, end.evaluation, end.failure
         run.timed = run.timed or end.timed
         run.notes.extend(end.notes)
         run.timings.update(end.timings)
@@ -218,6 +221,8 @@ class _Watch:
         if short or status == -signal.SIGKILL:
             run.failure = f"the child {how}, as happens when memory runs out"
             return ended(run, "memory", run.failure)
+        if run.evaluator is not None:
+            how += f", after {counted(len(run.evaluator.measurements), 'call')} of the evaluator {run.evaluator.name}"
         return self._broken(f"the child {how}")
 
     def _broken(self, detail: str) -> Termination:

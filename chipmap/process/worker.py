@@ -23,7 +23,19 @@ from typing import Any, BinaryIO
 import msgspec
 
 from chipmap.process.memory import cap, collect_seldom
-from chipmap.process.messages import Bounded, Ended, Failed, Job, Looking, Question, Start, Told, ToParent, found_of
+from chipmap.process.messages import (
+    Bounded,
+    Ended,
+    Failed,
+    Job,
+    Looking,
+    Measured,
+    Question,
+    Start,
+    Told,
+    ToParent,
+    found_of,
+)
 from chipmap.result import Termination, TraceEvent
 from chipmap.run import Run
 
@@ -90,6 +102,7 @@ def end_with_parent() -> None:
 
 def _solve(job: Job, lines: BinaryIO, send: Sender) -> Ended:
     """Import what the method needs while the parent makes the start, then run it."""
+    from chipmap.evaluator import load_evaluator
     from chipmap.family import get_family, resolve
     from chipmap.oracle import load_oracle
     from chipmap.process.conduct import checker, guarded, notes_of, plain, timed
@@ -103,14 +116,25 @@ def _solve(job: Job, lines: BinaryIO, send: Sender) -> Ended:
     log_file = LOG if LOG.exists() else None
     run = Run(instance, job.options, checker(family, oracle), job.started, log_file=log_file, oracle=oracle)
     run.ready = job.ready
+    if job.options.evaluator is not None:
+        run.evaluator = load_evaluator(job.options.evaluator, job.options.evaluations)
+        run.evaluator.hear = lambda measurement: send(Measured(measurement))
     start = msgspec.json.decode(lines.readline(), type=Start)
     threading.Thread(target=_heed, args=(lines, run), daemon=True).start()
     run.bounds.extend(start.bounds)
-    if bytes(start.solution) != b"null":
-        run.solution(resolve(family.solution).from_json(bytes(start.solution), "worker"), start.source)
+
+    def begin() -> None:
+        if bytes(start.solution) != b"null":
+            run.solution(resolve(family.solution).from_json(bytes(start.solution), "worker"), start.source)
+
+    if run.evaluator is None:
+        begin()
     run.listener = send.improvement
 
     def work() -> Termination:
+        if run.evaluator is not None:  # the first call; the parent hears what it says
+            begin()
+            run.checkpoint()
         if start.before is not None:
             resolve(start.before)(instance, run)
             run.checkpoint()
@@ -130,6 +154,8 @@ def _solve(job: Job, lines: BinaryIO, send: Sender) -> Ended:
         versions=used_versions(),
         oracle=oracle.report() if oracle is not None else None,
         timed=run.timed,
+        evaluation=run.evaluator.report(run.best.measured if run.best else None) if run.evaluator else None,
+        failure=run.failure,
     )
 
 

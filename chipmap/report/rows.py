@@ -49,7 +49,8 @@ def term_units(terms: Mapping[str, Any], units: Units) -> dict[str, str]:
 
 
 def row(result: Result) -> dict[str, Any]:
-    """The result in the unit that ``unit`` names; ``gap`` is a share, None where a side is missing.
+    """The result in the unit that ``unit`` names; ``gap`` is a share, None where a side is missing;
+    ``measured`` the cost by the user's evaluator, in its unit.
 
     ``terms`` are the objective's parts in ``term_units``, ``feasible`` is the checker's word (False where there is no
     solution), and ``figures`` holds the sources of objective and bound, why the run stopped, and the certificate's own
@@ -68,6 +69,7 @@ def row(result: Result) -> dict[str, Any]:
         "unit": units.objective.name,
         "bound": result.bound,
         "gap": result.gap,
+        "measured": result.evaluation.cost if result.evaluation else None,
         "seconds": round(result.seconds, 3),
         "terms": terms,
         "term_units": term_units(terms, units),

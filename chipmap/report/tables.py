@@ -15,7 +15,7 @@ from chipmap.records import csv_text
 Row = dict[str, Any]
 
 _COLUMNS = ("instance", "method", "status", "objective", "bound", "unit", "gap", "seconds", "checked")
-_NUMBERS = frozenset({"objective", "bound", "gap", "seconds", "above known"})
+_NUMBERS = frozenset({"objective", "bound", "gap", "measured", "seconds", "above known"})
 #: Columns of text are narrowed to so many characters.
 _LEAST = 12
 _NESTED = ("terms", "figures")
@@ -55,6 +55,7 @@ def cells(row: Row) -> dict[str, str]:
         "bound": number(row["bound"]),
         "unit": str(row["unit"]),
         "gap": percent(row["gap"]),
+        "measured": number(row.get("measured")),
         "seconds": f"{row['seconds']:,.2f}",
         "checked": "valid" if row["feasible"] else "refused" if row["objective"] is not None else "n/a",
         "above known": percent(row.get("above_best_known")),
@@ -80,13 +81,15 @@ def terminal_width() -> int | None:
 def table(rows: Iterable[Row], width: int | None = None, known: bool = False) -> str:
     """An aligned table, numbers to the right; in two lines a row where it is wider than ``width``.
 
-    There is a column of folders if some row has one, and, where it is asked for by ``known``, one of what the rows lie
-    above the best known value.
+    There is a column of measured costs, and one of folders, if some row has one, and, where it is asked for by
+    ``known``, one of what the rows lie above the best known value.
     """
     rows = list(rows)
     known = known and any(row.get("best_known") is not None for row in rows)
     folders = any(row.get("folder") for row in rows)
-    columns = [*_COLUMNS, *(["above known"] if known else []), *(["folder"] if folders else [])]
+    measured = any(row.get("measured") is not None for row in rows)
+    columns = [*_COLUMNS[:-2], *(["measured"] if measured else []), *_COLUMNS[-2:]]
+    columns += [*(["above known"] if known else []), *(["folder"] if folders else [])]
     found = [{**cells(row), "folder": str(row.get("folder", ""))} for row in rows]
     lines = [[cell[name] for name in columns] for cell in found]
     widths = [max(len(name), *(len(line[i]) for line in lines), 0) for i, name in enumerate(columns)]

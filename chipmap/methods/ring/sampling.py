@@ -1,23 +1,30 @@
 """The paper's search strategies as methods: ``ring/random`` and ``ring/annealing`` (section 5.1).
 
 They work on the lossless contraction under the full rule, or under ``path`` where the package is too large for it.
+With an evaluator, samples are worth what it says.
 A run ends after :data:`SAMPLES` samples (``--native samples=N``), so that it is the same on every machine.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Literal
 
+import numpy as np
+from numpy.typing import NDArray
+
 from chipmap.deadline import Stop
-from chipmap.instances.ring.contraction import contract
+from chipmap.instances.ring.contraction import Contraction, contract
 from chipmap.instances.ring.instance import RingInstance
-from chipmap.instances.ring.problem import ring_problem
+from chipmap.instances.ring.problem import IntArray, ring_problem
 from chipmap.records import InputError, counted
 from chipmap.result import Termination
 from chipmap.run import Run
 
 #: Samples of a run: as many as the paper's curves show (figures 5 and 6 end near 4,000).
 SAMPLES = 4000
+#: Samples per call of an evaluator that is allowed: not every sample is a mapping that wasn't measured before.
+PER_CALL = 10
 
 
 def random(instance: RingInstance, run: Run) -> Termination:
@@ -43,15 +50,17 @@ def _search(instance: RingInstance, run: Run, source: Literal["random search", "
     sampler = Sampler(problem, "path" if problem.has("C3") and problem.chips > MOST_CHIPS else "full")
     problem = sampler.problem
     seed, annealed = run.options.seed, source == "simulated annealing"
-    policy = Annealing(problem.n, problem.chips, seed, samples) if annealed else Uniform()
+    calls = run.evaluator.limit if run.evaluator is not None else samples
+    policy = Annealing(problem.n, problem.chips, seed, min(calls, samples)) if annealed else Uniform()
+    measured = _measured(run, contraction, source) if run.evaluator is not None else None
     limit, done, broken, best = "none", 0, 0, INVALID
     try:
         run.checkpoint()
         if sampler.possible:
-            for chips, value in search(sampler, policy, seed, samples):
+            for chips, value in search(sampler, policy, seed, samples, measured, at_once=1 if measured else 2**31):
                 done += 1
                 broken += value >= INVALID
-                if chips is not None and value < best:
+                if chips is not None and value < best and measured is None:
                     best = value
                     run.solution(contraction.lift_computing(chips.tolist()), source, claimed=value)
                 run.checkpoint()
@@ -62,8 +71,24 @@ def _search(instance: RingInstance, run: Run, source: Literal["random search", "
     return run.terminate("none" if limit == "gap" and run.gap == 0 else limit)  # type: ignore[arg-type]
 
 
+def _measured(run: Run, contraction: Contraction, source: str) -> Callable[[IntArray], NDArray[np.float64]]:
+    """Costs by the evaluator, of mappings [k, n] that the checker accepts; INVALID for the others."""
+    from chipmap.heuristics.ring.sampling.evaluate import INVALID
+
+    def costs(mappings: IntArray) -> NDArray[np.float64]:
+        found = np.full(len(mappings), float(INVALID))
+        for i, chips in enumerate(mappings):
+            run.checkpoint()
+            cost = run.measure(contraction.lift_computing(chips.tolist()), source)
+            found[i] = float(INVALID) if cost is None else min(cost, float(INVALID))
+        return found
+
+    return costs
+
+
 def _samples(run: Run) -> int:
-    given = run.options.native.get("samples", SAMPLES)
+    most = SAMPLES if run.evaluator is None else max(SAMPLES, PER_CALL * run.evaluator.limit)
+    given = run.options.native.get("samples", most)
     if not isinstance(given, int) or isinstance(given, bool) or given < 1:
         raise InputError(f"is {given!r}", "--native samples", "Give a whole number above 0.")
     return given

@@ -8,9 +8,9 @@ change or not by what the mapping is worth. A learned policy joins by the same t
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Any, Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,8 +41,9 @@ class Policy(Protocol):
         """The next proposal."""
         ...
 
-    def observe(self, chips: IntArray | None, value: int) -> None:
-        """A mapping [n] made of the last proposal and its objective in ticks (None and INVALID if there is none)."""
+    def observe(self, chips: IntArray | None, value: float) -> None:
+        """A mapping [n] made of the last proposal and its objective in ticks, or its measured cost (None and INVALID if
+        there is none)."""
         ...
 
 
@@ -53,7 +54,7 @@ class Uniform:
         """The uniform distribution."""
         return Proposal(count=64)
 
-    def observe(self, chips: IntArray | None, value: int) -> None:
+    def observe(self, chips: IntArray | None, value: float) -> None:
         """Nothing is learnt."""
 
 
@@ -79,7 +80,7 @@ class Annealing:
         self._random = np.random.default_rng(seed)
         self._kept = np.full((n, chips), 1.0 / chips)
         self._next = self._kept
-        self._value: int | None = None
+        self._value: float | None = None
         self._iterations, self._share, self._sharpness = iterations, share, sharpness
         self._hot, self._cold, self._step = hot, cold, 0
 
@@ -95,7 +96,7 @@ class Annealing:
             self._next[rows] = fresh / fresh.sum(axis=1, keepdims=True)
         return Proposal(probabilities=self._next)
 
-    def observe(self, chips: IntArray | None, value: int) -> None:
+    def observe(self, chips: IntArray | None, value: float) -> None:
         """Metropolis' rule on the relative change; a mapping that breaks C4 is never accepted over a valid one."""
         self._step += 1
         chance = self._random.random()
@@ -104,32 +105,39 @@ class Annealing:
         if self._value is not None and value > self._value:
             cooled = min(1.0, self._step / max(1, self._iterations))
             temperature = self._hot * (self._cold / self._hot) ** cooled
-            if chance >= math.exp(-min(700.0, (value / max(1, self._value) - 1.0) / temperature)):
+            if chance >= math.exp(-min(700.0, (value / (self._value or 1) - 1.0) / temperature)):
                 return
         self._kept, self._value = self._next, value
 
 
 def search(
-    sampler: Sampler, policy: Policy, seed: int, samples: int, evaluate: Evaluator | None = None
-) -> Iterator[tuple[IntArray | None, int]]:
+    sampler: Sampler,
+    policy: Policy,
+    seed: int,
+    samples: int,
+    evaluate: Callable[[IntArray], NDArray[Any]] | None = None,
+    at_once: int = 2**31,
+) -> Iterator[tuple[IntArray | None, Any]]:
     """(mapping [n], its objective in ticks) of ``samples`` mappings, one by one; (None, INVALID) where none is found.
 
-    A mapping may break C4: its value is :data:`~chipmap.heuristics.ring.sampling.evaluate.INVALID` then.
+    ``evaluate`` maps [k, n] to [k] values, by default objectives in ticks, for ``at_once`` mappings at most. A mapping
+    may break C4: its value is :data:`~chipmap.heuristics.ring.sampling.evaluate.INVALID` then.
     """
     worth = evaluate or Evaluator(sampler.problem)
     done = 0
     while done < samples:
         proposal = policy.propose()
-        count = min(proposal.count, samples - done)
+        count = min(proposal.count, samples - done, at_once)
         if proposal.mode == "fix":
             assert proposal.candidate is not None
             made = sampler.fix(proposal.candidate, seed, count=count, first=done)
         else:
             made = sampler.sample(count, seed, proposal.probabilities, first=done)
         done += count
-        values = np.full(count, INVALID, dtype=np.int64)
-        values[made.valid] = worth(made.chips[made.valid])
+        found = worth(made.chips[made.valid])
+        values = np.full(count, INVALID, dtype=found.dtype)
+        values[made.valid] = found
         for chips, valid, value in zip(made.chips, made.valid.tolist(), values.tolist(), strict=True):
-            found = chips if valid else None
-            policy.observe(found, value)
-            yield found, value
+            mapping = chips if valid else None
+            policy.observe(mapping, value)
+            yield mapping, value
