@@ -24,8 +24,7 @@ CORE = ("records", "certificate", "oracle", "evaluator", "deadline", "result", "
 #: Part of the package -> the parts that it may import, as prefixes of module names. A part may import itself only where
 #: it is listed.
 MAY_IMPORT: dict[str, tuple[str, ...]] = {
-    "mismatch": (),
-    "records": ("mismatch",),
+    "records": ("records",),
     "certificate": ("records",),
     "oracle": ("records", "family"),
     "deadline": (),

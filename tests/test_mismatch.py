@@ -12,8 +12,8 @@ import pytest
 
 from chipmap.family import FAMILY_NAMES, get_family, resolve
 from chipmap.inputs.reading import read, shipped_names
-from chipmap.mismatch import mismatch
 from chipmap.records import InputError, unfit
+from chipmap.records.mismatch import mismatch
 
 #: How msgspec begins its sentences.
 FOREIGN = re.compile(r"Expected `|Object (missing|contains)|Invalid |out of range - at|\$\.")

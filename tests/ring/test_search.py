@@ -84,12 +84,12 @@ def test_a_policy_of_ones_own_joins_in_fix_mode() -> None:
 
     class Last:
         def __init__(self) -> None:
-            self.heard: list[int] = []
+            self.heard: list[float] = []
 
         def propose(self) -> Proposal:
             return Proposal(mode="fix", candidate=np.array([0, 0, 1, 1, 2]))
 
-        def observe(self, chips: IntArray | None, value: int) -> None:
+        def observe(self, chips: IntArray | None, value: float) -> None:
             self.heard.append(value)
 
     problem = ring_problem(contract(shipped("tiny-chain")).instance)

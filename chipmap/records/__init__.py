@@ -17,7 +17,7 @@ from typing import Any, BinaryIO, ClassVar, Self, get_args, get_type_hints
 
 import msgspec
 
-from chipmap.mismatch import mismatch
+from chipmap.records.mismatch import mismatch
 
 #: Characters of a message's part, so that hostile input makes no endless ones.
 MOST_CHARACTERS = 1_000
