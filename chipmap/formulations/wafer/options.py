@@ -73,7 +73,8 @@ def options(problem: WaferProblem, limits: Limits) -> tuple[tuple[Option, ...], 
     :class:`InputError` where the list would be too long.
     """
     if limits.tau is not None and limits.kept == "front":
-        return tuple(_front(problem, t, limits.tau) for t in range(len(problem.type_arrays)))
+        boxes = shapes(problem, limits.tau)
+        return tuple(_front(problem, t, rows, limits.tau) for t, rows in enumerate(boxes))
     return tuple(tuple(_undominated(problem, convs, limits)) for convs in problem.type_arrays)
 
 
@@ -113,11 +114,11 @@ def _fit(problem: WaferProblem, width: IntArray, height: IntArray) -> NDArray[np
     return (width <= problem.width) & (height <= problem.height)
 
 
-def _front(problem: WaferProblem, t: int, tau: int) -> tuple[Option, ...]:
-    """The Pareto-minimal boxes of type ``t`` within ``tau``."""
+def _front(problem: WaferProblem, t: int, boxes: IntArray, tau: int) -> tuple[Option, ...]:
+    """The options of the Pareto-minimal ``boxes`` of type ``t`` within ``tau``."""
     kernel = int(np.flatnonzero(problem.types == t)[0])
     found = []
-    for row in shapes(problem, tau)[t].tolist():
+    for row in boxes.tolist():
         shape = Shape(*row)
         p = place(problem, kernel, shape, tau, 0, 0)
         found.append(option_of(problem, (p.h, p.w), p.c, p.k, tau, p.rotated))
