@@ -7,10 +7,10 @@
 ('optimal', 0.0)
 """
 
+import contextlib
 import os
 import signal
 import sys
-from contextlib import suppress
 
 try:
     import fcntl  # noqa: F401 (locks on archives and on compiled functions; Windows has none)
@@ -28,7 +28,7 @@ if "chipmap" in (os.path.basename("".join(sys.argv[:1])), *(sys.orig_argv if sys
         os.write(2, b"chipmap: interrupted\n")
         os._exit(130)
 
-    with suppress(ValueError):  # not in the main thread
+    with contextlib.suppress(ValueError):  # not in the main thread
         if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
             signal.signal(signal.SIGINT, _interrupted)
 

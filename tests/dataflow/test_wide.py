@@ -311,8 +311,10 @@ def test_side_by_side_gemms_come_close() -> None:
 
 
 def test_the_same_twice() -> None:
+    """The first mapping is within 8%, so that more is asked for."""
+    closer = STEADY | {"gap": 0.07}
     results = [
-        solve(moe(**{**SHIPPED["dataflow/moe-3-experts"][1], "experts": 12}), None, SolveOptions.make(**STEADY))
+        solve(moe(**{**SHIPPED["dataflow/moe-3-experts"][1], "experts": 12}), None, SolveOptions.make(**closer))
         for _ in range(2)
     ]
     one, two = results

@@ -101,7 +101,7 @@ def test_symbolic_dimensions() -> None:
             program("graph", "nodes", 0, "outputs", to=[{"as_tensor": {"name": "none"}}]),
             "nothing tells the shape of 'none'",
         ),
-        (program("graph", "nodes", 0, "name", to=7), "$.graph_module.graph.nodes[0].name"),
+        (program("graph", "nodes", 0, "name", to=7), "graph_module.graph.nodes[0].name: is a whole number"),
         (program("graph", "nodes", to=TORCH["graph_module"]["graph"]["nodes"][1:]), "which nothing before it makes"),
         (program(*SIZES, to=[{"as_int": -1}]), "tensor 'x' has the shape [-1]"),
         (program("graph", "tensor_values", "x", "dtype", to=77), "unknown type 77"),

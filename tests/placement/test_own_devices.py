@@ -78,7 +78,11 @@ def test_a_system_is_read_from_a_file_or_from_an_instance(tmp_path: Path) -> Non
     alone.write_bytes(broken.to_json())
     with pytest.raises(InputError, match=r"alone\.json: system\.devices: there is no device"):
         system(str(alone))
-    for text, said in (("[1]", "no JSON object"), ("{", "not valid JSON"), ('{"devices": 1}', "array")):
+    for text, said in (
+        ("[1]", "no JSON object"),
+        ("{", "not valid JSON"),
+        ('{"devices": 1}', "devices: is a whole number, not a list"),
+    ):
         alone.write_text(text)
         with pytest.raises(InputError, match=said):
             system(str(alone))
