@@ -69,7 +69,6 @@ def row(result: Result) -> dict[str, Any]:
         "unit": units.objective.name,
         "bound": result.bound,
         "gap": result.gap,
-        "measured": result.evaluation.cost if result.evaluation else None,
         "seconds": round(result.seconds, 3),
         "terms": terms,
         "term_units": term_units(terms, units),
@@ -81,6 +80,7 @@ def row(result: Result) -> dict[str, Any]:
         "best_known_bound": beside.entry.lower if beside else None,
         "above_best_known": beside.above if beside else None,
         "infeasibility": [reason.message for reason in result.infeasibility],
+        "measured": result.evaluation.cost if result.evaluation else None,
     }
     return in_units(shown, units)
 

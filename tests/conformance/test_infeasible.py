@@ -59,8 +59,10 @@ def put(instance: Any, path: str, value: int) -> Any:
 
 
 def cut_down(family: Family) -> Iterator[tuple[str, Any]]:
-    """Random instances without a solution, which have one where nothing is cut down."""
+    """Random instances without a solution, which have one where nothing is cut down; none of a family not in CUTS."""
     kept = 0
+    if family.name not in CUTS:
+        return
     for seed in range(TRIED):
         random = Random(seed)
         instance = hooks(family).tiny_instance(random)
@@ -100,7 +102,7 @@ families = pytest.mark.parametrize("family", FAMILIES, ids=identify)
 @families
 def test_there_is_a_reason_and_no_bound(family: Family) -> None:
     """The demand exceeds the limit, and is a figure of the message where it is one that may be given."""
-    assert len(found(family.name)) >= 6
+    assert len(found(family.name)) >= (6 if family.name in CUTS else 1)
     for case, (_, result) in found(family.name).items():
         assert (result.status, result.objective, result.bound, result.gap) == ("infeasible", None, None, None), case
         assert result.infeasibility, case
@@ -164,7 +166,7 @@ def test_what_is_raised_to_the_figure_named_is_no_reason_any_more(family: Family
             for other in solved(more).infeasibility:
                 same = (other.label, other.resource, other.unit) == (reason.label, reason.resource, reason.unit)
                 assert not (same and other.demand <= reason.demand), (case, reason, other)
-    assert followed
+    assert followed or family.name not in CUTS
 
 
 @families
