@@ -38,8 +38,9 @@ def run(args: argparse.Namespace) -> int:
 
     instance = read(args.instance, args.set, args.family)
     family = family_of(instance)
-    certificate = check(instance, read_solution(args.solution, family, instance), args.oracle)
     claimed = _claimed(args.solution)
+    solution = read_solution(args.solution, family, instance, of_this=claimed is None and not args.set)
+    certificate = check(instance, solution, args.oracle)
     wrong = disagreements(claimed, instance, certificate) if claimed is not None and not args.set else []
     shown = natural_certificate(certificate, instance) | ({"claims": wrong} if wrong else {})
     put(args.format, shown, lambda _: _text(shown, titled(shown["instance"], args.set)))

@@ -67,7 +67,8 @@ def run(args: argparse.Namespace) -> int:
     if args.solution is not None and args.changes:
         what = "a solution of the unchanged graph"
         raise InputError(what, "--solution", "Leave out --clone, --relay and --training.")
-    solution = None if args.solution is None else read_solution(args.solution, family_of(instance), instance)
+    family = family_of(instance)
+    solution = None if args.solution is None else read_solution(args.solution, family, instance, of_this=not args.set)
     notes = getattr(instance, "notes", "")
     if notes:
         say(f"note: {notes}")

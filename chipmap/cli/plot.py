@@ -25,8 +25,8 @@ def run(args: argparse.Namespace) -> int:
 
     instance = read(args.instance, args.set)
     family = family_of(instance)
-    solution = read_solution(args.solution, family, instance)
-    other = () if args.against is None else (read_solution(args.against, family, instance),)
+    solution = read_solution(args.solution, family, instance, of_this=not args.set)
+    other = () if args.against is None else (read_solution(args.against, family, instance, of_this=not args.set),)
     family.draw(args.out, instance, solution, *other)
     say(f"wrote {args.out}")
     return 0

@@ -28,6 +28,12 @@ class _Head(msgspec.Struct):
     schema: str | None = None
 
 
+class _Owner(msgspec.Struct):
+    """The part of a result or of a solution that says which instance it is of, if it does."""
+
+    instance_hash: str | None = None
+
+
 @dataclass(frozen=True)
 class Conversion:
     """How a published graph is converted: ``dims`` (``batch=1``, ``tokens=1x128``) for what it leaves open, what its
@@ -224,17 +230,36 @@ def dimensions(dims: Iterable[str]) -> dict[str, tuple[int, ...]]:
     return given
 
 
-def read_solution(source: str | Path, family: Family, instance: Record | None = None) -> Record:
+def read_solution(
+    source: str | Path, family: Family, instance: Record | None = None, *, of_this: bool = False
+) -> Record:
     """The solution of ``family`` in a file, in a result's file, in an archive, or on standard input (``-``).
 
-    Files of a family's own format are read with the ``instance`` that they belong to.
+    Files of a family's own format are read with the ``instance`` that they belong to. With ``of_this``, what names
+    the hash of another instance (an archive, a result, or a solution with an ``instance_hash``) is refused.
     """
     name = str(source)
     if name != "-" and Path(name).is_dir():
         whole = _in_archive(Path(name), "solution.json")
         name = str(whole if whole.exists() else whole.with_name("result.json"))
     opened = _source(name)
-    return decode_solution(opened.content(), opened.where, family, instance)
+    data = opened.content()
+    solution = decode_solution(data, opened.where, family, instance)
+    if of_this and instance is not None:
+        beside = Path(name).with_name("result.json")  # in an archive
+        told = beside.read_bytes() if Path(name).name == "solution.json" and beside.is_file() else data
+        if (its := _instance_hash(told)) not in (None, ours := instance.content_hash):
+            what = f"is of another instance: its hash begins with {str(its)[:12]}, this instance's with {ours[:12]}"
+            raise InputError(what, str(source), "Name the instance that it was made for (an archive holds it).")
+    return solution
+
+
+def _instance_hash(data: bytes) -> Any:
+    """The hash of the instance that a result or a solution in JSON names; None for any other data."""
+    try:
+        return msgspec.json.decode(data, type=_Owner).instance_hash
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
 
 
 def decode_solution(data: bytes, where: str, family: Family, instance: Record | None = None) -> Record:
@@ -262,6 +287,8 @@ def decode_solution(data: bytes, where: str, family: Family, instance: Record | 
     if family.read_split and schema == "":
         split: Record = resolve(family.read_split)(data, where, instance)
         return split
+    if schema and _instance_hash(data) is not None:
+        data = msgspec.json.encode({k: v for k, v in _plain(data, where).items() if k != "instance_hash"})
     return record.from_json(data, where)
 
 
@@ -322,15 +349,19 @@ def generators() -> dict[str, Generator]:
 def generate(name: str, /, **parameters: Any) -> Record:
     """The instance that generator ``name`` makes with these parameters; the same ones give the same instance.
 
+    Its name says which of them differ from the generator's defaults, unless a ``name`` is given.
+
     Raises :class:`InputError` that names the generators, or the parameters, that there are.
     """
     known = generators()
     if name not in known:
         raise InputError(f"no generator is called {name!r}", "generate", choices(name, known))
-    from chipmap.instances.generator import made
+    from chipmap.instances.generator import made, told
 
-    instance: Record = made(name, resolve(known[name].function), parameters)
-    return instance
+    function = resolve(known[name].function)
+    instance: Record = made(name, function, parameters)
+    further = "" if "name" in parameters else told(function, parameters)
+    return instance.replace(name=f"{instance.name}{further}") if further else instance  # type: ignore[attr-defined]
 
 
 def _shipped(family: Family) -> Mapping[str, Callable[[], Record]]:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import inspect
 import math
+import re
 from collections.abc import Callable
 from typing import Any, ClassVar, Generic, TypeVar, cast, get_type_hints
+from zlib import crc32
 
 import msgspec
 
@@ -84,6 +86,26 @@ def made(name: str, function: Callable[..., Instance], parameters: dict[str, Any
         if needed and parameter not in parameters:
             raise InputError("is missing", f"{name}: {parameter}", _REMEDY)
     return function(**{p: _fitting(v, hints.get(p, Any), f"{name}: {p}") for p, v in parameters.items()})
+
+
+def told(function: Callable[..., Any], parameters: dict[str, Any]) -> str:
+    """The parameters that differ from their defaults, as the end of a name: ``-layers=4-sizes=4x2``.
+
+    Beyond 80 characters they are the first ones and a number that all of them make.
+    """
+    if isinstance(function, NamedGenerator):
+        known = function.parameters()
+    else:
+        known = {name: one.default for name, one in inspect.signature(function).parameters.items()}
+    given = [(name, parameters[name]) for name in sorted(parameters)]
+    words = "".join(f"-{name}={_word(value)}" for name, value in given if name not in known or known[name] != value)
+    return words if len(words) <= 80 else f"{words[:72]}~{crc32(words.encode()):08x}"
+
+
+def _word(value: Any) -> str:
+    """A value as a part of a name, and of a file's name."""
+    parts = [str(one) for one in value] if isinstance(value, (list, tuple)) else [msgspec.json.encode(value).decode()]
+    return re.sub(r"[^\w.+-]", "", "x".join(parts))
 
 
 def _fitting(value: Any, hint: Any, where: str) -> Any:
