@@ -28,7 +28,8 @@ from chipmap.cli import check as check_command
 from chipmap.deadline import Stop
 from chipmap.family import FAMILY_NAMES, family_of, resolve
 from chipmap.inputs.parameters import parameters_of
-from chipmap.inputs.reading import checked, decode, decode_solution, generate, read
+from chipmap.inputs.reading import checked, decode, generate, read
+from chipmap.inputs.solutions import decode_solution
 from chipmap.instances.multimodel.problem import multi_problem, placed
 from chipmap.instances.multimodel.problem import terms as multimodel_terms
 from chipmap.instances.ring.loads import terms as ring_terms

@@ -39,8 +39,9 @@ from chipmap.explain import explain
 from chipmap.explanation import Change, Difference, Explanation, Statement
 from chipmap.family import FAMILY_NAMES, Family, Formulation, Generator, Method, Model, Standing, family_of, get_family
 from chipmap.inputs.graphs import from_edges, from_networkx, from_pandas
-from chipmap.inputs.reading import generate, read, read_solution
+from chipmap.inputs.reading import generate, read
 from chipmap.inputs.results import load
+from chipmap.inputs.solutions import read_solution
 from chipmap.oracle import Verdict
 from chipmap.provenance import __version__
 from chipmap.records import ChipmapError, ContradictionError, InputError, Record, SolverUnavailableError

@@ -8,7 +8,8 @@ from pathlib import Path
 
 from chipmap.explanation import Explanation, Step
 from chipmap.family import family_of, resolve
-from chipmap.inputs.reading import checked, read, read_solution
+from chipmap.inputs.reading import checked, read
+from chipmap.inputs.solutions import read_solution
 from chipmap.oracle import load_oracle
 from chipmap.process.warming import warm
 from chipmap.records import InputError, Record

@@ -33,26 +33,26 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Print the certificate; 0 if the solution is valid, 4 if not."""
     from chipmap.family import family_of
-    from chipmap.inputs.reading import read, read_solution
+    from chipmap.inputs.reading import read
+    from chipmap.inputs.solutions import read_solution
     from chipmap.solve import check, disagreements
 
     instance = read(args.instance, args.set, args.family)
     family = family_of(instance)
-    claimed = _claimed(args.solution)
-    solution = read_solution(args.solution, family, instance, of_this=claimed is None and not args.set)
+    told = _result(args.solution)
+    solution = read_solution(args.solution, family, instance, of_this=told is None and not args.set)
     certificate = check(instance, solution, args.oracle)
+    claimed = None if told is None else Result.read(told)
     wrong = disagreements(claimed, instance, certificate) if claimed is not None and not args.set else []
     shown = natural_certificate(certificate, instance) | ({"claims": wrong} if wrong else {})
     put(args.format, shown, lambda _: _text(shown, titled(shown["instance"], args.set)))
     return 0 if certificate.feasible and not wrong else 4
 
 
-def _claimed(source: str) -> Result | None:
-    """The result in an archive or in a result's file, whose claims are compared; None for any other source."""
+def _result(source: str) -> Path | None:
+    """The file of the result in an archive, or of a result, whose claims are compared; None for any other source."""
     path = Path(source) / "result.json" if Path(source).is_dir() else Path(source)
-    if not path.is_file() or b'"result/' not in path.read_bytes()[:100]:
-        return None
-    return Result.read(path)
+    return path if path.is_file() and b'"result/' in path.read_bytes()[:100] else None
 
 
 def natural_certificate(certificate: Certificate, instance: Record) -> dict[str, Any]:

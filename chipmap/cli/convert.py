@@ -56,7 +56,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Read, change, write; what a graph comes to, notes of its reader and what changes add go to standard error."""
     from chipmap.family import family_of
-    from chipmap.inputs.reading import Conversion, encode, read, read_graphs, read_solution
+    from chipmap.inputs.reading import Conversion, encode, read, read_graphs
+    from chipmap.inputs.solutions import read_solution
 
     equipment = {name: given for name in ("system", "costs") if (given := getattr(args, name)) is not None}
     conversion = Conversion(args.dim, args.unknown, say, equipment)

@@ -42,7 +42,8 @@ def run(args: argparse.Namespace) -> int:
     """Print the explanation; 0, 2 if the instance is infeasible, 3 if nothing is known, 4 if SOLUTION is refused."""
     from chipmap.explain import explain
     from chipmap.family import family_of
-    from chipmap.inputs.reading import read, read_solution
+    from chipmap.inputs.reading import read
+    from chipmap.inputs.solutions import read_solution
     from chipmap.process.warming import warm
     from chipmap.run import SolveOptions
 

@@ -21,7 +21,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Draw and say where."""
     from chipmap.family import family_of
-    from chipmap.inputs.reading import read, read_solution
+    from chipmap.inputs.reading import read
+    from chipmap.inputs.solutions import read_solution
 
     instance = read(args.instance, args.set)
     family = family_of(instance)

@@ -9,7 +9,8 @@ from typing import Any
 import msgspec
 
 from chipmap.family import Family, resolve
-from chipmap.inputs.reading import checked, decode, decode_solution, read, read_solution
+from chipmap.inputs.reading import checked, decode, read
+from chipmap.inputs.solutions import decode_solution, read_solution
 from chipmap.records import InputError, Record, choices
 from chipmap.result import Result
 

@@ -19,19 +19,13 @@ from chipmap.records import InputError, Record, Source, choices, nearest, unfit
 _FORMATS = "An instance is a JSON file with a `schema`; `chipmap convert` makes one from a published graph format."
 
 
-_ORDER = "The order is: chipmap check INSTANCE SOLUTION"
+ORDER = "The order is: chipmap check INSTANCE SOLUTION"
 
 
 class _Head(msgspec.Struct):
     """The part of a file that says what it is."""
 
     schema: str | None = None
-
-
-class _Owner(msgspec.Struct):
-    """The part of a result or of a solution that says which instance it is of, if it does."""
-
-    instance_hash: str | None = None
 
 
 @dataclass(frozen=True)
@@ -67,8 +61,8 @@ def read(
             return _equipped(found(), name, conversion, settings)
         _missing(name)
     if Path(name).is_dir():
-        name = str(_in_archive(Path(name), "instance.json"))
-    return _decoded(_source(name), settings, family, conversion)
+        name = str(in_archive(Path(name), "instance.json"))
+    return _decoded(source_of(name), settings, family, conversion)
 
 
 def read_graphs(
@@ -83,7 +77,7 @@ def read_graphs(
     where = ", ".join(map(str, sources))
     if family is None:
         raise InputError("several graphs make one instance of a family", where, "Name it with --family.")
-    graphs = paired([_source(str(source)) for source in sources])
+    graphs = paired([source_of(str(source)) for source in sources])
     if len(graphs) > 1 and not get_family(family).from_graphs:
         raise InputError(f"family {family!r} takes one graph at a time", where, "Convert each by itself.")
     return changed(convert(graphs, get_family(family), conversion), where, list(settings))
@@ -91,10 +85,10 @@ def read_graphs(
 
 def load(name: str) -> bytes:
     """The bytes of a file, or of standard input for ``-``, without a byte order mark."""
-    return _source(name).content()
+    return source_of(name).content()
 
 
-def _source(name: str) -> Source:
+def source_of(name: str) -> Source:
     """A file, which isn't read yet, or standard input for ``-``, which is."""
     if name != "-":
         return Source(name)
@@ -127,8 +121,8 @@ def _decoded(source: Source, settings: Iterable[str], family: str | None, conver
         raise InputError("is a graph, not an instance", where, "Name the family that it is for: --family ring.")
     native = file_format(data, where, "instance")
     if native is None and file_format(data, where, "solution") is not None:
-        raise InputError("is a solution, not an instance", where, _ORDER)
-    schema = None if native is not None else _schema(data, where, graph=family is not None)
+        raise InputError("is a solution, not an instance", where, ORDER)
+    schema = None if native is not None else schema_of(data, where, graph=family is not None)
     if native is None and schema is None:
         if family is None:
             raise InputError("has no `schema`, so it is no instance", where, f"{_FORMATS} A graph needs --family.")
@@ -146,7 +140,7 @@ def _decoded(source: Source, settings: Iterable[str], family: str | None, conver
     if conversion.equipment:
         return _equipped(checked(record.from_json(data, where), where), where, conversion, settings)
     if settings:
-        plain = _plain(data, where)
+        plain = plain_of(data, where)
         changes.apply(plain, record, settings)
         data, where = msgspec.json.encode(plain), f"{where} with --set"
     return checked(record.from_json(data, where), where)
@@ -230,69 +224,7 @@ def dimensions(dims: Iterable[str]) -> dict[str, tuple[int, ...]]:
     return given
 
 
-def read_solution(
-    source: str | Path, family: Family, instance: Record | None = None, *, of_this: bool = False
-) -> Record:
-    """The solution of ``family`` in a file, in a result's file, in an archive, or on standard input (``-``).
-
-    Files of a family's own format are read with the ``instance`` that they belong to. With ``of_this``, what names
-    the hash of another instance (an archive, a result, or a solution with an ``instance_hash``) is refused.
-    """
-    name = str(source)
-    if name != "-" and Path(name).is_dir():
-        whole = _in_archive(Path(name), "solution.json")
-        name = str(whole if whole.exists() else whole.with_name("result.json"))
-    opened = _source(name)
-    data = opened.content()
-    solution = decode_solution(data, opened.where, family, instance)
-    if of_this and instance is not None:
-        beside = Path(name).with_name("result.json")  # in an archive
-        told = beside.read_bytes() if Path(name).name == "solution.json" and beside.is_file() else data
-        if (its := _instance_hash(told)) not in (None, ours := instance.content_hash):
-            what = f"is of another instance: its hash begins with {str(its)[:12]}, this instance's with {ours[:12]}"
-            raise InputError(what, str(source), "Name the instance that it was made for (an archive holds it).")
-    return solution
-
-
-def _instance_hash(data: bytes) -> Any:
-    """The hash of the instance that a result or a solution in JSON names; None for any other data."""
-    try:
-        return msgspec.json.decode(data, type=_Owner).instance_hash
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return None
-
-
-def decode_solution(data: bytes, where: str, family: Family, instance: Record | None = None) -> Record:
-    """The solution in ``data``; ``where`` names its source in errors."""
-    record: type[Record] = resolve(family.solution)
-    native = file_format(data, where, "solution")
-    if native is not None:
-        found, form = native
-        if found is not family:
-            raise InputError(f"is a solution of family {found.name!r}", where, f"Give one of family {family.name!r}.")
-        if instance is None:
-            raise InputError(f"a {form.ending} is read together with its instance", where, "Give the instance as well.")
-        solution: Record = resolve(form.read)(data, where, instance)
-        return solution
-    if file_format(data, where, "instance") is not None:
-        raise InputError("is an instance, not a solution", where, _ORDER)
-    schema = _schema(data, where, graph=False) or ""
-    if schema.startswith("result/"):
-        inner = _plain(data, where).get("solution")
-        if inner is None:
-            raise InputError("this result holds no solution", where, "Name a result that found one.")
-        data, where = msgspec.json.encode(inner), f"{where}: solution"
-    elif schema in {one for name in FAMILY_NAMES for one in get_family(name).schemas}:
-        raise InputError(f"is an instance ({schema}), not a solution", where, _ORDER)
-    if family.read_split and schema == "":
-        split: Record = resolve(family.read_split)(data, where, instance)
-        return split
-    if schema and _instance_hash(data) is not None:
-        data = msgspec.json.encode({k: v for k, v in _plain(data, where).items() if k != "instance_hash"})
-    return record.from_json(data, where)
-
-
-def _plain(data: bytes, where: str) -> dict[str, Any]:
+def plain_of(data: bytes, where: str) -> dict[str, Any]:
     """The object in ``data``; the part of a file that says what it is may be whole where the rest is not."""
     try:
         plain: dict[str, Any] = msgspec.json.decode(data)
@@ -387,7 +319,7 @@ def changed(instance: Record, where: str, settings: list[str]) -> Record:
     return checked(type(instance).from_json(msgspec.json.encode(plain), where), where)
 
 
-def _schema(data: bytes, where: str, graph: bool) -> str | None:
+def schema_of(data: bytes, where: str, graph: bool) -> str | None:
     """The file's ``schema``; None if it states none (``graph``: nor need it be JSON)."""
     if not data.strip():
         raise InputError("is empty", where, _FORMATS)
@@ -412,7 +344,7 @@ def _family_of_schema(schema: str, where: str) -> Family:
     raise InputError(f"schema {schema!r} is no instance's", where, choices(schema, known.values(), "Known schemas"))
 
 
-def _in_archive(directory: Path, file: str) -> Path:
+def in_archive(directory: Path, file: str) -> Path:
     from chipmap.archive import require_whole
 
     require_whole(directory)

@@ -14,7 +14,7 @@ from chipmap.deadline import Stop
 from chipmap.evaluator import EvaluatorError
 from chipmap.evaluator import note as evaluator_note
 from chipmap.family import Family, Method, resolve
-from chipmap.inputs.reading import read_solution
+from chipmap.inputs.solutions import read_solution
 from chipmap.kernels import TROUBLE, Unready, plainly
 from chipmap.oracle import Oracle, OracleError
 from chipmap.process.warming import warm

@@ -9,7 +9,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from chipmap.family import get_family
-from chipmap.inputs.reading import decode, read_solution
+from chipmap.inputs.reading import decode
+from chipmap.inputs.solutions import read_solution
 from chipmap.instances.graph import Operation, OperationGraph, Tensor
 from chipmap.instances.placement import (
     Device,

@@ -9,7 +9,7 @@ import pytest
 
 from chipmap import SolveOptions, solve
 from chipmap.family import get_family
-from chipmap.inputs.reading import read_solution
+from chipmap.inputs.solutions import read_solution
 from chipmap.instances.placement import PlacementSolution
 from chipmap.instances.placement.dnn_partitioning import partitioning
 from chipmap.records import InputError

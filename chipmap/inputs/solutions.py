@@ -1,0 +1,80 @@
+"""From a file, an archive or standard input to a checked solution."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from chipmap.family import FAMILY_NAMES, Family, get_family, resolve
+from chipmap.inputs.reading import ORDER, file_format, in_archive, plain_of, schema_of, source_of
+from chipmap.records import InputError, Record
+
+
+class _Owner(msgspec.Struct):
+    """The part of a result or of a solution that says which instance it is of, if it does."""
+
+    instance_hash: str | None = None
+
+
+def read_solution(
+    source: str | Path, family: Family, instance: Record | None = None, *, of_this: bool = False
+) -> Record:
+    """The solution of ``family`` in a file, in a result's file, in an archive, or on standard input (``-``).
+
+    Files of a family's own format are read with the ``instance`` that they belong to. With ``of_this``, what names
+    the hash of another instance (an archive, a result, or a solution with an ``instance_hash``) is refused.
+    """
+    name = str(source)
+    if name != "-" and Path(name).is_dir():
+        whole = in_archive(Path(name), "solution.json")
+        name = str(whole if whole.exists() else whole.with_name("result.json"))
+    opened = source_of(name)
+    data = opened.content()
+    solution = decode_solution(data, opened.where, family, instance)
+    if of_this and instance is not None:
+        beside = Path(name).with_name("result.json")  # in an archive
+        told = beside.read_bytes() if Path(name).name == "solution.json" and beside.is_file() else data
+        if (its := _instance_hash(told)) not in (None, ours := instance.content_hash):
+            what = f"is of another instance: its hash begins with {str(its)[:12]}, this instance's with {ours[:12]}"
+            raise InputError(what, str(source), "Name the instance that it was made for (an archive holds it).")
+    return solution
+
+
+def _instance_hash(data: bytes) -> Any:
+    """The hash of the instance that a result or a solution in JSON names; None for any other data."""
+    try:
+        return msgspec.json.decode(data, type=_Owner).instance_hash
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+
+
+def decode_solution(data: bytes, where: str, family: Family, instance: Record | None = None) -> Record:
+    """The solution in ``data``; ``where`` names its source in errors."""
+    record: type[Record] = resolve(family.solution)
+    native = file_format(data, where, "solution")
+    if native is not None:
+        found, form = native
+        if found is not family:
+            raise InputError(f"is a solution of family {found.name!r}", where, f"Give one of family {family.name!r}.")
+        if instance is None:
+            raise InputError(f"a {form.ending} is read together with its instance", where, "Give the instance as well.")
+        solution: Record = resolve(form.read)(data, where, instance)
+        return solution
+    if file_format(data, where, "instance") is not None:
+        raise InputError("is an instance, not a solution", where, ORDER)
+    schema = schema_of(data, where, graph=False) or ""
+    if schema.startswith("result/"):
+        inner = plain_of(data, where).get("solution")
+        if inner is None:
+            raise InputError("this result holds no solution", where, "Name a result that found one.")
+        data, where = msgspec.json.encode(inner), f"{where}: solution"
+    elif schema in {one for name in FAMILY_NAMES for one in get_family(name).schemas}:
+        raise InputError(f"is an instance ({schema}), not a solution", where, ORDER)
+    if family.read_split and schema == "":
+        split: Record = resolve(family.read_split)(data, where, instance)
+        return split
+    if schema and _instance_hash(data) is not None:
+        data = msgspec.json.encode({k: v for k, v in plain_of(data, where).items() if k != "instance_hash"})
+    return record.from_json(data, where)
