@@ -80,7 +80,7 @@ def _imported(name: str) -> Any:
     from chipmap.instances.dataflow.from_graph import from_graph
     from chipmap.instances.importers.reading import import_graph
 
-    return from_graph(import_graph(str(GRAPHS / name)), name)
+    return from_graph(import_graph(str(GRAPHS / name)), name, fuse=False)
 
 
 def _published_mode(name: str) -> Any:

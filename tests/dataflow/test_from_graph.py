@@ -24,10 +24,10 @@ from tests.instances.executed import Net
 from tests.instances.test_loops import joint, llama, residual
 
 
-def converted(net: Net, chips: int = 8, link: float = 25.0) -> DataflowInstance:
+def converted(net: Net, chips: int = 8, link: float = 25.0, fuse: bool = True) -> DataflowInstance:
     """The net's instance on so many chips in a ring, all of one tensor-parallel group."""
     net.program.outputs = [net.program.steps[-1].makes[0]]
-    return on_ring(from_graph(imported(net.program, "net", "test"), "net"), chips, link)
+    return on_ring(from_graph(imported(net.program, "net", "test"), "net", fuse), chips, link)
 
 
 def on_ring(instance: DataflowInstance, chips: int, link: float) -> DataflowInstance:
@@ -92,7 +92,7 @@ def test_kernels_have_the_operations_flop_and_bytes(build: Any) -> None:
     build(net)
     net.program.outputs = [net.program.steps[-1].makes[0]]
     graph = imported(net.program, "net", "test").graph
-    instance = converted(net)
+    instance = converted(net, fuse=False)
     word, kernels = instance.workload.word_bytes, {kernel.name: kernel for kernel in instance.workload.kernels}
     assert word == 4
     reads = {step.name: step.reads for step in net.program.steps}
@@ -142,7 +142,7 @@ def test_what_each_part_needs_whole_is_not_divided() -> None:
     """A mask that all heads share."""
     net = Net()
     llama(net, False)
-    instance = converted(net)
+    instance = converted(net, fuse=False)
     kernels = instance.workload.kernels
     mask = next(kernel for kernel in kernels if kernel.whole_bytes == 4 * 3 * 3)
     assert (mask.weight_bytes, mask.schemes) == (0, ("M", "NONE"))

@@ -150,7 +150,7 @@ def test_figures_and_the_mapping_by_name() -> None:
 
 def test_an_operation_graph_becomes_opaque_kernels() -> None:
     graph = networks.bert_encoder(layers=1)
-    instance = from_graph(ImportedGraph(graph, None, "traced", ("a note",)), "mine")
+    instance = from_graph(ImportedGraph(graph, None, "traced", ("a note",)), "mine", fuse=False)
     computing = [operation for operation in graph.operations if operation.role == "compute"]
     assert [kernel.name for kernel in instance.workload.kernels] == [operation.name for operation in computing]
     assert sum(kernel.flop or 0 for kernel in instance.workload.kernels) == sum(one.flop for one in computing)
@@ -164,7 +164,7 @@ def test_measured_times_stand_for_flop_where_a_graph_has_none() -> None:
     times = tuple(float(i) for i in range(len(graph.operations)))
     assert "measured times are not used" in from_graph(ImportedGraph(graph, times, "traced", ()), "both").notes
     bare = graph.replace(operations=tuple(one.replace(flop=0) for one in graph.operations))
-    instance = from_graph(ImportedGraph(bare, times, "profile", ()), "mine").replace(mode="dfmodel")
+    instance = from_graph(ImportedGraph(bare, times, "profile", ()), "mine", fuse=False).replace(mode="dfmodel")
     chip, layer = instance.system.chip, [i for i, one in enumerate(graph.operations) if one.role == "compute"]
     flop = [kernel.flop for kernel in instance.workload.kernels]
     assert flop == [round(i * chip.flop_per_ns * 0.9) for i in layer]

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
+from chipmap.instances.dataflow.fusing import cones
 from chipmap.instances.dataflow.instance import DataflowInstance, Task
 from chipmap.instances.dataflow.systems import system
 from chipmap.instances.dataflow.workload import Kernel, Scheme, Workload
@@ -22,12 +23,15 @@ from chipmap.records import InputError
 WORD_BYTES = 2
 
 
-def from_graph(imported: ImportedGraph, name: str) -> DataflowInstance:
+def from_graph(imported: ImportedGraph, name: str, fuse: bool = True) -> DataflowInstance:
     """The instance of ``imported`` on eight SN10 in a ring, one layer.
 
     Computing operations are kernels with their FLOP, the bytes of all that they write, and the parameters and constants
-    that they read; an edge leads from each to those that read it, directly or through views. Where a graph has measured
-    times instead of FLOP, an operation has what a chip does in that time, so that on one chip it takes just as long.
+    that they read; an edge leads from each to those that read it, directly or through views. With ``fuse`` element-wise
+    operations that only each other read are one kernel (:mod:`.fusing`), named after the last of them. Where a graph
+    has measured times instead of FLOP, an operation has what a chip does in that time, so that on one chip it takes
+    just as long.
+
     Raises :class:`InputError` for a graph without any.
     """
     graph, chips = imported.graph, system("sn10", (8,))
@@ -37,33 +41,46 @@ def from_graph(imported: ImportedGraph, name: str) -> DataflowInstance:
     for tensor in graph.tensors:
         written[tensor.producer] += tensor.bytes
     times = imported.time_ns if timed and imported.time_ns is not None else (None,) * len(graph.operations)
-    stored = _stored(graph)
+    last = cones(graph) if fuse else list(range(len(graph.operations)))
+    members: dict[int, list[int]] = {}
+    for v in graph.topological_order():
+        if graph.operations[v].role == "compute":
+            members.setdefault(last[v], []).append(v)
+    flop = [_flop(o, time, rate) for o, time in zip(graph.operations, times, strict=True)]
+    read = graph.constants_read()
     kernels = tuple(
-        kernel(o, _flop(o, times[v], rate), written[v], stored[v])
-        for v, o in enumerate(graph.operations)
-        if o.role == "compute"
+        kernel(
+            [graph.operations[v] for v in cone],
+            sum(flop[v] for v in cone),
+            written[end],
+            _stored(graph, read, cone),
+        )
+        for end, cone in sorted(members.items())
     )
     if not kernels:
         raise InputError("has no computing operation", name, "Give a graph that computes something.")
     instance = DataflowInstance.make(
         name=name,
-        workload=Workload(name=graph.name, kernels=kernels, edges=_edges(graph), word_bytes=_word(graph)),
+        workload=Workload(name=graph.name, kernels=kernels, edges=_edges(graph, last), word_bytes=_word(graph)),
         system=chips,
-        notes="; ".join([*imported.notes, *_remarks(imported, kernels, timed)]),
+        notes="; ".join([*imported.notes, *_remarks(imported, kernels, timed, sum(map(len, members.values())))]),
     )
     instance.check()
     return instance
 
 
-def kernel(operation: Operation, flop: int, written: int, stored: int) -> Kernel:
-    """The kernel of ``operation``, which writes and reads so many bytes of results and of parameters and constants.
+def kernel(cone: Sequence[Operation], flop: int, written: int, stored: int) -> Kernel:
+    """The kernel of operations in order, several where they are element-wise, which write and read so many bytes of
+    results and of parameters and constants.
 
-    A look-up fetches the rows that it makes of its table. What parts
-    of a kernel need whole is never divided.
+    A look-up fetches the rows that it makes of its table. What parts of a kernel need whole is never divided. Several
+    operations may be split by rows where each may: the split of one follows those of what it reads. They have as many
+    rows as the one with fewest (key heads, before they are repeated for all queries).
     """
+    *others, operation = cone
     loops = operation.loops
-    looks_up = operation.looks_up(stored, written)
-    whole = min(stored, loops.whole_bytes) if loops is not None else 0
+    looks_up = not others and operation.looks_up(stored, written)
+    whole = min(stored, sum(one.loops.whole_bytes for one in cone if one.loops is not None))
     sizes: dict[str, Any] = {
         "flop": flop,
         "output_bytes": written,
@@ -73,7 +90,15 @@ def kernel(operation: Operation, flop: int, written: int, stored: int) -> Kernel
     if looks_up:
         sizes |= {"weight_bytes": 0, "whole_bytes": 0, "table_bytes": stored, "fetch_bytes": min(stored, written)}
     given = {} if loops is None else _shape(loops, looks_up)
+    if others and loops is not None:
+        rows = min(_rows(one.loops) for one in cone)
+        given = _shape(loops.replace(rows=rows, columns=loops.rows * loops.columns // rows), False) if rows else {}
     return Kernel.make(name=operation.name, **{"kind": "opaque", "schemes": ["NONE"], **given, **sizes})
+
+
+def _rows(loops: Loops | None) -> int:
+    """The rows along which an operation may be split; 0 for none."""
+    return loops.rows if loops is not None and "rows" in loops.splits else 0
 
 
 def _shape(loops: Loops, looks_up: bool) -> dict[str, Any]:
@@ -100,13 +125,14 @@ def _shape(loops: Loops, looks_up: bool) -> dict[str, Any]:
     return {"kind": "elementwise", "M": loops.rows, "N": loops.columns, "schemes": schemes}
 
 
-def _remarks(imported: ImportedGraph, kernels: Sequence[Kernel], timed: bool) -> list[str]:
+def _remarks(imported: ImportedGraph, kernels: Sequence[Kernel], timed: bool, operations: int) -> list[str]:
     """What was assumed of a graph."""
     chip = system("sn10", (8,)).chip.name
     whole = sum(kernel.schemes == ("NONE",) for kernel in kernels)
     tables = sum(kernel.table_bytes for kernel in kernels)
     remarks = (
         "tensors are held whole in SRAM (no token dimension is known)",
+        f"{operations} operations are {len(kernels)} kernels" if operations > len(kernels) else "",
         f"{whole} of {len(kernels)} kernels run whole on every chip of a group" if whole else "",
         f"tables of {tables:,} bytes rest in DRAM, and their rows are fetched" if tables else "",
         "measured times are not used" if imported.time_ns is not None and not timed else "",
@@ -133,23 +159,25 @@ def _word(graph: OperationGraph) -> int:
     return words.most_common(1)[0][0] if words else WORD_BYTES
 
 
-def _stored(graph: OperationGraph) -> list[int]:
-    """For each operation the bytes of parameters and constants that it reads, its own and those with several readers,
-    each of which has them."""
-    read = graph.constants_read()
-    return [o.weight_bytes + sum(graph.tensors[t].bytes for t in read[v]) for v, o in enumerate(graph.operations)]
+def _stored(graph: OperationGraph, read: Sequence[Sequence[int]], cone: Sequence[int]) -> int:
+    """Bytes of parameters and constants that the operations of a kernel read, their own and those with several
+    readers, each of which has them (``read``: their tensors for each operation)."""
+    shared = {t for v in cone for t in read[v]}
+    return sum(graph.operations[v].weight_bytes for v in cone) + sum(graph.tensors[t].bytes for t in shared)
 
 
-def _edges(graph: OperationGraph) -> tuple[tuple[str, str], ...]:
-    """(producer, reader) of computing operations, views between them left out, in order, each once."""
+def _edges(graph: OperationGraph, last: Sequence[int]) -> tuple[tuple[str, str], ...]:
+    """(producer, reader) of kernels, named after the ``last`` operation of each, views between them left out, in order,
+    each once."""
     reads = graph.reads()
     sources: list[tuple[int, ...]] = [()] * len(graph.operations)
     found: dict[tuple[str, str], None] = {}
     for v in graph.topological_order():
         operation = graph.operations[v]
         behind = dict.fromkeys(u for read in reads[v] for u in sources[read])
-        sources[v] = (v,) if operation.role == "compute" else tuple(behind)
+        sources[v] = (last[v],) if operation.role == "compute" else tuple(behind)
         if operation.role == "compute":
             for u in behind:
-                found[graph.operations[u].name, operation.name] = None
+                if u != last[v]:
+                    found[graph.operations[u].name, graph.operations[last[v]].name] = None
     return tuple(found)

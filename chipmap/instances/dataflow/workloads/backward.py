@@ -27,9 +27,9 @@ _SUMS = ("Add_Prev", "Add1", "Add2")
 _HANDED_ON: tuple[Edge, ...] = (("Shared_Down", "Combine"),)
 _CHOICES: tuple[Edge, ...] = (("Gate", "Dispatch"),)
 #: Element-wise kernels whose derivative follows from their output, and those that need a mask alone (made anew from its
-#: seed, as DFModel's backward graph has it).
+#: seed, as DFModel's backward graph has it), or the angles of a rotation.
 _BY_OUTPUT = ("Softmax", "Gate", "Logits")
-_MASKS = ("Dropout1", "Dropout2", "Dropout3")
+_MASKS = ("Dropout1", "Dropout2", "Dropout3", "Rotary_Q", "Rotary_K")
 
 
 def add_ends(layer: Layer, hidden: int, words: int, layers: int, word_bytes: int) -> None:

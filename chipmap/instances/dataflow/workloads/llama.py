@@ -49,15 +49,16 @@ def llama_network(
     backward: bool = False,
     ends: bool = False,
     word_bytes: WordBytes = 2,
+    rotary: bool = False,
 ) -> Workload:
     """Llama layers: ``forward`` and ``prefill`` of ``tokens`` tokens, ``decode`` of as many after ``context`` others.
 
     The sizes are those of ``model``, of which those that are given replace its own. In a decode step the attention
     fetches kv_heads · head size · context words of keys, and as many of values, from DRAM. ``gated`` is the FFN with a
     gate: down(silu(gate) · up). ``dropout`` and ``cache_kernels`` add the kernels that DFModel's published inputs have
-    and the model hasn't. Rotary embeddings are left out (less than 0.1 % of FLOP). ``backward`` adds the backward
-    kernels of a forward step; ``ends`` the embedding of ``words`` words and the head that ranks them, an equal part in
-    every layer.
+    and the model hasn't. ``rotary`` adds the rotation of queries and keys (less than 0.1 % of FLOP), ``backward`` the
+    backward kernels of a forward step; ``ends`` the embedding of ``words`` words and the head that ranks them, an equal
+    part in every layer.
     """
     own = LLAMA.get(model)
     given = (hidden, heads, kv_heads, ffn, layers, words if words is not None or ends or own else 0)
@@ -72,7 +73,7 @@ def llama_network(
     if cache_kernels and backward:
         raise InputError("have no backward kernels", "cache_kernels", "Leave out one of the two.")
     layer = Layer(tokens)
-    attention(layer, size, context if step == "decode" else 0, dropout, cache_kernels, word_bytes)
+    attention(layer, size, context if step == "decode" else 0, dropout, cache_kernels, word_bytes, rotary=rotary)
     _ffn(layer, size, gated, dropout)
     carries = around(layer, step, size.words if ends else 0, size.layers, backward, word_bytes)
     return Workload(
@@ -106,26 +107,37 @@ def around(
 
 
 def attention(
-    layer: Layer, size: Llama, cached: int, dropout: bool, cache_kernels: bool, word_bytes: int, head: int = 0
+    layer: Layer,
+    size: Llama,
+    cached: int,
+    dropout: bool,
+    cache_kernels: bool,
+    word_bytes: int,
+    head: int = 0,
+    rotary: bool = False,
 ) -> None:
     """New tokens attend to ``cached`` ones and to themselves: gemms of two activations per query head, of ``head``
-    numbers (0: hidden / heads)."""
+    numbers (0: hidden / heads). ``rotary``: queries and keys are rotated first, two products and a sum per number."""
     hidden, heads, head, seen = size.hidden, size.heads, head or size.hidden // size.heads, cached + layer.tokens
     words = size.kv_heads * head * word_bytes
     layer.element("Add_Prev", hidden)
     layer.element("Norm1", hidden, "Add_Prev")
     for name, outer in (("Q", heads), ("K", size.kv_heads), ("V", size.kv_heads)):
         layer.linear(name, head, hidden, "Norm1", outer=outer)
-    keys, values, fetch = "K", "V", words * cached
+    queries, keys, values, fetch = "Q", "K", "V", words * cached
+    if rotary:
+        for name, outer in ((queries, heads), (keys, size.kv_heads)):
+            layer.element(f"Rotary_{name}", head, name, outer=outer, flop_per_element=3)
+        queries, keys = "Rotary_Q", "Rotary_K"
     if cache_kernels:
         # The published input's kernels that hand on a cached tensor, at 2 FLOP per element. Only what is new counts as
         # their output: the rest streams in from DRAM and is never written back.
         fields = {"outer": size.kv_heads, "N": seen, "flop_per_element": 2, "output_bytes": words * layer.tokens}
-        for name in ("K", "V"):
-            layer.element(f"{name}_cache", head, name, fetch_bytes=fetch, **fields)
+        for name, made in (("K", keys), ("V", values)):
+            layer.element(f"{name}_cache", head, made, fetch_bytes=fetch, **fields)
         keys, values, fetch = "K_cache", "V_cache", 0
     cache = {"fetch_bytes": fetch, "fetch_outer": size.kv_heads if fetch and size.kv_heads < heads else 0}
-    layer.gemm("MHA1", seen, head, "Q", keys, outer=heads, **cache)
+    layer.gemm("MHA1", seen, head, queries, keys, outer=heads, **cache)
     layer.element("Softmax", seen, "MHA1", outer=heads)
     if dropout:
         layer.element("Dropout1", seen, "Softmax", outer=heads)

@@ -95,6 +95,23 @@ _RULES: dict[str, Rule] = {
     "Attention": products.attention,
 }
 
+#: Sweeps over tensors that make about as many numbers as they read; sorts and running sums are none.
+_SWEEPS = (pointwise.pointwise, pointwise.along, pointwise.layer_norm, pointwise.batch_norm, pointwise.group_norm)
+_SWEEPS = (*_SWEEPS, pointwise.reduction, pointwise.joined, pointwise.stacked, pointwise.copies)
+_SEARCHES = words("cumsum cumprod flip roll sort topk logcumsumexp argmax argmin multinomial")
+
+
+def element_wise(kind: str) -> bool:
+    """Whether an operator of that kind makes its numbers element by element, or sums them along some axes."""
+    plain = _plain(kind)
+    rule = _RULES.get(plain) or _RULES.get(plain.lower())
+    return rule in _SWEEPS and plain.lower() not in _SEARCHES
+
+
+def _plain(kind: str) -> str:
+    """The name of an operator without the ending of changes in place."""
+    return kind if kind.startswith("__") else kind.rstrip("_")
+
 
 def with_loops(program: Program, steps: Sequence[Step]) -> list[Step]:
     """The ``steps`` of ``program``, in its order, with the loop nests of those whose rules know them."""
@@ -151,7 +168,7 @@ class _Pass:
             return None
         operands = [Operand(values[n].shape, self.layouts.get(n), self.stored.get(n, 0)) for n in known]
         call = Call(index, step, operands, [value for _, value in made], self.wanted.get(index, 1), self.asked)
-        plain = step.kind if step.kind.startswith("__") else step.kind.rstrip("_")
+        plain = _plain(step.kind)
         lower = plain if plain.islower() or "." in plain else plain.lower()
         loops = None
         if not call.made[0].elements:
