@@ -73,6 +73,8 @@ FAMILY = Family(
         ("dataflow-hpl", "generators:hpl", "High Performance LINPACK"),
         ("dataflow-fft", "generators:fft", "a large one-dimensional FFT"),
         ("dataflow-moe", "generators:moe", "layers with a mixture of experts"),
+        ("dataflow-vit", "generators:vit", "vision transformers, forward, with their backward kernels if asked"),
+        ("dataflow-dit", "generators:dit", "diffusion transformers (adaLN-Zero), the same"),
         ("dataflow-explicit", "generators:explicit", "kernels given in words"),
     ),
     shipped="chipmap.instances.dataflow.shipped:SHIPPED",

@@ -108,6 +108,8 @@ def words(workload: Workload, instance: DataflowInstance, part: Callable[[int, i
         ("qwen3-30b", 30.5e9, 3.3e9),
         ("qwen3-235b", 235e9, 22e9),
         ("deepseek-v3", 671e9, 37e9),
+        ("llama4-scout", 107.8e9, 17e9),
+        ("llama4-maverick", 400e9, 17e9),
     ],
 )
 @pytest.mark.parametrize("step", ["prefill", "decode"])
@@ -121,6 +123,31 @@ def test_published_parameters(model: str, published: float, used: float, step: s
     whole = words(workload, instance, lambda active, experts: Fraction(1)) * workload.layers + around
     assert float(whole) == pytest.approx(published, rel=2e-3)
     assert float(words(workload, instance, Fraction) * workload.layers + around) == pytest.approx(used, rel=0.02)
+
+
+def test_layers_that_take_turns() -> None:
+    """Of Maverick's 48 layers every second has experts: a pair, 24 times; the dense one comes first."""
+    workload = moe(model="llama4-maverick", step="prefill", tokens=4).workload
+    dense = [kernel for kernel in workload.kernels if kernel.name.startswith("Dense_")]
+    assert workload.layers == 24 and not any(kernel.experts for kernel in dense)
+    assert {"Dense_FFN0", "Dense_FFN1", "Dense_MHA1"} <= {kernel.name for kernel in dense}
+    assert ("Dense_Add2", "Add_Prev") in workload.edges and workload.carries == (("Add2", "Dense_Add_Prev"),)
+    ends = moe(model="llama4-maverick", step="prefill", tokens=4, ends=True).workload
+    assert ("Embed", "Dense_Add_Prev") in ends.edges and ("Add2", "Head") in ends.edges
+
+
+def test_a_module_that_predicts_one_more_token() -> None:
+    """A 59th layer, 7,168 x 14,336 weights, and twice the columns through the head: 11.5 · 10⁹ parameters more."""
+    made = [moe(model="deepseek-v3", step="prefill", tokens=6, ends=True, predict=d, micro_batch=1) for d in (0, 1)]
+    kernels = [{kernel.name: kernel for kernel in one.workload.kernels} for one in made]
+    head = [one.workload.layers * flop(each["Head"]) for one, each in zip(made, kernels, strict=True)]
+    assert head[1] == pytest.approx(2 * head[0], rel=1e-3) and made[1].workload.layers == 59
+    proj = weight_bytes(kernels[1]["MTP_Proj"], made[1]) * 59 / 2
+    assert float(proj) == pytest.approx(2 * 7168**2, rel=0.01)
+    stored = [one.workload.layers * words(one.workload, one, lambda *_: Fraction(1)) for one in made]
+    assert float(stored[1] - stored[0]) == pytest.approx(11.5e9, rel=0.01)
+    with pytest.raises(InputError, match="Set ends"):
+        moe(model="deepseek-v3", predict=1)
 
 
 def test_a_token_of_deepseek() -> None:

@@ -19,6 +19,7 @@ from chipmap.instances.dataflow.workloads.hpl import hpl_network
 from chipmap.instances.dataflow.workloads.layer import Count, WordBytes
 from chipmap.instances.dataflow.workloads.llama import llama_network
 from chipmap.instances.dataflow.workloads.moe import moe_network
+from chipmap.instances.dataflow.workloads.vision import dit_network, vit_network
 from chipmap.instances.generator import NamedGenerator
 from chipmap.instances.importers.common import ImportedGraph
 from chipmap.instances.networks.resnet import resnet
@@ -134,4 +135,6 @@ hpl = DataflowGenerator("dataflow-hpl", hpl_network, batch=1024)
 fft = DataflowGenerator("dataflow-fft", fft_network, batch=1024)
 moe = DataflowGenerator("dataflow-moe", moe_network)
 resnets = DataflowGenerator("dataflow-resnet", resnet_network, purpose="prefill", stages="kernels")
+vit = DataflowGenerator("dataflow-vit", vit_network, purpose="prefill")
+dit = DataflowGenerator("dataflow-dit", dit_network, purpose="prefill")
 explicit = DataflowGenerator("dataflow-explicit", explicit_network)

@@ -9,6 +9,8 @@ from chipmap.instances.dataflow.generators import DataflowGenerator
 from chipmap.instances.dataflow.instance import DataflowInstance
 from chipmap.instances.dataflow.workloads.gpt import GPT
 from chipmap.instances.dataflow.workloads.llama import LLAMA
+from chipmap.instances.dataflow.workloads.moe import MIXTURES
+from chipmap.instances.dataflow.workloads.vision import DIT, VIT
 from chipmap.records import InputError, choices
 
 #: Name of a workload -> (its generator, what that takes for it).
@@ -18,6 +20,9 @@ WORKLOADS: dict[str, tuple[DataflowGenerator, dict[str, Any]]] = {
         for name, (hidden, heads, layers) in GPT.items()
     },
     **{name: (generators.llama, {"model": name}) for name in LLAMA},
+    **{name: (generators.moe, {"model": name}) for name in MIXTURES},
+    **{name: (generators.vit, {"model": name}) for name in VIT},
+    **{name: (generators.dit, {"model": name}) for name in DIT},
     "dlrm-793b": (generators.dlrm, {}),
     "hpl-5m": (generators.hpl, {}),
     "fft-2e40": (generators.fft, {}),

@@ -23,6 +23,8 @@ Edge = tuple[str, str]
 
 #: Sums: their operands get the gradient as it is.
 _SUMS = ("Add_Prev", "Add1", "Add2")
+#: How the names of a dense layer's kernels begin, where a layer with experts follows it.
+DENSE = "Dense_"
 #: Operands of other kernels that get the gradient as it is, and those that get none (a choice has no derivative).
 _HANDED_ON: tuple[Edge, ...] = (("Shared_Down", "Combine"),)
 _CHOICES: tuple[Edge, ...] = (("Gate", "Dispatch"),)
@@ -32,26 +34,33 @@ _BY_OUTPUT = ("Softmax", "Gate", "Logits")
 _MASKS = ("Dropout1", "Dropout2", "Dropout3", "Rotary_Q", "Rotary_K")
 
 
-def add_ends(layer: Layer, hidden: int, words: int, layers: int, word_bytes: int) -> None:
+def add_ends(layer: Layer, first: Kernel, words: int, layers: int, word_bytes: int, predict: int = 0) -> None:
     """``Embed``, ``Head`` and ``Logits`` (a softmax), an equal part of each in every one of ``layers`` layers.
+
+    ``first`` is the kernel that reads the layer's input. Each of ``predict`` further tokens is embedded and ranked as
+    well, with the same parameters; ``MTP_Proj`` makes the input of its layer of both.
 
     The head's product takes 2 · hidden · words FLOP per token, a token's embedding fetches ``hidden`` words. As a layer
     stands for all, each has one of ``layers`` parts of the table's and the head's rows, rounded up.
     """
-    rows, fetched = -(-words // layers), -(-hidden * layer.tokens // layers)
+    hidden, columns = first.M, layer.tokens * (1 + predict)
+    rows, fetched = -(-words // layers), -(-hidden * columns // layers)
     part = {"output_bytes": fetched * word_bytes, "fetch_bytes": fetched * word_bytes, "flop": 0}
     layer.element("Embed", hidden, table_bytes=rows * hidden * word_bytes, **part)
-    layer.edges.append(("Embed", "Add_Prev"))
-    layer.linear("Head", rows, hidden, "Add2")
-    layer.element("Logits", rows, "Head")
+    layer.edges.append(("Embed", first.name))
+    if predict:
+        layer.linear("MTP_Proj", -(-hidden * predict // layers), 2 * hidden, "Embed")
+        layer.edges.append(("MTP_Proj", first.name))
+    layer.linear("Head", rows, hidden, "Add2", N=columns)
+    layer.element("Logits", rows, "Head", N=columns)
 
 
-def add_backward(layer: Layer, word_bytes: int) -> Edge:
-    """Append the backward kernels of ``layer``, whose forward ones start at ``Add_Prev`` and end at ``Add2``.
+def add_backward(layer: Layer, word_bytes: int, first: str = "Add_Prev") -> Edge:
+    """Append the backward kernels of ``layer``, whose forward ones start at ``first`` and end at ``Add2``.
 
     ``Loss_b`` takes the gradient of the layer's output. Returns the carried gradient's maker and that reader.
     """
-    return _Backward(layer, word_bytes).run()
+    return _Backward(layer, word_bytes).run(first)
 
 
 class _Backward:
@@ -66,18 +75,18 @@ class _Backward:
         for source, name in layer.edges:
             self.operands[name].append(source)
 
-    def run(self) -> Edge:
+    def run(self, first: str) -> Edge:
         self.made.element("Loss_b", self.kernels["Add2"].M, "Add2")
         self.gradients["Add2"].append("Loss_b")
         for kernel in self._last_first():
             self._kernel(kernel)
         self.layer.kernels += self.made.kernels
         self.layer.edges += self.made.edges
-        return self.gradients["Add_Prev"][0], "Loss_b"
+        return self.gradients[first][0], "Loss_b"
 
     def _last_first(self) -> list[Kernel]:
         """Readers before what they read: as they were added, but the two ends, which stand apart."""
-        first, last = ("Embed",), ("Logits", "Head")
+        first, last = ("Patches", "MTP_Proj", "Embed"), ("Logits", "Head")
         inner = [kernel for kernel in reversed(self.layer.kernels) if kernel.name not in (*first, *last)]
         return [self.kernels[name] for name in last if name in self.kernels] + [
             *inner,
@@ -86,9 +95,9 @@ class _Backward:
 
     def _kernel(self, kernel: Kernel) -> None:
         name, sources = kernel.name, self.gradients[kernel.name]
-        apart = name in _SUMS or kernel.kind == "gemm"
+        apart = _is_sum(name) or kernel.kind == "gemm"
         if len(sources) > 1 and apart:
-            total = f"{name}_b" if name in _SUMS else f"{name}_sum"
+            total = f"{name}_b" if _is_sum(name) else f"{name}_sum"
             self._like(kernel, total, sources, flop=(len(sources) - 1) * _elements(kernel))
             self.gradients[name] = [total]
         if name == "Embed":
@@ -107,15 +116,22 @@ class _Backward:
 
     def _linear(self, kernel: Kernel) -> None:
         """Wᵀ g for what the kernel read, g xᵀ for its weights."""
-        name, rows, (read,) = kernel.name, kernel.outer * kernel.M, self.operands[kernel.name]
+        name, rows, read = kernel.name, kernel.outer * kernel.M, self.operands[kernel.name]
         sources, routed = self.gradients[name], {"experts": kernel.experts, "active": kernel.active}
         weights = kernel.weight_bytes
-        # an equal part of the head leaves an equal part of one gradient
-        part = {"output_bytes": self.kernels["Embed"].output_bytes} if name == "Head" else {}
+        part = {"output_bytes": self._head_part(kernel)} if name == "Head" else {}
         same = {"N": kernel.N, "weight_bytes": weights, **routed, **part}
-        self.made.linear(f"{name}_b", kernel.K, rows, *sources, **same)
-        self.made.gemm(f"{name}_u", rows, kernel.N, *sources, read, N=kernel.K, update=True, output_bytes=weights)
-        self.gradients[read].append(f"{name}_b")
+        if read:  # an image needs no gradient
+            self.made.linear(f"{name}_b", kernel.K, rows, *sources, **same)
+            self.gradients[read[0]].append(f"{name}_b")
+        self.made.gemm(f"{name}_u", rows, kernel.N, *sources, *read, N=kernel.K, update=True, output_bytes=weights)
+
+    def _head_part(self, head: Kernel) -> int:
+        """Bytes of the gradient that an equal part of the head leaves, an equal part of one: as much as is embedded, or
+        as many rows as the part of the patches' embedding has."""
+        if "Embed" in self.kernels:
+            return self.kernels["Embed"].output_bytes or 0
+        return self.kernels["Patches"].M * head.N * self.word_bytes
 
     def _product(self, kernel: Kernel) -> None:
         """The gradients of the K x N operand, which is read first, and of the (outer · M) x K one."""
@@ -138,11 +154,12 @@ class _Backward:
         name, sources = kernel.name, self.gradients[kernel.name]
         apart = []
         for read in self.operands[name]:
-            if name in _SUMS or (read, name) in _HANDED_ON:
+            if _is_sum(name) or (read, name) in _HANDED_ON:
                 self.gradients[read] += sources
             elif (read, name) not in _CHOICES:
                 apart.append(read)
-        needs = [name] if name in _BY_OUTPUT else [] if name in _MASKS else apart
+        plain = name.removeprefix(DENSE)
+        needs = [name] if plain in _BY_OUTPUT else [] if plain in _MASKS else apart
         needs = [] if flop(kernel) == 0 else needs
         # handing out copies is no work, adding up their gradients is
         work = 2 * flop(kernel) // max(len(apart), 1) or _elements(kernel)
@@ -153,10 +170,14 @@ class _Backward:
 
     def _table(self, kernel: Kernel) -> None:
         """The gradient of the embedded rows, added to that of the table."""
-        table, (source,) = kernel.table_bytes, self.gradients["Embed"]
-        added = (kernel.output_bytes or 0) // self.word_bytes
+        table, sources = kernel.table_bytes, self.gradients["Embed"]
+        added = len(sources) * (kernel.output_bytes or 0) // self.word_bytes
         fields = {"flop": added, "output_bytes": table, "weight_bytes": 0, "schemes": ("M", "NONE")}
-        self.made.add("Embed_u", "opaque", 1, source, update=True, **fields)
+        self.made.add("Embed_u", "opaque", 1, *sources, update=True, **fields)
+
+
+def _is_sum(name: str) -> bool:
+    return name.removeprefix(DENSE) in _SUMS
 
 
 def _elements(kernel: Kernel) -> int:

@@ -15,17 +15,22 @@ WordBytes = Annotated[int, Meta(ge=1, le=64)]
 
 
 class Layer:
-    """Collects kernels over ``tokens`` columns (where their fields don't say otherwise), and their edges."""
+    """Collects kernels over ``tokens`` columns (where their fields don't say otherwise), and their edges.
+
+    Names start with ``prefix``, while it is set, those that kernels read as well.
+    """
 
     def __init__(self, tokens: int, phase: Phase = "forward") -> None:
         self.tokens, self.phase = tokens, phase
         self.kernels: list[Kernel] = []
         self.edges: list[tuple[str, str]] = []
+        self.prefix = ""
 
     def add(self, name: str, kind: KernelKind, rows: int, *reads: str, **fields: Any) -> None:
         """Append a kernel that reads what the kernels ``reads`` make."""
-        self.kernels.append(Kernel(name=name, kind=kind, M=rows, **{"N": self.tokens, "phase": self.phase, **fields}))
-        self.edges += [(source, name) for source in reads]
+        name, fields = self.prefix + name, {"N": self.tokens, "phase": self.phase, **fields}
+        self.kernels.append(Kernel(name=name, kind=kind, M=rows, **fields))
+        self.edges += [(self.prefix + source, name) for source in reads]
 
     def element(self, name: str, rows: int, *reads: str, **fields: Any) -> None:
         """An element-wise kernel over ``rows`` of each token."""

@@ -23,6 +23,16 @@ class Llama(NamedTuple):
     words: int = 0
 
 
+class Extras(NamedTuple):
+    """What else a layer has: dropouts and kernels of the KV cache (DFModel's published inputs), the rotation of queries
+    and keys, and the kernel that makes what scales and shifts norms and sums (``modulated``; of a diffusion model)."""
+
+    dropout: bool = False
+    cache_kernels: bool = False
+    rotary: bool = False
+    modulated: str = ""
+
+
 #: Dubey et al., *The Llama 3 Herd of Models*, table 3; the draft is the 68M model of SpecInfer (Miao et al., 2024).
 LLAMA = {
     "llama-68m": Llama(768, 12, 12, 3072, 2, 32_000),
@@ -73,8 +83,9 @@ def llama_network(
     if cache_kernels and backward:
         raise InputError("have no backward kernels", "cache_kernels", "Leave out one of the two.")
     layer = Layer(tokens)
-    attention(layer, size, context if step == "decode" else 0, dropout, cache_kernels, word_bytes, rotary=rotary)
-    _ffn(layer, size, gated, dropout)
+    extras = Extras(dropout, cache_kernels, rotary)
+    attention(layer, size, context if step == "decode" else 0, word_bytes, extras=extras)
+    feed_forward(layer, size.hidden, size.ffn, gated, extras)
     carries = around(layer, step, size.words if ends else 0, size.layers, backward, word_bytes)
     return Workload(
         name=f"{model or f'llama-{size.hidden}-{size.layers}'}-{step}",
@@ -88,48 +99,48 @@ def llama_network(
 
 
 def around(
-    layer: Layer, step: str, words: int, layers: int, backward: bool, word_bytes: int
+    layer: Layer, step: str, words: int, layers: int, backward: bool, word_bytes: int, predict: int = 0
 ) -> tuple[tuple[str, str], ...]:
-    """Add what is asked of embedding, head and backward kernels to a layer from ``Add_Prev`` to ``Add2``.
+    """Add what is asked of embedding, head and backward kernels to a layer from its first kernel to ``Add2``.
 
-    Returns what it hands to the next layer, and backward ones to the one before. Raises :class:`InputError` for
-    backward kernels of a prefill or a decode step.
+    ``predict`` further tokens are predicted, each by a pass through the head. Returns what it hands to the next layer,
+    and backward ones to the one before. Raises :class:`InputError` for backward kernels of a prefill or a decode step.
     """
-    carries: list[tuple[str, str]] = [("Add2", "Add_Prev")]
+    first = layer.kernels[0]
+    carries: list[tuple[str, str]] = [("Add2", first.name)]
     if words:
-        add_ends(layer, layer.kernels[0].M, words, layers, word_bytes)
+        add_ends(layer, first, words, layers, word_bytes, predict)
     if backward:
-        if step != "forward":
-            what = f"is true, but a {step} step has no backward kernels"
-            raise InputError(what, "backward", "Give step=forward, or leave it out.")
-        carries.append(add_backward(layer, word_bytes))
+        refuse_backward(step)
+        carries.append(add_backward(layer, word_bytes, first.name))
     return tuple(carries)
 
 
+def refuse_backward(step: str) -> None:
+    """Raise :class:`InputError` for a step that has no backward kernels."""
+    if step != "forward":
+        what = f"is true, but a {step} step has no backward kernels"
+        raise InputError(what, "backward", "Give step=forward, or leave it out.")
+
+
 def attention(
-    layer: Layer,
-    size: Llama,
-    cached: int,
-    dropout: bool,
-    cache_kernels: bool,
-    word_bytes: int,
-    head: int = 0,
-    rotary: bool = False,
+    layer: Layer, size: Llama, cached: int, word_bytes: int, head: int = 0, extras: Extras | None = None
 ) -> None:
     """New tokens attend to ``cached`` ones and to themselves: gemms of two activations per query head, of ``head``
-    numbers (0: hidden / heads). ``rotary``: queries and keys are rotated first, two products and a sum per number."""
+    numbers (0: hidden / heads). A rotation is two products and a sum per number."""
+    extras = extras or Extras()
     hidden, heads, head, seen = size.hidden, size.heads, head or size.hidden // size.heads, cached + layer.tokens
     words = size.kv_heads * head * word_bytes
     layer.element("Add_Prev", hidden)
-    layer.element("Norm1", hidden, "Add_Prev")
+    _norm(layer, "Norm1", hidden, "Add_Prev", extras.modulated)
     for name, outer in (("Q", heads), ("K", size.kv_heads), ("V", size.kv_heads)):
         layer.linear(name, head, hidden, "Norm1", outer=outer)
     queries, keys, values, fetch = "Q", "K", "V", words * cached
-    if rotary:
+    if extras.rotary:
         for name, outer in ((queries, heads), (keys, size.kv_heads)):
             layer.element(f"Rotary_{name}", head, name, outer=outer, flop_per_element=3)
         queries, keys = "Rotary_Q", "Rotary_K"
-    if cache_kernels:
+    if extras.cache_kernels:
         # The published input's kernels that hand on a cached tensor, at 2 FLOP per element. Only what is new counts as
         # their output: the rest streams in from DRAM and is never written back.
         fields = {"outer": size.kv_heads, "N": seen, "flop_per_element": 2, "output_bytes": words * layer.tokens}
@@ -139,18 +150,17 @@ def attention(
     cache = {"fetch_bytes": fetch, "fetch_outer": size.kv_heads if fetch and size.kv_heads < heads else 0}
     layer.gemm("MHA1", seen, head, queries, keys, outer=heads, **cache)
     layer.element("Softmax", seen, "MHA1", outer=heads)
-    if dropout:
+    if extras.dropout:
         layer.element("Dropout1", seen, "Softmax", outer=heads)
-    layer.gemm("MHA2", head, seen, "Dropout1" if dropout else "Softmax", values, outer=heads, **cache)
+    layer.gemm("MHA2", head, seen, "Dropout1" if extras.dropout else "Softmax", values, outer=heads, **cache)
     layer.linear("Proj", hidden, heads * head, "MHA2")
-    if dropout:
-        layer.element("Dropout2", hidden, "Proj")
-    layer.element("Add1", hidden, "Dropout2" if dropout else "Proj", "Add_Prev")
+    _added(layer, 1, hidden, "Proj", "Add_Prev", extras)
 
 
-def _ffn(layer: Layer, size: Llama, gated: bool, dropout: bool) -> None:
-    hidden, ffn = size.hidden, size.ffn
-    layer.element("Norm2", hidden, "Add1")
+def feed_forward(layer: Layer, hidden: int, ffn: int, gated: bool, extras: Extras | None = None) -> None:
+    """A norm, a product to ``ffn`` rows (``gated``: two), an activation, a product back, and the sum."""
+    extras = extras or Extras()
+    _norm(layer, "Norm2", hidden, "Add1", extras.modulated)
     layer.linear("FFN0", ffn, hidden, "Norm2")
     if gated:
         layer.linear("Gate", ffn, hidden, "Norm2")
@@ -158,6 +168,23 @@ def _ffn(layer: Layer, size: Llama, gated: bool, dropout: bool) -> None:
     else:
         layer.element("GeLU", ffn, "FFN0")
     layer.linear("FFN1", hidden, ffn, "SiLU" if gated else "GeLU")
-    if dropout:
-        layer.element("Dropout3", hidden, "FFN1")
-    layer.element("Add2", hidden, "Dropout3" if dropout else "FFN1", "Add1")
+    _added(layer, 2, hidden, "FFN1", "Add1", extras)
+
+
+def _norm(layer: Layer, name: str, hidden: int, read: str, modulated: str) -> None:
+    """A norm, and where it is ``modulated`` a product and a sum per number."""
+    if modulated:
+        layer.element(name, hidden, read, modulated, flop_per_element=3)
+    else:
+        layer.element(name, hidden, read)
+
+
+def _added(layer: Layer, which: int, hidden: int, made: str, before: str, extras: Extras) -> None:
+    """The sum ``which`` of a layer, after a dropout (the layer's second and third), or scaled by what modulates it."""
+    if extras.dropout:
+        layer.element(f"Dropout{which + 1}", hidden, made)
+        made = f"Dropout{which + 1}"
+    if extras.modulated:
+        layer.element(f"Scale{which}", hidden, made, extras.modulated)
+        made = f"Scale{which}"
+    layer.element(f"Add{which}", hidden, made, before)

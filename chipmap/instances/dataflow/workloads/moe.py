@@ -7,10 +7,11 @@ from typing import Annotated, Any, Literal, NamedTuple
 from msgspec import Meta
 
 from chipmap.instances.dataflow.workload import Workload
+from chipmap.instances.dataflow.workloads.backward import DENSE
 from chipmap.instances.dataflow.workloads.gpt import gpt_network
 from chipmap.instances.dataflow.workloads.latent import Latent, latent_attention
 from chipmap.instances.dataflow.workloads.layer import Count, Layer, Repeats, WordBytes
-from chipmap.instances.dataflow.workloads.llama import Llama, around, attention
+from chipmap.instances.dataflow.workloads.llama import Llama, around, attention, feed_forward
 from chipmap.records import InputError
 
 #: Kernels of a dense layer's feed-forward part, which the experts replace.
@@ -22,7 +23,7 @@ class Mixture(NamedTuple):
 
     ``head`` is the size of a head, ``inner`` the hidden units of an expert. ``dense`` layers have a feed-forward part
     of ``dense_inner`` units instead of experts. ``words`` of the vocabulary are embedded, and ranked by a head of their
-    own.
+    own. Where dense layers and layers with experts take ``turns``, a pair of them is one of ``layers`` repetitions.
     """
 
     hidden: int
@@ -38,22 +39,33 @@ class Mixture(NamedTuple):
     dense: int = 0
     dense_inner: int = 0
     latent: Latent | None = None
+    turns: bool = False
 
 
 #: Jiang et al., *Mixtral of Experts* (2024), table 1, and the configuration of its 8x22B; DeepSeek-AI, *DeepSeek-V3
-#: Technical Report* (2024), section 4.2; Yang et al., *Qwen3 Technical Report* (2025), table 2, with the configurations
-#: published beside the weights.
+#: Technical Report* (2024), section 4.2; Yang et al., *Qwen3 Technical Report* (2025), table 2; Meta AI, *The Llama 4
+#: herd* (2025); with the configurations published beside the weights.
 MIXTURES = {
     "mixtral-8x7b": Mixture(4096, 32, 8, 128, 14_336, 8, 2, 0, 32, 32_000),
     "mixtral-8x22b": Mixture(6144, 48, 8, 128, 16_384, 8, 2, 0, 56, 32_768),
     "qwen3-30b": Mixture(2048, 32, 4, 128, 768, 128, 8, 0, 48, 151_936),
     "qwen3-235b": Mixture(4096, 64, 4, 128, 1536, 128, 8, 0, 94, 151_936),
     "deepseek-v3": Mixture(7168, 128, 128, 128, 2048, 256, 8, 1, 58, 129_280, 3, 18_432, Latent(1536, 512, 128, 64)),
+    "llama4-scout": Mixture(5120, 40, 8, 128, 8192, 16, 1, 1, 48, 202_048),
+    "llama4-maverick": Mixture(5120, 40, 8, 128, 8192, 128, 1, 1, 24, 202_048, 0, 16_384, turns=True),
 }
 
 
 def moe_network(
-    model: Literal["mixtral-8x7b", "mixtral-8x22b", "qwen3-30b", "qwen3-235b", "deepseek-v3"] = "mixtral-8x7b",
+    model: Literal[
+        "mixtral-8x7b",
+        "mixtral-8x22b",
+        "qwen3-30b",
+        "qwen3-235b",
+        "deepseek-v3",
+        "llama4-scout",
+        "llama4-maverick",
+    ] = "mixtral-8x7b",
     hidden: Count | None = None,
     heads: Count | None = None,
     kv_heads: Count | None = None,
@@ -70,6 +82,7 @@ def moe_network(
     tokens: Count = 2048,
     layers: Repeats | None = None,
     word_bytes: WordBytes = 2,
+    predict: Annotated[int, Meta(ge=0, le=8)] = 0,
 ) -> Workload:
     """Layers whose tokens each go to ``active`` of ``experts`` experts of ``inner`` units, and to all ``shared`` ones.
 
@@ -80,16 +93,49 @@ def moe_network(
     token; the experts are a stack: ``Up``, ``Gate`` and ``Down`` are products with tokens · active columns, of whose
     weights a micro-batch reads those that it is expected to use (page, "Routing"); ``Combine`` adds the outputs.
     ``backward`` adds the backward kernels of a forward step, ``ends`` embedding and head, an equal part in every layer.
-    Without ``stacked`` every expert has kernels of its own, for tokens · active / experts tokens, after GPT's
-    attention. Sources: Shazeer et al., *Outrageously Large Neural Networks* (2017); Du et al., *GLaM* (2022).
+    ``predict`` modules each predict one more token: a layer more, a product that makes its input of the layers' output
+    and the next token's embedding, and a pass through embedding and head (with ``ends``). Without ``stacked`` every
+    expert has kernels of its own, for tokens · active / experts tokens, after GPT's attention. Sources: Shazeer et al.,
+    *Outrageously Large Neural Networks* (2017); Du et al., *GLaM* (2022).
     """
-    size = MIXTURES[model]
     own: dict[str, Any] = {"hidden": hidden, "heads": heads, "kv_heads": kv_heads, "inner": inner, "experts": experts}
     own |= {"active": active, "shared": shared, "layers": layers}
+    size = _sized(MIXTURES[model], own, stacked)
+    if predict and not ends:
+        raise InputError(f"is {predict}", "predict", "Set ends: what predicts more tokens shares embedding and head.")
+    if not stacked:
+        if backward or ends:
+            raise InputError("is false", "stacked", "Backward kernels, embedding and head need stacked experts.")
+        return _separate(size, gated, tokens, word_bytes, step)
+    layer, cached, count = Layer(tokens), context if step == "decode" else 0, size.layers + predict
+    if size.turns:
+        layer.prefix = DENSE
+        _attend(layer, size, cached, word_bytes)
+        feed_forward(layer, size.hidden, size.dense_inner, gated)
+        layer.prefix = ""
+    _attend(layer, size, cached, word_bytes)
+    if size.turns:
+        layer.edges.append((f"{DENSE}Add2", "Add_Prev"))
+    _stack(layer, size, gated, word_bytes)
+    carries = around(layer, step, size.words if ends else 0, count, backward, word_bytes, predict)
+    plain = f"{model}-{step}" if size == MIXTURES[model] else f"moe-{size.experts}x{size.hidden}-{size.layers}-{step}"
+    return Workload(
+        name=f"{plain}-mtp{predict}" if predict else plain,
+        kernels=tuple(layer.kernels),
+        edges=tuple(layer.edges),
+        carries=carries,
+        layers=count,
+        word_bytes=word_bytes,
+        tokens=tokens,
+    )
+
+
+def _sized(size: Mixture, own: dict[str, Any], stacked: bool) -> Mixture:
+    """The sizes with those of ``own`` that aren't None; :class:`InputError` where they don't fit each other."""
     size = size._replace(**{name: value for name, value in own.items() if value is not None})
-    if kv_heads is None and (heads is not None or not stacked):
+    if own["kv_heads"] is None and (own["heads"] is not None or not stacked):
         size = size._replace(kv_heads=size.heads)
-    if hidden is not None or heads is not None:
+    if own["hidden"] is not None or own["heads"] is not None:
         size = size._replace(head=max(1, size.hidden // size.heads))
     if size.active > size.experts:
         words = f"is {size.active}, but there are {size.experts} experts"
@@ -98,28 +144,16 @@ def moe_network(
         if getattr(size, many) % getattr(size, few):
             words = f"is {getattr(size, many)}, not a multiple of {few} = {getattr(size, few)}"
             raise InputError(words, many, "Give a multiple.")
-    if not stacked:
-        if backward or ends:
-            raise InputError("is false", "stacked", "Backward kernels, embedding and head need stacked experts.")
-        return _separate(size, gated, tokens, word_bytes, step)
-    layer = Layer(tokens)
-    cached = context if step == "decode" else 0
+    return size
+
+
+def _attend(layer: Layer, size: Mixture, cached: int, word_bytes: int) -> None:
+    """Attention to ``cached`` tokens and the new ones, through a latent or by heads."""
     if size.latent:
         latent_attention(layer, size.hidden, size.heads, size.latent, cached, word_bytes)
     else:
         llama = Llama(size.hidden, size.heads, size.kv_heads, 0, size.layers)
-        attention(layer, llama, cached, False, False, word_bytes, size.head)
-    _stack(layer, size, gated, word_bytes)
-    carries = around(layer, step, size.words if ends else 0, size.layers, backward, word_bytes)
-    return Workload(
-        name=f"{model}-{step}" if size == MIXTURES[model] else f"moe-{size.experts}x{size.hidden}-{size.layers}-{step}",
-        kernels=tuple(layer.kernels),
-        edges=tuple(layer.edges),
-        carries=carries,
-        layers=size.layers,
-        word_bytes=word_bytes,
-        tokens=tokens,
-    )
+        attention(layer, llama, cached, word_bytes, size.head)
 
 
 def _stack(layer: Layer, size: Mixture, gated: bool, word_bytes: int) -> None:

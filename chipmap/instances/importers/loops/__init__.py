@@ -96,8 +96,10 @@ _RULES: dict[str, Rule] = {
 }
 
 #: Sweeps over tensors that make about as many numbers as they read; sorts and running sums are none.
-_SWEEPS = (pointwise.pointwise, pointwise.along, pointwise.layer_norm, pointwise.batch_norm, pointwise.group_norm)
-_SWEEPS = (*_SWEEPS, pointwise.reduction, pointwise.joined, pointwise.stacked, pointwise.copies)
+_SWEEPS: tuple[Rule | None, ...] = (
+    *(pointwise.pointwise, pointwise.along, pointwise.layer_norm, pointwise.batch_norm, pointwise.group_norm),
+    *(pointwise.reduction, pointwise.joined, pointwise.stacked, pointwise.copies),
+)
 _SEARCHES = words("cumsum cumprod flip roll sort topk logcumsumexp argmax argmin multinomial")
 
 
