@@ -275,7 +275,9 @@ def _hashed(value: Any) -> Any:
 @cache
 def _defaults(kind: type[Record]) -> dict[str, Any]:
     """The default of each field (looked up once per kind: that takes longer than to hash a record)."""
-    return {field.name: field.default for field in msgspec.structs.fields(kind)}
+    fields = msgspec.structs.fields(kind)
+    made = {field.name: field.default_factory() for field in fields if callable(field.default_factory)}
+    return {field.name: field.default for field in fields} | made
 
 
 @cache

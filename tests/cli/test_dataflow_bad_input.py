@@ -42,7 +42,7 @@ REFUSED = [
         ("system.network.1.bytes_per_ns=0",),
         "system.network[1].bytes_per_ns: is 0.0\n  Give 1e-9 to 1e12.",
     ),
-    (TORUS, ("system.network=[]",), "system.network: has 0 dimensions\n  Give one to three."),
+    (TORUS, ("system.network=[]",), "system.network: has 0 dimensions\n  Give one to five."),
     (TORUS, ('system.network.1={"size":2}',), "system.network[1].bytes_per_ns: is missing"),
     (TORUS, ("system.memory.capacity_bytes=0",), "system.memory.capacity_bytes: is 0\n  Give 1 to 10**18, or null."),
     (

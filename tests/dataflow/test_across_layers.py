@@ -59,9 +59,8 @@ class Plain:
         outputs = [facts.local_output(*pair, instance, 8) for pair in zip(copies, schemes, strict=True)]
         self.dram = [facts.up(one / int(instance.system.memory.bytes_per_ns)) for one in outputs]
         self.buffer = [ceil(one * task.tile_tokens / instance.workload.tokens) for one in outputs]
-        self.weights = [
-            facts.whole_weights(one, 2) // (1 if how == "NONE" else 8) for one, how in zip(copies, schemes, strict=True)
-        ]
+        whole = [int(facts.whole_weights(one, instance)) for one in copies]
+        self.weights = [one // (1 if how == "NONE" else 8) for one, how in zip(whole, schemes, strict=True)]
 
     def time(self, inside: Set) -> int | None:
         """Picoseconds of a partition; None where it doesn't fit the SRAM."""

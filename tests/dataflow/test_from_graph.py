@@ -101,8 +101,8 @@ def test_kernels_have_the_operations_flop_and_bytes(build: Any) -> None:
             stored = 4 * sum(net.arrays[name].size for name in reads[operation.name] if name in net.program.parameters)
             one = kernels[operation.name]
             assert facts.whole_flop(one) == operation.flop
-            assert facts.whole_output(one, word) == sum(t.bytes for t in graph.tensors if t.producer == v)
-            assert facts.whole_weights(one, word) + one.whole_bytes == stored
+            assert facts.whole_output(one, instance) == sum(t.bytes for t in graph.tensors if t.producer == v)
+            assert facts.whole_weights(one, instance) + one.whole_bytes == stored
             if one.kind == "gemm":  # sizes that are stated are those that the loop nest gives
                 assert facts.whole_flop(one.replace(flop=None)) == operation.flop
 

@@ -79,7 +79,7 @@ def _intensities(instance: DataflowInstance, solution: DataflowSolution, terms: 
     network = instance.system.network
     uses = zip(network, solution.degrees.dimensions, strict=True)
     links = [dimension.bytes_per_ns for dimension, use in uses if use == "tensor"]
-    fetched = terms["T2"] / 1000 * instance.system.memory.bytes_per_ns
+    fetched = terms["T2"] / 1000 * instance.system.memory.reached
     link = links[0] if links else min(dimension.bytes_per_ns for dimension in network)
     sent = terms["T3"] / 1000 * link
     return {

@@ -32,6 +32,7 @@ from chipmap.formulations.dataflow.cpsat_tensors import Tensors
 from chipmap.formulations.dataflow.cpsat_terms import (
     c2_sram,
     c6_dram,
+    def_launched,
     t1_compute,
     t2_memory,
     t3_network,
@@ -183,12 +184,13 @@ def add_dataflow(
     step = t7_stage(builder, time, made.most(choices.upper)) if made.stages else None
     if step is not None:
         t5_transfers_stages(tensors, step)
-    terms = {"T1": t1_compute(builder, time), "T2": t2_memory(tensors, time, sram), "T3": t3_network(tensors, time)}
+    left = def_launched(builder, time)
+    terms = {"T1": t1_compute(builder, left), "T2": t2_memory(tensors, left, sram), "T3": t3_network(tensors, left)}
     shares = Shares(builder)
     if made.problem.shares:
         c7_tiles(shares)
-        terms["T1"] = t1_compute_shared(shares, time)
-    t4_layer_no_overlap(builder, time, *terms.values())
+        terms["T1"] = t1_compute_shared(shares, left)
+    t4_layer_no_overlap(builder, left, *terms.values())
     return DataflowCpVariables(
         tables=made,
         standing=settled.standing,

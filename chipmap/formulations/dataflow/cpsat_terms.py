@@ -92,6 +92,20 @@ def _lives(tensors: Tensors, e: int, m: int, c: int) -> Any:
     return sum(made) - sum(before) - sum(inside)
 
 
+def def_launched(builder: Builder, time: list[Any]) -> list[Any]:
+    """The picoseconds of each partition without its launch, which is spent where any copy lies in it."""
+    tables, launch = builder.tables, builder.tables.problem.launch
+    if not launch:
+        return time
+    left = []
+    for c, one in enumerate(time):
+        launched = builder.literal(f"launched[{c}]")
+        for i in tables.inside(c):
+            builder.clause("def_launched", [~builder.A[i, c], launched])
+        left.append(one - launch * launched)
+    return left
+
+
 def t1_compute(builder: Builder, time: list[Any]) -> list[Any]:
     """T1: the sum of its kernels' compute <= the time of a partition (a cut where they share tiles)."""
     sums = [total(weighted(builder, "compute", c)) for c in range(len(time))]

@@ -33,6 +33,7 @@ from chipmap.formulations.dataflow.mip_tensors import def_inside, def_moves, def
 from chipmap.formulations.dataflow.mip_terms import (
     c2_sram,
     c6_dram,
+    def_launched,
     t1_compute,
     t2_memory,
     t3_network,
@@ -138,6 +139,7 @@ def _assignment(block: pyo.Block, made: Tables, choices: DataflowMipChoices) -> 
 def _terms(block: pyo.Block, made: Tables, choices: DataflowMipChoices) -> None:
     scale = unit(made.longest)
     block.time = pyo.Var(range(made.count), bounds=(0, None))
+    def_launched(block, made, scale)
     t1_compute(block, made, scale)
     if made.problem.shares:
         t1_compute_shared(block, made, scale)

@@ -95,11 +95,25 @@ def _lives(block: pyo.Block, tables: Tables, e: int, m: int, c: int) -> Any:
     return made_upto(block, tables, t.u, m, c) - read_upto(block, tables, e, m, c - 1) - inside
 
 
+def def_launched(block: pyo.Block, tables: Tables, unit: int) -> None:
+    """``launched[c]``: the launch of partition c if it has any kernel, in units, at least that of each of its copies;
+    ``left[c]``: the time of c without it."""
+    slots, launch = range(tables.count), tables.problem.launch / unit
+    launched = block.launched = pyo.Var(slots if launch else [], bounds=(0, launch))
+    rows = block.def_launched = pyo.Constraint(pyo.Any)
+    for c in launched:
+        look()
+        for i in tables.inside(c):
+            if not tables.shut(i, c):
+                rows[i, c] = launched[c] >= launch * block.A[i, c]
+    block.left = pyo.Expression(slots, rule=lambda b, c: b.time[c] - (launched[c] if launch else 0))
+
+
 def t1_compute(block: pyo.Block, tables: Tables, unit: int) -> None:
     """T1: the sum of its kernels' compute <= the time of a partition (a cut where they share tiles)."""
     slots = range(tables.count)
     block.compute = pyo.Expression(slots, rule=lambda _, c: weighted(block, tables, "compute", c, unit))
-    block.t1_compute = pyo.Constraint(slots, rule=lambda b, c: b.time[c] >= b.compute[c])
+    block.t1_compute = pyo.Constraint(slots, rule=lambda b, c: b.left[c] >= b.compute[c])
 
 
 def t2_memory(block: pyo.Block, tables: Tables, unit: int) -> None:
@@ -123,7 +137,7 @@ def t2_memory(block: pyo.Block, tables: Tables, unit: int) -> None:
         block.def_unread_cached = pyo.Constraint(expr=block.unread <= most * block.cached)
         streams[0] -= block.unread
     block.memory = pyo.Expression(slots, rule=lambda _, c: moved(block, tables, "dram", c, unit) + streams[c])
-    block.t2_memory = pyo.Constraint(slots, rule=lambda b, c: b.time[c] >= b.memory[c])
+    block.t2_memory = pyo.Constraint(slots, rule=lambda b, c: b.left[c] >= b.memory[c])
 
 
 def t3_network(block: pyo.Block, tables: Tables, unit: int) -> None:
@@ -136,14 +150,14 @@ def t3_network(block: pyo.Block, tables: Tables, unit: int) -> None:
 
     slots = range(tables.count)
     block.network = pyo.Expression(slots, rule=lambda _, c: network(c))
-    block.t3_network = pyo.Constraint(slots, rule=lambda b, c: b.time[c] >= b.network[c])
+    block.t3_network = pyo.Constraint(slots, rule=lambda b, c: b.left[c] >= b.network[c])
 
 
 def t4_layer_no_overlap(block: pyo.Block, tables: Tables) -> None:
     """T4 without overlap: compute, memory and network together <= the time of a partition."""
     if not tables.problem.instance.task.overlap:
         block.t4_layer_no_overlap = pyo.Constraint(
-            range(tables.count), rule=lambda b, c: b.time[c] >= b.compute[c] + b.memory[c] + b.network[c]
+            range(tables.count), rule=lambda b, c: b.left[c] >= b.compute[c] + b.memory[c] + b.network[c]
         )
 
 

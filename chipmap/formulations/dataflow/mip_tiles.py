@@ -43,7 +43,7 @@ def t1_compute_shared(block: pyo.Block, tables: Tables, unit: int) -> None:
     slowest = block.slowest = pyo.Var(range(tables.count), bounds=(0, None))
     rows = block.t1_compute_shared = pyo.Constraint(pyo.Any)
     for c in range(tables.count):
-        rows[c] = block.time[c] >= slowest[c]
+        rows[c] = block.left[c] >= slowest[c]
         for i in tables.inside(c):
             look()
             parts = [

@@ -20,6 +20,7 @@ from typing import Any
 import cvxpy as cp
 import numpy as np
 
+from chipmap.instances.dataflow.floors import launch_ticks
 from chipmap.instances.dataflow.instance import DataflowInstance, DataflowSolution
 from chipmap.instances.dataflow.layer_handover import handovers
 from chipmap.instances.dataflow.loads import Load, layer_share, loads
@@ -39,7 +40,7 @@ def bound(problem: DataflowProblem) -> int | None:
     scale = float(max(1, sum(max(o.compute for o in options) for options in problem.options)))
     total, constraints = relaxation.layer(scale)
     value = _dual_value(cp.Problem(cp.Minimize(total), constraints))
-    return None if value is None else ceil(problem.instance.mapped_layers * scale * value)
+    return None if value is None else ceil(problem.instance.mapped_layers * scale * value) + launch_ticks(problem)
 
 
 class _Schemes:
@@ -138,6 +139,8 @@ def balanced(instance: DataflowInstance, solution: DataflowSolution, budgets: Se
     if not budgets or any(budget <= 0 for _, budget in budgets):
         raise InputError("no budget above 0 is given", "budgets", "Give a price or a power of a chip.")
     parts, chip, links = loads(instance, solution), instance.system.chip, tensor_links(instance, solution)
+    if not chip.counts_cycles:
+        raise InputError("states TFLOP/s or shares of its peak", "system.chip", "Give tiles, lanes, stages and ghz.")
     tiles, memory, link = (cp.Variable(pos=True) for _ in range(3))
     for name in ("tile", "memory", "link"):
         if not any(getattr(rates, name) > 0 for rates, _ in budgets):
@@ -150,7 +153,8 @@ def balanced(instance: DataflowInstance, solution: DataflowSolution, budgets: Se
     ]
     scale = float(max(1, *(max(sum(one.compute), one.memory, one.network) for one in parts)))
     join = cp.maximum if instance.task.overlap else lambda *times: sum(times)
-    total = cp.sum([one.runs * join(*_times(one, scale, tiles, memory, link)) for one in parts])
+    launches = sum(one.runs * one.launch for one in parts) / scale
+    total = launches + cp.sum([one.runs * join(*_times(one, scale, tiles, memory, link)) for one in parts])
     program = cp.Problem(cp.Minimize(total), limits)
     program.solve(solver=cp.CLARABEL)
     if program.status != cp.OPTIMAL:

@@ -214,7 +214,7 @@ class Tables:
     def longest(self) -> int:
         """No mapping's layer takes more picoseconds."""
         own = sum(max(o.compute + o.collective + o.stream for o in self.options(i)) for i in self.copies)
-        own += sum(map(self.slowest, self.copies))
+        own += sum(map(self.slowest, self.copies)) + len(self.copies) * self.problem.launch
         moved = [2 * max(o.dram for o in self.options(t.u)) for t in self.tensors]
         changed = [max(map(max, t.converts)) for t in self.linked]
         return forward_runs(self.problem.instance) * (own + sum(moved) + sum(changed))

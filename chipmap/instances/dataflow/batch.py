@@ -11,8 +11,9 @@ from typing import NamedTuple
 
 from chipmap.instances.dataflow.instance import DataflowInstance, Degrees
 from chipmap.instances.dataflow.parts import Parts, splits_tokens
+from chipmap.instances.dataflow.rates import number_bytes
 from chipmap.instances.dataflow.sharding import collective_ns
-from chipmap.instances.dataflow.sizes import weight_bytes
+from chipmap.instances.dataflow.sizes import fetch_bytes, table_bytes, weight_bytes
 from chipmap.instances.dataflow.workload import Kernel, Scheme
 
 #: Bytes of optimiser state per parameter in mode ``physical``: Adam in mixed precision holds a parameter and its two
@@ -39,12 +40,12 @@ def micro_batches(instance: DataflowInstance, degrees: Degrees) -> Fraction:
 
 def state_words(instance: DataflowInstance) -> Fraction:
     """Bytes in DRAM per byte of a parameter: itself, its gradient, and the optimiser's state."""
-    task, word = instance.task, instance.workload.word_bytes
+    task, word = instance.task, number_bytes(instance.workload, instance.workload.weight_format)
     if instance.mode == "dfmodel":  # the published constraint counts tensors alone
-        return Fraction(task.optimizer_bytes or 0, word) if task.purpose == "training" else Fraction(0)
+        return (task.optimizer_bytes or 0) / word if task.purpose == "training" else Fraction(0)
     if task.purpose != "training":
         return Fraction(1)
-    return 2 + Fraction(ADAM_BYTES if task.optimizer_bytes is None else task.optimizer_bytes, word)
+    return 2 + (ADAM_BYTES if task.optimizer_bytes is None else task.optimizer_bytes) / word
 
 
 class Roles(NamedTuple):
@@ -100,7 +101,7 @@ def kept_bytes(
     are the weights and tables of forward kernels, with :func:`state_words`. The first stage has min(micro-batches,
     stages) micro-batches in flight. In decode steps what is fetched is the KV cache, of every sample of the replica.
     """
-    parameters = weights + kernel.table_bytes * here.weights
+    parameters = weights + table_bytes(kernel, instance) * here.weights
     bytes_per_layer = parameters * state_words(instance) if kernel.phase == "forward" else Fraction(0)
     bytes_per_layer += cache_bytes(instance, degrees, kernel, here)
     if kernel.name in kept_for_backward(instance):
@@ -113,7 +114,7 @@ def cache_bytes(instance: DataflowInstance, degrees: Degrees, kernel: Kernel, he
     of the replica."""
     if instance.mode == "dfmodel" or instance.task.purpose != "decode":
         return Fraction(0)
-    return Fraction(kernel.fetch_bytes * instance.task.batch, degrees.data) * here.fetch
+    return fetch_bytes(kernel, instance) * instance.task.batch / degrees.data * here.fetch
 
 
 def waits_in_dram(instance: DataflowInstance, kernel: Kernel) -> bool:

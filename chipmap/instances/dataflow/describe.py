@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections import Counter
 from itertools import cycle
+from math import ceil
 from typing import Any
 
 import msgspec
 
 from chipmap.instances.dataflow.instance import DataflowInstance, DataflowSolution, check_degrees, settled
+from chipmap.instances.dataflow.parts import parts
 from chipmap.instances.dataflow.problem import DataflowProblem, dataflow_problem
-from chipmap.instances.dataflow.sizes import flop, output_bytes, parameter_bytes
+from chipmap.instances.dataflow.sizes import chip_weights, fetch_bytes, flop, output_bytes, parameter_bytes
 from chipmap.instances.dataflow.tiles import sharing
 from chipmap.records import InputError, csv_text
 
@@ -37,7 +39,7 @@ def describe(instance: DataflowInstance) -> dict[str, Any]:
         "tflop": sum(map(flop, workload.kernels)) / 1e12,
         "weights_mib": float(sum(parameter_bytes(kernel, instance) for kernel in workload.kernels)) / 2**20,
         "tensors_mib": float(sum(size[producer] for producer, _ in workload.edges)) / 2**20,
-        "fetch_mib": sum(kernel.fetch_bytes for kernel in workload.kernels) / 2**20,
+        "fetch_mib": float(sum(fetch_bytes(kernel, instance) for kernel in workload.kernels)) / 2**20,
         "largest": {"name": largest.name, "tflop": flop(largest) / 1e12},
         "chips": instance.system.chips,
         "chip": chip.name,
@@ -80,7 +82,9 @@ def files(instance: DataflowInstance, solution: DataflowSolution) -> dict[str, b
         row = (layer, kernel.name, kernel.kind, kernel.phase, option.scheme, partition)
         tiles, ticks = shared.get(i, (0, option.compute))
         stage = [solution.stages[partition]] if solution.stages else []
-        rows.append((*row, ticks, option.weights, option.output, *([tiles] if shared else []), *stage))
+        here = parts(kernel, option.scheme, instance.mode, solution.degrees.tensor)
+        weights = ceil(chip_weights(kernel, instance, here.weights))
+        rows.append((*row, ticks, weights, option.output, *([tiles] if shared else []), *stage))
     return {"mapping.csv": csv_text((*_COLUMNS, *more), rows).encode()}
 
 

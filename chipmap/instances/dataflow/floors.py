@@ -19,6 +19,7 @@ from chipmap.instances.dataflow.problem import (
     steps,
     total_ticks,
 )
+from chipmap.instances.dataflow.rates import best_rate
 from chipmap.instances.dataflow.sizes import flop
 
 
@@ -28,25 +29,34 @@ def first_ticks(problem: DataflowProblem) -> int:
     A partition takes the longest of compute, DRAM and network, so that all of them take no less than each of the
     three sums Σ over kernels of the least compute, the least bytes read (weights that may stay in SRAM aren't), the
     least collective. Without overlap the three add up. Where stages share out kernels, a step takes the longest kernel
-    at least, or an equal share of all kernels.
+    at least, or an equal share of all kernels. The fewest launches come on top.
     """
     instance = problem.instance
     kinds = [lambda o: o.compute, _reading(problem), lambda o: o.collective]
     if not instance.task.overlap:
         single = list(kinds)
         kinds = [lambda o: sum(kind(o) for kind in single)]
-    best = compute_ticks(problem)
+    best, launches = compute_ticks(problem), launch_ticks(problem)
     again = {"forward": forward_runs(instance), "backward": 1}
     for kind in kinds:
         least = [min(map(kind, options)) for options in problem.options]
         if instance.task.stages == "kernels":
             whole = -(-instance.mapped_layers * sum(least) // problem.degrees.pipeline)
-            best = max(best, steps(problem) * max(*least, whole))
+            best = max(best, steps(problem) * (max(*least, whole) + problem.launch))
         else:
             pairs = zip(instance.workload.kernels, least, strict=True)
             layer = sum(again[kernel.phase] * ticks for kernel, ticks in pairs)
-            best = max(best, total_ticks(problem, instance.mapped_layers * layer))
+            best = max(best, total_ticks(problem, instance.mapped_layers * layer + launches))
     return best
+
+
+def launch_ticks(problem: DataflowProblem) -> int:
+    """Picoseconds per micro-batch of the fewest launches that any mapping has: one per phase, or per kernel where
+    kernels aren't fused."""
+    instance, again = problem.instance, {"forward": forward_runs(problem.instance), "backward": 1}
+    phases = [kernel.phase for kernel in instance.workload.kernels]
+    once = set(phases) if instance.asked[2] else phases * instance.mapped_layers
+    return problem.launch * sum(again[phase] for phase in once)
 
 
 def _reading(problem: DataflowProblem):  # type: ignore[no-untyped-def]
@@ -65,10 +75,20 @@ def plain_floor(instance: DataflowInstance, degrees: Degrees, micro_batch: int) 
     on each chip of a group, at the given utilisation, or the peak."""
     at, task = settled(instance, micro_batch), instance.task
     nothing = DataflowProblem(at, degrees, (), np.zeros((0, 2), np.int64), np.zeros(0, np.int64))
-    rate = Fraction(instance.system.chip.flop_per_ns) * Fraction(task.utilisation or 1) * degrees.tensor
-    runs = {"forward": forward_runs(instance), "backward": 1}
-    whole = sum(runs[kernel.phase] * flop(kernel) for kernel in instance.workload.kernels) * micro_batch
-    layer = Fraction(whole * 1000 * instance.mapped_layers) / rate
+    layer = _peak_ns(instance) * micro_batch * 1000 * instance.mapped_layers
+    layer /= Fraction(task.utilisation or 1) * degrees.tensor
     if task.stages == "kernels":
         return floor(steps(nothing) * layer / degrees.pipeline)
     return floor(layer * batch_factor(nothing))
+
+
+def _peak_ns(instance: DataflowInstance) -> Fraction:
+    """Nanoseconds that a layer's FLOP of a sample take at the best rate of each kernel; kept with the instance."""
+    if "_peak_ns" not in instance.__dict__:
+        runs, at = {"forward": forward_runs(instance), "backward": 1}, dict[Fraction, int]()
+        for kernel in instance.workload.kernels:
+            rate = best_rate(kernel, instance.workload, instance.system.chip)
+            at[rate] = at.get(rate, 0) + runs[kernel.phase] * flop(kernel)
+        instance.__dict__["_peak_ns"] = sum((Fraction(some) / rate for rate, some in at.items()), Fraction(0))
+    found: Fraction = instance.__dict__["_peak_ns"]
+    return found

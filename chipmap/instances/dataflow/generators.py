@@ -7,9 +7,11 @@ from typing import Any, Literal
 
 import msgspec
 
+from chipmap.instances.dataflow.formats import Format
 from chipmap.instances.dataflow.from_graph import from_graph
 from chipmap.instances.dataflow.instance import CostMode, DataflowInstance, Task
-from chipmap.instances.dataflow.system import Topology
+from chipmap.instances.dataflow.machines import machine
+from chipmap.instances.dataflow.system import System, Topology
 from chipmap.instances.dataflow.systems import system
 from chipmap.instances.dataflow.workload import Kernel, Workload
 from chipmap.instances.dataflow.workloads.dlrm import dlrm_network
@@ -33,14 +35,18 @@ _STEPS = {"training": "forward", "prefill": "prefill", "decode": "decode"}
 class Setting(Task, frozen=True, kw_only=True):
     """What every generator takes beside the parameters of its workload: the fields of :class:`Task`, and the system.
 
-    ``sizes`` are those of the network's dimensions, ``topology`` that of all or of each; ``memory`` and ``link`` name
+    ``machine`` is the name of a shipped machine, or a whole :class:`System`; its chip, memory and links are taken
+    instead of those that the other parameters describe. ``sizes`` are those of the network's dimensions (none: eight
+    chips, or those of the machine), ``topology`` that of all or of each; ``memory`` and ``link`` name
     technologies with their rates, prices and powers, instead of ``memory_gbps`` and ``link_gbps``; ``sram_bytes``
-    replaces the chip's own, ``dram_bytes`` is the DRAM capacity (null: never the limit).
+    replaces the chip's own, ``dram_bytes`` is the DRAM capacity (null: never the limit, or the machine's own).
+    ``weight_format``, ``activation_format`` and ``cache_format`` are those of the workload.
     """
 
     name: str = ""
+    machine: str | System = ""
     chip: str = "sn10"
-    sizes: tuple[int, ...] = (8,)
+    sizes: tuple[int, ...] = ()
     topology: Topology | tuple[Topology, ...] = "ring"
     memory_gbps: float = 200.0
     link_gbps: float = 25.0
@@ -51,21 +57,41 @@ class Setting(Task, frozen=True, kw_only=True):
     dram_bytes: int | None = None
     mode: CostMode = "physical"
     notes: str = ""
+    weight_format: Format = ""
+    activation_format: Format = ""
+    cache_format: Format = ""
 
     def instance(self, generator: str, workload: Workload) -> DataflowInstance:
         """The instance of ``workload``."""
-        own = msgspec.structs.asdict(self)
-        where = system(**{name: own[name] for name in signature(system).parameters})
+        own, where = msgspec.structs.asdict(self), self._system()
         if self.sram_bytes is not None:
             where = where.replace(chip=where.chip.replace(sram_bytes=self.sram_bytes))
+        if self.dram_bytes is not None:
+            where = where.replace(memory=where.memory.replace(capacity_bytes=self.dram_bytes))
+        formats = {name: own[name] for name in ("weight_format", "activation_format", "cache_format")}
         return DataflowInstance.make(
-            name=self.name or f"{generator}-{'x'.join(map(str, self.sizes))}",
-            workload=workload,
-            system=where.replace(memory=where.memory.replace(capacity_bytes=self.dram_bytes)),
+            name=self.name or f"{generator}-{'x'.join(str(one.size) for one in where.network)}",
+            workload=workload.replace(**formats),
+            system=where,
             task=Task(**{field: own[field] for field in Task.__struct_fields__}),
             mode=self.mode,
             notes=self.notes,
         )
+
+    def _system(self) -> System:
+        """The machine, or the chips, memories and links that are described."""
+        if not self.machine:
+            described = {name: getattr(self, name) for name in signature(system).parameters}
+            return system(**(described | {"sizes": self.sizes or (8,)}))
+        for name in ("topology", "memory_gbps", "link_gbps", "memory", "link", "latency_ns"):
+            if getattr(self, name) != getattr(Setting(), name):
+                remedy = "Leave it out, or change the instance that is made."
+                raise InputError("is given, but a machine has its own", name, remedy)
+        if isinstance(self.machine, str):
+            return machine(self.machine, self.sizes)
+        if self.sizes:
+            raise InputError("are given, but the machine has its own", "sizes", "Leave them out.")
+        return self.machine
 
 
 class DataflowGenerator(NamedGenerator[DataflowInstance]):

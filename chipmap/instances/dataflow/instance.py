@@ -13,6 +13,7 @@ from typing import ClassVar, Literal, Self
 
 import msgspec
 
+from chipmap.instances.dataflow.rates import missing_formats
 from chipmap.instances.dataflow.system import Dimension, System
 from chipmap.instances.dataflow.workload import Scheme, Workload
 from chipmap.records import InputError, Record, counted
@@ -140,6 +141,7 @@ class DataflowInstance(Record, frozen=True, kw_only=True):
             raise InputError(what, "task.micro_batch", f"Give one, or a batch with at most {MOST_MICRO_BATCHES}.")
         if task.utilisation is not None and not 1e-9 <= task.utilisation <= 1:
             raise InputError(f"is {task.utilisation}", "task.utilisation", "Give 1e-9 to 1.")
+        check_peaks(self)
         if task.utilisation is None and not task.overlap:
             what = "is null, so that kernels share tiles, but compute doesn't overlap"
             raise InputError(what, "task.utilisation", "Give a share, or set task.overlap.")
@@ -163,6 +165,22 @@ class DataflowInstance(Record, frozen=True, kw_only=True):
             _check_stages(self)
         if task.degrees is not None:
             check_degrees(self, task.degrees)
+
+
+def check_peaks(instance: DataflowInstance) -> None:
+    """Raise :class:`InputError` where kernels compute in a format of which the chip states no peak, where they would
+    share tiles by cycles but the chip states its speed otherwise, and for switches that reduce in mode ``dfmodel``."""
+    workload, system = instance.workload, instance.system
+    for name, named in missing_formats(workload.kernels, workload, system.chip)[:1]:
+        what = f"has no {named}, in which kernel {name!r} computes: it has {', '.join(system.chip.peaks)}"
+        raise InputError(what, "system.chip.peaks", "Add it, or name other formats in workload.")
+    if instance.task.utilisation is None and not system.chip.counts_cycles:
+        what = "is null, so that kernels share tiles by cycles, but the chip states TFLOP/s or shares of its peak"
+        remedy = "Give a share, such as 0.9, or a chip with tiles, lanes, stages and ghz alone."
+        raise InputError(what, "task.utilisation", remedy)
+    if instance.mode == "dfmodel" and any(one.reduces for one in system.network):
+        what = "is true in mode dfmodel, which counts an all-reduce by task.all_reduce_factor"
+        raise InputError(what, "system.network.reduces", "Set mode to physical, or reduces to false.")
 
 
 def _check_stages(instance: DataflowInstance) -> None:

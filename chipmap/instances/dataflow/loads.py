@@ -23,14 +23,15 @@ from chipmap.records import InputError
 
 class Load(NamedTuple):
     """One partition: picoseconds of each of its kernels if it had all tiles (what they take at least, or with the given
-    utilisation), of DRAM at the memory's rate, and of the network, all of it and its latency alone; and how often it
-    runs per micro-batch."""
+    utilisation), of DRAM at the memory's rate, and of the network, all of it and its latency alone; how often it runs
+    per micro-batch, and what goes by before it runs."""
 
     compute: tuple[int, ...]
     memory: int
     network: int
     latency: int
     runs: int = 1
+    launch: int = 0
 
 
 def loads(instance: DataflowInstance, solution: DataflowSolution) -> tuple[Load, ...]:
@@ -54,6 +55,7 @@ def loads(instance: DataflowInstance, solution: DataflowSolution) -> tuple[Load,
             network=moved[p],
             latency=latency[p],
             runs=forward_runs(instance) if phases[p] == "forward" else 1,
+            launch=problem.launch,
         )
         for p in sorted(set(solution.partitions))
     )
@@ -80,7 +82,7 @@ def _memory(problem: DataflowProblem, solution: DataflowSolution) -> dict[int, i
                 times[p] += options[u].dram
             seen.add((u, p))
     layers = 1 if problem.instance.task.across_layers else problem.instance.workload.layers // problem.degrees.pipeline
-    resident = physical and layers == 1 and len(times) == 1
+    resident = physical and layers == 1 and len(times) == 1 and not problem.instance.system.chip.streams
     fetched = not resident or not _caches_fit(problem, options)
     for p, option in zip(where, options, strict=True):
         times[p] += (option.fetch if fetched else 0) if resident else option.stream

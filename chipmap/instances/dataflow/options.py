@@ -22,6 +22,7 @@ from chipmap.instances.dataflow.batch import (
 )
 from chipmap.instances.dataflow.instance import DataflowInstance, Degrees
 from chipmap.instances.dataflow.parts import padded, parts
+from chipmap.instances.dataflow.rates import efficiency, peak
 from chipmap.instances.dataflow.sharding import (
     Collective,
     collective_ns,
@@ -30,7 +31,14 @@ from chipmap.instances.dataflow.sharding import (
     refuse_scheme,
     schemes,
 )
-from chipmap.instances.dataflow.sizes import chip_weights, flop, output_bytes, read_weights
+from chipmap.instances.dataflow.sizes import (
+    chip_weights,
+    exchange_bytes,
+    fetch_bytes,
+    flop,
+    output_bytes,
+    read_weights,
+)
 from chipmap.instances.dataflow.tiles import least_area, shares
 from chipmap.instances.dataflow.workload import Kernel, Scheme
 
@@ -46,7 +54,7 @@ class Option(NamedTuple):
     part of it) the latter alone; ``dram`` moves its output once. ``kept`` bytes stay in DRAM, ``waits`` are those of
     the output while it waits there (both 0 without a capacity); ``hop`` is sent to the next stage per micro-batch,
     ``gradient`` summed over replicas per batch; ``link`` sends the output from a stage to the next where stages share
-    out kernels. ``cache``: bytes of its KV cache, which may stay in SRAM.
+    out kernels. ``weights``: bytes of them in SRAM. ``cache``: bytes of its KV cache, which may stay in SRAM.
     """
 
     scheme: Scheme
@@ -104,13 +112,14 @@ def _option(instance: DataflowInstance, degrees: Degrees, kernel: Kernel, scheme
     whole = output_bytes(kernel, instance)
     output = whole * here.output
     if task.utilisation is not None:
-        share = Fraction(task.utilisation)
-        compute = ticks_of(flop(kernel) * task.samples * here.work / (share * Fraction(chip.flop_per_ns)))
+        work = flop(kernel) * task.samples * here.work
+        rate = peak(kernel, instance.workload, chip) * efficiency(kernel, chip, work)
+        compute = ticks_of(work / (Fraction(task.utilisation) * rate))
     else:
         compute = least_area(shares(kernel, scheme, instance, degrees), chip.tiles)
     weights = chip_weights(kernel, instance, here.weights)
-    rate = Fraction(memory.bytes_per_ns)
-    fetch = ticks_of(kernel.fetch_bytes * task.samples * here.fetch / rate)
+    rate = Fraction(memory.reached)
+    fetch = ticks_of(fetch_bytes(kernel, instance) * task.samples * here.fetch / rate)
     limited = memory.capacity_bytes is not None
     return Option(
         scheme=scheme,
@@ -118,7 +127,7 @@ def _option(instance: DataflowInstance, degrees: Degrees, kernel: Kernel, scheme
         collective=ticks_of(_sums(instance, degrees, scheme, whole * padded(here.output)))
         + ticks_of(_exchange(instance, degrees, kernel)),
         stream=fetch + (ticks_of(read_weights(kernel, instance, here.weights) / rate) if streamed else 0),
-        weights=math.ceil(weights),
+        weights=0 if chip.streams else math.ceil(weights),
         output=math.ceil(output),
         dram=ticks_of(output / rate),
         buffer=math.ceil(output * task.tile_tokens / (instance.workload.tokens * task.samples)),
@@ -134,7 +143,7 @@ def _option(instance: DataflowInstance, degrees: Degrees, kernel: Kernel, scheme
 
 def _exchange(instance: DataflowInstance, degrees: Degrees, kernel: Kernel) -> Fraction:
     """Nanoseconds of the kernel's own exchange, over the dimensions of tensor and data parallelism side by side."""
-    each = Fraction(kernel.exchange_bytes * instance.task.samples, degrees.tensor)
+    each = exchange_bytes(kernel, instance) * instance.task.samples / degrees.tensor
     dimensions = degrees.carrying(instance.system, "tensor", "data")
     if instance.mode == "dfmodel" and kernel.exchange == "all_to_all":
         return published_exchange_ns(each, dimensions)

@@ -16,9 +16,10 @@ def inter_chip(instance: DataflowInstance) -> DataflowInstance:
     """``instance`` as the inter-chip pass sees it: sharding and stages, but nothing of what is inside a chip.
 
     One partition per stage (per phase, where stages are layers) on a chip whose SRAM holds it, and whose DRAM takes
-    next to no time (a picosecond for each tensor and weight, as all times are rounded up) and has no limit. A stage
-    then takes max(Σ compute, Σ collectives and changes of layout), and a step the longest stage or transfer: equation
-    7. Without a utilisation compute reaches the peak. Kernels that are pinned together aren't: that is inside a chip.
+    next to no time (a picosecond for each tensor and weight, as all times are rounded up) and has no limit. Partitions
+    start at once. A stage takes max(Σ compute, Σ collectives and changes of layout), and a step the longest stage or
+    transfer: equation 7. Without a utilisation compute reaches the peak. Kernels that are pinned together aren't: that
+    is inside a chip.
     """
     task, system = instance.task, instance.system
     return instance.replace(
@@ -31,7 +32,7 @@ def inter_chip(instance: DataflowInstance) -> DataflowInstance:
             utilisation=1.0 if task.utilisation is None else task.utilisation,
         ),
         system=system.replace(
-            chip=system.chip.replace(sram_bytes=ENOUGH_BYTES, fused=True),
-            memory=system.memory.replace(bytes_per_ns=ENOUGH_RATE, capacity_bytes=None),
+            chip=system.chip.replace(sram_bytes=ENOUGH_BYTES, fused=True, launch_ns=0.0),
+            memory=system.memory.replace(bytes_per_ns=ENOUGH_RATE, efficiency=1.0, capacity_bytes=None),
         ),
     )

@@ -66,6 +66,11 @@ class DataflowProblem:
         """Bytes of SRAM of a chip."""
         return self.instance.system.chip.sram_bytes
 
+    @property
+    def launch(self) -> int:
+        """Picoseconds that go by before each partition."""
+        return ticks_of(Fraction(self.instance.system.chip.launch_ns))
+
     @cached_property
     def shares(self) -> tuple[tuple[Shares, ...], ...]:
         """For each option of each kernel its (tiles, picoseconds); empty where a utilisation is given."""
@@ -261,7 +266,8 @@ def resident(problem: DataflowProblem) -> bool:
     """Whether a chip could run nothing but one partition, so that weights might stay in SRAM (mode ``physical``)."""
     instance = problem.instance
     phases = {kernel.phase for kernel in instance.workload.kernels}
-    return instance.mode == "physical" and layers_per_stage(instance, problem.degrees) == 1 and len(phases) == 1
+    alone = layers_per_stage(instance, problem.degrees) == 1 and len(phases) == 1
+    return alone and instance.mode == "physical" and not instance.system.chip.streams
 
 
 def caching(problem: DataflowProblem) -> bool:

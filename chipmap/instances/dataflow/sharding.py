@@ -94,7 +94,8 @@ def collective_ns(collective: Collective, tensor_bytes: Fraction, dimension: Dim
 
     All-reduce and all-gather: S(n-1)/(nB) on a ring or switch, S/(nB) fully connected, an all-reduce ``factor`` times;
     reduce-scatter as all-gather; all-to-all: S·n²/(8B) on a ring, S·n/(4B) on a switch, S/B fully connected. Every
-    all-reduce adds the latency of 2(n-1) steps (2 fully connected), the others that of n-1 (1).
+    all-reduce adds the latency of 2(n-1) steps (2 fully connected), the others that of n-1 (1). A switch that reduces
+    gets S bytes from each chip and sends the sum back meanwhile: an all-reduce takes S/B and the latency of two steps.
     """
     n, rate = dimension.size, Fraction(dimension.bytes_per_ns)
     if collective == "none" or n == 1:
@@ -102,6 +103,8 @@ def collective_ns(collective: Collective, tensor_bytes: Fraction, dimension: Dim
     full = dimension.topology == "full"
     steps = 1 if full else n - 1
     latency = Fraction(dimension.latency_ns) * steps
+    if collective == "all_reduce" and dimension.reduces:
+        return tensor_bytes / rate + 2 * Fraction(dimension.latency_ns)
     if collective == "all_to_all":
         share = {"ring": Fraction(n * n, 8), "switch": Fraction(n, 4), "full": Fraction(1)}[dimension.topology]
         return tensor_bytes * share / rate + latency

@@ -5,6 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 from chipmap.instances.dataflow.instance import DataflowInstance
+from chipmap.instances.dataflow.rates import fetched_format, output_format, scaled
 from chipmap.instances.dataflow.workload import Kernel
 
 
@@ -19,22 +20,44 @@ def flop(kernel: Kernel) -> int:
 
 def output_bytes(kernel: Kernel, instance: DataflowInstance) -> Fraction:
     """Bytes of a micro-batch's whole output: outer · M · N words per sample (weight updates: once)."""
+    workload, stated = instance.workload, kernel.output_bytes
+    if stated is None:
+        stated = kernel.outer * kernel.M * kernel.N * workload.word_bytes
     samples = 1 if kernel.update else instance.task.samples
-    if kernel.output_bytes is not None:
-        return Fraction(kernel.output_bytes * samples)
-    return Fraction(kernel.outer * kernel.M * kernel.N * instance.workload.word_bytes * samples)
+    return stated * samples * scaled(workload, output_format(kernel, workload))
 
 
 def weight_bytes(kernel: Kernel, instance: DataflowInstance) -> Fraction:
     """Bytes of the kernel's parameters that a scheme divides, outer · M · K words of a gemm with weights."""
-    if kernel.weight_bytes is not None:
-        return Fraction(kernel.weight_bytes)
-    return Fraction(kernel.outer * kernel.M * kernel.K * instance.workload.word_bytes if kernel.weights else 0)
+    workload, stated = instance.workload, kernel.weight_bytes
+    if stated is None:
+        stated = kernel.outer * kernel.M * kernel.K * workload.word_bytes if kernel.weights else 0
+    return stated * scaled(workload, workload.weight_format)
+
+
+def whole_bytes(kernel: Kernel, instance: DataflowInstance) -> Fraction:
+    """Bytes of the kernel's parameters that every chip needs."""
+    return kernel.whole_bytes * scaled(instance.workload, instance.workload.weight_format)
+
+
+def table_bytes(kernel: Kernel, instance: DataflowInstance) -> Fraction:
+    """Bytes of the table of which the kernel fetches rows."""
+    return kernel.table_bytes * scaled(instance.workload, instance.workload.weight_format)
+
+
+def fetch_bytes(kernel: Kernel, instance: DataflowInstance) -> Fraction:
+    """Bytes per sample that the kernel fetches beside weights and tensors, a KV cache or rows of its table."""
+    return kernel.fetch_bytes * scaled(instance.workload, fetched_format(kernel, instance.workload))
+
+
+def exchange_bytes(kernel: Kernel, instance: DataflowInstance) -> Fraction:
+    """Bytes per sample that the kernel sends to all chips of its stage: activations."""
+    return kernel.exchange_bytes * scaled(instance.workload, instance.workload.activation_format)
 
 
 def chip_weights(kernel: Kernel, instance: DataflowInstance, share: Fraction) -> Fraction:
     """Bytes of the kernel's parameters on a chip that has this share of those that a scheme divides."""
-    return weight_bytes(kernel, instance) * share + kernel.whole_bytes
+    return weight_bytes(kernel, instance) * share + whole_bytes(kernel, instance)
 
 
 def touched(kernel: Kernel, instance: DataflowInstance) -> Fraction:
@@ -53,9 +76,9 @@ def touched(kernel: Kernel, instance: DataflowInstance) -> Fraction:
 
 def read_weights(kernel: Kernel, instance: DataflowInstance, share: Fraction) -> Fraction:
     """Bytes of parameters that a chip with this share reads per micro-batch: of experts those that tokens use."""
-    return weight_bytes(kernel, instance) * share * touched(kernel, instance) + kernel.whole_bytes
+    return weight_bytes(kernel, instance) * share * touched(kernel, instance) + whole_bytes(kernel, instance)
 
 
 def parameter_bytes(kernel: Kernel, instance: DataflowInstance) -> Fraction:
     """Bytes of all parameters of the kernel, tables included."""
-    return weight_bytes(kernel, instance) + kernel.whole_bytes + kernel.table_bytes
+    return weight_bytes(kernel, instance) + whole_bytes(kernel, instance) + table_bytes(kernel, instance)

@@ -1,53 +1,112 @@
-"""What it is mapped on: chips, their memories, and a network of up to three dimensions."""
+"""What it is mapped on: chips, their memories, and a network of up to five dimensions."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import prod
-from typing import Literal
+from typing import ClassVar, Literal
 
+from chipmap.instances.dataflow.formats import Format
 from chipmap.records import InputError, Record
 
 Topology = Literal["ring", "switch", "full"]
+#: Network dimensions at most.
+MOST_DIMENSIONS = 5
 
 
 class Chip(Record, frozen=True, kw_only=True):
-    """One chip: ``tiles`` arrays of ``lanes`` × ``stages`` multiply-adders at ``ghz``, and its SRAM.
+    """One chip: its peak in FLOP, its SRAM, and what it loses (page, "Chips").
 
-    Peak: 2 · tiles · lanes · stages · ghz FLOP per nanosecond. ``fused`` says whether kernels can be fused into
-    partitions (a dataflow architecture); otherwise every kernel is a partition of its own.
+    The peak is 2 · tiles · lanes · stages · ghz FLOP per nanosecond of ``tiles`` arrays of ``lanes`` × ``stages``
+    multiply-adders, or ``tflops`` TFLOP/s where that is given; then the chip has no tiles that kernels could share.
+    ``peaks`` are TFLOP/s by number format, for workloads that name theirs; ``vector_tflops`` those of element-wise
+    kernels (null: the peak of all others). ``efficiency`` lists (FLOP, share): a kernel that isn't element-wise and has
+    so many FLOP on a chip or more reaches that share of the peak (empty: all of it). ``launch_ns`` go by before each
+    partition. ``streams``: weights stream through the SRAM in tiles, as on GPUs and TPUs, so that they take none of it
+    and never stay there. ``fused`` says whether kernels can be fused into partitions (a dataflow architecture);
+    otherwise every kernel is a partition of its own.
     """
 
+    LATER_FIELDS: ClassVar[tuple[str, ...]] = (
+        *("tflops", "peaks", "vector_tflops", "efficiency", "launch_ns", "streams"),
+    )
+
     name: str = ""
-    tiles: int
-    lanes: int
-    stages: int
-    ghz: float
+    tiles: int = 0
+    lanes: int = 0
+    stages: int = 0
+    ghz: float = 0.0
     sram_bytes: int
     fused: bool = True
     price_usd: float = 0.0
     watts: float = 0.0
+    tflops: float | None = None
+    peaks: dict[Format, float] = {}
+    vector_tflops: float | None = None
+    efficiency: tuple[tuple[float, float], ...] = ()
+    launch_ns: float = 0.0
+    streams: bool = False
 
     @property
     def flop_per_ns(self) -> float:
-        """Peak FLOP per nanosecond (TFLOPS / 1000)."""
+        """Peak FLOP per nanosecond (1000 times that in TFLOP/s)."""
+        if self.tflops is not None:
+            return 1000.0 * self.tflops
         return 2.0 * self.tiles * self.lanes * self.stages * self.ghz
+
+    @property
+    def counts_cycles(self) -> bool:
+        """Whether its tiles say all of its speed, so that kernels may share them by cycles."""
+        return self.tflops is None and self.vector_tflops is None and not self.peaks and not self.efficiency
+
+    def check(self) -> None:
+        """Raise :class:`InputError` for a chip without a peak, and for numbers that make no sense."""
+        counts = {"sram_bytes": self.sram_bytes}
+        rates: dict[str, float | None] = {"tflops": self.tflops, "vector_tflops": self.vector_tflops}
+        rates |= {f"peaks.{name}": peak for name, peak in self.peaks.items()}
+        if self.tflops is None:
+            counts |= {name: getattr(self, name) for name in ("tiles", "lanes", "stages")}
+            rates["ghz"] = self.ghz
+        if self.tflops is None and not any((self.tiles, self.lanes, self.stages, self.ghz)):
+            remedy = "Give tflops, or tiles, lanes, stages and ghz."
+            raise InputError("states no peak", "system.chip", remedy)
+        for where, count in counts.items():
+            in_range(count, f"system.chip.{where}", 1, 10**15)
+        for where, rate in rates.items():
+            if rate is not None:
+                in_range(rate, f"system.chip.{where}", 1e-9, 1e12)
+        in_range(self.launch_ns, "system.chip.launch_ns", 0.0, 1e12)
+        _check_efficiency(self.efficiency)
 
 
 class Memory(Record, frozen=True, kw_only=True):
-    """A chip's DRAM: rate, capacity (null: never the limit), and what a GB/s costs."""
+    """A chip's DRAM: rate, the share of it that transfers reach (``efficiency``), capacity (null: never the limit), and
+    what a GB/s costs."""
+
+    LATER_FIELDS: ClassVar[tuple[str, ...]] = ("efficiency",)
 
     name: str = ""
     bytes_per_ns: float
     capacity_bytes: int | None = None
     usd_per_gbps: float = 0.0
     watts_per_gbps: float = 0.0
+    efficiency: float = 1.0
+
+    @property
+    def reached(self) -> float:
+        """Bytes per nanosecond that transfers reach."""
+        return self.bytes_per_ns * self.efficiency
 
 
 class Dimension(Record, frozen=True, kw_only=True):
     """One network dimension: ``size`` chips in a ring, on a switch, or fully connected, with the rate of a link.
 
-    ``latency_ns`` is added per step of a collective; ``ports`` counts what a chip pays for.
+    ``bytes_per_ns`` is what a chip sends, and receives besides. ``latency_ns`` is added per step of a collective;
+    ``links_per_chip`` counts what a chip pays for. ``reduces``: the switch adds up what its chips send (page,
+    "Sharding").
     """
+
+    LATER_FIELDS: ClassVar[tuple[str, ...]] = ("reduces",)
 
     size: int
     topology: Topology = "ring"
@@ -56,6 +115,7 @@ class Dimension(Record, frozen=True, kw_only=True):
     links_per_chip: float = 2.0
     usd_per_gbps: float = 0.0
     watts_per_gbps: float = 0.0
+    reduces: bool = False
 
 
 class System(Record, frozen=True, kw_only=True):
@@ -73,21 +133,42 @@ class System(Record, frozen=True, kw_only=True):
 
     def check(self) -> None:
         """Raise :class:`InputError` for counts and rates that make no sense."""
-        if not 1 <= len(self.network) <= 3:
-            raise InputError(f"has {len(self.network)} dimensions", "system.network", "Give one to three.")
-        counts = {f"chip.{name}": getattr(self.chip, name) for name in ("tiles", "lanes", "stages", "sram_bytes")}
-        counts |= {f"network[{i}].size": dimension.size for i, dimension in enumerate(self.network)}
-        for where, count in counts.items():
-            if not 1 <= count <= 10**15:
-                raise InputError(f"is {count:,}", f"system.{where}", f"Give 1 to {10**15:,}.")
-        rates = {"chip.ghz": self.chip.ghz, "memory.bytes_per_ns": self.memory.bytes_per_ns}
-        rates |= {f"network[{i}].bytes_per_ns": dimension.bytes_per_ns for i, dimension in enumerate(self.network)}
-        for where, rate in rates.items():
-            if not 1e-9 <= rate <= 1e12:
-                raise InputError(f"is {rate}", f"system.{where}", "Give 1e-9 to 1e12.")
+        if not 1 <= len(self.network) <= MOST_DIMENSIONS:
+            raise InputError(f"has {len(self.network)} dimensions", "system.network", "Give one to five.")
+        self.chip.check()
+        in_range(self.memory.bytes_per_ns, "system.memory.bytes_per_ns", 1e-9, 1e12)
+        in_range(self.memory.efficiency, "system.memory.efficiency", 1e-9, 1)
         for i, dimension in enumerate(self.network):
-            if not 0 <= dimension.latency_ns <= 1e12:
-                raise InputError(f"is {dimension.latency_ns}", f"system.network[{i}].latency_ns", "Give 0 to 1e12.")
+            in_range(dimension.size, f"system.network[{i}].size", 1, 10**15)
+            in_range(dimension.bytes_per_ns, f"system.network[{i}].bytes_per_ns", 1e-9, 1e12)
+            in_range(dimension.latency_ns, f"system.network[{i}].latency_ns", 0, 1e12)
+            if dimension.reduces and dimension.topology != "switch":
+                what = f"is true, but the dimension is a {dimension.topology}"
+                raise InputError(what, f"system.network[{i}].reduces", "Only a switch adds up what its chips send.")
         capacity = self.memory.capacity_bytes
         if capacity is not None and not 1 <= capacity <= 10**18:
             raise InputError(f"is {capacity}", "system.memory.capacity_bytes", "Give 1 to 10**18, or null.")
+
+
+def in_range(value: float, where: str, low: float, high: float) -> None:
+    """Raise :class:`InputError` unless low <= ``value`` <= high."""
+    if not low <= value <= high:
+        shown = f"{value:,}" if isinstance(value, int) else f"{value}"
+        raise InputError(f"is {shown}", where, f"Give {_words(low)} to {_words(high)}.")
+
+
+def _words(number: float) -> str:
+    """A number as the messages write it: 1,000 or 1e-9."""
+    return f"{number:,}" if isinstance(number, int) else f"{number:g}".replace("e-0", "e-").replace("e+", "e")
+
+
+def _check_efficiency(table: Sequence[tuple[float, float]]) -> None:
+    """Raise :class:`InputError` unless FLOP rise from line to line and shares don't fall: k times the FLOP then take k
+    times as long at most, on which the choice of micro-batches rests."""
+    for i, (flop, share) in enumerate(table):
+        in_range(flop, f"system.chip.efficiency[{i}]", 0, 1e30)
+        in_range(share, f"system.chip.efficiency[{i}]", 1e-9, 1)
+        if i and not (table[i - 1][0] < flop and table[i - 1][1] <= share):
+            what = f"({flop:g}, {share:g}) comes after ({table[i - 1][0]:g}, {table[i - 1][1]:g})"
+            remedy = "Let FLOP rise from line to line, and shares never fall."
+            raise InputError(what, f"system.chip.efficiency[{i}]", remedy)

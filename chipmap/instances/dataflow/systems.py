@@ -22,7 +22,8 @@ _CHIPS: dict[str, tuple[Any, ...]] = {
     "sn40l": ("SN40L", 1040, 32, 6, 1.6, 545_259_520, True, 0.0, 0.0),
     "wse-2": ("WSE-2", 853_776, 4, 1, 1.1, 41_964_010_000, True, 3_025_964.0, 20_298.0),
 }
-CHIPS = {key: Chip(**dict(zip(Chip.__struct_fields__, row, strict=True))) for key, row in _CHIPS.items()}
+_FIELDS = ("name", "tiles", "lanes", "stages", "ghz", "sram_bytes", "fused", "price_usd", "watts")
+CHIPS = {key: Chip(**dict(zip(_FIELDS, row, strict=True))) for key, row in _CHIPS.items()}
 
 #: Rates of section VI-C's text, and (with a number) of the published runs.
 MEMORIES: dict[str, Memory] = {
@@ -65,7 +66,12 @@ def system(
         what = f"names {counted(len(topologies), 'topology', 'topologies')} for {counted(len(sizes), 'dimension')}"
         raise InputError(what, "topology", "Give one for all, or one for each of sizes.")
     rate, dollars, watts = LINKS[link] if link else (link_gbps, 0.0, 0.0)
-    costs = {"bytes_per_ns": rate, "latency_ns": latency_ns, "usd_per_gbps": dollars, "watts_per_gbps": watts}
+    costs: dict[str, Any] = {
+        "bytes_per_ns": rate,
+        "latency_ns": latency_ns,
+        "usd_per_gbps": dollars,
+        "watts_per_gbps": watts,
+    }
     network = tuple(Dimension(size=size, topology=one, **costs) for size, one in zip(sizes, topologies, strict=True))
     return System(
         name=f"{chip}-{'x'.join(map(str, sizes))}",

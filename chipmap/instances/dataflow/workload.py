@@ -5,6 +5,7 @@ from __future__ import annotations
 from graphlib import CycleError, TopologicalSorter
 from typing import ClassVar, Literal
 
+from chipmap.instances.dataflow.formats import Format
 from chipmap.records import InputError, Record, counted
 
 KernelKind = Literal["gemm", "elementwise", "opaque"]
@@ -112,7 +113,11 @@ class Workload(Record, frozen=True, kw_only=True):
     ``edges`` names (producer, consumer): a tensor, the producer's output. ``carries`` are the edges from one repetition
     to the next, those of backward kernels to the one before. ``layers`` repetitions; ``word_bytes`` per element;
     ``tokens`` is N of a whole sample (the page's sequence), of which a tile streams through a chip at a time.
+    ``weight_format``, ``activation_format`` and ``cache_format`` name number formats: bytes stated of these are scaled
+    from ``word_bytes`` to the format's, and the chip's peak is the format's ("": as stated; page, "Chips").
     """
+
+    LATER_FIELDS: ClassVar[tuple[str, ...]] = ("weight_format", "activation_format", "cache_format")
 
     name: str
     kernels: tuple[Kernel, ...]
@@ -121,6 +126,9 @@ class Workload(Record, frozen=True, kw_only=True):
     layers: int = 1
     word_bytes: int = 2
     tokens: int = 1
+    weight_format: Format = ""
+    activation_format: Format = ""
+    cache_format: Format = ""
 
     def check(self) -> None:
         """Raise :class:`InputError` for anything that the types alone don't exclude; a cycle names its kernels."""

@@ -43,12 +43,12 @@ def _draw(axes: Axes, instance: DataflowInstance, solution: DataflowSolution) ->
     from matplotlib.ticker import MaxNLocator
 
     parts = breakdown(instance, solution)
-    overlap = instance.task.overlap
-    counts = [max(times) if overlap else sum(times) for times in parts.values()]
+    overlap, launch = instance.task.overlap, instance.system.chip.launch_ns
+    counts = [1000 * launch + (max(times) if overlap else sum(times)) for times in parts.values()]
     scale, unit = _unit(max(counts))
     _bars(axes, [[time / scale for time in times] for times in parts.values()], overlap)
     places = range(len(parts))
-    words = f"counts: {'the longest' if overlap else 'the sum'} of the three"
+    words = f"counts: {'the longest' if overlap else 'the sum'} of the three{' and the launch' if launch else ''}"
     ends = [x - 0.42 for x in places], [x + 0.42 for x in places]
     axes.hlines([count / scale for count in counts], *ends, color=INK, linewidth=1.8, label=words)
     axes.set_ylim(0.0, 1.06 * max(counts) / scale or 1.0)
@@ -82,7 +82,7 @@ def _bars(axes: Axes, heights: list[list[float]], overlap: bool) -> None:
         below = below if overlap else [a + b for a, b in zip(below, own, strict=True)]
 
 
-def _unit(ticks: int) -> tuple[float, str]:
+def _unit(ticks: float) -> tuple[float, str]:
     """Picoseconds per unit, and the unit, so that ``ticks`` is a readable number."""
     for scale, unit in ((1e9, "ms"), (1e6, "µs")):
         if ticks >= scale:

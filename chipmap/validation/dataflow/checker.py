@@ -15,7 +15,7 @@ from chipmap.certificate import Certificate
 from chipmap.instances.dataflow.instance import DataflowInstance, DataflowSolution
 from chipmap.records import counted
 from chipmap.validation.certify import Finding, certify
-from chipmap.validation.dataflow import facts, tiles
+from chipmap.validation.dataflow import facts, rates, tiles
 from chipmap.validation.dataflow.mapping import Mapping, in_dram, mapping_of
 from chipmap.validation.dataflow.times import Times, held, inside, longest_transfer, steps, times_of
 
@@ -321,13 +321,12 @@ def _latency(mapping: Mapping, objective: int, layer: int) -> int:
 
 def _figures(mapping: Mapping, objective: int, terms: dict[str, int]) -> dict[str, float]:
     instance = mapping.instance
-    flop = sum(facts.whole_flop(kernel) for kernel in instance.workload.kernels)
-    whole = flop * instance.workload.layers * instance.task.batch
-    peak = instance.system.chip.flop_per_ns * instance.system.chips
+    at_peak = sum(facts.whole_flop(kernel) / rates.peak(kernel, instance) for kernel in instance.workload.kernels)
+    whole = float(at_peak * instance.workload.layers * instance.task.batch / instance.system.chips)
     figures = {
         "dram_bytes": float(max(map(sum, in_dram(mapping).values()))),
         "partitions": float(len({copy.partition for copy in mapping.copies})),
-        "utilisation": whole / (peak * objective / facts.PS) if objective else 0.0,
+        "utilisation": whole * facts.PS / objective if objective else 0.0,
         "samples_per_s": instance.task.batch / (objective / (facts.PS * 1e9)) if objective else 0.0,
     }
     if objective and instance.task.purpose != "training":

@@ -15,6 +15,7 @@ from graphlib import TopologicalSorter
 from chipmap.instances.dataflow.instance import CostMode, DataflowInstance, Degrees
 from chipmap.instances.dataflow.system import Dimension
 from chipmap.instances.dataflow.workload import Kernel, Scheme
+from chipmap.validation.dataflow import rates
 
 #: Picoseconds, the family's tick, per nanosecond.
 PS = 1000
@@ -46,16 +47,17 @@ def whole_flop(kernel: Kernel) -> int:
     return 2 * elements * kernel.K if kernel.kind == "gemm" else elements * kernel.flop_per_element
 
 
-def whole_output(kernel: Kernel, word: int) -> int:
-    """Bytes of the output before sharding."""
-    return kernel.outer * kernel.M * kernel.N * word if kernel.output_bytes is None else kernel.output_bytes
+def whole_output(kernel: Kernel, instance: DataflowInstance) -> Fraction:
+    """Bytes of the output before sharding; a weight update's is a gradient, in the format of the weights."""
+    words = kernel.outer * kernel.M * kernel.N * instance.workload.word_bytes
+    stated = words if kernel.output_bytes is None else kernel.output_bytes
+    return rates.of_weights(instance, stated) if kernel.update else rates.of_activations(instance, stated)
 
 
-def whole_weights(kernel: Kernel, word: int) -> int:
+def whole_weights(kernel: Kernel, instance: DataflowInstance) -> Fraction:
     """Bytes of the parameters that a scheme divides, before it does."""
-    if kernel.weight_bytes is not None:
-        return kernel.weight_bytes
-    return kernel.outer * kernel.M * kernel.K * word if kernel.weights else 0
+    stated = kernel.outer * kernel.M * kernel.K * instance.workload.word_bytes if kernel.weights else 0
+    return rates.of_weights(instance, stated if kernel.weight_bytes is None else kernel.weight_bytes)
 
 
 def share(kernel: Kernel, scheme: Scheme, instance: DataflowInstance, chips: int) -> Fraction:
@@ -99,8 +101,9 @@ def fetched(kernel: Kernel, scheme: Scheme, instance: DataflowInstance, chips: i
     Heads that share a head of the cache need it wherever they are: h of them in a row reach over h / g of its heads if
     groups of g begin where chips do, or lie on one chip or in one group; else over one more than h - 1 have begun.
     """
+    whole = rates.fetched(kernel, instance)
     if kernel.kind == "gemm" and by_tokens(kernel, scheme, instance):
-        return Fraction(kernel.fetch_bytes)
+        return whole
     sized = instance.mode == "physical" and kernel.kind != "opaque"
     if scheme == "OUTER" and kernel.fetch_outer and sized:
         here, caches = (kernel.outer + chips - 1) // chips, kernel.fetch_outer
@@ -110,14 +113,14 @@ def fetched(kernel: Kernel, scheme: Scheme, instance: DataflowInstance, chips: i
             reached = 1
         else:
             reached = 1 - (1 - here) * caches // kernel.outer
-        return Fraction(kernel.fetch_bytes * min(reached, caches), caches)
-    return kernel.fetch_bytes * share(kernel, scheme, instance, chips)
+        return whole * min(reached, caches) / caches
+    return whole * share(kernel, scheme, instance, chips)
 
 
 def local_weights(kernel: Kernel, scheme: Scheme, instance: DataflowInstance, chips: int) -> Fraction:
     """Bytes of the parameters on one chip: its share, and those that every chip needs whole."""
-    whole = whole_weights(kernel, instance.workload.word_bytes)
-    return whole * weights_share(kernel, scheme, instance, chips) + kernel.whole_bytes
+    divided = whole_weights(kernel, instance) * weights_share(kernel, scheme, instance, chips)
+    return divided + rates.of_weights(instance, kernel.whole_bytes)
 
 
 def weights_read(kernel: Kernel, scheme: Scheme, instance: DataflowInstance, chips: int) -> Fraction:
@@ -133,7 +136,8 @@ def weights_read(kernel: Kernel, scheme: Scheme, instance: DataflowInstance, chi
         digits.prec = 80
         missed = (1 - Decimal(kernel.active) / kernel.experts) ** (instance.workload.tokens * instance.task.samples)
         used = (1 - missed).quantize(Decimal("1e-9"), rounding=ROUND_CEILING)
-    return (held - kernel.whole_bytes) * Fraction(used) + kernel.whole_bytes
+    whole = rates.of_weights(instance, kernel.whole_bytes)
+    return (held - whole) * Fraction(used) + whole
 
 
 def made(scheme: Scheme) -> str:
@@ -150,10 +154,10 @@ def taken(kernel: Kernel, scheme: Scheme, mode: CostMode) -> str:
     return "RR" if needs_all else made(scheme)
 
 
-def batched_output(kernel: Kernel, instance: DataflowInstance) -> int:
+def batched_output(kernel: Kernel, instance: DataflowInstance) -> Fraction:
     """Bytes of a micro-batch's output before sharding (a weight update has one for all of it)."""
     samples = 1 if kernel.update else instance.task.samples
-    return whole_output(kernel, instance.workload.word_bytes) * samples
+    return whole_output(kernel, instance) * samples
 
 
 def local_output(kernel: Kernel, scheme: Scheme, instance: DataflowInstance, chips: int) -> Fraction:
@@ -182,8 +186,11 @@ def latency(dimension: Dimension) -> Fraction:
 
 
 def all_reduce(size: Fraction, dimension: Dimension, factor: int) -> Fraction:
-    """Nanoseconds: ``factor`` times S(n-1)/(nB), or S/(nB) fully connected, and the latency of 2(n-1) (or 2) steps."""
+    """Nanoseconds: ``factor`` times S(n-1)/(nB), or S/(nB) fully connected, and the latency of 2(n-1) (or 2) steps; S/B
+    and that of two through a switch that adds up."""
     rate = Fraction(dimension.bytes_per_ns)
+    if dimension.reduces:
+        return size / rate + 2 * Fraction(dimension.latency_ns)
     return factor * size * steps(dimension) / (dimension.size * rate) + 2 * latency(dimension)
 
 
@@ -278,15 +285,16 @@ def resting(kernel: Kernel, scheme: Scheme, instance: DataflowInstance, degrees:
     training, in mode ``dfmodel`` only what the task says of the latter. Outputs are saved per micro-batch in flight. A
     KV cache (what decode steps fetch, mode ``physical``) is there for every sample that the replica serves.
     """
-    word, task, training = instance.workload.word_bytes, instance.task, instance.task.purpose == "training"
+    word = Fraction(rates.bits(instance, instance.workload.weight_format), 8)
+    task, training = instance.task, instance.task.purpose == "training"
     if instance.mode == "dfmodel":
-        per_parameter = task.optimizer_bytes or 0 if training else 0
+        per_parameter = Fraction(task.optimizer_bytes or 0 if training else 0)
     else:
         state = 12 if task.optimizer_bytes is None else task.optimizer_bytes
         per_parameter = 2 * word + state if training else word
     total = Fraction(0)
     if kernel.phase == "forward":
-        table = kernel.table_bytes * weights_share(kernel, scheme, instance, degrees.tensor)
+        table = rates.of_weights(instance, kernel.table_bytes) * weights_share(kernel, scheme, instance, degrees.tensor)
         total += (local_weights(kernel, scheme, instance, degrees.tensor) + table) * per_parameter / word
     if kernel.name in saved(instance):
         flying = min(task.batch // (degrees.data * task.samples), degrees.pipeline)
@@ -327,10 +335,10 @@ def summed(kernel: Kernel, scheme: Scheme, instance: DataflowInstance, degrees: 
     of the all-gather of updated weights, where a forward kernel's chips have different tokens."""
     if not kernel.update:
         updated = {one.update for one in instance.workload.kernels}
-        whole = whole_weights(kernel, instance.workload.word_bytes) * stage_layers(instance, degrees)
+        whole = whole_weights(kernel, instance) * stage_layers(instance, degrees)
         if kernel.phase == "backward" or True not in updated or not whole or not by_tokens(kernel, scheme, instance):
             return 0
-        return up(sum((reduce_scatter(Fraction(whole), d) for d in uses(instance, degrees, "tensor")), Fraction(0)))
+        return up(sum((reduce_scatter(whole, d) for d in uses(instance, degrees, "tensor")), Fraction(0)))
     size = local_output(kernel, scheme, instance, degrees.tensor) * stage_layers(instance, degrees)
     factor = 2 if instance.mode == "physical" else instance.task.all_reduce_factor
     return up(sum((all_reduce(size, link, factor) for link in uses(instance, degrees, "data")), Fraction(0)))
@@ -338,7 +346,7 @@ def summed(kernel: Kernel, scheme: Scheme, instance: DataflowInstance, degrees: 
 
 def own_exchange(kernel: Kernel, instance: DataflowInstance, degrees: Degrees) -> Fraction:
     """Nanoseconds of a kernel's exchange with all chips of its stage: the slowest dimension but the pipeline's."""
-    held = Fraction(kernel.exchange_bytes * instance.task.samples, degrees.tensor)
+    held = rates.of_activations(instance, kernel.exchange_bytes) * instance.task.samples / degrees.tensor
     pairs = zip(instance.system.network, degrees.dimensions, strict=True)
     dimensions = [one for one, use in pairs if use != "pipeline" and one.size > 1]
     if instance.mode == "dfmodel" and kernel.exchange == "all_to_all":

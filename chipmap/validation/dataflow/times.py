@@ -13,7 +13,7 @@ from fractions import Fraction
 from chipmap.instances.dataflow.instance import DataflowInstance
 from chipmap.instances.dataflow.system import Dimension
 from chipmap.instances.dataflow.workload import Kernel, Scheme
-from chipmap.validation.dataflow import facts, tiles
+from chipmap.validation.dataflow import facts, rates, tiles
 from chipmap.validation.dataflow.mapping import Mapping
 
 
@@ -21,7 +21,8 @@ from chipmap.validation.dataflow.mapping import Mapping
 class Times:
     """Picoseconds of each partition, each time that it runs; how often it ``runs`` per micro-batch.
 
-    ``together``: of all its runs, the longest of compute, memory and network, or their sum without overlap.
+    ``together``: of all its runs, the longest of compute, memory and network, or their sum without overlap, and the
+    launch before each.
     """
 
     runs: dict[int, int]
@@ -35,7 +36,8 @@ def times_of(mapping: Mapping) -> Times:
     """The times of every partition in use."""
     runs, kinds = _runs(mapping), (compute(mapping), memory(mapping), network(mapping))
     join = max if mapping.instance.task.overlap else sum
-    return Times(runs, *kinds, {p: runs[p] * join([times[p] for times in kinds]) for p in runs})
+    launch = facts.up(Fraction(mapping.instance.system.chip.launch_ns))
+    return Times(runs, *kinds, {p: runs[p] * (launch + join([times[p] for times in kinds])) for p in runs})
 
 
 def _runs(mapping: Mapping) -> dict[int, int]:
@@ -54,7 +56,8 @@ def inside(mapping: Mapping) -> dict[int, list[tuple[Kernel, Scheme]]]:
 
 
 def held(mapping: Mapping) -> dict[int, int]:
-    """Bytes of SRAM by partition: weights, and a tile's buffers of every tensor that it touches.
+    """Bytes of SRAM by partition: weights, where these don't stream through it, and a tile's buffers of every tensor
+    that it touches.
 
     A tensor inside takes (levels it waits + 1) buffers, one that crosses a border two on each side.
     """
@@ -62,7 +65,8 @@ def held(mapping: Mapping) -> dict[int, int]:
     held: dict[int, int] = defaultdict(int)
     for copy in mapping.copies:
         kernel, scheme = instance.workload.kernels[copy.kernel], copy.scheme
-        held[copy.partition] += math.ceil(facts.local_weights(kernel, scheme, instance, chips))
+        if not instance.system.chip.streams:
+            held[copy.partition] += math.ceil(facts.local_weights(kernel, scheme, instance, chips))
     level = facts.levels(len(mapping.copies), mapping.edges)
     crossing: dict[tuple[int, int], list[int]] = defaultdict(list)
     for u, v in mapping.edges:
@@ -81,18 +85,20 @@ def held(mapping: Mapping) -> dict[int, int]:
 
 
 def compute(mapping: Mapping) -> dict[int, int]:
-    """Picoseconds of compute per partition: each kernel's share of FLOP / (utilisation · peak), rounded up, and their
-    sum; without a utilisation the fewest cycles in which its kernels run side by side, each on tiles of its own (one
-    after the other where they are more than the tiles)."""
+    """Picoseconds of compute per partition: each kernel's share of FLOP / (utilisation · what it reaches of its peak),
+    rounded up, and their sum; without a utilisation the fewest cycles in which its kernels run side by side, each on
+    tiles of its own (one after the other where they are more than the tiles).
+    """
     instance = mapping.instance
     times: dict[int, int] = defaultdict(int)
     if instance.task.utilisation is None:
         return {p: tiles.compute(instance, inside, mapping.chips) for p, inside in inside(mapping).items()}
-    rate = Fraction(instance.task.utilisation) * Fraction(instance.system.chip.flop_per_ns)
+    utilised = Fraction(instance.task.utilisation)
     for copy in mapping.copies:
         kernel, scheme = instance.workload.kernels[copy.kernel], copy.scheme
         flop = facts.whole_flop(kernel) * instance.task.samples * facts.share(kernel, scheme, instance, mapping.chips)
-        times[copy.partition] += facts.up(flop / rate)
+        share = utilised * rates.reached(kernel, instance, flop)
+        times[copy.partition] += facts.up(flop / (share * rates.peak(kernel, instance)))
     return dict(times)
 
 
@@ -103,7 +109,7 @@ def memory(mapping: Mapping) -> dict[int, int]:
     weights are read unless they stay in SRAM; then the KV cache of decode steps stays too, if it fits.
     """
     instance = mapping.instance
-    rate = Fraction(instance.system.memory.bytes_per_ns)
+    rate = rates.dram(instance)
     times = {copy.partition: 0 for copy in mapping.copies}
     crossing: dict[tuple[int, int], int] = defaultdict(int)
     for u, v in mapping.edges:
@@ -131,7 +137,9 @@ def memory(mapping: Mapping) -> dict[int, int]:
 
 
 def _resident(mapping: Mapping, partition: int) -> bool:
-    """Whether a chip runs nothing but this partition, whose weights then stay in its SRAM."""
+    """Whether a chip runs nothing but this partition, whose weights then stay in its SRAM, if it holds any there."""
+    if mapping.instance.system.chip.streams:
+        return False
     alone = len(mapping.company[mapping.stage(partition)]) == 1
     return alone and facts.stage_layers(mapping.instance, mapping.solution.degrees) == 1
 

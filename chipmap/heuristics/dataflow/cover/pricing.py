@@ -149,9 +149,11 @@ class PricingProgram:
                     self._row([*parts, (shared[key], -each)], -np.inf, 0.0)
 
     def _resources(self, resident: bool, cached: bool) -> None:
-        """C2 (with KV caches where these stay), and compute, memory and network, each or in sum, at most the time."""
+        """C2 (with KV caches where these stay), and compute, memory and network, each or in sum, with the launch at
+        most the time."""
         instance = self.classes.problem.instance
         time = (self.names["time",], -1.0 / (1 if self.backward else forward_runs(instance)))
+        launch = self.classes.problem.launch / self.unit
         each = [(c, o, option) for c in self.inside for o, option in enumerate(self.classes.options(c))]
         x = [self.names["x", c, o] for c, o, _ in each]
         read = [0 if cached else o.fetch if resident else o.stream for _, _, o in each]
@@ -170,7 +172,7 @@ class PricingProgram:
                     network += [(j, link.converts[g][h] / self.unit) for j, _ in both]
         compute = [(j, o.compute / self.unit) for j, (_, _, o) in zip(x, each, strict=True)]
         for terms in (compute, memory, network) if instance.task.overlap else ([*compute, *memory, *network],):
-            self._row([*terms, time], -np.inf, 0.0)
+            self._row([*terms, time], -np.inf, -launch)
         self._row(held, -np.inf, 1.0 + 1e-9)
 
     def _fusion(self) -> None:
@@ -256,7 +258,7 @@ def partitions_of(
     whole = max if instance.task.overlap else lambda *parts: sum(parts)
     found = []
     for p in range(count):
-        once = whole(compute[p], memory[p], network[p]) / unit
+        once = (problem.launch + whole(compute[p], memory[p], network[p])) / unit
         runs = 1 if phase[p] else forward_runs(instance)
         found.append((phase[p], Partition(runs * once, dict(kernels[p]), dict(crosses[p]))))
     return found

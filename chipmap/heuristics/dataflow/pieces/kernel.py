@@ -42,7 +42,7 @@ class Bounds(NamedTuple):
     """What pieces obey: positions from ``begin`` to ``end`` - 1, ``sram`` bytes, so many kernels at the ``longest``.
 
     ``multicast``: a tensor is written once and read once per partition. ``overlap``: the longest of compute, memory and
-    network counts, else their sum. ``capped``: pieces are counted.
+    network counts, else their sum. ``capped``: pieces are counted. ``launch``: picoseconds before each.
     """
 
     begin: int
@@ -52,6 +52,7 @@ class Bounds(NamedTuple):
     multicast: bool
     overlap: bool
     capped: bool
+    launch: int
 
 
 class Table(NamedTuple):
@@ -106,7 +107,9 @@ def cut(line: Line, bounds: Bounds, table: Table, left: IntArray, seen: IntArray
                 break
             if held + kept > bounds.sram or (pinned > 0 and pinned < line.sizes[group]):
                 continue
-            ticks = max(compute, network, memory + leaving) if bounds.overlap else compute + network + memory + leaving
+            memory_time = memory + leaving
+            ticks = max(compute, network, memory_time) if bounds.overlap else compute + network + memory_time
+            ticks += bounds.launch
             for count in range(counts):
                 after = min(count + 1, counts - 1)
                 if count == after and bounds.capped:

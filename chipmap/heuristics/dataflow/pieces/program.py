@@ -74,7 +74,8 @@ class Pieces:
         value[begin, 0] = 0
         longest = (end - begin) if fused else 1
         physical = instance.mode == "physical"
-        bounds = Bounds(begin, end, self.problem.sram, longest, physical, instance.task.overlap, most is not None)
+        overlap, launch = instance.task.overlap, self.problem.launch
+        bounds = Bounds(begin, end, self.problem.sram, longest, physical, overlap, most is not None, launch)
         state = np.array([begin, CALL], np.int64)
         left, seen = np.zeros(count, np.int64), np.zeros(count, np.int64)
         while not cut(line, bounds, Table(value, origin), left, seen, state):

@@ -139,7 +139,8 @@ class Stage:
         network = sum(self.option(i).collective for i in part)
         changes = (problem.converts(u % n, v % n, self.chosen[u], self.chosen[v]) for u, v in self.tensors if v in part)
         network += sum(changes)
-        return max(compute, memory, network) if problem.instance.task.overlap else compute + memory + network
+        join = max if problem.instance.task.overlap else lambda *times: sum(times)
+        return problem.launch + join(compute, memory, network)
 
 
 def partitions(stage: Stage, deadline: Deadline = Deadline()) -> list[frozenset[int]] | None:

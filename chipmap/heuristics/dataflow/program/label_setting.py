@@ -74,7 +74,8 @@ class Rules(NamedTuple):
 
     ``multicast``: a tensor is read once per partition. ``overlap``: compute, memory and network overlap, else all is
     summed up as compute. ``shared``: kernels share tiles, else their compute adds up. ``room``: bytes of DRAM left for
-    tensors that wait and for schemes that keep more. ``runs``: how often the first phase runs.
+    tensors that wait and for schemes that keep more. ``runs``: how often the first phase runs. ``launch``: picoseconds
+    before each partition.
     """
 
     sram: int
@@ -85,6 +86,7 @@ class Rules(NamedTuple):
     shared: bool
     room: int
     runs: int
+    launch: int
 
 
 class Labels(NamedTuple):
@@ -271,8 +273,8 @@ def chosen(pool: Labels, i: int) -> IntArray:
 
 @njit(cache=True, nogil=True)
 def finish(g: Graph, rules: Rules, pool: Labels, i: int, j: int, root: Words, limit: int) -> int:
-    """max(compute, memory, network) of a partition that ends with ideal j, or their sum without overlap; -1 where what
-    leaves doesn't fit.
+    """max(compute, memory, network) of a partition that ends with ideal j, or their sum without overlap, and its
+    launch; -1 where what leaves doesn't fit.
 
     Where tiles are shared, ``limit`` stands for all that isn't below it.
     """
@@ -292,9 +294,11 @@ def finish(g: Graph, rules: Rules, pool: Labels, i: int, j: int, root: Words, li
     if held > rules.sram:
         return -1
     if not rules.overlap:
-        return memory + pool.compute[i] + pool.network[i]
+        return rules.launch + memory + pool.compute[i] + pool.network[i]
     longest = max(memory, pool.compute[i], pool.network[i])
-    return least_time(g.tiles, chosen(pool, i), longest, limit) if rules.shared else longest
+    if rules.shared:
+        longest = least_time(g.tiles, chosen(pool, i), longest, limit - rules.launch)
+    return rules.launch + longest
 
 
 @njit(cache=True, nogil=True)

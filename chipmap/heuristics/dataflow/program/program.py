@@ -105,6 +105,7 @@ class Program(IdealGraph):
             shared=bool(self.graph.tiles.total),
             room=NO_LIMIT if limit is None else limit - outside(self.problem, "kept"),
             runs=forward_runs(instance),
+            launch=self.problem.launch,
         )
 
     def _fewest(self, rules: Rules, exactly: bool, below: int) -> Chain | None:
@@ -156,7 +157,7 @@ class Program(IdealGraph):
         edges = np.diff(g.leave)[options]
         np.maximum.at(most, options, g.compute + g.memory + g.network + 2 * edges * g.dram)
         changes = int(g.converts.max(axis=(1, 2)).sum()) if len(g.converts) else 0
-        return runs * (int(most.sum()) + changes) + 1
+        return runs * (int(most.sum()) + changes + len(self.order) * self.problem.launch) + 1
 
     def _shared(self, chain: Chain, runs: int) -> int:
         """The picoseconds that ``chain`` takes where kernels share tiles: each partition at least its own.
@@ -171,7 +172,7 @@ class Program(IdealGraph):
             if shared is None:
                 return NO_LIMIT - 1
             forward = kernels[inside[0] % problem.n].phase == "forward"
-            total += max(cost, (runs if forward else 1) * shared.ticks)
+            total += max(cost, (runs if forward else 1) * (shared.ticks + problem.launch))
         return total
 
     def dram(self, chain: Chain) -> int:

@@ -186,8 +186,8 @@ def may_add(g: Graph, b: Branches, tied: IntArray, words: Words, v: int) -> bool
 
 @njit(cache=True, nogil=True)
 def partition_time(g: Graph, rules: Rules, pool: Labels, i: int, inside: IntArray, words: Words) -> int:
-    """max(compute, memory, network) of the partition of the kernels ``inside``, all of them up to ``words`` (-1: what
-    leaves doesn't fit)."""
+    """max(compute, memory, network) and the launch of the partition of the kernels ``inside``, all of them up to
+    ``words`` (-1: what leaves doesn't fit)."""
     memory, held = pool.memory[i], pool.held[i]
     for u in inside:
         leaves = 0
@@ -202,7 +202,7 @@ def partition_time(g: Graph, rules: Rules, pool: Labels, i: int, inside: IntArra
         held += 2 * leaves * g.buffer[option]
     if held > rules.sram:
         return -1
-    return max(memory, pool.compute[i], pool.network[i])
+    return rules.launch + max(memory, pool.compute[i], pool.network[i])
 
 
 @njit(cache=True, nogil=True)

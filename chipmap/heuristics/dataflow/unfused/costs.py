@@ -37,7 +37,8 @@ class Single(NamedTuple):
 class Singles:
     """The kernels of a problem (of all layers where mappings are of all), each a partition of its own.
 
-    T4 is the sum over kernels v of runs · max(compute, memory, network), or of their sum where nothing overlaps. Memory
+    T4 is the sum over kernels v of runs · (launch + max(compute, memory, network)), or with their sum where nothing
+    overlaps. Memory
     is the kernel's stream, one write of its output (one per reader in mode ``dfmodel``) and one read of each
     tensor that it reads. Network is its collectives and the changes of layout of what it reads. A kernel that has more
     than the ``sram`` bytes doesn't fit (C2).
@@ -46,6 +47,7 @@ class Singles:
     def __init__(self, problem: DataflowProblem) -> None:
         instance, n = problem.instance, problem.n
         self.problem, self.sram, self.overlap = problem, problem.sram, instance.task.overlap
+        self.launch = problem.launch
         layers = instance.mapped_layers
         self.tensors = wires(problem, layers)
         self.sizes = [len(options) for options in problem.options] * layers
@@ -94,7 +96,8 @@ class Singles:
             network += int(read.converts[made, own])
         if held > self.sram:
             return None
-        return one.runs * (max(compute, memory, network) if self.overlap else compute + memory + network)
+        longest = max(compute, memory, network) if self.overlap else compute + memory + network
+        return one.runs * (self.launch + longest)
 
 
 def _columns(options: Sequence[object]) -> dict[str, IntArray]:

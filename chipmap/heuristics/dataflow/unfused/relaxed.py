@@ -127,7 +127,7 @@ def _linear(singles: Singles, v: int) -> list[Sum]:
         alone = np.choose(most, [one.compute, one.memory, one.network])
     else:
         alone = one.compute + one.memory + one.network
-    tables = [Sum(own, one.runs * along(alone, (v,), own))]
+    tables = [Sum(own, one.runs * along(singles.launch + alone, (v,), own))]
     for read in one.reads:
         u = read.maker
         scope = tuple(sorted(w for w in {u, v} if sizes[w] > 1))

@@ -96,7 +96,7 @@ def times(singles: Singles, v: int, scope: tuple[int, ...]) -> IntArray:
         memory, held = memory + along(read.dram, makers, scope), held + along(read.held, makers, scope)
         network = network + along(read.converts, (read.maker, v), scope)
     longest = np.maximum(np.maximum(compute, memory), network) if singles.overlap else compute + memory + network
-    whole = np.where(held > singles.sram, NEVER, one.runs * longest)
+    whole = np.where(held > singles.sram, NEVER, one.runs * (singles.launch + longest))
     return np.broadcast_to(whole, [singles.sizes[w] for w in scope])
 
 
@@ -123,6 +123,7 @@ def _by_tensor(singles: Singles, v: int, columns: int, place: int) -> tuple[list
     """A large kernel's tables, one for each tensor that it reads and one of its own."""
     one = singles.singles[v]
     own = np.zeros((singles.sizes[v], columns), np.int64)
+    own[:, 0] = one.runs * singles.launch
     own[:, place], own[:, place + 1], own[:, place + 2] = one.memory, one.network, one.held
     tables = [one_each((v,), own)]
     for read in one.reads:

@@ -1,0 +1,80 @@
+"""At which rate a chip computes a kernel, and how many bytes numbers take (``docs/families/dataflow-machines.md``)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from fractions import Fraction
+
+from chipmap.instances.dataflow.formats import BITS, Format
+from chipmap.instances.dataflow.system import Chip
+from chipmap.instances.dataflow.workload import Kernel, Workload
+
+
+def number_bytes(workload: Workload, named: Format) -> Fraction:
+    """Bytes of a number of this format; those of the workload's words where none is named."""
+    return Fraction(BITS[named], 8) if named else Fraction(workload.word_bytes)
+
+
+def scaled(workload: Workload, named: Format) -> Fraction:
+    """How many bytes stand for each byte that the workload states: bytes of the format over those of its words."""
+    return number_bytes(workload, named) / workload.word_bytes
+
+
+def fetched_format(kernel: Kernel, workload: Workload) -> Format:
+    """The format of what a kernel fetches: rows of its table, or else a KV cache."""
+    return workload.weight_format if kernel.table_bytes else workload.cache_format
+
+
+def output_format(kernel: Kernel, workload: Workload) -> Format:
+    """The format of a kernel's output: gradients of weights are stored as these."""
+    return workload.weight_format if kernel.update else workload.activation_format
+
+
+def computing_format(kernel: Kernel, workload: Workload) -> Format:
+    """The widest format of what a kernel computes with: activations, its parameters, what it fetches; of equally wide
+    ones the first of these."""
+    formats = [workload.activation_format]
+    if kernel.weights or kernel.weight_bytes or kernel.whole_bytes:
+        formats.append(workload.weight_format)
+    if kernel.fetch_bytes:
+        formats.append(fetched_format(kernel, workload))
+    return max(formats, key=lambda one: number_bytes(workload, one))
+
+
+def peak(kernel: Kernel, workload: Workload, chip: Chip) -> Fraction:
+    """FLOP per nanosecond at which ``chip`` computes the kernel at best.
+
+    Those of its vector units for element-wise kernels, where it has any; else the peak of the format in which the
+    kernel computes, if the chip states peaks by format; else its one peak. An instance's check has seen to it that the
+    chip has the format.
+    """
+    if kernel.kind == "elementwise" and chip.vector_tflops is not None:
+        return Fraction(1000.0 * chip.vector_tflops)
+    named = computing_format(kernel, workload) if chip.peaks else ""
+    return Fraction(1000.0 * chip.peaks[named] if named else chip.flop_per_ns)
+
+
+def efficiency(kernel: Kernel, chip: Chip, flop: Fraction) -> Fraction:
+    """The share of the peak that a kernel of so many FLOP on a chip reaches: the last line of ``chip.efficiency`` that
+    asks for no more FLOP, or else the first."""
+    if not chip.efficiency or kernel.kind == "elementwise":
+        return Fraction(1)
+    reached = [share for least, share in chip.efficiency if Fraction(least) <= flop]
+    return Fraction(reached[-1] if reached else chip.efficiency[0][1])
+
+
+def best_rate(kernel: Kernel, workload: Workload, chip: Chip) -> Fraction:
+    """FLOP per nanosecond that no share of the kernel exceeds."""
+    most = Fraction(chip.efficiency[-1][1]) if chip.efficiency and kernel.kind != "elementwise" else Fraction(1)
+    return peak(kernel, workload, chip) * most
+
+
+def missing_formats(kernels: Iterable[Kernel], workload: Workload, chip: Chip) -> list[tuple[str, Format]]:
+    """(name of a kernel, format) for each format in which kernels compute and of which ``chip`` states no peak."""
+    found: dict[Format, str] = {}
+    for kernel in kernels if chip.peaks else ():
+        named = computing_format(kernel, workload)
+        vector = kernel.kind == "elementwise" and chip.vector_tflops is not None
+        if named and named not in chip.peaks and not vector:
+            found.setdefault(named, kernel.name)
+    return [(name, named) for named, name in found.items()]

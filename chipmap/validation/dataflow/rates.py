@@ -1,0 +1,75 @@
+"""How fast a chip computes and reads, and how large numbers are, from the page ("Chips") alone."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from chipmap.instances.dataflow.instance import DataflowInstance
+from chipmap.instances.dataflow.workload import Kernel
+
+#: Bits of a number in memory, by format.
+_BITS = {"fp64": 64, "fp32": 32, "tf32": 32, "bf16": 16, "fp16": 16, "fp8": 8, "int8": 8, "fp6": 6, "fp4": 4, "int4": 4}
+
+
+def bits(instance: DataflowInstance, named: str) -> int:
+    """Bits of a number of a format; without one those of a word of the workload."""
+    return _BITS.get(named, 8 * instance.workload.word_bytes)
+
+
+def stored(instance: DataflowInstance, stated: int, named: str) -> Fraction:
+    """Bytes that so many stated ones take: as many words, of the format's size each."""
+    return Fraction(stated * bits(instance, named), 8 * instance.workload.word_bytes)
+
+
+def of_weights(instance: DataflowInstance, stated: int) -> Fraction:
+    """Bytes of parameters, tables and gradients that are stated as so many."""
+    return stored(instance, stated, instance.workload.weight_format)
+
+
+def of_activations(instance: DataflowInstance, stated: int) -> Fraction:
+    """Bytes of activations that are stated as so many."""
+    return stored(instance, stated, instance.workload.activation_format)
+
+
+def fetched(kernel: Kernel, instance: DataflowInstance) -> Fraction:
+    """Bytes that a whole kernel fetches per sample: rows of its table, which are parameters, or a KV cache."""
+    workload = instance.workload
+    return stored(instance, kernel.fetch_bytes, workload.weight_format if kernel.table_bytes else workload.cache_format)
+
+
+def peak(kernel: Kernel, instance: DataflowInstance) -> Fraction:
+    """FLOP per nanosecond: of the vector units for element-wise kernels; else the one peak, or the one of the widest
+    format that the kernel computes with (activations before parameters before what it fetches)."""
+    chip, workload = instance.system.chip, instance.workload
+    if kernel.kind == "elementwise" and chip.vector_tflops is not None:
+        return Fraction(chip.vector_tflops * 1000.0)
+    widest = workload.activation_format
+    others = []
+    if kernel.weights or kernel.weight_bytes or kernel.whole_bytes:
+        others.append(workload.weight_format)
+    if kernel.fetch_bytes > 0:
+        others.append(workload.weight_format if kernel.table_bytes else workload.cache_format)
+    for one in others:
+        if bits(instance, one) > bits(instance, widest):
+            widest = one
+    if chip.peaks and widest:
+        return Fraction(chip.peaks[widest] * 1000.0)
+    if chip.tflops is not None:
+        return Fraction(chip.tflops * 1000.0)
+    return Fraction(2.0 * chip.tiles * chip.lanes * chip.stages * chip.ghz)
+
+
+def reached(kernel: Kernel, instance: DataflowInstance, flop: Fraction) -> Fraction:
+    """The share of the peak at so many FLOP on a chip: that of the last line with no more of them, or the first's."""
+    share = Fraction(1)
+    if kernel.kind != "elementwise":
+        for i, (least, part) in enumerate(instance.system.chip.efficiency):
+            if i == 0 or Fraction(least) <= flop:
+                share = Fraction(part)
+    return share
+
+
+def dram(instance: DataflowInstance) -> Fraction:
+    """Bytes per nanosecond between a chip and its DRAM."""
+    memory = instance.system.memory
+    return Fraction(memory.bytes_per_ns * memory.efficiency)
