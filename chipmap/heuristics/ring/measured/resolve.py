@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -10,8 +11,9 @@ from chipmap.deadline import Deadline
 from chipmap.heuristics.ring.measured.fit import Speeds
 from chipmap.heuristics.ring.programs.ideals import all_ideals, flow_graph
 from chipmap.heuristics.ring.programs.program import ProgramResult, Programs
+from chipmap.heuristics.ring.programs.screens import HeldWeights
 from chipmap.heuristics.ring.programs.triangle import TooManyStatesError, solve_exact
-from chipmap.instances.ring.loads import terms
+from chipmap.instances.ring.loads import loads, terms
 from chipmap.instances.ring.problem import IntArray, RingProblem
 
 #: States of the exact program; where they are more, the optimum under the sufficient part of C3 is taken.
@@ -27,8 +29,9 @@ class Resolver:
     def __init__(self, problem: RingProblem, ideals: int, deadline: Deadline = Deadline()) -> None:
         self._problem, self._deadline = problem, deadline
         self._graph = flow_graph(problem)
-        Programs(problem, self._graph)
+        programs = Programs(problem, self._graph)
         self._ideals = all_ideals(self._graph, ideals)
+        self._held = HeldWeights(programs.operations, self._ideals)
         self._paying = problem.instance
         if problem.cost_mode == "period":
             self._paying = problem.instance.replace(cost_mode="sum")
@@ -42,6 +45,10 @@ class Resolver:
         problem = self._under(speeds)
         programs = Programs(problem, self._graph)
         upper = problem.most_ticks if known is None else max(terms(problem, known))
+        if speeds.spill > 0.0:
+            programs.charges.append(self._held.beyond(speeds.threshold, speeds.spill))
+            fullest = problem.most_bytes if known is None else float(loads(problem, known).weight_bytes.max())
+            upper += math.ceil(speeds.spill * max(0.0, fullest - speeds.threshold))
         found = programs.solve("path", self._ideals, upper, self._deadline)
         if programs.problem.has("C3"):
             found = self._beyond_path(programs, found, upper)

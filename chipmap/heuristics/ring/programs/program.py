@@ -40,7 +40,7 @@ from chipmap.heuristics.ring.programs.kernel import (
     cut_ticks,
     sweep,
 )
-from chipmap.heuristics.ring.programs.screens import Screen, full_memory, relax_pairs, screened
+from chipmap.heuristics.ring.programs.screens import Charge, Screen, charged, full_memory, relax_pairs, screened
 from chipmap.instances.ring.problem import RingProblem
 
 Rule = Literal["free", "n1", "path"]
@@ -80,6 +80,8 @@ class Programs:
         self.operations, self.storages = _operations(problem, self.graph), _storages(problem, self.graph)
         #: Further conditions on the pairs (:mod:`chipmap.heuristics.ring.programs.screens`); need C2.
         self.screens: list[Screen] = []
+        #: Further ticks of the pairs, in every rule; with pins they need C2.
+        self.charges: list[Charge] = []
         if problem.full_memory:
             self.screens.append(full_memory(self.operations, self.storages, problem.sram_bytes))
 
@@ -90,7 +92,7 @@ class Programs:
         best = np.full((len(ideals), self.blocks + 1), INFINITE, dtype=np.int64)
         parent = np.full((len(ideals), self.blocks + 1), -1, dtype=np.int32)
         best[0, 0] = 0
-        if self.screens:
+        if self.screens or self.charges:
             for start, count, target, cost, chips in self.pairs(rule, ideals, upper):
                 relax_pairs(start, count, target, cost, chips, best, parent)
                 deadline.check()
@@ -115,7 +117,8 @@ class Programs:
         ideals to the first with ``backwards``.
         """
         for start, part in self._sweeps(rule, ideals, upper, None, backwards):
-            yield start, *(screened(self.screens, ideals, start, part[1:]) if self.screens else part[1:])
+            kept = screened(self.screens, ideals, start, part[1:]) if self.screens else part[1:]
+            yield start, *(charged(self.charges, ideals, start, kept, upper) if self.charges else kept)
 
     def mapping(self, ideals: IdealFamily, chain: list[int]) -> tuple[int, ...]:
         """The chip of each operation (-1 where not computing) in the chain of ideals, from first to last."""

@@ -1,7 +1,8 @@
-"""Screens: further conditions on the pairs (I, J) of ideals of a program, each on the block J \\ I of one chip.
+"""Screens and charges: further conditions on the pairs (I, J) of ideals, and further costs of the block J \\ I.
 
 A program with screens (:attr:`chipmap.heuristics.ring.programs.program.Programs.screens`) is exact for a condition that
 depends on the pair alone: rejected chip sets (C5, scopes ``chip`` and ``chip-monotone``), and memory in grade ``full``.
+So it is with charges, for costs of a chip that depend on the pair alone: weights beyond a threshold.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ from chipmap.kernels import njit
 
 #: (ideals, source of each pair, target of each pair) -> which pairs stay.
 Screen = Callable[[IdealFamily, NDArray[np.int64], NDArray[np.int32]], NDArray[np.bool_]]
+#: (ideals, source of each pair, target of each pair) -> ticks >= 0 that the chip takes longer.
+Charge = Callable[[IdealFamily, NDArray[np.int64], NDArray[np.int32]], NDArray[np.int64]]
 #: A set of operations of the problem, and whether its supersets are rejected as well.
 Block = tuple[frozenset[int], bool]
 
@@ -96,6 +99,51 @@ def screened(
     source = start + np.repeat(np.arange(len(count)), count)
     for screen in screens:
         keep = screen(ideals, source, target)
+        source, target, cost, chips = source[keep], target[keep], cost[keep], chips[keep]
+    return np.bincount(source - start, minlength=len(count)).astype(np.int64), target, cost, chips
+
+
+class HeldWeights:
+    """Bytes of weights, constants once per chip, of the blocks J \\ I of one family of ideals."""
+
+    def __init__(self, operations: Operations, ideals: IdealFamily) -> None:
+        readers = _members(operations.constants.readers, len(operations.weights)).astype(np.int64)
+        parts = [slice(at, at + 4096) for at in range(0, len(ideals), 4096)]
+        inside = (_members(ideals.words[part], len(operations.weights)).astype(np.int64) for part in parts)
+        held = [(here @ operations.weights, here @ readers.T) for here in inside]
+        self._bytes = operations.constants.bytes
+        #: [m] bytes that only one operation reads, and [m, s] how many readers of each constant an ideal holds.
+        self._own, self._read = (np.concatenate(one) for one in zip(*held, strict=True))
+
+    def beyond(self, threshold: float, ticks_per_byte: float) -> Charge:
+        """⌈ticks_per_byte · max(0, held - threshold)⌉ ticks."""
+
+        def charge(ideals: IdealFamily, source: NDArray[np.int64], target: NDArray[np.int32]) -> NDArray[np.int64]:
+            """The ticks of each pair."""
+            held = self._own[target] - self._own[source]
+            for s, size in enumerate(self._bytes.tolist()):
+                held = held + size * (self._read[target, s] > self._read[source, s])
+            ticks: NDArray[np.int64] = np.ceil(ticks_per_byte * np.maximum(0.0, held - threshold)).astype(np.int64)
+            return ticks
+
+        return charge
+
+
+def _members(words: NDArray[np.uint64], n: int) -> NDArray[np.bool_]:
+    """[m, n]: the bit sets as rows of true and false."""
+    octets = np.ascontiguousarray(words.astype("<u8")).view(np.uint8)
+    return np.unpackbits(octets, axis=1, bitorder="little")[:, :n].astype(np.bool_)
+
+
+def charged(
+    charges: list[Charge], ideals: IdealFamily, start: int, part: tuple[Any, Any, Any, Any], upper: int | None
+) -> tuple[Any, Any, Any, Any]:
+    """The pairs of ideals ``start``, … (pairs per ideal, target, cost, chips) at their full costs, up to ``upper``."""
+    count, target, cost, chips = part
+    source = start + np.repeat(np.arange(len(count)), count)
+    cost = cost + sum(charge(ideals, source, target) for charge in charges)
+    if upper is not None:
+        keep = cost <= upper
         source, target, cost, chips = source[keep], target[keep], cost[keep], chips[keep]
     return np.bincount(source - start, minlength=len(count)).astype(np.int64), target, cost, chips
 
