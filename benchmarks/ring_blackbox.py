@@ -134,7 +134,7 @@ def costs(case: Case, method: str, seed: int, calls: int) -> Iterator[float]:
         yield from _sampled(case, POLICIES[method](case, seed, calls), seed, calls)
         return
     draws, estimates, heard = MODELS[method]
-    guided = Guided(Fit(case.problem, case.kinds), case.resolver, seed, draws, estimates)
+    guided = Guided(Fit(case.problem, case.kinds, seed), case.resolver, draws, estimates)
     for _ in range(calls):
         chips = guided.propose()
         if chips is None:

@@ -22,7 +22,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from chipmap.heuristics.ring.measured.regression import Floats, MaxRegression, Observation
+from chipmap.heuristics.ring.measured.regression import Floats, Forms, Reading
 from chipmap.instances.ring.loads import loads
 from chipmap.instances.ring.problem import TICKS_PER_NS, IntArray, RingProblem
 
@@ -48,6 +48,11 @@ FASTEST = 0.05
 THRESHOLDS = (0.5, 8.0, 25)
 
 
+#: Readings of the measurements, how many of them are read anew with each, and by how much the score of a reading may be
+#: lower than the best one's before it begins anew.
+READINGS, SWEEPS, HOPELESS = 4, 8, 20.0
+
+
 class Speeds(NamedTuple):
     """``ticks`` [n] of the operations, ``transfer``: the share of its transfers' ticks that a chip pays, ``link``: the
     factor of a link's ticks, and ``spill``: ticks per byte of a chip's weights beyond ``threshold`` bytes."""
@@ -62,7 +67,7 @@ class Speeds(NamedTuple):
 class Fit:
     """The estimate for one problem (with computing operations alone), given the measurements so far."""
 
-    def __init__(self, problem: RingProblem, kinds: list[str], spread: Spread = SPREAD) -> None:
+    def __init__(self, problem: RingProblem, kinds: list[str], seed: int = 0, spread: Spread = SPREAD) -> None:
         self.problem = problem
         names = sorted(set(kinds))
         self._kind = np.array([names.index(kind) for kind in kinds], dtype=np.int64)
@@ -78,12 +83,13 @@ class Fit:
         self._parts = np.column_stack((self._ticks, of_kind, streamed, np.full(n, mean)))
         parts = ([spread.transfer, spread.link, spread.all], [spread.kind] * kinds_, [spread.weights, spread.launch])
         own = [spread.operation] * n
-        deviation = np.concatenate([np.array(part, dtype=np.float64) for part in (*parts, own, [spread.spill])])
-        #: A regression per threshold of weights, in bytes.
+        deviation = np.concatenate([np.array(part, dtype=np.float64) for part in (*parts, own)])
         least, most, count = THRESHOLDS
         share = float(problem.floor_bytes.sum()) / problem.chips
-        self._thresholds = share * np.geomspace(least, most, count)
-        self._regressions = [MaxRegression(deviation, spread.noise) for _ in self._thresholds]
+        thresholds = share * np.geomspace(least, most, count)
+        self._spread, self._random = deviation, np.random.default_rng(seed)
+        self._forms = Forms(deviation, spread.spill * self._streaming, thresholds, spread.noise)
+        self._readings = [Reading(self._forms, self._random) for _ in range(READINGS)]
         self._scale = 0.0
 
     def observe(self, chips: IntArray, cost: float) -> None:
@@ -91,41 +97,55 @@ class Fit:
         rows, constants, held = self._terms(np.asarray(chips, dtype=np.int64))
         if self._scale <= 0.0:
             self._scale = cost / max(1.0, float(constants.max()))
-        observation = Observation(rows, constants, cost / self._scale)
-        for threshold, regression in zip(self._thresholds, self._regressions, strict=True):
-            regression.observe(observation, self._streaming * np.maximum(0.0, held - threshold))
+        self._forms.observe(rows, constants, held, cost / self._scale)
+        for reading in self._readings:
+            reading.improve(SWEEPS)
+        scores = [reading.score for reading in self._readings]
+        for i, score in enumerate(scores):
+            if score < max(scores) - HOPELESS:
+                self._readings[i] = Reading(self._forms, self._random)
+                self._readings[i].improve(SWEEPS)
 
     def estimate(self) -> Speeds:
         """The speeds that agree best with what was measured."""
-        found = [regression.estimate() for regression in self._regressions]
-        best = int(np.argmax([regression.log_evidence for regression in self._regressions]))
-        return self.speeds(found[best], best)
+        if self._scale <= 0.0:
+            return self.speeds()
+        reading = max(self._readings, key=lambda reading: reading.score)
+        return self.speeds(*reading.estimate(), reading.which)
 
-    def draw(self, random: np.random.Generator, wider: float = 0.0) -> Speeds:
+    def draw(self, wider: float = 0.0) -> Speeds:
         """Speeds drawn from what is still possible: from the distribution of τ and θ given the measurements.
 
         ``wider`` > 0: whatever was measured, with standard deviations that are larger by this factor.
         """
-        evidence = np.array([0.0 if wider else regression.log_evidence for regression in self._regressions])
-        likely = np.exp(evidence - evidence.max())
-        which = int(random.choice(len(likely), p=likely / likely.sum()))
-        return self.speeds(self._regressions[which].draw(random, wider), which)
+        if wider or self._scale <= 0.0:
+            theta = self._random.standard_normal(len(self._spread)) * self._spread * (wider or 1.0)
+            beyond = self._random.standard_normal() * np.sqrt(self._forms.beyond) * (wider or 1.0)
+            return self.speeds(theta, float(beyond), int(self._random.integers(len(self._forms.thresholds))))
+        scores = np.array([reading.score for reading in self._readings])
+        likely = np.exp(scores - scores.max())
+        reading = self._readings[int(self._random.choice(len(likely), p=likely / likely.sum()))]
+        return self.speeds(*reading.draw(), reading.which)
 
-    def speeds(self, theta: Floats | None = None, which: int = 0) -> Speeds:
-        """The speeds that θ and the threshold of that number stand for (None: those of the analytic cost)."""
+    def speeds(self, theta: Floats | None = None, beyond: float = 0.0, which: int = 0) -> Speeds:
+        """The speeds that θ, θ_spill per byte and the threshold of that number stand for (None: the analytic cost)."""
         if theta is None:
             return Speeds(self._ticks, self._charged, 1.0)
-        parts, own = theta[2 : 2 + self._parts.shape[1]], theta[2 + self._parts.shape[1] : -1]
+        parts, own = theta[2 : 2 + self._parts.shape[1]], theta[2 + self._parts.shape[1] :]
         ticks = np.maximum(FASTEST * self._ticks, self._ticks * (1.0 + own) + self._parts @ parts)
-        transfer, link, spill = self._charged + theta[0], 1.0 + theta[1], self._streaming * theta[-1]
+        transfer, link = self._charged + theta[0], 1.0 + theta[1]
         return Speeds(
-            ticks, max(0.0, float(transfer)), max(FASTEST, float(link)), max(0.0, float(spill)), self._thresholds[which]
+            ticks,
+            max(0.0, float(transfer)),
+            max(FASTEST, float(link)),
+            max(0.0, beyond),
+            float(self._forms.thresholds[which]),
         )
 
     def _terms(self, chips: IntArray) -> tuple[Floats, Floats, Floats]:
         """(rows [k, θ - 1], constants [k], weights [k]): of each chip in use and the fullest link.
 
-        Its ticks are row · θ + constant + θ_spill · max(0, weights - τ) / r.
+        Its ticks are row · θ + constant + θ_spill · max(0, weights - τ).
         """
         on, problem = loads(self.problem, chips), self.problem
         count, parts = int(chips.max(initial=0)) + 1, self._parts.shape[1]

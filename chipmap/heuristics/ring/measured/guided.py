@@ -22,10 +22,10 @@ DRAWS, LIKELY, WIDER = 24, 6, 1.15
 class Guided:
     """Proposes mappings [n] of the resolver's problem to measure, and hears their costs."""
 
-    def __init__(self, fit: Fit, resolver: Resolver, seed: int, draws: bool = True, estimates: bool = True) -> None:
+    def __init__(self, fit: Fit, resolver: Resolver, draws: bool = True, estimates: bool = True) -> None:
         """Without ``draws`` only the optimum of the fitted speeds is proposed, without ``estimates`` only those of
         drawn speeds."""
-        self._fit, self._resolver, self._random = fit, resolver, np.random.default_rng(seed)
+        self._fit, self._resolver = fit, resolver
         self._draws, self._estimates = draws, estimates
         self._seen: set[bytes] = set()
         self._best: IntArray | None = None
@@ -41,7 +41,7 @@ class Guided:
                 return chips
         for draw in range(DRAWS if self._draws else 0):
             chips = self._resolver(
-                self._fit.draw(self._random, WIDER ** (draw - LIKELY) if draw >= LIKELY else 0.0), self._best
+                self._fit.draw(WIDER ** (draw - LIKELY) if draw >= LIKELY else 0.0), self._best
             )
             if chips is not None and chips.tobytes() not in self._seen:
                 return chips

@@ -1,141 +1,184 @@
 """Bayesian least squares where each observation is the largest of several linear forms, and it isn't told which.
 
-Observation i: z_i ~ max over k of (row_ik · θ + constant_ik), up to a relative error of standard deviation ``noise``; all
-θ are independent and normal around 0. Only the largest form of an observation says something of θ. A new observation is
-put down to the form that is the fewest standard deviations away from it, and to another one where the estimate
-contradicts. Given these, θ is normal again: the estimate is ridge regression.
+Observation i: z_i = max over k of f_ik, with f_ik = row_ik · θ + constant_ik + θ_τ · max(0, held_ik - τ), up to a
+relative error of standard deviation ``noise``. All θ are independent and normal around 0, and τ is one of some
+thresholds, each as likely. So all forms are jointly normal given τ; f, row and constant are divided by z here, so that
+every observed value is 1.
+
+A :class:`Reading` says which form is the largest of each observation, and τ. Given these, the observation is worth an
+equation for the largest form and an inequality f <= 1 for each other one. The estimate of θ minimises
+
+    θ · θ / deviation² + sum over i of (f_i,largest - 1)² / noise² + sum over the others of max(0, f_ik - 1)² / noise²,
+
+a convex problem (an active set of inequalities is treated as equations until it agrees with itself). A reading is
+improved by Gibbs sampling: the largest form of one observation anew, given the rest, then τ by its likelihood.
 """
 
 from __future__ import annotations
 
-import math
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from chipmap.instances.ring.problem import IntArray
+
 Floats = NDArray[np.float64]
 
-#: Rounds in which the largest form of each observation is named and θ is estimated.
-ROUNDS = 5
+#: Rounds of the active set; it mostly agrees with itself after three.
+ROUNDS = 12
 
 
-class Observation(NamedTuple):
-    """``rows`` [k, θ - 1] and ``constants`` [k] of the forms, and the value ``wanted`` > 0 of the largest."""
+class Forms:
+    """The forms of all observations so far, [M] in one row: what readings share."""
 
-    rows: Floats
-    constants: Floats
-    wanted: float
+    def __init__(self, deviation: Floats, beyond: float, thresholds: Floats, noise: float) -> None:
+        """``deviation`` [θ] and ``beyond``: standard deviations of θ and θ_τ; ``thresholds`` [T]."""
+        self.variance, self.beyond, self.thresholds, self.noise = deviation**2, beyond**2, thresholds, noise
+        self.rows = np.zeros((0, len(deviation)))
+        self.constants = np.zeros(0)
+        #: [T, M]: max(0, held - τ).
+        self.over = np.zeros((len(thresholds), 0))
+        #: [M, M] covariances without the part of θ_τ.
+        self.covariance = np.zeros((0, 0))
+        #: Observation i has the forms parts[i].
+        self.parts: list[slice] = []
+
+    def observe(self, rows: Floats, constants: Floats, held: Floats, value: float) -> None:
+        """The forms of one more observation [k, θ], [k], [k] and its ``value`` > 0."""
+        start, rows = len(self.constants), rows / value
+        cross = (rows * self.variance) @ np.concatenate((self.rows, rows)).T
+        self.covariance = np.block([[self.covariance, cross[:, :start].T], [cross[:, :start], cross[:, start:]]])
+        self.rows = np.concatenate((self.rows, rows))
+        self.constants = np.concatenate((self.constants, constants / value))
+        over = np.maximum(0.0, held - self.thresholds[:, None]) / value
+        self.over = np.concatenate((self.over, over), axis=1)
+        self.parts.append(slice(start, len(self.constants)))
+
+    def covariances(self, first: IntArray | slice, second: IntArray, which: int) -> Floats:
+        """[a, b] covariances of two sets of forms under the threshold of that number."""
+        plain = self.covariance[first][:, second]
+        found: Floats = plain + self.beyond * np.outer(self.over[which, first], self.over[which, second])
+        return found
 
 
-class MaxRegression:
-    """The estimate of θ from observations that may be shared with others; the last column is this regression's own."""
+class Weights(NamedTuple):
+    """θ is the sum over ``forms`` of ``alpha`` · variance · row, plus what it started from; ``loss``: the minimum."""
 
-    def __init__(self, deviation: Floats, noise: float) -> None:
-        """``deviation`` [θ]: standard deviations before anything is observed."""
-        self._deviation, self._noise = deviation, noise
-        self._observed: list[Observation] = []
-        self._last: list[Floats] = []
-        self._largest: list[int] = []
-        #: Of the largest forms: rows and constants as shares of the observed values, [m, θ] and [m].
-        self._phi = np.zeros((0, len(deviation)))
-        self._given = np.zeros(0)
-        self._theta = np.zeros(len(deviation))
+    forms: IntArray
+    alpha: Floats
+    loss: float
 
-    def observe(self, observation: Observation, last: Floats) -> None:
-        """One more observation, with the last column [k] of its rows."""
-        self._observed.append(observation)
-        self._last.append(last)
-        self._largest.append(self._likeliest(observation, last))
-        self._phi = np.concatenate((self._phi, np.zeros((1, len(self._deviation)))))
-        self._given = np.append(self._given, 0.0)
-        self._name(len(self._observed) - 1, self._largest[-1])
 
-    def estimate(self) -> Floats:
-        """θ [θ] that agrees best with the observations."""
-        for _ in range(ROUNDS if self._observed else 0):
-            self._theta = self._conditioned(np.zeros_like(self._theta), np.zeros(len(self._observed)))
-            if not self._corrected():
-                break
-        return self._theta
+class Reading:
+    """Which form is the largest of each observation, and which threshold it is: one state of the Gibbs sampler."""
 
-    def draw(self, random: np.random.Generator, wider: float = 0.0) -> Floats:
-        """θ drawn from its distribution given the observations; with ``wider`` > 0 from the one before them, wider by
-        this factor."""
-        theta: Floats = random.standard_normal(len(self._theta)) * self._deviation * (wider or 1.0)
-        if self._observed and not wider:
-            theta = self._conditioned(theta, random.standard_normal(len(self._observed)) * self._noise)
-        return theta
+    def __init__(self, forms: Forms, random: np.random.Generator) -> None:
+        self._forms, self._random = forms, random
+        self.which = int(random.integers(len(forms.thresholds)))
+        self.largest: list[int] = []
+        self._solved: Weights | None = None
+
+    def improve(self, sweeps: int) -> None:
+        """Read observations that are new, ``sweeps`` others anew, and choose the threshold anew."""
+        while len(self.largest) < len(self._forms.parts):
+            self._read(len(self.largest))
+        for i in self._random.permutation(len(self.largest))[:sweeps].tolist():
+            self._read(i)
+        self._choose_threshold()
+
+    def estimate(self) -> tuple[Floats, float]:
+        """θ [θ] and θ_τ that agree best with this reading."""
+        return self._theta(self._weights(), np.zeros(self._forms.rows.shape[1]), 0.0)
+
+    def draw(self) -> tuple[Floats, float]:
+        """θ and θ_τ from their distribution given this reading: the estimate from randomly disturbed data."""
+        forms, random = self._forms, self._random
+        theta = random.standard_normal(forms.rows.shape[1]) * np.sqrt(forms.variance)
+        beyond = float(random.standard_normal() * np.sqrt(forms.beyond))
+        shift = forms.rows @ theta + beyond * forms.over[self.which]
+        shift = shift + forms.noise * random.standard_normal(len(shift))
+        return self._theta(self._solve(shift), theta, beyond)
 
     @property
-    def log_evidence(self) -> float:
-        """Logarithm of the density of what was observed, given which forms are the largest."""
-        if not self._observed:
-            return 0.0
-        factor = np.linalg.cholesky(self._covariance())
-        away = np.linalg.solve(factor, 1.0 - self._given)
-        misfit = sum(max(0.0, (most - 1.0) / self._noise - 1.0) ** 2 for most in self._above())
-        return float(-np.log(np.diag(factor)).sum() - (away @ away + misfit) / 2 - len(away) * math.log(2 * math.pi) / 2)
+    def score(self) -> float:
+        """Logarithm of the reading's likelihood, up to a constant: the loss and the volume of what it leaves free."""
+        return self._score(self._weights(), self.which)
 
-    def _above(self) -> list[float]:
-        """Of each observation, the largest predicted form as a share of the value."""
-        return [
-            float(self._predicted(one, last).max()) / one.wanted
-            for one, last in zip(self._observed, self._last, strict=True)
-        ]
+    def _score(self, solved: Weights, which: int) -> float:
+        named = np.array(self.largest, dtype=np.int64)
+        covariance = self._forms.covariances(named, named, which) + self._forms.noise**2 * np.eye(len(named))
+        return -solved.loss / 2 - float(np.linalg.slogdet(covariance)[1]) / 2
 
-    def _predicted(self, observation: Observation, last: Floats) -> Floats:
-        """[k]: the forms under the estimate."""
-        found: Floats = observation.rows @ self._theta[:-1] + last * self._theta[-1] + observation.constants
-        return found
+    def _weights(self) -> Weights:
+        if self._solved is None:
+            self._solved = self._solve(np.zeros(len(self._forms.constants)))
+        return self._solved
 
-    def _name(self, i: int, k: int) -> None:
-        """Form k is the largest of observation i."""
-        one = self._observed[i]
-        self._largest[i] = k
-        self._phi[i, :-1] = one.rows[k] / one.wanted
-        self._phi[i, -1] = self._last[i][k] / one.wanted
-        self._given[i] = one.constants[k] / one.wanted
+    def _theta(self, solved: Weights, theta: Floats, beyond: float) -> tuple[Floats, float]:
+        forms, part = self._forms, solved.forms
+        moved = theta + forms.variance * (solved.alpha @ forms.rows[part])
+        return moved, beyond + forms.beyond * float(solved.alpha @ forms.over[self.which, part])
 
-    def _covariance(self) -> Floats:
-        """[m, m] of the observed values, as shares of them."""
-        found: Floats = (self._phi * self._deviation**2) @ self._phi.T + self._noise**2 * np.eye(len(self._phi))
-        return found
+    def _solve(self, shift: Floats, without: int = -1, which: int | None = None) -> Weights:
+        """The estimate where the forms are ``shift`` [M] higher at θ = 0, ``without`` one of the observations."""
+        forms, which = self._forms, self.which if which is None else which
+        seen = np.concatenate([np.arange(p.start, p.stop) for i, p in enumerate(forms.parts) if i != without] or [[]])
+        named = np.array([k for i, k in enumerate(self.largest) if i != without], dtype=np.int64)
+        equal = np.zeros(len(shift), dtype=bool)
+        equal[named] = True
+        missing, active = 1.0 - forms.constants - shift, equal.copy()
+        for _ in range(ROUNDS):
+            part = np.flatnonzero(active)
+            covariance = forms.covariances(part, part, which) + forms.noise**2 * np.eye(len(part))
+            alpha = np.linalg.solve(covariance, missing[part])
+            moved = forms.covariances(slice(None), part, which) @ alpha - missing
+            fresh = equal.copy()
+            fresh[part[alpha < 0.0]] = True
+            open_ = seen.astype(np.int64)
+            fresh[open_[(moved[open_] > 1e-9) & ~active[open_]]] = True
+            fresh |= equal
+            if (fresh == active).all():
+                break
+            active = fresh
+        return Weights(part, alpha, float(missing[part] @ alpha))
 
-    def _likeliest(self, observation: Observation, last: Floats) -> int:
-        """The form that a new value is due to.
+    def _read(self, i: int) -> None:
+        """Draw the largest form of observation i given the other observations; the last one may be new."""
+        forms, part = self._forms, self._forms.parts[i]
+        solved = self._solve(np.zeros(len(forms.constants)), without=i) if self.largest else None
+        prior = forms.beyond * forms.over[self.which, part] ** 2 + np.diag(forms.covariance)[part]
+        mean, variance = forms.constants[part].copy(), prior
+        if solved is not None and len(solved.forms):
+            cross = forms.covariances(part, solved.forms, self.which)
+            known = forms.covariances(solved.forms, solved.forms, self.which)
+            known += forms.noise**2 * np.eye(len(known))
+            mean += cross @ solved.alpha
+            variance = np.maximum(0.0, prior - np.einsum("km,mk->k", cross, np.linalg.solve(known, cross.T)))
+        deviation = np.sqrt(variance + forms.noise**2)
+        away = (1.0 - mean) / deviation
+        below = log_below(away)
+        chance = -(away**2) / 2 - np.log(deviation) + below.sum() - below
+        chance = np.exp(chance - chance.max())
+        named = part.start + int(self._random.choice(len(chance), p=chance / chance.sum()))
+        if i == len(self.largest):
+            self.largest.append(named)
+        else:
+            self.largest[i] = named
+        self._solved = None
 
-        One that is predicted to be above it; else the one whose prediction is the fewest standard deviations below.
-        """
-        predicted, wanted = self._predicted(observation, last), observation.wanted
-        most = int(np.argmax(predicted))
-        if predicted[most] >= wanted:
-            return most
-        rows = np.column_stack((observation.rows, last))
-        spread = rows * self._deviation**2
-        variance = np.einsum("kt,kt->k", spread, rows)
-        if len(self._phi):
-            cross = spread @ self._phi.T
-            variance -= np.einsum("km,mk->k", cross, np.linalg.solve(self._covariance(), cross.T))
-        variance = np.maximum(variance, 0.0) + (self._noise * wanted) ** 2
-        return int(np.argmin((wanted - predicted) ** 2 / variance))
+    def _choose_threshold(self) -> None:
+        nothing = np.zeros(len(self._forms.constants))
+        solved = [self._solve(nothing, which=t) for t in range(len(self._forms.thresholds))]
+        score = np.array([self._score(one, t) for t, one in enumerate(solved)])
+        chance = np.exp(score - score.max())
+        self.which = int(self._random.choice(len(chance), p=chance / chance.sum()))
+        self._solved = solved[self.which]
 
-    def _corrected(self) -> bool:
-        """Name another largest form where one is predicted clearly above the value; whether there was any."""
-        changed = False
-        for i, (one, last) in enumerate(zip(self._observed, self._last, strict=True)):
-            predicted = self._predicted(one, last)
-            most, named = int(np.argmax(predicted)), self._largest[i]
-            if most != named and predicted[most] > max(predicted[named], one.wanted) * (1 + self._noise):
-                self._name(i, most)
-                changed = True
-        return changed
 
-    def _conditioned(self, prior: Floats, errors: Floats) -> Floats:
-        """θ as drawn (``prior``), moved to agree with the observations up to ``errors`` (shares): Matheron's rule.
+def log_below(away: Floats) -> Floats:
+    """log Φ: the logarithm of the chance that a normal variable is below so many standard deviations."""
+    from scipy.special import log_ndtr
 
-        With zeros for both it is the mean of θ given the observations.
-        """
-        missing = 1.0 - self._given - self._phi @ prior - errors
-        moved: Floats = prior + (self._phi * self._deviation**2).T @ np.linalg.solve(self._covariance(), missing)
-        return moved
+    found: Floats = log_ndtr(away)
+    return found
