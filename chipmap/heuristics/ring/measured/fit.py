@@ -23,7 +23,7 @@ from typing import NamedTuple
 import numpy as np
 
 from chipmap.heuristics.ring.measured.regression import Floats, Forms, Reading
-from chipmap.instances.ring.loads import loads
+from chipmap.instances.ring.loads import Loads, loads
 from chipmap.instances.ring.problem import TICKS_PER_NS, IntArray, RingProblem
 
 
@@ -142,6 +142,20 @@ class Fit:
             float(self._forms.thresholds[which]),
         )
 
+    def cost(self, speeds: Speeds, chips: IntArray) -> float:
+        """The cost of a mapping [n] under these speeds; 0 while nothing is measured."""
+        on, problem = loads(self.problem, chips), self.problem
+        busy = np.bincount(chips, speeds.ticks, problem.chips) + speeds.transfer * self._paid(on)
+        busy += speeds.spill * np.maximum(0.0, on.weight_bytes - speeds.threshold)
+        link = speeds.link * on.load.max() if self._links else 0.0
+        return self._scale * max(float(busy.max()), float(link))
+
+    def _paid(self, on: Loads) -> IntArray:
+        """[C]: the ticks of transfers that chips may pay for."""
+        if self.problem.cost_mode == "sum_forward":
+            return np.concatenate(([0], on.load[:-1])) + on.load
+        return on.received + on.sent
+
     def _terms(self, chips: IntArray) -> tuple[Floats, Floats, Floats]:
         """(rows [k, θ - 1], constants [k], weights [k]): of each chip in use and the fullest link.
 
@@ -149,8 +163,7 @@ class Fit:
         """
         on, problem = loads(self.problem, chips), self.problem
         count, parts = int(chips.max(initial=0)) + 1, self._parts.shape[1]
-        forward = problem.cost_mode == "sum_forward"
-        paid = np.concatenate(([0], on.load[:-1])) + on.load if forward else on.received + on.sent
+        paid = self._paid(on)
         rows = np.zeros((count + self._links, 2 + parts + problem.n))
         rows[:count, 0] = paid[:count]
         for k in range(parts):

@@ -10,13 +10,15 @@ import math
 
 import numpy as np
 
-from chipmap.heuristics.ring.measured.fit import Fit
+from chipmap.heuristics.ring.measured.fit import Fit, Speeds
 from chipmap.heuristics.ring.measured.resolve import Resolver
 from chipmap.instances.ring.problem import IntArray
 
 #: Draws until one's optimum is new; those after the first :data:`LIKELY` don't ask what was measured, and each is this
 #: factor wider than the one before.
-DRAWS, LIKELY, WIDER = 24, 6, 1.15
+DRAWS, LIKELY, WIDER = 24, 12, 1.15
+#: A mapping is measured for a promised gain of at least this share.
+WORTHWHILE = 0.003
 
 
 class Guided:
@@ -36,16 +38,24 @@ class Guided:
         """The next mapping, one that wasn't measured; None where no other is found."""
         turn, self._turn = self._turn, self._turn + 1
         if turn == 0 or (self._estimates and (turn % 2 == 1 or not self._draws)):
-            chips = self._resolver(self._fit.estimate(), self._best)
-            if chips is not None and chips.tobytes() not in self._seen:
+            chips, better = self._optimum(self._fit.estimate())
+            if chips is not None and (better or not self._draws):
                 return chips
+        spare = None
         for draw in range(DRAWS if self._draws else 0):
-            chips = self._resolver(
-                self._fit.draw(WIDER ** (draw - LIKELY) if draw >= LIKELY else 0.0), self._best
-            )
-            if chips is not None and chips.tobytes() not in self._seen:
+            chips, better = self._optimum(self._fit.draw(WIDER ** (draw - LIKELY) if draw >= LIKELY else 0.0))
+            if better:
                 return chips
-        return None
+            spare = chips if spare is None else spare
+        return spare
+
+    def _optimum(self, speeds: Speeds) -> tuple[IntArray | None, bool]:
+        """The optimal mapping under these speeds if it wasn't measured, and whether they promise less than the least
+        cost."""
+        chips = self._resolver(speeds, self._best)
+        if chips is None or chips.tobytes() in self._seen:
+            return None, False
+        return chips, self._fit.cost(speeds, chips) < (1.0 - WORTHWHILE) * self._least
 
     def observe(self, chips: IntArray, cost: float | None) -> None:
         """The cost of a mapping; None or infinite: it doesn't run."""
