@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,13 +11,13 @@ import pytest
 
 import chipmap
 from chipmap.deadline import Stop
-from chipmap.heuristics.ring.measured.fit import Fit, Speeds
+from chipmap.heuristics.ring.measured.fit import THRESHOLDS, Fit, Speeds
 from chipmap.heuristics.ring.measured.guided import Guided
 from chipmap.heuristics.ring.measured.resolve import Resolver
-from chipmap.instances.ring import RingInstance, RingSolution
+from chipmap.instances.ring import RingInstance, RingSolution, generators
 from chipmap.instances.ring.contraction import computing_only, contract
 from chipmap.instances.ring.loads import terms
-from chipmap.instances.ring.problem import RingProblem, ring_problem
+from chipmap.instances.ring.problem import RingProblem, Shared, ring_problem
 from chipmap.kernels import plainly
 from chipmap.records import InputError
 from chipmap.run import SolveOptions
@@ -149,18 +150,67 @@ def test_the_fit_learns_the_speeds_of_kinds() -> None:
 def test_draws_agree_with_what_was_measured() -> None:
     """A mapping whose slowest chip is known keeps its cost under every draw, up to the noise."""
     problem = contracted(chipmap.read("ring/tiny-chain"))  # type: ignore[arg-type]
-    fit, random = Fit(problem, ["step"] * 5), np.random.default_rng(0)
-    everything = np.zeros(5, dtype=np.int64)
+    fit, everything = Fit(problem, ["step"] * 5), np.zeros(5, dtype=np.int64)
+    before = [fit.draw().ticks.sum() for _ in range(20)]
     fit.observe(everything, 3.0)
-    totals = [fit.draw(random).ticks.sum() / problem.ticks.sum() for _ in range(20)]
-    assert np.std(totals) < 0.05 < np.std([Fit(problem, ["step"] * 5).draw(random).ticks.sum() for _ in range(20)])
+    costs = [fit.cost(fit.draw(), everything) for _ in range(20)]
+    assert np.std(costs) / 3.0 < 0.05 < np.std(before) / np.mean(before)
+    assert fit.cost(fit.estimate(), everything) == pytest.approx(3.0, rel=0.01)
+
+
+def test_no_chip_is_fitted_to_be_slower_than_the_measured_cost() -> None:
+    """A cost is an upper limit on every chip's time, whichever of them was the slowest."""
+    problem = contracted(chipmap.read("ring/tiny-diamond"))  # type: ignore[arg-type]
+    fit, slower = Fit(problem, list("abcde")), np.array(SLOWER) * problem.ticks
+    cuts = [np.array(cut) for cut in ((0, 0, 1, 1, 2), (0, 1, 1, 2, 2), (0, 1, 1, 1, 1), (0, 0, 0, 0, 1))]
+    for cut in cuts:
+        fit.observe(cut, float(np.bincount(cut, slower, 3).max()))
+    for cut in cuts:
+        cost = float(np.bincount(cut, slower, 3).max())
+        assert fit.cost(fit.estimate(), cut) == pytest.approx(cost, rel=0.03)
+
+
+def test_the_threshold_is_the_likeliest_one() -> None:
+    """One-chip costs of an instance with a cache: linear in the weights beyond it."""
+    instance = generators.chain(operations=12, chips=6)
+    problem = contracted(instance)
+    weights = np.array([300, 10, 700, 10, 500, 20, 900, 10, 400, 30, 600, 10], dtype=np.int64) * 1000
+    problem = replace(problem, weight_bytes=weights)
+    true, rate = float(weights.sum()) / 6 * THRESHOLDS[0] * 3.0, 4.0 * 100 / problem.instance.package.sram_bytes_per_ns
+    fit, random = Fit(problem, ["step"] * 12), np.random.default_rng(1)
+    for _ in range(25):
+        cut = np.sort(random.integers(0, 3, 12))
+        cut = np.searchsorted(np.unique(cut), cut)
+        held = np.bincount(cut, weights, 6)
+        fit.observe(cut, float((np.bincount(cut, problem.ticks, 6) + rate * np.maximum(0, held - true)).max()))
+    found = fit.estimate()
+    assert found.spill > 0.0 and 0.5 * true < found.threshold < 1.6 * true
+
+
+def test_resolving_charges_weights_beyond_the_threshold() -> None:
+    """Against all mappings: constants that several operations read count once per chip."""
+    for name in TINY:
+        instance = chipmap.read(name)
+        problem = contracted(instance)  # type: ignore[arg-type]
+        weights = np.array([5, 900, 40, 700, 300])[: problem.n] * 1000
+        shared = (Shared((0, problem.n - 1), 400_000),)
+        problem = replace(problem, weight_bytes=weights, shared=shared)
+        speeds = Speeds(problem.ticks.astype(np.float64), 0.0, 1.0, spill=0.5, threshold=700_000.0)
+        fit = Fit(problem, ["step"] * problem.n)
+        fit._scale = 1.0  # costs in ticks
+        for constraints in (("C1", "C2"), ("C1", "C2", "C3")):
+            loose = replace(problem, instance=problem.instance.replace(constraints=constraints))
+            chips = Resolver(loose, 1000)(speeds)
+            valid = (one for one in candidates(instance) if check(instance.replace(constraints=constraints), one).feasible)
+            least = min(fit.cost(speeds, np.array(one.chips)) for one in valid)
+            assert chips is not None and fit.cost(speeds, chips) == pytest.approx(least, abs=1.0)
 
 
 def test_guided_ends_when_nothing_is_left_to_measure() -> None:
     instance = chipmap.read("ring/tiny-chain")
     assert isinstance(instance, RingInstance)
     problem = contracted(instance.replace(package=instance.package.replace(chips=1)))
-    search = Guided(Fit(problem, ["step"] * 5), Resolver(problem, 100), seed=0)
+    search = Guided(Fit(problem, ["step"] * 5), Resolver(problem, 100))
     chips = search.propose()
     assert chips is not None and chips.tolist() == [0] * 5
     search.observe(chips, 1.0)
@@ -169,7 +219,7 @@ def test_guided_ends_when_nothing_is_left_to_measure() -> None:
 
 def test_a_mapping_that_does_not_run_is_not_proposed_again() -> None:
     problem = contracted(chipmap.read("ring/tiny-chain"))  # type: ignore[arg-type]
-    search = Guided(Fit(problem, ["step"] * 5), Resolver(problem, 100), seed=0)
+    search = Guided(Fit(problem, ["step"] * 5), Resolver(problem, 100))
     seen = set[Any]()
     for _ in range(6):
         chips = search.propose()

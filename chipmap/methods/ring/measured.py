@@ -40,7 +40,7 @@ def _measure(instance: RingInstance, run: Run) -> None:
             return
         what = f"ring/guided solves by programs over ideals: {error}"
         raise InputError(what, instance.name, "Other methods with an evaluator: ring/annealing, ring/random.") from None
-    search = Guided(Fit(problem, kinds(contraction)), resolver, run.options.seed)
+    search = Guided(Fit(problem, kinds(contraction), run.options.seed), resolver)
     if run.best is not None and run.best.measured is not None:
         assert isinstance(run.best.solution, RingSolution)
         start = run.best.solution.chips

@@ -16,7 +16,7 @@ from chipmap.instances.ring.problem import IntArray
 
 #: Draws until one's optimum is new; those after the first :data:`LIKELY` don't ask what was measured, and each is this
 #: factor wider than the one before.
-DRAWS, LIKELY, WIDER = 24, 12, 1.15
+DRAWS, LIKELY, WIDER = 32, 12, 1.15
 #: A mapping is measured for a promised gain of at least this share.
 WORTHWHILE = 0.003
 

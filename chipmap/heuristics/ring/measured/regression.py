@@ -27,6 +27,8 @@ Floats = NDArray[np.float64]
 
 #: Rounds of the active set; it mostly agrees with itself after three.
 ROUNDS = 12
+#: Other thresholds that may replace one at a time.
+TRIED = 8
 
 
 class Forms:
@@ -78,6 +80,8 @@ class Reading:
         self.which = int(random.integers(len(forms.thresholds)))
         self.largest: list[int] = []
         self._solved: Weights | None = None
+        #: The forms that were equations in the last estimate: where the next active set begins.
+        self._active = np.zeros(0, dtype=np.int64)
 
     def improve(self, sweeps: int) -> None:
         """Read observations that are new, ``sweeps`` others anew, and choose the threshold anew."""
@@ -113,6 +117,7 @@ class Reading:
     def _weights(self) -> Weights:
         if self._solved is None:
             self._solved = self._solve(np.zeros(len(self._forms.constants)))
+            self._active = self._solved.forms
         return self._solved
 
     def _theta(self, solved: Weights, theta: Floats, beyond: float) -> tuple[Floats, float]:
@@ -123,21 +128,22 @@ class Reading:
     def _solve(self, shift: Floats, without: int = -1, which: int | None = None) -> Weights:
         """The estimate where the forms are ``shift`` [M] higher at θ = 0, ``without`` one of the observations."""
         forms, which = self._forms, self.which if which is None else which
-        seen = np.concatenate([np.arange(p.start, p.stop) for i, p in enumerate(forms.parts) if i != without] or [[]])
-        named = np.array([k for i, k in enumerate(self.largest) if i != without], dtype=np.int64)
         equal = np.zeros(len(shift), dtype=bool)
-        equal[named] = True
+        equal[[k for i, k in enumerate(self.largest) if i != without]] = True
+        seen = np.zeros(len(shift), dtype=bool)
+        seen[: forms.parts[len(self.largest) - 1].stop if self.largest else 0] = True
+        if without >= 0:
+            seen[forms.parts[without]] = False
         missing, active = 1.0 - forms.constants - shift, equal.copy()
+        active[self._active] = True
+        active &= seen
         for _ in range(ROUNDS):
             part = np.flatnonzero(active)
             covariance = forms.covariances(part, part, which) + forms.noise**2 * np.eye(len(part))
             alpha = np.linalg.solve(covariance, missing[part])
             moved = forms.covariances(slice(None), part, which) @ alpha - missing
-            fresh = equal.copy()
+            fresh = equal | (seen & ~active & (moved > 1e-9))
             fresh[part[alpha < 0.0]] = True
-            open_ = seen.astype(np.int64)
-            fresh[open_[(moved[open_] > 1e-9) & ~active[open_]]] = True
-            fresh |= equal
             if (fresh == active).all():
                 break
             active = fresh
@@ -168,12 +174,17 @@ class Reading:
         self._solved = None
 
     def _choose_threshold(self) -> None:
-        nothing = np.zeros(len(self._forms.constants))
-        solved = [self._solve(nothing, which=t) for t in range(len(self._forms.thresholds))]
-        score = np.array([self._score(one, t) for t, one in enumerate(solved)])
+        """Draw the threshold by its likelihood from the one so far and a few others."""
+        forms = self._forms
+        few = self._random.permutation(len(forms.thresholds))[:TRIED]
+        tried = np.unique(np.append(few, self.which)).tolist()
+        nothing = np.zeros(len(forms.constants))
+        solved = [self._solve(nothing, which=t) for t in tried]
+        score = np.array([self._score(one, t) for t, one in zip(tried, solved, strict=True)])
         chance = np.exp(score - score.max())
-        self.which = int(self._random.choice(len(chance), p=chance / chance.sum()))
-        self._solved = solved[self.which]
+        drawn = int(self._random.choice(len(chance), p=chance / chance.sum()))
+        self.which, self._solved = tried[drawn], solved[drawn]
+        self._active = solved[drawn].forms
 
 
 def log_below(away: Floats) -> Floats:
