@@ -191,7 +191,8 @@ def test_resolving_charges_weights_beyond_the_threshold() -> None:
     """Against all mappings: constants that several operations read count once per chip."""
     for name in TINY:
         instance = chipmap.read(name)
-        problem = contracted(instance)  # type: ignore[arg-type]
+        assert isinstance(instance, RingInstance)
+        problem = contracted(instance)
         weights = np.array([5, 900, 40, 700, 300])[: problem.n] * 1000
         shared = (Shared((0, problem.n - 1), 400_000),)
         problem = replace(problem, weight_bytes=weights, shared=shared)
@@ -201,7 +202,9 @@ def test_resolving_charges_weights_beyond_the_threshold() -> None:
         for constraints in (("C1", "C2"), ("C1", "C2", "C3")):
             loose = replace(problem, instance=problem.instance.replace(constraints=constraints))
             chips = Resolver(loose, 1000)(speeds)
-            valid = (one for one in candidates(instance) if check(instance.replace(constraints=constraints), one).feasible)
+            valid = (
+                one for one in candidates(instance) if check(instance.replace(constraints=constraints), one).feasible
+            )
             least = min(fit.cost(speeds, np.array(one.chips)) for one in valid)
             assert chips is not None and fit.cost(speeds, chips) == pytest.approx(least, abs=1.0)
 

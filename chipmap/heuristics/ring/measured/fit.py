@@ -169,8 +169,9 @@ class Fit:
         for k in range(parts):
             rows[:count, 2 + k] = np.bincount(chips, self._parts[:, k], count)
         rows[chips, 2 + parts + np.arange(problem.n)] = self._ticks
-        held = np.concatenate((on.weight_bytes[:count], np.zeros(int(self._links))))
-        constants = np.concatenate((on.work[:count] + self._charged * paid[:count], np.zeros(int(self._links))))
+        held: Floats = np.concatenate((on.weight_bytes[:count], np.zeros(int(self._links)))).astype(np.float64)
+        busy = (on.work[:count] + self._charged * paid[:count]).astype(np.float64)
+        constants: Floats = np.concatenate((busy, np.zeros(int(self._links))))
         if self._links:
             rows[count, 1] = constants[count] = on.load.max()
         return rows, constants, held

@@ -140,7 +140,7 @@ class Reading:
         for _ in range(ROUNDS):
             part = np.flatnonzero(active)
             covariance = forms.covariances(part, part, which) + forms.noise**2 * np.eye(len(part))
-            alpha = np.linalg.solve(covariance, missing[part])
+            alpha: Floats = np.linalg.solve(covariance, missing[part]).astype(np.float64)
             moved = forms.covariances(slice(None), part, which) @ alpha - missing
             fresh = equal | (seen & ~active & (moved > 1e-9))
             fresh[part[alpha < 0.0]] = True
