@@ -50,7 +50,7 @@ THRESHOLDS = (0.5, 8.0, 25)
 
 #: Readings of the measurements, how many of them are read anew with each, and by how much the score of a reading may be
 #: lower than the best one's before it begins anew.
-READINGS, SWEEPS, HOPELESS = 4, 8, 20.0
+READINGS, SWEEPS, HOPELESS = 4, 24, 20.0
 
 
 class Speeds(NamedTuple):
