@@ -65,9 +65,10 @@ def test_the_program_that_knows_the_simulator_is_brute_force(name: str) -> None:
 
 @pytest.mark.parametrize("method", ring_blackbox.METHODS)
 def test_no_method_calls_more_often_than_it_may(method: str) -> None:
-    _, case = tiny("ring/tiny-diamond")
+    instance, case = tiny("ring/tiny-diamond")
     costs = list(ring_blackbox.costs(case, method, seed=1, calls=4))
-    assert 1 <= len(costs) <= 4 and min(costs) >= optimum(case.simulator, 1000)[0] * (1 - 1e-9)
+    valid = {case.simulator(np.array(one.chips)) for one in candidates(instance) if check(instance, one).feasible}
+    assert 1 <= len(costs) <= 4 and valid.issuperset(costs)
     assert costs == list(ring_blackbox.costs(case, method, seed=1, calls=4))
     if method in (*ring_blackbox.MODELS, "local moves"):
         assert costs[0] == case.simulator(case.start), "they begin with the analytic optimum"
