@@ -251,8 +251,12 @@ def main() -> None:
         head = f"""# Calls of a black-box cost to within 2% of the best known
 
 `python -m benchmarks.ring_blackbox --calls {arguments.calls} --seeds {seeds}` on {os.cpu_count()} cores, \
-Python {platform.python_version()}. Cells: the median over seeds of the first call within 2% of the optimum of the
-program that knows the simulator, and how many of the seeds have one within {arguments.calls} calls.
+Python {platform.python_version()}. Each instance has one simulator; seeds are those of the searches.
+
+Cells: the median over seeds of the first call within 2% of the optimum of the program that knows the simulator, and how
+many of the seeds have one within {arguments.calls} calls. The searches know the analytic cost and the calls alone. How
+many observations are read anew per measurement (24, where 8 left three instances open) was chosen on the simulators of
+BERT and GPT-2. "fitted speeds" ends once its optimum has been measured.
 
 """
         arguments.markdown.write_text(head + "\n".join(lines) + "\n", encoding="utf-8")
