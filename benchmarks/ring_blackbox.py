@@ -255,7 +255,7 @@ Python {platform.python_version()}. Each instance has one simulator; seeds are t
 
 Cells: the median over seeds of the first call within 2% of the optimum of the program that knows the simulator, and how
 many of the seeds have one within {arguments.calls} calls. The searches know the analytic cost and the calls alone. How
-many observations are read anew per measurement (24, where 8 left three instances open) was chosen on the simulators of
+many observations are read anew per measurement (24; with 8 it was 8 of 10) was chosen on the simulators of
 BERT and GPT-2. "fitted speeds" ends once its optimum has been measured.
 
 """
