@@ -184,6 +184,7 @@ def test_five_dimensions_are_told_apart() -> None:
     ("change", "message"),
     [
         ({"tflops": None}, "states no peak"),
+        ({"tiles": 8}, "states its peak twice"),
         ({"tflops": 0.0}, "is 0.0"),
         ({"launch_ns": -1.0}, "is -1"),
         ({"vector_tflops": 1e13}, "Give 1e-9 to 1e12"),

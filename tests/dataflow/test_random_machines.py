@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from random import Random
+from typing import Any
 
 import pytest
 
@@ -38,14 +39,14 @@ def test_every_method_is_brute_force(block: int) -> None:
             continue
         best = brute_force(instance, check)[0]
         for method in (auto, mip, cpsat):
-            state = state_of(instance)
+            state = state_of(instance, 300.0)
             reason = method(instance, state).reason
             assert (reason, state.upper) == ("infeasible" if best is None else "optimal", best), (seed, method)
             assert not state.rejected, (seed, method)
             if method is auto and state.best is not None:
                 assert state.best.claimed == best, seed
         for method in (bounds, relaxation):
-            state = state_of(instance)
+            state = state_of(instance, 300.0)
             method(instance, state)
             assert best is None or (state.lower is not None and state.lower.value <= best), (seed, method)
         chip = instance.system.chip
@@ -64,7 +65,7 @@ def test_stages_of_kernels_are_brute_force() -> None:
         if count(instance) > 250:
             continue
         best, _ = brute_force(instance, check)
-        state = Run(instance, SolveOptions(time_limit=60.0, threads=1), check)
+        state = Run(instance, SolveOptions(time_limit=300.0, threads=1), check)
         reason = auto(instance, state).reason
         assert (reason, state.upper) == ("infeasible" if best is None else "optimal", best), seed
         degrees = Random(seed).choice(allowed_degrees(instance))
@@ -72,6 +73,8 @@ def test_stages_of_kernels_are_brute_force() -> None:
         best, _ = brute_force(fixed, check)
         for formulation in (mip_model, cpsat_model):
             assert optimum(fixed, formulation.build(fixed)) == best, (seed, formulation.__name__)
+        stated: Any = (mip_model, {"order": "free"}) if seed % 2 else (cpsat_model, {"labels": "assume"})
+        assert optimum(fixed, stated[0].build(fixed, stated[1])) == best, seed
         seen[reason] += 1
         seen["launch"] += instance.system.chip.launch_ns > 1
     assert min(seen.values()) >= 3, seen

@@ -67,9 +67,10 @@ class Chip(Record, frozen=True, kw_only=True):
         if self.tflops is None:
             counts |= {name: getattr(self, name) for name in ("tiles", "lanes", "stages")}
             rates["ghz"] = self.ghz
-        if self.tflops is None and not any((self.tiles, self.lanes, self.stages, self.ghz)):
-            remedy = "Give tflops, or tiles, lanes, stages and ghz."
-            raise InputError("states no peak", "system.chip", remedy)
+        if (self.tflops is None) != any((self.tiles, self.lanes, self.stages, self.ghz)):
+            what = "states no peak" if self.tflops is None else "states its peak twice"
+            remedy = "Give tflops, or tiles, lanes, stages and ghz (0: none), not both."
+            raise InputError(what, "system.chip", remedy)
         for where, count in counts.items():
             in_range(count, f"system.chip.{where}", 1, 10**15)
         for where, rate in rates.items():
