@@ -154,7 +154,7 @@ def test_the_same_twice() -> None:
         ({"together": ["ab", "bc"]}, "a kernel is in two groups"),
         ({"utilisation": 1.5}, "task.utilisation: is 1.5"),
         ({"sizes": [0]}, "system.network[0].size: is 0"),
-        ({"sizes": [1, 1, 1, 1]}, "has 4 dimensions"),
+        ({"sizes": [1, 1, 1, 1, 1, 1]}, "has 6 dimensions"),
         ({"link_gbps": -1.0}, "system.network[0].bytes_per_ns: is -1"),
         ({"chip": "sn50"}, "no chip is called 'sn50'"),
         ({"schemes": {"x": "M"}}, "no kernel is called 'x'"),
