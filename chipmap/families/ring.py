@@ -36,6 +36,7 @@ FAMILY = Family(
         ("path", "programs:path", "exact program over ideals, sufficient part of C3"),
         ("exact", "programs:exact", "exact program over ideals, C3 in full: the optimum"),
         ("stations", "station_search:stations", "search chip by chip for wide graphs"),
+        ("local", "local_search:local", "annealing of a mapping for wide graphs"),
         ("windows", "neighbourhoods:windows", "a few adjacent chips at a time, by CP-SAT"),
         ("bounds", "programs:bounds", "every lower bound that applies, no solution"),
         ("guided", "measured:guided", "fit what an evaluator measures, solve again exactly"),
@@ -48,7 +49,7 @@ FAMILY = Family(
         measured=("guided", "random", "annealing"),
     ),
     small="chipmap.instances.ring.instance:small",
-    warm=tuple(("ring/tiny-skip", method) for method in ("exact", "stations", "random")),
+    warm=tuple(("ring/tiny-skip", method) for method in ("exact", "stations", "local", "random")),
     default_method="ring/auto",
     warm_starts={"greedy": "chipmap.methods.ring.programs:greedy", "slice": "chipmap.methods.ring.programs:slicing"},
     formulations=(

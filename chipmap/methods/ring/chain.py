@@ -1,13 +1,15 @@
-"""The chain ``ring/auto``: greedy, slicing, programs over ideals, station search, neighbourhoods, the models."""
+"""The chain ``ring/auto``: greedy, slicing, programs over ideals, station and local search, neighbourhoods, models."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
+from chipmap.deadline import Stop
 from chipmap.heuristics.ring.programs.ideals import TooManyIdealsError
 from chipmap.instances.ring.instance import RingInstance
 from chipmap.methods.chain import Link, Turn, follow
 from chipmap.methods.ring.at_once import at_once
+from chipmap.methods.ring.local_search import improve
 from chipmap.methods.ring.programs import (
     CUT_NODES,
     CUT_PRECISION,
@@ -27,6 +29,8 @@ from chipmap.run import Run
 
 #: With more ideals than that, the station search's first round comes before they are all listed.
 FEW_IDEALS = 20_000
+#: The share of the time left that this round may take.
+FIRST_SHARE = 0.1
 #: States that the exact program may have before the station search gets its turn.
 FEW_STATES = 50_000
 #: Relative precision of the cuts of prefixes without branching.
@@ -59,18 +63,28 @@ def _slice(state: State, _: Turn) -> None:
 
 
 def _list_ideals(state: State, turn: Turn) -> None:
-    """All ideals; where they are many, after cuts of prefixes and the station search's first round."""
+    """All ideals; where they are many, after cuts of prefixes, the station search's first round and local search."""
     if not state.sliced:
         return
     try:
         state.list_ideals(FEW_IDEALS)
     except TooManyIdealsError:
         prefix_cuts(state, 1, ROUGH, turn.deadline)
-        search(state, 1)
+        _first_round(state, turn)
+        improve(state, turn)
         try:
             state.list_ideals()
         except TooManyIdealsError as error:
             _left_out(state, error)
+
+
+def _first_round(state: State, turn: Turn) -> None:
+    """The station search's first round, for a while: where links decide, it takes long and finds little."""
+    limit = turn.deadline if state.run.options.deterministic else turn.deadline.share(FIRST_SHARE)
+    try:
+        search(state, 1, limit)
+    except Stop:
+        turn.deadline.check()
 
 
 def _left_out(state: State, error: Exception) -> None:
@@ -121,6 +135,7 @@ CHAIN: tuple[Link, ...] = (
     _over_ideals("program n1", _n1),
     _over_ideals("program path", lambda state: solve_rule(state, "path", state.below)),  # C3's sufficient part
     _over_ideals("exact program, few states", lambda state: solve_exactly(state, FEW_STATES)),
+    Link("local search", 1.0, lambda state, turn: improve(state, turn) if state.ideals is not None else None),
     Link("station search", 1.0, lambda state, _: search(state, len(ROUNDS) - WIDE_ROUNDS)),
     Link("station windows", 1.0, lambda state, _: window_bound(state) if state.sliced else None),
     Link("neighbourhoods", 1.0, _neighbourhoods),

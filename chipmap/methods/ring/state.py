@@ -43,7 +43,7 @@ class State:
         self.cuts = Cuts(run, instance, self.contraction)
         self.rejected: RejectedBlocks | None = None
         self.ideals: IdealFamily | None = None
-        self.sliced = False
+        self.sliced = self.searched = False
         self.rounds = 0
 
     @cached_property

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from chipmap.deadline import Deadline
 from chipmap.instances.ring.instance import RingInstance
 from chipmap.methods.ring.programs import simple_bounds, slice_some
 from chipmap.methods.ring.state import State
@@ -58,8 +59,11 @@ def stations(instance: RingInstance, run: Run) -> Termination:
     return run.attempt(work)
 
 
-def search(state: State, rounds: int) -> None:
-    """The first so many rounds, as far as they aren't done; a note where the search doesn't apply."""
+def search(state: State, rounds: int, deadline: Deadline | None = None) -> None:
+    """The first so many rounds, as far as they aren't done, until ``deadline`` (None: the run's).
+
+    A note where the search doesn't apply; raises :class:`Stop` where a round is cut short.
+    """
     from chipmap.heuristics.ring.station_search.search import StationSearch
 
     run = state.run
@@ -72,36 +76,36 @@ def search(state: State, rounds: int) -> None:
         return
     for effort in ROUNDS[state.rounds : rounds]:
         state.rounds += 1
-        _round(state, stations, effort)
+        _round(state, stations, effort, deadline or run.deadline)
         run.checkpoint()
 
 
-def _round(state: State, stations: StationSearch, effort: Effort) -> None:
+def _round(state: State, stations: StationSearch, effort: Effort, deadline: Deadline) -> None:
     """The bound itself, then bisection between it and the incumbent; without one, doubled targets first."""
     run = state.run
     low = run.lower.value if run.lower else 1
-    if _decide(state, stations, low, effort) or run.closed:
+    if _decide(state, stations, low, effort, deadline) or run.closed:
         return
     high = run.upper
     target = max(low, 1)
     while high is None and target < state.problem.total_ticks:
         target *= 2
-        if _decide(state, stations, target, effort):
+        if _decide(state, stations, target, effort, deadline):
             high = run.upper
     while high is not None and high - low > max(1, effort.precision * high):
         run.checkpoint()
         middle = low + max(1, int(SHARE * (high - low)))
-        if _decide(state, stations, middle, effort):
+        if _decide(state, stations, middle, effort, deadline):
             high = min(run.upper or middle, middle)
         else:
             low = middle
 
 
-def _decide(state: State, stations: StationSearch, target: int, effort: Effort) -> bool:
+def _decide(state: State, stations: StationSearch, target: int, effort: Effort, deadline: Deadline) -> bool:
     """Whether a mapping with value <= ``target`` is found; a proof that none exists is a bound."""
     run = state.run
     run.checkpoint()
-    result = stations.decide(target, effort.width, effort.nodes, run.deadline, effort.orders, run.options.seed)
+    result = stations.decide(target, effort.width, effort.nodes, deadline, effort.orders, run.options.seed)
     if result.chips is not None:
         accepted = state.report(result.chips, SOURCE)
         run.checkpoint()

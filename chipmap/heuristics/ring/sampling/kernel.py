@@ -1,7 +1,7 @@
 """The compiled search of SAMPLE and FIX: draw, propagate, take back, begin again (numba).
 
-:mod:`chipmap.heuristics.ring.sampling.sample_fix` has the interface. Randomness comes from SplitMix64 (Steele, Lea,
-Flood 2014) on a state that is passed in; sample i of a batch has its own, made from (seed, i).
+:mod:`chipmap.heuristics.ring.sampling.sample_fix` has the interface. Sample i of a batch has its own random
+state, made from (seed, i).
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import numpy as np
 
 from chipmap.heuristics.ring.sampling.propagate_kernel import place
 from chipmap.heuristics.ring.sampling.propagate_state import Net, State, undo
+from chipmap.heuristics.ring.split_mix import next_bits, unit
 from chipmap.kernels import njit
 
 #: What a search ends with. FELL_BACK: found under the ``path`` rule, after the full rule's budgets were spent.
@@ -55,26 +56,10 @@ class Task(NamedTuple):
 
 
 @njit(cache=True)
-def _next(random: Any) -> Any:
-    """The next 64 random bits."""
-    random[0] += np.uint64(0x9E3779B97F4A7C15)
-    z = random[0]
-    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return z ^ (z >> np.uint64(31))
-
-
-@njit(cache=True)
-def _unit(random: Any) -> float:
-    """A number in [0, 1)."""
-    return float(_next(random) >> np.uint64(11)) * (1.0 / 9007199254740992.0)
-
-
-@njit(cache=True)
 def _shuffle(order: Any, random: Any) -> None:
     """A random order of 0 … n - 1."""
     for i in range(len(order)):
-        j = int(_unit(random) * (i + 1))
+        j = int(unit(random) * (i + 1))
         order[i] = order[j]
         order[j] = i
 
@@ -90,7 +75,7 @@ def _draw(net: Net, state: State, u: int, weights: Any, tried: Any, random: Any)
             total += weights[c]
     if left == 0:
         return -1
-    point = _unit(random) * (total if total > 0.0 else left)
+    point = unit(random) * (total if total > 0.0 else left)
     last = -1
     for c in range(lo, hi + 1):
         if not tried[c] and allowed[c] == c:
@@ -190,8 +175,8 @@ def many(first: int, seed: int, rules: Rules, spare: Rules, state: State, levels
     status = np.empty(len(out), dtype=np.int64)
     for i in range(len(out)):
         random[0] = np.uint64(seed)
-        random[0] = _next(random) ^ np.uint64(first + i)
-        _next(random)
+        random[0] = next_bits(random) ^ np.uint64(first + i)
+        next_bits(random)
         wish = task.wishes[i if len(task.wishes) > 1 else 0]
         status[i] = _one(rules, state, levels, task, wish, random)
         if status[i] == GAVE_UP and len(spare.root) == len(task.order):

@@ -1,0 +1,168 @@
+"""Local search of a mapping: simulated annealing on moves that keep C1, towards one target after the other.
+
+On wide graphs C3 is what is hard to keep: a move that shifts work between neighbouring chips makes some pair of chips
+send past a third. So a mapping may break C3, C4 and the target T on the way, at a price. What is minimised is its
+
+    excess = sum over chips c of max(0, time(c) / T - 1), over links likewise, and memory beyond the SRAM
+           + sum over pairs of chips (a, b) that break C3 of (PAIR + FLOW · flows from a to b) · mean operation / T.
+
+A mapping with excess 0 has an objective <= T and obeys C1, C3 and C4. The next target is then a little below its
+objective. Chips may be empty on the way: a mapping without its empty chips has the same loads and obeys C2.
+
+Moves, each a random one: an operation goes to a chip, at most three away, that C1 allows; an operation goes one or two
+chips on or back, along with the operations that C1 then forces to go there too; two neighbouring chips between which no
+flow leads change places. The last kind matters where branches of the graph share the chips in turn.
+
+A try goes from a high temperature to a low one, from the best mapping. Tries take the temperatures of :data:`HOT` in
+turn: low ones gain little by little, which is all that is needed at first, high ones leave a local optimum. After a
+round of tries without a gain, they get twice as many moves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import accumulate
+
+import numpy as np
+
+from chipmap.deadline import Deadline
+from chipmap.heuristics.ring.local_search.loads_kernel import Goal, Net, Place, fill
+from chipmap.heuristics.ring.local_search.moves_kernel import Heat, anneal
+from chipmap.instances.ring.loads import terms
+from chipmap.instances.ring.problem import IntArray, RingProblem
+
+#: What a pair of chips that breaks C3 costs, and each of its flows, in operations of mean length. Tuned, as all that
+#: follows, on `layered` with 200 operations, 8 and 16 wide, and 1,000 operations, 50 wide.
+PAIR, FLOW = 0.5, 0.1
+#: Temperatures at which tries begin, and end, in operations of mean length over the target.
+HOT = (0.03, 0.1, 0.3, 0.6)
+COLD = 0.01
+#: Moves of the first tries; a search ends when so many brought no gain to a round of tries.
+FEWEST, MOST = 200_000, 3_200_000
+#: Moves between two looks at the clock.
+CHUNK = 20_000
+#: The largest and smallest share by which a target lies below the best objective.
+STEPS = (0.02, 0.002)
+#: Chips at most: what sends to a chip is a word of 64 bits.
+MOST_CHIPS = 64
+
+
+class LocalSearch:
+    """The search on one problem (arrays are made once). Raises ValueError where it doesn't apply."""
+
+    def __init__(self, problem: RingProblem) -> None:
+        if not problem.has("C1"):
+            raise ValueError("the local search rests on C1")
+        if problem.chips > MOST_CHIPS:
+            raise ValueError(f"the local search takes at most {MOST_CHIPS} chips")
+        if problem.groups or any(chips is not None for chips in problem.allowed):
+            raise ValueError("the local search knows no pins, forbidden chips or keep-together groups")
+        self.problem = problem
+        self.operations = [v for v in problem.order if problem.computing[v]]
+        self.net = _net(problem, self.operations)
+
+    def improve(
+        self, chips: Sequence[int] | IntArray, take: Callable[[tuple[int, ...]], bool], lower: int, seed: int = 0,
+        deadline: Deadline = Deadline(), most: int = MOST,
+    ) -> None:  # fmt: skip
+        """Better and better mappings from the valid one ``chips`` [n] on, each handed to ``take``.
+
+        Ends when ``take`` says no (the mapping doesn't count), when the objective is ``lower``, the deadline has come,
+        or a round of tries with ``most`` moves each brought nothing.
+        """
+        random = np.array([seed], dtype=np.uint64)
+        best = np.asarray(chips, dtype=np.int64)[self.operations]
+        value = max(terms(self.problem, chips))
+        moves, step, tries, failed = FEWEST, STEPS[0], 0, 0
+        while value > lower and moves <= most:
+            target = max(lower, value - max(1, int(step * value)))
+            found = self.attempt(best, target, HOT[tries % len(HOT)], moves, random, deadline)
+            if found is None and not deadline.keep_going():
+                return
+            if found is None:
+                step, tries, failed = max(STEPS[1], step / 2), tries + 1, failed + 1
+                moves *= 1 if failed % len(HOT) else 2
+                continue
+            mapping = self._mapping(found)
+            best, value = found, max(terms(self.problem, np.maximum(mapping, 0)))
+            step, failed = min(STEPS[0], 1.5 * step), 0
+            if not take(tuple(mapping.tolist())):
+                return
+
+    def attempt(
+        self, start: IntArray, target: int, hot: float, moves: int, random: IntArray, deadline: Deadline = Deadline()
+    ) -> IntArray | None:
+        """One try of so many moves from the mapping ``start`` (of the computing operations in topological order): one
+        with an objective <= ``target`` without empty chips, or None.
+        """
+        problem = self.problem
+        triangle = problem.has("C3") * self._mean() / target
+        mode = ("period", "sum", "sum_forward").index(problem.cost_mode)
+        sram = problem.sram_bytes if problem.has("C4") else -1
+        goal = Goal(target, mode, sram, PAIR * triangle, FLOW * triangle)
+        place = self.place(start)
+        temperature = np.array([hot * self._mean() / target])
+        heat = Heat(temperature, (COLD / hot) ** (1.0 / moves), random)
+        for done in range(0, moves, CHUNK):
+            if not deadline.keep_going():
+                return None
+            if anneal(self.net, place, goal, heat, min(CHUNK, moves - done)) == 0.0:
+                return np.unique(place.chip, return_inverse=True)[1].astype(np.int64)
+        return None
+
+    def place(self, chips: IntArray) -> Place:
+        """The mapping ``chips`` of the computing operations in topological order, with what follows from it."""
+        count, n = self.problem.chips, len(self.operations)
+        work, load, moved, weights, boundary = np.zeros((5, count), dtype=np.int64)
+        senders, ancestors = np.zeros((2, count), dtype=np.uint64)
+        flows = np.zeros((count, count), dtype=np.int64)
+        held = np.zeros((len(self.net.shared_bytes), count), dtype=np.int64)
+        seen, marked = np.zeros(count + 1, dtype=np.int64), np.zeros(n + 1, dtype=np.int64)
+        sums = (work, load, moved, weights, boundary, np.zeros(count), senders, flows, held)
+        place = Place(chips.copy(), *sums, seen, ancestors, marked)
+        fill(self.net, place)
+        return place
+
+    def _mean(self) -> float:
+        """The mean length of an operation in ticks (1 where all take no time)."""
+        return max(1.0, self.problem.total_ticks / len(self.operations))
+
+    def _mapping(self, chips: IntArray) -> IntArray:
+        """Chip per operation of the problem, -1 where not computing."""
+        mapping = np.full(self.problem.n, -1, dtype=np.int64)
+        mapping[self.operations] = chips
+        return mapping
+
+
+def _net(problem: RingProblem, operations: list[int]) -> Net:
+    """The problem's arrays, its computing operations in the order of ``operations``."""
+    number = {v: i for i, v in enumerate(operations)}
+    storages, n = problem.storages, len(operations)
+    made: list[list[int]] = [[] for _ in range(n)]
+    reads: list[list[int]] = [[] for _ in range(n)]
+    shared: list[list[int]] = [[] for _ in range(n)]
+    for s, storage in enumerate(storages):
+        made[number[storage.producer]].append(s)
+        for v in storage.readers:
+            reads[number[v]].append(s)
+    for s, constant in enumerate(problem.shared):
+        for v in constant.readers:
+            shared[number[v]].append(s)
+    return Net(
+        problem.ticks[operations],
+        problem.weight_bytes[operations],
+        *_rows(made),
+        *_rows(reads),
+        *_rows(shared),
+        *_rows([[number[v] for v in storage.readers] for storage in storages]),
+        producer=np.array([number[storage.producer] for storage in storages], dtype=np.int64),
+        link=np.array([storage.ticks for storage in storages], dtype=np.int64),
+        bytes=np.array([storage.bytes for storage in storages], dtype=np.int64),
+        shared_bytes=np.array([constant.bytes for constant in problem.shared], dtype=np.int64),
+    )
+
+
+def _rows(lists: list[list[int]]) -> tuple[IntArray, IntArray]:
+    """(where each list begins, and the last one ends; all of them in a row)."""
+    first = np.array([0, *accumulate(map(len, lists))], dtype=np.int64)
+    return first, np.array([item for one in lists for item in one], dtype=np.int64)

@@ -1,0 +1,61 @@
+"""The local search as a method (``ring/local``) and as a link of the chain ``ring/auto``."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from chipmap.deadline import Deadline
+from chipmap.instances.ring.instance import RingInstance
+from chipmap.methods.chain import Turn
+from chipmap.methods.ring.programs import greedy, simple_bounds
+from chipmap.methods.ring.state import State
+from chipmap.result import Termination
+from chipmap.run import Run
+
+SOURCE = "local search"
+#: The chain's part: the share of the time that is left, and most moves of a try.
+SHARE, CHAIN_MOST = 0.4, 1_600_000
+
+
+def local(instance: RingInstance, run: Run) -> Termination:
+    """Local search of the run's best mapping (without one: greedy's), until it stands still or the time is up."""
+
+    def work() -> None:
+        if run.best is None:
+            greedy(instance, run)
+        state = State(instance, run)
+        simple_bounds(state)
+        run.checkpoint()
+        _search(state, run.deadline, None)
+
+    return run.attempt(work)
+
+
+def improve(state: State, turn: Turn) -> None:
+    """A link of the chain: local search of the incumbent for a while, once."""
+    if not state.searched:
+        state.searched = True
+        _search(state, turn.deadline if state.run.options.deterministic else turn.deadline.share(SHARE), CHAIN_MOST)
+
+
+def _search(state: State, deadline: Deadline, most: int | None) -> None:
+    from chipmap.heuristics.ring.local_search.search import MOST, LocalSearch
+
+    run = state.run
+    if run.best is None or not state.problem.computing.any():
+        return
+    try:
+        search = LocalSearch(state.problem)
+    except ValueError as error:
+        run.note("left out", f"no local search: {error}")
+        return
+    chips = np.array(state.contraction.lower(run.best.solution).chips, dtype=np.int64)  # type: ignore[arg-type]
+
+    def take(found: tuple[int, ...]) -> bool:
+        """Whether the mapping counts."""
+        accepted = state.report(found, SOURCE)
+        run.checkpoint()
+        return accepted
+
+    search.improve(chips, take, state.lower, run.options.seed, deadline, most or MOST)
+    run.checkpoint()
