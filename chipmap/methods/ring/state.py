@@ -33,7 +33,8 @@ class State:
     """One instance in one run: its contraction, its programs and ideals, and how far the chain has come.
 
     ``ideals`` are all ideals once :meth:`list_ideals` has listed them. ``sliced`` says that orders have been sliced,
-    so that the programs apply. ``rounds`` counts the rounds of the station search that are done.
+    so that the programs apply, ``searched`` that local search had its turn. ``rounds`` counts the rounds of the station
+    search that are done.
     """
 
     def __init__(self, instance: RingInstance, run: Run) -> None:

@@ -100,6 +100,8 @@ def _swapped(net: Net, place: Place, c: int, found: Any) -> int:
 def _draw(net: Net, place: Place, random: Any, found: Any, to: Any) -> int:
     """A random move: the operations ``found`` and their chips ``to``; their number, 0 for none."""
     kind = unit(random)
+    if len(place.work) == 1:
+        return 0
     if kind >= SINGLE + TOGETHER:
         c = int(unit(random) * (len(place.work) - 1))
         count = _swapped(net, place, c, found)

@@ -4,10 +4,10 @@ On wide graphs C3 is what is hard to keep: a move that shifts work between neigh
 send past a third. So a mapping may break C3, C4 and the target T on the way, at a price. What is minimised is its
 
     excess = sum over chips c of max(0, time(c) / T - 1), over links likewise, and memory beyond the SRAM
-           + sum over pairs of chips (a, b) that break C3 of (PAIR + FLOW · flows from a to b) · mean operation / T.
+           + sum over pairs of chips (a, b) that break C3 of price · (1 + FLOW · flows from a to b) · mean time / T
 
-A mapping with excess 0 has an objective <= T and obeys C1, C3 and C4. The next target is then a little below its
-objective. Chips may be empty on the way: a mapping without its empty chips has the same loads and obeys C2.
+with the mean time of an operation. A mapping with excess 0 has an objective <= T and obeys C1, C3 and C4 (of grade
+``full`` what grade ``boundary`` asks; the checker judges). The next target is then a little below its objective. Chips may be empty on the way: a mapping without its empty chips has the same loads and obeys C2.
 
 Moves, each a random one: an operation goes to a chip, at most three away, that C1 allows; an operation goes one or two
 chips on or back, along with the operations that C1 then forces to go there too; two neighbouring chips between which no
@@ -15,13 +15,15 @@ flow leads change places. The last kind matters where branches of the graph shar
 
 A try goes from a high temperature to a low one, from the best mapping. Tries take the temperatures of :data:`HOT` in
 turn: low ones gain little by little, which is all that is needed at first, high ones leave a local optimum. After a
-round of tries without a gain, they get twice as many moves.
+round of tries without a gain, the next one has the other price of :data:`PRICES`; after two rounds, tries get twice as
+many moves.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from itertools import accumulate
+from typing import NamedTuple
 
 import numpy as np
 
@@ -31,13 +33,14 @@ from chipmap.heuristics.ring.local_search.moves_kernel import Heat, anneal
 from chipmap.instances.ring.loads import terms
 from chipmap.instances.ring.problem import IntArray, RingProblem
 
-#: What a pair of chips that breaks C3 costs, and each of its flows, in operations of mean length. Tuned, as all that
-#: follows, on `layered` with 200 operations, 8 and 16 wide, and 1,000 operations, 50 wide.
-PAIR, FLOW = 0.5, 0.1
+#: What a pair of chips that breaks C3 costs, in operations of mean length, and each of its flows as a share of that. On
+#: `layered` the first is better with 1,000 operations, 50 wide, the second with 200, 16 wide; on these, all that
+#: follows was tuned as well.
+PRICES, FLOW = (1.0, 0.5), 0.2
 #: Temperatures at which tries begin, and end, in operations of mean length over the target.
 HOT = (0.03, 0.1, 0.3, 0.6)
 COLD = 0.01
-#: Moves of the first tries; a search ends when so many brought no gain to a round of tries.
+#: Moves of the first tries; a search ends when so many brought no gain to two rounds of tries.
 FEWEST, MOST = 200_000, 3_200_000
 #: Moves between two looks at the clock.
 CHUNK = 20_000
@@ -45,6 +48,14 @@ CHUNK = 20_000
 STEPS = (0.02, 0.002)
 #: Chips at most: what sends to a chip is a word of 64 bits.
 MOST_CHIPS = 64
+
+
+class Effort(NamedTuple):
+    """What a try is: its first temperature, the price of a pair that breaks C3, its moves."""
+
+    hot: float
+    price: float
+    moves: int
 
 
 class LocalSearch:
@@ -62,13 +73,18 @@ class LocalSearch:
         self.net = _net(problem, self.operations)
 
     def improve(
-        self, chips: Sequence[int] | IntArray, take: Callable[[tuple[int, ...]], bool], lower: int, seed: int = 0,
-        deadline: Deadline = Deadline(), most: int = MOST,
-    ) -> None:  # fmt: skip
+        self,
+        chips: Sequence[int] | IntArray,
+        take: Callable[[tuple[int, ...]], bool],
+        lower: int,
+        seed: int = 0,
+        deadline: Deadline = Deadline(),
+        most: int = MOST,
+    ) -> None:
         """Better and better mappings from the valid one ``chips`` [n] on, each handed to ``take``.
 
         Ends when ``take`` says no (the mapping doesn't count), when the objective is ``lower``, the deadline has come,
-        or a round of tries with ``most`` moves each brought nothing.
+        or two rounds of tries with ``most`` moves each brought nothing.
         """
         random = np.array([seed], dtype=np.uint64)
         best = np.asarray(chips, dtype=np.int64)[self.operations]
@@ -76,12 +92,14 @@ class LocalSearch:
         moves, step, tries, failed = FEWEST, STEPS[0], 0, 0
         while value > lower and moves <= most:
             target = max(lower, value - max(1, int(step * value)))
-            found = self.attempt(best, target, HOT[tries % len(HOT)], moves, random, deadline)
+            turn, hot = divmod(tries, len(HOT))
+            effort = Effort(HOT[hot], PRICES[turn % len(PRICES)], moves)
+            found = self.attempt(best, target, effort, random, deadline)
             if found is None and not deadline.keep_going():
                 return
             if found is None:
                 step, tries, failed = max(STEPS[1], step / 2), tries + 1, failed + 1
-                moves *= 1 if failed % len(HOT) else 2
+                moves *= 1 if failed % (len(HOT) * len(PRICES)) else 2
                 continue
             mapping = self._mapping(found)
             best, value = found, max(terms(self.problem, np.maximum(mapping, 0)))
@@ -90,16 +108,16 @@ class LocalSearch:
                 return
 
     def attempt(
-        self, start: IntArray, target: int, hot: float, moves: int, random: IntArray, deadline: Deadline = Deadline()
+        self, start: IntArray, target: int, effort: Effort, random: IntArray, deadline: Deadline = Deadline()
     ) -> IntArray | None:
-        """One try of so many moves from the mapping ``start`` (of the computing operations in topological order): one
-        with an objective <= ``target`` without empty chips, or None.
+        """One try from the mapping ``start`` (of the computing operations in topological order): one with an objective
+        <= ``target`` without empty chips, or None.
         """
-        problem = self.problem
-        triangle = problem.has("C3") * self._mean() / target
+        problem, (hot, price, moves) = self.problem, effort
+        pair = price * problem.has("C3") * self._mean() / target
         mode = ("period", "sum", "sum_forward").index(problem.cost_mode)
         sram = problem.sram_bytes if problem.has("C4") else -1
-        goal = Goal(target, mode, sram, PAIR * triangle, FLOW * triangle)
+        goal = Goal(target, mode, sram, pair, FLOW * pair)
         place = self.place(start)
         temperature = np.array([hot * self._mean() / target])
         heat = Heat(temperature, (COLD / hot) ** (1.0 / moves), random)

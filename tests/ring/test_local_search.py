@@ -1,0 +1,144 @@
+"""Local search: what it keeps up to date is what a fresh count gives; mappings are valid; targets are met."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Any
+
+import numpy as np
+import pytest
+
+from chipmap.heuristics.ring.greedy import greedy
+from chipmap.heuristics.ring.local_search.loads_kernel import Goal, broken, excess
+from chipmap.heuristics.ring.local_search.moves_kernel import Heat, anneal
+from chipmap.heuristics.ring.local_search.search import Effort, LocalSearch
+from chipmap.inputs.reading import generate
+from chipmap.instances.ring import RingInstance, RingSolution
+from chipmap.instances.ring.contraction import contract
+from chipmap.instances.ring.loads import loads, terms
+from chipmap.instances.ring.problem import ring_problem
+from chipmap.methods.ring import local_search
+from chipmap.run import SolveOptions
+from chipmap.solve import solve
+from chipmap.validation.brute_force import brute_force
+from chipmap.validation.ring.checker import check
+from tests.ring.random_instances import MODES, random_instance
+
+FREE = 10**15
+
+
+def wide(**setting: Any) -> RingInstance:
+    """Sixty operations, six wide, on twelve chips."""
+    instance = generate("layered", **{"operations": 60, "width": 6, "chips": 12, "seed": 3, **setting})
+    assert isinstance(instance, RingInstance)
+    return instance
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_moves_keep_c1_and_what_follows_from_the_mapping(seed: int) -> None:
+    """Thousands of moves at a temperature at which nearly all are made, with shared constants, views and inputs."""
+    instance = random_instance(Random(seed), operations=14, side=False, constraints=("C1", "C2", "C3", "C4"))
+    problem = ring_problem(contract(instance).instance)
+    if not problem.computing.any() or not problem.total_ticks:
+        return
+    search = LocalSearch(problem)
+    mode = MODES.index(problem.cost_mode)
+    place = search.place(np.zeros(len(search.operations), dtype=np.int64))
+    goal = Goal(1, mode, problem.sram_bytes, 0.001, 0.001)
+    anneal(search.net, place, goal, Heat(np.array([1e9]), 1.0, np.array([seed], dtype=np.uint64)), 3000)
+    chips = np.zeros(problem.n, dtype=np.int64)
+    chips[search.operations] = place.chip
+    assert all(chips[u] <= chips[v] for u, v in problem.flows.tolist())
+    on = loads(problem, chips)
+    for mine, theirs in ((place.work, on.work), (place.load, on.load), (place.moved, on.received + on.sent)):
+        np.testing.assert_array_equal(mine, theirs)
+    np.testing.assert_array_equal(place.weights, on.weight_bytes)
+    np.testing.assert_array_equal(place.boundary, on.boundary_bytes)
+    fresh = search.place(place.chip)
+    np.testing.assert_array_equal(place.flows, fresh.flows)
+    np.testing.assert_array_equal(place.senders, fresh.senders)
+    assert excess(place, goal) == excess(fresh, goal)
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_the_excess_of_c3_is_the_checkers(seed: int) -> None:
+    """Pairs are broken exactly where the checker finds C3 broken."""
+    random = Random(seed)
+    instance = random_instance(random, operations=10, side=False, constraints=("C1", "C3"))
+    contraction = contract(instance)
+    problem = ring_problem(contraction.instance)
+    if not problem.computing.any():
+        return
+    search = LocalSearch(problem)
+    steps = [random.random() < 0.5 for _ in search.operations]
+    chips = np.minimum(np.cumsum(steps), problem.chips - 1).astype(np.int64)
+    mapping = np.full(problem.n, -1, dtype=np.int64)
+    mapping[search.operations] = chips
+    certificate = check(instance, contraction.lift(RingSolution(chips=tuple(mapping.tolist()))))
+    labels = {violation.label for violation in certificate.violations}
+    found = broken(search.place(chips), Goal(FREE, 0, -1, 1.0, 0.0))
+    assert (found > 0) == ("C3" in labels)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_mappings_are_valid_and_better(mode: str) -> None:
+    """Each mapping handed over is better than the one before, and the checker accepts it at that value."""
+    instance = wide(cost_mode=mode)
+    problem = ring_problem(instance)
+    start = greedy(problem)
+    assert start is not None
+    values = [max(terms(problem, start))]
+
+    def take(chips: tuple[int, ...]) -> bool:
+        certificate = check(instance, RingSolution(chips=chips))
+        assert certificate.feasible and certificate.objective == max(terms(problem, chips))
+        assert certificate.objective < values[-1]
+        values.append(certificate.objective)
+        return len(values) < 12
+
+    LocalSearch(problem).improve(start, take, 0, most=200_000)
+    assert len(values) == 12 or values[-1] < 0.9 * values[0]
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_no_better_than_brute_force(seed: int) -> None:
+    """On tiny instances every target from the optimum on is met, and none below."""
+    instance = random_instance(Random(seed), operations=6, side=False, constraints=("C1", "C2", "C3"))
+    best, _ = brute_force(instance, check)
+    contraction = contract(instance)
+    problem = ring_problem(contraction.instance)
+    if not problem.computing.any() or not best:
+        return
+    search = LocalSearch(problem)
+    start = np.zeros(len(search.operations), dtype=np.int64)
+    random = np.array([seed], dtype=np.uint64)
+    found = search.attempt(start, best, Effort(0.6, 1.0, 100_000), random)
+    assert found is not None
+    mapping = np.full(problem.n, -1, dtype=np.int64)
+    mapping[search.operations] = found
+    certificate = check(instance, contraction.lift(RingSolution(chips=tuple(mapping.tolist()))))
+    assert certificate.feasible and certificate.objective == best
+    if best > 1:
+        assert search.attempt(start, best - 1, Effort(0.6, 1.0, 20_000), random) is None
+
+
+def test_the_chain_finds_better_mappings_of_a_wide_graph(monkeypatch: pytest.MonkeyPatch) -> None:
+    """``ring/local`` says where its mapping is from; the same seed gives the same."""
+    monkeypatch.setattr("chipmap.heuristics.ring.local_search.search.MOST", 200_000)
+    first, again = (solve(wide(), "ring/local", SolveOptions(seed=1, deterministic=True, threads=1)) for _ in range(2))
+    assert first.incumbent_source == local_search.SOURCE
+    assert first.objective == again.objective and first.solution == again.solution
+    begun = solve(wide(), "ring/greedy")
+    assert begun.objective is not None and first.objective is not None and first.objective < begun.objective
+
+
+@pytest.mark.parametrize(
+    ("setting", "words"),
+    [({"chips": 65}, "at most 64 chips"), ({"constraints": ("C2", "C3")}, "rests on C1")],
+)
+def test_where_it_does_not_apply(setting: dict[str, Any], words: str) -> None:
+    instance = wide(**setting) if "chips" in setting else wide().replace(**setting)
+    with pytest.raises(ValueError, match=words):
+        LocalSearch(ring_problem(instance))
+    result = solve(instance, "ring/local")
+    assert result.objective is not None
