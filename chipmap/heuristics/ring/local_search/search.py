@@ -7,7 +7,8 @@ send past a third. So a mapping may break C3, C4 and the target T on the way, at
            + sum over pairs of chips (a, b) that break C3 of price · (1 + FLOW · flows from a to b) · mean time / T
 
 with the mean time of an operation. A mapping with excess 0 has an objective <= T and obeys C1, C3 and C4 (of grade
-``full`` what grade ``boundary`` asks; the checker judges). The next target is then a little below its objective. Chips may be empty on the way: a mapping without its empty chips has the same loads and obeys C2.
+``full`` what grade ``boundary`` asks; the checker judges). The next target is then a little below its objective. Chips
+may be empty on the way: a mapping without its empty chips has the same loads and obeys C2.
 
 Moves, each a random one: an operation goes to a chip, at most three away, that C1 allows; an operation goes one or two
 chips on or back, along with the operations that C1 then forces to go there too; two neighbouring chips between which no
