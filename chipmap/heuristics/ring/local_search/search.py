@@ -27,6 +27,7 @@ from itertools import accumulate
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from chipmap.deadline import Deadline
 from chipmap.heuristics.ring.local_search.loads_kernel import Goal, Net, Place, fill
@@ -109,7 +110,7 @@ class LocalSearch:
                 return
 
     def attempt(
-        self, start: IntArray, target: int, effort: Effort, random: IntArray, deadline: Deadline = Deadline()
+        self, start: IntArray, target: int, effort: Effort, random: NDArray[np.uint64], deadline: Deadline = Deadline()
     ) -> IntArray | None:
         """One try from the mapping ``start`` (of the computing operations in topological order): one with an objective
         <= ``target`` without empty chips, or None.
