@@ -96,7 +96,7 @@ def test_mappings_are_valid_and_better(mode: str) -> None:
         values.append(certificate.objective)
         return len(values) < 12
 
-    LocalSearch(problem).improve(start, take, 0, most=200_000)
+    LocalSearch(problem).improve(start, take, 0, doublings=0)
     assert len(values) == 12 or values[-1] < 0.9 * values[0]
 
 
@@ -124,7 +124,7 @@ def test_no_better_than_brute_force(seed: int) -> None:
 
 def test_the_chain_finds_better_mappings_of_a_wide_graph(monkeypatch: pytest.MonkeyPatch) -> None:
     """``ring/local`` says where its mapping is from; the same seed gives the same."""
-    monkeypatch.setattr("chipmap.heuristics.ring.local_search.search.MOST", 200_000)
+    monkeypatch.setattr("chipmap.heuristics.ring.local_search.search.DOUBLINGS", 0)
     first, again = (solve(wide(), "ring/local", SolveOptions(seed=1, deterministic=True, threads=1)) for _ in range(2))
     assert first.incumbent_source == local_search.SOURCE
     assert first.objective == again.objective and first.solution == again.solution

@@ -13,8 +13,8 @@ from chipmap.result import Termination
 from chipmap.run import Run
 
 SOURCE = "local search"
-#: The chain's part: the share of the time that is left, and most moves of a try.
-SHARE, CHAIN_MOST = 0.4, 1_600_000
+#: The chain's part: the share of the time that is left, and how often the moves of a try may be doubled.
+SHARE, CHAIN_DOUBLINGS = 0.4, 3
 
 
 def local(instance: RingInstance, run: Run) -> Termination:
@@ -26,7 +26,7 @@ def local(instance: RingInstance, run: Run) -> Termination:
         state = State(instance, run)
         simple_bounds(state)
         run.checkpoint()
-        _search(state, run.deadline, None)
+        _search(state, run.deadline)
 
     return run.attempt(work)
 
@@ -35,11 +35,12 @@ def improve(state: State, turn: Turn) -> None:
     """A link of the chain: local search of the incumbent for a while, once."""
     if not state.searched:
         state.searched = True
-        _search(state, turn.deadline if state.run.options.deterministic else turn.deadline.share(SHARE), CHAIN_MOST)
+        limit = turn.deadline if state.run.options.deterministic else turn.deadline.share(SHARE)
+        _search(state, limit, CHAIN_DOUBLINGS)
 
 
-def _search(state: State, deadline: Deadline, most: int | None) -> None:
-    from chipmap.heuristics.ring.local_search.search import MOST, LocalSearch
+def _search(state: State, deadline: Deadline, doublings: int | None = None) -> None:
+    from chipmap.heuristics.ring.local_search.search import DOUBLINGS, LocalSearch
 
     run = state.run
     if run.best is None or not state.problem.computing.any():
@@ -57,5 +58,5 @@ def _search(state: State, deadline: Deadline, most: int | None) -> None:
         run.checkpoint()
         return accepted
 
-    search.improve(chips, take, state.lower, run.options.seed, deadline, most or MOST)
+    search.improve(chips, take, state.lower, run.options.seed, deadline, DOUBLINGS if doublings is None else doublings)
     run.checkpoint()

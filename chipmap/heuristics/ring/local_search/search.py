@@ -42,8 +42,10 @@ PRICES, FLOW = (1.0, 0.5), 0.2
 #: Temperatures at which tries begin, and end, in operations of mean length over the target.
 HOT = (0.03, 0.1, 0.3, 0.6)
 COLD = 0.01
-#: Moves of the first tries; a search ends when so many brought no gain to two rounds of tries.
-FEWEST, MOST = 200_000, 3_200_000
+#: Moves of the first tries: so many per operation, so many at most.
+EACH, FEWEST = 1_000, 200_000
+#: A search ends when two rounds of tries brought no gain after the moves of a try were doubled so often.
+DOUBLINGS = 4
 #: Moves between two looks at the clock.
 CHUNK = 20_000
 #: The largest and smallest share by which a target lies below the best objective.
@@ -81,18 +83,20 @@ class LocalSearch:
         lower: int,
         seed: int = 0,
         deadline: Deadline = Deadline(),
-        most: int = MOST,
+        doublings: int = DOUBLINGS,
     ) -> None:
         """Better and better mappings from the valid one ``chips`` [n] on, each handed to ``take``.
 
         Ends when ``take`` says no (the mapping doesn't count), when the objective is ``lower``, the deadline has come,
-        or two rounds of tries with ``most`` moves each brought nothing.
+        or two rounds of tries brought nothing after so many ``doublings``.
         """
         random = np.array([seed], dtype=np.uint64)
         best = np.asarray(chips, dtype=np.int64)[self.operations]
         value = max(terms(self.problem, chips))
-        moves, step, tries, failed = FEWEST, STEPS[0], 0, 0
-        while value > lower and moves <= most:
+        first = min(FEWEST, EACH * len(self.operations))
+        moves, step, tries, failed = first, STEPS[0], 0, 0
+        lower = max(1, lower)  # targets are divided by
+        while value > lower and moves <= first << doublings:
             target = max(lower, value - max(1, int(step * value)))
             turn, hot = divmod(tries, len(HOT))
             effort = Effort(HOT[hot], PRICES[turn % len(PRICES)], moves)
