@@ -17,7 +17,7 @@ from chipmap.instances.ring import RingInstance, RingSolution
 from chipmap.instances.ring.contraction import contract
 from chipmap.instances.ring.loads import loads, terms
 from chipmap.instances.ring.problem import ring_problem
-from chipmap.methods.ring import local_search
+from chipmap.methods.ring import chain, local_search
 from chipmap.run import SolveOptions
 from chipmap.solve import solve
 from chipmap.validation.brute_force import brute_force
@@ -122,7 +122,7 @@ def test_no_better_than_brute_force(seed: int) -> None:
         assert search.attempt(start, best - 1, Effort(0.6, 1.0, 20_000), random) is None
 
 
-def test_the_chain_finds_better_mappings_of_a_wide_graph(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_wide_graph_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
     """``ring/local`` says where its mapping is from; the same seed gives the same."""
     monkeypatch.setattr("chipmap.heuristics.ring.local_search.search.DOUBLINGS", 0)
     first, again = (solve(wide(), "ring/local", SolveOptions(seed=1, deterministic=True, threads=1)) for _ in range(2))
@@ -130,6 +130,15 @@ def test_the_chain_finds_better_mappings_of_a_wide_graph(monkeypatch: pytest.Mon
     assert first.objective == again.objective and first.solution == again.solution
     begun = solve(wide(), "ring/greedy")
     assert begun.objective is not None and first.objective is not None and first.objective < begun.objective
+
+
+def test_the_chain_searches_graphs_with_many_ideals(monkeypatch: pytest.MonkeyPatch) -> None:
+    """``ring/auto`` as far as the listing of ideals, which there are more of than few: local search comes before."""
+    monkeypatch.setattr(chain, "FEW_IDEALS", 10)
+    monkeypatch.setattr(chain, "CHAIN", chain.CHAIN[:3])
+    monkeypatch.setattr(local_search, "CHAIN_DOUBLINGS", 0)
+    result = solve(wide(), "ring/auto", SolveOptions(deterministic=True, threads=1))
+    assert local_search.SOURCE in {event.source for event in result.trace if event.event == "solution"}
 
 
 @pytest.mark.parametrize(

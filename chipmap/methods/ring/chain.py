@@ -29,8 +29,8 @@ from chipmap.run import Run
 
 #: With more ideals than that, the station search's first round comes before they are all listed.
 FEW_IDEALS = 20_000
-#: The share of the time left that this round may take.
-FIRST_SHARE = 0.1
+#: The share of the time left that this round may take, and seconds that it may take in any case.
+FIRST_SHARE, FIRST_SECONDS = 0.1, 5.0
 #: States that the exact program may have before the station search gets its turn.
 FEW_STATES = 50_000
 #: Relative precision of the cuts of prefixes without branching.
@@ -80,7 +80,8 @@ def _list_ideals(state: State, turn: Turn) -> None:
 
 def _first_round(state: State, turn: Turn) -> None:
     """The station search's first round, for a while: where links decide, it takes long and finds little."""
-    limit = turn.deadline if state.run.options.deterministic else turn.deadline.share(FIRST_SHARE)
+    seconds = max(FIRST_SECONDS, FIRST_SHARE * turn.deadline.seconds)
+    limit = turn.deadline if state.run.options.deterministic else turn.deadline.within(seconds)
     try:
         search(state, 1, limit)
     except Stop:
