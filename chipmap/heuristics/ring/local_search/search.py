@@ -42,8 +42,8 @@ PRICES, FLOW = (1.0, 0.5), 0.2
 #: Temperatures at which tries begin, and end, in operations of mean length over the target.
 HOT = (0.03, 0.1, 0.3, 0.6)
 COLD = 0.01
-#: Moves of the first tries: so many per operation, so many at most.
-EACH, FEWEST = 1_000, 200_000
+#: Moves of the first tries: so many per pair of operations, so many at most.
+EACH, FEWEST = 20, 200_000
 #: A search ends when two rounds of tries brought no gain after the moves of a try were doubled so often.
 DOUBLINGS = 4
 #: Moves between two looks at the clock.
@@ -93,7 +93,7 @@ class LocalSearch:
         random = np.array([seed], dtype=np.uint64)
         best = np.asarray(chips, dtype=np.int64)[self.operations]
         value = max(terms(self.problem, chips))
-        first = min(FEWEST, EACH * len(self.operations))
+        first = min(FEWEST, EACH * len(self.operations) ** 2)
         moves, step, tries, failed = first, STEPS[0], 0, 0
         lower = max(1, lower)  # targets are divided by
         while value > lower and moves <= first << doublings:
