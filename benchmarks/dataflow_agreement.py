@@ -69,7 +69,7 @@ def pairs(instance: Any) -> int:
 def cases(most: int, most_free: int) -> Iterator[tuple[str, Any]]:
     """Names and instances of the rows; those left out on standard error."""
     from chipmap.inputs.reading import read
-    from chipmap.instances.dataflow.instance import allowed_degrees
+    from chipmap.instances.dataflow.plans import allowed_degrees
     from chipmap.instances.dataflow.shipped import SHIPPED
 
     for name in SHIPPED:

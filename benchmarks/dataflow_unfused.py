@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 
 from chipmap.instances.dataflow import DataflowInstance
 from chipmap.instances.dataflow.generators import explicit, gpt, moe
-from chipmap.instances.dataflow.instance import allowed_degrees
+from chipmap.instances.dataflow.plans import allowed_degrees
 from chipmap.methods.dataflow.chain import auto
 from chipmap.methods.dataflow.models import cpsat, mip
 from chipmap.result import TraceEvent

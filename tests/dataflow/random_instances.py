@@ -8,7 +8,7 @@ from typing import Any
 
 from chipmap.instances.dataflow import DataflowInstance
 from chipmap.instances.dataflow.generators import explicit
-from chipmap.instances.dataflow.instance import allowed_degrees
+from chipmap.instances.dataflow.plans import allowed_degrees
 from chipmap.validation.dataflow.candidates import candidates
 from chipmap.validation.dataflow.checker import check
 from chipmap.validation.dataflow.facts import allowed

@@ -9,8 +9,8 @@ import pytest
 
 from chipmap.heuristics.dataflow.program.intra_chip import Stage
 from chipmap.instances.dataflow import DataflowInstance, DataflowSolution
-from chipmap.instances.dataflow.instance import allowed_degrees
 from chipmap.instances.dataflow.loads import loads
+from chipmap.instances.dataflow.plans import allowed_degrees
 from chipmap.instances.dataflow.problem import caching, dataflow_problem
 from chipmap.instances.dataflow.workload import Scheme
 from chipmap.methods.dataflow.bounds import bounds, relaxation

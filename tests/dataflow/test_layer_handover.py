@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from chipmap.instances.dataflow import DataflowInstance, DataflowSolution, layer_handover
-from chipmap.instances.dataflow.instance import allowed_degrees
 from chipmap.instances.dataflow.layer_handover import handover_cases, handovers
 from chipmap.instances.dataflow.loads import loads
+from chipmap.instances.dataflow.plans import allowed_degrees
 from chipmap.instances.dataflow.problem import dataflow_problem, layer_ticks
 from chipmap.methods.dataflow.bounds import bounds, relaxation
 from chipmap.methods.dataflow.chain import auto

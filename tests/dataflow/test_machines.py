@@ -11,8 +11,8 @@ from chipmap.certificate import Certificate
 from chipmap.inputs.reading import read
 from chipmap.instances.dataflow import Chip, DataflowInstance, DataflowSolution, Degrees, Dimension, Memory, System
 from chipmap.instances.dataflow.generators import llama
-from chipmap.instances.dataflow.instance import allowed_degrees
 from chipmap.instances.dataflow.machines import MACHINES, machine
+from chipmap.instances.dataflow.plans import allowed_degrees
 from chipmap.instances.dataflow.presets import preset
 from chipmap.records import InputError
 from chipmap.result import Result

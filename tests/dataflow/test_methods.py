@@ -10,7 +10,7 @@ import pytest
 
 from chipmap.inputs.reading import read
 from chipmap.instances.dataflow import DataflowInstance
-from chipmap.instances.dataflow.instance import allowed_degrees
+from chipmap.instances.dataflow.plans import allowed_degrees
 from chipmap.instances.dataflow.problem import dataflow_problem
 from chipmap.methods.dataflow import first
 from chipmap.methods.dataflow import infeasibility as dataflow_reasons

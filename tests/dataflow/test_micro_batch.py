@@ -13,16 +13,8 @@ from chipmap.formulations.dataflow import cpsat as cp_model
 from chipmap.formulations.dataflow import mip as mip_model
 from chipmap.inputs.reading import decode, generate, read
 from chipmap.instances.dataflow import DataflowInstance
-from chipmap.instances.dataflow.instance import (
-    MOST_MICRO_BATCHES,
-    DataflowSolution,
-    Degrees,
-    allowed_degrees,
-    allowed_micro_batches,
-    divisors,
-    settled,
-    useful_micro_batches,
-)
+from chipmap.instances.dataflow.instance import MOST_MICRO_BATCHES, BatchPlan, DataflowSolution, Degrees, divisors
+from chipmap.instances.dataflow.plans import allowed_degrees, allowed_micro_batches, settled, useful_plans
 from chipmap.instances.dataflow.problem import LARGEST
 from chipmap.methods.dataflow.bounds import bounds, relaxation
 from chipmap.methods.dataflow.cases import beyond, cases
@@ -143,7 +135,7 @@ def test_micro_batches_whose_numbers_are_too_large() -> None:
     """They are left out, a note says so, and the bound stays below what they could reach."""
     long = {**ONE, "flop": 307_200 * LARGEST // 4000}  # a quarter of the most that is counted, for a sample
     instance = free({"a": long}, "", degrees=ROW, layers=2)
-    known = [case.at[1] for case in cases(instance)]
+    known = [case.plan.micro_batch or 0 for case in cases(instance)]
     assert sorted(known) == [1, 2, 3, 4] and len(beyond(instance)) == 2
     for each, bound in zip((12, 6), beyond(instance), strict=True):
         mapping = DataflowSolution(degrees=ROW, schemes=("NONE",), partitions=(0,), micro_batch=each)
@@ -164,7 +156,7 @@ def test_models_of_one_micro_batch() -> None:
         assert build(alone, {}).standing.bounds  # type: ignore[operator]
         with pytest.raises(InputError, match="not among the micro-batches"):
             build(instance, {"micro_batch": 5})  # type: ignore[operator]
-    assert useful_micro_batches(alone, allowed_degrees(alone)[0]) == (12,)
+    assert useful_plans(alone, allowed_degrees(alone)[0]) == [BatchPlan(12)]
     assert allowed_micro_batches(alone, allowed_degrees(alone)[0]) == (1, 2, 3, 4, 6, 12)
 
 
@@ -213,7 +205,7 @@ def test_what_is_not_tried_is_no_better(block: int) -> None:
             one = instance.replace(task=instance.task.replace(degrees=degrees))
             if degrees.pipeline > 1:
                 continue
-            (largest,) = useful_micro_batches(one, degrees)
+            ((largest, *_),) = useful_plans(one, degrees)
             best: dict[int | None, int] = {}
             for mapping in candidates(one):
                 certificate = check(one, mapping)

@@ -10,7 +10,7 @@ import pytest
 from chipmap.family import Standing
 from chipmap.formulations.dataflow import mip
 from chipmap.instances.dataflow import DataflowInstance, Degrees
-from chipmap.instances.dataflow.instance import allowed_degrees
+from chipmap.instances.dataflow.plans import allowed_degrees
 from chipmap.instances.dataflow.problem import dataflow_problem, total_ticks
 from chipmap.records import InputError
 from chipmap.solvers import infeasible_labels

@@ -8,7 +8,7 @@ import pytest
 
 from chipmap.heuristics.dataflow.program.program import Program
 from chipmap.instances.dataflow import DataflowInstance
-from chipmap.instances.dataflow.instance import allowed_degrees
+from chipmap.instances.dataflow.plans import allowed_degrees
 from chipmap.instances.dataflow.problem import dataflow_problem
 from chipmap.methods.dataflow.bounds import bounds, relaxation
 from chipmap.methods.dataflow.chain import auto

@@ -19,7 +19,7 @@ from chipmap.heuristics.dataflow.program.program import Program
 from chipmap.heuristics.dataflow.program.watch import watched
 from chipmap.instances.dataflow import DataflowInstance, DataflowSolution, Degrees
 from chipmap.instances.dataflow.generators import explicit
-from chipmap.instances.dataflow.instance import allowed_degrees
+from chipmap.instances.dataflow.plans import allowed_degrees
 from chipmap.instances.dataflow.problem import dataflow_problem, resident, total_ticks
 from chipmap.run import SolveOptions
 from chipmap.solve import solve

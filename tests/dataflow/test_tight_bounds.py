@@ -15,7 +15,7 @@ from chipmap.heuristics.dataflow.stages.program import StageProgram
 from chipmap.heuristics.dataflow.symmetric.classes import classes
 from chipmap.heuristics.dataflow.symmetric.program import SymmetricProgram
 from chipmap.instances.dataflow import DataflowInstance
-from chipmap.instances.dataflow.instance import allowed_degrees
+from chipmap.instances.dataflow.plans import allowed_degrees
 from chipmap.instances.dataflow.problem import DataflowProblem, compute_ticks, dataflow_problem, steps, total_ticks
 from chipmap.methods.dataflow.chain import auto
 from chipmap.methods.dataflow.stages import dram_need

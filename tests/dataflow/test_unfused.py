@@ -16,7 +16,7 @@ from chipmap.heuristics.dataflow.unfused.costs import Singles
 from chipmap.heuristics.dataflow.unfused.elimination import elimination_order
 from chipmap.heuristics.dataflow.unfused.program import UnfusedProgram
 from chipmap.instances.dataflow import DataflowInstance
-from chipmap.instances.dataflow.instance import allowed_degrees
+from chipmap.instances.dataflow.plans import allowed_degrees
 from chipmap.instances.dataflow.problem import dataflow_problem
 from chipmap.kernels import plainly
 from chipmap.methods.dataflow import unfused

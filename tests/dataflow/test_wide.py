@@ -20,7 +20,7 @@ from chipmap.heuristics.dataflow.symmetric.program import SymmetricProgram
 from chipmap.inputs.reading import read
 from chipmap.instances.dataflow import DataflowInstance, DataflowSolution
 from chipmap.instances.dataflow.generators import moe
-from chipmap.instances.dataflow.instance import allowed_degrees
+from chipmap.instances.dataflow.plans import allowed_degrees
 from chipmap.instances.dataflow.problem import DataflowProblem, dataflow_problem, resident
 from chipmap.instances.dataflow.shipped import SHIPPED
 from chipmap.methods.dataflow.wide_graphs import WideGraph, has_no_mapping

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from chipmap.instances.dataflow.batch import forward_runs
+from chipmap.instances.dataflow.batch import runs
 from chipmap.instances.dataflow.instance import DataflowInstance, DataflowSolution
+from chipmap.instances.dataflow.plans import settled
 from chipmap.instances.dataflow.prices import bills
 from chipmap.instances.dataflow.sizes import flop
 from chipmap.validation.dataflow.checker import breakdown, check
@@ -61,13 +62,13 @@ def _mapping(instance: DataflowInstance, solution: DataflowSolution, usd: float,
 
 def _held_up(instance: DataflowInstance, solution: DataflowSolution) -> dict[str, int]:
     """Picoseconds of T4 by what partitions wait for: the longest of the three (each, where nothing overlaps)."""
-    held, kernels = {"compute": 0, "memory": 0, "network": 0}, instance.workload.kernels
-    forward = {p for i, p in enumerate(solution.partitions) if kernels[i % len(kernels)].phase == "forward"}
+    held, often = {"compute": 0, "memory": 0, "network": 0}, runs(settled(instance, *solution.plan))
+    again = {p: often[i % len(often)] for i, p in enumerate(solution.partitions)}
     for p, times in breakdown(instance, solution).items():
         parts = dict(zip(held, times, strict=True))
         waits = [max(parts, key=parts.__getitem__)] if instance.task.overlap else list(parts)
         for name in waits:
-            held[name] += (forward_runs(instance) if p in forward else 1) * parts[name]
+            held[name] += again[p] * parts[name]
     return held
 
 

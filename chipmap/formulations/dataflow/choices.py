@@ -6,15 +6,8 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 from chipmap.family import Standing
-from chipmap.instances.dataflow.instance import (
-    DataflowInstance,
-    DataflowSolution,
-    Degrees,
-    allowed_degrees,
-    allowed_micro_batches,
-    held_degrees,
-    useful_micro_batches,
-)
+from chipmap.instances.dataflow.instance import BatchPlan, DataflowInstance, DataflowSolution, Degrees, Recompute
+from chipmap.instances.dataflow.plans import allowed_degrees, allowed_plans, held_degrees, useful_plans
 from chipmap.instances.dataflow.problem import compute_ticks, dataflow_problem
 from chipmap.records import InputError
 
@@ -23,57 +16,77 @@ from chipmap.records import InputError
 class DataflowChoices:
     """How a model is stated.
 
-    ``degrees`` and ``micro_batch``: those that the model is for (None: the task's, or of all that there are those with
-    the least compute). ``order``: ``prefix`` numbers the partitions that are in use without a gap, ``free`` lets any be
-    empty. ``upper``: cutoff, only mappings whose batch takes <= upper ticks. ``given``: only mappings with the degrees
-    and schemes of this one, and where stages share out kernels with its stages: what the intra-chip pass leaves to
-    choose.
+    ``degrees``, ``micro_batch``, ``chunks``, ``recompute``: those that the model is for (None: the task's, or of all
+    that there are those with the least compute). ``order``: ``prefix`` numbers the partitions that are in use
+    without a gap, ``free`` lets any be empty. ``upper``: cutoff, only mappings whose batch takes <= upper ticks.
+    ``given``: only mappings with the degrees and schemes of this one, and where stages share out kernels with its
+    stages: what the intra-chip pass leaves to choose.
     """
 
     degrees: Degrees | None = None
     micro_batch: int | None = None
+    chunks: int | None = None
+    recompute: Recompute | None = None
     order: Literal["prefix", "free"] = "prefix"
     upper: int | None = None
     given: DataflowSolution | None = None
 
+    @property
+    def plan(self) -> BatchPlan:
+        """How the batch is to be run."""
+        return BatchPlan(self.micro_batch, self.chunks, self.recompute)
+
 
 class Settled(NamedTuple):
-    """The degrees of a model, its micro-batch and its standing; without ``fit`` they don't divide layers and batch: it
-    is infeasible."""
+    """The degrees of a model, the plan of its batch and its standing; without ``fit`` they don't divide layers and
+    batch: it is infeasible."""
 
     degrees: Degrees
-    micro_batch: int
+    plan: BatchPlan
     standing: Standing
     fit: bool
 
 
 def settle(instance: DataflowInstance, choices: DataflowChoices) -> Settled:
-    """The degrees and the micro-batch of a model, and its standing: a restriction where the task allows others as well
-    (but for micro-batches that are no better).
+    """The degrees and the plan of a model, and its standing: a restriction where the task allows others as well (but
+    for plans that are no better).
 
     It is one, too, where a tensor goes from a backward kernel to a forward one: the models run forward kernels first.
     Nor are ``given`` choices all. Without allowed degrees the model is stated for some that the network holds. Raises
     :class:`InputError` for wanted ones that aren't allowed.
     """
-    allowed, wanted, each = allowed_degrees(instance), choices.degrees, choices.micro_batch
+    allowed, wanted, asked = allowed_degrees(instance), choices.degrees, choices.plan
     if choices.given is not None:
         if wanted not in (None, choices.given.degrees):
             raise InputError("the given mapping has other degrees", "given", "Leave out degrees, or use its own.")
-        wanted, each = choices.given.degrees, choices.given.micro_batch
+        wanted, asked = choices.given.degrees, choices.given.plan
     if wanted is not None and wanted not in allowed:
         raise InputError("these degrees are not among those that the task allows", "degrees", "Use allowed_degrees.")
     if not allowed:
-        return Settled(next(held_degrees(instance)), instance.task.micro_batch or 1, Standing.EXACT, fit=False)
-    pairs = [(d, m) for d in ([wanted] if wanted else allowed) for m in useful_micro_batches(instance, d)]
-    if each is not None:
-        pairs = [(d, each) for d in dict.fromkeys(d for d, _ in pairs) if each in allowed_micro_batches(instance, d)]
-        if not pairs:
-            what = f"{each} is not among the micro-batches that the task allows"
-            raise InputError(what, "micro_batch", "Use allowed_micro_batches.")
-    degrees, micro_batch = min(pairs, key=lambda pair: compute_ticks(dataflow_problem(instance, *pair)))
+        again: Recompute | None = "none" if instance.task.recompute is None else None
+        some = BatchPlan(instance.task.micro_batch or 1, _one_chunk(instance), again)
+        return Settled(next(held_degrees(instance)), some, Standing.EXACT, fit=False)
+    pairs = [(d, plan) for d in ([wanted] if wanted else allowed) for plan in _plans(instance, d, asked)]
+    if not pairs:
+        names = {"micro_batch": "micro-batches", "chunks": "chunks", "recompute": "recomputations"}
+        field, each = next((name, one) for name, one in zip(names, asked, strict=True) if one is not None)
+        raise InputError(f"{each} is not among the {names[field]} that the task allows", field, "Use allowed_plans.")
+    degrees, plan = min(pairs, key=lambda pair: compute_ticks(dataflow_problem(instance, pair[0], *pair[1])))
     phase = {kernel.name: kernel.phase for kernel in instance.workload.kernels}
     wires = [*instance.workload.edges, *(instance.workload.carries if instance.task.across_layers else ())]
     returns = any(phase[u] == "backward" and phase[v] == "forward" for u, v in wires)
-    alone = len(allowed) == 1 and useful_micro_batches(instance, degrees) == (micro_batch,)
+    alone = len(allowed) == 1 and useful_plans(instance, degrees) == [plan]
     exact = alone and not returns and choices.given is None
-    return Settled(degrees, micro_batch, Standing.EXACT if exact else Standing.RESTRICTION, fit=True)
+    return Settled(degrees, plan, Standing.EXACT if exact else Standing.RESTRICTION, fit=True)
+
+
+def _one_chunk(instance: DataflowInstance) -> int | None:
+    return (instance.task.chunks or 1) if instance.task.schedule == "interleaved" else None
+
+
+def _plans(instance: DataflowInstance, degrees: Degrees, asked: BatchPlan) -> list[BatchPlan]:
+    """The plans with what is ``asked`` for (None: anything); of those that are useful, where all is open."""
+    if asked == BatchPlan():
+        return useful_plans(instance, degrees)
+    found = allowed_plans(instance, degrees)
+    return [plan for plan in found if all(a in (None, b) for a, b in zip(asked, plan, strict=True))]

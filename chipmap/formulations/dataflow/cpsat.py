@@ -149,7 +149,8 @@ def _batch(variables: DataflowCpVariables) -> Any:
     factor, tables = variables.factor, variables.tables
     fields = {field: tables.outside(field) for field in ("hop", "gradient")}
     most = {field: least + sum(amount for *_, amount in more) for field, (least, more) in fields.items()}
-    rounds = tables.problem.degrees.pipeline + micro_batches(tables.problem.instance, tables.problem.degrees)
+    instance, degrees = tables.problem.instance, tables.problem.degrees
+    rounds = instance.task.parts * (degrees.pipeline + micro_batches(instance, degrees))
     largest = factor.numerator * tables.longest + factor.denominator * (rounds * most["hop"] + most["gradient"])
     if largest >= LARGEST_OBJECTIVE:
         what = f"the batch could take {float(largest):.3g} picoseconds, too many for CP-SAT's 64 bits"
@@ -166,7 +167,7 @@ def add_dataflow(
     """Add ``instance`` to ``model``, with ``prefix`` before its variables' names and without an objective."""
     settled = settle(instance, choices)
     assume = choices.labels == "assume"
-    made = tables(dataflow_problem(instance, settled.degrees, settled.micro_batch), roomy=assume, given=choices.given)
+    made = tables(dataflow_problem(instance, settled.degrees, *settled.plan), roomy=assume, given=choices.given)
     builder = Builder(model, made, prefix, assume)
     def_upto(builder)
     c0_domain_degrees(builder, settled.fit)

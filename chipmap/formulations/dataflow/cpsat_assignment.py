@@ -28,6 +28,7 @@ class Builder(LabelledModel):
         self.tables = tables
         self.used: dict[int, Literal] = {}
         self.own: dict[int, Literal] = {}
+        self.twice: dict[int, Literal] = {}
         cells = [(i, c) for i in tables.copies for c in tables.slots[i]]
         place = tables.place if tables.fixed_places else ()
         self.A = {(i, c): self.literal(f"A[{i},{c}]", self._known(i, c)) for i, c in cells}
@@ -106,7 +107,15 @@ def c1_order(builder: Builder) -> None:
 
 
 def c3_phases(builder: Builder) -> None:
-    """C3: ``own[i]`` = [copy i lies in a slot of its phase]: by domain, a row for copies pinned to the other phase."""
+    """C3: ``own[i]`` = [copy i lies in a slot of its phase]: by domain, a row for copies pinned to the other phase.
+
+    ``twice[c]`` = [the copies in c run twice]: no slot has both some that do and some that don't.
+    """
+    for c in builder.tables.split:
+        builder.twice[c] = builder.literal(f"twice[{c}]")
+        for i in builder.tables.inside(c):
+            kind = builder.twice[c] if builder.tables.often[i] > 1 else ~builder.twice[c]
+            builder.clause("c3_phases", [~builder.A[i, c], kind])
     for i in sorted(builder.tables.strays):
         builder.own[i] = builder.literal(f"own[{i}]")
         builder.clause("c3_phases", [builder.own[i]])

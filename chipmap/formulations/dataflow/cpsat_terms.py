@@ -6,7 +6,7 @@ from typing import Any
 
 from chipmap.formulations.dataflow.cpsat_assignment import Builder, Parts, def_several, total
 from chipmap.formulations.dataflow.cpsat_tensors import Tensors
-from chipmap.instances.dataflow.batch import layers_per_stage, micro_batches
+from chipmap.instances.dataflow.batch import layers_per_stage, micro_batches, waited_hops
 
 
 def weighted(builder: Builder, field: str, c: int) -> Parts:
@@ -177,22 +177,28 @@ def t4_layer(builder: Builder, time: list[Any], most: int | None) -> Any:
     tables, floor = builder.tables, builder.tables.shortest
     top = tables.longest if most is None else most
     layer = builder.integer(min(floor, top), max(floor, top), "layer")
-    builder.model.add(sum(tables.runs(c) * one for c, one in enumerate(time)) <= layer)
+    parts = [tables.runs(c) * one for c, one in enumerate(time)]
+    for c, twice in builder.twice.items():
+        parts.append(builder.integer(0, tables.longest, f"again[{c}]"))
+        builder.model.add(parts[-1] >= time[c]).only_enforce_if(twice)
+    builder.model.add(sum(parts) <= layer)
     if top < floor:
         builder.model.add_bool_or([])
     return layer
 
 
 def t5_transfers(builder: Builder, layer: Any) -> Any:
-    """T5: (PP-1) · hop + m · ``slower`` picoseconds, slower >= hop - a stage's layers (equation 7)."""
+    """T5: (PP·v-1) · hop + m · ``slower`` picoseconds, slower >= v · hop - a stage's layers (equation 7); v chunks per
+    stage."""
     tables = builder.tables
     instance, degrees = tables.problem.instance, tables.problem.degrees
     hop = outside(builder, "hop")
-    transfers = (degrees.pipeline - 1) * hop
+    transfers = waited_hops(instance, degrees) * hop
     if tables.slower:
         least, more = tables.outside("hop")
-        slower = builder.integer(0, least + sum(amount for *_, amount in more), "slower")
-        builder.model.add(slower >= hop - layers_per_stage(instance, degrees) * layer)
+        parts = instance.task.parts
+        slower = builder.integer(0, parts * (least + sum(amount for *_, amount in more)), "slower")
+        builder.model.add(slower >= parts * hop - layers_per_stage(instance, degrees) * layer)
         transfers = transfers + int(micro_batches(instance, degrees)) * slower
     return transfers
 

@@ -105,12 +105,13 @@ def add_dataflow(
     ``time_unit`` ticks). Where stages share out kernels, also ``stage[s]`` and ``link[s]``, the time of a stage and of
     what it sends on, and the variable ``step``, at least each of them (in ``time_unit`` ticks).
 
-    Times and, in mode ``physical``, SRAM are exact or above: put upper limits or costs on them.
+    Times and, in mode ``physical``, SRAM are exact or above: put upper limits or costs on them. Where only some forward
+    kernels are recomputed, ``terms`` count each forward partition twice.
     Raises :class:`InputError` for a block in use.
     """
     require_empty(block, "add_dataflow")
     settled = settle(instance, choices)
-    block.tables = made = tables(dataflow_problem(instance, settled.degrees, settled.micro_batch), given=choices.given)
+    block.tables = made = tables(dataflow_problem(instance, settled.degrees, *settled.plan), given=choices.given)
     with PauseGC():
         _assignment(block, made, choices)
         def_pair(block, made)
@@ -153,8 +154,9 @@ def _terms(block: pyo.Block, made: Tables, choices: DataflowMipChoices) -> None:
     t5_transfers(block, made, scale)
     t6_gradients(block, made)
     each = {"T1": block.slowest if made.problem.shares else block.compute, "T2": block.memory, "T3": block.network}
+    often = [made.runs(c) + (c in made.split) for c in range(made.count)]
     block.terms = pyo.Expression(
-        each, rule=lambda _, term: scale * pyo.quicksum(made.runs(c) * each[term][c] for c in range(made.count))
+        each, rule=lambda _, term: scale * pyo.quicksum(k * each[term][c] for c, k in enumerate(often))
     )
     block.time_unit = pyo.Param(initialize=scale)
     rounds = (

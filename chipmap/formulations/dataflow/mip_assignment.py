@@ -108,11 +108,19 @@ def c1_order(block: pyo.Block, tables: Tables) -> None:
 
 
 def c3_phases(block: pyo.Block, tables: Tables) -> None:
-    """C3: slots of y are those of a phase, by domain; a row, y[i, last] = 1, for copies pinned to the other phase."""
+    """C3: slots of y are those of a phase, by domain; a row, y[i, last] = 1, for copies pinned to the other phase.
+
+    ``twice[c]`` = [the copies in c run twice]: no slot has both some that do and some that don't. It is whole wherever
+    A is, but in an empty slot.
+    """
+    twice = block.twice = pyo.Var(list(tables.split), bounds=(0, 1))
     rows = block.c3_phases = pyo.Constraint(pyo.Any)
     for i in sorted(tables.strays):
         look()
         rows[i] = block.y[i, tables.slots[i].stop - 1] >= 1
+    for c in tables.split:
+        for i in tables.inside(c):
+            rows[i, c] = block.A[i, c] <= (twice[c] if tables.often[i] > 1 else 1 - twice[c])
 
 
 def c4_partitions(block: pyo.Block, tables: Tables, order: str) -> None:

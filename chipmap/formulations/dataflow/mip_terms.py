@@ -10,7 +10,7 @@ from chipmap.deadline import look
 from chipmap.formulations.dataflow.mip_assignment import def_several, several, weighted
 from chipmap.formulations.dataflow.mip_tensors import Cell, counted, made_upto, paired, read_upto
 from chipmap.formulations.dataflow.tables import Tables
-from chipmap.instances.dataflow.batch import layers_per_stage, micro_batches
+from chipmap.instances.dataflow.batch import layers_per_stage, micro_batches, waited_hops
 
 
 def moved(block: pyo.Block, tables: Tables, field: str, c: int, unit: int) -> Any:
@@ -163,22 +163,29 @@ def t4_layer_no_overlap(block: pyo.Block, tables: Tables) -> None:
 
 def t4_layer(block: pyo.Block, tables: Tables, unit: int, most: int | None) -> None:
     """T4: partitions run one after the other; ``layer`` = Σ time[c] in picoseconds, at most ``most``; recomputed ones
-    count twice."""
-    total = pyo.quicksum(tables.runs(c) * block.time[c] for c in range(tables.count))
+    count twice: ``again[c]`` >= time[c] where twice[c] = 1."""
+    again, longest = pyo.Var(list(tables.split), bounds=(0, None)), tables.longest / unit
+    block.again = again
+    block.def_again = pyo.Constraint(
+        list(tables.split), rule=lambda b, c: again[c] >= b.time[c] - longest * (1 - b.twice[c])
+    )
+    total = pyo.quicksum(tables.runs(c) * block.time[c] for c in range(tables.count)) + pyo.quicksum(again.values())
     block.layer = pyo.Expression(expr=unit * total)
     if most is not None:
         block.t4_layer = pyo.Constraint(expr=total <= most / unit)
 
 
 def t5_transfers(block: pyo.Block, tables: Tables, unit: int) -> None:
-    """T5: ``transfers`` = (PP-1) · hop + m · ``slower``, picoseconds; slower >= hop - a stage's layers (equation 7)."""
+    """T5: ``transfers`` = (PP·v-1) · hop + m · ``slower``, picoseconds; slower >= v · hop - a stage's layers
+    (equation 7); v chunks per stage."""
     instance, degrees = tables.problem.instance, tables.problem.degrees
     block.hop = pyo.Expression(expr=outside(block, tables, "hop"))
-    block.transfers = pyo.Expression(expr=(degrees.pipeline - 1) * block.hop)
+    block.transfers = pyo.Expression(expr=waited_hops(instance, degrees) * block.hop)
     if tables.slower:
         stage = layers_per_stage(instance, degrees) / unit * block.layer
         block.slower = pyo.Var(bounds=(0, None))
-        block.t5_transfers = pyo.Constraint(expr=block.slower >= outside(block, tables, "hop", unit) - stage)
+        sent = instance.task.parts * outside(block, tables, "hop", unit)
+        block.t5_transfers = pyo.Constraint(expr=block.slower >= sent - stage)
         block.transfers += float(micro_batches(instance, degrees)) * unit * block.slower
 
 

@@ -22,7 +22,7 @@ from chipmap.formulations.dataflow.tables_slots import (
 )
 from chipmap.formulations.dataflow.tables_tensors import Tensor, stored_as, tensor_of
 from chipmap.instances.dataflow.alike import Alike, alike
-from chipmap.instances.dataflow.batch import forward_runs, layers_per_stage
+from chipmap.instances.dataflow.batch import layers_per_stage, runs, waited_hops
 from chipmap.instances.dataflow.instance import DataflowSolution
 from chipmap.instances.dataflow.layer_handover import handovers
 from chipmap.instances.dataflow.options import Option
@@ -217,17 +217,27 @@ class Tables:
         own += sum(map(self.slowest, self.copies)) + len(self.copies) * self.problem.launch
         moved = [2 * max(o.dram for o in self.options(t.u)) for t in self.tensors]
         changed = [max(map(max, t.converts)) for t in self.linked]
-        return forward_runs(self.problem.instance) * (own + sum(moved) + sum(changed))
+        return max(runs(self.problem.instance)) * (own + sum(moved) + sum(changed))
 
     @cached_property
     def shortest(self) -> int:
         """No mapping's layer takes fewer picoseconds."""
-        least = {i: min(o.compute for o in self.options(i)) for i in self.copies}
-        return sum(self.runs(self.slots[i].start) * ticks for i, ticks in least.items())
+        return sum(k * min(o.compute for o in self.options(i)) for i, k in enumerate(self.often))
+
+    @cached_property
+    def often(self) -> tuple[int, ...]:
+        """How often each copy runs per micro-batch: twice where it is recomputed."""
+        return tuple(map(runs(self.problem.instance).__getitem__, self.kernel))
+
+    @cached_property
+    def split(self) -> tuple[int, ...]:
+        """The slots that may hold copies that run twice, or others, but not both (C3)."""
+        kinds = ({self.often[i] for i in self.inside(c) if not self.shut(i, c)} for c in range(self.count))
+        return tuple(c for c, each in enumerate(kinds) if len(each) > 1)
 
     def runs(self, c: int) -> int:
-        """How often slot c runs per micro-batch: forward ones twice where they are recomputed."""
-        return forward_runs(self.problem.instance) if c in self.phases[0] else 1
+        """How often slot c runs per micro-batch at least: twice where only copies that do may lie in it."""
+        return min((self.often[i] for i in self.inside(c) if not self.shut(i, c)), default=1)
 
     @cached_property
     def longest_link(self) -> int:
@@ -248,7 +258,7 @@ class Tables:
         if upper is None or not factor:
             return None
         hop, gradient = (outside(self.problem, field) for field in ("hop", "gradient"))
-        return floor((upper - gradient - (self.problem.degrees.pipeline - 1) * hop) / factor)
+        return floor((upper - gradient - waited_hops(self.problem.instance, self.problem.degrees) * hop) / factor)
 
     def outside(self, field: str) -> tuple[int, list[tuple[int, int, int]]]:
         """The least sum of a column of options over all copies, and what (copy, option) adds to it."""
@@ -264,7 +274,8 @@ class Tables:
         """Whether a transfer between stages could take longer than a stage."""
         least, more = self.outside("hop")
         layers = layers_per_stage(self.problem.instance, self.problem.degrees)
-        return least + sum(amount for *_, amount in more) > layers * self.shortest
+        most = least + sum(amount for *_, amount in more)
+        return self.problem.instance.task.parts * most > layers * self.shortest
 
     @cached_property
     def fixed(self) -> int | None:
@@ -274,17 +285,17 @@ class Tables:
         hop, gradient = (self.outside(field) for field in ("hop", "gradient"))
         if hop[1] or gradient[1] or self.slower:
             return None
-        return (self.problem.degrees.pipeline - 1) * hop[0] + gradient[0]
+        return waited_hops(self.problem.instance, self.problem.degrees) * hop[0] + gradient[0]
 
     def ranks(self, solution: DataflowSolution) -> tuple[list[int], list[int]] | None:
         """(slot, option) of each copy in a mapping, its partitions numbered afresh within each phase.
 
-        None where the models can't hold it: other degrees, schemes, partitions or another micro-batch, or what
+        None where the models can't hold it: other degrees, schemes, partitions or another plan of the batch, or what
         numbering would hide.
         """
         partitions, schemes = solution.partitions, solution.schemes
-        each = self.problem.instance.task.samples
-        if solution.micro_batch not in (None, each):
+        plans = zip(solution.plan, self.problem.instance.task.plan, strict=True)
+        if any(stated not in (None, own) for stated, own in plans):
             return None
         if solution.degrees != self.problem.degrees or {len(partitions), len(schemes)} != {len(self.kernel)}:
             return None
@@ -349,6 +360,8 @@ class Tables:
             partitions=tuple(numbers[c] for c in where),
             stages=stages,
             micro_batch=self.problem.instance.task.samples,
+            chunks=self.problem.plan.chunks,
+            recompute=self.problem.plan.recompute,
         )
 
 

@@ -28,14 +28,39 @@ def layers_per_stage(instance: DataflowInstance, degrees: Degrees) -> int:
     return 1 if task.across_layers or task.stages == "kernels" else instance.workload.layers // degrees.pipeline
 
 
+def recomputed(instance: DataflowInstance) -> frozenset[str]:
+    """The forward kernels that run twice per micro-batch."""
+    if instance.task.recomputed == "selective":
+        return frozenset(instance.task.selective)
+    every = instance.task.recomputed == "full"
+    return frozenset(one.name for one in instance.workload.kernels if every and one.phase == "forward")
+
+
+def runs(instance: DataflowInstance) -> tuple[int, ...]:
+    """How often each kernel runs per micro-batch: twice where it is recomputed."""
+    again = recomputed(instance)
+    return tuple(1 + (kernel.name in again) for kernel in instance.workload.kernels)
+
+
 def forward_runs(instance: DataflowInstance) -> int:
-    """How often the forward kernels run per micro-batch: twice where they are recomputed."""
-    return 2 if instance.task.recompute else 1
+    """How often every forward kernel runs per micro-batch at least: twice where all are recomputed."""
+    return 2 if instance.task.recomputed == "full" else 1
 
 
 def micro_batches(instance: DataflowInstance, degrees: Degrees) -> Fraction:
     """Micro-batches of a replica."""
     return Fraction(instance.task.batch, degrees.data * instance.task.samples)
+
+
+def in_flight(instance: DataflowInstance, degrees: Degrees) -> Fraction:
+    """Micro-batches whose saved tensors the first stage holds: min(m, PP), interleaved min(m, PP + (PP-1)/v)."""
+    ahead = Fraction(degrees.pipeline - 1, instance.task.parts) if instance.task.parts > 1 else Fraction(0)
+    return min(micro_batches(instance, degrees), degrees.pipeline + ahead)
+
+
+def waited_hops(instance: DataflowInstance, degrees: Degrees) -> int:
+    """Transfers that the first micro-batch waits for: over every border between chunks, PP · v - 1."""
+    return degrees.pipeline * instance.task.parts - 1
 
 
 def state_words(instance: DataflowInstance) -> Fraction:
@@ -49,11 +74,12 @@ def state_words(instance: DataflowInstance) -> Fraction:
 
 
 class Roles(NamedTuple):
-    """What kernels are in their workload, by name: those whose outputs are ``kept`` for the backward phase; how many
-    edges lead from one to the next layer; whether gradients are ``returned`` from there; whether any weights are
-    updated."""
+    """What kernels are in their workload, by name: those whose outputs are ``kept`` for the backward phase; those that
+    run ``again`` in it; how many edges lead from one to the next layer; whether gradients are ``returned`` from there;
+    whether any weights are updated."""
 
     kept: frozenset[str]
+    again: frozenset[str]
     carried: dict[str, int]
     returned: bool
     updates: bool
@@ -67,6 +93,7 @@ def roles(instance: DataflowInstance) -> Roles:
         carries_back = any(phase[u] == "backward" for u, _ in workload.carries)
         instance.__dict__["_roles"] = Roles(
             _kept_for_backward(instance),
+            recomputed(instance),
             dict(Counter(u for u, _ in workload.carries)),
             "backward" in phase.values() and not carries_back,
             any(one.update for one in workload.kernels),
@@ -78,7 +105,8 @@ def roles(instance: DataflowInstance) -> Roles:
 def kept_for_backward(instance: DataflowInstance) -> frozenset[str]:
     """The forward kernels whose outputs are kept for each micro-batch in flight (mode ``physical``).
 
-    Those that a backward kernel reads; with ``recompute`` those that are carried from layer to layer instead.
+    Those that a backward kernel reads, or one that is recomputed, but aren't recomputed themselves; and what the layer
+    before hands to one that is.
     """
     return roles(instance).kept
 
@@ -87,9 +115,12 @@ def _kept_for_backward(instance: DataflowInstance) -> frozenset[str]:
     phase = {kernel.name: kernel.phase for kernel in instance.workload.kernels}
     if instance.mode == "dfmodel" or "backward" not in phase.values():
         return frozenset()
-    if instance.task.recompute:
-        return frozenset(u for u, _ in instance.workload.carries if phase[u] == "forward")
-    return frozenset(u for u, v in instance.workload.edges if (phase[u], phase[v]) == ("forward", "backward"))
+    again, workload = recomputed(instance), instance.workload
+    if instance.task.recomputed == "full":
+        return frozenset(u for u, _ in workload.carries if phase[u] == "forward")
+    read = {u for u, v in workload.edges if phase[v] == "backward" or v in again}
+    carried = {u for u, v in workload.carries if v in again}
+    return frozenset(u for u in (read - again) | carried if phase[u] == "forward")
 
 
 def kept_bytes(
@@ -105,7 +136,7 @@ def kept_bytes(
     bytes_per_layer = parameters * state_words(instance) if kernel.phase == "forward" else Fraction(0)
     bytes_per_layer += cache_bytes(instance, degrees, kernel, here)
     if kernel.name in kept_for_backward(instance):
-        bytes_per_layer += output * min(micro_batches(instance, degrees), Fraction(degrees.pipeline))
+        bytes_per_layer += output * in_flight(instance, degrees)
     return bytes_per_layer * layers_per_stage(instance, degrees)
 
 
@@ -119,7 +150,7 @@ def cache_bytes(instance: DataflowInstance, degrees: Degrees, kernel: Kernel, he
 
 def waits_in_dram(instance: DataflowInstance, kernel: Kernel) -> bool:
     """Whether the kernel's output counts while it waits in DRAM between partitions: unless it is kept anyway."""
-    return instance.task.recompute or kernel.name not in kept_for_backward(instance)
+    return kernel.name in roles(instance).again or kernel.name not in kept_for_backward(instance)
 
 
 def hop_ns(instance: DataflowInstance, degrees: Degrees, kernel: Kernel, output: Fraction) -> Fraction:

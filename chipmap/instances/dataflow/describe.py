@@ -9,8 +9,9 @@ from typing import Any
 
 import msgspec
 
-from chipmap.instances.dataflow.instance import DataflowInstance, DataflowSolution, check_degrees, settled
+from chipmap.instances.dataflow.instance import DataflowInstance, DataflowSolution, check_degrees
 from chipmap.instances.dataflow.parts import parts
+from chipmap.instances.dataflow.plans import settled
 from chipmap.instances.dataflow.problem import DataflowProblem, dataflow_problem
 from chipmap.instances.dataflow.sizes import chip_weights, fetch_bytes, flop, output_bytes, parameter_bytes
 from chipmap.instances.dataflow.tiles import sharing
@@ -63,7 +64,7 @@ def files(instance: DataflowInstance, solution: DataflowSolution) -> dict[str, b
     """
     try:
         check_degrees(instance, solution.degrees)
-        problem = dataflow_problem(instance, solution.degrees, solution.micro_batch)
+        problem = dataflow_problem(instance, solution.degrees, *solution.plan)
         options = [
             next(option for option in choice if option.scheme == scheme)
             for choice, scheme in zip(cycle(problem.options), solution.schemes, strict=False)

@@ -7,9 +7,10 @@ from math import floor
 
 import numpy as np
 
-from chipmap.instances.dataflow.batch import forward_runs
-from chipmap.instances.dataflow.instance import DataflowInstance, Degrees, settled
+from chipmap.instances.dataflow.batch import runs
+from chipmap.instances.dataflow.instance import BatchPlan, DataflowInstance, Degrees
 from chipmap.instances.dataflow.options import Option
+from chipmap.instances.dataflow.plans import settled
 from chipmap.instances.dataflow.problem import (
     DataflowProblem,
     batch_factor,
@@ -37,26 +38,24 @@ def first_ticks(problem: DataflowProblem) -> int:
         single = list(kinds)
         kinds = [lambda o: sum(kind(o) for kind in single)]
     best, launches = compute_ticks(problem), launch_ticks(problem)
-    again = {"forward": forward_runs(instance), "backward": 1}
     for kind in kinds:
         least = [min(map(kind, options)) for options in problem.options]
         if instance.task.stages == "kernels":
             whole = -(-instance.mapped_layers * sum(least) // problem.degrees.pipeline)
             best = max(best, steps(problem) * (max(*least, whole) + problem.launch))
         else:
-            pairs = zip(instance.workload.kernels, least, strict=True)
-            layer = sum(again[kernel.phase] * ticks for kernel, ticks in pairs)
+            layer = sum(again * ticks for again, ticks in zip(runs(instance), least, strict=True))
             best = max(best, total_ticks(problem, instance.mapped_layers * layer + launches))
     return best
 
 
 def launch_ticks(problem: DataflowProblem) -> int:
-    """Picoseconds per micro-batch of the fewest launches that any mapping has: one per phase, or per kernel where
-    kernels aren't fused."""
-    instance, again = problem.instance, {"forward": forward_runs(problem.instance), "backward": 1}
-    phases = [kernel.phase for kernel in instance.workload.kernels]
-    once = set(phases) if instance.asked[2] else phases * instance.mapped_layers
-    return problem.launch * sum(again[phase] for phase in once)
+    """Picoseconds per micro-batch of the fewest launches that any mapping has: one per phase and how often kernels
+    run, or per kernel where kernels aren't fused."""
+    instance, often = problem.instance, runs(problem.instance)
+    kinds = {(kernel.phase, again) for kernel, again in zip(instance.workload.kernels, often, strict=True)}
+    once = [again for _, again in kinds] if instance.asked[2] else often * instance.mapped_layers
+    return problem.launch * sum(once)
 
 
 def _reading(problem: DataflowProblem):  # type: ignore[no-untyped-def]
@@ -70,12 +69,12 @@ def _reading(problem: DataflowProblem):  # type: ignore[no-untyped-def]
     return least
 
 
-def plain_floor(instance: DataflowInstance, degrees: Degrees, micro_batch: int) -> int:
+def plain_floor(instance: DataflowInstance, degrees: Degrees, plan: BatchPlan) -> int:
     """A lower bound in ticks of the batch that holds whatever the numbers of kernels come to: all FLOP, an equal share
     on each chip of a group, at the given utilisation, or the peak."""
-    at, task = settled(instance, micro_batch), instance.task
+    at, task = settled(instance, *plan), instance.task
     nothing = DataflowProblem(at, degrees, (), np.zeros((0, 2), np.int64), np.zeros(0, np.int64))
-    layer = _peak_ns(instance) * micro_batch * 1000 * instance.mapped_layers
+    layer = _peak_ns(at) * at.task.samples * 1000 * instance.mapped_layers
     layer /= Fraction(task.utilisation or 1) * degrees.tensor
     if task.stages == "kernels":
         return floor(steps(nothing) * layer / degrees.pipeline)
@@ -85,10 +84,10 @@ def plain_floor(instance: DataflowInstance, degrees: Degrees, micro_batch: int) 
 def _peak_ns(instance: DataflowInstance) -> Fraction:
     """Nanoseconds that a layer's FLOP of a sample take at the best rate of each kernel; kept with the instance."""
     if "_peak_ns" not in instance.__dict__:
-        runs, at = {"forward": forward_runs(instance), "backward": 1}, dict[Fraction, int]()
-        for kernel in instance.workload.kernels:
+        at = dict[Fraction, int]()
+        for again, kernel in zip(runs(instance), instance.workload.kernels, strict=True):
             rate = best_rate(kernel, instance.workload, instance.system.chip)
-            at[rate] = at.get(rate, 0) + runs[kernel.phase] * flop(kernel)
+            at[rate] = at.get(rate, 0) + again * flop(kernel)
         instance.__dict__["_peak_ns"] = sum((Fraction(some) / rate for rate, some in at.items()), Fraction(0))
     found: Fraction = instance.__dict__["_peak_ns"]
     return found

@@ -5,11 +5,9 @@ The problem is stated in ``docs/families/dataflow.md``.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import lru_cache
-from itertools import product
 from math import isqrt, prod
-from typing import ClassVar, Literal, Self
+from typing import ClassVar, Literal, NamedTuple, Self
 
 import msgspec
 
@@ -22,6 +20,8 @@ CostMode = Literal["physical", "dfmodel"]
 Purpose = Literal["training", "prefill", "decode"]
 Parallelism = Literal["tensor", "pipeline", "data"]
 Stages = Literal["layers", "kernels"]
+Schedule = Literal["1f1b", "interleaved"]
+Recompute = Literal["none", "selective", "full"]
 PARALLELISMS: tuple[Parallelism, ...] = ("tensor", "pipeline", "data")
 #: Micro-batches that a solve chooses from at most: the divisors of a batch.
 MOST_MICRO_BATCHES = 100
@@ -56,18 +56,30 @@ class Task(Record, frozen=True, kw_only=True):
     "Micro-batches"). ``purpose`` says whether DRAM holds
     gradients and optimiser state (``training``), and ``decode`` reads weights from DRAM in mode ``dfmodel`` too;
     ``optimizer_bytes`` of state per parameter (null: 12 in mode ``physical``, Adam's in mixed precision, none in mode
-    ``dfmodel``). ``recompute`` runs the forward kernels once more in the backward phase instead of keeping what they
-    made. ``overlap``: a partition takes the most of compute, memory and network, else their sum. ``utilisation`` is the
-    share of the peak that compute reaches (null: kernels share tiles, by cycles). ``all_reduce_factor`` multiplies an
-    all-reduce in mode ``dfmodel`` (published runs use 2; mode ``physical`` always does). ``partitions`` is the most
+    ``dfmodel``). ``recompute`` runs forward kernels once more in the backward phase instead of keeping what they
+    made: all (``full``, true), those that ``selective`` names, or none (false), or what is best of these (null) (page,
+    "Recomputation"). ``overlap``: a partition takes the most of compute, memory and network, else their sum.
+    ``utilisation`` is the share of the peak that compute reaches (null: kernels share tiles, by cycles).
+    ``all_reduce_factor`` multiplies an all-reduce in mode ``dfmodel`` (published runs use 2; mode ``physical`` always
+    does). ``partitions`` is the most
     partitions per phase (null: any number), all of which must be used where ``exactly`` says so. ``across_layers`` lets
     a partition reach over the end of a layer. ``tile_tokens`` tokens stream through a chip at a time. Each group of
     ``together`` lies in one partition that holds no kernel of another group. ``schemes`` pins the sharding of the
     kernels that it names. ``stages`` says what the stages of a pipeline share out: equal numbers of whole layers, or
-    the kernels of all layers, as the mapping likes (page, "Stages of kernels").
+    the kernels of all layers, as the mapping likes (page, "Stages of kernels"). ``schedule`` is the order in which a
+    stage of layers runs micro-batches: one forward, one backward, or interleaved, where a stage is ``chunks`` parts of
+    the network (null: as many as is best) (page, "Schedules of a pipeline").
     """
 
-    LATER_FIELDS: ClassVar[tuple[str, ...]] = ("overlap", "recompute", "optimizer_bytes", "stages")
+    LATER_FIELDS: ClassVar[tuple[str, ...]] = (
+        "overlap",
+        "recompute",
+        "optimizer_bytes",
+        "stages",
+        "schedule",
+        "chunks",
+        "selective",
+    )
 
     purpose: Purpose = "training"
     batch: int = 1
@@ -83,9 +95,12 @@ class Task(Record, frozen=True, kw_only=True):
     together: tuple[tuple[str, ...], ...] = ()
     schemes: dict[str, Scheme] = {}
     overlap: bool = True
-    recompute: bool = False
+    recompute: bool | Recompute | None = False
     optimizer_bytes: int | None = None
     stages: Stages = "layers"
+    schedule: Schedule = "1f1b"
+    chunks: int | None = None
+    selective: tuple[str, ...] = ()
 
     @property
     def samples(self) -> int:
@@ -93,6 +108,27 @@ class Task(Record, frozen=True, kw_only=True):
         if self.micro_batch is None:
             raise InputError("isn't chosen yet", "task.micro_batch", "Give it, or take the instance `settled` on one.")
         return self.micro_batch
+
+    @property
+    def recomputed(self) -> Recompute:
+        """Which forward kernels run again. Raises :class:`InputError` where that is still to be chosen."""
+        if self.recompute is None:
+            raise InputError("isn't chosen yet", "task.recompute", "Give it, or take the instance `settled` on one.")
+        return self.recompute if isinstance(self.recompute, str) else ("full" if self.recompute else "none")
+
+    @property
+    def parts(self) -> int:
+        """Chunks of a stage. Raises :class:`InputError` where they are still to be chosen."""
+        if self.schedule == "1f1b":
+            return 1
+        if self.chunks is None:
+            raise InputError("isn't chosen yet", "task.chunks", "Give it, or take the instance `settled` on one.")
+        return self.chunks
+
+    @property
+    def plan(self) -> BatchPlan:
+        """How the batch is run, all of it chosen."""
+        return BatchPlan(self.samples, self.parts, self.recomputed)
 
 
 class DataflowInstance(Record, frozen=True, kw_only=True):
@@ -152,8 +188,7 @@ class DataflowInstance(Record, frozen=True, kw_only=True):
         if task.optimizer_bytes is not None and not 0 <= task.optimizer_bytes <= 10**6:
             remedy = f"Give 0 to {10**6:,} bytes, or null."
             raise InputError(f"is {task.optimizer_bytes}", "task.optimizer_bytes", remedy)
-        if task.recompute and {kernel.phase for kernel in self.workload.kernels} != {"forward", "backward"}:
-            raise InputError("there is no backward phase to recompute for", "task.recompute", "Set it to false.")
+        _check_recompute(self)
         grouped = [name for group in task.together for name in group]
         for where, named in (("together", grouped), ("schemes", list(task.schemes))):
             for name in named:
@@ -163,6 +198,7 @@ class DataflowInstance(Record, frozen=True, kw_only=True):
             raise InputError("a kernel is in two groups", "task.together", "Put each kernel in at most one.")
         if task.stages == "kernels":
             _check_stages(self)
+        _check_schedule(self)
         if task.degrees is not None:
             check_degrees(self, task.degrees)
 
@@ -197,6 +233,38 @@ def _check_stages(instance: DataflowInstance) -> None:
             raise InputError(what, "task.stages", remedy)
 
 
+def _check_recompute(instance: DataflowInstance) -> None:
+    """Raise :class:`InputError` where nothing can be recomputed, or not what is named."""
+    task, phases = instance.task, {kernel.name: kernel.phase for kernel in instance.workload.kernels}
+    if task.recompute not in (False, "none") and set(phases.values()) != {"forward", "backward"}:
+        raise InputError("there is no backward phase to recompute for", "task.recompute", "Set it to false.")
+    for name in task.selective:
+        if phases.get(name) != "forward":
+            what = f"no forward kernel is called {name!r}"
+            raise InputError(what, "task.selective", "Use names of forward kernels of the workload.")
+    if task.recompute == "selective" and not task.selective:
+        raise InputError("is selective, but no kernels are named", "task.recompute", "Name them in task.selective.")
+
+
+def _check_schedule(instance: DataflowInstance) -> None:
+    """Raise :class:`InputError` where chunks are given without a schedule that has them, or that can't have them."""
+    task = instance.task
+    if task.schedule == "1f1b":
+        if task.chunks is not None:
+            what = f"is {task.chunks}, but a stage is one part of the network in schedule 1f1b"
+            raise InputError(what, "task.chunks", "Set task.schedule to interleaved, or leave chunks out.")
+        return
+    if task.chunks is not None and not 1 <= task.chunks <= instance.workload.layers:
+        raise InputError(f"is {task.chunks}", "task.chunks", f"Give 1 to {instance.workload.layers}, or null.")
+    reasons = {
+        "costs are counted in mode dfmodel": instance.mode == "dfmodel",
+        "stages share out kernels": task.stages == "kernels",
+        "partitions reach across layers": task.across_layers,
+    }
+    for reason in (reason for reason, holds in reasons.items() if holds):
+        raise InputError(f"is {task.schedule}, but {reason}", "task.schedule", "Set it to 1f1b.")
+
+
 def check_degrees(instance: DataflowInstance, degrees: Degrees, where: str = "task.degrees") -> None:
     """Raise :class:`InputError` unless ``degrees`` fit the network's dimensions and the layers and batch."""
     network, layers, task = instance.system.network, instance.workload.layers, instance.task
@@ -218,6 +286,10 @@ def check_degrees(instance: DataflowInstance, degrees: Degrees, where: str = "ta
         divisors = ", ".join(str(d) for d in range(1, layers + 1) if layers % d == 0)
         what = f"{counted(degrees.pipeline, 'stage')} don't divide {counted(layers, 'layer')}"
         raise InputError(what, f"{where}.pipeline", f"Divisors: {divisors}. Or set task.stages to kernels.")
+    chunks = task.chunks or 1
+    if chunks > 1 and layers % (degrees.pipeline * chunks):
+        what = f"{counted(degrees.pipeline, 'stage')} of {chunks} chunks don't divide {counted(layers, 'layer')}"
+        raise InputError(what, f"{where}.pipeline", "Set task.chunks to null, or to a divisor of a stage's layers.")
     if task.stages == "layers" and task.across_layers and degrees.pipeline > 1:
         what = f"is {degrees.pipeline}, but partitions reach across layers"
         remedy = "Set task.stages to kernels, or task.across_layers to false, or use no pipeline."
@@ -230,30 +302,13 @@ def check_degrees(instance: DataflowInstance, degrees: Degrees, where: str = "ta
         more = -(-task.batch // samples) * samples
         remedy = f"Give a batch that is a multiple of {samples:,}, such as {more:,}."
         raise InputError(what, f"{where}.data", remedy)
-
-
-def allowed_degrees(instance: DataflowInstance) -> list[Degrees]:
-    """The task's degrees, or all that the network holds: tensor and pipeline on one network dimension at most, data on
-    the others; stages divide the layers (unless they share out kernels), replicas the batch."""
-    if instance.task.degrees is not None:
-        return [instance.task.degrees]
-    found = []
-    for degrees in held_degrees(instance):
-        try:
-            check_degrees(instance, degrees)
-        except InputError:
-            continue
-        found.append(degrees)
-    return found
-
-
-def held_degrees(instance: DataflowInstance) -> Iterator[Degrees]:
-    """Every way to give each network dimension a parallelism, whether it divides layers and batch or not."""
-    sizes = [dimension.size for dimension in instance.system.network]
-    for uses in product(PARALLELISMS, repeat=len(sizes)):
-        if uses.count("tensor") <= 1 and uses.count("pipeline") <= 1:
-            held = {kind: prod(s for s, use in zip(sizes, uses, strict=True) if use == kind) for kind in PARALLELISMS}
-            yield Degrees(**held, dimensions=uses)
+    if chunks > 1 and task.batch // samples % degrees.pipeline and task.micro_batch is not None:
+        what = f"has {counted(task.batch // samples, 'micro-batch', 'micro-batches')} of a replica, interleaved"
+        remedy = f"Their number must be a multiple of {degrees.pipeline} stages; or set task.chunks to null or 1."
+        raise InputError(what, f"{where}.data", remedy)
+    if chunks > 1 and task.batch % (samples * degrees.pipeline):
+        what = f"no micro-batches of {degrees.data} replicas are a multiple of {degrees.pipeline} stages, interleaved"
+        raise InputError(what, f"{where}.data", "Set task.chunks to null or 1, or give a multiple of both as batch.")
 
 
 @lru_cache(maxsize=256)
@@ -263,28 +318,20 @@ def divisors(number: int) -> tuple[int, ...]:
     return (*low, *(number // one for one in reversed(low) if one * one != number))
 
 
-def allowed_micro_batches(instance: DataflowInstance, degrees: Degrees) -> tuple[int, ...]:
-    """The task's micro-batch, or all that divide a replica's samples, the least first."""
-    task = instance.task
-    return divisors(task.batch // degrees.data) if task.micro_batch is None else (task.micro_batch,)
+class BatchPlan(NamedTuple):
+    """How a batch is run at given degrees: samples of a micro-batch, chunks of a stage, and what is recomputed (None:
+    as the task has it)."""
 
+    micro_batch: int | None = None
+    chunks: int | None = None
+    recompute: Recompute | None = None
 
-def useful_micro_batches(instance: DataflowInstance, degrees: Degrees) -> tuple[int, ...]:
-    """Those of :func:`allowed_micro_batches` of which one is the best: the largest where it costs nothing (page,
-    "Micro-batches"), as there is neither a pipeline to fill nor a limit on DRAM."""
-    allowed = allowed_micro_batches(instance, degrees)
-    return allowed[-1:] if degrees.pipeline == 1 and instance.system.memory.capacity_bytes is None else allowed
-
-
-def settled(instance: DataflowInstance, micro_batch: int | None) -> DataflowInstance:
-    """``instance`` with this micro-batch as the task's (None: the task's own), not checked; kept with it."""
-    if micro_batch is None or micro_batch == instance.task.micro_batch:
-        return instance
-    kept: dict[int, DataflowInstance] = instance.__dict__.setdefault("_settled", {})
-    if micro_batch not in kept:
-        task = msgspec.structs.replace(instance.task, micro_batch=micro_batch)
-        kept[micro_batch] = msgspec.structs.replace(instance, task=task)
-    return kept[micro_batch]
+    @property
+    def text(self) -> str:
+        """This in words."""
+        chunks = f", {self.chunks} chunks per stage" if self.chunks is not None else ""
+        again = f", {self.recompute} recomputation" if self.recompute is not None else ""
+        return f"micro-batch {self.micro_batch}{chunks}{again}"
 
 
 def migrated(data: bytes | str) -> bytes | str:
@@ -308,15 +355,16 @@ def migrated(data: bytes | str) -> bytes | str:
 
 
 class DataflowSolution(Record, frozen=True, kw_only=True):
-    """A mapping: degrees, a sharding scheme and a partition per kernel, and the samples of a micro-batch.
+    """A mapping: degrees, a sharding scheme and a partition per kernel, and how a batch is run.
 
-    ``micro_batch`` null: that of the task, which must give one then.
+    ``micro_batch``, ``chunks`` or ``recompute`` null: that of the task, which must give one then (one chunk where
+    nothing is interleaved).
     ``schemes`` and ``partitions`` have an entry per kernel of the layer (the same in every layer), or, where partitions
     reach across layers, one per layer and kernel (layer by layer). Partitions are numbered in the order in which they
     run. Where stages share out kernels, ``stages`` has the stage of each partition number, from 0 on (empty: all 0).
     """
 
-    LATER_FIELDS: ClassVar[tuple[str, ...]] = ("stages", "micro_batch")
+    LATER_FIELDS: ClassVar[tuple[str, ...]] = ("stages", "micro_batch", "chunks", "recompute")
 
     schema: Literal["dataflow-solution/1"] = "dataflow-solution/1"
     instance: str = ""
@@ -325,6 +373,13 @@ class DataflowSolution(Record, frozen=True, kw_only=True):
     partitions: tuple[int, ...]
     stages: tuple[int, ...] = ()
     micro_batch: int | None = None
+    chunks: int | None = None
+    recompute: Recompute | None = None
+
+    @property
+    def plan(self) -> BatchPlan:
+        """How its batch is run, as far as it says."""
+        return BatchPlan(self.micro_batch, self.chunks, self.recompute)
 
 
 def small(instance: DataflowInstance) -> bool:

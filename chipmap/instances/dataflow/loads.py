@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from chipmap.instances.dataflow.batch import forward_runs
+from chipmap.instances.dataflow.batch import runs
 from chipmap.instances.dataflow.instance import DataflowInstance, DataflowSolution
 from chipmap.instances.dataflow.layer_handover import handovers
 from chipmap.instances.dataflow.options import Option
@@ -41,20 +41,21 @@ def loads(instance: DataflowInstance, solution: DataflowSolution) -> tuple[Load,
     """
     if instance.task.stages == "kernels":
         raise InputError("chips are balanced for stages of layers alone", "task.stages", "Set it to layers.")
-    problem = dataflow_problem(instance, solution.degrees, solution.micro_batch)
+    problem = dataflow_problem(instance, solution.degrees, *solution.plan)
     fast = tuple(one.replace(bytes_per_ns=1e12) for one in instance.system.network)
     silent = instance.replace(system=instance.system.replace(network=fast))
     moved = _network(problem, solution)
-    latency = _network(dataflow_problem(silent, solution.degrees, solution.micro_batch), solution)
+    latency = _network(dataflow_problem(silent, solution.degrees, *solution.plan), solution)
     memory, compute = _memory(problem, solution), _options(problem, solution)
-    phases = {p: instance.workload.kernels[i % problem.n].phase for i, p in enumerate(solution.partitions)}
+    often = runs(problem.instance)
+    again = {p: often[i % problem.n] for i, p in enumerate(solution.partitions)}
     return tuple(
         Load(
             compute=tuple(compute[i].compute for i, q in enumerate(solution.partitions) if q == p),
             memory=memory[p],
             network=moved[p],
             latency=latency[p],
-            runs=forward_runs(instance) if phases[p] == "forward" else 1,
+            runs=again[p],
             launch=problem.launch,
         )
         for p in sorted(set(solution.partitions))
@@ -63,7 +64,7 @@ def loads(instance: DataflowInstance, solution: DataflowSolution) -> tuple[Load,
 
 def layer_share(instance: DataflowInstance, solution: DataflowSolution) -> float:
     """Seconds of the batch per picosecond of T4."""
-    return float(batch_factor(dataflow_problem(instance, solution.degrees, solution.micro_batch))) / 1e12
+    return float(batch_factor(dataflow_problem(instance, solution.degrees, *solution.plan))) / 1e12
 
 
 def _options(problem: DataflowProblem, solution: DataflowSolution) -> list[Option]:

@@ -86,11 +86,12 @@ def ticks_of(nanoseconds: Fraction) -> int:
 
 def all_options(instance: DataflowInstance, degrees: Degrees) -> tuple[tuple[Option, ...], ...]:
     """The options of every kernel; those that differ in nothing but their names have the same."""
-    known: dict[tuple[Kernel, Scheme | None, bool, int], tuple[Option, ...]] = {}
+    known: dict[tuple[Kernel, Scheme | None, bool, bool, int], tuple[Option, ...]] = {}
     found, role, pinned = [], roles(instance), instance.task.schemes
     for kernel in instance.workload.kernels:
         name = kernel.name
-        key = msgspec.structs.replace(kernel, name=""), pinned.get(name), name in role.kept, role.carried.get(name, 0)
+        own = name in role.kept, name in role.again, role.carried.get(name, 0)
+        key = msgspec.structs.replace(kernel, name=""), pinned.get(name), *own
         if key not in known:
             known[key] = _options(instance, degrees, kernel)
         found.append(known[key])

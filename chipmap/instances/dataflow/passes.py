@@ -19,7 +19,7 @@ def inter_chip(instance: DataflowInstance) -> DataflowInstance:
     next to no time (a picosecond for each tensor and weight, as all times are rounded up) and has no limit. Partitions
     start at once. A stage takes max(Σ compute, Σ collectives and changes of layout), and a step the longest stage or
     transfer: equation 7. Without a utilisation compute reaches the peak. Kernels that are pinned together aren't: that
-    is inside a chip.
+    is inside a chip. So is which of some kernels are recomputed: all are, or none.
     """
     task, system = instance.task, instance.system
     return instance.replace(
@@ -29,6 +29,7 @@ def inter_chip(instance: DataflowInstance) -> DataflowInstance:
             exactly=False,
             fused=True,
             together=(),
+            recompute=task.recompute if task.recompute in (True, "full") else False,
             utilisation=1.0 if task.utilisation is None else task.utilisation,
         ),
         system=system.replace(

@@ -18,13 +18,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from chipmap.instances.dataflow.batch import (
-    forward_runs,
     layers_per_stage,
     micro_batches,
+    runs,
+    waited_hops,
 )
-from chipmap.instances.dataflow.instance import DataflowInstance, Degrees, settled, useful_micro_batches
+from chipmap.instances.dataflow.instance import BatchPlan, DataflowInstance, Degrees, Recompute
 from chipmap.instances.dataflow.options import Option, all_options, ticks_of
 from chipmap.instances.dataflow.parts import padded, parts
+from chipmap.instances.dataflow.plans import settled, useful_plans
 from chipmap.instances.dataflow.sharding import (
     collective_ns,
     conversions,
@@ -70,6 +72,12 @@ class DataflowProblem:
     def launch(self) -> int:
         """Picoseconds that go by before each partition."""
         return ticks_of(Fraction(self.instance.system.chip.launch_ns))
+
+    @property
+    def plan(self) -> BatchPlan:
+        """How the batch is run."""
+        task = self.instance.task
+        return BatchPlan(task.samples, task.chunks, task.recompute if isinstance(task.recompute, str) else None)
 
     @cached_property
     def shares(self) -> tuple[tuple[Shares, ...], ...]:
@@ -121,13 +129,20 @@ class DataflowProblem:
         return ticks_of(max(collective_ns(one, size, link, 1) for one in changes))
 
 
-def dataflow_problem(instance: DataflowInstance, degrees: Degrees, micro_batch: int | None = None) -> DataflowProblem:
-    """The arrays of ``instance`` at ``degrees`` and with this micro-batch (None: the task's, or the only useful one),
-    kept with the instance, as instances never change. The problem's instance has this micro-batch as the task's."""
-    if micro_batch is None and instance.task.micro_batch is None:
-        micro_batch, *others = useful_micro_batches(instance, degrees)
-        micro_batch = None if others else micro_batch
-    instance = settled(instance, micro_batch)
+def dataflow_problem(
+    instance: DataflowInstance,
+    degrees: Degrees,
+    micro_batch: int | None = None,
+    chunks: int | None = None,
+    recompute: Recompute | None = None,
+) -> DataflowProblem:
+    """The arrays of ``instance`` at ``degrees`` and by this plan (None: the task's, or the only useful one), kept
+    with the instance, as instances never change. The problem's instance has this plan as the task's."""
+    instance = settled(instance, micro_batch, chunks, recompute)
+    task = instance.task
+    if None in (task.micro_batch, task.recompute) or (task.chunks is None and task.schedule == "interleaved"):
+        plan, *others = useful_plans(instance, degrees)
+        instance = instance if others else settled(instance, *plan)
     kept: dict[Degrees, DataflowProblem] = instance.__dict__.setdefault("_problems", {})
     if degrees not in kept:
         index = {kernel.name: i for i, kernel in enumerate(instance.workload.kernels)}
@@ -214,24 +229,24 @@ def pairs_outside(problem: DataflowProblem, most: int = 1000) -> set[tuple[int, 
 def batch_ticks(problem: DataflowProblem, layer: int, hop: int, gradient: int) -> int:
     """Picoseconds of the batch: T4 · :func:`batch_factor` + T5 + T6.
 
-    T5 = (PP-1) · hop + m · max(0, hop - layers per stage · T4): the first micro-batch waits for every transfer, a later
-    one only where transfers take longer than a stage computes (equation 7).
+    T5 = (PP·v-1) · hop + m · max(0, v · hop - layers per stage · T4): the first micro-batch waits for every transfer, a
+    later one only where transfers take longer than a stage, with its v chunks, computes (equation 7).
     """
     instance, degrees = problem.instance, problem.degrees
-    slower = max(0, hop - layers_per_stage(instance, degrees) * layer)
-    transfers = (degrees.pipeline - 1) * hop + micro_batches(instance, degrees) * slower
+    slower = max(0, instance.task.parts * hop - layers_per_stage(instance, degrees) * layer)
+    transfers = waited_hops(instance, degrees) * hop + micro_batches(instance, degrees) * slower
     return math.ceil(layer * batch_factor(problem) + transfers) + gradient
 
 
 def layer_ticks(problem: DataflowProblem, batch: float, hop: int, gradient: int) -> float:
     """The least T4 with which the batch takes ``batch`` picoseconds, unrounded: :func:`batch_ticks` the other way."""
-    degrees, factor = problem.degrees, batch_factor(problem)
-    layers, rounds = layers_per_stage(problem.instance, degrees), micro_batches(problem.instance, degrees)
-    rest = batch - gradient - (degrees.pipeline - 1) * hop
+    instance, degrees, factor = problem.instance, problem.degrees, batch_factor(problem)
+    layers, rounds = layers_per_stage(instance, degrees), micro_batches(instance, degrees)
+    rest = batch - gradient - waited_hops(instance, degrees) * hop
     longest = rest / float(factor)
     if degrees.pipeline == 1:
         return longest
-    return min(longest, (rest - float(rounds) * hop) / float(factor - rounds * layers))
+    return min(longest, (rest - float(rounds) * instance.task.parts * hop) / float(factor - rounds * layers))
 
 
 def first_layer(problem: DataflowProblem, ticks: int) -> int:
@@ -256,9 +271,8 @@ def compute_ticks(problem: DataflowProblem) -> int:
     if instance.task.stages == "kernels":
         each = [min(option.compute for option in options) for options in problem.options]
         return steps(problem) * max(*each, -(-layers * sum(each) // problem.degrees.pipeline), 0)
-    again = {"forward": forward_runs(instance), "backward": 1}
-    pairs = zip(instance.workload.kernels, problem.options, strict=True)
-    least = sum(again[kernel.phase] * min(option.compute for option in options) for kernel, options in pairs)
+    pairs = zip(runs(instance), problem.options, strict=True)
+    least = sum(again * min(option.compute for option in options) for again, options in pairs)
     return total_ticks(problem, layers * least)
 
 
@@ -284,11 +298,12 @@ def batch_factor(problem: DataflowProblem) -> Fraction:
     """How many times a layer's time the whole batch takes.
 
     Layers per stage · (1 + (PP-1) / (m · max(layers per stage - 1, 1))) · m in mode ``dfmodel``, with m micro-batches
-    per replica; the bubble is (PP-1)/m in mode ``physical``.
+    per replica; the bubble is (PP-1)/(v · m) in mode ``physical``, v chunks per stage.
     """
     instance, degrees = problem.instance, problem.degrees
     rounds = micro_batches(instance, degrees)
-    spread = max(instance.workload.layers // degrees.pipeline - 1, 1) if instance.mode == "dfmodel" else 1
+    published = max(instance.workload.layers // degrees.pipeline - 1, 1)
+    spread = published if instance.mode == "dfmodel" else instance.task.parts
     bubble = 1 + Fraction(degrees.pipeline - 1) / (rounds * spread)
     return layers_per_stage(instance, degrees) * bubble * rounds
 

@@ -1,4 +1,4 @@
-"""The choices of degrees and micro-batch of an instance, each with a first bound, for the methods of family
+"""The choices of degrees and plan of an instance, each with a first bound, for the methods of family
 ``dataflow``."""
 
 from __future__ import annotations
@@ -7,15 +7,9 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 from chipmap.instances.dataflow.floors import first_ticks, plain_floor
-from chipmap.instances.dataflow.instance import (
-    DataflowInstance,
-    DataflowSolution,
-    Degrees,
-    allowed_degrees,
-    allowed_micro_batches,
-    useful_micro_batches,
-)
+from chipmap.instances.dataflow.instance import BatchPlan, DataflowInstance, DataflowSolution, Degrees, Recompute
 from chipmap.instances.dataflow.layer_handover import handover_cases
+from chipmap.instances.dataflow.plans import allowed_degrees, allowed_plans, useful_plans
 from chipmap.instances.dataflow.problem import DataflowProblem, dataflow_problem
 from chipmap.records import InputError
 from chipmap.run import Run
@@ -28,21 +22,26 @@ LABELS_PER_SECOND, SECONDS = 1_500_000, 3600.0
 
 
 class Case(NamedTuple):
-    """A choice of degrees and micro-batch, perhaps with one case of the hand-over between layers, and a lower bound in
+    """A choice of degrees and plan, perhaps with one case of the hand-over between layers, and a lower bound in
     ticks."""
 
     problem: DataflowProblem
     bound: int
 
     @property
-    def at(self) -> tuple[Degrees, int]:
-        """The degrees and the micro-batch."""
-        return self.problem.degrees, self.problem.instance.task.samples
+    def at(self) -> tuple[Degrees, int | None, int | None, Recompute | None]:
+        """The degrees and the plan: micro-batch, chunks, recomputation."""
+        return self.problem.degrees, *self.plan
+
+    @property
+    def plan(self) -> BatchPlan:
+        """How the batch is run."""
+        return self.problem.plan
 
     @property
     def text(self) -> str:
         """These in words."""
-        return f"{self.problem.degrees.text}, micro-batch {self.problem.instance.task.samples}"
+        return f"{self.problem.degrees.text}, {self.plan.text}"
 
 
 def case_of(problem: DataflowProblem) -> Case:
@@ -51,7 +50,7 @@ def case_of(problem: DataflowProblem) -> Case:
 
 
 def cases(instance: DataflowInstance) -> list[Case]:
-    """Every choice of degrees and useful micro-batch with a first bound, the least first."""
+    """Every choice of degrees and useful plan with a first bound, the least first."""
     problems = [problem for degrees in allowed_degrees(instance) for problem in _problems(instance, degrees)[0]]
     return sorted(map(case_of, problems), key=lambda case: case.bound)
 
@@ -62,27 +61,29 @@ def beyond(instance: DataflowInstance) -> list[int]:
 
 
 def _problems(instance: DataflowInstance, degrees: Degrees) -> tuple[list[DataflowProblem], list[int]]:
-    """The problems at these degrees, one for each useful micro-batch, and the bounds of those that are too large.
+    """The problems at these degrees, one for each useful plan, and the bounds of those that are too large.
 
-    Where the largest one is best, smaller ones stand in for it if it is too large. Raises :class:`InputError` where
-    even the smallest is.
+    Where the largest micro-batch is best, smaller ones stand in for it if it is too large. Raises :class:`InputError`
+    where even the smallest is.
     """
-    allowed, found, left = allowed_micro_batches(instance, degrees), list[DataflowProblem](), list[int]()
-    one = len(useful_micro_batches(instance, degrees)) == 1
-    for each in reversed(allowed):
+    found, left = list[DataflowProblem](), list[int]()
+    allowed, useful = allowed_plans(instance, degrees), useful_plans(instance, degrees)
+    one, kinds = len(useful) == 1, {plan[1:] for plan in useful}
+    for plan in (plan for plan in reversed(allowed) if plan[1:] in kinds):
         try:
-            found.append(dataflow_problem(instance, degrees, each))
+            found.append(dataflow_problem(instance, degrees, *plan))
         except InputError:
-            if each == allowed[0]:
+            if plan.micro_batch == allowed[0].micro_batch:
                 raise
-            left.append(plain_floor(instance, degrees, each))
+            left.append(plain_floor(instance, degrees, plan))
         if one and found:
             break
     return found, left
 
 
 def least_demanding(instance: DataflowInstance, todo: Iterable[Case]) -> list[DataflowProblem]:
-    """Of these cases those that have a mapping if any has: at each choice of degrees the smallest micro-batch.
+    """Of these cases those that have a mapping if any has: at each choice of degrees the smallest micro-batch, one
+    chunk per stage where that is allowed, and everything that may be recomputed.
 
     SRAM holds tiles of tokens, as many for any micro-batch, and DRAM whole micro-batches. Only the buffers of an update
     that is read are smaller for larger ones; then all cases are returned.
@@ -91,9 +92,14 @@ def least_demanding(instance: DataflowInstance, todo: Iterable[Case]) -> list[Da
     if any(u in updates for u, _ in (*instance.workload.edges, *instance.workload.carries)):
         return [case.problem for case in todo]
     least: dict[Degrees, DataflowProblem] = {}
-    for case in sorted(todo, key=lambda case: -case.at[1]):
+    for case in sorted(todo, key=_demands, reverse=True):
         least[case.problem.degrees] = case.problem
     return list(least.values())
+
+
+def _demands(case: Case) -> tuple[bool, int, int]:
+    plan = case.plan
+    return plan.recompute != "full", plan.chunks or 1, plan.micro_batch or 1
 
 
 def open_cases(instance: DataflowInstance) -> list[Case]:
@@ -140,4 +146,6 @@ def mapping_of(
         partitions=partitions,
         stages=stages,
         micro_batch=problem.instance.task.samples,
+        chunks=problem.plan.chunks,
+        recompute=problem.plan.recompute,
     )

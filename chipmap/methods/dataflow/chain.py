@@ -110,7 +110,7 @@ def _first(state: State, turn: Turn) -> None:
 def _program(state: State, _: Turn) -> None:
     """The exact program, for every choice of degrees and every case of the hand-over between layers."""
     instance, run, left_over = state.instance, state.run, state.left_over
-    todo, too_wide, listed = open_cases(instance), dict[Degrees, str](), set[tuple[Degrees, int]]()
+    todo, too_wide, listed = open_cases(instance), dict[Degrees, str](), set[tuple[object, ...]]()
     if not todo:
         run.infeasible(no_degrees(instance))
         return

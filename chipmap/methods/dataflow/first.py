@@ -18,8 +18,9 @@ from chipmap.heuristics.dataflow.unfused.running_order import running_order
 from chipmap.heuristics.dataflow.unfused.tables import edges_of, scopes
 from chipmap.instances.dataflow.dram import dram_bytes
 from chipmap.instances.dataflow.floors import plain_floor
-from chipmap.instances.dataflow.instance import DataflowInstance, Degrees, allowed_degrees, allowed_micro_batches
+from chipmap.instances.dataflow.instance import BatchPlan, DataflowInstance, Degrees
 from chipmap.instances.dataflow.layer_handover import handover_cases
+from chipmap.instances.dataflow.plans import allowed_degrees, allowed_plans
 from chipmap.instances.dataflow.problem import DataflowProblem, dataflow_problem, resident, total_ticks
 from chipmap.instances.dataflow.sizes import chip_weights
 from chipmap.methods.dataflow.cases import mapping_of
@@ -48,7 +49,7 @@ def first_mappings(instance: DataflowInstance, run: Run, deadline: Deadline) -> 
     todo = [] if few or instance.task.stages != "layers" else _promising(instance)
     if not todo:
         return
-    run.bound(min(plain_floor(instance, one, allowed_micro_batches(instance, one)[0]) for one in todo), "all FLOP")
+    run.bound(min(_floor(instance, one) for one in todo), "all FLOP")
     before = run.seconds
     for degrees in todo[:CHOICES]:
         if run.best is not None and (run.options.deterministic or run.seconds - before > ENOUGH):
@@ -65,22 +66,33 @@ def _promising(instance: DataflowInstance) -> list[Degrees]:
     largest = max((chip_weights(kernel, instance, Fraction(1)) for kernel in workload.kernels), default=Fraction(0))
 
     def worth(degrees: Degrees) -> tuple[bool, int, int]:
-        floor = plain_floor(instance, degrees, _micro_batch(instance, degrees))
+        floor = plain_floor(instance, degrees, _plan(instance, degrees))
         return largest > sram * degrees.tensor, floor, degrees.tensor
 
     return sorted(allowed_degrees(instance), key=worth)
 
 
-def _micro_batch(instance: DataflowInstance, degrees: Degrees) -> int:
-    """The largest micro-batch of which a pipeline has :data:`ROUNDS` per stage, or the smallest."""
-    allowed, each = allowed_micro_batches(instance, degrees), instance.task.batch // degrees.data
-    few = [one for one in allowed if degrees.pipeline == 1 or each // one >= ROUNDS * degrees.pipeline]
-    return few[-1] if few else allowed[0]
+def _floor(instance: DataflowInstance, degrees: Degrees) -> int:
+    """All FLOP, at the plan whose bubble is least: one with the smallest micro-batch."""
+    allowed = allowed_plans(instance, degrees)
+    smallest = [plan for plan in allowed if plan.micro_batch == allowed[0].micro_batch]
+    return min(plain_floor(instance, degrees, plan) for plan in smallest)
+
+
+def _plan(instance: DataflowInstance, degrees: Degrees) -> BatchPlan:
+    """The largest micro-batch of which a pipeline has :data:`ROUNDS` per stage, or the smallest; with the fewest chunks
+    per stage where DRAM is limited, else the most."""
+    allowed, each = allowed_plans(instance, degrees), instance.task.batch // degrees.data
+    sizes = sorted({plan.micro_batch or 1 for plan in allowed})
+    few = [one for one in sizes if degrees.pipeline == 1 or each // one >= ROUNDS * degrees.pipeline]
+    size = few[-1] if few else sizes[0]
+    plans = [plan for plan in allowed if plan.micro_batch == size]
+    return plans[-1 if instance.system.memory.capacity_bytes is None else 0]
 
 
 def _try(instance: DataflowInstance, degrees: Degrees, run: Run, deadline: Deadline) -> None:
     """Report the best of a few mappings at these degrees."""
-    problem = dataflow_problem(instance, degrees, _micro_batch(instance, degrees))
+    problem = dataflow_problem(instance, degrees, *_plan(instance, degrees))
     best: tuple[int, DataflowProblem, Chain] | None = None
     for number, case in enumerate(handover_cases(problem)):
         if number >= HANDOVERS:
@@ -107,7 +119,8 @@ def _mappings(problem: DataflowProblem, deadline: Deadline) -> Iterator[Chain]:
     singles = Singles(problem)
     found, large = scopes(singles)
     order, _ = elimination_order(singles.sizes, edges_of(found, large))
-    pieces = None if tiled else Pieces(problem, deadline)
+    mixed = problem.instance.task.recomputed == "selective"
+    pieces = None if tiled or mixed else Pieces(problem, deadline)
     for one in (singles, _without_dram(singles)) if fused else (singles,):
         some = relaxed(one, order, CELLS, deadline)
         if some.bound is None:

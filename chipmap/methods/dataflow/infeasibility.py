@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING
 
 from chipmap.deadline import Deadline, Stop
 from chipmap.heuristics.dataflow.program.lattice import TooWideError
-from chipmap.instances.dataflow.instance import DataflowInstance, held_degrees
+from chipmap.instances.dataflow.instance import DataflowInstance
+from chipmap.instances.dataflow.plans import held_degrees
 from chipmap.instances.dataflow.problem import DataflowProblem, dataflow_problem
 from chipmap.methods.dataflow.cases import FIRST_TRY
 from chipmap.methods.dataflow.shortages import (
@@ -68,6 +69,8 @@ def _divisible(instance: DataflowInstance) -> str:
     for degrees in held_degrees(instance):
         if not (_no_pipeline(instance) and degrees.pipeline > 1):
             samples, stages = degrees.data * (task.micro_batch or 1), degrees.pipeline if task.stages == "layers" else 1
+            if task.chunks is not None and task.chunks > 1:
+                samples, stages = samples * stages, stages * task.chunks
             found.append((-(-layers // stages) * stages, -(-task.batch // samples) * samples))
     remedies = {
         "workload.layers": min((count for count, batch in found if batch == task.batch), default=None),
@@ -141,7 +144,7 @@ def _programs(instance: DataflowInstance, problems: Sequence[DataflowProblem]) -
     from chipmap.heuristics.dataflow.program.program import Program
 
     layers = instance.mapped_layers
-    again = (dataflow_problem(instance, problem.degrees, problem.instance.task.samples) for problem in problems)
+    again = (dataflow_problem(instance, problem.degrees, *problem.plan) for problem in problems)
     return [Program(problem, layers, most_labels=FIRST_TRY) for problem in again]
 
 
@@ -173,6 +176,10 @@ def pins_conflict(instance: DataflowInstance) -> Infeasibility | None:
         phases = sorted({kernels[name].phase for name in group})
         if len(phases) > 1:
             message = f"{', '.join(group)} are pinned together but are of {' and '.join(phases)}"
+            return _pins(2, 1, "phases", message)
+        again = [name for name in group if task.recompute == "selective" and name in task.selective]
+        if again and len(again) < len(group):
+            message = f"{', '.join(group)} are pinned together, but only {', '.join(again)} recomputed"
             return _pins(2, 1, "phases", message)
     for a, b in _cycles(instance):
         message = f"({', '.join(a)}) must run before ({', '.join(b)}) and after it, so that they can't be partitions"

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 from chipmap.deadline import Deadline
 from chipmap.heuristics.dataflow.program.lattice import TooWideError
-from chipmap.instances.dataflow.instance import DataflowInstance, Degrees, allowed_degrees, allowed_micro_batches
+from chipmap.instances.dataflow.instance import DataflowInstance, Degrees
 from chipmap.instances.dataflow.options import Option
+from chipmap.instances.dataflow.plans import allowed_degrees, allowed_micro_batches
 from chipmap.instances.dataflow.problem import DataflowProblem, dataflow_problem, outside
 from chipmap.methods.dataflow.cases import FIRST_TRY
 from chipmap.records import counted

@@ -160,7 +160,7 @@ def short_of_dram(
         return dram_shortage(limit, need, what, found=False)
     memory = instance.system.memory.replace(capacity_bytes=AMPLE)
     roomy = instance.replace(system=instance.system.replace(memory=memory))
-    free = [dataflow_problem(roomy, problem.degrees, problem.instance.task.samples) for problem in problems]
+    free = [dataflow_problem(roomy, problem.degrees, *problem.plan) for problem in problems]
     found = [(one, mapping) for one in free if (mapping := _divided(_program(one), deadline)) is not None]
     if not found:
         return None

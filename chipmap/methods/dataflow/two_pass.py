@@ -46,7 +46,9 @@ def two_pass(instance: DataflowInstance, run: Run) -> Termination:
             return
         run.bound(min([cases(instance)[0].bound, *beyond(instance)]), "kernels one by one")
         given = first_pass(todo, run)
-        case = next(case for case in cases(instance) if case.at == (given.degrees, given.micro_batch))
+        # the first pass doesn't say what is recomputed inside a chip: the case of least bound
+        asked = given.degrees, given.micro_batch, given.chunks
+        case = next(case for case in cases(instance) if case.at[:3] == asked)
         try:
             second_pass(case.problem, given, run)
         except TooWideError as error:
@@ -64,7 +66,7 @@ def first_pass(todo: list[Case], run: Run) -> DataflowSolution:
     best = _by_program(todo, run) or _by_models(todo, run)
     if best is None:
         raise InputError("has no mapping for any degrees", "the inter-chip pass", "Use the method dataflow/auto.")
-    case = next(case for case in todo if case.at == (best.mapping.degrees, best.mapping.micro_batch))
+    case = next(case for case in todo if case.at == (best.mapping.degrees, *best.mapping.plan))
     fewest = _solved(case, run, best.ticks, network=True)
     return (fewest or best).mapping
 

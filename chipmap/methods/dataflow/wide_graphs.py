@@ -50,7 +50,7 @@ def has_symmetric_program(problem: DataflowProblem) -> bool:
     network, without a limit on DRAM.
     """
     instance, task = problem.instance, problem.instance.task
-    once = task.overlap and task.utilisation is not None and not task.recompute and not task.across_layers
+    once = task.overlap and task.utilisation is not None and task.recomputed == "none" and not task.across_layers
     return once and instance.system.memory.capacity_bytes is None
 
 

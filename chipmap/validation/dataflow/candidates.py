@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from itertools import combinations_with_replacement, product
 from math import prod
 
-from chipmap.instances.dataflow.instance import DataflowInstance, DataflowSolution, Degrees, Parallelism
+from chipmap.instances.dataflow.instance import DataflowInstance, DataflowSolution, Degrees, Parallelism, Recompute
 from chipmap.instances.dataflow.workload import Scheme
 from chipmap.validation.dataflow.facts import allowed
 
@@ -28,7 +28,7 @@ def count(instance: DataflowInstance) -> int:
         return TOO_MANY
     sharded, partitions = prod(len(options) for options in _schemes(instance)), _partitions(instance)
     staged = sum(
-        sum(1 for one in partitions for _ in _stages(instance, degrees, one)) * len(_micro_batches(instance, degrees))
+        sum(1 for one in partitions for _ in _stages(instance, degrees, one)) * len(_plans(instance, degrees))
         for degrees in _degrees(instance)
     )
     return sharded * staged
@@ -38,7 +38,7 @@ def candidates(instance: DataflowInstance) -> Iterator[DataflowSolution]:
     """Every mapping in the domain C0, but for those that the module's docstring leaves out."""
     partitions = _partitions(instance)
     for degrees in _degrees(instance):
-        for each, schemes in product(_micro_batches(instance, degrees), product(*_schemes(instance))):
+        for (each, chunks, again), schemes in product(_plans(instance, degrees), product(*_schemes(instance))):
             for numbers in partitions:
                 for stages in _stages(instance, degrees, numbers):
                     yield DataflowSolution(
@@ -48,6 +48,8 @@ def candidates(instance: DataflowInstance) -> Iterator[DataflowSolution]:
                         partitions=numbers,
                         stages=stages,
                         micro_batch=each,
+                        chunks=chunks,
+                        recompute=again,
                     )
 
 
@@ -56,6 +58,25 @@ def _micro_batches(instance: DataflowInstance, degrees: Degrees) -> list[int]:
     task = instance.task
     wanted = range(1, task.batch + 1) if task.micro_batch is None else [task.micro_batch]
     return [each for each in wanted if task.batch % (degrees.data * each) == 0]
+
+
+def _plans(instance: DataflowInstance, degrees: Degrees) -> list[tuple[int, int | None, Recompute | None]]:
+    """Every micro-batch with every number of chunks that stages and micro-batches allow, and whatever may be
+    recomputed, or those of the task."""
+    task, found = instance.task, list[tuple[int, int | None]]()
+    kinds: list[Recompute | None] = [None]
+    if task.recompute is None:
+        kinds = ["none", "selective", "full"] if task.selective else ["none", "full"]
+    for each in _micro_batches(instance, degrees):
+        if task.schedule == "1f1b":
+            found.append((each, None))
+            continue
+        rounds, wanted = task.batch // (degrees.data * each), range(1, instance.workload.layers + 1)
+        for chunks in wanted if task.chunks is None else [task.chunks]:
+            shared = instance.workload.layers % (degrees.pipeline * chunks) == 0
+            if shared and (chunks == 1 or rounds % degrees.pipeline == 0):
+                found.append((each, chunks))
+    return [(*one, kind) for one in found for kind in kinds]
 
 
 def _stages(instance: DataflowInstance, degrees: Degrees, numbers: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
@@ -78,7 +99,7 @@ def _degrees(instance: DataflowInstance) -> Iterator[Degrees]:
         if task.degrees is not None and degrees != task.degrees:
             continue
         stages = instance.workload.layers % degrees.pipeline == 0 and not (task.across_layers and degrees.pipeline > 1)
-        if (stages or task.stages == "kernels") and _micro_batches(instance, degrees):
+        if (stages or task.stages == "kernels") and _plans(instance, degrees):
             yield degrees
 
 

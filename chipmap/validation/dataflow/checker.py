@@ -63,6 +63,8 @@ def batch(mapping: Mapping, terms: dict[str, int]) -> int:
     filled = rounds = Fraction(instance.task.batch, degrees.data * instance.task.samples)
     if instance.mode == "dfmodel":
         filled *= max(instance.workload.layers // degrees.pipeline - 1, 1)
+    else:
+        filled *= instance.task.chunks or 1
     layers = math.ceil(terms["T4"] * stage * (1 + Fraction(degrees.pipeline - 1) / filled) * rounds)
     return layers + terms["T5"] + terms["T6"]
 
@@ -98,6 +100,9 @@ def c0_domain(instance: DataflowInstance, solution: DataflowSolution) -> Iterato
         message = "a pipeline's stages are layers, but partitions reach across them"
         yield "pipeline", degrees.pipeline - 1, "stages", message
     yield from _wrong_micro_batch(instance, solution)
+    yield from _wrong_chunks(instance, solution)
+    if wrong := _wrong_recomputation(instance, solution):
+        yield "recompute", 1, "kernels", wrong
     layers = workload.layers if task.across_layers else 1
     if len(solution.schemes) != layers * len(workload.kernels):
         message = f"{len(solution.schemes)} schemes for {layers} x {len(workload.kernels)} kernels"
@@ -128,6 +133,43 @@ def _wrong_micro_batch(instance: DataflowInstance, solution: DataflowSolution) -
         parts = f"{counted(replicas, 'replica')} don't divide the batch"
         message = f"{parts} of {task.batch:,} into micro-batches of {stated:,}"
         yield "data", 1, "replicas", message
+
+
+def _wrong_chunks(instance: DataflowInstance, solution: DataflowSolution) -> Iterator[Finding]:
+    """A stage's chunks are those of the task, if it gives them, and share out its layers; the micro-batches of a
+    replica are then shared out over the stages (C0)."""
+    task, degrees = instance.task, solution.degrees
+    if task.schedule == "1f1b":
+        if solution.chunks not in (None, 1):
+            message = f"a stage has {solution.chunks} chunks, but nothing is interleaved"
+            yield "chunks", solution.chunks - 1, "chunks", message
+        return
+    chunks = task.chunks if solution.chunks is None else solution.chunks
+    if chunks is None:
+        yield "chunks", 1, "chunks", "neither the task nor the mapping says how many chunks a stage has"
+    elif task.chunks not in (None, chunks):
+        message = f"a stage has {chunks} chunks, the task asks for {task.chunks}"
+        yield "chunks", abs(chunks - (task.chunks or 0)), "chunks", message
+    elif chunks < 1 or instance.workload.layers % max(1, degrees.pipeline * chunks):
+        parts = f"{counted(degrees.pipeline, 'stage')} of {counted(chunks, 'chunk')}"
+        yield "chunks", 1, "chunks", f"{parts} don't divide {counted(instance.workload.layers, 'layer')}"
+    elif chunks > 1:
+        samples = degrees.data * (solution.micro_batch or task.micro_batch or 1)
+        rounds = task.batch // max(1, samples)
+        if rounds % max(1, degrees.pipeline):
+            whole = counted(rounds, "micro-batch", "micro-batches")
+            yield "chunks", 1, "stages", f"{counted(degrees.pipeline, 'stage')} don't divide {whole}"
+
+
+def _wrong_recomputation(instance: DataflowInstance, solution: DataflowSolution) -> str:
+    """What of ``recompute`` isn't what the task asks for, or allows (C0); empty where nothing is."""
+    task, stated = instance.task, solution.recompute
+    if task.recompute is None:
+        if stated is None:
+            return "neither the task nor the mapping says what is recomputed"
+        return "the task names no kernels to be recomputed" if stated == "selective" and not task.selective else ""
+    asked = task.recompute if isinstance(task.recompute, str) else "full" if task.recompute else "none"
+    return "" if stated in (None, asked) else f"recomputation is {stated}, the task asks for {asked}"
 
 
 def _wrong_stages(instance: DataflowInstance, solution: DataflowSolution) -> str:
@@ -163,14 +205,18 @@ def c2_sram(mapping: Mapping) -> Iterator[Finding]:
 
 
 def c3_phases(mapping: Mapping) -> Iterator[Finding]:
-    """Forward and backward kernels lie in different partitions."""
+    """Forward and backward kernels lie in different partitions, and so do those that are recomputed and others."""
     phases: dict[int, set[str]] = defaultdict(set)
+    again: dict[int, set[bool]] = defaultdict(set)
+    names = facts.recomputed(mapping.instance)
     for copy in mapping.copies:
-        phases[copy.partition].add(mapping.instance.workload.kernels[copy.kernel].phase)
+        kernel = mapping.instance.workload.kernels[copy.kernel]
+        phases[copy.partition].add(kernel.phase)
+        again[copy.partition].add(kernel.name in names)
     for partition, found in sorted(phases.items()):
-        if len(found) > 1:
-            message = f"partition {partition} mixes forward and backward kernels"
-            yield f"partition {partition}", 1, "phases", message
+        mixed = "forward and backward kernels" if len(found) > 1 else "kernels that are recomputed and others"
+        if len(found) > 1 or len(again[partition]) > 1:
+            yield f"partition {partition}", 1, "phases", f"partition {partition} mixes {mixed}"
 
 
 def c4_partitions(mapping: Mapping) -> Iterator[Finding]:
@@ -275,15 +321,17 @@ def t4_layer(times: Times) -> int:
 def t5_transfers(mapping: Mapping, times: Times) -> int:
     """Picoseconds of the batch that transfers between stages add.
 
-    Stages of layers: the first micro-batch waits for all of them, each micro-batch for what a transfer takes longer
-    than a stage. Stages of kernels: each step waits for what the longest transfer takes longer than the slowest stage.
+    Stages of layers: the first micro-batch waits for all of them, between one chunk and the next, each micro-batch for
+    what its transfers take longer than a stage. Stages of kernels: each step waits for what the longest transfer takes
+    longer than the slowest stage.
     """
     instance, degrees = mapping.instance, mapping.solution.degrees
     slowest = _slowest(mapping, times)
     if instance.task.stages == "kernels":
         return steps(mapping) * max(0, longest_transfer(mapping) - slowest)
     sent, rounds = _hop(mapping), instance.task.batch // (degrees.data * instance.task.samples)
-    return (degrees.pipeline - 1) * sent + rounds * max(0, sent - slowest)
+    chunks = instance.task.chunks or 1
+    return (degrees.pipeline * chunks - 1) * sent + rounds * max(0, chunks * sent - slowest)
 
 
 def _hop(mapping: Mapping) -> int:
@@ -316,7 +364,7 @@ def _latency(mapping: Mapping, objective: int, layer: int) -> int:
     workload, task, pipeline = mapping.instance.workload, mapping.instance.task, mapping.solution.degrees.pipeline
     if task.stages == "kernels":
         return objective // steps(mapping) * pipeline
-    return layer * (1 if task.across_layers else workload.layers) + (pipeline - 1) * _hop(mapping)
+    return layer * (1 if task.across_layers else workload.layers) + (pipeline * (task.chunks or 1) - 1) * _hop(mapping)
 
 
 def _figures(mapping: Mapping, objective: int, terms: dict[str, int]) -> dict[str, float]:

@@ -269,13 +269,31 @@ def stage_layers(instance: DataflowInstance, degrees: Degrees) -> int:
 
 
 def saved(instance: DataflowInstance) -> set[str]:
-    """C6: the forward kernels whose output is saved for the backward phase, in mode ``physical``."""
+    """C6: the forward kernels whose output is saved for the backward phase, in mode ``physical``.
+
+    What backward kernels and those that are recomputed read, unless it is made anew itself; and what a layer hands to
+    one that is recomputed in the next.
+    """
     phases = {kernel.name: kernel.phase for kernel in instance.workload.kernels}
     if instance.mode == "dfmodel" or set(phases.values()) == {"forward"}:
         return set()
-    if instance.task.recompute:
+    again = recomputed(instance)
+    if instance.task.recompute in (True, "full"):
         return {u for u, _ in instance.workload.carries if phases[u] == "forward"}
-    return {u for u, v in instance.workload.edges if phases[u] == "forward" and phases[v] == "backward"}
+    found = {u for u, v in instance.workload.carries if phases[u] == "forward" and v in again}
+    for u, v in instance.workload.edges:
+        if phases[u] == "forward" and u not in again and (phases[v] == "backward" or v in again):
+            found.add(u)
+    return found
+
+
+def recomputed(instance: DataflowInstance) -> set[str]:
+    """The forward kernels that run once more in the backward phase."""
+    task = instance.task
+    if task.recompute == "selective":
+        return set(task.selective)
+    forward = {kernel.name for kernel in instance.workload.kernels if kernel.phase == "forward"}
+    return forward if task.recompute in (True, "full") else set()
 
 
 def resting(kernel: Kernel, scheme: Scheme, instance: DataflowInstance, degrees: Degrees) -> int:
@@ -297,12 +315,22 @@ def resting(kernel: Kernel, scheme: Scheme, instance: DataflowInstance, degrees:
         table = rates.of_weights(instance, kernel.table_bytes) * weights_share(kernel, scheme, instance, degrees.tensor)
         total += (local_weights(kernel, scheme, instance, degrees.tensor) + table) * per_parameter / word
     if kernel.name in saved(instance):
-        flying = min(task.batch // (degrees.data * task.samples), degrees.pipeline)
-        total += flying * local_output(kernel, scheme, instance, degrees.tensor)
+        total += in_flight(instance, degrees) * local_output(kernel, scheme, instance, degrees.tensor)
     if task.purpose == "decode" and instance.mode == "physical":
         samples = Fraction(task.batch, degrees.data)
         total += samples * fetched(kernel, scheme, instance, degrees.tensor)
     return math.ceil(total * stage_layers(instance, degrees))
+
+
+def in_flight(instance: DataflowInstance, degrees: Degrees) -> Fraction:
+    """Micro-batches of which the first stage holds what is saved: as many as there are stages, or all. Interleaved, it
+    has begun (v - 1) · PP + 2 (PP - 1) + 1 of the batch's m · v passes through a chunk, a v-th of the stage, when the
+    first comes back."""
+    stages, chunks = degrees.pipeline, instance.task.chunks or 1
+    rounds = Fraction(instance.task.batch, degrees.data * instance.task.samples)
+    if chunks == 1:
+        return min(rounds, Fraction(stages))
+    return min(rounds * chunks, Fraction((chunks - 1) * stages + 2 * (stages - 1) + 1)) / chunks
 
 
 def cache(kernel: Kernel, scheme: Scheme, instance: DataflowInstance, degrees: Degrees) -> int:

@@ -56,8 +56,10 @@ class Mapping:
 
 
 def mapping_of(instance: DataflowInstance, solution: DataflowSolution) -> Mapping:
-    """The mapping that a ``solution`` which obeys C0 states; its micro-batch is the task's from here on."""
-    task = msgspec.structs.replace(instance.task, micro_batch=solution.micro_batch or instance.task.micro_batch)
+    """The mapping that a ``solution`` which obeys C0 states; how it runs the batch is the task's from here on."""
+    stated = {"micro_batch": solution.micro_batch, "chunks": solution.chunks, "recompute": solution.recompute}
+    told = {field: value for field, value in stated.items() if value is not None}
+    task = msgspec.structs.replace(instance.task, **told)
     instance = msgspec.structs.replace(instance, task=task)
     workload, n = instance.workload, len(instance.workload.kernels)
     index = {kernel.name: i for i, kernel in enumerate(workload.kernels)}
@@ -85,7 +87,7 @@ def in_dram(mapping: Mapping) -> dict[int, tuple[int, int]]:
     until the one reads it, or while the other makes it.
     """
     instance, degrees = mapping.instance, mapping.solution.degrees
-    kernels, saved = instance.workload.kernels, facts.saved(instance)
+    kernels, saved, again = instance.workload.kernels, facts.saved(instance), facts.recomputed(instance)
     resting: dict[int, int] = defaultdict(int)
     for copy in mapping.copies:
         resting[mapping.stage(copy.partition)] += facts.resting(kernels[copy.kernel], copy.scheme, instance, degrees)
@@ -95,7 +97,8 @@ def in_dram(mapping: Mapping) -> dict[int, tuple[int, int]]:
     spans: dict[int, list[tuple[int, int, int]]] = defaultdict(list)
     for u, v in mapping.edges:
         made, read = mapping.copies[u].partition, mapping.copies[v].partition
-        counts = instance.task.recompute or kernels[mapping.copies[u].kernel].name not in saved
+        name = kernels[mapping.copies[u].kernel].name
+        counts = name in again or name not in saved
         if rank[made] < rank[read] and counts:
             spans[u].append((rank[made], rank[read], mapping.stage(read)))
     waiting, stages = [0] * len(order), [mapping.stage(p) for p in order] if mapping.solution.stages else []

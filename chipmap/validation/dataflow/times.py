@@ -41,10 +41,10 @@ def times_of(mapping: Mapping) -> Times:
 
 
 def _runs(mapping: Mapping) -> dict[int, int]:
-    """How often each partition runs per micro-batch: forward ones twice where they are recomputed."""
-    kernels, recompute = mapping.instance.workload.kernels, mapping.instance.task.recompute
-    forward = {copy.partition for copy in mapping.copies if kernels[copy.kernel].phase == "forward"}
-    return {copy.partition: 2 if recompute and copy.partition in forward else 1 for copy in mapping.copies}
+    """How often each partition runs per micro-batch: twice where it has kernels that are recomputed."""
+    kernels, names = mapping.instance.workload.kernels, facts.recomputed(mapping.instance)
+    again = {copy.partition for copy in mapping.copies if kernels[copy.kernel].name in names}
+    return {copy.partition: 1 + (copy.partition in again) for copy in mapping.copies}
 
 
 def inside(mapping: Mapping) -> dict[int, list[tuple[Kernel, Scheme]]]:

@@ -24,7 +24,7 @@ CALL, COUNTED, VALUES = 5_000_000, 1000, 10**7
 class Pieces:
     """Mappings of a problem whose partitions are pieces of the order in which its kernels are listed.
 
-    Not for kernels that share tiles: their compute doesn't add up.
+    Not for kernels that share tiles, as their compute doesn't add up, nor where some forward kernels are recomputed.
     """
 
     def __init__(self, problem: DataflowProblem, deadline: Deadline) -> None:

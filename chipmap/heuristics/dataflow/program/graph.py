@@ -10,7 +10,7 @@ import numpy as np
 from chipmap.heuristics.dataflow.program.label_setting import BITS, MASK, Graph
 from chipmap.heuristics.dataflow.program.lattice import Lattice, TooWideError, as_words, ideals, members
 from chipmap.heuristics.dataflow.program.tile_sharing import tiles
-from chipmap.instances.dataflow.batch import forward_runs
+from chipmap.instances.dataflow.batch import runs
 from chipmap.instances.dataflow.options import Option
 from chipmap.instances.dataflow.problem import DataflowProblem, IntArray, levels, wires
 from chipmap.instances.dataflow.tiles import Shares
@@ -85,8 +85,8 @@ class IdealGraph:
         readers = [sum({1 << int(targets[e]) for e in leaving[leave[u] : leave[u + 1]]}) for u in range(n)]
         open_sets = [[u for u in members(ideal) if readers[u] & ~ideal] for ideal in lattice.sets]
         grouped, sizes = self._groups()
-        runs = forward_runs(problem.instance)
-        times = [runs if i < self.forward < n else 1 for i in range(n)]
+        often = runs(problem.instance)
+        times = [often[v % problem.n] for v in order]
         least = [[k * x for x in self._least(one)] for k, one in zip(times, options, strict=True)]
         return Graph(
             first=np.cumsum([0, *map(len, options)]).astype(np.int64),
@@ -118,6 +118,7 @@ class IdealGraph:
             tiles=tiles(self._shares(), problem.instance.system.chip.tiles, 1 << BITS),
             waits_dram=columns["waits"],
             outside=_outside(options),
+            runs=np.array(times, dtype=np.int64),
         )
 
     def _shares(self) -> list[tuple[Shares, ...]]:

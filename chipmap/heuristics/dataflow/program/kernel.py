@@ -111,8 +111,10 @@ def explore(g: Graph, rules: Rules, table: Table, pool: Labels, root: int, s: in
         v, j = g.by[k], g.into[k]
         if v < last[depth] or (g.gate > 0 and root < g.gate < j):
             continue
+        if depth > 0 and g.runs[v] != g.runs[last[depth]]:
+            continue
         # kernels outside may join the partition under way: they add to its resources one by one, not to its time
-        room, runs = upper - least, rules.runs if j <= g.gate else 1
+        room, runs = upper - least, g.runs[v]
         limits = (-((g.rest[j, 0] - room) // runs), -((g.rest[j, 1] - room) // runs), -((g.rest[j, 2] - room) // runs))
         adding = Step(v, g.first[v], g.first[v + 1], lower[depth], higher[depth])
         end = extend(g, rules, pool, adding, g.sets[j], g.sets[root], limits)

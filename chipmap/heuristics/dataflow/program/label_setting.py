@@ -36,6 +36,7 @@ class Graph(NamedTuple):
     [ideals, 3 or more] is the compute, memory and network that kernels outside take at least, and what whole
     partitions of them do. ``gate`` is the position of the ideal that ends the first phase (0: one phase). ``tiles`` are
     the options' shares of tiles; where these count, ``compute`` is what an option takes at least of all tiles.
+    ``runs`` [n] says how often a kernel runs per micro-batch; those of a partition run alike.
     """
 
     first: IntArray
@@ -67,6 +68,7 @@ class Graph(NamedTuple):
     tiles: Tiles
     waits_dram: IntArray
     outside: IntArray
+    runs: IntArray
 
 
 class Rules(NamedTuple):
@@ -74,8 +76,7 @@ class Rules(NamedTuple):
 
     ``multicast``: a tensor is read once per partition. ``overlap``: compute, memory and network overlap, else all is
     summed up as compute. ``shared``: kernels share tiles, else their compute adds up. ``room``: bytes of DRAM left for
-    tensors that wait and for schemes that keep more. ``runs``: how often the first phase runs. ``launch``: picoseconds
-    before each partition.
+    tensors that wait and for schemes that keep more. ``launch``: picoseconds before each partition.
     """
 
     sram: int
@@ -85,7 +86,6 @@ class Rules(NamedTuple):
     overlap: bool
     shared: bool
     room: int
-    runs: int
     launch: int
 
 

@@ -37,7 +37,7 @@ from chipmap.heuristics.dataflow.program.label_setting import (
 )
 from chipmap.heuristics.dataflow.program.lattice import TooWideError, members
 from chipmap.heuristics.dataflow.program.watch import watched
-from chipmap.instances.dataflow.batch import forward_runs
+from chipmap.instances.dataflow.batch import runs
 from chipmap.instances.dataflow.dram import dram_bytes
 from chipmap.instances.dataflow.problem import IntArray, batch_ticks, first_layer, outside, total_ticks
 from chipmap.instances.dataflow.tiles import sharing
@@ -104,7 +104,6 @@ class Program(IdealGraph):
             overlap=instance.task.overlap,
             shared=bool(self.graph.tiles.total),
             room=NO_LIMIT if limit is None else limit - outside(self.problem, "kept"),
-            runs=forward_runs(instance),
             launch=self.problem.launch,
         )
 
@@ -115,7 +114,7 @@ class Program(IdealGraph):
         most labels out: what is found below a limit is the best of all.
         """
         g, rough = self.graph._replace(outside=self.graph.outside[:, :0]), rules._replace(shared=False)
-        least, slack, most_ever = int(g.rest[0].max()), 1, self._all(rules.runs)
+        least, slack, most_ever = int(g.rest[0].max()), 1, self._all()
         while True:
             limit = least + (least // 4 + 1) * slack
             limit, slack = (limit, 2 * slack) if limit < min(below, most_ever) else (below, 0)
@@ -124,7 +123,7 @@ class Program(IdealGraph):
                 break
         if found is None or not rules.shared:
             return found
-        return self._best(g, rules, exactly, min(below, self._shared(found, rules.runs) + 1))
+        return self._best(g, rules, exactly, min(below, self._shared(found) + 1))
 
     def _whole(self, rules: Rules, exactly: bool, below: int, plain: Chain, fits: bool) -> Chain | None:
         """The mapping of least batch time: no worse than ``plain`` where that ``fits`` DRAM, else of longer layers.
@@ -139,7 +138,7 @@ class Program(IdealGraph):
         step = plain.ticks // 4 + 1
         while True:
             step *= 2
-            limit = plain.ticks + step if plain.ticks + step < min(below, self._all(rules.runs)) else below
+            limit = plain.ticks + step if plain.ticks + step < min(below, self._all()) else below
             found = self._best(g, rules, exactly, limit)
             if found is not None and limit < below:
                 return self._whole(rules, exactly, below, found, fits=True)
@@ -150,29 +149,28 @@ class Program(IdealGraph):
         """Picoseconds of the batch."""
         return total_ticks(self.problem, chain.ticks, chain.chosen)
 
-    def _all(self, runs: int) -> int:
+    def _all(self) -> int:
         """More picoseconds than any mapping takes: everything at its most, one after the other."""
         g, options = self.graph, np.repeat(np.arange(len(self.order)), np.diff(self.graph.first))
         most = np.zeros(len(self.order), dtype=np.int64)
         edges = np.diff(g.leave)[options]
         np.maximum.at(most, options, g.compute + g.memory + g.network + 2 * edges * g.dram)
         changes = int(g.converts.max(axis=(1, 2)).sum()) if len(g.converts) else 0
-        return runs * (int(most.sum()) + changes + len(self.order) * self.problem.launch) + 1
+        return int(g.runs.max(initial=1)) * (int(most.sum()) + changes + len(self.order) * self.problem.launch) + 1
 
-    def _shared(self, chain: Chain, runs: int) -> int:
+    def _shared(self, chain: Chain) -> int:
         """The picoseconds that ``chain`` takes where kernels share tiles: each partition at least its own.
 
         ``NO_LIMIT`` - 1 where a partition has more kernels than there are tiles.
         """
         problem, total = self.problem, 0
-        kernels = problem.instance.workload.kernels
+        often = runs(problem.instance)
         for number, cost in enumerate(chain.costs):
             inside = [i for i, p in enumerate(chain.partitions) if p == number]
             shared = sharing([problem.shares[i % problem.n][chain.chosen[i]] for i in inside], self.graph.tiles.total)
             if shared is None:
                 return NO_LIMIT - 1
-            forward = kernels[inside[0] % problem.n].phase == "forward"
-            total += max(cost, (runs if forward else 1) * (shared.ticks + problem.launch))
+            total += max(cost, often[inside[0] % problem.n] * (shared.ticks + problem.launch))
         return total
 
     def dram(self, chain: Chain) -> int:
@@ -239,7 +237,7 @@ class Program(IdealGraph):
     ) -> Callable[[Labels, int], bool]:
         """Whether a label is the one behind the ``arc`` (I, its entry, J, its entry, picoseconds)."""
         root, before, j, s, cost = arc
-        once = cost // (rules.runs if j <= g.gate else 1)
+        once = cost // int(g.runs[members(self.lattice.sets[j] & ~self.lattice.sets[root])[0]])
         more = table.outside[j, s] - table.outside[root, before]
 
         def wanted(pool: Labels, i: int) -> bool:

@@ -142,7 +142,7 @@ class StageProgram(Program):
         edges = max(1, len(self.wired))
         sent = sum(max(o.link for o in self.problem.options[v % self.problem.n]) for v in self.order)
         shared = sum(max(int(one[:, 1].max()) for one in choice) for choice in self._shares())
-        return max(self._all(1) + shared, edges * sent)
+        return max(self._all() + shared, edges * sent)
 
     # the partitions
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from chipmap.deadline import look
-from chipmap.instances.dataflow.batch import forward_runs
+from chipmap.instances.dataflow.batch import runs
 from chipmap.instances.dataflow.problem import DataflowProblem, IntArray, wires
 
 
@@ -51,7 +51,7 @@ class Singles:
         layers = instance.mapped_layers
         self.tensors = wires(problem, layers)
         self.sizes = [len(options) for options in problem.options] * layers
-        runs = [forward_runs(instance) if k.phase == "forward" else 1 for k in instance.workload.kernels]
+        again = runs(instance)
         readers = np.bincount([u for u, _ in self.tensors], minlength=n * layers)
         if instance.mode == "physical":  # a tensor is written once, however many read it
             readers = np.minimum(readers, 1)
@@ -73,7 +73,7 @@ class Singles:
                     of["collective"],
                     of["weights"] + 2 * leaves * of["buffer"],
                     tuple(reads[v]),
-                    runs[v % n],
+                    again[v % n],
                 )
             )
 

@@ -1,0 +1,252 @@
+"""GPT 22B and 175B on A100 as published, by the family's model at the published settings, and asked freely.
+
+Korthikanti et al., *Reducing Activation Recomputation in Large Transformer Models* (2022), table 5: iteration times.
+
+    python benchmarks/dataflow_megatron.py [--markdown] [--time-limit 60]
+
+Machine figures are those of data sheets. One number is fitted: the utilisation of the chip's peak, on the two rows of
+the 22B model alone. The optimiser's step, which the family doesn't count, is its bytes over the rate of DRAM. Exit code
+1 where a mapping isn't proved to be the best, or a free one is slower than a published setting.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import platform
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from chipmap.instances.dataflow.instance import DataflowInstance
+
+#: Bytes of DRAM and GB/s of it; GB/s of a chip on NVLink and InfiniBand (eight links of 200 Gbit/s for eight chips), in
+#: each direction. The chip is `a100` with 312 TFLOP/s.
+DRAM, DRAM_RATE, NVLINK, INFINIBAND = 80 * 10**9, 2039.0, 300.0, 25.0
+#: Weights stream through a GPU kernel, while C2 holds those of a partition whole: no limit of SRAM.
+SRAM = 10**12
+#: What the paper recomputes selectively (its figure 3), and what need be: the second product's output is kept anyway.
+ATTENTION, CORE = ("MHA1", "Softmax", "Dropout1", "MHA2"), ("MHA1", "Softmax", "Dropout1")
+#: Forward kernels outside the transformer's layers, which full recomputation leaves alone.
+ENDS = ("Embed", "Head", "Logits")
+#: Products that are split by what they sum up, in tensor parallelism.
+BY_SUMS = ("Proj", "FFN1", "FFN0_b", "QKV_b", "Head_b")
+TOKENS, WORDS = 2048, 51_200
+
+
+class Model(NamedTuple):
+    """A model of the paper's table 3, and how it was run."""
+
+    name: str
+    hidden: int
+    heads: int
+    layers: int
+    chips: tuple[int, ...]
+    batch: int
+    micro_batch: int
+    chunks: int | None
+
+
+class Row(NamedTuple):
+    """An iteration of the paper's table 5: seconds, with full or selective recomputation (and sequences split)."""
+
+    model: Model
+    recompute: str
+    seconds: float
+
+
+SMALL = Model("22B", 6144, 64, 48, (8,), 4, 4, None)
+LARGE = Model("175B", 12_288, 96, 96, (8, 8), 64, 1, 3)
+ROWS = (
+    Row(SMALL, "full", 1.42),
+    Row(SMALL, "selective", 1.10),
+    Row(LARGE, "full", 18.13),
+    Row(LARGE, "selective", 13.75),
+)
+
+
+def instance(model: Model, utilisation: float) -> DataflowInstance:
+    """The model on its chips, with everything free that the family can choose."""
+    from chipmap.inputs.reading import generate
+
+    sizes = {"hidden": model.hidden, "heads": model.heads, "kv_heads": model.heads, "ffn": 4 * model.hidden}
+    layer = {"model": "", "layers": model.layers, "words": WORDS, "tokens": TOKENS, "gated": False, "dropout": True}
+    asked = {"recompute": None, "selective": list(CORE), "schedule": "interleaved", "overlap": False}
+    made: Any = generate(
+        "dataflow-llama",
+        name=f"GPT {model.name}",
+        **{**sizes, **layer, **asked, "step": "forward", "backward": True, "ends": True},
+        **{"chip": "a100", "sizes": list(model.chips), "topology": "switch", "memory_gbps": DRAM_RATE},
+        **{
+            "dram_bytes": DRAM,
+            "sram_bytes": SRAM,
+            "batch": model.batch,
+            "utilisation": utilisation,
+            "purpose": "training",
+        },
+    )
+    rates = (NVLINK, INFINIBAND)
+    network = tuple(one.replace(bytes_per_ns=rate) for one, rate in zip(made.system.network, rates, strict=False))
+    found: DataflowInstance = made.replace(
+        system=made.system.replace(network=network), workload=_joined(made.workload, model)
+    )
+    return found
+
+
+def _joined(workload: Any, model: Model) -> Any:
+    """One product for the gradient of what queries, keys and values read, as the published code has it: its sum over
+    chips is one collective instead of three."""
+    parts = ("Q_b", "K_b", "V_b")
+    first = next(one for one in workload.kernels if one.name == parts[0])
+    joint = first.replace(name="QKV_b", K=3 * model.hidden)
+    kernels = [joint if one is first else one for one in workload.kernels if one.name not in parts[1:]]
+    edges = [tuple("QKV_b" if name in parts else name for name in edge) for edge in workload.edges]
+    return workload.replace(kernels=tuple(kernels), edges=tuple(dict.fromkeys(edges)))
+
+
+def as_published(row: Row, utilisation: float) -> DataflowInstance:
+    """The row's degrees, micro-batch, chunks and recomputation. Without sequence parallelism what isn't attention or a
+    product is whole on each chip, and sums are all-reduces."""
+    from chipmap.instances.dataflow.instance import Degrees
+
+    model, made = row.model, instance(row.model, utilisation)
+    degrees = Degrees(tensor=8, dimensions=("tensor",))
+    if len(model.chips) > 1:
+        degrees = Degrees(tensor=8, pipeline=model.chips[1], dimensions=("tensor", "pipeline"))
+    kernels = made.workload.kernels
+    if row.recompute == "full":
+        kernels = tuple(one.replace(schemes=_whole(one, 4 * model.hidden)) for one in kernels)
+    layer = tuple(one.name for one in kernels if one.phase == "forward" and one.name not in ENDS)
+    again = layer if row.recompute == "full" else ATTENTION
+    plan = {"micro_batch": model.micro_batch, "chunks": model.chunks or 1}
+    task = made.task.replace(degrees=degrees, recompute="selective", selective=again, **plan)
+    return made.replace(task=task, workload=made.workload.replace(kernels=kernels))
+
+
+def _whole(kernel: Any, ffn: int) -> tuple[str, ...]:
+    """The schemes of tensor parallelism alone: pairs of products, the first split by rows, the second by sums."""
+    if kernel.outer > 1 or kernel.update or kernel.schemes:
+        return tuple(kernel.schemes)
+    if kernel.kind == "gemm":
+        return ("K",) if kernel.name in BY_SUMS else ("M",)
+    return ("M",) if ffn == kernel.M else ("NONE",)
+
+
+def optimizer_seconds(model: Model) -> float:
+    """Adam in mixed precision: a gradient read, a parameter written, and twelve bytes of state read and written, for
+    each parameter on a chip (all weights of products, embedding and head)."""
+    parameters = 12 * model.layers * model.hidden**2 + 2 * WORDS * model.hidden
+    return parameters / math.prod(model.chips) * (2 * 2 + 2 * 12) / (DRAM_RATE * 1e9)
+
+
+class Solved(NamedTuple):
+    """Seconds of the batch, its least bound, the mapping, its certificate, and CPU seconds."""
+
+    seconds: float
+    bound: float
+    mapping: Any
+    certificate: Any
+    spent: float
+
+
+def solved(one: DataflowInstance, limit: float) -> Solved:
+    """What ``dataflow/auto`` finds and proves. Raises SystemExit where it finds nothing."""
+    from chipmap.methods.dataflow.chain import auto
+    from chipmap.run import Run, SolveOptions
+    from chipmap.validation.dataflow.checker import check
+
+    began, run = time.process_time(), Run(one, SolveOptions.make(threads=1, time_limit=limit), check)
+    auto(one, run)
+    if run.best is None or run.lower is None or run.best.objective is None:
+        raise SystemExit(f"{one.name}: no mapping")
+    found = run.best.objective * 1e-12, run.lower.value * 1e-12
+    return Solved(*found, run.best.solution, run.best.certificate, time.process_time() - began)
+
+
+def fitted(limit: float) -> float:
+    """The utilisation, in thousandths, with the least sum of squared relative errors of the 22B rows."""
+
+    def error(thousandths: int) -> float:
+        pairs = ((row, solved(as_published(row, thousandths / 1000), limit)) for row in ROWS if row.model is SMALL)
+        return sum(((one.seconds + optimizer_seconds(row.model)) / row.seconds - 1) ** 2 for row, one in pairs)
+
+    low, high = 400, 950  # all terms but compute stay as they are, so that the error has one least value
+    while high - low > 2:
+        middle = (low + high) // 2
+        low, high = (middle, high) if error(middle) > error(middle + 1) else (low, middle + 1)
+    return min(range(low, high + 1), key=error) / 1000
+
+
+def parts(one: DataflowInstance, found: Solved) -> list[float]:
+    """Seconds of the batch by what they go to: compute, DRAM, network, the bubble, transfers, in this order."""
+    terms, degrees = found.certificate.terms, found.mapping.degrees
+    rounds = one.task.batch / (degrees.data * found.mapping.micro_batch)
+    stage = one.workload.layers / degrees.pipeline * rounds * 1e-12
+    bubble = (degrees.pipeline - 1) / (found.mapping.chunks * rounds)
+    kinds = [terms[name] * stage for name in ("T1", "T2", "T3")]
+    return [*kinds, sum(kinds) * bubble, terms["T5"] * 1e-12]
+
+
+def published_rows(utilisation: float, limit: float) -> tuple[list[str], dict[Row, Solved], bool]:
+    """Lines of the first table, what was solved, and whether all is proved."""
+    lines, known, sound = list[str](), dict[Row, Solved](), True
+    for row in ROWS:
+        one = as_published(row, utilisation)
+        found = known[row] = solved(one, limit)
+        sound = sound and found.seconds == found.bound
+        step = optimizer_seconds(row.model)
+        whole = found.seconds + step
+        each = " | ".join(f"{part:.3f}" for part in (*parts(one, found), step))
+        what = "full" if row.recompute == "full" else "selective, sequences split"
+        error = f"{100 * (whole / row.seconds - 1):+.1f} %"
+        lines.append(f"| {row.model.name} | {what} | {row.seconds:.2f} | {whole:.2f} | {error} | {each} |")
+    return lines, known, sound
+
+
+def free_rows(utilisation: float, known: dict[Row, Solved], limit: float) -> tuple[list[str], bool]:
+    """Lines of the second table, and whether each is proved and no slower than a published setting."""
+    lines, sound = list[str](), True
+    for model in (SMALL, LARGE):
+        found = solved(instance(model, utilisation), limit)
+        best = min(one.seconds for row, one in known.items() if row.model is model)
+        sound = sound and found.seconds == found.bound and found.seconds <= best
+        mapping, step = found.mapping, optimizer_seconds(model)
+        plan = f"{mapping.micro_batch} | {mapping.chunks} | {mapping.recompute}"
+        held = found.certificate.figures["dram_bytes"] / 1e9
+        lines.append(
+            f"| {model.name} | {best + step:.2f} | {found.seconds + step:.2f} | {mapping.degrees.text} | {plan} "
+            f"| {held:.1f} | {'proved' if found.seconds == found.bound else 'open'} | {found.spent:.1f} |"
+        )
+    return lines, sound
+
+
+def main() -> int:
+    """Print both tables; 1 if something isn't proved, or a free mapping is slower than a published setting."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--markdown", action="store_true")
+    parser.add_argument("--time-limit", type=float, default=60.0)
+    args = parser.parse_args()
+    utilisation = fitted(args.time_limit)
+    published, known, proved = published_rows(utilisation, args.time_limit)
+    free, better = free_rows(utilisation, known, args.time_limit)
+    if args.markdown:
+        version = f"Python {platform.python_version()}, {platform.machine()}"
+        print("# GPT 22B and 175B on A100: published iterations and the model's\n")
+        print(f"`python benchmarks/dataflow_megatron.py --markdown`, {version}, one thread.\n")
+    print(f"Utilisation fitted on the two 22B rows: {utilisation:.3f}.\n")
+    seconds = "compute | DRAM | network | bubble | transfers | Adam"
+    print(f"| model | recomputation | published, s | model, s | error | {seconds} |")
+    print("|---|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|")
+    print("\n".join(published))
+    plan = "degrees | micro-batch | chunks | recomputation"
+    print(f"\n| model | best published setting, s | free, s | {plan} | GB of DRAM | status | CPU s |")
+    print("|---|--:|--:|---|--:|--:|---|--:|---|--:|")
+    print("\n".join(free))
+    return 0 if proved and better else 1
+
+
+if __name__ == "__main__":
+    sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+    sys.exit(main())

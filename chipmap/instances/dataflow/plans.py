@@ -1,0 +1,112 @@
+"""The degrees and the plans of a batch that a task allows, and those of them that are worth trying."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import product
+from math import prod
+
+import msgspec
+
+from chipmap.instances.dataflow.instance import (
+    PARALLELISMS,
+    BatchPlan,
+    DataflowInstance,
+    Degrees,
+    Recompute,
+    check_degrees,
+    divisors,
+)
+from chipmap.records import InputError
+
+
+def allowed_degrees(instance: DataflowInstance) -> list[Degrees]:
+    """The task's degrees, or all that the network holds: tensor and pipeline on one network dimension at most, data on
+    the others; stages divide the layers (unless they share out kernels), replicas the batch."""
+    if instance.task.degrees is not None:
+        return [instance.task.degrees]
+    found = []
+    for degrees in held_degrees(instance):
+        try:
+            check_degrees(instance, degrees)
+        except InputError:
+            continue
+        found.append(degrees)
+    return found
+
+
+def held_degrees(instance: DataflowInstance) -> Iterator[Degrees]:
+    """Every way to give each network dimension a parallelism, whether it divides layers and batch or not."""
+    sizes = [dimension.size for dimension in instance.system.network]
+    for uses in product(PARALLELISMS, repeat=len(sizes)):
+        if uses.count("tensor") <= 1 and uses.count("pipeline") <= 1:
+            held = {kind: prod(s for s, use in zip(sizes, uses, strict=True) if use == kind) for kind in PARALLELISMS}
+            yield Degrees(**held, dimensions=uses)
+
+
+def allowed_micro_batches(instance: DataflowInstance, degrees: Degrees) -> tuple[int, ...]:
+    """The task's micro-batch, or all that divide a replica's samples, the least first; interleaved with given chunks
+    those of which a replica has a multiple of its stages."""
+    task = instance.task
+    if task.micro_batch is not None:
+        return (task.micro_batch,)
+    found = divisors(task.batch // degrees.data)
+    if (task.chunks or 1) == 1:
+        return found
+    return tuple(one for one in found if task.batch // (degrees.data * one) % degrees.pipeline == 0)
+
+
+def allowed_plans(instance: DataflowInstance, degrees: Degrees) -> list[BatchPlan]:
+    """Every plan that the task allows, the least micro-batches first.
+
+    Interleaved, a replica has a multiple of its stages of micro-batches, unless a stage is one chunk. Where nothing is
+    interleaved, or recomputation isn't to be chosen, that stays None.
+    """
+    task, stage = instance.task, max(1, instance.workload.layers // degrees.pipeline)
+    chunks: tuple[int | None, ...] = (task.chunks,)
+    if task.schedule == "interleaved" and task.chunks is None:
+        chunks = divisors(stage)
+    again: tuple[Recompute | None, ...] = (None,)
+    if task.recompute is None:
+        again = ("none", "selective", "full") if task.selective else ("none", "full")
+    return [
+        BatchPlan(each, parts, which)
+        for each in allowed_micro_batches(instance, degrees)
+        for parts in chunks
+        if parts in (None, 1) or task.batch // (degrees.data * each) % degrees.pipeline == 0
+        for which in again
+    ]
+
+
+def useful_plans(instance: DataflowInstance, degrees: Degrees) -> list[BatchPlan]:
+    """Those of :func:`allowed_plans` of which one is the best.
+
+    Without a limit on DRAM nothing need be recomputed. Without a pipeline to fill the number of chunks changes
+    nothing: one. Without both the largest micro-batch costs nothing (page, "Micro-batches").
+    """
+    allowed = allowed_plans(instance, degrees)
+    if instance.system.memory.capacity_bytes is None:
+        allowed = [one for one in allowed if one.recompute in (None, "none")]
+    if degrees.pipeline > 1:
+        return allowed
+    allowed = [one for one in allowed if one.chunks == allowed[0].chunks]
+    return allowed[-1:] if instance.system.memory.capacity_bytes is None else allowed
+
+
+def settled(
+    instance: DataflowInstance,
+    micro_batch: int | None,
+    chunks: int | None = None,
+    recompute: Recompute | None = None,
+) -> DataflowInstance:
+    """``instance`` with this plan as the task's (None: the task's own), not checked; kept with it."""
+    task, plan = instance.task, BatchPlan(micro_batch, chunks, recompute)
+    changes: dict[str, object] = plan._asdict()
+    changes = {field: value for field, value in changes.items() if value not in (None, getattr(task, field))}
+    if not changes:
+        return instance
+    kept: dict[BatchPlan, DataflowInstance] = instance.__dict__.setdefault("_settled", {})
+    if plan not in kept:
+        task = msgspec.structs.replace(task, **changes)
+        kept[plan] = msgspec.structs.replace(instance, task=task)
+    return kept[plan]

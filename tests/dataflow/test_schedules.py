@@ -1,0 +1,230 @@
+"""Schedules of a pipeline: the page's cases, an event-by-event run of the schedule, random instances against brute
+force."""
+
+from __future__ import annotations
+
+from collections import Counter
+from fractions import Fraction
+from random import Random
+from typing import Any
+
+import pytest
+
+from chipmap.formulations.dataflow import cpsat as cp_model
+from chipmap.formulations.dataflow import mip as mip_model
+from chipmap.instances.dataflow import DataflowInstance
+from chipmap.instances.dataflow.batch import in_flight, waited_hops
+from chipmap.instances.dataflow.instance import BatchPlan, DataflowSolution, Degrees
+from chipmap.instances.dataflow.plans import allowed_plans, settled
+from chipmap.instances.dataflow.problem import batch_factor, dataflow_problem
+from chipmap.methods.dataflow.bounds import bounds
+from chipmap.methods.dataflow.chain import auto
+from chipmap.methods.dataflow.models import cpsat, mip
+from chipmap.methods.dataflow.two_pass import two_pass
+from chipmap.records import InputError
+from chipmap.run import Run, SolveOptions
+from chipmap.validation.brute_force import brute_force
+from chipmap.validation.dataflow.candidates import count
+from chipmap.validation.dataflow.checker import check
+from tests.dataflow.random_instances import made, mixed_instance, outside_instance, tiny_instance
+
+ROW = Degrees(pipeline=2, dimensions=("pipeline",))
+#: 100 ns of compute on an SN10 for each sample.
+ONE: dict[str, Any] = {"flop": 30_720_000, "output_bytes": 0, "weight_bytes": 0, "schemes": ["NONE"]}
+Pass = tuple[bool, int, int]
+
+
+def interleaved(kernels: dict[str, dict[str, Any]], edges: str, **parameters: Any) -> DataflowInstance:
+    """Two stages of two layers at the whole peak, four samples one by one, in chunks that are to be chosen."""
+    given: dict[str, Any] = {"utilisation": 1.0, "purpose": "prefill", "layers": 4, "degrees": ROW, "memory_gbps": 1e9}
+    return made(kernels, edges, **{**given, "schedule": "interleaved", **parameters})
+
+
+def run_of(instance: DataflowInstance, method: Any = auto) -> Run:
+    run = Run(instance, SolveOptions(time_limit=300.0, threads=1), check)
+    method(instance, run)
+    assert not run.rejected
+    return run
+
+
+def chunks_of(run: Run) -> int | None:
+    assert run.best is not None and run.best.certificate.feasible
+    return run.best.solution.chunks  # type: ignore[attr-defined,no-any-return]
+
+
+@pytest.mark.parametrize("method", [auto, mip, cpsat])
+@pytest.mark.parametrize(
+    ("hop", "ticks"), [(0, (1_000, 900)), (40, (1_040, 1_020)), (60, (1_060, 1_080)), (500, (2_700, 5_600))]
+)
+def test_bubble_against_transfers(method: Any, hop: int, ticks: tuple[int, int]) -> None:
+    """The page's table: 2 · 100 · (4 + 1/v) + (2v-1) · h + 4 · max(0, v · h - 200) ns."""
+    instance = interleaved({"a": {**ONE, "output_bytes": 25 * hop}}, "", carries="aa", link_gbps=25.0)
+    mapping = DataflowSolution(degrees=ROW, schemes=("NONE",), partitions=(0,))
+    for chunks, nanoseconds in zip((1, 2), ticks, strict=True):
+        assert check(instance, mapping.replace(chunks=chunks)).objective == 1000 * nanoseconds
+    run = run_of(instance, method)
+    assert (run.upper, chunks_of(run)) == (1000 * min(ticks), 1 + (ticks[1] < ticks[0]))
+    assert run.lower is not None and run.lower.value == run.upper
+
+
+@pytest.mark.parametrize("method", [auto, mip, cpsat])
+def test_bubble_against_dram(method: Any) -> None:
+    """The page's case: chunks begin half a micro-batch more before the first backward pass."""
+    layer = {"a": {**ONE, "output_bytes": 1000}, "x": {**ONE, "phase": "backward"}}
+    for limit, chunks, ticks in (
+        (None, 2, 1_800_000),
+        (5000, 2, 1_800_000),
+        (4999, 1, 2_000_000),
+        (4000, 1, 2_000_000),
+    ):
+        run = run_of(interleaved(layer, "ax", dram_bytes=limit, memory_gbps=1e12), method)
+        assert run.upper is not None and abs(run.upper - ticks) <= 100 and chunks_of(run) == chunks, limit
+    assert run_of(interleaved(layer, "ax", dram_bytes=3999), method).best is None
+
+
+def order(stages: int, chunks: int, rounds: int, stage: int) -> list[Pass]:
+    """(forward?, chunk, micro-batch) in the order in which a stage runs them: some forward passes, then one backward
+    pass after each, then what is left."""
+    passes = range(rounds * chunks)
+    group = stages * chunks
+    ahead = [(True, k % group // stages, k // group * stages + k % stages) for k in passes]
+    back = [(False, chunks - 1 - k % group // stages, k // group * stages + k % stages) for k in passes]
+    warm = min(len(passes), 2 * (stages - stage - 1) + (chunks - 1) * stages)
+    found = ahead[:warm]
+    for one, other in zip(ahead[warm:], back, strict=False):
+        found += [one, other]
+    return found + back[len(passes) - warm :]
+
+
+def simulated(stages: int, chunks: int, rounds: int, hop: float) -> tuple[float, int]:
+    """When all is done, and how many passes the first stage holds at most: forward ones take 1, backward ones 2."""
+    todo = [order(stages, chunks, rounds, s) for s in range(stages)]
+    clock, held, most = [0.0] * stages, [0] * stages, 0
+    done: dict[tuple[bool, int, int], float] = {}
+    while any(todo):
+        before = len(done)
+        for s in range(stages):
+            while todo[s]:
+                forward, chunk, micro = todo[s][0]
+                place = chunk * stages + s
+                needs = (forward, place - 1 if forward else place + 1, micro)
+                if place == (0 if forward else stages * chunks - 1):
+                    ready = 0.0 if forward else done.get((True, place, micro), -1.0)
+                else:
+                    ready = done[needs] + hop if needs in done else -1.0
+                if ready < 0:
+                    break
+                clock[s] = done[forward, place, micro] = max(clock[s], ready) + (1 if forward else 2)
+                held[s] += 1 if forward else -1
+                most = max(most, held[0])
+                todo[s].pop(0)
+        assert len(done) > before
+    return max(clock), most
+
+
+@pytest.mark.parametrize(
+    ("stages", "chunks", "rounds"), [(2, 2, 4), (4, 2, 8), (4, 3, 12), (4, 3, 4), (3, 2, 3), (2, 3, 8)]
+)
+def test_the_schedule_itself(stages: int, chunks: int, rounds: int) -> None:
+    """The page's table is what an event-by-event run of the schedule takes, and holds on its first stage."""
+    degrees = Degrees(pipeline=stages, dimensions=("pipeline",))
+    instance = interleaved({"a": ONE}, "", sizes=[stages], layers=stages * chunks, batch=rounds, degrees=degrees)
+    problem = dataflow_problem(instance, degrees, 1, chunks)
+    for hop in (0.0, 0.25, 0.5):
+        span, held = simulated(stages, chunks, rounds, hop)
+        assert held == chunks * in_flight(problem.instance, degrees)
+        # a layer takes 3, a chunk is a layer; a transfer there and one back
+        by_formula = 3 * batch_factor(problem) + Fraction(2 * hop) * waited_hops(problem.instance, degrees)
+        assert span == by_formula, hop
+
+
+def test_what_a_mapping_may_say() -> None:
+    """C0: chunks that share out a stage's layers, the task's if it gives them; stages that divide the micro-batches."""
+    instance = interleaved({"a": ONE}, "")
+    mapping = DataflowSolution(degrees=ROW, schemes=("NONE",), partitions=(0,))
+    for on, chunks, fits in ((instance, 1, True), (instance, 2, True), (instance, 4, False), (instance, None, False)):
+        assert check(on, mapping.replace(chunks=chunks)).feasible is fits
+    for chunks, fits in ((None, True), (2, True), (1, False)):
+        assert check(settled(instance, None, 2), mapping.replace(chunks=chunks)).feasible is fits
+    odd = interleaved({"a": ONE}, "", batch=3)
+    assert [check(odd, mapping.replace(chunks=v)).feasible for v in (1, 2)] == [True, False]
+    plain = interleaved({"a": ONE}, "", schedule="1f1b")
+    assert [check(plain, mapping.replace(chunks=v)).feasible for v in (None, 1, 2)] == [True, True, False]
+    assert allowed_plans(odd, ROW) == [BatchPlan(1, 1)]
+    assert allowed_plans(interleaved({"a": ONE}, "", micro_batch=None), ROW) == [
+        *(BatchPlan(each, v) for each in (1, 2) for v in (1, 2)),
+        BatchPlan(4, 1),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"schedule": "1f1b", "chunks": 2}, "one part of the network"),
+        ({"chunks": 5}, "Give 1 to 4"),
+        ({"mode": "dfmodel"}, "mode dfmodel"),
+        ({"stages": "kernels", "across_layers": True, "degrees": None}, "stages share out kernels"),
+        ({"chunks": 4}, "2 stages of 4 chunks don't divide 4 layers"),
+        ({"chunks": 2, "batch": 3}, "3 micro-batches of a replica"),
+        ({"chunks": 2, "batch": 3, "micro_batch": None}, "no micro-batches of 1 replica"),
+    ],
+)
+def test_what_a_task_may_say(changes: dict[str, Any], says: str) -> None:
+    with pytest.raises(InputError, match=says):
+        interleaved({"a": ONE}, "", **changes)
+
+
+def test_models_of_one_plan() -> None:
+    """A model is exact where nothing else could be better, else a restriction."""
+    instance = interleaved({"a": ONE}, "")
+    for build in (mip_model.build, cp_model.build):
+        assert not build(instance, {"chunks": 2}).standing.bounds  # type: ignore[operator]
+        assert build(settled(instance, None, 2), {}).standing.bounds  # type: ignore[operator]
+        with pytest.raises(InputError, match="not among the chunks"):
+            build(instance, {"chunks": 3})  # type: ignore[operator]
+
+
+def with_launches(instance: DataflowInstance, random: Random) -> DataflowInstance:
+    """``instance``, perhaps on chips that take some time to start a partition."""
+    chip = instance.system.chip.replace(launch_ns=random.choice((0.0, 0.0, 500.0)))
+    return instance.replace(system=instance.system.replace(chip=chip))
+
+
+def random_interleaved(random: Random) -> DataflowInstance | None:
+    """A random instance with features of all kinds whose chunks are to be chosen, or given; None where it can't be, or
+    has too many mappings."""
+    instance = random.choice((mixed_instance, outside_instance, outside_instance, tiny_instance))(random)
+    task = instance.task
+    if task.across_layers or task.stages == "kernels":
+        return None
+    layers = random.choice((4, 4, 8))
+    samples = random.choice((task.micro_batch, task.micro_batch, None))
+    task = task.replace(schedule="interleaved", micro_batch=samples, batch=random.choice((4, 8)))
+    instance = instance.replace(task=task, mode="physical", workload=instance.workload.replace(layers=layers))
+    if random.random() < 0.3:
+        instance = instance.replace(task=task.replace(chunks=random.choice((1, 2))))
+    try:
+        instance.check()
+    except InputError:
+        return None
+    return with_launches(instance, random) if count(instance) <= 400 else None
+
+
+@pytest.mark.parametrize("block", range(3))
+def test_every_method_is_brute_force(block: int) -> None:
+    tried: Counter[int | None] = Counter()
+    for seed in range(40 * block, 40 * block + 40):
+        instance = random_interleaved(Random(seed))
+        if instance is None:
+            continue
+        optimum, mapping, *_ = brute_force(instance, check)
+        for method in (auto, mip, cpsat):
+            run = run_of(instance, method)
+            assert run.upper == optimum, (seed, method)
+            assert optimum is None or (run.lower is not None and run.lower.value == optimum), (seed, method)
+        lower = run_of(instance, bounds).lower
+        assert optimum is None or (lower is not None and lower.value <= optimum), seed
+        paper = run_of(instance, two_pass).upper if optimum is not None else None
+        assert paper is None or (optimum is not None and paper >= optimum), seed
+        tried[mapping and mapping.chunks] += 1  # type: ignore[attr-defined]
+    assert tried[1] >= 3 and tried[2] >= 2, tried
