@@ -80,10 +80,36 @@ def test_a_converted_llama_is_split_as_megatron_does() -> None:
     instance = instance.replace(workload=instance.workload.replace(kernels=heavy), task=task)
     schemes, terms = optimum(instance)
     linear = [scheme for name, scheme in schemes.items() if name.startswith("linear")]
-    assert [linear[0], linear[2], *linear[4:6]] == ["M"] * 4
+    assert linear[0] == "OUTER" and [linear[2], *linear[4:6]] == ["M"] * 3
     assert linear[3][0] == linear[6][0] == "K"
     assert [scheme for name, scheme in schemes.items() if name.startswith("scaled")] == ["OUTER"]
     assert terms["T3"] > 0
+
+
+def test_a_projection_is_split_by_the_heads_that_read_it() -> None:
+    """Three heads on two chips: the chip with two of them makes the features of two. Half of all features would have
+    to be gathered. Both ways to solve it agree."""
+    net = Net()
+    x = net.layer_norm(net.input(1, 5, 12))
+    parts = [net.transpose(net.view(net.linear(x, 12, bias=False), 1, 5, 3, 4), 1, 2) for _ in range(3)]
+    net.linear(net.view(net.transpose(net.attention(*parts), 1, 2), 1, 5, 12), 4)
+    instance = converted(net, chips=2, link=1e-3)
+    projections = [kernel for kernel in instance.workload.kernels if kernel.name.startswith("linear")][:3]
+    assert {(one.outer, one.M, one.schemes) for one in projections} == {(3, 4, ("OUTER", "M", "K", "K_RS", "NONE"))}
+    attention = next(kernel.name for kernel in instance.workload.kernels if kernel.name.startswith("scaled"))
+    moved = {}
+    for scheme in ("OUTER", "M"):
+        pins = {one.name: scheme for one in projections} | {attention: "OUTER"}
+        pinned = instance.replace(task=instance.task.replace(schemes=pins))
+        results = [
+            solve(pinned, method, SolveOptions.make(warm_start="none", time_limit=60.0))
+            for method in ("dataflow/auto", "dataflow/cpsat")
+        ]
+        assert [result.status for result in results] == ["optimal", "optimal"]
+        assert results[0].objective == results[1].objective and results[0].certificate is not None
+        moved[scheme] = results[0].certificate.terms["T3"]
+    whole = 5 * 12 * 4 * 1e6  # picoseconds for each of three tensors over a link of 10⁻³ bytes/ns; a chip sends half
+    assert moved["M"] - moved["OUTER"] == pytest.approx(8 * 3 * whole / 2, rel=1e-3)
 
 
 @pytest.mark.parametrize("build", [lambda net: llama(net, False), lambda net: joint(net, "split"), residual])

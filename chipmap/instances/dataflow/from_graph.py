@@ -57,11 +57,13 @@ def from_graph(imported: ImportedGraph, name: str, fuse: bool = True) -> Dataflo
         )
         for end, cone in sorted(members.items())
     )
+    edges = _edges(graph, last)
+    kernels = by_heads(kernels, edges)
     if not kernels:
         raise InputError("has no computing operation", name, "Give a graph that computes something.")
     instance = DataflowInstance.make(
         name=name,
-        workload=Workload(name=graph.name, kernels=kernels, edges=_edges(graph, last), word_bytes=_word(graph)),
+        workload=Workload(name=graph.name, kernels=kernels, edges=edges, word_bytes=_word(graph)),
         system=chips,
         notes="; ".join([*imported.notes, *_remarks(imported, kernels, timed, sum(map(len, members.values())))]),
     )
@@ -94,6 +96,29 @@ def kernel(cone: Sequence[Operation], flop: int, written: int, stored: int) -> K
         rows = min(_rows(one.loops) for one in cone)
         given = _shape(loops.replace(rows=rows, columns=loops.rows * loops.columns // rows), False) if rows else {}
     return Kernel.make(name=operation.name, **{"kind": "opaque", "schemes": ["NONE"], **given, **sizes})
+
+
+def by_heads(kernels: Sequence[Kernel], edges: Sequence[tuple[str, str]]) -> tuple[Kernel, ...]:
+    """The kernels, of which a product with parameters that is read by heads may be split by them as well (OUTER).
+
+    On a number of chips that doesn't divide the heads, a part of its rows isn't what any chip needs. Its readers are
+    products of two activations with OUTER, or element-wise kernels whose rows are heads (a rotation).
+    """
+    named = {kernel.name: kernel for kernel in kernels}
+    heads: dict[str, set[int]] = {}
+    for maker, reader in edges:
+        one = named[reader]
+        if not one.weights and one.schemes[0] in ("OUTER", "M") and one.kind != "opaque":
+            heads.setdefault(maker, set()).add(one.outer if one.schemes[0] == "OUTER" else one.M)
+
+    def split(kernel: Kernel) -> Kernel:
+        count = min(heads.get(kernel.name, {1}))
+        rows = kernel.M
+        if not kernel.weights or "M" not in kernel.schemes or not 1 < count < rows or rows % count:
+            return kernel
+        return kernel.replace(outer=count, M=rows // count, schemes=("OUTER", *kernel.schemes))
+
+    return tuple(split(kernel) for kernel in kernels)
 
 
 def _rows(loops: Loops | None) -> int:
