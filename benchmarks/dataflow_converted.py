@@ -1,6 +1,6 @@
 """Converted graphs beside the family's own generators of the same networks: kernels, work, bytes and exchanges.
 
-    python -m benchmarks.dataflow_converted export DIR                      needs the extra `zoo`
+    python -m benchmarks.dataflow_converted export DIR [NAME …]             needs the extra `zoo`
     python -m benchmarks.dataflow_converted measure DIR [--out FILE]        needs chipmap and onnx
 
 ``export`` writes two layers of Llama 3.2 1B (512 tokens), two of ViT-B/16 with its embeddings, and ResNet-50, as
@@ -53,7 +53,7 @@ class Figures(NamedTuple):
 
 
 def unrolled(workload: Workload, norm: bool = True) -> Workload:
-    """All layers in a row, without ``Add_Prev``; with a ``norm`` after the last one."""
+    """All layers in a row, without ``Add_Prev``; with a ``norm`` after the last one, in one kernel with its sum."""
 
     def maker(layer: int, name: str) -> str | None:
         if name != "Add_Prev":
@@ -67,9 +67,9 @@ def unrolled(workload: Workload, norm: bool = True) -> Workload:
         pairs = ((maker(layer, u), maker(layer, v)) for u, v in workload.edges if v != "Add_Prev")
         edges += [(u, v) for u, v in pairs if u is not None and v is not None]
     if norm:
-        last = next(k for k in workload.kernels if k.name == "Norm1")
-        kernels.append(last.replace(name="Norm"))
-        edges.append((f"{workload.layers - 1}.Add2", "Norm"))
+        last = f"{workload.layers - 1}.Add2"
+        kernels = [k.replace(name="Norm", flop_per_element=2) if k.name == last else k for k in kernels]
+        edges = [(u, "Norm" if v == last else v) for u, v in edges]
     return workload.replace(kernels=kernels, edges=edges, carries=(), layers=1)
 
 
@@ -167,7 +167,7 @@ def ratios(ours: Figures, theirs: Figures) -> list[float]:
     """What is compared, converted over generated: FLOP, parameters, traffic, then moved bytes and ticks by chips."""
     pairs = [(ours.flop, theirs.flop), (ours.parameters, theirs.parameters), (ours.traffic, theirs.traffic)]
     pairs += [*zip(ours.moved, theirs.moved, strict=True), *zip(ours.ticks, theirs.ticks, strict=True)]
-    return [a / b if b else float(a == 0) + float("inf") * (a > 0) for a, b in pairs]
+    return [a / b if b else 1.0 if a == 0 else float("inf") for a, b in pairs]
 
 
 def _kinds(found: dict[str, int]) -> str:
@@ -188,18 +188,20 @@ def row(network: str, form: str, path: Path) -> tuple[str, bool]:
 
 HEAD = f"""# Converted graphs beside the generators of the same networks
 
-Made by `python -m benchmarks.dataflow_converted export` and `measure`; Python {platform.python_version()}. Two layers of
-Llama 3.2 1B (512 tokens, two-byte words), two of ViT-B/16 with its embeddings, and ResNet-50 (four-byte words), as
+Made by `python -m benchmarks.dataflow_converted export` and `measure`; Python {platform.python_version()}. Two layers
+of Llama 3.2 1B (512 tokens, two-byte words), two of ViT-B/16 with its embeddings, and ResNet-50 (four-byte words), as
 transformers has them: *plain*, with attention in *steps*, *decomposed* to core ATen, and as *onnx*.
 
 - *Kernels*: gemm + element-wise + opaque ones; *unfused* is how many there are where each operation makes one.
 - All other columns are converted over generated. *Traffic*: bytes through DRAM on one chip where each kernel is a
   partition; *unfused* again with a kernel per operation. *Collectives*: bytes over a link in a mapping that is optimal
-  on 4 and 8 chips (SN10 in a ring, links of {LINK:.0f} GB/s, DRAM of {MEMORY:,.0f} GB/s; compute, memory and network one
-  after the other); *time*: its objective. All optima are proved.
-- Generated layers are written out without `Add_Prev`, with rotations and the last norm. Kernels may run whole as well,
-  and norms do, as norms of converted graphs mix what they would be split along. A plain form has attention as one
-  kernel, and so has what it is compared with.
+  on 4 and 8 chips (SN10 in a ring, links of {LINK:.0f} GB/s, DRAM of {MEMORY:,.0f} GB/s; compute, memory and network
+  one after the other); *time*: its objective. All optima are proved.
+- Generated layers are written out without `Add_Prev`, with rotations and the last norm (and the sum that it alone
+  reads). Kernels may run whole as well, and norms do, as norms of converted graphs mix what they would be split along.
+  A plain form has attention as one kernel, and so has what it is compared with.
+- Decomposed forms differ: they copy keys and values for all heads in four-byte words, and hold a tensor of zeros as large
+  as the scores. They are no way to convert attention.
 
 | network, form | unfused | kernels | generated | traffic unfused | FLOP | parameters | traffic | collectives, 4 | 8 | \
 time, 4 | 8 |
@@ -227,8 +229,8 @@ def measure(folder: Path, out: Path | None) -> int:
     return bool(wrong)
 
 
-def export(folder: Path) -> None:
-    """Write the files."""
+def export(folder: Path, names: list[str]) -> None:
+    """Write the files of the networks with these names; of all without any."""
     import torch
     import transformers
     from torch import nn
@@ -270,7 +272,7 @@ def export(folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     made = (("llama", llama_module, tokens), ("vit", vit_module, image), ("resnet", resnet_module, image))
     eager = {"attn_implementation": "eager"}
-    for name, module, inputs in made:
+    for name, module, inputs in (each for each in made if not names or each[0] in names):
         network = Network(name, "", module, lambda _, inputs=inputs: inputs, {} if name == "resnet" else eager)  # type: ignore[misc]
         for form in ("plain", "decomposed", "onnx"):
             write(network, True, form, folder)
@@ -284,13 +286,15 @@ def main() -> int:
     """Run the sub-command."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     commands = parser.add_subparsers(required=True, dest="command")
-    commands.add_parser("export", help="write the files").add_argument("folder", type=Path, metavar="DIR")
+    sub = commands.add_parser("export", help="write the files")
+    sub.add_argument("folder", type=Path, metavar="DIR")
+    sub.add_argument("names", nargs="*", choices=["llama", "vit", "resnet"], default=[], metavar="NAME")
     sub = commands.add_parser("measure", help="convert them and compare")
     sub.add_argument("folder", type=Path, metavar="DIR")
     sub.add_argument("--out", type=Path, metavar="FILE")
     arguments = parser.parse_args()
     if arguments.command == "export":
-        export(arguments.folder)
+        export(arguments.folder, arguments.names)
         return 0
     return measure(arguments.folder, arguments.out)
 

@@ -102,14 +102,19 @@ def by_heads(kernels: Sequence[Kernel], edges: Sequence[tuple[str, str]]) -> tup
     """The kernels, of which a product with parameters that is read by heads may be split by them as well (OUTER).
 
     On a number of chips that doesn't divide the heads, a part of its rows isn't what any chip needs. Its readers are
-    products of two activations with OUTER, or element-wise kernels whose rows are heads (a rotation).
+    products of two activations with OUTER, or element-wise kernels whose rows are heads (a rotation). A product may
+    read fewer heads than it has (keys and values that several queries share): as many as fit into the features, where
+    the size of a head is the least of the product's sizes.
     """
     named = {kernel.name: kernel for kernel in kernels}
     heads: dict[str, set[int]] = {}
     for maker, reader in edges:
         one = named[reader]
-        if not one.weights and one.schemes[0] in ("OUTER", "M") and one.kind != "opaque":
-            heads.setdefault(maker, set()).add(one.outer if one.schemes[0] == "OUTER" else one.M)
+        if one.schemes[0] == "OUTER" and not one.weights:
+            fit = named[maker].M // min(one.M, one.K, one.N)
+            heads.setdefault(maker, set()).add(min(one.outer, max(fit, 1)))
+        elif one.schemes[0] == "M" and one.kind == "elementwise":
+            heads.setdefault(maker, set()).add(one.M)
 
     def split(kernel: Kernel) -> Kernel:
         count = min(heads.get(kernel.name, {1}))
