@@ -200,8 +200,8 @@ transformers has them: *plain*, with attention in *steps*, *decomposed* to core 
 - Generated layers are written out without `Add_Prev`, with rotations and the last norm (and the sum that it alone
   reads). Kernels may run whole as well, and norms do, as norms of converted graphs mix what they would be split along.
   A plain form has attention as one kernel, and so has what it is compared with.
-- Decomposed forms differ: they copy keys and values for all heads in four-byte words, and hold a tensor of zeros as large
-  as the scores. They are no way to convert attention.
+- Decomposed forms differ: they copy keys and values for all heads, in four-byte words, and hold a tensor of zeros as
+  large as the scores. They are no way to convert attention.
 
 | network, form | unfused | kernels | generated | traffic unfused | FLOP | parameters | traffic | collectives, 4 | 8 | \
 time, 4 | 8 |
