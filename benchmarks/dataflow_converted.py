@@ -202,6 +202,8 @@ transformers has them: *plain*, with attention in *steps*, *decomposed* to core 
   A plain form has attention as one kernel, and so has what it is compared with.
 - Decomposed forms differ: they copy keys and values for all heads, in four-byte words, and hold a tensor of zeros as
   large as the scores. They are no way to convert attention.
+- Open: the ONNX model of ViT scales queries and keys in kernels of their own, before the scores. Where heads don't
+  divide among the chips (12 on 8), their projections aren't split by heads.
 
 | network, form | unfused | kernels | generated | traffic unfused | FLOP | parameters | traffic | collectives, 4 | 8 | \
 time, 4 | 8 |
