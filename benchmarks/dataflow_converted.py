@@ -290,7 +290,7 @@ def main() -> int:
     commands = parser.add_subparsers(required=True, dest="command")
     sub = commands.add_parser("export", help="write the files")
     sub.add_argument("folder", type=Path, metavar="DIR")
-    sub.add_argument("names", nargs="*", choices=["llama", "vit", "resnet"], default=[], metavar="NAME")
+    sub.add_argument("names", nargs="*", metavar="NAME")
     sub = commands.add_parser("measure", help="convert them and compare")
     sub.add_argument("folder", type=Path, metavar="DIR")
     sub.add_argument("--out", type=Path, metavar="FILE")
