@@ -1,4 +1,4 @@
-"""The paper's search strategies as methods: ``ring/random`` and ``ring/annealing`` (section 5.1).
+"""The paper's search strategies as methods: ``ring/random``, ``ring/annealing`` (section 5.1) and ``ring/policy``.
 
 They work on the lossless contraction under the full rule, or under ``path`` where the package is too large for it.
 With an evaluator, samples are worth what it says.
@@ -14,17 +14,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from chipmap.deadline import Stop
+from chipmap.heuristics.ring.sampling.search import Annealing, Policy, Uniform
 from chipmap.instances.ring.contraction import Contraction, contract
 from chipmap.instances.ring.instance import RingInstance
-from chipmap.instances.ring.problem import IntArray, ring_problem
+from chipmap.instances.ring.problem import IntArray, RingProblem, ring_problem
+from chipmap.learned.needs import require
 from chipmap.records import InputError, counted
 from chipmap.result import Termination
 from chipmap.run import Run
 
 #: Samples of a run: as many as the paper's curves show (figures 5 and 6 end near 4,000).
 SAMPLES = 4000
+#: Those of ``ring/policy``, whose samples cost more.
+POLICY_SAMPLES = 400
 #: Samples per call of an evaluator that is allowed: not every sample is a mapping that wasn't measured before.
 PER_CALL = 10
+Source = Literal["random search", "simulated annealing", "learned policy"]
 
 
 def random(instance: RingInstance, run: Run) -> Termination:
@@ -37,27 +42,50 @@ def annealing(instance: RingInstance, run: Run) -> Termination:
     return _search(instance, run, "simulated annealing")
 
 
-def _search(instance: RingInstance, run: Run, source: Literal["random search", "simulated annealing"]) -> Termination:
+def policy(instance: RingInstance, run: Run) -> Termination:
+    """SAMPLE from the distributions of a policy that learns by PPO (:mod:`chipmap.learned.ppo`); extra ``learned``.
+
+    ``--native checkpoint=NAME.pt`` begins with trained weights, ``--native learn=false`` leaves them as they are, and
+    ``--native recipe=paper`` takes the paper's recipe.
+    """
+    require()
+    return _search(instance, run, "learned policy")
+
+
+def _strategy(source: Source, problem: RingProblem, run: Run, samples: int) -> Policy:
+    """The search strategy of that name."""
+    seed = run.options.seed
+    if source == "random search":
+        return Uniform()
+    if source == "simulated annealing":
+        calls = run.evaluator.limit if run.evaluator is not None else samples
+        return Annealing(problem.n, problem.chips, seed, min(calls, samples))
+    from chipmap.learned.given import learner
+
+    return learner(problem, run.options.native, seed)
+
+
+def _search(instance: RingInstance, run: Run, source: Source) -> Termination:
     """Sample, report what improves, until the samples or the time are used up."""
     from chipmap.heuristics.ring.sampling.evaluate import INVALID
     from chipmap.heuristics.ring.sampling.propagate import MOST_CHIPS
     from chipmap.heuristics.ring.sampling.sample_fix import Sampler
-    from chipmap.heuristics.ring.sampling.search import Annealing, Uniform, search
+    from chipmap.heuristics.ring.sampling.search import search
 
-    samples = _samples(run)
+    samples = _samples(run, POLICY_SAMPLES if source == "learned policy" else SAMPLES)
     contraction = contract(instance)
     problem = ring_problem(contraction.instance)
     sampler = Sampler(problem, "path" if problem.has("C3") and problem.chips > MOST_CHIPS else "full")
     problem = sampler.problem
-    seed, annealed = run.options.seed, source == "simulated annealing"
-    calls = run.evaluator.limit if run.evaluator is not None else samples
-    policy = Annealing(problem.n, problem.chips, seed, min(calls, samples)) if annealed else Uniform()
+    strategy = _strategy(source, problem, run, samples)
     measured = _measured(run, contraction, source) if run.evaluator is not None else None
     limit, done, broken, best = "none", 0, 0, INVALID
     try:
         run.checkpoint()
         if sampler.possible:
-            for chips, value in search(sampler, policy, seed, samples, measured, at_once=1 if measured else 2**31):
+            for chips, value in search(
+                sampler, strategy, run.options.seed, samples, measured, at_once=1 if measured else 2**31
+            ):
                 done += 1
                 broken += value >= INVALID
                 if chips is not None and value < best and measured is None:
@@ -86,8 +114,8 @@ def _measured(run: Run, contraction: Contraction, source: str) -> Callable[[IntA
     return costs
 
 
-def _samples(run: Run) -> int:
-    most = SAMPLES if run.evaluator is None else max(SAMPLES, PER_CALL * run.evaluator.limit)
+def _samples(run: Run, most: int) -> int:
+    most = most if run.evaluator is None else max(most, PER_CALL * run.evaluator.limit)
     given = run.options.native.get("samples", most)
     if not isinstance(given, int) or isinstance(given, bool) or given < 1:
         raise InputError(f"is {given!r}", "--native samples", "Give a whole number above 0.")

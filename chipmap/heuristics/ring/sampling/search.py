@@ -117,10 +117,12 @@ def search(
     samples: int,
     evaluate: Callable[[IntArray], NDArray[Any]] | None = None,
     at_once: int = 2**31,
+    first: int = 0,
 ) -> Iterator[tuple[IntArray | None, Any]]:
     """(mapping [n], its objective in ticks) of ``samples`` mappings, one by one; (None, INVALID) where none is found.
 
-    ``evaluate`` maps [k, n] to [k] values, by default objectives in ticks, for ``at_once`` mappings at most. A mapping
+    ``evaluate`` maps [k, n] to [k] values, by default objectives in ticks, for ``at_once`` mappings at most. ``first``
+    of all samples have been taken before, in a search that goes on here. A mapping
     may break C4: its value is :data:`~chipmap.heuristics.ring.sampling.evaluate.INVALID` then.
     """
     worth = evaluate or Evaluator(sampler.problem)
@@ -130,9 +132,9 @@ def search(
         count = min(proposal.count, samples - done, at_once)
         if proposal.mode == "fix":
             assert proposal.candidate is not None
-            made = sampler.fix(proposal.candidate, seed, count=count, first=done)
+            made = sampler.fix(proposal.candidate, seed, count=count, first=first + done)
         else:
-            made = sampler.sample(count, seed, proposal.probabilities, first=done)
+            made = sampler.sample(count, seed, proposal.probabilities, first=first + done)
         done += count
         found = worth(made.chips[made.valid])
         values = np.full(count, INVALID, dtype=found.dtype)
