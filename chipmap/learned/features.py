@@ -1,6 +1,6 @@
 """A graph of operations as numbers for a network: one table of features, for the graphs of every family.
 
-With n operations, Σ over all of them, in(v) and out(v) the distinct producers and readers of v, and a topological order:
+With n operations, Σ over all of them, and in(v) and out(v) the distinct producers and readers of v:
 
 ==================  =====================================================  ==========
 column              feature of operation v                                 range
@@ -12,12 +12,13 @@ column              feature of operation v                                 range
 ``in``, ``out``     log(1 + number of in(v)), log(1 + number of out(v))    0 to log n
 ``depth``           edges of the longest path to v / those of the graph    0 to 1
 ``height``          edges of the longest path from v / those of the graph  0 to 1
-``position``        (work before v in the order + work(v) / 2) / Σ work    0 to 1
+``position``        (work before v in an order + work(v) / 2) / Σ work     0 to 1
 ``kind 0`` to 15    1 for the CRC-32 of the kind's name modulo 16          0 or 1
 ==================  =====================================================  ==========
 
-Sums that are 0 leave their columns 0. The order is the problem's own one: ``position`` depends on it where operations
-are incomparable; every other column depends on the graph alone. No column depends on units or on the number of chips.
+Sums that are 0 leave their columns 0. The order is the problem's own topological one: ``position`` depends on it where
+operations are incomparable; every other column depends on the graph alone. No column depends on units or on the number
+of chips.
 """
 
 from __future__ import annotations
@@ -82,7 +83,7 @@ def of_ring(problem: RingProblem) -> Graph:
 def of_graph(graph: OperationGraph) -> Graph:
     """All operations of a family's graph, of every role; work is their FLOP."""
     output = np.zeros(len(graph.operations))
-    edges = set()
+    edges: set[tuple[int, int]] = set()
     for tensor in graph.tensors:
         output[tensor.producer] += tensor.bytes
         edges.update((tensor.producer, v) for v in tensor.readers if v != tensor.producer)

@@ -11,5 +11,5 @@ def require() -> None:
     """Raise :class:`SolverUnavailableError` unless torch is installed."""
     if find_spec("torch") is None:
         raise SolverUnavailableError(
-            'learned policies need PyTorch (package torch), which is not installed\n  Install it: pip install "chipmap[learned]"'
+            'learned policies need PyTorch, which is not installed\n  Install it: pip install "chipmap[learned]"'
         )

@@ -4,7 +4,7 @@ After "A Transferable Approach for Partitioning Machine Learning Models on Multi
 
 * *Feature network*: GraphSAGE layers with mean aggregation, apart for producers and readers,
   h'_v = h_v + ReLU(W [norm(h_v), mean of norm(h_u) over producers u, mean over readers]); h = (h_v) [n, width].
-* *Policy network* (two layers), in ``rounds`` T of refinement (eq. 7): p(y^(t) | h, y^(t-1)) for all operations at once.
+* *Policy network* (two layers), in T rounds of refinement (eq. 7): p(y^(t) | h, y^(t-1)) for all operations at once.
   What it sees of y^(t-1): the operation's chip, the mean distance to its producers' and readers' chips, and the work on
   its chip; nothing of it in the first round.
 * *Logits*: ℓ_vc = prior_vc + Σ_k a_vk cos(π k (c + 1/2) / C), with a_v the policy network's :data:`MOST_CHIPS` numbers.
@@ -36,8 +36,11 @@ SEEN = CHIP_COSINES + 4
 
 
 class Arrays(NamedTuple):
-    """A graph for the networks, with ``chips`` C: ``features`` [n, F], ``edges`` [2, m] (producer, reader), degrees
-    [n, 1] at least 1, ``has`` [2, n, 1]: 1 for operations with producers, readers, ``share`` [n] of all work, ``prior`` [n, C] logits and ``basis`` [K, C] cosines, K = min(C, most).
+    """A graph for the networks, with ``chips`` C.
+
+    ``features`` [n, F]; ``edges`` [2, m] (producer, reader); ``producers`` and ``readers`` [n, 1]: how many, at
+    least 1; ``has`` [2, n, 1]: 1 for operations with producers, and with readers; ``share`` [n] of all work;
+    ``prior`` [n, C] logits; ``basis`` [C, C] cosines.
     """
 
     chips: int
@@ -124,7 +127,7 @@ class RingPolicy(nn.Module):
         return embedded
 
     def logits(self, graph: Arrays, embedded: Tensor, before: Tensor | None, count: int = 1) -> Tensor:
-        """[b, n, C] logits given the assignments ``before`` [b, n] of the last round (None: the first, ``count`` = b)."""
+        """[b, n, C] logits given the assignments ``before`` [b, n] of the last round (None: first; ``count`` = b)."""
         state = self._seen(graph, before) if before is not None else embedded.new_zeros(count, len(embedded), SEEN)
         joined = torch.cat((embedded.expand(len(state), -1, -1), state), dim=-1)
         coefficients: Tensor = self.last(torch.relu(self.hidden(joined)))

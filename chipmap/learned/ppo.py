@@ -1,16 +1,17 @@
 """The ring policy as a search strategy that learns while it samples: PPO on what its repaired mappings are worth.
 
-A cycle makes ``rollouts`` mappings. Each one refines its assignment for T rounds, hands the last round's distribution to
-the constraint solver (SAMPLE) or an assignment y drawn from it (FIX), and hears what the valid mapping y' is worth. Then
-the networks are trained in ``epochs`` passes over the rollouts, in ``batches`` mini-batches, by the clipped objective
+A cycle makes ``rollouts`` mappings. Each one refines its assignment for T rounds and hands the last round's
+distribution to the constraint solver (SAMPLE), or an assignment y drawn from it (FIX). It hears what the valid
+mapping y' is worth. Then the networks are trained in ``epochs`` passes, in ``batches`` mini-batches of rollouts, by
+the objective
 
     mean over operations of min(r A, clip(r, 1 - ε, 1 + ε) A) + entropy · H,    r = p_new(y_v) / p_old(y_v),
 
-summed over the rounds; the last round is credited with the repaired assignment y' (ours) or with y as it was proposed
+summed over the rounds. The last round is credited with the repaired assignment y' (ours) or with y as it was proposed
 (the paper's text leaves that open; its recipe is read so). A is the advantage of the rollout among those of its cycle:
-of its rank, normalised to -1 to 1 (ours), or of its reward, less the mean and over the standard deviation. The reward is
-least / objective: the share of the throughput that the plain bound on the period would allow; 0 where no valid mapping
-was found. Worth may as well be a measured cost: then least is that of the cycle, which neither advantage depends on.
+its rank, from -1 to 1 (ours), or its reward, less the mean and over the standard deviation. The reward is least /
+objective: the share of the throughput that the plain bound on the period would allow; 0 where no valid mapping was
+found. With an evaluator, objective is the measured cost: neither advantage depends on its unit.
 """
 
 from __future__ import annotations
@@ -101,7 +102,8 @@ class Learner:
             self.network = RingPolicy(recipe.layers, recipe.width)
         self._adam = torch.optim.Adam(self.network.parameters(), lr=recipe.rate)
         self._least = float(max(1, problem.least_ticks))
-        self._planned: list[Rollout] = []
+        #: The rollouts of the cycle.
+        self.planned: list[Rollout] = []
         #: Of the last round of each rollout [k, n, C]: probabilities, and their logarithms.
         self._chances = self._logarithms = torch.zeros(0)
         self._rewards: list[float] = []
@@ -109,21 +111,21 @@ class Learner:
 
     def propose(self) -> Proposal:
         """The next rollout: its last round's distribution for SAMPLE, or an assignment drawn from it for FIX."""
-        if len(self._rewards) == len(self._planned):
+        if len(self._rewards) == len(self.planned):
             self._plan()
         k = len(self._rewards)
         if self.recipe.repair == "fix":
-            return Proposal(mode="fix", candidate=self._planned[k].drawn[-1].numpy())
+            return Proposal(mode="fix", candidate=self.planned[k].drawn[-1].numpy())
         return Proposal(probabilities=self._chances[k].double().numpy())
 
     def observe(self, chips: IntArray | None, value: float) -> None:
         """Take a rollout's mapping [n] and what it is worth; after a cycle, train."""
         self._rewards.append(0.0 if chips is None or value >= INVALID else self._least / max(float(value), 1e-300))
         self._mended.append(None if chips is None else torch.as_tensor(np.array(chips, dtype=np.int64)))
-        if len(self._rewards) == len(self._planned):
+        if len(self._rewards) == len(self.planned):
             if self._learn:
                 self._train()
-            self._planned, self._rewards, self._mended = [], [], []
+            self.planned, self._rewards, self._mended = [], [], []
 
     @torch.no_grad()
     def _plan(self) -> None:
@@ -140,14 +142,14 @@ class Learner:
             logarithms.append(chances.gather(-1, before[..., None])[..., 0])
             self._logarithms = chances
         stacked = torch.stack(drawn, 1), torch.stack(logarithms, 1)
-        self._planned = [Rollout(*one) for one in zip(*stacked, strict=True)]
+        self.planned = [Rollout(*one) for one in zip(*stacked, strict=True)]
 
     def _train(self) -> None:
         """PPO on the cycle's rollouts."""
         recipe = self.recipe
         advantage = torch.as_tensor(advantages(np.array(self._rewards), recipe.advantage), dtype=torch.float32)
-        drawn = torch.stack([one.drawn for one in self._planned])
-        old = torch.stack([one.logarithms for one in self._planned])
+        drawn = torch.stack([one.drawn for one in self.planned])
+        old = torch.stack([one.logarithms for one in self.planned])
         credited = drawn.clone()
         if recipe.credit == "repaired":
             for k, mended in enumerate(self._mended):
@@ -175,6 +177,16 @@ class Learner:
         torch.nn.utils.clip_grad_norm_(self.network.parameters(), 1.0)
         self._adam.step()
 
+    @torch.no_grad()
+    def log_probability(self, drawn: Tensor) -> float:
+        """Logarithm of the probability of assignments [T, n], round by round, per operation and round."""
+        embedded, found = self.network.embed(self._graph), 0.0
+        for t, chips in enumerate(drawn):
+            before = drawn[None, t - 1] if t else None
+            chances = self.network.logits(self._graph, embedded, before).log_softmax(-1)[0]
+            found += float(chances.gather(-1, chips[:, None]).mean()) / len(drawn)
+        return found
+
     def state(self) -> dict[str, Any]:
         """All that a later run needs to go on as if there had been no break. Only between two cycles."""
         if self._rewards:
@@ -190,7 +202,7 @@ class Learner:
         self.network.load_state_dict(state["network"])
         self._adam.load_state_dict(state["adam"])
         self._random.set_state(state["random"])
-        self._planned, self._rewards, self._mended = [], [], []
+        self.planned, self._rewards, self._mended = [], [], []
 
 
 def advantages(rewards: np.ndarray[Any, np.dtype[np.float64]], kind: str) -> np.ndarray[Any, np.dtype[np.float64]]:

@@ -1,7 +1,7 @@
-"""Training on one problem, cycle by cycle: a curve, and a state from which a killed run goes on as if it hadn't been.
+"""Training on one problem, cycle by cycle: a curve, and a state from which a killed run goes on unchanged.
 
-The state is written after every cycle (``resume.pt`` with ``resume.json``, its SHA-256), whole or not at all, and read with
-weights only. Same seed, same curve, whether or not the run was interrupted.
+The state is written after every cycle (``resume.pt`` with ``resume.json``, its SHA-256), whole or not at all, and
+read with weights only. Same seed, same curve, whether or not the run was interrupted.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from chipmap.records import InputError, Record, read_bytes
 
 
 class Point(NamedTuple):
-    """After ``samples`` samples: the ``best`` objective in ticks so far, and the cycle's ``mean`` of least / objective."""
+    """After ``samples`` samples: the ``best`` objective in ticks so far, and the cycle's ``mean`` reward."""
 
     samples: int
     best: int

@@ -1,0 +1,88 @@
+"""The table of features: by hand, whatever the units, however operations are numbered, and without torch."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import chipmap
+from chipmap.instances.ring import RingInstance
+from chipmap.instances.ring.contraction import computing_only, contract
+from chipmap.instances.ring.problem import ring_problem
+from chipmap.learned import needs
+from chipmap.learned.features import COLUMNS, Graph, of_graph, of_ring, table
+from chipmap.records import SolverUnavailableError
+
+COLUMN = {name: k for k, name in enumerate(COLUMNS)}
+
+
+def diamond() -> Graph:
+    """0 → 1, 2 → 3, with work 1, 2, 3, 2."""
+    work = np.array([1.0, 2.0, 3.0, 2.0])
+    return Graph(
+        kinds=["a", "b", "b", "a"],
+        work=work,
+        flop=10 * work,
+        weights=np.array([0.0, 4.0, 0.0, 0.0]),
+        output=np.zeros(4),
+        edges=np.array([(0, 1), (0, 2), (1, 3), (2, 3)]),
+        order=np.array([0, 2, 1, 3]),
+    )
+
+
+def permuted(graph: Graph, places: list[int]) -> Graph:
+    """The graph in which operation v has number places[v]."""
+    to, back = np.array(places), np.argsort(places)
+    return Graph(
+        kinds=[graph.kinds[v] for v in back],
+        work=graph.work[back],
+        flop=graph.flop[back],
+        weights=graph.weights[back],
+        output=graph.output[back],
+        edges=to[graph.edges],
+        order=to[graph.order],
+    )
+
+
+def test_the_columns_by_hand() -> None:
+    found = table(diamond())
+    assert found.shape == (4, len(COLUMNS))
+    assert found[:, COLUMN["work"]] == pytest.approx(np.log1p([0.5, 1.0, 1.5, 1.0]))
+    assert found[:, COLUMN["weights"]] == pytest.approx(np.log1p([0.0, 4.0, 0.0, 0.0]))
+    assert found[:, COLUMN["output"]].tolist() == [0.0] * 4
+    assert found[:, COLUMN["in"]] == pytest.approx(np.log1p([0, 1, 1, 2]))
+    assert found[:, COLUMN["out"]] == pytest.approx(np.log1p([2, 1, 1, 0]))
+    assert found[:, COLUMN["depth"]].tolist() == [0.0, 0.5, 0.5, 1.0]
+    assert found[:, COLUMN["height"]].tolist() == [1.0, 0.5, 0.5, 0.0]
+    assert found[:, COLUMN["position"]] == pytest.approx([0.5 / 8, 5 / 8, 2.5 / 8, 7 / 8])
+    kinds = found[:, COLUMN["kind 0"] :]
+    assert kinds.sum(axis=1).tolist() == [1.0] * 4
+    assert (kinds[0] == kinds[3]).all() and (kinds[1] == kinds[2]).all() and (kinds[0] != kinds[1]).any()
+
+
+def test_units_change_nothing_and_a_permutation_permutes() -> None:
+    graph, places = diamond(), [2, 0, 3, 1]
+    other = permuted(graph, places)
+    assert table(other)[places] == pytest.approx(table(graph))
+    scaled = Graph(
+        graph.kinds, graph.work * 7, graph.flop / 3, graph.weights * 1024, graph.output, graph.edges, graph.order
+    )
+    assert table(scaled) == pytest.approx(table(graph))
+
+
+@pytest.mark.parametrize("name", ["ring/tiny-diamond", "ring/tiny-skip", "placement/tiny-bus"])
+def test_graphs_of_families_have_finite_features(name: str) -> None:
+    instance = chipmap.read(name)
+    found = table(of_graph(instance.graph))  # type: ignore[attr-defined]
+    assert np.isfinite(found).all() and found.shape == (len(instance.graph.operations), len(COLUMNS))  # type: ignore[attr-defined]
+    if isinstance(instance, RingInstance):
+        problem = computing_only(ring_problem(contract(instance).instance))
+        assert table(of_ring(problem)).shape == (problem.n, len(COLUMNS))
+
+
+def test_without_torch_the_message_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(needs, "find_spec", lambda name: None)
+    with pytest.raises(SolverUnavailableError, match=r"chipmap\[learned\]"):
+        needs.require()
+    with pytest.raises(SolverUnavailableError, match=r"chipmap\[learned\]"):
+        chipmap.solve("ring/tiny-chain", "ring/policy", warm_start="none")

@@ -1,0 +1,237 @@
+"""The ring policy: shapes, masks, permutations, gradients, PPO's parts, and runs that were killed. Needs torch."""
+
+from __future__ import annotations
+
+import json
+import pickle
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import chipmap
+from chipmap.instances.ring import RingInstance, generators
+from chipmap.instances.ring.contraction import computing_only, contract
+from chipmap.instances.ring.problem import RingProblem, ring_problem
+from chipmap.kernels import plainly
+from chipmap.records import InputError
+from chipmap.run import SolveOptions
+from tests.learned.test_features import diamond, permuted
+
+torch = pytest.importorskip("torch", reason="needs the extra learned")
+
+from chipmap.learned import checkpoint, policy, ppo  # noqa: E402
+from chipmap.learned.train import Training  # noqa: E402
+
+#: A tiny untrained network.
+TINY = ppo.Recipe(layers=2, width=8, rollouts=6, batches=2, epochs=2, rate=1e-2)
+
+
+@pytest.fixture(autouse=True)
+def plain() -> Iterator[None]:
+    """Tiny instances on one thread: nothing is worth compiling."""
+    torch.set_num_threads(1)
+    with plainly(True, True):
+        yield
+
+
+def problem(chips: int = 3) -> RingProblem:
+    """A chain of 8 operations."""
+    return computing_only(ring_problem(contract(generators.chain(operations=8, chips=chips)).instance))
+
+
+def network(seed: int = 0) -> Any:
+    """A tiny network whose last layer isn't zero."""
+    torch.manual_seed(seed)
+    made = policy.RingPolicy(layers=2, width=8)
+    torch.nn.init.normal_(made.last.weight)
+    return made
+
+
+def test_shapes_and_every_number_of_chips() -> None:
+    made = network()
+    for chips in (1, 2, 5, policy.MOST_CHIPS):
+        graph = policy.arrays(diamond(), chips)
+        embedded = made.embed(graph)
+        first = made.logits(graph, embedded, None, 3)
+        before = torch.zeros(3, 4, dtype=torch.int64)
+        assert embedded.shape == (4, 8) and first.shape == (3, 4, chips)
+        assert made.logits(graph, embedded, before).shape == (3, 4, chips)
+        assert torch.isfinite(first).all()
+    for chips in (0, policy.MOST_CHIPS + 1):
+        with pytest.raises(ValueError, match="is made for 1 to 64 chips"):
+            policy.arrays(diamond(), chips)
+    with pytest.raises(InputError, match="is made for 1 to 64 chips"):
+        ppo.Learner(problem(chips=65), TINY)
+
+
+def test_the_cosines_reach_every_distribution() -> None:
+    for chips in (2, 7, policy.MOST_CHIPS):
+        assert torch.linalg.matrix_rank(policy.arrays(diamond(), chips).basis) == chips
+
+
+def test_an_untrained_policy_is_the_prior() -> None:
+    graph = policy.arrays(diamond(), 4)
+    made = policy.RingPolicy(layers=2, width=8)
+    assert torch.equal(made.logits(graph, made.embed(graph), None)[0], graph.prior)
+    assert graph.prior.argmax(-1).tolist() == [0, 2, 1, 3], "chips in the order of the work"
+    assert not policy.arrays(diamond(), 4, prior=False).prior.any()
+
+
+def test_a_permutation_of_the_operations_permutes_the_logits() -> None:
+    made, places = network(), [2, 0, 3, 1]
+    one, other = policy.arrays(diamond(), 3), policy.arrays(permuted(diamond(), places), 3)
+    before = torch.tensor([[0, 1, 1, 2], [0, 0, 2, 2]])
+    moved = torch.zeros_like(before)
+    moved[:, places] = before
+    found, also = made.logits(one, made.embed(one), before), made.logits(other, made.embed(other), moved)
+    assert torch.allclose(also[:, places], found, atol=1e-5)
+
+
+def test_the_assignment_before_matters() -> None:
+    made, graph = network(), policy.arrays(diamond(), 3)
+    embedded = made.embed(graph)
+    found = made.logits(graph, embedded, torch.tensor([[0, 1, 1, 2], [2, 1, 1, 0]]))
+    assert not torch.allclose(found[0], found[1])
+
+
+def test_gradients_reach_every_weight() -> None:
+    made, graph = network(), policy.arrays(diamond(), 3)
+    made.logits(graph, made.embed(graph), torch.tensor([[0, 1, 1, 2]])).log_softmax(-1)[..., 0].sum().backward()
+    for name, value in made.named_parameters():
+        assert value.grad is not None and value.grad.abs().sum() > 0.0, name
+
+
+def test_advantages() -> None:
+    rewards = np.array([0.2, 0.9, 0.2, 0.5])
+    assert ppo.advantages(rewards, "rank") == pytest.approx([-2 / 3, 1.0, -2 / 3, 1 / 3])
+    assert ppo.advantages(rewards, "reward").mean() == pytest.approx(0.0, abs=1e-12)
+    for kind in ("rank", "reward"):
+        assert not ppo.advantages(np.full(4, 0.3), kind).any()
+
+
+@pytest.mark.parametrize("changes", [{}, {"repair": "fix"}, {"credit": "proposed", "prior": False}, {"rounds": 1}])
+def test_a_step_makes_what_was_worth_more_likelier(changes: dict[str, Any]) -> None:
+    """The rollout of the largest reward gains probability, in a policy that is trained on one cycle."""
+    learner = ppo.Learner(problem(), TINY.replace(epochs=20, entropy=0.0, **changes), seed=3)
+    mappings = [np.minimum(2, np.arange(8) // (k + 1)) for k in range(TINY.rollouts)]
+    for k, chips in enumerate(mappings):
+        learner.propose()
+        if k == 2:
+            credited = learner.planned[k].drawn.clone()
+            if learner.recipe.credit == "repaired":
+                credited[-1] = torch.tensor(chips)
+            before = learner.log_probability(credited)
+        learner.observe(chips, 1000.0 if k == 2 else 3000.0)
+    assert learner.log_probability(credited) > before + 0.01
+
+
+def test_same_seed_same_curve_and_another_seed_another() -> None:
+    curves = [Training(problem(), TINY, seed).run(24) for seed in (1, 1, 2)]
+    assert curves[0] == curves[1] != curves[2]
+    assert [point.samples for point in curves[0]] == [6, 12, 18, 24]
+    assert all(b.best <= a.best for a, b in zip(curves[0], curves[0][1:], strict=False))
+
+
+def test_a_killed_run_goes_on_unchanged(tmp_path: Path) -> None:
+    whole = Training(problem(), TINY, 4).run(36)
+    Training(problem(), TINY, 4, tmp_path).run(12)
+    resumed = Training(problem(), TINY, 4, tmp_path)
+    assert resumed.samples == 12 and resumed.run(36) == whole
+    with pytest.raises(InputError, match="belongs to another run"):
+        Training(problem(), TINY, 5, tmp_path)
+    (tmp_path / "resume-36.pt").write_bytes(b"damaged")
+    with pytest.raises(InputError, match="holds no state"):
+        Training(problem(), TINY, 4, tmp_path)
+
+
+def test_zero_shot_changes_no_weight() -> None:
+    training = Training(problem(), TINY, 0, learn=False)
+    before = [value.clone() for value in training.learner.network.parameters()]
+    training.run(12)
+    assert all(torch.equal(a, b) for a, b in zip(before, training.learner.network.parameters(), strict=True))
+
+
+class Evil:
+    """What runs code when it is unpickled."""
+
+    def __reduce__(self) -> tuple[Any, tuple[str]]:
+        return (exec, ("raise SystemExit('executed')",))
+
+
+def test_a_checkpoint_comes_back_and_a_poisoned_one_is_refused(tmp_path: Path) -> None:
+    path, made = tmp_path / "policy.pt", network()
+    recipe = TINY
+    card = checkpoint.save(path, made, recipe, samples=12, instances=("abc",))
+    again, found = checkpoint.load(path)
+    assert found == card and (found.samples, found.instances) == (12, ("abc",))
+    for name, value in made.state_dict().items():
+        assert torch.equal(again.state_dict()[name], value)
+
+    def refused(data: bytes, why: str) -> None:
+        path.write_bytes(data)
+        with pytest.raises(InputError, match=why) as error:
+            checkpoint.load(path)
+        assert str(path) in str(error.value)
+
+    def sealed(data: bytes) -> bytes:
+        text = json.loads(path.with_suffix(".json").read_text())
+        text["sha256"] = checkpoint.hashlib.sha256(data).hexdigest()
+        path.with_suffix(".json").write_text(json.dumps(text))
+        return data
+
+    good = path.read_bytes()
+    refused(good[:-1], "SHA-256")
+    refused(sealed(pickle.dumps(Evil())), "holds more than tensors")
+    torch.save({"x": Evil()}, path)
+    refused(sealed(path.read_bytes()), "holds more than tensors")
+    torch.save({"x": torch.zeros(1)}, path)
+    refused(sealed(path.read_bytes()), "aren't those of its recipe")
+    weights = made.state_dict()
+    for bad, why in ((weights["last.bias"][:3].clone(), "isn't the recipe's"), (weights["last.bias"] / 0, "finite")):
+        torch.save({**weights, "last.bias": bad}, path)
+        refused(sealed(path.read_bytes()), why)
+    path.unlink()
+    with pytest.raises(InputError, match=r"policy\.pt"):
+        checkpoint.load(path)
+
+
+def test_recipes_that_make_no_network_are_refused() -> None:
+    for name, value in (("width", 0), ("rollouts", 1), ("layers", 10**6), ("batches", 21)):
+        with pytest.raises(InputError, match="Give"):
+            ppo.Recipe.make(**{name: value}).check()
+
+
+def test_the_method_finds_valid_mappings_and_takes_an_evaluator(tmp_path: Path) -> None:
+    instance = chipmap.read("ring/tiny-diamond")
+    assert isinstance(instance, RingInstance)
+    checkpoint.save(tmp_path / "tiny.pt", network(), TINY)
+    native = {"samples": 12, "checkpoint": str(tmp_path / "tiny.pt")}
+    options = SolveOptions(deterministic=True, warm_start="none", native=native, seed=2)
+    one, two = (chipmap.solve(instance, "ring/policy", options) for _ in range(2))
+    assert one.status in ("feasible", "optimal") and one.certificate is not None and one.certificate.feasible
+    assert one.solution == two.solution
+    measured = chipmap.solve(
+        instance,
+        "ring/policy",
+        evaluator=lambda instance, solution: float(max(solution.chips)),
+        evaluations=3,
+        native=native,
+    )
+    assert measured.evaluation is not None and 1 <= measured.evaluation.calls <= 3
+
+
+@pytest.mark.parametrize(
+    ("native", "what"),
+    [
+        ({"recipe": "theirs"}, "recipe"),
+        ({"learn": 1}, "learn"),
+        ({"checkpoint": 3}, "checkpoint"),
+        ({"checkpoint": "no.pt"}, "no"),
+    ],
+)
+def test_wrong_options_are_said(native: dict[str, Any], what: str) -> None:
+    with pytest.raises(InputError, match=what):
+        chipmap.solve("ring/tiny-chain", "ring/policy", warm_start="none", native=native)
