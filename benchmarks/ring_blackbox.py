@@ -1,6 +1,6 @@
 """Calls of a black-box cost to within 2% of the best known one: seeded simulators, seven ways to search.
 
-    python -m benchmarks.ring_blackbox --csv FILE [--calls 100] [--seeds 5] [--markdown FILE]
+    python -m benchmarks.ring_blackbox --csv FILE [--calls 100] [--seeds 5] [--simulators 0] [--markdown FILE]
     python -m benchmarks.ring_blackbox --table CSV [CSV ...] [--calls 100] [--markdown FILE]
 
 The simulators (:mod:`benchmarks.blackbox_simulator`) have effects that the analytic cost lacks. The best known cost is
@@ -176,8 +176,8 @@ def load(paths: Iterable[Path]) -> list[Row]:
     return found
 
 
-def measure(path: Path, calls: int, seeds: int) -> None:
-    """Make the runs that the file lacks, seed by seed."""
+def measure(path: Path, calls: int, seeds: int, simulators: int = 0) -> None:
+    """Make the runs that the file lacks, seed by seed, on the set of simulators of that number."""
     done = {(row["instance"], row["method"], int(row["seed"])) for row in (load([path]) if path.exists() else [])}
     with path.open("a", encoding="utf-8", newline="") as file:
         writer = csv.writer(file)
@@ -188,7 +188,7 @@ def measure(path: Path, calls: int, seeds: int) -> None:
                 methods = [method for method in METHODS if (name, method, seed) not in done]
                 if not methods:
                     continue
-                here = case(name, number)
+                here = case(name, number + 100 * simulators)
                 program, _ = optimum(here.simulator, IDEALS)
                 analytic = here.simulator(here.start)
                 for method in methods:
@@ -235,6 +235,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--calls", type=int, default=100)
     parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--simulators", type=int, default=0, help="which set of simulators, each in a file of its own")
     parser.add_argument("--csv", type=Path, metavar="FILE", help="where the runs go; those that are there stay")
     parser.add_argument("--table", type=Path, metavar="CSV", nargs="+", help="measure nothing, show these files")
     parser.add_argument("--markdown", type=Path, metavar="FILE")
@@ -242,7 +243,7 @@ def main() -> None:
     if not arguments.table and not arguments.csv:
         parser.error("give --csv or --table")
     if not arguments.table:
-        measure(arguments.csv, arguments.calls, arguments.seeds)
+        measure(arguments.csv, arguments.calls, arguments.seeds, arguments.simulators)
     rows = load(arguments.table or [arguments.csv])
     lines = tables(rows, arguments.calls)
     print("\n".join(lines))
