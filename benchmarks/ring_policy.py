@@ -2,8 +2,8 @@
 
     python -m benchmarks.ring_policy [--instance ring/resnet18-12] [--samples 1000] [--seed 0] [--markdown FILE]
 
-Every recipe has one round (T = 1) here. Cells: the mean of optimum / objective over the 100 samples up to there (0 for a
-sample without a valid mapping), and the best so far. The optimum is ``ring/auto``'s, proved.
+Every recipe has one round (T = 1) here. Cells: the mean of optimum / objective over the 100 samples up to there (0 for
+a sample without a valid mapping), and the best so far. The optimum is ``ring/auto``'s, proved.
 """
 
 from __future__ import annotations
@@ -70,13 +70,14 @@ def main() -> None:
     print("\n".join(lines))
     if arguments.markdown:
         load = ", ".join(f"{one:.1f}" for one in os.getloadavg())
+        given = f"--instance {arguments.instance} --samples {arguments.samples} --seed {arguments.seed}"
         head = f"""# Learning curves of the ring policy
 
-`python -m benchmarks.ring_policy --instance {arguments.instance} --samples {arguments.samples} --seed {arguments.seed}`,
+`python -m benchmarks.ring_policy {given}`,
 one thread, PyTorch {torch.__version__}, load averages at the end {load}.
 
-Cells: the mean of optimum / objective over the last {STEP} samples, and in brackets the best so far; the optimum is proved.
-{int(problem.computing.sum())} operations after contraction on {problem.chips} chips.
+Cells: the mean of optimum / objective over the last {STEP} samples, and in brackets the best so far; the optimum is
+proved. {int(problem.computing.sum())} operations after contraction on {problem.chips} chips.
 
 """
         arguments.markdown.write_text(head + "\n".join(lines) + "\n", encoding="utf-8")

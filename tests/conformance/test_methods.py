@@ -22,9 +22,13 @@ def solvers_of(family: Family, method: Method) -> tuple[str | None, ...]:
     return SOLVERS[kinds[0]] if kinds else (None,)
 
 
+#: Methods whose usual work is too much for all tiny instances -> one cycle of it.
+LITTLE: dict[str, dict[str, Any]] = {"ring/policy": {"native": {"samples": 20}}}
+
+
 def run(case: Case, method: Method, **options: Any) -> Result:
     """The result of ``method`` on one thread, without a warm start that could hide what it does itself."""
-    defaults = {"time_limit": LIMIT_S, "threads": 1, "warm_start": "none"}
+    defaults = {"time_limit": LIMIT_S, "threads": 1, "warm_start": "none", **LITTLE.get(method.name, {})}
     return solve(case.instance, method.name, SolveOptions.make(**(defaults | options)))
 
 
