@@ -28,6 +28,7 @@ class Outer(msgspec.Struct, forbid_unknown_fields=True):
     inner: tuple[Inner, ...] = ()
     pair: tuple[int, Inner] | None = None
     shares: dict[str, float] = {}
+    peaks: dict[Literal["fp8", "fp16"], float] | None = None
 
 
 @pytest.mark.parametrize(
@@ -41,6 +42,7 @@ class Outer(msgspec.Struct, forbid_unknown_fields=True):
         ({"pair": [1, {"size": 1, "mode": "?"}]}, "x: pair[1].mode: is '?'\n  Choose from: fast, slow."),
         ({"pair": [1]}, "x: pair: has another number of entries\n  Give 2 entries."),
         ({"shares": {"a": None}}, "x: shares[...]: is null, not a number"),
+        ({"peaks": {"fp9": 1.0}}, "x: peaks: has a key 'fp9'\n  Did you mean fp8? Choose from: fp16, fp8."),
         ([], "x: is a list, not an object"),
     ],
 )

@@ -19,7 +19,7 @@ _NOUNS = {
     "null": "null",
 }
 _KIND = r"Expected `([^`]+)`"
-_AT = re.compile(r"^(?P<said>.*?)(?: - at `\$(?P<path>.*)`)?$", re.DOTALL)
+_AT = re.compile(r"^(?P<said>.*?)(?: - at (?P<key>`key` in )?`\$(?P<path>.*)`)?$", re.DOTALL)
 _SIGNS = {">=": "{0} or more", "<=": "{0} or less", ">": "more than {0}", "<": "less than {0}"}
 
 
@@ -63,7 +63,9 @@ def mismatch(message: str, hint: Any, value: str = "") -> Mismatch:
     if found := re.fullmatch(r"Object contains unknown field `(.+)`", said):
         return Mismatch(path, f"there is no field {found[1]!r}", "", found[1], _fields(_type_at(hint, inner)), True)
     if found := re.fullmatch(r"Invalid enum value (.+)", said):
-        return Mismatch(path, f"is {found[1]}", "", found[1].strip("'\""), _values(_type_at(hint, inner)))
+        kind, of_key = _type_at(hint, inner), bool(parts and parts["key"])
+        what = f"has a key {found[1]}" if of_key else f"is {found[1]}"
+        return Mismatch(path, what, "", found[1].strip("'\""), _values(_solid(kind).key_type if of_key else kind))
     if said in ("Number out of range", "Integer out of range"):
         return Mismatch(path, "is too large")
     return Mismatch(path, said)
