@@ -4,8 +4,9 @@
 
 FOLDER is ``throughput-inputs`` of msr-fiddle/dnn-partitioning. Each input is solved by ``placement/auto`` on two
 threads, in a process of its own, from the file on: seconds are wall clock, with reading and loading compiled functions;
-core-seconds are those of the whole process, with starting Python. Memory is the largest that the process had. A row
-says the least load found in ms, what is proved of it, and the optimum that others published for blocks, to 1e-4.
+core-seconds are those of the process and the child that solves, with starting Python. Memory is the largest that either
+had. A row says the least load found in ms (empty: none), what is proved of it, and the optimum that others published
+for blocks, to 1e-4.
 """
 
 from __future__ import annotations
@@ -38,10 +39,13 @@ def measure(file: Path, contiguous: bool, seconds: float) -> str:
     instance = partitioning(str(file), contiguous)
     options = SolveOptions(time_limit=seconds - (time.monotonic() - begun), threads=2)
     result = solve(instance, "placement/auto", options)
-    used = resource.getrusage(resource.RUSAGE_SELF)
-    proof = "optimal" if result.status == "optimal" else f"within {result.gap or 0:.2%}"
-    took, busy = time.monotonic() - begun, used.ru_utime + used.ru_stime
-    return f"{(result.objective or 0) * 1e-6:.4f} | {proof} | {took:.1f} | {busy:.1f} | {used.ru_maxrss / 1024:.0f}"
+    took = time.monotonic() - begun
+    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]  # the solve is a child
+    busy, most = sum(one.ru_utime + one.ru_stime for one in used), max(one.ru_maxrss for one in used)
+    load = "" if result.objective is None else f"{result.objective * 1e-6:.4f}"
+    within = "no gap" if result.gap is None else f"within {result.gap:.2%}"
+    proof = "optimal" if result.status == "optimal" else within
+    return f"{load} | {proof} | {took:.1f} | {busy:.1f} | {most / 1024:.0f}"
 
 
 def rows(folder: Path, contiguous: float, free: float, only: list[str]) -> None:
