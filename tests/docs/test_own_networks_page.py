@@ -33,9 +33,8 @@ def test_commands_print_what_the_page_shows(
                 codes.append(main(shlex.split(line)[1:]))
             captured = capsys.readouterr()
             # with torch installed its own count of FLOP is told as well
-            said = "".join(
-                line for line in (captured.out + captured.err).splitlines(True) if not line.startswith("PyTorch's counter")
-            )
+            lines = (captured.out + captured.err).splitlines(True)
+            said = "".join(line for line in lines if not line.startswith("PyTorch's counter"))
         elif language == "text":
             assert text.strip("\n") in said
             shown += 1
