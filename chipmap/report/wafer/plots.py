@@ -146,15 +146,14 @@ def _wires(axes: Axes, problem: WaferProblem, drawn: Sequence[Box]) -> None:
 
 
 def _names(axes: Axes, problem: WaferProblem, drawn: Sequence[Box], small: bool) -> None:
-    """Each kernel's name at its lower end, away from the wires, in the largest of three sizes that has room, or, unless
-    ``small``, in the largest alone."""
+    """Each kernel's name in its lower left corner, away from most wires, in the largest of three sizes that has room,
+    or, unless ``small``, in the largest alone."""
     tiles_per_point = max(problem.width, problem.height) / 520
     for box in drawn:
         along, across = max(box.width, box.height), min(box.width, box.height)
         for points in (9, 7, 5) if small else (9,):
             if along >= 0.65 * points * len(box.name) * tiles_per_point and across >= 1.2 * points * tiles_per_point:
                 tall = box.height > box.width
-                x = box.x + box.width * (0.5 if tall else 0.02)
-                turned: dict[str, Any] = {"ha": "center", "rotation": 90} if tall else {"ha": "left"}
-                axes.text(x, box.y + 0.02 * box.height, box.name, va="bottom", fontsize=points, **turned)
+                where: dict[str, Any] = {"xytext": (2, 3), "textcoords": "offset points", "ha": "left", "va": "bottom"}
+                axes.annotate(box.name, (box.x, box.y), fontsize=points, rotation=90 if tall else 0, **where)
                 break
