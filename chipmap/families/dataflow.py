@@ -37,6 +37,7 @@ FAMILY = Family(
         "T5": "transfers (between stages)",
         "T6": "gradients (over replicas)",
         "T7": "stage (the slowest)",
+        "T8": "step (of the optimiser)",
     },
     methods=methods(
         "dataflow",

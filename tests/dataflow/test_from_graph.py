@@ -19,7 +19,7 @@ from chipmap.instances.importers.program import imported
 from chipmap.instances.importers.reading import import_graph
 from chipmap.run import SolveOptions
 from chipmap.solve import solve
-from chipmap.validation.dataflow import facts
+from chipmap.validation.dataflow import facts, training
 from tests.instances.executed import Net
 from tests.instances.test_loops import joint, llama, residual
 
@@ -160,8 +160,8 @@ def test_a_table_rests_in_memory_and_its_rows_are_fetched() -> None:
     assert "tables of 1,600 bytes rest in DRAM" in instance.notes
     degrees = Degrees(tensor=8, dimensions=("tensor",))
     served = instance.replace(task=instance.task.replace(purpose="prefill"))
-    assert facts.resting(look_up, "NONE", served, degrees) == 1600
-    assert facts.resting(look_up, "M", served, degrees) == 200
+    assert training.resting(look_up, "NONE", served, degrees) == 1600
+    assert training.resting(look_up, "M", served, degrees) == 200
 
 
 def test_what_each_part_needs_whole_is_not_divided() -> None:

@@ -40,12 +40,13 @@ from chipmap.formulations.dataflow.cpsat_terms import (
     t4_layer_no_overlap,
     t5_transfers,
     t6_gradients,
+    t8_step,
 )
 from chipmap.formulations.dataflow.cpsat_tiles import Shares, c7_tiles, t1_compute_shared
 from chipmap.formulations.dataflow.tables import Tables, tables
 from chipmap.instances.dataflow import DataflowInstance, DataflowSolution
 from chipmap.instances.dataflow.batch import micro_batches
-from chipmap.instances.dataflow.problem import batch_factor, dataflow_problem, steps
+from chipmap.instances.dataflow.problem import BESIDE, batch_factor, dataflow_problem, steps
 from chipmap.records import InputError
 
 #: Labels that live in variable domains only.
@@ -70,8 +71,9 @@ class DataflowCpVariables:
     option o, where it has a choice), ``inside[e, m, c]`` (tensor e inside c, its producer sharded as in its class m),
     ``shares[i, g, p, c]`` (copy i in c, on share p of its list g of tiles; none where a utilisation is given).
     ``time[c]`` and ``layer`` (>= their sum) in picoseconds; the batch takes ``factor`` times as long, and the linear
-    expressions ``transfers`` and ``gradients`` (T5, T6). Where stages share out kernels, ``factor`` is of ``step``, the
-    longest stage or transfer (T7, T5), and ``layer`` a sum. Linear expressions for side constraints, exact or above:
+    expressions ``transfers``, ``gradients`` and ``optimizer`` (T5, T6, T8). Where stages share out kernels, ``factor``
+    is of ``step``, the longest stage or transfer (T7, T5), and ``layer`` a sum. Linear expressions for side
+    constraints, exact or above:
     ``terms["T1"]`` … ``terms["T3"]`` (by partition, picoseconds), ``sram`` and with a capacity ``dram`` (bytes).
     """
 
@@ -86,6 +88,7 @@ class DataflowCpVariables:
     factor: Fraction
     transfers: Any
     gradients: Any
+    optimizer: Any
     terms: dict[str, list[Any]]
     sram: list[Any]
     shares: dict[tuple[int, int, int, int], Any]
@@ -122,8 +125,8 @@ def decode(v: DataflowCpVariables, value: Callable[[Any], float]) -> DataflowSol
 def build(instance: DataflowInstance, choices: DataflowCpChoices | Mapping[str, Any] = DataflowCpChoices()) -> Built:
     """The CP-SAT model of ``instance`` at the chosen degrees, minimising the time of the batch.
 
-    The objective in integers is the layer's, unless T5 or T6 depend on the mapping; its scale (and offset) makes it the
-    batch's in ticks, before their last rounding. Raises :class:`InputError` where it could pass 64 bits.
+    The objective in integers is the layer's, unless T5, T6 or T8 depend on the mapping; its scale (and offset) makes it
+    the batch's in ticks, before their last rounding. Raises :class:`InputError` where it could pass 64 bits.
     """
     chosen = stated(DataflowCpChoices, choices)
     model = cp_model.CpModel()
@@ -147,15 +150,16 @@ def build(instance: DataflowInstance, choices: DataflowCpChoices | Mapping[str, 
 def _batch(variables: DataflowCpVariables) -> Any:
     """The batch's picoseconds times the denominator of ``factor``."""
     factor, tables = variables.factor, variables.tables
-    fields = {field: tables.outside(field) for field in ("hop", "gradient")}
+    fields = {field: tables.outside(field) for field in BESIDE}
     most = {field: least + sum(amount for *_, amount in more) for field, (least, more) in fields.items()}
     instance, degrees = tables.problem.instance, tables.problem.degrees
     rounds = instance.task.parts * (degrees.pipeline + micro_batches(instance, degrees))
-    largest = factor.numerator * tables.longest + factor.denominator * (rounds * most["hop"] + most["gradient"])
+    largest = factor.numerator * tables.longest + factor.denominator * (rounds * most["hop"] + most["after"])
     if largest >= LARGEST_OBJECTIVE:
         what = f"the batch could take {float(largest):.3g} picoseconds, too many for CP-SAT's 64 bits"
         raise InputError(what, "task.batch", "Use the method dataflow/auto or dataflow/mip, or a smaller batch.")
-    return factor.numerator * variables.layer + factor.denominator * (variables.transfers + variables.gradients)
+    beside = variables.transfers + variables.gradients + variables.optimizer
+    return factor.numerator * variables.layer + factor.denominator * beside
 
 
 def add_dataflow(
@@ -204,6 +208,7 @@ def add_dataflow(
         factor=Fraction(steps(made.problem)) if made.stages else batch_factor(made.problem),
         transfers=t5_transfers(builder, layer),
         gradients=t6_gradients(builder),
+        optimizer=t8_step(builder),
         terms=terms,
         sram=sram,
         shares=shares.share,

@@ -1,4 +1,4 @@
-"""What a partition holds and how long it takes, for CP-SAT, in bytes and picoseconds: C2, C6, T1 to T4; T5 and T6."""
+"""What a partition holds and how long it takes, for CP-SAT, in bytes and picoseconds: C2, C6, T1 to T4; T5, T6, T8."""
 
 from __future__ import annotations
 
@@ -206,3 +206,8 @@ def t5_transfers(builder: Builder, layer: Any) -> Any:
 def t6_gradients(builder: Builder) -> Any:
     """T6: picoseconds of the batch's sums over replicas."""
     return outside(builder, "gradient")
+
+
+def t8_step(builder: Builder) -> Any:
+    """T8: picoseconds of the batch's optimiser step."""
+    return outside(builder, "step")

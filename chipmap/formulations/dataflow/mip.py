@@ -41,6 +41,7 @@ from chipmap.formulations.dataflow.mip_terms import (
     t4_layer_no_overlap,
     t5_transfers,
     t6_gradients,
+    t8_step,
 )
 from chipmap.formulations.dataflow.mip_tiles import c7_tiles, t1_compute_shared
 from chipmap.formulations.dataflow.tables import Tables, tables
@@ -98,8 +99,8 @@ def add_dataflow(
     """Fill the empty ``block`` with the MIP of ``instance``, without an Objective; its tables and its standing.
 
     Afterwards the block has the linear expressions ``cost`` (ticks of the batch, before its last rounding), ``layer``
-    (ticks), ``transfers`` and ``gradients`` (T5, T6, ticks), ``terms["T1"]`` … ``terms["T3"]`` (sums over partitions,
-    ticks), ``sram[c]`` and with a capacity ``dram[c]`` (bytes), the matrices
+    (ticks), ``transfers``, ``gradients`` and ``optimizer`` (T5, T6, T8, ticks), ``terms["T1"]`` … ``terms["T3"]`` (sums
+    over partitions, ticks), ``sram[c]`` and with a capacity ``dram[c]`` (bytes), the matrices
     ``A[i, c]`` (kernel i in partition c), ``B[e, c]`` (tensor e inside c), ``D[e, c]`` (crosses its border),
     ``L[e, c]`` (alive in DRAM), ``H[e, c]`` (made in c), and the variables ``y[i, c]``, ``s[i, o]`` and ``time[c]`` (in
     ``time_unit`` ticks). Where stages share out kernels, also ``stage[s]`` and ``link[s]``, the time of a stage and of
@@ -153,6 +154,7 @@ def _terms(block: pyo.Block, made: Tables, choices: DataflowMipChoices) -> None:
         t5_transfers_stages(block, made, scale)
     t5_transfers(block, made, scale)
     t6_gradients(block, made)
+    t8_step(block, made)
     each = {"T1": block.slowest if made.problem.shares else block.compute, "T2": block.memory, "T3": block.network}
     often = [made.runs(c) + (c in made.split) for c in range(made.count)]
     block.terms = pyo.Expression(
@@ -162,7 +164,7 @@ def _terms(block: pyo.Block, made: Tables, choices: DataflowMipChoices) -> None:
     rounds = (
         steps(made.problem) * scale * block.step if made.stages else float(batch_factor(made.problem)) * block.layer
     )
-    block.cost = pyo.Expression(expr=rounds + block.transfers + block.gradients)
+    block.cost = pyo.Expression(expr=rounds + block.transfers + block.gradients + block.optimizer)
     if made.fixed is None and choices.upper is not None:
         whole = unit(choices.upper)
         block.cut_upper = pyo.Constraint(expr=block.cost / whole <= choices.upper / whole)

@@ -1,4 +1,4 @@
-"""What a partition holds and how long it takes, for the MIP: C2, C6 and T1 to T4; T5 and T6 of the batch."""
+"""What a partition holds and how long it takes, for the MIP: C2, C6 and T1 to T4; T5, T6 and T8 of the batch."""
 
 from __future__ import annotations
 
@@ -192,3 +192,8 @@ def t5_transfers(block: pyo.Block, tables: Tables, unit: int) -> None:
 def t6_gradients(block: pyo.Block, tables: Tables) -> None:
     """T6: ``gradients``, the picoseconds of the batch's sums over replicas."""
     block.gradients = pyo.Expression(expr=outside(block, tables, "gradient"))
+
+
+def t8_step(block: pyo.Block, tables: Tables) -> None:
+    """T8: ``optimizer``, the picoseconds of the batch's optimiser step."""
+    block.optimizer = pyo.Expression(expr=outside(block, tables, "step"))

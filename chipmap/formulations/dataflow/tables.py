@@ -27,6 +27,7 @@ from chipmap.instances.dataflow.instance import DataflowSolution
 from chipmap.instances.dataflow.layer_handover import handovers
 from chipmap.instances.dataflow.options import Option
 from chipmap.instances.dataflow.problem import (
+    BESIDE,
     DataflowProblem,
     batch_factor,
     caching,
@@ -257,8 +258,8 @@ class Tables:
         factor = batch_factor(self.problem)  # 0 for degrees that don't fit
         if upper is None or not factor:
             return None
-        hop, gradient = (outside(self.problem, field) for field in ("hop", "gradient"))
-        return floor((upper - gradient - waited_hops(self.problem.instance, self.problem.degrees) * hop) / factor)
+        hop, after = (outside(self.problem, field) for field in BESIDE)
+        return floor((upper - after - waited_hops(self.problem.instance, self.problem.degrees) * hop) / factor)
 
     def outside(self, field: str) -> tuple[int, list[tuple[int, int, int]]]:
         """The least sum of a column of options over all copies, and what (copy, option) adds to it."""
@@ -279,13 +280,13 @@ class Tables:
 
     @cached_property
     def fixed(self) -> int | None:
-        """Picoseconds that any mapping's batch takes beside its layers (T5 and T6); None where mappings differ."""
+        """Picoseconds that any mapping's batch takes beside its layers (T5, T6 and T8); None where mappings differ."""
         if self.stages:
             return 0
-        hop, gradient = (self.outside(field) for field in ("hop", "gradient"))
-        if hop[1] or gradient[1] or self.slower:
+        hop, after = (self.outside(field) for field in BESIDE)
+        if hop[1] or after[1] or self.slower:
             return None
-        return waited_hops(self.problem.instance, self.problem.degrees) * hop[0] + gradient[0]
+        return waited_hops(self.problem.instance, self.problem.degrees) * hop[0] + after[0]
 
     def ranks(self, solution: DataflowSolution) -> tuple[list[int], list[int]] | None:
         """(slot, option) of each copy in a mapping, its partitions numbered afresh within each phase.
@@ -353,16 +354,8 @@ class Tables:
         """The mapping with copies in these slots and under these options."""
         numbers = {c: number for number, c in enumerate(sorted(set(where)))}
         stages = tuple(next(s for s, slots in enumerate(self.stages) if c in slots) for c in numbers if self.stages)
-        return DataflowSolution(
-            instance=self.problem.instance.name,
-            degrees=self.problem.degrees,
-            schemes=tuple(self.options(i)[o].scheme for i, o in enumerate(picked)),
-            partitions=tuple(numbers[c] for c in where),
-            stages=stages,
-            micro_batch=self.problem.instance.task.samples,
-            chunks=self.problem.plan.chunks,
-            recompute=self.problem.plan.recompute,
-        )
+        schemes = (self.options(i)[o].scheme for i, o in enumerate(picked))
+        return self.problem.mapping(schemes, [numbers[c] for c in where], stages)
 
 
 def _position(scheme: str, options: Sequence[Option]) -> int | None:

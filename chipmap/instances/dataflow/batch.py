@@ -11,14 +11,10 @@ from typing import NamedTuple
 
 from chipmap.instances.dataflow.instance import DataflowInstance, Degrees
 from chipmap.instances.dataflow.parts import Parts, splits_tokens
-from chipmap.instances.dataflow.rates import number_bytes
+from chipmap.instances.dataflow.replicas import held_words, summed_ns, updated_ns
 from chipmap.instances.dataflow.sharding import collective_ns
 from chipmap.instances.dataflow.sizes import fetch_bytes, table_bytes, weight_bytes
 from chipmap.instances.dataflow.workload import Kernel, Scheme
-
-#: Bytes of optimiser state per parameter in mode ``physical``: Adam in mixed precision holds a parameter and its two
-#: moments in four bytes each.
-ADAM_BYTES = 12
 
 
 def layers_per_stage(instance: DataflowInstance, degrees: Degrees) -> int:
@@ -61,16 +57,6 @@ def in_flight(instance: DataflowInstance, degrees: Degrees) -> Fraction:
 def waited_hops(instance: DataflowInstance, degrees: Degrees) -> int:
     """Transfers that the first micro-batch waits for: over every border between chunks, PP · v - 1."""
     return degrees.pipeline * instance.task.parts - 1
-
-
-def state_words(instance: DataflowInstance) -> Fraction:
-    """Bytes in DRAM per byte of a parameter: itself, its gradient, and the optimiser's state."""
-    task, word = instance.task, number_bytes(instance.workload, instance.workload.weight_format)
-    if instance.mode == "dfmodel":  # the published constraint counts tensors alone
-        return (task.optimizer_bytes or 0) / word if task.purpose == "training" else Fraction(0)
-    if task.purpose != "training":
-        return Fraction(1)
-    return 2 + (ADAM_BYTES if task.optimizer_bytes is None else task.optimizer_bytes) / word
 
 
 class Roles(NamedTuple):
@@ -124,20 +110,26 @@ def _kept_for_backward(instance: DataflowInstance) -> frozenset[str]:
 
 
 def kept_bytes(
-    instance: DataflowInstance, degrees: Degrees, kernel: Kernel, weights: Fraction, output: Fraction, here: Parts
+    instance: DataflowInstance, degrees: Degrees, kernel: Kernel, parameters: Fraction, output: Fraction, here: Parts
 ) -> Fraction:
     """Bytes that a kernel holds in a chip's DRAM all the time, for all layers of the chip's stage.
 
-    ``weights`` and ``output`` are those of one layer on one chip, which has the shares ``here``. Parameters
-    are the weights and tables of forward kernels, with :func:`state_words`. The first stage has min(micro-batches,
-    stages) micro-batches in flight. In decode steps what is fetched is the KV cache, of every sample of the replica.
+    ``parameters`` and ``output`` are those of one layer on one chip, which has the shares ``here``; parameters of
+    forward kernels with what :func:`~chipmap.instances.dataflow.replicas.held_words` says. The first stage has
+    min(micro-batches, stages) micro-batches in flight. In decode steps what is fetched is the KV cache, of every sample
+    of the replica.
     """
-    parameters = weights + table_bytes(kernel, instance) * here.weights
-    bytes_per_layer = parameters * state_words(instance) if kernel.phase == "forward" else Fraction(0)
-    bytes_per_layer += cache_bytes(instance, degrees, kernel, here)
+    layers = layers_per_stage(instance, degrees)
+    bytes_per_layer = cache_bytes(instance, degrees, kernel, here)
     if kernel.name in kept_for_backward(instance):
         bytes_per_layer += output * in_flight(instance, degrees)
-    return bytes_per_layer * layers_per_stage(instance, degrees)
+    resting = parameters * held_words(instance, degrees, layers) if kernel.phase == "forward" else 0
+    return bytes_per_layer * layers + resting
+
+
+def parameter_bytes(kernel: Kernel, instance: DataflowInstance, weights: Fraction, here: Parts) -> Fraction:
+    """Bytes of a kernel's parameters of a layer in a chip's DRAM: its ``weights`` there, and its part of a table."""
+    return weights + table_bytes(kernel, instance) * here.weights
 
 
 def cache_bytes(instance: DataflowInstance, degrees: Degrees, kernel: Kernel, here: Parts) -> Fraction:
@@ -183,16 +175,18 @@ def _step_ns(instance: DataflowInstance, degrees: Degrees, output: Fraction) -> 
 
 
 def gradient_ns(
-    instance: DataflowInstance, degrees: Degrees, kernel: Kernel, scheme: Scheme, output: Fraction
+    instance: DataflowInstance, degrees: Degrees, kernel: Kernel, scheme: Scheme, parameters: Fraction, output: Fraction
 ) -> Fraction:
-    """Nanoseconds per batch to sum the gradients of a weight update over the replicas: one all-reduce for all layers of
-    the stage; or to gather the updated weights of a kernel whose tokens are split."""
-    if not kernel.update:
-        return _gathered_ns(instance, degrees, kernel, scheme)
-    factor = 2 if instance.mode == "physical" else instance.task.all_reduce_factor
-    size = output * layers_per_stage(instance, degrees)
-    dimensions = degrees.carrying(instance.system, "data")
-    return sum((collective_ns("all_reduce", size, d, factor) for d in dimensions), Fraction(0))
+    """Nanoseconds per batch to sum the gradients of a weight update over the replicas, for all layers of the stage; or
+    to gather updated weights: of a kernel whose tokens are split, and where replicas share out the optimiser's state
+    (:mod:`chipmap.instances.dataflow.replicas`)."""
+    layers = layers_per_stage(instance, degrees)
+    if kernel.update:
+        return summed_ns(instance, degrees, output, layers)
+    gathered = _gathered_ns(instance, degrees, kernel, scheme)
+    if kernel.phase == "forward":
+        gathered += updated_ns(instance, degrees, parameters, layers)
+    return gathered
 
 
 def _gathered_ns(instance: DataflowInstance, degrees: Degrees, kernel: Kernel, scheme: Scheme) -> Fraction:

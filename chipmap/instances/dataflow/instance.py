@@ -11,6 +11,7 @@ from typing import ClassVar, Literal, NamedTuple, Self
 
 import msgspec
 
+from chipmap.instances.dataflow.batch_checks import check_recompute, check_schedule, check_shard
 from chipmap.instances.dataflow.rates import missing_formats
 from chipmap.instances.dataflow.system import Dimension, System
 from chipmap.instances.dataflow.workload import Scheme, Workload
@@ -22,6 +23,8 @@ Parallelism = Literal["tensor", "pipeline", "data"]
 Stages = Literal["layers", "kernels"]
 Schedule = Literal["1f1b", "interleaved"]
 Recompute = Literal["none", "selective", "full"]
+Shard = Literal["none", "optimizer", "gradients", "weights"]
+SHARDS: tuple[Shard, ...] = ("none", "optimizer", "gradients", "weights")
 PARALLELISMS: tuple[Parallelism, ...] = ("tensor", "pipeline", "data")
 #: Micro-batches that a solve chooses from at most: the divisors of a batch.
 MOST_MICRO_BATCHES = 100
@@ -68,7 +71,9 @@ class Task(Record, frozen=True, kw_only=True):
     kernels that it names. ``stages`` says what the stages of a pipeline share out: equal numbers of whole layers, or
     the kernels of all layers, as the mapping likes (page, "Stages of kernels"). ``schedule`` is the order in which a
     stage of layers runs micro-batches: one forward, one backward, or interleaved, where a stage is ``chunks`` parts of
-    the network (null: as many as is best) (page, "Schedules of a pipeline").
+    the network (null: as many as is best) (page, "Schedules of a pipeline"). ``shard`` is what replicas share out: the
+    optimiser's state (ZeRO-1), its gradients too (ZeRO-2), or weights as well (ZeRO-3, FSDP; true), or none of these
+    (false); null: what is best. ``optimizer_step`` counts what the step moves through DRAM (page, "Training").
     """
 
     LATER_FIELDS: ClassVar[tuple[str, ...]] = (
@@ -79,6 +84,8 @@ class Task(Record, frozen=True, kw_only=True):
         "schedule",
         "chunks",
         "selective",
+        "shard",
+        "optimizer_step",
     )
 
     purpose: Purpose = "training"
@@ -101,6 +108,8 @@ class Task(Record, frozen=True, kw_only=True):
     schedule: Schedule = "1f1b"
     chunks: int | None = None
     selective: tuple[str, ...] = ()
+    shard: bool | Shard | None = False
+    optimizer_step: bool = False
 
     @property
     def samples(self) -> int:
@@ -117,6 +126,13 @@ class Task(Record, frozen=True, kw_only=True):
         return self.recompute if isinstance(self.recompute, str) else ("full" if self.recompute else "none")
 
     @property
+    def sharded(self) -> Shard:
+        """What replicas share out. Raises :class:`InputError` where that is still to be chosen."""
+        if self.shard is None:
+            raise InputError("isn't chosen yet", "task.shard", "Give it, or take the instance `settled` on one.")
+        return self.shard if isinstance(self.shard, str) else ("weights" if self.shard else "none")
+
+    @property
     def parts(self) -> int:
         """Chunks of a stage. Raises :class:`InputError` where they are still to be chosen."""
         if self.schedule == "1f1b":
@@ -128,7 +144,7 @@ class Task(Record, frozen=True, kw_only=True):
     @property
     def plan(self) -> BatchPlan:
         """How the batch is run, all of it chosen."""
-        return BatchPlan(self.samples, self.parts, self.recomputed)
+        return BatchPlan(self.samples, self.parts, self.recomputed, self.sharded)
 
 
 class DataflowInstance(Record, frozen=True, kw_only=True):
@@ -188,7 +204,7 @@ class DataflowInstance(Record, frozen=True, kw_only=True):
         if task.optimizer_bytes is not None and not 0 <= task.optimizer_bytes <= 10**6:
             remedy = f"Give 0 to {10**6:,} bytes, or null."
             raise InputError(f"is {task.optimizer_bytes}", "task.optimizer_bytes", remedy)
-        _check_recompute(self)
+        check_recompute(self)
         grouped = [name for group in task.together for name in group]
         for where, named in (("together", grouped), ("schemes", list(task.schemes))):
             for name in named:
@@ -198,7 +214,8 @@ class DataflowInstance(Record, frozen=True, kw_only=True):
             raise InputError("a kernel is in two groups", "task.together", "Put each kernel in at most one.")
         if task.stages == "kernels":
             _check_stages(self)
-        _check_schedule(self)
+        check_schedule(self)
+        check_shard(self)
         if task.degrees is not None:
             check_degrees(self, task.degrees)
 
@@ -231,38 +248,6 @@ def _check_stages(instance: DataflowInstance) -> None:
             what = f"is kernels, but {kernel.name!r} is {kind}, which belongs on the chips that hold its weights"
             remedy = "Set task.stages to layers, or leave out backward kernels and updates."
             raise InputError(what, "task.stages", remedy)
-
-
-def _check_recompute(instance: DataflowInstance) -> None:
-    """Raise :class:`InputError` where nothing can be recomputed, or not what is named."""
-    task, phases = instance.task, {kernel.name: kernel.phase for kernel in instance.workload.kernels}
-    if task.recompute not in (False, "none") and set(phases.values()) != {"forward", "backward"}:
-        raise InputError("there is no backward phase to recompute for", "task.recompute", "Set it to false.")
-    for name in task.selective:
-        if phases.get(name) != "forward":
-            what = f"no forward kernel is called {name!r}"
-            raise InputError(what, "task.selective", "Use names of forward kernels of the workload.")
-    if task.recompute == "selective" and not task.selective:
-        raise InputError("is selective, but no kernels are named", "task.recompute", "Name them in task.selective.")
-
-
-def _check_schedule(instance: DataflowInstance) -> None:
-    """Raise :class:`InputError` where chunks are given without a schedule that has them, or that can't have them."""
-    task = instance.task
-    if task.schedule == "1f1b":
-        if task.chunks is not None:
-            what = f"is {task.chunks}, but a stage is one part of the network in schedule 1f1b"
-            raise InputError(what, "task.chunks", "Set task.schedule to interleaved, or leave chunks out.")
-        return
-    if task.chunks is not None and not 1 <= task.chunks <= instance.workload.layers:
-        raise InputError(f"is {task.chunks}", "task.chunks", f"Give 1 to {instance.workload.layers}, or null.")
-    reasons = {
-        "costs are counted in mode dfmodel": instance.mode == "dfmodel",
-        "stages share out kernels": task.stages == "kernels",
-        "partitions reach across layers": task.across_layers,
-    }
-    for reason in (reason for reason, holds in reasons.items() if holds):
-        raise InputError(f"is {task.schedule}, but {reason}", "task.schedule", "Set it to 1f1b.")
 
 
 def check_degrees(instance: DataflowInstance, degrees: Degrees, where: str = "task.degrees") -> None:
@@ -319,19 +304,21 @@ def divisors(number: int) -> tuple[int, ...]:
 
 
 class BatchPlan(NamedTuple):
-    """How a batch is run at given degrees: samples of a micro-batch, chunks of a stage, and what is recomputed (None:
-    as the task has it)."""
+    """How a batch is run at given degrees: samples of a micro-batch, chunks of a stage, what is recomputed, and what
+    replicas share out (None: as the task has it)."""
 
     micro_batch: int | None = None
     chunks: int | None = None
     recompute: Recompute | None = None
+    shard: Shard | None = None
 
     @property
     def text(self) -> str:
         """This in words."""
         chunks = f", {self.chunks} chunks per stage" if self.chunks is not None else ""
         again = f", {self.recompute} recomputation" if self.recompute is not None else ""
-        return f"micro-batch {self.micro_batch}{chunks}{again}"
+        shared = f", {self.shard} shared out" if self.shard is not None else ""
+        return f"micro-batch {self.micro_batch}{chunks}{again}{shared}"
 
 
 def migrated(data: bytes | str) -> bytes | str:
@@ -357,14 +344,14 @@ def migrated(data: bytes | str) -> bytes | str:
 class DataflowSolution(Record, frozen=True, kw_only=True):
     """A mapping: degrees, a sharding scheme and a partition per kernel, and how a batch is run.
 
-    ``micro_batch``, ``chunks`` or ``recompute`` null: that of the task, which must give one then (one chunk where
-    nothing is interleaved).
+    ``micro_batch``, ``chunks``, ``recompute`` or ``shard`` null: that of the task, which must give one then (one chunk
+    where nothing is interleaved).
     ``schemes`` and ``partitions`` have an entry per kernel of the layer (the same in every layer), or, where partitions
     reach across layers, one per layer and kernel (layer by layer). Partitions are numbered in the order in which they
     run. Where stages share out kernels, ``stages`` has the stage of each partition number, from 0 on (empty: all 0).
     """
 
-    LATER_FIELDS: ClassVar[tuple[str, ...]] = ("stages", "micro_batch", "chunks", "recompute")
+    LATER_FIELDS: ClassVar[tuple[str, ...]] = ("stages", "micro_batch", "chunks", "recompute", "shard")
 
     schema: Literal["dataflow-solution/1"] = "dataflow-solution/1"
     instance: str = ""
@@ -375,11 +362,12 @@ class DataflowSolution(Record, frozen=True, kw_only=True):
     micro_batch: int | None = None
     chunks: int | None = None
     recompute: Recompute | None = None
+    shard: Shard | None = None
 
     @property
     def plan(self) -> BatchPlan:
         """How its batch is run, as far as it says."""
-        return BatchPlan(self.micro_batch, self.chunks, self.recompute)
+        return BatchPlan(self.micro_batch, self.chunks, self.recompute, self.shard)
 
 
 def small(instance: DataflowInstance) -> bool:

@@ -16,13 +16,16 @@ from chipmap.instances.dataflow.batch import (
     gradient_ns,
     hop_ns,
     kept_bytes,
+    layers_per_stage,
     link_ns,
+    parameter_bytes,
     roles,
     waits_in_dram,
 )
 from chipmap.instances.dataflow.instance import DataflowInstance, Degrees
 from chipmap.instances.dataflow.parts import padded, parts
 from chipmap.instances.dataflow.rates import efficiency, peak
+from chipmap.instances.dataflow.replicas import scattered_ns, step_ns
 from chipmap.instances.dataflow.sharding import (
     Collective,
     collective_ns,
@@ -53,8 +56,9 @@ class Option(NamedTuple):
     does: tiles · time at best, over all tiles. ``stream`` reads its weights and what it fetches from DRAM, ``fetch`` (a
     part of it) the latter alone; ``dram`` moves its output once. ``kept`` bytes stay in DRAM, ``waits`` are those of
     the output while it waits there (both 0 without a capacity); ``hop`` is sent to the next stage per micro-batch,
-    ``gradient`` summed over replicas per batch; ``link`` sends the output from a stage to the next where stages share
-    out kernels. ``weights``: bytes of them in SRAM. ``cache``: bytes of its KV cache, which may stay in SRAM.
+    ``gradient`` summed over replicas per batch, ``step`` spent on the optimiser's step; ``link`` sends the output from
+    a stage to the next where stages share out kernels. ``weights``: bytes of them in SRAM. ``cache``: bytes of its KV
+    cache, which may stay in SRAM.
     """
 
     scheme: Scheme
@@ -72,11 +76,17 @@ class Option(NamedTuple):
     fetch: int = 0
     cache: int = 0
     link: int = 0
+    step: int = 0
 
     @property
     def spared(self) -> int:
         """What weights that stay in SRAM save."""
         return self.stream - self.fetch
+
+    @property
+    def after(self) -> int:
+        """Picoseconds per batch after its last micro-batch."""
+        return self.gradient + self.step
 
 
 def ticks_of(nanoseconds: Fraction) -> int:
@@ -119,6 +129,7 @@ def _option(instance: DataflowInstance, degrees: Degrees, kernel: Kernel, scheme
     else:
         compute = least_area(shares(kernel, scheme, instance, degrees), chip.tiles)
     weights = chip_weights(kernel, instance, here.weights)
+    parameters = parameter_bytes(kernel, instance, weights, here)
     rate = Fraction(memory.reached)
     fetch = ticks_of(fetch_bytes(kernel, instance) * task.samples * here.fetch / rate)
     limited = memory.capacity_bytes is not None
@@ -126,19 +137,21 @@ def _option(instance: DataflowInstance, degrees: Degrees, kernel: Kernel, scheme
         scheme=scheme,
         compute=compute,
         collective=ticks_of(_sums(instance, degrees, scheme, whole * padded(here.output)))
-        + ticks_of(_exchange(instance, degrees, kernel)),
+        + ticks_of(_exchange(instance, degrees, kernel))
+        + ticks_of(scattered_ns(instance, degrees, kernel, parameters, output)),
         stream=fetch + (ticks_of(read_weights(kernel, instance, here.weights) / rate) if streamed else 0),
         weights=0 if chip.streams else math.ceil(weights),
         output=math.ceil(output),
         dram=ticks_of(output / rate),
         buffer=math.ceil(output * task.tile_tokens / (instance.workload.tokens * task.samples)),
-        kept=math.ceil(kept_bytes(instance, degrees, kernel, weights, output, here)) if limited else 0,
+        kept=math.ceil(kept_bytes(instance, degrees, kernel, parameters, output, here)) if limited else 0,
         waits=math.ceil(output) if limited and waits_in_dram(instance, kernel) else 0,
         hop=ticks_of(hop_ns(instance, degrees, kernel, output)),
-        gradient=ticks_of(gradient_ns(instance, degrees, kernel, scheme, output)),
+        gradient=ticks_of(gradient_ns(instance, degrees, kernel, scheme, parameters, output)),
         fetch=fetch,
         cache=math.ceil(cache_bytes(instance, degrees, kernel, here)),
         link=ticks_of(link_ns(instance, degrees, output)),
+        step=ticks_of(step_ns(instance, degrees, kernel, parameters, layers_per_stage(instance, degrees))),
     )
 
 

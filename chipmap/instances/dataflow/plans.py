@@ -10,10 +10,12 @@ import msgspec
 
 from chipmap.instances.dataflow.instance import (
     PARALLELISMS,
+    SHARDS,
     BatchPlan,
     DataflowInstance,
     Degrees,
     Recompute,
+    Shard,
     check_degrees,
     divisors,
 )
@@ -60,7 +62,7 @@ def allowed_plans(instance: DataflowInstance, degrees: Degrees) -> list[BatchPla
     """Every plan that the task allows, the least micro-batches first.
 
     Interleaved, a replica has a multiple of its stages of micro-batches, unless a stage is one chunk. Where nothing is
-    interleaved, or recomputation isn't to be chosen, that stays None.
+    interleaved, or recomputation or what replicas share out isn't to be chosen, that stays None.
     """
     task, stage = instance.task, max(1, instance.workload.layers // degrees.pipeline)
     chunks: tuple[int | None, ...] = (task.chunks,)
@@ -69,12 +71,16 @@ def allowed_plans(instance: DataflowInstance, degrees: Degrees) -> list[BatchPla
     again: tuple[Recompute | None, ...] = (None,)
     if task.recompute is None:
         again = ("none", "selective", "full") if task.selective else ("none", "full")
+    shared: tuple[Shard | None, ...] = (None,)
+    if task.shard is None:
+        shared = SHARDS if degrees.data > 1 else ("none",)
     return [
-        BatchPlan(each, parts, which)
+        BatchPlan(each, parts, which, what)
         for each in allowed_micro_batches(instance, degrees)
         for parts in chunks
         if parts in (None, 1) or task.batch // (degrees.data * each) % degrees.pipeline == 0
         for which in again
+        for what in shared
     ]
 
 
@@ -90,7 +96,9 @@ def useful_plans(instance: DataflowInstance, degrees: Degrees) -> list[BatchPlan
     if degrees.pipeline > 1:
         return allowed
     allowed = [one for one in allowed if one.chunks == allowed[0].chunks]
-    return allowed[-1:] if instance.system.memory.capacity_bytes is None else allowed
+    if instance.system.memory.capacity_bytes is not None:
+        return allowed
+    return [one for one in allowed if one.micro_batch == allowed[-1].micro_batch]
 
 
 def settled(
@@ -98,9 +106,10 @@ def settled(
     micro_batch: int | None,
     chunks: int | None = None,
     recompute: Recompute | None = None,
+    shard: Shard | None = None,
 ) -> DataflowInstance:
     """``instance`` with this plan as the task's (None: the task's own), not checked; kept with it."""
-    task, plan = instance.task, BatchPlan(micro_batch, chunks, recompute)
+    task, plan = instance.task, BatchPlan(micro_batch, chunks, recompute, shard)
     changes: dict[str, object] = plan._asdict()
     changes = {field: value for field, value in changes.items() if value not in (None, getattr(task, field))}
     if not changes:

@@ -8,10 +8,11 @@ that sums of them are exact in all models.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
+from operator import add
 
 import msgspec
 import numpy as np
@@ -23,7 +24,14 @@ from chipmap.instances.dataflow.batch import (
     runs,
     waited_hops,
 )
-from chipmap.instances.dataflow.instance import BatchPlan, DataflowInstance, Degrees, Recompute
+from chipmap.instances.dataflow.instance import (
+    BatchPlan,
+    DataflowInstance,
+    DataflowSolution,
+    Degrees,
+    Recompute,
+    Shard,
+)
 from chipmap.instances.dataflow.options import Option, all_options, ticks_of
 from chipmap.instances.dataflow.parts import padded, parts
 from chipmap.instances.dataflow.plans import settled, useful_plans
@@ -40,6 +48,8 @@ from chipmap.records import InputError
 
 #: Picoseconds and bytes of a layer stay below this, so that sums over layers fit 64 bits.
 LARGEST = 2**40 * 10**3
+#: Columns of options that count beside T4, once per batch.
+BESIDE = ("hop", "after")
 IntArray = NDArray[np.int64]
 
 
@@ -77,7 +87,19 @@ class DataflowProblem:
     def plan(self) -> BatchPlan:
         """How the batch is run."""
         task = self.instance.task
-        return BatchPlan(task.samples, task.chunks, task.recompute if isinstance(task.recompute, str) else None)
+        again = task.recompute if isinstance(task.recompute, str) else None
+        return BatchPlan(task.samples, task.chunks, again, task.shard if isinstance(task.shard, str) else None)
+
+    def mapping(self, schemes: Iterable[Scheme], partitions: Sequence[int], stages: Sequence[int]) -> DataflowSolution:
+        """The mapping at these degrees and by this plan."""
+        return DataflowSolution(
+            instance=self.instance.name,
+            degrees=self.degrees,
+            schemes=tuple(schemes),
+            partitions=tuple(partitions),
+            stages=tuple(stages),
+            **self.plan._asdict(),
+        )
 
     @cached_property
     def shares(self) -> tuple[tuple[Shares, ...], ...]:
@@ -135,12 +157,15 @@ def dataflow_problem(
     micro_batch: int | None = None,
     chunks: int | None = None,
     recompute: Recompute | None = None,
+    shard: Shard | None = None,
 ) -> DataflowProblem:
     """The arrays of ``instance`` at ``degrees`` and by this plan (None: the task's, or the only useful one), kept
     with the instance, as instances never change. The problem's instance has this plan as the task's."""
-    instance = settled(instance, micro_batch, chunks, recompute)
+    instance = settled(instance, micro_batch, chunks, recompute, shard)
     task = instance.task
-    if None in (task.micro_batch, task.recompute) or (task.chunks is None and task.schedule == "interleaved"):
+    if None in (task.micro_batch, task.recompute, task.shard) or (
+        task.chunks is None and task.schedule == "interleaved"
+    ):
         plan, *others = useful_plans(instance, degrees)
         instance = instance if others else settled(instance, *plan)
     kept: dict[Degrees, DataflowProblem] = instance.__dict__.setdefault("_problems", {})
@@ -200,9 +225,9 @@ def total_ticks(problem: DataflowProblem, layer: int, chosen: Sequence[int] | No
     """The time of the whole batch from that of one layer (of all layers where partitions reach across), picoseconds.
 
     ``chosen`` are the numbers of the kernels' options (all layers' in a row where partitions reach across). Without
-    them T5 and T6 are the least that options allow: exact where there is nothing to choose, else a lower bound.
+    them T5, T6 and T8 are the least that options allow: exact where there is nothing to choose, else a lower bound.
     """
-    return batch_ticks(problem, layer, *(outside(problem, field, chosen) for field in ("hop", "gradient")))
+    return batch_ticks(problem, layer, *(outside(problem, field, chosen) for field in BESIDE))
 
 
 def outside(problem: DataflowProblem, field: str, chosen: Sequence[int] | None = None) -> int:
@@ -214,20 +239,21 @@ def outside(problem: DataflowProblem, field: str, chosen: Sequence[int] | None =
     return sum(column[o] for column, o in zip(columns * layers, chosen, strict=True))
 
 
-def pairs_outside(problem: DataflowProblem, most: int = 1000) -> set[tuple[int, int]] | None:
-    """Every (hop, gradient) that mappings have in sum; None for more than ``most`` of them."""
-    layers = problem.instance.mapped_layers
-    sums = {(0, 0)}
+def sums_outside(problem: DataflowProblem, most: int = 1000) -> set[tuple[int, ...]] | None:
+    """Every sum of the columns :data:`BESIDE` that mappings have; None for more than ``most`` of them."""
+    layers, nothing = problem.instance.mapped_layers, (0,) * len(BESIDE)
+    sums = {nothing}
     for options in problem.options * layers:
-        own = {(option.hop, option.gradient) for option in options}
-        sums = {(hop + a, gradient + b) for hop, gradient in sums for a, b in own} if own != {(0, 0)} else sums
+        own = {tuple(getattr(option, field) for field in BESIDE) for option in options}
+        if own != {nothing}:
+            sums = {tuple(map(add, one, other)) for one in sums for other in own}
         if len(sums) > most:
             return None
     return sums
 
 
-def batch_ticks(problem: DataflowProblem, layer: int, hop: int, gradient: int) -> int:
-    """Picoseconds of the batch: T4 · :func:`batch_factor` + T5 + T6.
+def batch_ticks(problem: DataflowProblem, layer: int, hop: int, after: int) -> int:
+    """Picoseconds of the batch: T4 · :func:`batch_factor` + T5 + T6 + T8, the columns :data:`BESIDE` summed up.
 
     T5 = (PP·v-1) · hop + m · max(0, v · hop - layers per stage · T4): the first micro-batch waits for every transfer, a
     later one only where transfers take longer than a stage, with its v chunks, computes (equation 7).
@@ -235,14 +261,14 @@ def batch_ticks(problem: DataflowProblem, layer: int, hop: int, gradient: int) -
     instance, degrees = problem.instance, problem.degrees
     slower = max(0, instance.task.parts * hop - layers_per_stage(instance, degrees) * layer)
     transfers = waited_hops(instance, degrees) * hop + micro_batches(instance, degrees) * slower
-    return math.ceil(layer * batch_factor(problem) + transfers) + gradient
+    return math.ceil(layer * batch_factor(problem) + transfers) + after
 
 
-def layer_ticks(problem: DataflowProblem, batch: float, hop: int, gradient: int) -> float:
+def layer_ticks(problem: DataflowProblem, batch: float, hop: int, after: int) -> float:
     """The least T4 with which the batch takes ``batch`` picoseconds, unrounded: :func:`batch_ticks` the other way."""
     instance, degrees, factor = problem.instance, problem.degrees, batch_factor(problem)
     layers, rounds = layers_per_stage(instance, degrees), micro_batches(instance, degrees)
-    rest = batch - gradient - waited_hops(instance, degrees) * hop
+    rest = batch - after - waited_hops(instance, degrees) * hop
     longest = rest / float(factor)
     if degrees.pipeline == 1:
         return longest

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 from chipmap.instances.dataflow.floors import first_ticks, plain_floor
-from chipmap.instances.dataflow.instance import BatchPlan, DataflowInstance, DataflowSolution, Degrees, Recompute
+from chipmap.instances.dataflow.instance import BatchPlan, DataflowInstance, DataflowSolution, Degrees, Recompute, Shard
 from chipmap.instances.dataflow.layer_handover import handover_cases
 from chipmap.instances.dataflow.plans import allowed_degrees, allowed_plans, useful_plans
 from chipmap.instances.dataflow.problem import DataflowProblem, dataflow_problem
@@ -29,8 +29,8 @@ class Case(NamedTuple):
     bound: int
 
     @property
-    def at(self) -> tuple[Degrees, int | None, int | None, Recompute | None]:
-        """The degrees and the plan: micro-batch, chunks, recomputation."""
+    def at(self) -> tuple[Degrees, int | None, int | None, Recompute | None, Shard | None]:
+        """The degrees and the plan: micro-batch, chunks, recomputation, what replicas share out."""
         return self.problem.degrees, *self.plan
 
     @property
@@ -68,16 +68,19 @@ def _problems(instance: DataflowInstance, degrees: Degrees) -> tuple[list[Datafl
     """
     found, left = list[DataflowProblem](), list[int]()
     allowed, useful = allowed_plans(instance, degrees), useful_plans(instance, degrees)
-    one, kinds = len(useful) == 1, {plan[1:] for plan in useful}
+    kinds, done = {plan[1:] for plan in useful}, set[tuple[object, ...]]()
+    alone = len({plan.micro_batch for plan in useful}) == 1
     for plan in (plan for plan in reversed(allowed) if plan[1:] in kinds):
+        if alone and plan[1:] in done:
+            continue
         try:
             found.append(dataflow_problem(instance, degrees, *plan))
         except InputError:
             if plan.micro_batch == allowed[0].micro_batch:
                 raise
             left.append(plain_floor(instance, degrees, plan))
-        if one and found:
-            break
+        else:
+            done.add(plan[1:])
     return found, left
 
 
@@ -91,9 +94,10 @@ def least_demanding(instance: DataflowInstance, todo: Iterable[Case]) -> list[Da
     updates = {kernel.name for kernel in instance.workload.kernels if kernel.update}
     if any(u in updates for u, _ in (*instance.workload.edges, *instance.workload.carries)):
         return [case.problem for case in todo]
-    least: dict[Degrees, DataflowProblem] = {}
+    least: dict[tuple[Degrees, Shard | None], DataflowProblem] = {}
     for case in sorted(todo, key=_demands, reverse=True):
-        least[case.problem.degrees] = case.problem
+        # it depends on the layers of a stage whether sharing out more takes less
+        least[case.problem.degrees, case.plan.shard] = case.problem
     return list(least.values())
 
 
@@ -139,13 +143,5 @@ def mapping_of(
     problem: DataflowProblem, chosen: Sequence[int], partitions: tuple[int, ...], stages: tuple[int, ...] = ()
 ) -> DataflowSolution:
     """The mapping with these numbers of the options that are ``chosen``, these partitions and their stages."""
-    return DataflowSolution(
-        instance=problem.instance.name,
-        degrees=problem.degrees,
-        schemes=tuple(problem.options[v % problem.n][option].scheme for v, option in enumerate(chosen)),
-        partitions=partitions,
-        stages=stages,
-        micro_batch=problem.instance.task.samples,
-        chunks=problem.plan.chunks,
-        recompute=problem.plan.recompute,
-    )
+    schemes = (problem.options[v % problem.n][option].scheme for v, option in enumerate(chosen))
+    return problem.mapping(schemes, partitions, stages)

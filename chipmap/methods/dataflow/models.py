@@ -12,7 +12,7 @@ from typing import Any, Literal
 from chipmap.family import Model
 from chipmap.heuristics.dataflow.program.lattice import TooWideError
 from chipmap.instances.dataflow.instance import DataflowInstance, DataflowSolution
-from chipmap.instances.dataflow.problem import batch_ticks, layer_ticks, pairs_outside, steps
+from chipmap.instances.dataflow.problem import batch_ticks, layer_ticks, steps, sums_outside
 from chipmap.methods.dataflow.cases import Case, beyond, cases, least_demanding, solve_each
 from chipmap.methods.dataflow.infeasibility import no_degrees, no_mapping
 from chipmap.methods.model_solve import Finds, conclude, solve_within
@@ -99,7 +99,7 @@ def solve_case(case: Case, model: Model, kind: Kind, run: Run, others: list[int]
 def _lower(case: Case, kind: Kind, bound: float) -> int:
     """A solver's bound in whole ticks of the batch.
 
-    For each T5 and T6 that a mapping may have, a layer takes whole picoseconds: so many at least. Where stages share
+    For all that a mapping may have beside T4, a layer takes whole picoseconds: so many at least. Where stages share
     out kernels, a step does.
     """
     problem, layers = case.problem, list[int]()
@@ -107,10 +107,10 @@ def _lower(case: Case, kind: Kind, bound: float) -> int:
     if problem.instance.task.stages == "kernels":
         step = bound / steps(problem)
         return max(case.bound, steps(problem) * ceil(step - absolute - share * abs(step)))
-    pairs = pairs_outside(problem)
-    if pairs is None:
+    sums = sums_outside(problem)
+    if sums is None:
         return max(case.bound, integer_bound(bound))
-    for pair in pairs:
-        layer = layer_ticks(problem, bound, *pair)
-        layers.append(batch_ticks(problem, max(0, ceil(layer - absolute - share * abs(layer))), *pair))
+    for beside in sums:
+        layer = layer_ticks(problem, bound, *beside)
+        layers.append(batch_ticks(problem, max(0, ceil(layer - absolute - share * abs(layer))), *beside))
     return max(case.bound, min(layers))

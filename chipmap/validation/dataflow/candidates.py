@@ -12,7 +12,14 @@ from collections.abc import Iterator
 from itertools import combinations_with_replacement, product
 from math import prod
 
-from chipmap.instances.dataflow.instance import DataflowInstance, DataflowSolution, Degrees, Parallelism, Recompute
+from chipmap.instances.dataflow.instance import (
+    DataflowInstance,
+    DataflowSolution,
+    Degrees,
+    Parallelism,
+    Recompute,
+    Shard,
+)
 from chipmap.instances.dataflow.workload import Scheme
 from chipmap.validation.dataflow.facts import allowed
 
@@ -38,7 +45,7 @@ def candidates(instance: DataflowInstance) -> Iterator[DataflowSolution]:
     """Every mapping in the domain C0, but for those that the module's docstring leaves out."""
     partitions = _partitions(instance)
     for degrees in _degrees(instance):
-        for (each, chunks, again), schemes in product(_plans(instance, degrees), product(*_schemes(instance))):
+        for (each, chunks, again, shard), schemes in product(_plans(instance, degrees), product(*_schemes(instance))):
             for numbers in partitions:
                 for stages in _stages(instance, degrees, numbers):
                     yield DataflowSolution(
@@ -50,6 +57,7 @@ def candidates(instance: DataflowInstance) -> Iterator[DataflowSolution]:
                         micro_batch=each,
                         chunks=chunks,
                         recompute=again,
+                        shard=shard,
                     )
 
 
@@ -60,9 +68,11 @@ def _micro_batches(instance: DataflowInstance, degrees: Degrees) -> list[int]:
     return [each for each in wanted if task.batch % (degrees.data * each) == 0]
 
 
-def _plans(instance: DataflowInstance, degrees: Degrees) -> list[tuple[int, int | None, Recompute | None]]:
-    """Every micro-batch with every number of chunks that stages and micro-batches allow, and whatever may be
-    recomputed, or those of the task."""
+def _plans(
+    instance: DataflowInstance, degrees: Degrees
+) -> list[tuple[int, int | None, Recompute | None, Shard | None]]:
+    """Every micro-batch with every number of chunks that stages and micro-batches allow, whatever may be recomputed,
+    and all that replicas may share out, or those of the task."""
     task, found = instance.task, list[tuple[int, int | None]]()
     kinds: list[Recompute | None] = [None]
     if task.recompute is None:
@@ -76,7 +86,8 @@ def _plans(instance: DataflowInstance, degrees: Degrees) -> list[tuple[int, int 
             shared = instance.workload.layers % (degrees.pipeline * chunks) == 0
             if shared and (chunks == 1 or rounds % degrees.pipeline == 0):
                 found.append((each, chunks))
-    return [(*one, kind) for one in found for kind in kinds]
+    apart: list[Shard | None] = ["none", "optimizer", "gradients", "weights"] if task.shard is None else [None]
+    return [(*one, kind, shard) for one in found for kind in kinds for shard in apart]
 
 
 def _stages(instance: DataflowInstance, degrees: Degrees, numbers: tuple[int, ...]) -> Iterator[tuple[int, ...]]:

@@ -15,7 +15,7 @@ from chipmap.certificate import Certificate
 from chipmap.instances.dataflow.instance import DataflowInstance, DataflowSolution
 from chipmap.records import counted
 from chipmap.validation.certify import Finding, certify
-from chipmap.validation.dataflow import facts, rates, tiles
+from chipmap.validation.dataflow import facts, plans, rates, tiles, training
 from chipmap.validation.dataflow.mapping import Mapping, in_dram, mapping_of
 from chipmap.validation.dataflow.times import Times, held, inside, longest_transfer, steps, times_of
 
@@ -45,6 +45,7 @@ def check(instance: DataflowInstance, solution: DataflowSolution) -> Certificate
         "T5": t5_transfers(mapping, times),
         "T6": t6_gradients(mapping),
         "T7": t7_stage(mapping, times),
+        "T8": t8_step(mapping),
     }
     objective = batch(mapping, terms)
     figures = _figures(mapping, objective, terms)
@@ -66,7 +67,7 @@ def batch(mapping: Mapping, terms: dict[str, int]) -> int:
     else:
         filled *= instance.task.chunks or 1
     layers = math.ceil(terms["T4"] * stage * (1 + Fraction(degrees.pipeline - 1) / filled) * rounds)
-    return layers + terms["T5"] + terms["T6"]
+    return layers + terms["T5"] + terms["T6"] + terms["T8"]
 
 
 def breakdown(instance: DataflowInstance, solution: DataflowSolution) -> dict[int, tuple[int, int, int]]:
@@ -99,10 +100,12 @@ def c0_domain(instance: DataflowInstance, solution: DataflowSolution) -> Iterato
     if layered and task.across_layers and degrees.pipeline > 1:
         message = "a pipeline's stages are layers, but partitions reach across them"
         yield "pipeline", degrees.pipeline - 1, "stages", message
-    yield from _wrong_micro_batch(instance, solution)
-    yield from _wrong_chunks(instance, solution)
-    if wrong := _wrong_recomputation(instance, solution):
+    yield from plans.wrong_micro_batch(instance, solution)
+    yield from plans.wrong_chunks(instance, solution)
+    if wrong := plans.wrong_recomputation(instance, solution):
         yield "recompute", 1, "kernels", wrong
+    if wrong := plans.wrong_shard(instance, solution):
+        yield "shard", 1, "replicas", wrong
     layers = workload.layers if task.across_layers else 1
     if len(solution.schemes) != layers * len(workload.kernels):
         message = f"{len(solution.schemes)} schemes for {layers} x {len(workload.kernels)} kernels"
@@ -117,59 +120,6 @@ def c0_domain(instance: DataflowInstance, solution: DataflowSolution) -> Iterato
         yield "partitions", 1, "kernels", "partitions are numbered from 0"
     if wrong := _wrong_stages(instance, solution):
         yield "stages", 1, "stages", wrong
-
-
-def _wrong_micro_batch(instance: DataflowInstance, solution: DataflowSolution) -> Iterator[Finding]:
-    """A mapping's micro-batch is that of the task, if one is given; so many samples of each replica divide the
-    batch (C0)."""
-    task, replicas = instance.task, solution.degrees.data
-    stated = task.micro_batch if solution.micro_batch is None else solution.micro_batch
-    if stated is None:
-        yield "micro_batch", 1, "samples", "neither the task nor the mapping says how many samples a micro-batch has"
-    elif task.micro_batch not in (None, stated):
-        message = f"micro-batches have {stated} samples, the task asks for {task.micro_batch}"
-        yield "micro_batch", abs(stated - (task.micro_batch or 0)), "samples", message
-    elif stated < 1 or replicas < 1 or task.batch % (replicas * stated):
-        parts = f"{counted(replicas, 'replica')} don't divide the batch"
-        message = f"{parts} of {task.batch:,} into micro-batches of {stated:,}"
-        yield "data", 1, "replicas", message
-
-
-def _wrong_chunks(instance: DataflowInstance, solution: DataflowSolution) -> Iterator[Finding]:
-    """A stage's chunks are those of the task, if it gives them, and share out its layers; the micro-batches of a
-    replica are then shared out over the stages (C0)."""
-    task, degrees = instance.task, solution.degrees
-    if task.schedule == "1f1b":
-        if solution.chunks not in (None, 1):
-            message = f"a stage has {solution.chunks} chunks, but nothing is interleaved"
-            yield "chunks", solution.chunks - 1, "chunks", message
-        return
-    chunks = task.chunks if solution.chunks is None else solution.chunks
-    if chunks is None:
-        yield "chunks", 1, "chunks", "neither the task nor the mapping says how many chunks a stage has"
-    elif task.chunks not in (None, chunks):
-        message = f"a stage has {chunks} chunks, the task asks for {task.chunks}"
-        yield "chunks", abs(chunks - (task.chunks or 0)), "chunks", message
-    elif chunks < 1 or instance.workload.layers % max(1, degrees.pipeline * chunks):
-        parts = f"{counted(degrees.pipeline, 'stage')} of {counted(chunks, 'chunk')}"
-        yield "chunks", 1, "chunks", f"{parts} don't divide {counted(instance.workload.layers, 'layer')}"
-    elif chunks > 1:
-        samples = degrees.data * (solution.micro_batch or task.micro_batch or 1)
-        rounds = task.batch // max(1, samples)
-        if rounds % max(1, degrees.pipeline):
-            whole = counted(rounds, "micro-batch", "micro-batches")
-            yield "chunks", 1, "stages", f"{counted(degrees.pipeline, 'stage')} don't divide {whole}"
-
-
-def _wrong_recomputation(instance: DataflowInstance, solution: DataflowSolution) -> str:
-    """What of ``recompute`` isn't what the task asks for, or allows (C0); empty where nothing is."""
-    task, stated = instance.task, solution.recompute
-    if task.recompute is None:
-        if stated is None:
-            return "neither the task nor the mapping says what is recomputed"
-        return "the task names no kernels to be recomputed" if stated == "selective" and not task.selective else ""
-    asked = task.recompute if isinstance(task.recompute, str) else "full" if task.recompute else "none"
-    return "" if stated in (None, asked) else f"recomputation is {stated}, the task asks for {asked}"
 
 
 def _wrong_stages(instance: DataflowInstance, solution: DataflowSolution) -> str:
@@ -345,12 +295,19 @@ def t6_gradients(mapping: Mapping) -> int:
     """Picoseconds of the batch's sums of gradients over the replicas, after its last micro-batch."""
     instance, degrees = mapping.instance, mapping.solution.degrees
     kernels = instance.workload.kernels
-    return sum(facts.summed(kernels[copy.kernel], copy.scheme, instance, degrees) for copy in mapping.copies)
+    return sum(training.summed(kernels[copy.kernel], copy.scheme, instance, degrees) for copy in mapping.copies)
 
 
 def t7_stage(mapping: Mapping, times: Times) -> int:
     """Picoseconds of the stage whose partitions' times add up to most, for all layers of a stage."""
     return _slowest(mapping, times)
+
+
+def t8_step(mapping: Mapping) -> int:
+    """Picoseconds of the batch's optimiser step, after all sums."""
+    instance, degrees = mapping.instance, mapping.solution.degrees
+    kernels = instance.workload.kernels
+    return sum(training.stepped(kernels[copy.kernel], copy.scheme, instance, degrees) for copy in mapping.copies)
 
 
 def _slowest(mapping: Mapping, times: Times) -> int:

@@ -296,32 +296,6 @@ def recomputed(instance: DataflowInstance) -> set[str]:
     return forward if task.recompute in (True, "full") else set()
 
 
-def resting(kernel: Kernel, scheme: Scheme, instance: DataflowInstance, degrees: Degrees) -> int:
-    """C6: bytes that one kernel of each layer of a chip always has in DRAM, rounded up once.
-
-    A parameter of ``word`` bytes has a gradient of as many and 12 bytes of optimiser state (or what the task says) in
-    training, in mode ``dfmodel`` only what the task says of the latter. Outputs are saved per micro-batch in flight. A
-    KV cache (what decode steps fetch, mode ``physical``) is there for every sample that the replica serves.
-    """
-    word = Fraction(rates.bits(instance, instance.workload.weight_format), 8)
-    task, training = instance.task, instance.task.purpose == "training"
-    if instance.mode == "dfmodel":
-        per_parameter = Fraction(task.optimizer_bytes or 0 if training else 0)
-    else:
-        state = 12 if task.optimizer_bytes is None else task.optimizer_bytes
-        per_parameter = 2 * word + state if training else word
-    total = Fraction(0)
-    if kernel.phase == "forward":
-        table = rates.of_weights(instance, kernel.table_bytes) * weights_share(kernel, scheme, instance, degrees.tensor)
-        total += (local_weights(kernel, scheme, instance, degrees.tensor) + table) * per_parameter / word
-    if kernel.name in saved(instance):
-        total += in_flight(instance, degrees) * local_output(kernel, scheme, instance, degrees.tensor)
-    if task.purpose == "decode" and instance.mode == "physical":
-        samples = Fraction(task.batch, degrees.data)
-        total += samples * fetched(kernel, scheme, instance, degrees.tensor)
-    return math.ceil(total * stage_layers(instance, degrees))
-
-
 def in_flight(instance: DataflowInstance, degrees: Degrees) -> Fraction:
     """Micro-batches of which the first stage holds what is saved: as many as there are stages, or all. Interleaved, it
     has begun (v - 1) · PP + 2 (PP - 1) + 1 of the batch's m · v passes through a chunk, a v-th of the stage, when the
@@ -356,20 +330,6 @@ def sending(kernel: Kernel, scheme: Scheme, instance: DataflowInstance, degrees:
     (link,) = uses(instance, degrees, "pipeline")
     size = local_output(kernel, scheme, instance, degrees.tensor)
     return size / Fraction(link.bytes_per_ns) + Fraction(link.latency_ns)
-
-
-def summed(kernel: Kernel, scheme: Scheme, instance: DataflowInstance, degrees: Degrees) -> int:
-    """T6: picoseconds per batch of the all-reduce over the replicas of a weight update's output, all layers at once;
-    of the all-gather of updated weights, where a forward kernel's chips have different tokens."""
-    if not kernel.update:
-        updated = {one.update for one in instance.workload.kernels}
-        whole = whole_weights(kernel, instance) * stage_layers(instance, degrees)
-        if kernel.phase == "backward" or True not in updated or not whole or not by_tokens(kernel, scheme, instance):
-            return 0
-        return up(sum((reduce_scatter(whole, d) for d in uses(instance, degrees, "tensor")), Fraction(0)))
-    size = local_output(kernel, scheme, instance, degrees.tensor) * stage_layers(instance, degrees)
-    factor = 2 if instance.mode == "physical" else instance.task.all_reduce_factor
-    return up(sum((all_reduce(size, link, factor) for link in uses(instance, degrees, "data")), Fraction(0)))
 
 
 def own_exchange(kernel: Kernel, instance: DataflowInstance, degrees: Degrees) -> Fraction:

@@ -11,7 +11,7 @@ import msgspec
 
 from chipmap.instances.dataflow.instance import DataflowInstance, DataflowSolution
 from chipmap.instances.dataflow.workload import Scheme
-from chipmap.validation.dataflow import facts
+from chipmap.validation.dataflow import facts, training
 
 
 @dataclass(frozen=True)
@@ -57,8 +57,8 @@ class Mapping:
 
 def mapping_of(instance: DataflowInstance, solution: DataflowSolution) -> Mapping:
     """The mapping that a ``solution`` which obeys C0 states; how it runs the batch is the task's from here on."""
-    stated = {"micro_batch": solution.micro_batch, "chunks": solution.chunks, "recompute": solution.recompute}
-    told = {field: value for field, value in stated.items() if value is not None}
+    stated = ((field, getattr(solution, field)) for field in ("micro_batch", "chunks", "recompute", "shard"))
+    told = {field: value for field, value in stated if value is not None}
     task = msgspec.structs.replace(instance.task, **told)
     instance = msgspec.structs.replace(instance, task=task)
     workload, n = instance.workload, len(instance.workload.kernels)
@@ -90,7 +90,7 @@ def in_dram(mapping: Mapping) -> dict[int, tuple[int, int]]:
     kernels, saved, again = instance.workload.kernels, facts.saved(instance), facts.recomputed(instance)
     resting: dict[int, int] = defaultdict(int)
     for copy in mapping.copies:
-        resting[mapping.stage(copy.partition)] += facts.resting(kernels[copy.kernel], copy.scheme, instance, degrees)
+        resting[mapping.stage(copy.partition)] += training.resting(kernels[copy.kernel], copy.scheme, instance, degrees)
     backward = {copy.partition for copy in mapping.copies if kernels[copy.kernel].phase == "backward"}
     order = sorted({copy.partition for copy in mapping.copies}, key=lambda p: (p in backward, p))
     rank = {p: place for place, p in enumerate(order)}

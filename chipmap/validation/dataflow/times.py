@@ -13,7 +13,7 @@ from fractions import Fraction
 from chipmap.instances.dataflow.instance import DataflowInstance
 from chipmap.instances.dataflow.system import Dimension
 from chipmap.instances.dataflow.workload import Kernel, Scheme
-from chipmap.validation.dataflow import facts, rates, tiles
+from chipmap.validation.dataflow import facts, rates, tiles, training
 from chipmap.validation.dataflow.mapping import Mapping
 
 
@@ -168,6 +168,7 @@ def network(mapping: Mapping) -> dict[int, int]:
             size *= facts.padding(kernel, "K_RS", instance, mapping.chips)
             times[copy.partition] += facts.up(sum((facts.reduce_scatter(size, d) for d in dimensions), Fraction(0)))
         times[copy.partition] += facts.up(facts.own_exchange(kernel, instance, solution.degrees))
+        times[copy.partition] += training.exchanged(kernel, copy.scheme, instance, solution.degrees)
     for u, v in (*mapping.edges, *mapping.handovers):
         a, b = mapping.copies[u], mapping.copies[v]
         ends = [(instance.workload.kernels[one.kernel], one.scheme) for one in (a, b)]

@@ -12,14 +12,14 @@ from chipmap.heuristics.dataflow.program.lattice import Lattice, TooWideError, a
 from chipmap.heuristics.dataflow.program.tile_sharing import tiles
 from chipmap.instances.dataflow.batch import runs
 from chipmap.instances.dataflow.options import Option
-from chipmap.instances.dataflow.problem import DataflowProblem, IntArray, levels, wires
+from chipmap.instances.dataflow.problem import BESIDE, DataflowProblem, IntArray, levels, wires
 from chipmap.instances.dataflow.tiles import Shares
 from chipmap.instances.graph import neighbours
 
 #: Columns of a graph that come from the options of its kernels.
 _COLUMNS = ("compute", "collective", "dram", "buffer", "waits")
 #: Columns of an option that are summed beside the partitions (None: the most that waits in DRAM).
-OUTSIDE = ("kept", None, "hop", "gradient")
+OUTSIDE = ("kept", None, *BESIDE)
 
 
 class Floor(NamedTuple):

@@ -39,7 +39,7 @@ from chipmap.heuristics.dataflow.program.lattice import TooWideError, members
 from chipmap.heuristics.dataflow.program.watch import watched
 from chipmap.instances.dataflow.batch import runs
 from chipmap.instances.dataflow.dram import dram_bytes
-from chipmap.instances.dataflow.problem import IntArray, batch_ticks, first_layer, outside, total_ticks
+from chipmap.instances.dataflow.problem import BESIDE, IntArray, batch_ticks, first_layer, outside, total_ticks
 from chipmap.instances.dataflow.tiles import sharing
 from chipmap.records import counted
 
@@ -85,7 +85,7 @@ class Program(IdealGraph):
         plain = self._fewest(rules, exactly, below)
         if plain is None or not self.graph.outside.any():
             return plain
-        least = all(outside(self.problem, f, plain.chosen) == outside(self.problem, f) for f in ("hop", "gradient"))
+        least = all(outside(self.problem, f, plain.chosen) == outside(self.problem, f) for f in BESIDE)
         room = NO_LIMIT if rules.room == NO_LIMIT else rules.room + outside(self.problem, "kept")
         fits = self.dram(plain) <= room
         return plain if least and fits else self._whole(rules, exactly, below, plain, fits)
@@ -217,8 +217,7 @@ class Program(IdealGraph):
     def _batch(self, layer: int, more: IntArray) -> int:
         """Picoseconds of the batch, ``more`` in the columns of the graph's ``outside``."""
         added = dict(zip(OUTSIDE, more.tolist(), strict=False))
-        hop, gradient = (outside(self.problem, field) + added.get(field, 0) for field in ("hop", "gradient"))
-        return batch_ticks(self.problem, layer, hop, gradient)
+        return batch_ticks(self.problem, layer, *(outside(self.problem, f) + added.get(f, 0) for f in BESIDE))
 
     def _trace(self, g: Graph, rules: Rules, table: Table, gate: IntArray, s: int, k: int) -> Chain:
         arcs = arcs_of(g, table, gate, s, k)

@@ -11,6 +11,7 @@ sums; but first the mapping of least T4 is looked for, which is the best one if 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import add
 from typing import NamedTuple
 
 import numpy as np
@@ -22,10 +23,10 @@ from chipmap.heuristics.dataflow.unfused.elimination import CELLS, Elimination, 
 from chipmap.heuristics.dataflow.unfused.running_order import least_waiting, running_order
 from chipmap.heuristics.dataflow.unfused.tables import edges_of, scopes, stated
 from chipmap.instances.dataflow.dram import dram_bytes
-from chipmap.instances.dataflow.problem import DataflowProblem, IntArray, batch_ticks, outside, total_ticks
+from chipmap.instances.dataflow.problem import BESIDE, DataflowProblem, IntArray, batch_ticks, outside, total_ticks
 
 #: What schemes decide beside T4, summed over kernels.
-SUMS = ("kept", "hop", "gradient")
+SUMS = ("kept", *BESIDE)
 
 
 class Found(NamedTuple):
@@ -68,7 +69,7 @@ class UnfusedProgram:
             return Found(None)
         (layer, _), chosen = plain
         found = self.mapping(layer, chosen)
-        least = all(outside(self.problem, f, chosen) == outside(self.problem, f) for f in ("hop", "gradient"))
+        least = all(outside(self.problem, f, chosen) == outside(self.problem, f) for f in BESIDE)
         if found is not None and least:
             return found
         whole = self._least(SUMS)
@@ -101,9 +102,9 @@ class UnfusedProgram:
 
     def _ticks(self, layer: int, sums: IntArray) -> int:
         """Picoseconds of the batch, with these ``SUMS`` beyond the least (none: the least)."""
-        _, hop, gradient = [int(x) for x in sums[: len(SUMS)]] if len(sums) >= len(SUMS) else (0, 0, 0)
-        least = [outside(self.problem, field) for field in ("hop", "gradient")]
-        return batch_ticks(self.problem, layer, least[0] + hop, least[1] + gradient)
+        more = [int(x) for x in sums[1 : len(SUMS)]] if len(sums) >= len(SUMS) else [0] * len(BESIDE)
+        least = (outside(self.problem, field) for field in BESIDE)
+        return batch_ticks(self.problem, layer, *map(add, least, more))
 
     def mapping(self, layer: int, chosen: tuple[int, ...]) -> Found | None:
         """The mapping with these options if an order is found in which it fits DRAM."""

@@ -1,0 +1,64 @@
+"""What a task may ask of how a batch is run: recomputation, the schedule of a pipeline, what replicas share out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from chipmap.records import InputError
+
+#: A ``DataflowInstance``, whose module asks this one.
+Instance = Any
+
+
+def check_recompute(instance: Instance) -> None:
+    """Raise :class:`InputError` where nothing can be recomputed, or not what is named."""
+    task, phases = instance.task, {kernel.name: kernel.phase for kernel in instance.workload.kernels}
+    if task.recompute not in (False, "none") and set(phases.values()) != {"forward", "backward"}:
+        raise InputError("there is no backward phase to recompute for", "task.recompute", "Set it to false.")
+    for name in task.selective:
+        if phases.get(name) != "forward":
+            what = f"no forward kernel is called {name!r}"
+            raise InputError(what, "task.selective", "Use names of forward kernels of the workload.")
+    if task.recompute == "selective" and not task.selective:
+        raise InputError("is selective, but no kernels are named", "task.recompute", "Name them in task.selective.")
+
+
+def check_schedule(instance: Instance) -> None:
+    """Raise :class:`InputError` where chunks are given without a schedule that has them, or that can't have them."""
+    task = instance.task
+    if task.schedule == "1f1b":
+        if task.chunks is not None:
+            what = f"is {task.chunks}, but a stage is one part of the network in schedule 1f1b"
+            raise InputError(what, "task.chunks", "Set task.schedule to interleaved, or leave chunks out.")
+        return
+    if task.chunks is not None and not 1 <= task.chunks <= instance.workload.layers:
+        raise InputError(f"is {task.chunks}", "task.chunks", f"Give 1 to {instance.workload.layers}, or null.")
+    reasons = {
+        "costs are counted in mode dfmodel": instance.mode == "dfmodel",
+        "stages share out kernels": task.stages == "kernels",
+        "partitions reach across layers": task.across_layers,
+    }
+    for reason in (reason for reason, holds in reasons.items() if holds):
+        raise InputError(f"is {task.schedule}, but {reason}", "task.schedule", "Set it to 1f1b.")
+
+
+def check_shard(instance: Instance) -> None:
+    """Raise :class:`InputError` where there is no optimiser whose state replicas could share out, or whose step could
+    count."""
+    task = instance.task
+    asked = {"shard": task.shard not in (False, "none"), "optimizer_step": task.optimizer_step}
+    reasons = {
+        "costs are counted in mode dfmodel": instance.mode == "dfmodel",
+        f"purpose is {task.purpose}": task.purpose != "training",
+        "stages share out kernels": task.stages == "kernels",
+        "partitions reach across layers": task.across_layers,
+        "no kernel is a weight update": not any(kernel.update for kernel in instance.workload.kernels),
+    }
+    for field in (field for field, wanted in asked.items() if wanted):
+        for reason in (reason for reason, holds in reasons.items() if holds):
+            given = "is true" if field == "optimizer_step" else f"is {_word(task.shard)}"
+            raise InputError(f"{given}, but {reason}", f"task.{field}", "Leave it out.")
+
+
+def _word(value: object) -> str:
+    return "null" if value is None else str(value).lower()

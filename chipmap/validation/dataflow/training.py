@@ -1,0 +1,145 @@
+"""What the page says about training: what rests in DRAM, what replicas exchange, the optimiser's step.
+
+``docs/families/dataflow.md``, "DRAM", and ``docs/families/dataflow-training.md``, written from these pages alone.
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+from chipmap.instances.dataflow.instance import DataflowInstance, Degrees
+from chipmap.instances.dataflow.system import Dimension
+from chipmap.instances.dataflow.workload import Kernel, Scheme
+from chipmap.validation.dataflow import facts, rates
+
+#: What is in parts, one per replica, by what they share out.
+_IN_PARTS = {
+    "none": (),
+    "optimizer": ("state",),
+    "gradients": ("state", "gradient"),
+    "weights": ("state", "gradient", "weight"),
+}
+
+
+def in_parts(instance: DataflowInstance, degrees: Degrees) -> tuple[str, ...]:
+    """What of a parameter each replica has a part of: its state, its gradient, the weight itself."""
+    stated = instance.task.shard
+    name = stated if isinstance(stated, str) else "weights" if stated else "none"
+    return _IN_PARTS[name] if degrees.data > 1 else ()
+
+
+def state(instance: DataflowInstance) -> int:
+    """Bytes of the optimiser's state per parameter."""
+    stated = instance.task.optimizer_bytes
+    return stated if stated is not None else 12 if instance.mode == "physical" else 0
+
+
+def word(instance: DataflowInstance) -> Fraction:
+    """Bytes of a parameter."""
+    return Fraction(rates.bits(instance, instance.workload.weight_format), 8)
+
+
+def parameters(kernel: Kernel, scheme: Scheme, instance: DataflowInstance, degrees: Degrees) -> Fraction:
+    """Bytes of a kernel's parameters of one layer on a chip, rows of tables among them."""
+    table = rates.of_weights(instance, kernel.table_bytes)
+    table *= facts.weights_share(kernel, scheme, instance, degrees.tensor)
+    return facts.local_weights(kernel, scheme, instance, degrees.tensor) + table
+
+
+def resting(kernel: Kernel, scheme: Scheme, instance: DataflowInstance, degrees: Degrees) -> int:
+    """C6: bytes that one kernel of each layer of a chip always has in DRAM, rounded up once.
+
+    In training a parameter has a gradient of as many bytes, and its state; in mode ``dfmodel`` only the state counts.
+    What is in parts, one per replica, is whole for one layer at a time: gradients until they are summed, weights while
+    they are used, and those of the next layer meanwhile. Outputs are saved per micro-batch in flight. A KV cache (what
+    decode steps fetch, mode ``physical``) is there for every sample that the replica serves.
+    """
+    task, layers = instance.task, facts.stage_layers(instance, degrees)
+    total = Fraction(0)
+    if kernel.phase == "forward":
+        own, apart = parameters(kernel, scheme, instance, degrees), in_parts(instance, degrees)
+        held = {"state": own / word(instance) * state(instance)} if task.purpose == "training" else {}
+        if instance.mode == "physical":
+            held |= {"weight": own, "gradient": own} if task.purpose == "training" else {"weight": own}
+        at_once = {"state": 0, "gradient": 1, "weight": min(2, layers)}
+        for what, each in held.items():
+            total += each * layers
+            if what in apart:
+                total += each * at_once[what] - each * layers * Fraction(degrees.data - 1, degrees.data)
+    if kernel.name in facts.saved(instance):
+        saved = facts.local_output(kernel, scheme, instance, degrees.tensor)
+        total += layers * facts.in_flight(instance, degrees) * saved
+    if task.purpose == "decode" and instance.mode == "physical":
+        fetched = facts.fetched(kernel, scheme, instance, degrees.tensor)
+        total += layers * Fraction(task.batch, degrees.data) * fetched
+    return math.ceil(total)
+
+
+def replicas(instance: DataflowInstance, degrees: Degrees) -> list[Dimension]:
+    """The network dimensions between replicas, those with the fastest links first."""
+    found = facts.uses(instance, degrees, "data")
+    return sorted(found, key=lambda link: link.bytes_per_ns, reverse=True)
+
+
+def all_reduce(size: Fraction, links: list[Dimension]) -> Fraction:
+    """Nanoseconds of a nested sum: scattered over the first dimension, the rest summed over the others, gathered."""
+    if len(links) < 2:
+        return sum((facts.all_reduce(size, link, 2) for link in links), Fraction(0))
+    inner, *outer = links
+    return 2 * facts.reduce_scatter(size, inner) + all_reduce(size / inner.size, outer)
+
+
+def scatter(size: Fraction, links: list[Dimension]) -> Fraction:
+    """Nanoseconds of a nested reduce-scatter, and of an all-gather, which is the same the other way."""
+    if not links:
+        return Fraction(0)
+    return facts.reduce_scatter(size, links[0]) + scatter(size / links[0].size, links[1:])
+
+
+def summed(kernel: Kernel, scheme: Scheme, instance: DataflowInstance, degrees: Degrees) -> int:
+    """T6: picoseconds per batch of the sum over the replicas of a weight update's output, all layers at once; of the
+    all-gathers of updated weights: where a forward kernel's chips have different tokens, and where each replica has
+    updated a part."""
+    layers, links = facts.stage_layers(instance, degrees), replicas(instance, degrees)
+    apart = in_parts(instance, degrees)
+    if kernel.update:
+        size = facts.local_output(kernel, scheme, instance, degrees.tensor) * layers
+        if "gradient" in apart:
+            return 0
+        if "state" in apart:
+            return facts.up(scatter(size, links))
+        if instance.mode == "physical":
+            return facts.up(all_reduce(size, links))
+        factor = instance.task.all_reduce_factor
+        return facts.up(sum((facts.all_reduce(size, link, factor) for link in links), Fraction(0)))
+    if kernel.phase == "backward":
+        return 0
+    time, updated = Fraction(0), {one.update for one in instance.workload.kernels}
+    whole = facts.whole_weights(kernel, instance) * layers
+    if True in updated and whole and facts.by_tokens(kernel, scheme, instance):
+        time += sum((facts.reduce_scatter(whole, d) for d in facts.uses(instance, degrees, "tensor")), Fraction(0))
+    if "state" in apart and "weight" not in apart:
+        time += scatter(parameters(kernel, scheme, instance, degrees) * layers, links)
+    return facts.up(time)
+
+
+def exchanged(kernel: Kernel, scheme: Scheme, instance: DataflowInstance, degrees: Degrees) -> int:
+    """T3: picoseconds, each time that a kernel runs, in which replicas scatter the sums of its gradients, or gather its
+    weights, of which each has a part."""
+    apart, links = in_parts(instance, degrees), replicas(instance, degrees)
+    if kernel.update:
+        size = facts.local_output(kernel, scheme, instance, degrees.tensor)
+        return facts.up(scatter(size, links)) if "gradient" in apart else 0
+    return facts.up(scatter(parameters(kernel, scheme, instance, degrees), links)) if "weight" in apart else 0
+
+
+def stepped(kernel: Kernel, scheme: Scheme, instance: DataflowInstance, degrees: Degrees) -> int:
+    """T8: picoseconds per batch of the optimiser's step: of each parameter of a chip a gradient is read, a weight
+    written, and its state read and written; of those whose state it has, where that is in parts."""
+    if not instance.task.optimizer_step or kernel.phase == "backward":
+        return 0
+    count = parameters(kernel, scheme, instance, degrees) / word(instance) * facts.stage_layers(instance, degrees)
+    if "state" in in_parts(instance, degrees):
+        count /= degrees.data
+    return facts.up(count * (2 * word(instance) + 2 * state(instance)) / rates.dram(instance))

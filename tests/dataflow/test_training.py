@@ -1,0 +1,204 @@
+"""Training: what replicas share out, nested sums, the optimiser's step; the page's cases, random instances against
+brute force."""
+
+from __future__ import annotations
+
+from collections import Counter
+from random import Random
+from typing import Any
+
+import pytest
+
+from chipmap.formulations.dataflow import cpsat as cp_model
+from chipmap.formulations.dataflow import mip as mip_model
+from chipmap.instances.dataflow import DataflowInstance
+from chipmap.instances.dataflow.instance import SHARDS, DataflowSolution, Degrees
+from chipmap.instances.dataflow.plans import allowed_plans, settled
+from chipmap.methods.dataflow.bounds import bounds
+from chipmap.methods.dataflow.chain import auto
+from chipmap.methods.dataflow.models import cpsat, mip
+from chipmap.records import InputError
+from chipmap.run import Run, SolveOptions
+from chipmap.validation.brute_force import brute_force
+from chipmap.validation.dataflow.candidates import count
+from chipmap.validation.dataflow.checker import check
+from tests.dataflow.random_instances import made, mixed_instance, outside_instance, with_little_dram
+
+FOUR = Degrees(data=4, dimensions=("data",))
+NESTED = Degrees(data=8, dimensions=("data", "data"))
+#: A forward kernel, the backward one that reads the same weights, and the update of these.
+WEIGHTS = 80_000
+SIMPLE: dict[str, Any] = {"flop": 0, "output_bytes": 0, "weight_bytes": WEIGHTS, "schemes": ["NONE"]}
+LAYER: dict[str, dict[str, Any]] = {
+    "a": SIMPLE,
+    "x": {**SIMPLE, "phase": "backward"},
+    "u": {**SIMPLE, "weight_bytes": 0, "output_bytes": WEIGHTS, "phase": "backward", "update": True},
+}
+PARTITIONS = DataflowSolution(degrees=FOUR, schemes=("NONE",) * 3, partitions=(0, 1, 2))
+
+
+def replicated(**parameters: Any) -> DataflowInstance:
+    """Eight layers on four replicas, each with two micro-batches of a sample, one thing after the other."""
+    given = {"layers": 8, "batch": 8, "sizes": [4], "topology": "switch", "degrees": FOUR, "overlap": False}
+    more = {"fused": False, "purpose": "training", "optimizer_step": True, "dram_bytes": 10**9}
+    return made(LAYER, "ax au", **{**given, **more, **parameters})
+
+
+def run_of(instance: DataflowInstance, method: Any = auto) -> Run:
+    run = Run(instance, SolveOptions(time_limit=300.0, threads=1), check)
+    method(instance, run)
+    assert not run.rejected
+    return run
+
+
+#: What is shared out: bytes held of 80,000 of weights in each of eight layers; T3, T6 and T8 in nanoseconds.
+CASES: dict[str, tuple[int, int, int, int]] = {
+    "none": (64 * WEIGHTS, 0, 38_400, 89_600),
+    "optimizer": (28 * WEIGHTS, 0, 38_400, 22_400),
+    "gradients": (23 * WEIGHTS, 2_400, 19_200, 22_400),
+    "weights": (19 * WEIGHTS, 7_200, 0, 22_400),
+}
+
+
+@pytest.mark.parametrize("shard", SHARDS)
+def test_what_replicas_share_out(shard: str) -> None:
+    """The page's table, to the tick and the byte."""
+    held, exchanged, summed, step = CASES[shard]
+    instance = replicated(shard=shard)
+    certificate = check(instance, PARTITIONS)
+    assert certificate.figures["dram_bytes"] == held
+    terms = certificate.terms
+    assert [terms[label] for label in ("T3", "T6", "T8")] == [1000 * one for one in (exchanged, summed, step)]
+    # T2: weights are read by a and x, 800 ns each; two micro-batches of eight layers
+    assert terms["T2"] == 1_600_000
+    assert certificate.objective == 1000 * (16 * (1_600 + exchanged) + summed + step)
+    for method in (auto, mip, cpsat):
+        run = run_of(instance, method)
+        assert run.upper == certificate.objective
+        assert run.lower is not None and run.lower.value == run.upper
+
+
+@pytest.mark.parametrize("method", [auto, mip, cpsat])
+def test_the_least_memory_decides(method: Any) -> None:
+    """Left open, the state alone is shared out as long as that fits DRAM; the page's limits, to the byte."""
+    for limit, shard in ((28, "optimizer"), (23, "gradients"), (19, "weights")):
+        for less in (0, 1):
+            run = run_of(replicated(shard=None, dram_bytes=limit * WEIGHTS - less), method)
+            wanted = shard if not less else {28: "gradients", 23: "weights", 19: None}[limit]
+            found = run.best.solution.shard if run.best is not None else None  # type: ignore[attr-defined]
+            assert found == wanted, (limit, less)
+
+
+def test_sums_are_nested() -> None:
+    """The page's case: eight replicas on a fast switch of four and a slow one of two, in either order."""
+    rates = {4: 100.0, 2: 25.0}
+    for sizes in ([4, 2], [2, 4]):
+        instance = replicated(sizes=sizes, degrees=NESTED)
+        network = tuple(one.replace(bytes_per_ns=rates[one.size]) for one in instance.system.network)
+        instance = instance.replace(system=instance.system.replace(network=network))
+        for shard, sums in zip(SHARDS, (16_000, 16_000, 8_000, 0), strict=True):
+            certificate = check(settled(instance, 1, shard=shard), PARTITIONS.replace(degrees=NESTED))
+            assert certificate.terms["T6"] == 1000 * sums, (sizes, shard)
+
+
+def test_one_replica_shares_nothing() -> None:
+    """Alone, a replica has all of everything, whatever is asked."""
+    alone = Degrees(tensor=4, dimensions=("tensor",))
+    found = {
+        (certificate.objective, certificate.figures["dram_bytes"])
+        for shard in SHARDS
+        for certificate in [check(replicated(shard=shard, degrees=alone), PARTITIONS.replace(degrees=alone))]
+    }
+    assert len(found) == 1
+    assert {plan.shard for plan in allowed_plans(replicated(shard=None, degrees=alone), alone)} == {"none"}
+    assert {plan.shard for plan in allowed_plans(replicated(shard=None), FOUR)} == set(SHARDS)
+
+
+def test_what_a_mapping_may_say() -> None:
+    """C0: what the task asks for; where it leaves that open, anything that is said."""
+    asked, free = replicated(shard=True), replicated(shard=None)
+    for instance, shard, fits in (
+        (asked, None, True),
+        (asked, "weights", True),
+        (asked, "optimizer", False),
+        (free, None, False),
+        (free, "none", True),
+        (free, "weights", True),
+        (replicated(), "optimizer", False),
+    ):
+        assert check(instance, PARTITIONS.replace(shard=shard)).feasible is fits, (instance.task.shard, shard)
+
+
+def test_models_of_one_choice() -> None:
+    """A model is exact where nothing else could be better, else a restriction."""
+    for build in (mip_model.build, cp_model.build):
+        assert not build(replicated(shard=None), {"shard": "optimizer"}).standing.bounds  # type: ignore[operator]
+        assert build(replicated(shard="optimizer"), {}).standing.bounds  # type: ignore[operator]
+        with pytest.raises(InputError, match="not among the parts"):
+            build(replicated(shard="optimizer"), {"shard": "weights"})  # type: ignore[operator]
+
+
+@pytest.mark.parametrize("field", ["shard", "optimizer_step"])
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"mode": "dfmodel"}, "mode dfmodel"),
+        ({"purpose": "prefill"}, "purpose is prefill"),
+        ({"across_layers": True, "degrees": None}, "partitions reach across layers"),
+    ],
+)
+def test_what_a_task_may_say(field: str, changes: dict[str, Any], says: str) -> None:
+    with pytest.raises(InputError, match=says):
+        replicated(**{"optimizer_step": False, field: True, **changes})
+
+
+def test_something_is_updated() -> None:
+    kernels = {"a": SIMPLE, "x": {**SIMPLE, "phase": "backward"}}
+    with pytest.raises(InputError, match="no kernel is a weight update"):
+        made(kernels, "ax", shard=True)
+
+
+def random_training(random: Random) -> DataflowInstance | None:
+    """A random instance with features of all kinds whose replicas may share out what they hold; None where it can't be,
+    or has too many mappings."""
+    instance = random.choice((mixed_instance, outside_instance))(random)
+    task = instance.task
+    kernels = instance.workload.kernels
+    if task.across_layers or task.stages == "kernels" or not any(kernel.update for kernel in kernels):
+        return None
+    task = task.replace(
+        shard=random.choice((None, None, *SHARDS)), optimizer_step=random.random() < 0.6, purpose="training"
+    )
+    network = [one.replace(bytes_per_ns=one.bytes_per_ns * random.choice((1, 4))) for one in instance.system.network]
+    capacity = instance.system.memory.capacity_bytes
+    memory = instance.system.memory.replace(capacity_bytes=None)
+    instance = instance.replace(
+        task=task, mode="physical", system=instance.system.replace(network=tuple(network), memory=memory)
+    )
+    try:
+        instance.check()
+    except InputError:
+        return None
+    if count(instance) > 500 or count(instance) == 0:
+        return None
+    return with_little_dram(instance, random) if capacity is not None else instance
+
+
+@pytest.mark.parametrize("block", range(3))
+def test_every_method_is_brute_force(block: int) -> None:
+    tried: Counter[str | None] = Counter()
+    for seed in range(60 * block, 60 * block + 60):
+        instance = random_training(Random(seed))
+        if instance is None:
+            continue
+        optimum, mapping, *_ = brute_force(instance, check)
+        for method in (auto, mip, cpsat):
+            run = run_of(instance, method)
+            assert run.upper == optimum, (seed, method)
+            assert optimum is None or (run.lower is not None and run.lower.value == optimum), (seed, method)
+        lower = run_of(instance, bounds).lower
+        assert optimum is None or (lower is not None and lower.value <= optimum), seed
+        if instance.task.shard is None and mapping is not None:
+            tried[mapping.shard] += 1  # type: ignore[attr-defined]
+        tried["all"] += 1
+    assert tried["all"] >= 5, tried
