@@ -20,9 +20,11 @@ from chipmap.heuristics.dataflow.symmetric.program import SymmetricProgram
 from chipmap.inputs.reading import read
 from chipmap.instances.dataflow import DataflowInstance, DataflowSolution
 from chipmap.instances.dataflow.generators import moe
+from chipmap.instances.dataflow.layer_handover import handover_cases
 from chipmap.instances.dataflow.plans import allowed_degrees
 from chipmap.instances.dataflow.problem import DataflowProblem, dataflow_problem, resident
 from chipmap.instances.dataflow.shipped import SHIPPED
+from chipmap.methods.dataflow.cases import cases
 from chipmap.methods.dataflow.wide_graphs import WideGraph, has_no_mapping
 from chipmap.run import Run, SolveOptions
 from chipmap.solve import solve
@@ -196,10 +198,30 @@ def test_the_options_of_the_optimum_are_left(seed: int) -> None:
     chain, of = Program(problem).best(task.partitions, task.exactly), classes(problem)
     cover = PartitionBound(of, task.partitions, Repeated)
     cover.run(100, Deadline(), lambda _: None)
-    assert chain is not None and (cover.best.each[False] < 0) == (seed in (27, 43))
+    assert chain is not None and (cover.best.each[False] < 0) == (seed == 43)
     for deadline in (Deadline(), Deadline.after(0.0)):
         allowed = cover.allowed(chain.ticks + 1, deadline)
         assert all(o in allowed[of.of()[v]] for v, o in enumerate(chain.chosen))
+
+
+def test_first_prices_prove_what_rounds_would() -> None:
+    """For eight experts the linear program over sums of partitions has the bound that column generation ends at; it
+    never has more."""
+    instance = read("dataflow/moe-8-experts")
+    assert isinstance(instance, DataflowInstance)
+    eight = PartitionBound(classes(next(iter(handover_cases(cases(instance)[0].problem)))), None, Repeated)
+    eight.run(0, Deadline(), lambda _: None)
+    assert eight.bound == pytest.approx(1591.495, abs=0.01)
+    tight = 0
+    for seed in (2, 11, 12, 20, 21, 29, 33, 42, 43, 48):
+        problem = problem_of(branched(Random(seed)))
+        cover = PartitionBound(classes(problem), problem.instance.asked[0], Repeated)
+        cover.run(0, Deadline(), lambda _: None)
+        first, optimum = cover.bound, exact(problem)
+        cover.run(100, Deadline(), lambda _: None)
+        assert optimum is None or first <= cover.bound <= optimum / cover.unit * (1 + 1e-6), seed
+        tight += first > 1000.001 and cover.bound - first <= 1e-4 * first
+    assert tight >= 3
 
 
 def test_out_of_time_no_option_is_priced(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,21 +7,21 @@ over all partitions S that obey C2, C3 and C5. A mapping is such a cover by whol
 cover is at most the mapping's T4. The bound drops two things: partitions may be fractions, and their order (C1) is
 free.
 
-Prices are the duals of the linear program over the partitions that are known so far. The
-:class:`~chipmap.heuristics.dataflow.cover.pricing.PricingProgram` finds a partition that costs less than the prices of
-its kernels, or proves how much less any partition could cost. The latter bounds the whole from below (Dantzig and
-Wolfe, 1960).
+Prices are first those of :mod:`chipmap.heuristics.dataflow.cover.compact`, then the duals of the linear program over
+the partitions that are known so far. The :class:`~chipmap.heuristics.dataflow.cover.pricing.PricingProgram` finds a
+partition that costs less than the prices of its kernels, or proves how much less any partition could cost. The latter
+bounds the whole from below (Dantzig and Wolfe, 1960).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import NamedTuple
 
 import numpy as np
 
 from chipmap.deadline import Deadline
-from chipmap.heuristics.dataflow.cover.pricing import Floats, IntegerSolver, Partition, PricingProgram
+from chipmap.heuristics.dataflow.cover.compact import first_prices
+from chipmap.heuristics.dataflow.cover.pricing import Floats, IntegerSolver, Partition, Prices, PricingProgram
 from chipmap.heuristics.dataflow.program.graph import Floor
 from chipmap.heuristics.dataflow.symmetric.classes import Classes
 
@@ -33,14 +33,6 @@ NEAR, LONGEST = 1e-5, 20.0
 MISSING = 1e6
 #: Units by which the answer to a pricing question may be off. A unit is a thousandth of a layer.
 GAP = 1e-3
-
-
-class Prices(NamedTuple):
-    """Dual prices: of each class, of crossing tensors, and of a partition in each phase."""
-
-    covers: Floats
-    matches: dict[tuple[int, int], float]
-    each: dict[bool, float]
 
 
 class PartitionBound:
@@ -60,7 +52,7 @@ class PartitionBound:
         self.matches = [(e, g) for e, k in enumerate(classes.links) for g in range(len(k.made)) if len(k.made) > 1]
         self.columns: list[tuple[bool, Partition]] = []
         self.found: list[tuple[bool, Partition]] = []
-        self.infeasible = self.done = False
+        self.infeasible = self.done = self.begun = False
         self.smooth = SMOOTH
         self.sizes = [classes.size(c) for c in range(len(classes.kernels))]
         self.best, self.bound, self.slack = self._start(), sum(self.first) / self.unit, 0.0
@@ -131,18 +123,17 @@ class PartitionBound:
         Sets ``infeasible`` where some phase has no partition at all, and ``done`` then or when the bound has met it.
         """
         found(self._ticks(self.bound))
+        self._begin(deadline)
+        found(self._ticks(self.bound))
         for _ in range(rounds):
+            if self.infeasible:
+                self.done = True
+                return
             if not deadline.keep_going():
                 return
             value, prices = self.master()
             asked = _between(self.best, prices, self.smooth)
-            lower, added = self._ask(asked, prices, deadline)
-            if self.infeasible:
-                self.done = True
-                return
-            if lower > self.bound:
-                self.bound, self.best = lower, asked
-                self.slack = lower - float(np.dot(asked.covers, self.sizes))
+            added = self._ask(asked, prices, deadline)
             found(self._ticks(self.bound))
             if value - self.bound <= NEAR * value and value < MISSING:
                 self.done = True
@@ -197,8 +188,17 @@ class PartitionBound:
         each = [one / self.classes.size(c) / self.unit for c, one in enumerate(self.first)]
         return Prices(np.array(each), dict.fromkeys(self.matches, 0.0), dict.fromkeys(self.phases, 0.0))
 
-    def _ask(self, asked: Prices, prices: Prices, deadline: Deadline) -> tuple[float, int]:
-        """The bound at the prices ``asked``, and how many partitions were added that are cheaper than ``prices``."""
+    def _begin(self, deadline: Deadline) -> None:
+        """Once, the bound at the prices of the linear program over sums of partitions."""
+        if self.begun or not deadline.keep_going():
+            return
+        self.begun = True
+        prices = first_prices(self.pricing, self.sizes, self.matches, self.most)
+        if prices is not None:
+            self._ask(prices, prices, deadline)
+
+    def _ask(self, asked: Prices, prices: Prices, deadline: Deadline) -> int:
+        """Bound at the prices ``asked``; returns how many partitions were added that are cheaper than ``prices``."""
         lower, added = float(np.dot(asked.covers, self.sizes)), 0
         for phase in self.phases:
             pricing = self.pricing[phase]
@@ -207,7 +207,7 @@ class PartitionBound:
             answer = self.solver[phase].minimise(cost, _patience(deadline), GAP)
             if answer.bound is None:
                 self.infeasible = True
-                return lower, added
+                return added
             lower += asked.each[phase] * (self.most or 0) + most * min(0.0, answer.bound - asked.each[phase])
             if answer.values is None:
                 continue
@@ -216,7 +216,10 @@ class PartitionBound:
                 self.columns.append((phase, part))
                 self.found.append((phase, part))
                 added += 1
-        return lower, added
+        if lower > self.bound:
+            self.bound, self.best = lower, asked
+            self.slack = lower - float(np.dot(asked.covers, self.sizes))
+        return added
 
     def _ticks(self, bound: float) -> int:
         return max(0, int(np.ceil(bound * self.unit * (1 - NOISE) - 1e-6)))

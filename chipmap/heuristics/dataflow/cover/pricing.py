@@ -41,6 +41,14 @@ class Partition(NamedTuple):
     crosses: dict[tuple[int, int], float]
 
 
+class Prices(NamedTuple):
+    """Dual prices: of each class, of crossing tensors, and of a partition in each phase."""
+
+    covers: Floats
+    matches: dict[tuple[int, int], float]
+    each: dict[bool, float]
+
+
 class PricingProgram:
     """The program for partitions of one phase. ``unit``: picoseconds per unit of time."""
 
@@ -76,7 +84,7 @@ class PricingProgram:
             row[column] = row.get(column, 0.0) + factor
         self.rows.append((row, low, high))
 
-    def _x(self, c: int, options: Iterable[int] | None = None, factor: float = 1.0) -> list[tuple[int, float]]:
+    def kernels_of(self, c: int, options: Iterable[int] | None = None, factor: float = 1.0) -> list[tuple[int, float]]:
         """``factor`` times the number of kernels of class c with one of ``options`` in the partition."""
         chosen = range(len(self.classes.options(c))) if options is None else options
         return [(self.names["x", c, o], factor) for o in chosen if ("x", c, o) in self.names]
@@ -86,7 +94,7 @@ class PricingProgram:
         for c in self.inside:
             for o in range(len(self.classes.options(c))):
                 self._add(("x", c, o), self.classes.size(c), True)
-            self._row(self._x(c), 0.0, self.classes.size(c))
+            self._row(self.kernels_of(c), 0.0, self.classes.size(c))
         for e, link in self.links:
             if self.classes.backward[link.v] == self.backward:
                 for g in range(len(link.made)):
@@ -109,17 +117,17 @@ class PricingProgram:
             for h, taken in enumerate(link.taken):
                 parts = [*self._parts("in", e, h=h), *self._parts("both", e, h=h)]
                 if parts:
-                    self._row([*parts, *self._x(link.v, taken, -each_v)], 0.0, 0.0)
+                    self._row([*parts, *self.kernels_of(link.v, taken, -each_v)], 0.0, 0.0)
             if self.classes.backward[link.u] == self.backward:
                 for g, made in enumerate(link.made):
-                    self._row([*self._parts("both", e, g), *self._x(link.u, made, -each_u)], -np.inf, 0.0)
-                self._row([*self._parts("in", e), *self._x(link.u, None, each_u)], -np.inf, link.tensors)
+                    self._row([*self._parts("both", e, g), *self.kernels_of(link.u, made, -each_u)], -np.inf, 0.0)
+                self._row([*self._parts("in", e), *self.kernels_of(link.u, None, each_u)], -np.inf, link.tensors)
 
     def leaving(self, e: int, g: int) -> list[tuple[int, float]]:
         """How many tensors of link e, their makers sharded as in g, leave the partition."""
         link = self.classes.links[e]
         each = link.tensors / self.classes.size(link.u)
-        return [*self._x(link.u, link.made[g], each), *((j, -a) for j, a in self._parts("both", e, g))]
+        return [*self.kernels_of(link.u, link.made[g], each), *((j, -a) for j, a in self._parts("both", e, g))]
 
     def _moves(self) -> None:
         """Transfers over the border: per tensor, or (mode ``physical``) once per maker however many its readers are.
@@ -178,16 +186,16 @@ class PricingProgram:
     def _fusion(self) -> None:
         """C4 where kernels aren't fused, C5, and at least one kernel."""
         instance = self.classes.problem.instance
-        whole = [pair for c in self.inside for pair in self._x(c)]
+        whole = [pair for c in self.inside for pair in self.kernels_of(c)]
         self._row(whole, 1.0, np.inf if instance.asked[2] else 1.0)
         index = {kernel.name: v for v, kernel in enumerate(instance.workload.kernels)}
         where, leaders = self.classes.of(), list[tuple[int, float]]()
         for group in instance.task.together:
             here = [where[index[name]] for name in group if where[index[name]] in self.inside]
             if here:
-                leaders += self._x(here[0])
+                leaders += self.kernels_of(here[0])
             for c in here[1:]:
-                self._row([*self._x(c), *self._x(here[0], None, -1.0)], 0.0, 0.0)
+                self._row([*self.kernels_of(c), *self.kernels_of(here[0], None, -1.0)], 0.0, 0.0)
         if leaders:
             self._row(leaders, 0.0, 1.0)
 
@@ -196,7 +204,7 @@ class PricingProgram:
         cost = np.zeros(len(self.upper))
         cost[self.names["time",]] = 1.0
         for c in self.inside:
-            for j, _ in self._x(c):
+            for j, _ in self.kernels_of(c):
                 cost[j] -= covers[c]
         for (e, g), price in matches.items():
             for j, factor in self.crossing(e, g):
@@ -213,7 +221,7 @@ class PricingProgram:
         """The partition that columns of these values stand for."""
         kernels = {}
         for c in self.inside:
-            for o, (j, _) in enumerate(self._x(c)):
+            for o, (j, _) in enumerate(self.kernels_of(c)):
                 if (count := round(float(x[j]))) > 0:
                     kernels[c, o] = count
         crosses = {}
