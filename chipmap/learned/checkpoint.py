@@ -16,7 +16,7 @@ from typing import Any, Literal
 import torch
 
 from chipmap.learned.policy import RingPolicy
-from chipmap.learned.ppo import Recipe
+from chipmap.learned.recipe import Recipe
 from chipmap.records import InputError, Record, read_bytes
 
 #: Larger files are no policies: the largest recipe has 0.2 GB.

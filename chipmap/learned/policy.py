@@ -26,6 +26,8 @@ from torch import Tensor, nn
 
 from chipmap.learned.features import COLUMNS, Graph, position, table
 
+#: Means over neighbours are products of dense matrices up to so many operations: faster there than sums by index.
+DENSE = 256
 #: The most chips that a policy is made for.
 MOST_CHIPS = 64
 #: Width of the prior in chips: 0.5 to 1.0 differed by less than the seeds.
@@ -40,7 +42,8 @@ class Arrays(NamedTuple):
 
     ``features`` [n, F]; ``edges`` [2, m] (producer, reader); ``producers`` and ``readers`` [n, 1]: how many, at
     least 1; ``has`` [2, n, 1]: 1 for operations with producers, and with readers; ``share`` [n] of all work;
-    ``prior`` [n, C] logits; ``basis`` [C, C] cosines.
+    ``prior`` [n, C] logits; ``basis`` [C, C] cosines. ``mean`` [2, n, n], for graphs of up to :data:`DENSE`
+    operations, else nothing: the matrices that make an operation's mean over producers and over readers.
     """
 
     chips: int
@@ -52,6 +55,7 @@ class Arrays(NamedTuple):
     share: Tensor
     prior: Tensor
     basis: Tensor
+    mean: Tensor | None = None
 
 
 def arrays(graph: Graph, chips: int, prior: bool = True) -> Arrays:
@@ -60,6 +64,12 @@ def arrays(graph: Graph, chips: int, prior: bool = True) -> Arrays:
         raise ValueError(f"the policy is made for 1 to {MOST_CHIPS} chips, not {chips}")
     edges = torch.as_tensor(graph.edges.T.copy(), dtype=torch.int64)
     degree = torch.stack([torch.bincount(edges[side], minlength=graph.n)[:, None].float() for side in (1, 0)])
+    mean = None
+    if graph.n <= DENSE:
+        mean = torch.zeros(2, graph.n, graph.n)
+        for side in (0, 1):
+            mean[side].index_put_((edges[1 - side], edges[side]), torch.ones(()), accumulate=True)
+        mean /= degree.clamp(min=1.0)
     away = position(graph)[:, None] * chips - 0.5 - np.arange(chips)
     logits = -((away / PRIOR_WIDTH) ** 2) / 2 if prior else np.zeros((graph.n, chips))
     centre = (np.arange(chips) + 0.5) / chips
@@ -74,16 +84,21 @@ def arrays(graph: Graph, chips: int, prior: bool = True) -> Arrays:
         share=torch.as_tensor(graph.work / max(1.0, graph.work.sum()), dtype=torch.float32),
         prior=torch.as_tensor(logits, dtype=torch.float32),
         basis=torch.as_tensor(basis, dtype=torch.float32),
+        mean=mean,
     )
 
 
 def from_producers(graph: Arrays, values: Tensor) -> Tensor:
     """[..., n, d]: the mean of ``values`` over each operation's producers; 0 without any."""
+    if graph.mean is not None:
+        return graph.mean[0] @ values
     return _mean(values, graph.edges[0], graph.edges[1], graph.producers)
 
 
 def from_readers(graph: Arrays, values: Tensor) -> Tensor:
     """[..., n, d]: the mean of ``values`` over each operation's readers; 0 without any."""
+    if graph.mean is not None:
+        return graph.mean[1] @ values
     return _mean(values, graph.edges[1], graph.edges[0], graph.readers)
 
 
@@ -128,10 +143,11 @@ class RingPolicy(nn.Module):
 
     def logits(self, graph: Arrays, embedded: Tensor, before: Tensor | None, count: int = 1) -> Tensor:
         """[b, n, C] logits given the assignments ``before`` [b, n] of the last round (None: first; ``count`` = b)."""
-        state = self._seen(graph, before) if before is not None else embedded.new_zeros(count, len(embedded), SEEN)
+        state = self._seen(graph, before) if before is not None else embedded.new_zeros(1, len(embedded), SEEN)
         joined = torch.cat((embedded.expand(len(state), -1, -1), state), dim=-1)
         coefficients: Tensor = self.last(torch.relu(self.hidden(joined)))
-        return graph.prior + coefficients[..., : graph.chips] @ graph.basis
+        found = graph.prior + coefficients[..., : graph.chips] @ graph.basis
+        return found if before is not None else found.expand(count, -1, -1)
 
     def _seen(self, graph: Arrays, before: Tensor) -> Tensor:
         """[b, n, SEEN] of an assignment [b, n]."""

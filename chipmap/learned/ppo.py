@@ -12,11 +12,18 @@ summed over the rounds. The last round is credited with the repaired assignment 
 its rank, from -1 to 1 (ours), or its reward, less the mean and over the standard deviation. The reward is least /
 objective: the share of the throughput that the plain bound on the period would allow; 0 where no valid mapping was
 found. With an evaluator, objective is the measured cost: neither advantage depends on its unit.
+
+What was learnt is kept in two ways (ours; see :class:`~chipmap.learned.recipe.Recipe`): passes end when the policy has
+moved far enough, and a policy that gets worse goes back to its best weights.
+
+A :class:`Trainer` holds the networks; a :class:`Learner` is one graph. Learners of several graphs may share a trainer:
+one policy for all of them, whatever their numbers of chips.
 """
 
 from __future__ import annotations
 
-from typing import Any, Literal, NamedTuple
+import copy
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -26,53 +33,11 @@ from chipmap.heuristics.ring.sampling.evaluate import INVALID
 from chipmap.heuristics.ring.sampling.search import Proposal
 from chipmap.instances.ring.problem import IntArray, RingProblem
 from chipmap.learned.features import of_ring
-from chipmap.learned.policy import RingPolicy, arrays
-from chipmap.records import InputError, Record
+from chipmap.learned.policy import Arrays, RingPolicy, arrays
+from chipmap.learned.recipe import LIMITS, OURS, PAPER, WINDOW, Recipe
+from chipmap.records import InputError
 
-
-class Recipe(Record, frozen=True, kw_only=True):
-    """Sizes of the networks and how they are trained; :data:`OURS` and :data:`PAPER` are the two that are compared."""
-
-    schema: Literal["ring-policy/1"] = "ring-policy/1"
-    layers: int = 8
-    width: int = 128
-    prior: bool = True
-    rounds: int = 2
-    rollouts: int = 20
-    batches: int = 4
-    epochs: int = 10
-    rate: float = 3e-4
-    clip: float = 0.2
-    entropy: float = 1e-3
-    credit: Literal["repaired", "proposed"] = "repaired"
-    advantage: Literal["rank", "reward"] = "rank"
-    repair: Literal["sample", "fix"] = "sample"
-
-    def check(self) -> None:
-        """Raise :class:`InputError` for sizes that make no network or no cycle."""
-        for name, least, most in LIMITS:
-            if not least <= getattr(self, name) <= most:
-                raise InputError(f"is {getattr(self, name)}", name, f"Give {least:,} to {most:,}.")
-        if self.batches > self.rollouts:
-            raise InputError(
-                f"is {self.batches} for {self.rollouts} rollouts", "batches", "Give no more than rollouts."
-            )
-
-
-LIMITS = (
-    ("layers", 0, 64),
-    ("width", 1, 1024),
-    ("rounds", 1, 64),
-    ("rollouts", 2, 10_000),
-    ("batches", 1, 10_000),
-    ("epochs", 1, 1000),
-    ("rate", 0.0, 1.0),
-    ("clip", 0.0, 1.0),
-    ("entropy", 0.0, 1.0),
-)
-OURS = Recipe()
-#: The paper's recipe: no prior, and the proposed assignment is credited.
-PAPER = Recipe(prior=False, credit="proposed", advantage="reward")
+__all__ = ["LIMITS", "OURS", "PAPER", "Cycle", "Learner", "Recipe", "Rollout", "Trainer", "advantages"]
 
 
 class Rollout(NamedTuple):
@@ -82,32 +47,120 @@ class Rollout(NamedTuple):
     logarithms: Tensor
 
 
-class Learner:
-    """A :class:`~chipmap.heuristics.ring.sampling.search.Policy` on one problem (its computing operations alone).
+class Cycle(NamedTuple):
+    """k rollouts to learn from: what was ``drawn`` [k, T, n], what is ``credited`` [k, T, n], the ``old`` logarithms of
+    all probabilities [k, T, n, C] and the ``advantage`` [k]."""
 
-    Same seed, same result, on the same number of threads. With ``learn`` False the policy stays as it is (zero-shot).
-    Raises :class:`InputError` for more chips than policies are made for.
+    drawn: Tensor
+    credited: Tensor
+    old: Tensor
+    advantage: Tensor
+
+
+class Trainer:
+    """The networks, their optimiser and the randomness of training.
+
+    Same seed, same result, on the same number of threads. Raises :class:`InputError` for a recipe that is none.
     """
 
-    def __init__(self, problem: RingProblem, recipe: Recipe = OURS, seed: int = 0, learn: bool = True) -> None:
+    def __init__(self, recipe: Recipe = OURS, seed: int = 0) -> None:
         recipe.check()
-        self.recipe, self._learn = recipe, learn
-        try:
-            self._graph = arrays(of_ring(problem), problem.chips, recipe.prior)
-        except ValueError as error:
-            raise InputError(str(error), "package.chips", "Take another method, such as ring/annealing.") from None
-        self._random = torch.Generator().manual_seed(seed)
+        self.recipe = recipe
+        self.random = torch.Generator().manual_seed(seed)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
             self.network = RingPolicy(recipe.layers, recipe.width)
-        self._adam = torch.optim.Adam(self.network.parameters(), lr=recipe.rate)
+        self.adam = torch.optim.Adam(self.network.parameters(), lr=recipe.rate, fused=True)
+
+    def train(self, graph: Arrays, cycle: Cycle) -> int:
+        """PPO on a cycle's rollouts of one graph; how many steps were made."""
+        recipe, steps = self.recipe, 0
+        for _ in range(recipe.epochs):
+            for part in torch.randperm(len(cycle.drawn), generator=self.random).tensor_split(recipe.batches):
+                if not self._step(graph, Cycle(*(each[part] for each in cycle))):
+                    return steps
+                steps += 1
+        return steps
+
+    def _step(self, graph: Arrays, cycle: Cycle) -> bool:
+        """One step of Adam on some rollouts [b]; False: none, as the policy has moved far enough."""
+        recipe, loss, moved = self.recipe, torch.zeros(()), 0.0
+        embedded, gain = self.network.embed(graph), cycle.advantage[:, None]
+        for t in range(recipe.rounds):
+            before = cycle.drawn[:, t - 1] if t else None
+            chances, old = self.network.logits(graph, embedded, before).log_softmax(-1), cycle.old[:, t]
+            credited = cycle.credited[:, t][..., None]
+            new = chances.expand(len(credited), -1, -1).gather(-1, credited) - old.gather(-1, credited)
+            ratio = new[..., 0].clamp(-20.0, 20.0).exp()
+            clipped = ratio.clamp(1.0 - recipe.clip, 1.0 + recipe.clip)
+            loss = loss - torch.minimum(ratio * gain, clipped * gain).mean()
+            loss = loss + recipe.entropy * (chances.exp() * chances).sum(-1).mean()
+            if recipe.kl:
+                moved += float((old.exp() * (old - chances.detach())).sum(-1).mean()) / recipe.rounds
+        if recipe.kl and moved > recipe.kl:
+            return False
+        self.descend(loss)
+        return True
+
+    def descend(self, loss: Tensor) -> None:
+        """One step of Adam down the gradient of ``loss``, cut at norm 1."""
+        self.adam.zero_grad()
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(self.network.parameters(), 1.0)
+        self.adam.step()
+
+    def state(self) -> dict[str, Any]:
+        """All that a later run needs to go on as if there had been no break."""
+        return {
+            "network": self.network.state_dict(),
+            "adam": self.adam.state_dict(),
+            "random": self.random.get_state(),
+        }
+
+    def resume(self, state: dict[str, Any]) -> None:
+        """Go on from a :meth:`state`."""
+        self.network.load_state_dict(state["network"])
+        self.adam.load_state_dict(state["adam"])
+        self.random.set_state(state["random"])
+
+
+class Learner:
+    """A :class:`~chipmap.heuristics.ring.sampling.search.Policy` on one problem (its computing operations alone).
+
+    With ``learn`` False the policy stays as it is (zero-shot). With a ``trainer`` its recipe counts and its networks
+    are trained; weights are not taken back then, as they serve other graphs too. Raises :class:`InputError` for more
+    chips than policies are made for.
+    """
+
+    def __init__(
+        self,
+        problem: RingProblem,
+        recipe: Recipe = OURS,
+        seed: int = 0,
+        learn: bool = True,
+        trainer: Trainer | None = None,
+    ) -> None:
+        self.trainer = trainer or Trainer(recipe, seed)
+        self.recipe, self._learn, self._alone = self.trainer.recipe, learn, trainer is None
+        try:
+            self.graph = arrays(of_ring(problem), problem.chips, self.recipe.prior)
+        except ValueError as error:
+            raise InputError(str(error), "package.chips", "Take another method, such as ring/annealing.") from None
         self._least = float(max(1, problem.least_ticks))
         #: The rollouts of the cycle.
         self.planned: list[Rollout] = []
-        #: Of the last round of each rollout [k, n, C]: probabilities, and their logarithms.
-        self._chances = self._logarithms = torch.zeros(0)
+        #: Logarithms of all probabilities [k, T, n, C] of the cycle.
+        self._old = torch.zeros(0)
         self._rewards: list[float] = []
         self._mended: list[Tensor | None] = []
+        #: Mean rewards of the last cycles; the best mean of a window, and the weights that earned it.
+        self._means: list[float] = []
+        self._best, self._weights = -1.0, copy.deepcopy(self.network.state_dict())
+
+    @property
+    def network(self) -> RingPolicy:
+        """The policy."""
+        return self.trainer.network
 
     def propose(self) -> Proposal:
         """The next rollout: its last round's distribution for SAMPLE, or an assignment drawn from it for FIX."""
@@ -116,74 +169,71 @@ class Learner:
         k = len(self._rewards)
         if self.recipe.repair == "fix":
             return Proposal(mode="fix", candidate=self.planned[k].drawn[-1].numpy())
-        return Proposal(probabilities=self._chances[k].double().numpy())
+        # without refinement all rollouts share one distribution
+        count = len(self.planned) - k if self.recipe.rounds == 1 else 1
+        return Proposal(probabilities=self._old[k, -1].exp().double().numpy(), count=count)
 
     def observe(self, chips: IntArray | None, value: float) -> None:
         """Take a rollout's mapping [n] and what it is worth; after a cycle, train."""
         self._rewards.append(0.0 if chips is None or value >= INVALID else self._least / max(float(value), 1e-300))
         self._mended.append(None if chips is None else torch.as_tensor(np.array(chips, dtype=np.int64)))
         if len(self._rewards) == len(self.planned):
-            if self._learn:
-                self._train()
+            if self._learn and not (self._alone and self.recipe.keep and self._went_back()):
+                self.trainer.train(self.graph, self._cycle())
             self.planned, self._rewards, self._mended = [], [], []
 
     @torch.no_grad()
     def _plan(self) -> None:
         """The rollouts of a cycle, all at once."""
-        recipe, n = self.recipe, len(self._graph.features)
-        embedded, before = self.network.embed(self._graph), None
-        drawn, logarithms = [], []
+        recipe, n = self.recipe, len(self.graph.features)
+        embedded, before = self.network.embed(self.graph), None
+        drawn, old = [], []
         for _ in range(recipe.rounds):
-            chances = self.network.logits(self._graph, embedded, before, recipe.rollouts).log_softmax(-1)
-            self._chances = chances.exp()
-            flat = self._chances.reshape(-1, self._graph.chips)
-            before = torch.multinomial(flat, 1, generator=self._random).reshape(recipe.rollouts, n)
+            chances = self.network.logits(self.graph, embedded, before).log_softmax(-1)
+            chances = chances.expand(recipe.rollouts, -1, -1)
+            flat = chances.exp().reshape(-1, self.graph.chips)
+            before = torch.multinomial(flat, 1, generator=self.trainer.random).reshape(recipe.rollouts, n)
             drawn.append(before)
-            logarithms.append(chances.gather(-1, before[..., None])[..., 0])
-            self._logarithms = chances
-        stacked = torch.stack(drawn, 1), torch.stack(logarithms, 1)
-        self.planned = [Rollout(*one) for one in zip(*stacked, strict=True)]
+            old.append(chances)
+        self._old = torch.stack(old, 1)
+        stacked = torch.stack(drawn, 1)
+        logarithms = self._old.gather(-1, stacked[..., None])[..., 0]
+        self.planned = [Rollout(*one) for one in zip(stacked, logarithms, strict=True)]
 
-    def _train(self) -> None:
-        """PPO on the cycle's rollouts."""
-        recipe = self.recipe
-        advantage = torch.as_tensor(advantages(np.array(self._rewards), recipe.advantage), dtype=torch.float32)
+    def _cycle(self) -> Cycle:
+        """What the cycle's rollouts teach."""
+        advantage = torch.as_tensor(advantages(np.array(self._rewards), self.recipe.advantage), dtype=torch.float32)
         drawn = torch.stack([one.drawn for one in self.planned])
-        old = torch.stack([one.logarithms for one in self.planned])
         credited = drawn.clone()
-        if recipe.credit == "repaired":
+        if self.recipe.credit == "repaired":
             for k, mended in enumerate(self._mended):
                 if mended is not None:
                     credited[k, -1] = mended
-            old[:, -1] = self._logarithms.gather(-1, credited[:, -1][..., None])[..., 0]
-        for _ in range(recipe.epochs):
-            for part in torch.randperm(len(old), generator=self._random).tensor_split(recipe.batches):
-                self._step(drawn[part], credited[part], old[part], advantage[part])
+        return Cycle(drawn, credited, self._old, advantage)
 
-    def _step(self, drawn: Tensor, credited: Tensor, old: Tensor, advantage: Tensor) -> None:
-        """One step of Adam on some rollouts [b]: ``drawn``, ``credited`` and ``old`` [b, T, n], ``advantage`` [b]."""
-        recipe, loss = self.recipe, torch.zeros(())
-        embedded = self.network.embed(self._graph)
-        for t in range(recipe.rounds):
-            before = drawn[:, t - 1] if t else None
-            chances = self.network.logits(self._graph, embedded, before, len(drawn)).log_softmax(-1)
-            ratio = (chances.gather(-1, credited[:, t][..., None])[..., 0] - old[:, t]).clamp(-20.0, 20.0).exp()
-            gain = advantage[:, None]
-            clipped = ratio.clamp(1.0 - recipe.clip, 1.0 + recipe.clip)
-            loss = loss - torch.minimum(ratio * gain, clipped * gain).mean()
-            loss = loss + recipe.entropy * (chances.exp() * chances).sum(-1).mean()
-        self._adam.zero_grad()
-        loss.backward()
-        torch.nn.utils.clip_grad_norm_(self.network.parameters(), 1.0)
-        self._adam.step()
+    def _went_back(self) -> bool:
+        """Judge the weights by the cycles that they and their forerunners drew; whether the best ones are back."""
+        self._means = [*self._means, float(np.mean(self._rewards))][-WINDOW:]
+        if len(self._means) < WINDOW:
+            return False
+        mean = float(np.mean(self._means))
+        if mean >= self._best:
+            self._best, self._weights = mean, copy.deepcopy(self.network.state_dict())
+        elif mean < (1.0 - self.recipe.keep) * self._best:
+            self.network.load_state_dict(self._weights)
+            for group in self.trainer.adam.param_groups:
+                group["lr"] /= 2.0
+            self._means = []
+            return True
+        return False
 
     @torch.no_grad()
     def log_probability(self, drawn: Tensor) -> float:
         """Logarithm of the probability of assignments [T, n], round by round, per operation and round."""
-        embedded, found = self.network.embed(self._graph), 0.0
+        embedded, found = self.network.embed(self.graph), 0.0
         for t, chips in enumerate(drawn):
             before = drawn[None, t - 1] if t else None
-            chances = self.network.logits(self._graph, embedded, before).log_softmax(-1)[0]
+            chances = self.network.logits(self.graph, embedded, before).log_softmax(-1)[0]
             found += float(chances.gather(-1, chips[:, None]).mean()) / len(drawn)
         return found
 
@@ -191,17 +241,13 @@ class Learner:
         """All that a later run needs to go on as if there had been no break. Only between two cycles."""
         if self._rewards:
             raise ValueError("a cycle is under way")
-        return {
-            "network": self.network.state_dict(),
-            "adam": self._adam.state_dict(),
-            "random": self._random.get_state(),
-        }
+        kept = {"means": self._means, "best": self._best, "weights": self._weights}
+        return {**self.trainer.state(), **kept}
 
     def resume(self, state: dict[str, Any]) -> None:
         """Go on from a :meth:`state`."""
-        self.network.load_state_dict(state["network"])
-        self._adam.load_state_dict(state["adam"])
-        self._random.set_state(state["random"])
+        self.trainer.resume(state)
+        self._means, self._best, self._weights = list(state["means"]), state["best"], state["weights"]
         self.planned, self._rewards, self._mended = [], [], []
 
 

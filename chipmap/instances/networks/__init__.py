@@ -7,10 +7,31 @@ the same parameters always give the same graph. How operations are counted is sa
 
 from chipmap.instances.networks.bert import bert_encoder
 from chipmap.instances.networks.densenet import densenet
+from chipmap.instances.networks.googlenet import googlenet
 from chipmap.instances.networks.gpt2 import gpt2
+from chipmap.instances.networks.mixer import mixer
+from chipmap.instances.networks.mobilenet import mobilenet
 from chipmap.instances.networks.resnet import resnet
 from chipmap.instances.networks.rnn import rnn
+from chipmap.instances.networks.squeezenet import squeezenet
 from chipmap.instances.networks.synthetic import chain, explicit, layered, random_dag
 from chipmap.instances.networks.unet import unet
+from chipmap.instances.networks.vgg import vgg
 
-__all__ = ["bert_encoder", "chain", "densenet", "explicit", "gpt2", "layered", "random_dag", "resnet", "rnn", "unet"]
+__all__ = [
+    "bert_encoder",
+    "chain",
+    "densenet",
+    "explicit",
+    "googlenet",
+    "gpt2",
+    "layered",
+    "mixer",
+    "mobilenet",
+    "random_dag",
+    "resnet",
+    "rnn",
+    "squeezenet",
+    "unet",
+    "vgg",
+]

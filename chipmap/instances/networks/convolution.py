@@ -10,15 +10,23 @@ from chipmap.instances.networks.transformer import linear
 
 
 def convolution(
-    net: Network, x: Value, channels: int, kernel: int, stride: int = 1, bias: bool = False, *, name: str
+    net: Network,
+    x: Value,
+    channels: int,
+    kernel: int,
+    stride: int = 1,
+    bias: bool = False,
+    *,
+    name: str,
+    groups: int = 1,
 ) -> Value:
-    """A square convolution padded by (kernel - 1) / 2: 2 · kernel² · channels in · elements made FLOP."""
+    """A square convolution padded by (kernel - 1) / 2: 2 · kernel² · channels in / groups · elements made FLOP."""
     batch, width_in, height, width = x.shape
     with net.scope(name):
-        reads = [x, net.parameter("weight", channels, width_in, kernel, kernel)]
+        reads = [x, net.parameter("weight", channels, width_in // groups, kernel, kernel)]
         reads += [net.parameter("bias", channels)] if bias else []
         shape = (batch, channels, *_strided((height, width), stride))
-        return net.op("convolution", *reads, shape=shape, stride=[stride] * 2, groups=1, transposed=False)
+        return net.op("convolution", *reads, shape=shape, stride=[stride] * 2, groups=groups, transposed=False)
 
 
 def upsample(net: Network, x: Value, channels: int, *, name: str) -> Value:

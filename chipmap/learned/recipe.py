@@ -1,0 +1,64 @@
+"""Recipes: the sizes of the networks and how they are trained."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from chipmap.records import InputError, Record
+
+
+class Recipe(Record, frozen=True, kw_only=True):
+    """Sizes of the networks and how they are trained; :data:`OURS` and :data:`PAPER` are the two that are compared.
+
+    ``kl`` (0: never) ends the passes over a cycle's rollouts once the policy has moved so far from the one that drew
+    them: the mean over operations and rounds of KL(old || new), in nats. ``keep`` (0: never) returns to the best
+    weights so far, at half the rate, once the mean reward of :data:`WINDOW` cycles is by that share below theirs.
+    """
+
+    schema: Literal["ring-policy/1"] = "ring-policy/1"
+    layers: int = 8
+    width: int = 128
+    prior: bool = True
+    rounds: int = 2
+    rollouts: int = 20
+    batches: int = 4
+    epochs: int = 10
+    rate: float = 3e-4
+    clip: float = 0.2
+    entropy: float = 1e-3
+    credit: Literal["repaired", "proposed"] = "repaired"
+    advantage: Literal["rank", "reward"] = "rank"
+    repair: Literal["sample", "fix"] = "sample"
+    kl: float = 0.0
+    keep: float = 0.0
+
+    def check(self) -> None:
+        """Raise :class:`InputError` for sizes that make no network or no cycle."""
+        for name, least, most in LIMITS:
+            if not least <= getattr(self, name) <= most:
+                raise InputError(f"is {getattr(self, name)}", name, f"Give {least:,} to {most:,}.")
+        if self.batches > self.rollouts:
+            raise InputError(
+                f"is {self.batches} for {self.rollouts} rollouts", "batches", "Give no more than rollouts."
+            )
+
+
+LIMITS = (
+    ("layers", 0, 64),
+    ("width", 1, 1024),
+    ("rounds", 1, 64),
+    ("rollouts", 2, 10_000),
+    ("batches", 1, 10_000),
+    ("epochs", 1, 1000),
+    ("rate", 0.0, 1.0),
+    ("clip", 0.0, 1.0),
+    ("entropy", 0.0, 1.0),
+    ("kl", 0.0, 100.0),
+    ("keep", 0.0, 1.0),
+)
+#: Cycles whose mean reward judges the weights.
+WINDOW = 3
+#: ``kl`` and ``keep``: tuned on ring/resnet18-12 (``benchmarks/results/ring-policy.md``).
+OURS = Recipe(kl=0.03, keep=0.08)
+#: The paper's recipe: no prior, and the proposed assignment is credited.
+PAPER = Recipe(prior=False, credit="proposed", advantage="reward")
