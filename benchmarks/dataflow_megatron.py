@@ -2,6 +2,9 @@
 
 Korthikanti et al., *Reducing Activation Recomputation in Large Transformer Models* (2022), table 5: iteration times.
 
+MFU and HFU (its section 6) beside those that Megatron-LM's README states for the selective runs; of the others the MFU
+that the published seconds give, by the same count of FLOP.
+
     python benchmarks/dataflow_megatron.py [--markdown] [--time-limit 60]
 
 Machine figures are those of data sheets. One number is fitted: the utilisation of the chip's peak, on the two rows of
@@ -31,6 +34,8 @@ SRAM = 10**12
 ATTENTION, CORE = ("MHA1", "Softmax", "Dropout1", "MHA2"), ("MHA1", "Softmax", "Dropout1")
 #: Forward kernels outside the transformer's layers, which full recomputation leaves alone.
 ENDS = ("Embed", "Head", "Logits")
+#: MFU and HFU of the runs with selective recomputation, in percent, as README.md of NVIDIA/Megatron-LM has them.
+STATED = {"22B": (41.5, 43.7), "175B": (51.4, 52.8)}
 #: Products that are split by what they sum up, in tensor parallelism.
 BY_SUMS = ("Proj", "FFN1", "FFN0_b", "QKV_b", "Head_b")
 TOKENS, WORDS = 2048, 51_200
@@ -189,6 +194,17 @@ def parts(one: DataflowInstance, found: Solved) -> list[float]:
     return [*kinds, sum(kinds) * bubble, terms["T5"] * 1e-12]
 
 
+def utilisations(row: Row, found: Solved, whole: float) -> str:
+    """Cells with published and modelled MFU and HFU, in percent."""
+    of_model = [100 * found.certificate.figures[name] * found.seconds / whole for name in ("mfu", "hfu")]
+    mfu, hfu = STATED[row.model.name]
+    told = f"{mfu} / {hfu}"
+    if row.recompute == "full":
+        reference = next(one for one in ROWS if one.model is row.model and one.recompute == "selective")
+        told = f"{mfu * reference.seconds / row.seconds:.1f} by the seconds"
+    return f"{told} | {of_model[0]:.1f} / {of_model[1]:.1f}"
+
+
 def published_rows(utilisation: float, limit: float) -> tuple[list[str], dict[Row, Solved], bool]:
     """Lines of the first table, what was solved, and whether all is proved."""
     lines, known, sound = list[str](), dict[Row, Solved](), True
@@ -200,8 +216,9 @@ def published_rows(utilisation: float, limit: float) -> tuple[list[str], dict[Ro
         whole = found.seconds + step
         each = " | ".join(f"{part:.3f}" for part in (*parts(one, found), step))
         what = "full" if row.recompute == "full" else "selective, sequences split"
+        shares = utilisations(row, found, whole)
         error = f"{100 * (whole / row.seconds - 1):+.1f} %"
-        lines.append(f"| {row.model.name} | {what} | {row.seconds:.2f} | {whole:.2f} | {error} | {each} |")
+        lines.append(f"| {row.model.name} | {what} | {row.seconds:.2f} | {whole:.2f} | {error} | {shares} | {each} |")
     return lines, known, sound
 
 
@@ -237,8 +254,10 @@ def main() -> int:
         print(f"`python benchmarks/dataflow_megatron.py --markdown`, {version}, one thread.\n")
     print(f"Utilisation fitted on the two 22B rows: {utilisation:.3f}.\n")
     seconds = "compute | DRAM | network | bubble | transfers | Adam"
-    print(f"| model | recomputation | published, s | model, s | error | {seconds} |")
-    print("|---|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|")
+    print(
+        f"| model | recomputation | published, s | model, s | error | MFU / HFU published, % | model, % | {seconds} |"
+    )
+    print("|---|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|")
     print("\n".join(published))
     plan = "degrees | micro-batch | chunks | recomputation"
     print(f"\n| model | best published setting, s | free, s | {plan} | GB of DRAM | status | CPU s |")

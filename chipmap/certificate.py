@@ -21,6 +21,7 @@ class Certificate(Record, frozen=True, kw_only=True):
     ``objective`` (integer, in the family's tick) and ``terms`` (ticks, by name T1, T2 …) are recomputed from the
     instance and the solution; they are None and empty when a violation leaves them undefined. ``grade`` names how
     memory was checked; ``figures`` holds derived figures in natural units (chips used, latency …);
+    ``headline`` says the few that matter most, in words;
     ``oracle`` names the user's function that was asked, with its version (empty: none).
     """
 
@@ -32,4 +33,5 @@ class Certificate(Record, frozen=True, kw_only=True):
     violations: tuple[Violation, ...] = ()
     grade: str = ""
     figures: dict[str, float] = {}
+    headline: str = ""
     oracle: str = ""

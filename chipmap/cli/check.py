@@ -74,6 +74,7 @@ def natural_certificate(certificate: Certificate, instance: Record) -> dict[str,
         "term_units": term_units(certificate.terms, units),
         "grade": certificate.grade,
         "figures": certificate.figures,
+        "headline": certificate.headline,
         "oracle": certificate.oracle,
         "violations": msgspec.to_builtins(certificate.violations),
         "instance_hash": certificate.instance_hash,
@@ -87,7 +88,7 @@ def _text(shown: dict[str, Any], title: str) -> str:
 
     violations = shown["violations"]
     verdict = "valid" if shown["feasible"] else f"refused: {counted(len(violations), 'violation')}"
-    text = f"{title}: {verdict}\n"
+    text = f"{title}: {verdict}{'; ' if shown['headline'] else ''}{shown['headline']}\n"
     text += "".join(f"  but {claim}\n" for claim in shown.get("claims", ()))
     if shown["objective"] is not None:
         facts = [("objective", f"{number(shown['objective'])} {shown['unit']}")]

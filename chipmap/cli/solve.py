@@ -128,7 +128,8 @@ def _solved(
     if args.format == "json":
         print(json.dumps(shown, allow_nan=False), flush=True)
     beside, impossible = standing(result)
-    say(*(f"{result.instance}: {line}" for line in (*remarks(result), *beside)))
+    headline = [result.certificate.headline] if result.certificate is not None and result.certificate.headline else []
+    say(*(f"{result.instance}: {line}" for line in (*remarks(result), *beside, *headline)))
     if args.plot:
         _plot(instance, result, args.plot)
     code = 4 if impossible else exit_code(result)

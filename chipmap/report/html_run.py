@@ -119,6 +119,8 @@ def _certificate(result: Result, family: Family) -> Markup | None:
     if certificate is None:
         return None
     lines: list[tuple[object, ...]] = [("verdict", pill("valid" if certificate.feasible else "refused"))]
+    if certificate.headline:
+        lines.append(("headline", certificate.headline))
     for name, ticks in certificate.terms.items():
         lines.append((f"{name}: {family.terms.get(name, name)}", _with_unit(ticks, units_of(result).of(name))))
     lines += [(name.replace("_", " "), number(figure)) for name, figure in certificate.figures.items()]

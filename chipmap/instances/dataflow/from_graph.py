@@ -63,7 +63,7 @@ def from_graph(imported: ImportedGraph, name: str, fuse: bool = True) -> Dataflo
         raise InputError("has no computing operation", name, "Give a graph that computes something.")
     instance = DataflowInstance.make(
         name=name,
-        workload=Workload(name=graph.name, kernels=kernels, edges=edges, word_bytes=_word(graph)),
+        workload=Workload(name=graph.name, kernels=kernels, edges=edges, word_bytes=_word(graph), counted="samples"),
         system=chips,
         notes="; ".join([*imported.notes, *_remarks(imported, kernels, timed, sum(map(len, members.values())))]),
     )

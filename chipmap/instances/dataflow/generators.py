@@ -151,7 +151,7 @@ def resnet_network(
     layer, each whole on every chip of a group (no halos are counted, so that none is split)."""
     graph = resnet(depth=depth, image=image, classes=classes, word_bytes=word_bytes)
     graph = graph.replace(operations=[operation.replace(loops=None) for operation in graph.operations])
-    return from_graph(ImportedGraph(graph, None, "network"), graph.name).workload
+    return from_graph(ImportedGraph(graph, None, "network"), graph.name).workload.replace(counted="images")
 
 
 gpt = DataflowGenerator("dataflow-gpt", gpt_network)

@@ -164,8 +164,10 @@ class DataflowInstance(Record, frozen=True, kw_only=True):
         return super().from_json(migrated(data), where)
 
     def hashed_as(self) -> Self:
-        """``dataflow/1`` could state all instances but those without a micro-batch, which keep their hashes."""
-        return self if self.task.micro_batch is None else msgspec.structs.replace(self, schema="dataflow/1")
+        """``dataflow/1`` could state all instances but those without a micro-batch, which keep their hashes; the name
+        of what is counted decides nothing."""
+        schema = "dataflow/2" if self.task.micro_batch is None else "dataflow/1"
+        return msgspec.structs.replace(self, schema=schema, workload=self.workload.replace(counted="tokens"))
 
     @property
     def mapped_layers(self) -> int:

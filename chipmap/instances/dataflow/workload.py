@@ -15,6 +15,9 @@ Scheme = Literal["OUTER", "M", "K", "K_RS", "N", "NONE"]
 #: What a kernel sends to all chips of its stage, whatever its scheme (page, "Sharding").
 Exchange = Literal["none", "all_to_all", "broadcast"]
 
+#: What users of a network count: rates are told in these.
+Counted = Literal["tokens", "images", "samples"]
+
 MAX_KERNELS = 100_000
 MAX_LAYERS = 100_000
 MAX_SIZE = 10**12
@@ -115,9 +118,10 @@ class Workload(Record, frozen=True, kw_only=True):
     ``tokens`` is N of a whole sample (the page's sequence), of which a tile streams through a chip at a time.
     ``weight_format``, ``activation_format`` and ``cache_format`` name number formats: bytes stated of these are scaled
     from ``word_bytes`` to the format's, and the chip's peak is the format's ("": as stated; page, "Chips").
+    ``counted`` names what rates of inference count: tokens, or else samples by their name.
     """
 
-    LATER_FIELDS: ClassVar[tuple[str, ...]] = ("weight_format", "activation_format", "cache_format")
+    LATER_FIELDS: ClassVar[tuple[str, ...]] = ("weight_format", "activation_format", "cache_format", "counted")
 
     name: str
     kernels: tuple[Kernel, ...]
@@ -129,6 +133,7 @@ class Workload(Record, frozen=True, kw_only=True):
     weight_format: Format = ""
     activation_format: Format = ""
     cache_format: Format = ""
+    counted: Counted = "tokens"
 
     def check(self) -> None:
         """Raise :class:`InputError` for anything that the types alone don't exclude; a cycle names its kernels."""

@@ -67,7 +67,8 @@ def _draw(axes: Axes, instance: DataflowInstance, solution: DataflowSolution) ->
     certificate = check(instance, solution)
     batch = duration((certificate.objective or 0) / 1000)
     share = f"{100 * certificate.figures.get('utilisation', 0.0):.1f}"
-    title = f"{batch} for the batch   {share}% of the peak   mode {instance.mode}"
+    figures = [f"{batch} for the batch", certificate.headline, f"{share}% of the peak", f"mode {instance.mode}"]
+    title = "   ".join(one for one in figures if one)
     axes.set_title(f"{instance.name}\n{title}" + ("" if certificate.feasible else "   NOT VALID"))
 
 

@@ -15,7 +15,8 @@ from chipmap.certificate import Certificate
 from chipmap.instances.dataflow.instance import DataflowInstance, DataflowSolution
 from chipmap.records import counted
 from chipmap.validation.certify import Finding, certify
-from chipmap.validation.dataflow import facts, plans, rates, tiles, training
+from chipmap.validation.dataflow import facts, plans, training
+from chipmap.validation.dataflow.figures import figures_of, headline, hop
 from chipmap.validation.dataflow.mapping import Mapping, in_dram, mapping_of
 from chipmap.validation.dataflow.times import Times, held, inside, longest_transfer, steps, times_of
 
@@ -48,8 +49,9 @@ def check(instance: DataflowInstance, solution: DataflowSolution) -> Certificate
         "T8": t8_step(mapping),
     }
     objective = batch(mapping, terms)
-    figures = _figures(mapping, objective, terms)
-    return certify(instance, solution, broken, objective=objective, terms=terms, grade=instance.mode, figures=figures)
+    figures = figures_of(mapping, objective, terms)
+    said = {"figures": figures, "headline": headline(instance, figures)}
+    return certify(instance, solution, broken, objective=objective, terms=terms, grade=instance.mode, **said)
 
 
 def batch(mapping: Mapping, terms: dict[str, int]) -> int:
@@ -279,16 +281,9 @@ def t5_transfers(mapping: Mapping, times: Times) -> int:
     slowest = _slowest(mapping, times)
     if instance.task.stages == "kernels":
         return steps(mapping) * max(0, longest_transfer(mapping) - slowest)
-    sent, rounds = _hop(mapping), instance.task.batch // (degrees.data * instance.task.samples)
+    sent, rounds = hop(mapping), instance.task.batch // (degrees.data * instance.task.samples)
     chunks = instance.task.chunks or 1
     return (degrees.pipeline * chunks - 1) * sent + rounds * max(0, chunks * sent - slowest)
-
-
-def _hop(mapping: Mapping) -> int:
-    """Picoseconds that a micro-batch takes from one stage of layers to the next, on each chip's own link."""
-    instance, kernels = mapping.instance, mapping.instance.workload.kernels
-    degrees = mapping.solution.degrees
-    return sum(facts.sent(kernels[copy.kernel], copy.scheme, instance, degrees) for copy in mapping.copies)
 
 
 def t6_gradients(mapping: Mapping) -> int:
@@ -313,33 +308,3 @@ def t8_step(mapping: Mapping) -> int:
 def _slowest(mapping: Mapping, times: Times) -> int:
     layers = facts.stage_layers(mapping.instance, mapping.solution.degrees)
     return layers * max(sum(times.together[p] for p in stage) for stage in mapping.company.values())
-
-
-def _latency(mapping: Mapping, objective: int, layer: int) -> int:
-    """Picoseconds that a micro-batch takes through all layers and from stage to stage; ``layer`` is T4, of all layers
-    where partitions reach across them. Where stages share out kernels, it takes a step in each stage."""
-    workload, task, pipeline = mapping.instance.workload, mapping.instance.task, mapping.solution.degrees.pipeline
-    if task.stages == "kernels":
-        return objective // steps(mapping) * pipeline
-    return layer * (1 if task.across_layers else workload.layers) + (pipeline * (task.chunks or 1) - 1) * _hop(mapping)
-
-
-def _figures(mapping: Mapping, objective: int, terms: dict[str, int]) -> dict[str, float]:
-    instance = mapping.instance
-    at_peak = sum(facts.whole_flop(kernel) / rates.peak(kernel, instance) for kernel in instance.workload.kernels)
-    whole = float(at_peak * instance.workload.layers * instance.task.batch / instance.system.chips)
-    figures = {
-        "dram_bytes": float(max(map(sum, in_dram(mapping).values()))),
-        "partitions": float(len({copy.partition for copy in mapping.copies})),
-        "utilisation": whole * facts.PS / objective if objective else 0.0,
-        "samples_per_s": instance.task.batch / (objective / (facts.PS * 1e9)) if objective else 0.0,
-    }
-    if objective and instance.task.purpose != "training":
-        name = "ttft_us" if instance.task.purpose == "prefill" else "tpot_us"
-        figures[name] = _latency(mapping, objective, terms["T4"]) / 1e6
-        tokens = instance.task.batch * instance.workload.tokens
-        figures["tokens_per_s"] = tokens / (objective / (facts.PS * 1e9))
-    if instance.task.utilisation is None:
-        pairs = [pair for kernels in inside(mapping).values() for pair in kernels]
-        figures["compute_utilisation"] = tiles.utilisation(instance, pairs, mapping.chips, terms["T1"])
-    return figures

@@ -69,4 +69,4 @@ def dlrm_network(
         # what a layer read is read again for its update
         edges += [(names[i], users[count - 2 - i]) for i in range(count - 1)]
     name = f"dlrm-{tables * rows * columns / 1e9:.0f}b"
-    return Workload(name=name, kernels=tuple(kernels), edges=tuple(edges), word_bytes=word_bytes)
+    return Workload(name=name, kernels=tuple(kernels), edges=tuple(edges), word_bytes=word_bytes, counted="samples")

@@ -48,4 +48,5 @@ def fft_network(
         edges=(("Columns", "Rows"),),
         word_bytes=word_bytes,
         tokens=max(1, side // samples),
+        counted="samples",
     )

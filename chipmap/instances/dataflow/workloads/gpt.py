@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Annotated, Literal
+
+from msgspec import Meta
+
 from chipmap.instances.dataflow.workload import Kernel, Workload
 from chipmap.instances.dataflow.workloads.layer import Count, Layer, Repeats, WordBytes
+from chipmap.instances.dataflow.workloads.llama import refuse_backward
 from chipmap.records import InputError
 
 #: Hidden size, heads, layers.
@@ -27,32 +32,40 @@ _RESIDUAL_EDGES: tuple[tuple[int, int], ...] = ((18, 19), (19, 24), (24, 42), (2
 def gpt_network(
     hidden: Count = 12_288,
     heads: Count = 96,
-    tokens: Count = 2048,
+    tokens: Count | None = None,
     layers: Repeats = 96,
     backward: bool = False,
     residuals: bool = False,
     word_bytes: WordBytes = 2,
+    step: Literal["forward", "prefill", "decode"] = "forward",
+    context: Annotated[int, Meta(ge=0, le=10_000_000)] = 2048,
 ) -> Workload:
     """GPT layers of ``hidden`` with ``heads`` heads over ``tokens`` tokens, with their backward kernels if asked.
+
+    ``forward`` and ``prefill`` are of ``tokens`` tokens (none given: 2048), ``decode`` of as many (1) after ``context``
+    others, whose keys and values the attention fetches from DRAM.
 
     Source: DFModel, figure 2 and its published inputs; the backward edges are those of the published input, which has
     none from forward to the loss and none for the gradients of residual connections. ``residuals`` adds them, with a
     42nd kernel for the gradient of the layer's input, which is carried to the layer before. Raises :class:`InputError`
-    for ``residuals`` without ``backward``.
+    for ``residuals`` without ``backward``, and for backward kernels of another step than ``forward``.
     """
     if hidden % heads:
         raise InputError(f"is {hidden}, not a multiple of heads = {heads}", "hidden", "Give a multiple.")
     if residuals and not backward:
         raise InputError("residual gradients need the backward kernels", "residuals", "Set backward to true.")
-    kernels, edges, carries = _forward(hidden, heads, tokens), _FORWARD_EDGES, [("Add2", "Add_Prev")]
+    tokens, cached = tokens or (1 if step == "decode" else 2048), context if step == "decode" else 0
+    kernels = _forward(hidden, heads, tokens, cached, hidden * cached * word_bytes)
+    edges, carries = _FORWARD_EDGES, [("Add2", "Add_Prev")]
     if backward:
+        refuse_backward(step)
         kernels, edges = kernels + _backward(hidden, heads, tokens), edges + _BACKWARD_EDGES
     if residuals:
         kernels.append(Kernel(name="LN1_b", kind="elementwise", M=hidden, N=tokens, phase="backward"))
         edges = edges + _RESIDUAL_EDGES
         carries.append(("LN1_b", "Loss_b"))
     return Workload(
-        name=f"gpt-{hidden}-{layers}",
+        name=f"gpt-{hidden}-{layers}{'-decode' if step == 'decode' else ''}",
         kernels=tuple(kernels),
         edges=tuple((kernels[u - 1].name, kernels[v - 1].name) for u, v in edges),
         carries=tuple(carries),
@@ -62,16 +75,17 @@ def gpt_network(
     )
 
 
-def _forward(hidden: int, heads: int, tokens: int) -> list[Kernel]:
-    made, size, wide = Layer(tokens), hidden // heads, 4 * hidden
+def _forward(hidden: int, heads: int, tokens: int, cached: int, fetch: int) -> list[Kernel]:
+    """New tokens attend to ``cached`` ones, whose keys (and values) are ``fetch`` bytes, and to themselves."""
+    made, size, wide, seen = Layer(tokens), hidden // heads, 4 * hidden, cached + tokens
     for name in ("Add_Prev", "LN1"):
         made.element(name, hidden)
     for name in "QKV":
         made.linear(name, size, hidden, outer=heads)
-    made.gemm("MHA1", tokens, size, outer=heads)
+    made.gemm("MHA1", seen, size, outer=heads, fetch_bytes=fetch)
     for name in ("Softmax", "Dropout1"):
-        made.element(name, tokens, outer=heads)
-    made.gemm("MHA2", size, tokens, outer=heads)
+        made.element(name, seen, outer=heads)
+    made.gemm("MHA2", size, seen, outer=heads, fetch_bytes=fetch)
     made.linear("Proj", hidden, hidden)
     for name in ("Dropout2", "Add1", "LN2"):
         made.element(name, hidden)

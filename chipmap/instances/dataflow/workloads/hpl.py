@@ -56,4 +56,5 @@ def hpl_network(
         edges=tuple(pairwise(names)),
         word_bytes=word_bytes,
         tokens=block,
+        counted="samples",
     )

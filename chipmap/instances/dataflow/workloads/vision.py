@@ -126,4 +126,5 @@ def _workload(
         layers=size.layers,
         word_bytes=word_bytes,
         tokens=layer.tokens,
+        counted="images",
     )

@@ -1,0 +1,86 @@
+"""What a certificate of family ``dataflow`` says besides its objective: latencies, rates, shares of the peak.
+
+Sections "Shares of the peak" of ``docs/families/dataflow-training.md`` and "Measures" of ``dataflow-serving.md``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from chipmap.instances.dataflow.instance import DataflowInstance
+from chipmap.validation.dataflow import facts, rates, tiles
+from chipmap.validation.dataflow.mapping import Mapping, in_dram
+from chipmap.validation.dataflow.times import inside, steps
+
+#: Kernels whose FLOP are those of a model: products, and what states its FLOP itself.
+PRODUCTS = ("gemm", "opaque")
+
+
+def hop(mapping: Mapping) -> int:
+    """Picoseconds that a micro-batch takes from one stage of layers to the next, on each chip's own link."""
+    instance, kernels = mapping.instance, mapping.instance.workload.kernels
+    degrees = mapping.solution.degrees
+    return sum(facts.sent(kernels[copy.kernel], copy.scheme, instance, degrees) for copy in mapping.copies)
+
+
+def figures_of(mapping: Mapping, objective: int, terms: dict[str, int]) -> dict[str, float]:
+    """All figures, by name, in the units that their names say."""
+    instance = mapping.instance
+    figures = {
+        "dram_bytes": float(max(map(sum, in_dram(mapping).values()))),
+        "partitions": float(len({copy.partition for copy in mapping.copies})),
+        "utilisation": _share(instance, objective),
+        "samples_per_s": instance.task.batch / (objective / (facts.PS * 1e9)) if objective else 0.0,
+    }
+    if objective and instance.task.purpose == "training":
+        again = frozenset(facts.recomputed(instance))
+        figures["mfu"] = _share(instance, objective, PRODUCTS)
+        figures["hfu"] = _share(instance, objective, PRODUCTS, again)
+    elif objective:
+        prefill = "ttft_us" if instance.workload.counted == "tokens" else "latency_us"
+        figures[prefill if instance.task.purpose == "prefill" else "tpot_us"] = (
+            _latency(mapping, objective, terms) / 1e6
+        )
+        if instance.workload.counted == "tokens":
+            tokens = instance.task.batch * instance.workload.tokens
+            figures["tokens_per_s"] = tokens / (objective / (facts.PS * 1e9))
+    if instance.task.utilisation is None:
+        pairs = [pair for kernels in inside(mapping).values() for pair in kernels]
+        figures["compute_utilisation"] = tiles.utilisation(instance, pairs, mapping.chips, terms["T1"])
+    return figures
+
+
+def headline(instance: DataflowInstance, figures: dict[str, float]) -> str:
+    """The figures that the purpose is about, in a line."""
+    rate = f"{figures['samples_per_s']:,.4g} {instance.workload.counted}/s"
+    if "mfu" in figures:
+        if not any(one.phase == "backward" for one in instance.workload.kernels):
+            return rate
+        return f"MFU {100 * figures['mfu']:.1f}%, HFU {100 * figures['hfu']:.1f}%"
+    for name, words in (("ttft_us", "TTFT"), ("tpot_us", "TPOT"), ("latency_us", "latency")):
+        if name in figures:
+            if "tokens_per_s" in figures:
+                rate = f"{figures['tokens_per_s']:,.4g} tokens/s"
+            return f"{words} {figures[name] / 1000:,.4g} ms, {rate}"
+    return ""
+
+
+def _share(
+    instance: DataflowInstance, objective: int, kinds: Sequence[str] = (), again: frozenset[str] = frozenset()
+) -> float:
+    """The part of the batch's time in which all chips would compute the kernels of ``kinds`` (none: all) at their
+    peaks, once each, and those named in ``again`` once more."""
+    kernels = [one for one in instance.workload.kernels if not kinds or one.kind in kinds]
+    at_peak = sum(facts.whole_flop(one) / rates.peak(one, instance) * (1 + (one.name in again)) for one in kernels)
+    whole = float(at_peak * instance.workload.layers * instance.task.batch / instance.system.chips)
+    return whole * facts.PS / objective if objective else 0.0
+
+
+def _latency(mapping: Mapping, objective: int, terms: dict[str, int]) -> int:
+    """Picoseconds that a micro-batch takes through all layers and from stage to stage; T4 is that of all layers where
+    partitions reach across them. Where stages share out kernels, it takes a step in each stage."""
+    workload, task, pipeline = mapping.instance.workload, mapping.instance.task, mapping.solution.degrees.pipeline
+    if task.stages == "kernels":
+        return objective // steps(mapping) * pipeline
+    layers = terms["T4"] * (1 if task.across_layers else workload.layers)
+    return layers + (pipeline * (task.chunks or 1) - 1) * hop(mapping)
