@@ -13,7 +13,7 @@ from math import ceil
 import pytest
 
 from chipmap.inputs.reading import read
-from chipmap.instances.dataflow import DataflowInstance, DataflowSolution
+from chipmap.instances.dataflow import DataflowInstance, DataflowSolution, Degrees
 from chipmap.result import Result
 from chipmap.run import SolveOptions
 from chipmap.solve import solve
@@ -56,7 +56,7 @@ class Plain:
             self.after[u].append(v)
         self.level = facts.levels(self.count, mapping.edges)
         copies = kernels * LAYERS
-        outputs = [facts.local_output(*pair, instance, 8) for pair in zip(copies, schemes, strict=True)]
+        outputs = [facts.local_output(*pair, instance, Degrees(tensor=8)) for pair in zip(copies, schemes, strict=True)]
         self.dram = [facts.up(one / int(instance.system.memory.bytes_per_ns)) for one in outputs]
         self.buffer = [ceil(one * task.tile_tokens / instance.workload.tokens) for one in outputs]
         whole = [int(facts.whole_weights(one, instance)) for one in copies]

@@ -242,5 +242,5 @@ def test_only_replicas_take_several_dimensions() -> None:
     assert alone.feasible and alone.objective == alone.terms["T4"] * 2
     wrong = mapping(instance, (0, 0, 0), degrees=Degrees(tensor=4, data=2, dimensions=("tensor", "tensor", "data")))
     assert "tensor or pipeline has two" in wrong.violations[0].message
-    with pytest.raises(InputError, match="Only data may have more than one"):
+    with pytest.raises(InputError, match=r"Only data .* may have more than one"):
         check_degrees(instance, Degrees(pipeline=4, data=2, dimensions=("pipeline", "pipeline", "data")))

@@ -172,9 +172,9 @@ def test_what_each_part_needs_whole_is_not_divided() -> None:
     kernels = instance.workload.kernels
     mask = next(kernel for kernel in kernels if kernel.whole_bytes == 4 * 3 * 3)
     assert (mask.weight_bytes, mask.schemes) == (0, ("M", "NONE"))
-    assert facts.local_weights(mask, "M", instance, 8) == 36
+    assert facts.local_weights(mask, "M", instance, Degrees(tensor=8)) == 36
     shared = Kernel(name="k", kind="opaque", flop=1, output_bytes=1, weight_bytes=10, whole_bytes=5, schemes=("M",))
-    assert facts.local_weights(shared, "M", instance, 4) == Fraction(10, 4) + 5
+    assert facts.local_weights(shared, "M", instance, Degrees(tensor=4)) == Fraction(10, 4) + 5
 
 
 def test_a_graph_without_loop_nests_runs_whole() -> None:

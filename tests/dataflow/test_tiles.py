@@ -61,7 +61,7 @@ def test_shapes_by_hand(fields: dict[str, Any], scheme: Any, expected: Shape) ->
     kernel = Kernel(name="k", **fields)
     instance = on_tiles(made({"a": LIGHT}, "", tokens=60, tile_tokens=10), 640)
     assert shape(kernel, scheme, instance, RING) == expected
-    assert blocks(kernel, scheme, instance, 2) == expected
+    assert blocks(kernel, scheme, instance, RING) == expected
 
 
 def test_shares_are_all_pareto_points() -> None:

@@ -110,7 +110,13 @@ def _kept_for_backward(instance: DataflowInstance) -> frozenset[str]:
 
 
 def kept_bytes(
-    instance: DataflowInstance, degrees: Degrees, kernel: Kernel, parameters: Fraction, output: Fraction, here: Parts
+    instance: DataflowInstance,
+    degrees: Degrees,
+    kernel: Kernel,
+    scheme: Scheme,
+    parameters: Fraction,
+    output: Fraction,
+    here: Parts,
 ) -> Fraction:
     """Bytes that a kernel holds in a chip's DRAM all the time, for all layers of the chip's stage.
 
@@ -123,8 +129,9 @@ def kept_bytes(
     bytes_per_layer = cache_bytes(instance, degrees, kernel, here)
     if kernel.name in kept_for_backward(instance):
         bytes_per_layer += output * in_flight(instance, degrees)
-    resting = parameters * held_words(instance, degrees, layers) if kernel.phase == "forward" else 0
-    return bytes_per_layer * layers + resting
+    if kernel.phase != "forward":
+        return bytes_per_layer * layers
+    return bytes_per_layer * layers + parameters * held_words(instance, degrees.alike(scheme), layers)
 
 
 def parameter_bytes(kernel: Kernel, instance: DataflowInstance, weights: Fraction, here: Parts) -> Fraction:
@@ -180,12 +187,12 @@ def gradient_ns(
     """Nanoseconds per batch to sum the gradients of a weight update over the replicas, for all layers of the stage; or
     to gather updated weights: of a kernel whose tokens are split, and where replicas share out the optimiser's state
     (:mod:`chipmap.instances.dataflow.replicas`)."""
-    layers = layers_per_stage(instance, degrees)
+    layers, alike = layers_per_stage(instance, degrees), degrees.alike(scheme)
     if kernel.update:
-        return summed_ns(instance, degrees, output, layers)
+        return summed_ns(instance, alike, output, layers)
     gathered = _gathered_ns(instance, degrees, kernel, scheme)
     if kernel.phase == "forward":
-        gathered += updated_ns(instance, degrees, parameters, layers)
+        gathered += updated_ns(instance, alike, parameters, layers)
     return gathered
 
 

@@ -13,6 +13,7 @@ from chipmap.instances.dataflow.instance import DataflowInstance, DataflowSoluti
 from chipmap.instances.dataflow.parts import parts
 from chipmap.instances.dataflow.plans import settled
 from chipmap.instances.dataflow.problem import DataflowProblem, dataflow_problem
+from chipmap.instances.dataflow.routed import routed
 from chipmap.instances.dataflow.sizes import chip_weights, fetch_bytes, flop, output_bytes, parameter_bytes
 from chipmap.instances.dataflow.tiles import sharing
 from chipmap.records import InputError, csv_text
@@ -83,7 +84,8 @@ def files(instance: DataflowInstance, solution: DataflowSolution) -> dict[str, b
         row = (layer, kernel.name, kernel.kind, kernel.phase, option.scheme, partition)
         tiles, ticks = shared.get(i, (0, option.compute))
         stage = [solution.stages[partition]] if solution.stages else []
-        here = parts(kernel, option.scheme, instance.mode, solution.degrees.tensor)
+        at = routed(instance, solution.degrees)
+        here = parts(kernel, option.scheme, instance.mode, solution.degrees.tensor, at)
         weights = ceil(chip_weights(kernel, instance, here.weights))
         rows.append((*row, ticks, weights, option.output, *([tiles] if shared else []), *stage))
     return {"mapping.csv": csv_text((*_COLUMNS, *more), rows).encode()}

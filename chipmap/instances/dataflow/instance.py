@@ -6,50 +6,29 @@ The problem is stated in ``docs/families/dataflow.md``.
 from __future__ import annotations
 
 from functools import lru_cache
-from math import isqrt, prod
+from math import isqrt
 from typing import ClassVar, Literal, NamedTuple, Self
 
 import msgspec
 
 from chipmap.instances.dataflow.batch_checks import check_recompute, check_schedule, check_shard
+from chipmap.instances.dataflow.degrees import PARALLELISMS as PARALLELISMS
+from chipmap.instances.dataflow.degrees import Degrees as Degrees
+from chipmap.instances.dataflow.degrees import Parallelism as Parallelism
 from chipmap.instances.dataflow.rates import missing_formats
-from chipmap.instances.dataflow.system import Dimension, System
+from chipmap.instances.dataflow.system import System
 from chipmap.instances.dataflow.workload import Scheme, Workload
 from chipmap.records import InputError, Record, counted
 
 CostMode = Literal["physical", "dfmodel"]
 Purpose = Literal["training", "prefill", "decode"]
-Parallelism = Literal["tensor", "pipeline", "data"]
 Stages = Literal["layers", "kernels"]
 Schedule = Literal["1f1b", "interleaved"]
 Recompute = Literal["none", "selective", "full"]
 Shard = Literal["none", "optimizer", "gradients", "weights"]
 SHARDS: tuple[Shard, ...] = ("none", "optimizer", "gradients", "weights")
-PARALLELISMS: tuple[Parallelism, ...] = ("tensor", "pipeline", "data")
 #: Micro-batches that a solve chooses from at most: the divisors of a batch.
 MOST_MICRO_BATCHES = 100
-
-
-class Degrees(Record, frozen=True, kw_only=True):
-    """How many chips share a layer's tensors, how many stages a pipeline has, how many replicas there are.
-
-    ``dimensions`` says which parallelism each network dimension carries: tensor and pipeline one at most, data any
-    number. A parallelism of degree 1 may have none.
-    """
-
-    tensor: int = 1
-    pipeline: int = 1
-    data: int = 1
-    dimensions: tuple[Parallelism, ...] = ()
-
-    @property
-    def text(self) -> str:
-        """The degrees in words."""
-        return f"tensor {self.tensor}, pipeline {self.pipeline}, data {self.data}"
-
-    def carrying(self, system: System, *uses: Parallelism) -> list[Dimension]:
-        """The network dimensions of ``system`` that carry one of these parallelisms."""
-        return [one for one, use in zip(system.network, self.dimensions, strict=True) if use in uses]
 
 
 class Task(Record, frozen=True, kw_only=True):
@@ -74,6 +53,8 @@ class Task(Record, frozen=True, kw_only=True):
     the network (null: as many as is best) (page, "Schedules of a pipeline"). ``shard`` is what replicas share out: the
     optimiser's state (ZeRO-1), its gradients too (ZeRO-2), or weights as well (ZeRO-3, FSDP; true), or none of these
     (false); null: what is best. ``optimizer_step`` counts what the step moves through DRAM (page, "Training").
+    ``expert_load``: where chips have experts of their own, the tokens of the fullest one over the mean (page,
+    "Parallelism").
     """
 
     LATER_FIELDS: ClassVar[tuple[str, ...]] = (
@@ -86,6 +67,7 @@ class Task(Record, frozen=True, kw_only=True):
         "selective",
         "shard",
         "optimizer_step",
+        "expert_load",
     )
 
     purpose: Purpose = "training"
@@ -110,6 +92,7 @@ class Task(Record, frozen=True, kw_only=True):
     selective: tuple[str, ...] = ()
     shard: bool | Shard | None = False
     optimizer_step: bool = False
+    expert_load: float = 1.0
 
     @property
     def samples(self) -> int:
@@ -206,6 +189,8 @@ class DataflowInstance(Record, frozen=True, kw_only=True):
         if task.optimizer_bytes is not None and not 0 <= task.optimizer_bytes <= 10**6:
             remedy = f"Give 0 to {10**6:,} bytes, or null."
             raise InputError(f"is {task.optimizer_bytes}", "task.optimizer_bytes", remedy)
+        if not 1 <= task.expert_load <= 10_000:
+            raise InputError(f"is {task.expert_load}", "task.expert_load", "Give 1 (all chips alike) to 10,000.")
         check_recompute(self)
         grouped = [name for group in task.together for name in group]
         for where, named in (("together", grouped), ("schemes", list(task.schemes))):
@@ -233,9 +218,21 @@ def check_peaks(instance: DataflowInstance) -> None:
         what = "is null, so that kernels share tiles by cycles, but the chip states TFLOP/s or shares of its peak"
         remedy = "Give a share, such as 0.9, or a chip with tiles, lanes, stages and ghz alone."
         raise InputError(what, "task.utilisation", remedy)
+    if instance.mode == "dfmodel" and divides_experts(instance):
+        what = "names E, which divides experts, in mode dfmodel"
+        raise InputError(what, "workload.kernels.schemes", "Set mode to physical, or leave E out.")
     if instance.mode == "dfmodel" and any(one.reduces for one in system.network):
         what = "is true in mode dfmodel, which counts an all-reduce by task.all_reduce_factor"
         raise InputError(what, "system.network.reduces", "Set mode to physical, or reduces to false.")
+
+
+def divides_experts(instance: DataflowInstance) -> bool:
+    """Whether any kernel may have scheme E; kept with the instance."""
+    if "_divides_experts" not in instance.__dict__:
+        kernels = instance.workload.kernels
+        instance.__dict__["_divides_experts"] = any("E" in kernel.schemes for kernel in kernels)
+    found: bool = instance.__dict__["_divides_experts"]
+    return found
 
 
 def _check_stages(instance: DataflowInstance) -> None:
@@ -261,9 +258,11 @@ def check_degrees(instance: DataflowInstance, degrees: Degrees, where: str = "ta
         raise InputError(what, f"{where}.dimensions", remedy)
     if any(degrees.dimensions.count(one) > 1 for one in ("tensor", "pipeline")):
         what = "gives tensor or pipeline two dimensions"
-        raise InputError(what, f"{where}.dimensions", "Only data may have more than one.")
-    for field in PARALLELISMS:
-        held = prod(dimension.size for dimension in degrees.carrying(instance.system, field))
+        raise InputError(what, f"{where}.dimensions", "Only data (and expert) may have more than one.")
+    if "expert" in degrees.dimensions and not divides_experts(instance):
+        what = "gives experts a dimension, but no kernel names scheme E"
+        raise InputError(what, f"{where}.dimensions", "Say data instead, or name E in the schemes of expert kernels.")
+    for field, held in Degrees.held([one.size for one in network], degrees.dimensions).items():
         if held != getattr(degrees, field):
             what = f"is {getattr(degrees, field)}, but its dimensions hold {held} chip{'s' * (held > 1)}"
             shape = " x ".join(str(dimension.size) for dimension in network)

@@ -26,6 +26,7 @@ from chipmap.instances.dataflow.instance import DataflowInstance, Degrees
 from chipmap.instances.dataflow.parts import padded, parts
 from chipmap.instances.dataflow.rates import efficiency, peak
 from chipmap.instances.dataflow.replicas import scattered_ns, step_ns
+from chipmap.instances.dataflow.routed import routed
 from chipmap.instances.dataflow.sharding import (
     Collective,
     collective_ns,
@@ -119,7 +120,7 @@ def _options(instance: DataflowInstance, degrees: Degrees, kernel: Kernel) -> tu
 def _option(instance: DataflowInstance, degrees: Degrees, kernel: Kernel, scheme: Scheme) -> Option:
     chip, memory, task = instance.system.chip, instance.system.memory, instance.task
     streamed = instance.mode == "physical" or task.purpose == "decode"
-    here = parts(kernel, scheme, instance.mode, degrees.tensor)
+    here = parts(kernel, scheme, instance.mode, degrees.tensor, routed(instance, degrees))
     whole = output_bytes(kernel, instance)
     output = whole * here.output
     if task.utilisation is not None:
@@ -132,33 +133,34 @@ def _option(instance: DataflowInstance, degrees: Degrees, kernel: Kernel, scheme
     parameters = parameter_bytes(kernel, instance, weights, here)
     rate = Fraction(memory.reached)
     fetch = ticks_of(fetch_bytes(kernel, instance) * task.samples * here.fetch / rate)
-    limited = memory.capacity_bytes is not None
+    alike, limited = degrees.alike(scheme), memory.capacity_bytes is not None
+    sharing = degrees.expert if scheme == "E" else 1
     return Option(
         scheme=scheme,
         compute=compute,
         collective=ticks_of(_sums(instance, degrees, scheme, whole * padded(here.output)))
         + ticks_of(_exchange(instance, degrees, kernel))
-        + ticks_of(scattered_ns(instance, degrees, kernel, parameters, output)),
-        stream=fetch + (ticks_of(read_weights(kernel, instance, here.weights) / rate) if streamed else 0),
+        + ticks_of(scattered_ns(instance, alike, kernel, parameters, output)),
+        stream=fetch + (ticks_of(read_weights(kernel, instance, here.weights, sharing) / rate) if streamed else 0),
         weights=0 if chip.streams else math.ceil(weights),
         output=math.ceil(output),
         dram=ticks_of(output / rate),
         buffer=math.ceil(output * task.tile_tokens / (instance.workload.tokens * task.samples)),
-        kept=math.ceil(kept_bytes(instance, degrees, kernel, parameters, output, here)) if limited else 0,
+        kept=math.ceil(kept_bytes(instance, degrees, kernel, scheme, parameters, output, here)) if limited else 0,
         waits=math.ceil(output) if limited and waits_in_dram(instance, kernel) else 0,
         hop=ticks_of(hop_ns(instance, degrees, kernel, output)),
         gradient=ticks_of(gradient_ns(instance, degrees, kernel, scheme, parameters, output)),
         fetch=fetch,
         cache=math.ceil(cache_bytes(instance, degrees, kernel, here)),
         link=ticks_of(link_ns(instance, degrees, output)),
-        step=ticks_of(step_ns(instance, degrees, kernel, parameters, layers_per_stage(instance, degrees))),
+        step=ticks_of(step_ns(instance, alike, kernel, parameters, layers_per_stage(instance, degrees))),
     )
 
 
 def _exchange(instance: DataflowInstance, degrees: Degrees, kernel: Kernel) -> Fraction:
-    """Nanoseconds of the kernel's own exchange, over the dimensions of tensor and data parallelism side by side."""
+    """Nanoseconds of the kernel's own exchange, over all dimensions but the pipeline's side by side."""
     each = exchange_bytes(kernel, instance) * instance.task.samples / degrees.tensor
-    dimensions = degrees.carrying(instance.system, "tensor", "data")
+    dimensions = degrees.carrying(instance.system, "tensor", "data", "expert")
     if instance.mode == "dfmodel" and kernel.exchange == "all_to_all":
         return published_exchange_ns(each, dimensions)
     return max((exchange_ns(kernel.exchange, each, dimension) for dimension in dimensions), default=Fraction(0))

@@ -21,6 +21,17 @@ class Parts(NamedTuple):
     output: Fraction
 
 
+class Routed(NamedTuple):
+    """How scheme E divides experts: among the chips of so many replicas, of which the fullest has ``load`` times
+    the mean of the tokens."""
+
+    replicas: int = 1
+    load: Fraction = Fraction(1)
+
+
+ALONE = Routed()
+
+
 def splits_tokens(kernel: Kernel, scheme: Scheme, mode: CostMode) -> bool:
     """Whether a scheme splits tokens, for which every chip needs all parameters: N in mode ``physical``.
 
@@ -29,16 +40,21 @@ def splits_tokens(kernel: Kernel, scheme: Scheme, mode: CostMode) -> bool:
     return scheme == "N" and mode == "physical" and not kernel.update
 
 
-def parts(kernel: Kernel, scheme: Scheme, mode: CostMode, chips: int) -> Parts:
+def parts(kernel: Kernel, scheme: Scheme, mode: CostMode, chips: int, routed: Routed = ALONE) -> Parts:
     """The shares of ``kernel`` on each of ``chips`` chips; all of it under NONE.
 
     A scheme splits d heads, rows, columns or products to be summed, of which a chip has ⌈d / chips⌉: the share is
     ⌈d / chips⌉ / d in mode ``physical`` and 1 / chips in mode ``dfmodel``, as of kernels that state no sizes. Where
     tokens are split, a chip has all parameters. A gemm fetches its (outer · M) × K operand, of which every column needs
-    all; others fetch rows for their own tokens.
+    all; others fetch rows for their own tokens. Where experts are divided (E), a chip has p = ⌈experts / chips of all
+    ``routed`` replicas⌉ / experts of the parameters, and for these the tokens of all of them: at most load · p of each.
     """
     if scheme == "NONE":
         return Parts(*[Fraction(1)] * 4)
+    if scheme == "E":
+        own = _share(kernel.experts, chips * routed.replicas)
+        work = routed.replicas * min(Fraction(1), routed.load * own)
+        return Parts(work, own, Fraction(0), own if kernel.update else work)
     if mode == "dfmodel" or kernel.kind == "opaque":
         work = fetch = output = Fraction(1, chips)
     else:

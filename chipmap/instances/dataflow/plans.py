@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import product
-from math import prod
 
 import msgspec
 
@@ -17,14 +16,16 @@ from chipmap.instances.dataflow.instance import (
     Recompute,
     Shard,
     check_degrees,
+    divides_experts,
     divisors,
 )
 from chipmap.records import InputError
 
 
 def allowed_degrees(instance: DataflowInstance) -> list[Degrees]:
-    """The task's degrees, or all that the network holds: tensor and pipeline on one network dimension at most, data on
-    the others; stages divide the layers (unless they share out kernels), replicas the batch."""
+    """The task's degrees, or all that the network holds: tensor and pipeline on one network dimension at most, data
+    (or, where kernels name E, expert) on the others; stages divide the layers (unless they share out kernels), replicas
+    the batch."""
     if instance.task.degrees is not None:
         return [instance.task.degrees]
     found = []
@@ -40,10 +41,10 @@ def allowed_degrees(instance: DataflowInstance) -> list[Degrees]:
 def held_degrees(instance: DataflowInstance) -> Iterator[Degrees]:
     """Every way to give each network dimension a parallelism, whether it divides layers and batch or not."""
     sizes = [dimension.size for dimension in instance.system.network]
-    for uses in product(PARALLELISMS, repeat=len(sizes)):
+    kinds = PARALLELISMS if divides_experts(instance) else tuple(one for one in PARALLELISMS if one != "expert")
+    for uses in product(kinds, repeat=len(sizes)):
         if uses.count("tensor") <= 1 and uses.count("pipeline") <= 1:
-            held = {kind: prod(s for s, use in zip(sizes, uses, strict=True) if use == kind) for kind in PARALLELISMS}
-            yield Degrees(**held, dimensions=uses)
+            yield Degrees(**Degrees.held(sizes, uses), dimensions=uses)
 
 
 def allowed_micro_batches(instance: DataflowInstance, degrees: Degrees) -> tuple[int, ...]:

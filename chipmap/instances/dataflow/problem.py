@@ -35,6 +35,7 @@ from chipmap.instances.dataflow.instance import (
 from chipmap.instances.dataflow.options import Option, all_options, ticks_of
 from chipmap.instances.dataflow.parts import padded, parts
 from chipmap.instances.dataflow.plans import settled, useful_plans
+from chipmap.instances.dataflow.routed import routing_ns
 from chipmap.instances.dataflow.sharding import (
     collective_ns,
     conversions,
@@ -123,7 +124,7 @@ class DataflowProblem:
 
     def converts(self, u: int, v: int, producer: int, consumer: int) -> int:
         """Picoseconds of the layout change on an edge from kernel u to v, for the numbers of their options."""
-        if self.tensor_dimension is None:
+        if self.tensor_dimension is None and self.degrees.expert == 1:
             return 0
         before, after = self.options[u][producer].scheme, self.options[v][consumer].scheme
         kinds, known = self._known
@@ -143,7 +144,11 @@ class DataflowProblem:
 
     def _change(self, u: int, v: int, before: Scheme, after: Scheme) -> int:
         kernels, mode, link = self.instance.workload.kernels, self.instance.mode, self.tensor_dimension
-        assert link is not None
+        exchanged = routing_ns(self.instance, self.degrees, (kernels[u], before), (kernels[v], after))
+        if exchanged is not None:
+            return ticks_of(exchanged)
+        if link is None:
+            return 0
         changes = conversions(kernels[u], before, kernels[v], after, mode, link.size)
         if not changes:
             return 0

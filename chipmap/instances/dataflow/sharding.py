@@ -17,15 +17,16 @@ from chipmap.instances.dataflow.system import Dimension
 from chipmap.instances.dataflow.workload import Exchange, Kernel, Scheme
 from chipmap.records import InputError
 
-#: How a tensor lies on the chips of a tensor-parallel group: rows split, columns split, or replicated.
-Layout = Literal["SR", "RS", "RR"]
+#: How a tensor lies on the chips of a tensor-parallel group: rows split, columns split, or replicated; or columns where
+#: their experts are, on the chips of all replicas that share these.
+Layout = Literal["SR", "RS", "RR", "EE"]
 Collective = Literal["none", "all_reduce", "reduce_scatter", "all_gather", "all_to_all"]
 
-_MADE: dict[Scheme, Layout] = {"OUTER": "SR", "M": "SR", "N": "RS", "K": "RR", "K_RS": "SR", "NONE": "RR"}
+_MADE: dict[Scheme, Layout] = {"OUTER": "SR", "M": "SR", "N": "RS", "K": "RR", "K_RS": "SR", "NONE": "RR", "E": "EE"}
 #: ``dfmodel`` lets a weight GEMM that is split by its outer dimension read split rows; its sums need whole ones.
 _TAKEN_WITH_WEIGHTS: dict[CostMode, dict[Scheme, Layout]] = {
     "dfmodel": {"OUTER": "SR", "M": "RR", "K": "SR", "K_RS": "SR", "N": "RS", "NONE": "RR"},
-    "physical": {"OUTER": "RR", "M": "RR", "K": "SR", "K_RS": "SR", "N": "RS", "NONE": "RR"},
+    "physical": {"OUTER": "RR", "M": "RR", "K": "SR", "K_RS": "SR", "N": "RS", "NONE": "RR", "E": "EE"},
 }
 
 

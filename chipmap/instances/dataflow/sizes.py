@@ -60,23 +60,26 @@ def chip_weights(kernel: Kernel, instance: DataflowInstance, share: Fraction) ->
     return weight_bytes(kernel, instance) * share + whole_bytes(kernel, instance)
 
 
-def touched(kernel: Kernel, instance: DataflowInstance) -> Fraction:
-    """The part of the experts' weights that a micro-batch of t tokens is expected to use, rounded up to 10⁻⁹.
+def touched(kernel: Kernel, instance: DataflowInstance, replicas: int = 1) -> Fraction:
+    """The part of the experts' weights that the micro-batches of so many replicas, t tokens in all, are expected to
+    use, rounded up to 10⁻⁹.
 
     Each token chooses ``active`` = k of ``experts`` = E, all alike likely: 1 - (1 - k/E)ᵗ (page, "Routing").
     """
     if not kernel.experts:
         return Fraction(1)
-    tokens, idle = instance.workload.tokens * instance.task.samples, kernel.experts - kernel.active
+    tokens, idle = instance.workload.tokens * instance.task.samples * replicas, kernel.experts - kernel.active
     if tokens * kernel.active > 21 * kernel.experts:  # (1 - k/E)ᵗ < exp(-tk/E) < 10⁻⁹
         return Fraction(1)
     billion = 10**9
     return Fraction(billion - billion * idle**tokens // kernel.experts**tokens, billion)
 
 
-def read_weights(kernel: Kernel, instance: DataflowInstance, share: Fraction) -> Fraction:
-    """Bytes of parameters that a chip with this share reads per micro-batch: of experts those that tokens use."""
-    return weight_bytes(kernel, instance) * share * touched(kernel, instance) + whole_bytes(kernel, instance)
+def read_weights(kernel: Kernel, instance: DataflowInstance, share: Fraction, replicas: int = 1) -> Fraction:
+    """Bytes of parameters that a chip with this share reads per micro-batch (of each of ``replicas`` that it computes
+    for): of experts those that tokens use."""
+    used = weight_bytes(kernel, instance) * share * touched(kernel, instance, replicas)
+    return used + whole_bytes(kernel, instance)
 
 
 def parameter_bytes(kernel: Kernel, instance: DataflowInstance) -> Fraction:

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from chipmap.instances.dataflow.instance import DataflowInstance, Degrees
 from chipmap.instances.dataflow.parts import parts
+from chipmap.instances.dataflow.routed import routed
 from chipmap.instances.dataflow.workload import Kernel, Scheme
 from chipmap.records import InputError
 
@@ -49,22 +50,22 @@ def shape(kernel: Kernel, scheme: Scheme, instance: DataflowInstance, degrees: D
     """The blocks of ``kernel`` under ``scheme`` on one chip, for one micro-batch.
 
     With R = ⌈tokens / tile_tokens⌉ tiles of tokens: a gemm has ⌈rows/W⌉ blocks of rows, ⌈⌈N/R⌉/H⌉ of columns and
-    R · K cycles a pair; a weight update has all its N columns at once, as its tokens are K. An element-wise kernel has
-    no columns, and N · ⌈FLOP per element / 2H⌉ cycles for a block of rows, at least N. An opaque kernel has a block
-    for every cycle of one tile: it can be split at will.
+    R · K cycles a pair; a weight update has all its N columns at once, as its tokens are K, which E splits.
+    An element-wise kernel has no columns, and N · ⌈FLOP per element / 2H⌉ cycles for a block of rows, at least N. An
+    opaque kernel has a block for every cycle of one tile: it can be split at will.
     """
     chip, task = instance.system.chip, instance.task
-    share = parts(kernel, scheme, instance.mode, degrees.tensor).work
+    share = parts(kernel, scheme, instance.mode, degrees.tensor, routed(instance, degrees)).work
     if kernel.kind == "opaque":
         work = (kernel.flop or 0) * task.samples * share
         return Shape(math.ceil(work / (2 * chip.lanes * chip.stages)), 1, 1)
     blocks = _up(math.ceil(kernel.outer * kernel.M * (share if scheme in ("OUTER", "M") else 1)), chip.lanes)
-    columns = math.ceil(kernel.N * (share if scheme == "N" else 1))
+    columns = math.ceil(kernel.N * (share if scheme == "N" or (scheme == "E" and not kernel.update) else 1))
     if kernel.kind == "elementwise":
         passes = max(1, _up(kernel.flop_per_element, 2 * chip.stages))
         return Shape(blocks, 1, columns * passes * task.samples)
     rounds = 1 if kernel.update else _up(instance.workload.tokens, task.tile_tokens)
-    inner = math.ceil(kernel.K * (share if scheme in ("K", "K_RS") else 1))
+    inner = math.ceil(kernel.K * (share if scheme in ("K", "K_RS") or (scheme == "E" and kernel.update) else 1))
     return Shape(blocks, _up(_up(columns, rounds), chip.stages), rounds * inner * task.samples)
 
 

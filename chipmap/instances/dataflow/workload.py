@@ -11,7 +11,7 @@ from chipmap.records import InputError, Record, counted
 KernelKind = Literal["gemm", "elementwise", "opaque"]
 Phase = Literal["forward", "backward"]
 #: How a kernel is split over the chips of a tensor-parallel group (paper, section IV; page, "Sharding").
-Scheme = Literal["OUTER", "M", "K", "K_RS", "N", "NONE"]
+Scheme = Literal["OUTER", "M", "K", "K_RS", "N", "NONE", "E"]
 #: What a kernel sends to all chips of its stage, whatever its scheme (page, "Sharding").
 Exchange = Literal["none", "all_to_all", "broadcast"]
 
@@ -108,6 +108,10 @@ class Kernel(Record, frozen=True, kw_only=True):
             raise InputError(f"{self.name!r} is no gemm but has weights", f"{where}.weights", "Use weight_bytes.")
         if len(set(self.schemes)) != len(self.schemes):
             raise InputError(f"{self.name!r} names a scheme twice", f"{where}.schemes", "Name each once.")
+        if "E" in self.schemes and (not self.experts or self.fetch_bytes or self.table_bytes):
+            what = "fetches from DRAM" if self.experts else "has no experts"
+            remedy = "Give experts and active, and neither fetch_bytes nor table_bytes, or leave E out."
+            raise InputError(f"{self.name!r} {what}, but may be divided by experts", f"{where}.schemes", remedy)
 
 
 class Workload(Record, frozen=True, kw_only=True):

@@ -90,11 +90,14 @@ def c0_domain(instance: DataflowInstance, solution: DataflowSolution) -> Iterato
     elif degrees.dimensions.count("tensor") > 1 or degrees.dimensions.count("pipeline") > 1:
         yield "degrees", 1, "dimensions", "tensor or pipeline has two network dimensions"
     else:
-        for field in ("tensor", "pipeline", "data"):
-            held = math.prod(dimension.size for dimension in facts.uses(instance, degrees, field))
+        for field in ("tensor", "pipeline", "data", "expert"):
+            sharing = facts.uses(instance, degrees, "expert") if field == "data" else []
+            held = math.prod(dimension.size for dimension in [*facts.uses(instance, degrees, field), *sharing])
             if held != getattr(degrees, field):
                 message = f"{field} parallelism is {getattr(degrees, field)}, its network dimensions hold {held} chips"
                 yield field, abs(held - getattr(degrees, field)), "chips", message
+    if "expert" in degrees.dimensions and not any("E" in kernel.schemes for kernel in workload.kernels):
+        yield "degrees", 1, "dimensions", "replicas share experts, but no kernel may be divided by them"
     layered = task.stages == "layers"
     if degrees.pipeline < 1 or (layered and workload.layers % max(1, degrees.pipeline)):
         message = f"{counted(degrees.pipeline, 'stage')} don't divide {counted(workload.layers, 'layer')}"

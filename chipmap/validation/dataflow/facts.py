@@ -60,27 +60,40 @@ def whole_weights(kernel: Kernel, instance: DataflowInstance) -> Fraction:
     return rates.of_weights(instance, stated if kernel.weight_bytes is None else kernel.weight_bytes)
 
 
-def share(kernel: Kernel, scheme: Scheme, instance: DataflowInstance, chips: int) -> Fraction:
+def own_experts(kernel: Kernel, degrees: Degrees) -> Fraction:
+    """The part of all experts that is on one chip, of those of each replica that shares them."""
+    over = degrees.tensor * degrees.expert
+    return Fraction((kernel.experts + over - 1) // over, kernel.experts)
+
+
+def share(kernel: Kernel, scheme: Scheme, instance: DataflowInstance, degrees: Degrees) -> Fraction:
     """A chip's share of the work. Heads, rows, columns and products to be summed are no fractions in mode ``physical``:
-    who has the most of them has ⌈size / chips⌉. Opaque kernels have none of these."""
+    who has the most of them has ⌈size / chips⌉. Opaque kernels have none of these. Where experts are divided, it is the
+    share of all replicas' tokens that go to the fullest chip's experts, in units of one replica's."""
     if scheme == "NONE":
         return Fraction(1)
+    if scheme == "E":
+        fullest = own_experts(kernel, degrees) * Fraction(instance.task.expert_load)
+        return degrees.expert * min(fullest, Fraction(1))
+    chips = degrees.tensor
     counted = {"OUTER": kernel.outer, "M": kernel.outer * kernel.M, "N": kernel.N}.get(scheme, kernel.K)
     if instance.mode == "dfmodel" or kernel.kind == "opaque" or not counted:
         return Fraction(1, chips)
     return Fraction((counted + chips - 1) // chips, counted)
 
 
-def output_share(kernel: Kernel, scheme: Scheme, instance: DataflowInstance, chips: int) -> Fraction:
+def output_share(kernel: Kernel, scheme: Scheme, instance: DataflowInstance, degrees: Degrees) -> Fraction:
     """A chip's share of the output: its rows, after a reduce-scatter; else what it has computed, or all of it."""
     if made(scheme) == "RR":
         return Fraction(1)
-    return share(kernel, "M" if scheme == "K_RS" else scheme, instance, chips)
+    if scheme == "E" and kernel.update:
+        return own_experts(kernel, degrees)
+    return share(kernel, "M" if scheme == "K_RS" else scheme, instance, degrees)
 
 
-def padding(kernel: Kernel, scheme: Scheme, instance: DataflowInstance, chips: int) -> Fraction:
+def padding(kernel: Kernel, scheme: Scheme, instance: DataflowInstance, degrees: Degrees) -> Fraction:
     """The size of the split output, were its last part as large as the others, over its own."""
-    part = output_share(kernel, scheme, instance, chips)
+    part = output_share(kernel, scheme, instance, degrees)
     count = -(-part.denominator // part.numerator)
     return part * count
 
@@ -90,12 +103,14 @@ def by_tokens(kernel: Kernel, scheme: Scheme, instance: DataflowInstance) -> boo
     return instance.mode == "physical" and scheme == "N" and not kernel.update
 
 
-def weights_share(kernel: Kernel, scheme: Scheme, instance: DataflowInstance, chips: int) -> Fraction:
-    """A chip's share of parameters and tables: different tokens need the same ones."""
-    return Fraction(1) if by_tokens(kernel, scheme, instance) else share(kernel, scheme, instance, chips)
+def weights_share(kernel: Kernel, scheme: Scheme, instance: DataflowInstance, degrees: Degrees) -> Fraction:
+    """A chip's share of parameters and tables: different tokens need the same ones, experts have their own."""
+    if scheme == "E":
+        return own_experts(kernel, degrees)
+    return Fraction(1) if by_tokens(kernel, scheme, instance) else share(kernel, scheme, instance, degrees)
 
 
-def fetched(kernel: Kernel, scheme: Scheme, instance: DataflowInstance, chips: int) -> Fraction:
+def fetched(kernel: Kernel, scheme: Scheme, instance: DataflowInstance, degrees: Degrees) -> Fraction:
     """Bytes per sample that a chip fetches. A gemm's are an operand that all tokens need, others' rows of tokens.
 
     Heads that share a head of the cache need it wherever they are: h of them in a row reach over h / g of its heads if
@@ -106,7 +121,7 @@ def fetched(kernel: Kernel, scheme: Scheme, instance: DataflowInstance, chips: i
         return whole
     sized = instance.mode == "physical" and kernel.kind != "opaque"
     if scheme == "OUTER" and kernel.fetch_outer and sized:
-        here, caches = (kernel.outer + chips - 1) // chips, kernel.fetch_outer
+        here, caches = (kernel.outer + degrees.tensor - 1) // degrees.tensor, kernel.fetch_outer
         if here * caches % kernel.outer == 0:
             reached = here * caches // kernel.outer
         elif kernel.outer % (here * caches) == 0:
@@ -114,42 +129,45 @@ def fetched(kernel: Kernel, scheme: Scheme, instance: DataflowInstance, chips: i
         else:
             reached = 1 - (1 - here) * caches // kernel.outer
         return whole * min(reached, caches) / caches
-    return whole * share(kernel, scheme, instance, chips)
+    return whole * share(kernel, scheme, instance, degrees)
 
 
-def local_weights(kernel: Kernel, scheme: Scheme, instance: DataflowInstance, chips: int) -> Fraction:
+def local_weights(kernel: Kernel, scheme: Scheme, instance: DataflowInstance, degrees: Degrees) -> Fraction:
     """Bytes of the parameters on one chip: its share, and those that every chip needs whole."""
-    divided = whole_weights(kernel, instance) * weights_share(kernel, scheme, instance, chips)
+    divided = whole_weights(kernel, instance) * weights_share(kernel, scheme, instance, degrees)
     return divided + rates.of_weights(instance, kernel.whole_bytes)
 
 
-def weights_read(kernel: Kernel, scheme: Scheme, instance: DataflowInstance, chips: int) -> Fraction:
+def weights_read(kernel: Kernel, scheme: Scheme, instance: DataflowInstance, degrees: Degrees) -> Fraction:
     """Bytes of the parameters on one chip that a micro-batch needs.
 
-    Of experts these are 1 - q, rounded up to 10⁻⁹, where q is the chance that none of its tokens goes to a given one.
+    Of experts these are 1 - q, rounded up to 10⁻⁹, where q is the chance that none of its tokens, or of those of all
+    replicas that share them, goes to a given one.
     Squarings in 80 digits give q; what is lost in them is far below the rounding.
     """
-    held = local_weights(kernel, scheme, instance, chips)
+    held = local_weights(kernel, scheme, instance, degrees)
     if not kernel.experts:
         return held
     with localcontext() as digits:
         digits.prec = 80
-        missed = (1 - Decimal(kernel.active) / kernel.experts) ** (instance.workload.tokens * instance.task.samples)
+        tokens = instance.workload.tokens * instance.task.samples * (degrees.expert if scheme == "E" else 1)
+        missed = (1 - Decimal(kernel.active) / kernel.experts) ** tokens
         used = (1 - missed).quantize(Decimal("1e-9"), rounding=ROUND_CEILING)
     whole = rates.of_weights(instance, kernel.whole_bytes)
     return (held - whole) * Fraction(used) + whole
 
 
 def made(scheme: Scheme) -> str:
-    """Layout of the output: rows split (SR), columns split (RS), or all of it on every chip (RR)."""
-    return {"OUTER": "SR", "M": "SR", "N": "RS", "K": "RR", "K_RS": "SR", "NONE": "RR"}[scheme]
+    """Layout of the output: rows split (SR), columns split (RS), or all of it on every chip (RR); columns where their
+    experts are (EE)."""
+    return {"OUTER": "SR", "M": "SR", "N": "RS", "K": "RR", "K_RS": "SR", "NONE": "RR", "E": "EE"}[scheme]
 
 
 def taken(kernel: Kernel, scheme: Scheme, mode: CostMode) -> str:
     """Layout in which activations are read."""
     if kernel.kind == "gemm" and kernel.weights:
         outer = "SR" if mode == "dfmodel" else "RR"
-        return {"OUTER": outer, "M": "RR", "K": "SR", "K_RS": "SR", "N": "RS", "NONE": "RR"}[scheme]
+        return {"OUTER": outer, "M": "RR", "K": "SR", "K_RS": "SR", "N": "RS", "NONE": "RR", "E": "EE"}[scheme]
     needs_all = kernel.kind == "gemm" and scheme == "N" and mode == "physical" and not kernel.update
     return "RR" if needs_all else made(scheme)
 
@@ -160,9 +178,9 @@ def batched_output(kernel: Kernel, instance: DataflowInstance) -> Fraction:
     return whole_output(kernel, instance) * samples
 
 
-def local_output(kernel: Kernel, scheme: Scheme, instance: DataflowInstance, chips: int) -> Fraction:
+def local_output(kernel: Kernel, scheme: Scheme, instance: DataflowInstance, degrees: Degrees) -> Fraction:
     """Bytes of a micro-batch's output on one chip, after the collective that the scheme needs."""
-    return batched_output(kernel, instance) * output_share(kernel, scheme, instance, chips)
+    return batched_output(kernel, instance) * output_share(kernel, scheme, instance, degrees)
 
 
 def covers(held: Fraction, needed: Fraction, chips: int) -> bool:
@@ -198,18 +216,6 @@ def reduce_scatter(size: Fraction, dimension: Dimension) -> Fraction:
     """Nanoseconds: S(n-1)/(nB), or S/(nB) fully connected, and the latency of n-1 (or 1) steps."""
     rate = Fraction(dimension.bytes_per_ns)
     return size * steps(dimension) / (dimension.size * rate) + latency(dimension)
-
-
-def change(before: str, after: str, size: Fraction, dimension: Dimension) -> Fraction:
-    """Nanoseconds to bring a tensor of ``size`` bytes from one layout to another.
-
-    An all-gather takes as long as a reduce-scatter. From one split to another, each chip has a part for every other.
-    """
-    if before in ("RR", after):
-        return Fraction(0)
-    if after == "RR":
-        return reduce_scatter(size, dimension)
-    return exchange("all_to_all", size * dimension.size, dimension)
 
 
 def exchange(kind: str, held: Fraction, dimension: Dimension) -> Fraction:
@@ -309,7 +315,7 @@ def in_flight(instance: DataflowInstance, degrees: Degrees) -> Fraction:
 
 def cache(kernel: Kernel, scheme: Scheme, instance: DataflowInstance, degrees: Degrees) -> int:
     """Bytes of a kernel's KV cache on a chip, of one layer and all samples that its replica serves."""
-    each = fetched(kernel, scheme, instance, degrees.tensor)
+    each = fetched(kernel, scheme, instance, degrees)
     return math.ceil(each * instance.task.batch / degrees.data)
 
 
@@ -328,7 +334,7 @@ def sent(kernel: Kernel, scheme: Scheme, instance: DataflowInstance, degrees: De
 def sending(kernel: Kernel, scheme: Scheme, instance: DataflowInstance, degrees: Degrees) -> Fraction:
     """Nanoseconds that a micro-batch of an output takes on a link to the next stage, with the latency of a step."""
     (link,) = uses(instance, degrees, "pipeline")
-    size = local_output(kernel, scheme, instance, degrees.tensor)
+    size = local_output(kernel, scheme, instance, degrees)
     return size / Fraction(link.bytes_per_ns) + Fraction(link.latency_ns)
 
 

@@ -46,7 +46,7 @@ def figures_of(mapping: Mapping, objective: int, terms: dict[str, int]) -> dict[
             figures["tokens_per_s"] = tokens / (objective / (facts.PS * 1e9))
     if instance.task.utilisation is None:
         pairs = [pair for kernels in inside(mapping).values() for pair in kernels]
-        figures["compute_utilisation"] = tiles.utilisation(instance, pairs, mapping.chips, terms["T1"])
+        figures["compute_utilisation"] = tiles.utilisation(instance, pairs, mapping.degrees, terms["T1"])
     return figures
 
 

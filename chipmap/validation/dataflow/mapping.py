@@ -9,7 +9,7 @@ from functools import cached_property
 
 import msgspec
 
-from chipmap.instances.dataflow.instance import DataflowInstance, DataflowSolution
+from chipmap.instances.dataflow.instance import DataflowInstance, DataflowSolution, Degrees
 from chipmap.instances.dataflow.workload import Scheme
 from chipmap.validation.dataflow import facts, training
 
@@ -38,9 +38,9 @@ class Mapping:
     handovers: tuple[tuple[int, int], ...] = ()
 
     @property
-    def chips(self) -> int:
-        """Chips of a tensor-parallel group."""
-        return self.solution.degrees.tensor
+    def degrees(self) -> Degrees:
+        """Its degrees of parallelism."""
+        return self.solution.degrees
 
     def stage(self, partition: int) -> int:
         """The stage of a partition where stages share out kernels, else 0: all stages are alike."""
@@ -104,7 +104,7 @@ def in_dram(mapping: Mapping) -> dict[int, tuple[int, int]]:
     waiting, stages = [0] * len(order), [mapping.stage(p) for p in order] if mapping.solution.stages else []
     for u, found in spans.items():
         copy = mapping.copies[u]
-        size = math.ceil(facts.local_output(kernels[copy.kernel], copy.scheme, instance, degrees.tensor))
+        size = math.ceil(facts.local_output(kernels[copy.kernel], copy.scheme, instance, degrees))
         for place, edges in _alive(found, stages).items():
             waiting[place] += size * (edges if instance.mode == "dfmodel" else 1)
     return {p: (resting[mapping.stage(p)], waiting[place]) for place, p in enumerate(order)}

@@ -10,7 +10,7 @@ import math
 from collections.abc import Sequence
 from fractions import Fraction
 
-from chipmap.instances.dataflow.instance import DataflowInstance
+from chipmap.instances.dataflow.instance import DataflowInstance, Degrees
 from chipmap.instances.dataflow.workload import Kernel, Scheme
 from chipmap.validation.dataflow import facts
 
@@ -18,10 +18,10 @@ from chipmap.validation.dataflow import facts
 Blocks = tuple[int, int, int]
 
 
-def compute(instance: DataflowInstance, kernels: Sequence[tuple[Kernel, Scheme]], chips: int) -> int:
+def compute(instance: DataflowInstance, kernels: Sequence[tuple[Kernel, Scheme]], degrees: Degrees) -> int:
     """Picoseconds of a partition's kernels side by side (one after the other where they are more than the tiles)."""
     chip = instance.system.chip
-    each = [blocks(kernel, scheme, instance, chips) for kernel, scheme in kernels]
+    each = [blocks(kernel, scheme, instance, degrees) for kernel, scheme in kernels]
     cycles = least_cycles(each, chip.tiles)
     if cycles is None:
         cycles = sum(least_cycles([one], chip.tiles) or 0 for one in each)
@@ -29,32 +29,34 @@ def compute(instance: DataflowInstance, kernels: Sequence[tuple[Kernel, Scheme]]
 
 
 def utilisation(
-    instance: DataflowInstance, kernels: Sequence[tuple[Kernel, Scheme]], chips: int, picoseconds: int
+    instance: DataflowInstance, kernels: Sequence[tuple[Kernel, Scheme]], degrees: Degrees, picoseconds: int
 ) -> float:
     """The share of the peak that a chip reaches while it computes: FLOP of its kernels / (peak · time)."""
     samples = instance.task.samples
     flop = sum(
-        facts.whole_flop(kernel) * samples * facts.share(kernel, scheme, instance, chips) for kernel, scheme in kernels
+        facts.whole_flop(kernel) * samples * facts.share(kernel, scheme, instance, degrees)
+        for kernel, scheme in kernels
     )
     peak = Fraction(instance.system.chip.flop_per_ns) * picoseconds / facts.PS
     return float(flop / peak) if picoseconds else 0.0
 
 
-def blocks(kernel: Kernel, scheme: Scheme, instance: DataflowInstance, chips: int) -> Blocks:
+def blocks(kernel: Kernel, scheme: Scheme, instance: DataflowInstance, degrees: Degrees) -> Blocks:
     """What of a kernel can run side by side on one chip, for a micro-batch."""
     chip, task = instance.system.chip, instance.task
     lanes, stages, samples = chip.lanes, chip.stages, task.samples
-    part = facts.share(kernel, scheme, instance, chips)
+    part = facts.share(kernel, scheme, instance, degrees)
     if kernel.kind == "opaque":
         return math.ceil(facts.whole_flop(kernel) * samples * part / (2 * lanes * stages)), 1, 1
     rows = kernel.outer * kernel.M
     if scheme in {"OUTER", "M"}:
         rows = math.ceil(rows * part)
-    columns = math.ceil(kernel.N * part) if scheme == "N" else kernel.N
+    tokens = scheme == "E"  # a weight update has them in K, all else in N
+    columns = math.ceil(kernel.N * part) if scheme == "N" or (tokens and not kernel.update) else kernel.N
     if kernel.kind == "elementwise":
         passes = max(_up(kernel.flop_per_element, 2 * stages), 1)
         return _up(rows, lanes), 1, columns * passes * samples
-    inner = math.ceil(kernel.K * part) if scheme in {"K", "K_RS"} else kernel.K
+    inner = math.ceil(kernel.K * part) if scheme in {"K", "K_RS"} or (tokens and kernel.update) else kernel.K
     pieces = 1 if kernel.update else _up(instance.workload.tokens, task.tile_tokens)
     return _up(rows, lanes), _up(_up(columns, pieces), stages), inner * pieces * samples
 

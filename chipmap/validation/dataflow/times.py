@@ -10,10 +10,9 @@ from collections import defaultdict
 from dataclasses import dataclass
 from fractions import Fraction
 
-from chipmap.instances.dataflow.instance import DataflowInstance
-from chipmap.instances.dataflow.system import Dimension
 from chipmap.instances.dataflow.workload import Kernel, Scheme
 from chipmap.validation.dataflow import facts, rates, tiles, training
+from chipmap.validation.dataflow.layouts import change
 from chipmap.validation.dataflow.mapping import Mapping
 
 
@@ -61,17 +60,17 @@ def held(mapping: Mapping) -> dict[int, int]:
 
     A tensor inside takes (levels it waits + 1) buffers, one that crosses a border two on each side.
     """
-    instance, chips = mapping.instance, mapping.chips
+    instance, degrees = mapping.instance, mapping.solution.degrees
     held: dict[int, int] = defaultdict(int)
     for copy in mapping.copies:
         kernel, scheme = instance.workload.kernels[copy.kernel], copy.scheme
         if not instance.system.chip.streams:
-            held[copy.partition] += math.ceil(facts.local_weights(kernel, scheme, instance, chips))
+            held[copy.partition] += math.ceil(facts.local_weights(kernel, scheme, instance, degrees))
     level = facts.levels(len(mapping.copies), mapping.edges)
     crossing: dict[tuple[int, int], list[int]] = defaultdict(list)
     for u, v in mapping.edges:
         a, b = mapping.copies[u], mapping.copies[v]
-        output = facts.local_output(instance.workload.kernels[a.kernel], a.scheme, instance, chips)
+        output = facts.local_output(instance.workload.kernels[a.kernel], a.scheme, instance, degrees)
         samples = instance.workload.tokens * instance.task.samples
         buffer = math.ceil(output * instance.task.tile_tokens / samples)
         if a.partition == b.partition:
@@ -92,11 +91,11 @@ def compute(mapping: Mapping) -> dict[int, int]:
     instance = mapping.instance
     times: dict[int, int] = defaultdict(int)
     if instance.task.utilisation is None:
-        return {p: tiles.compute(instance, inside, mapping.chips) for p, inside in inside(mapping).items()}
+        return {p: tiles.compute(instance, inside, mapping.degrees) for p, inside in inside(mapping).items()}
     utilised = Fraction(instance.task.utilisation)
     for copy in mapping.copies:
         kernel, scheme = instance.workload.kernels[copy.kernel], copy.scheme
-        flop = facts.whole_flop(kernel) * instance.task.samples * facts.share(kernel, scheme, instance, mapping.chips)
+        flop = facts.whole_flop(kernel) * instance.task.samples * facts.share(kernel, scheme, instance, mapping.degrees)
         share = utilised * rates.reached(kernel, instance, flop)
         times[copy.partition] += facts.up(flop / (share * rates.peak(kernel, instance)))
     return dict(times)
@@ -120,7 +119,7 @@ def memory(mapping: Mapping) -> dict[int, int]:
     for (u, partition), edges in crossing.items():
         copy = mapping.copies[u]
         kernel, scheme = instance.workload.kernels[copy.kernel], copy.scheme
-        time = facts.up(facts.local_output(kernel, scheme, instance, mapping.chips) / rate)
+        time = facts.up(facts.local_output(kernel, scheme, instance, mapping.degrees) / rate)
         times[partition] += time * (1 if instance.mode == "physical" else edges)
     physical, decode = instance.mode == "physical", instance.task.purpose == "decode"
     layered = instance.task.stages == "layers"
@@ -129,9 +128,9 @@ def memory(mapping: Mapping) -> dict[int, int]:
     for copy in mapping.copies:
         kernel = instance.workload.kernels[copy.kernel]
         if not _resident(mapping, copy.partition) if physical else decode:
-            times[copy.partition] += facts.up(facts.weights_read(kernel, copy.scheme, instance, mapping.chips) / rate)
+            times[copy.partition] += facts.up(facts.weights_read(kernel, copy.scheme, instance, mapping.degrees) / rate)
         if fetched:
-            each = facts.fetched(kernel, copy.scheme, instance, mapping.chips)
+            each = facts.fetched(kernel, copy.scheme, instance, mapping.degrees)
             times[copy.partition] += facts.up(each * instance.task.samples / rate)
     return times
 
@@ -141,7 +140,7 @@ def _resident(mapping: Mapping, partition: int) -> bool:
     if mapping.instance.system.chip.streams:
         return False
     alone = len(mapping.company[mapping.stage(partition)]) == 1
-    return alone and facts.stage_layers(mapping.instance, mapping.solution.degrees) == 1
+    return alone and facts.stage_layers(mapping.instance, mapping.degrees) == 1
 
 
 def _cached(mapping: Mapping) -> bool:
@@ -165,33 +164,15 @@ def network(mapping: Mapping) -> dict[int, int]:
             factor = 2 if instance.mode == "physical" else instance.task.all_reduce_factor
             times[copy.partition] += facts.up(sum((facts.all_reduce(size, d, factor) for d in dimensions), Fraction(0)))
         if copy.scheme == "K_RS":
-            size *= facts.padding(kernel, "K_RS", instance, mapping.chips)
+            size *= facts.padding(kernel, "K_RS", instance, mapping.degrees)
             times[copy.partition] += facts.up(sum((facts.reduce_scatter(size, d) for d in dimensions), Fraction(0)))
         times[copy.partition] += facts.up(facts.own_exchange(kernel, instance, solution.degrees))
         times[copy.partition] += training.exchanged(kernel, copy.scheme, instance, solution.degrees)
     for u, v in (*mapping.edges, *mapping.handovers):
         a, b = mapping.copies[u], mapping.copies[v]
         ends = [(instance.workload.kernels[one.kernel], one.scheme) for one in (a, b)]
-        times[b.partition] += facts.up(sum((change(ends[0], ends[1], instance, d) for d in dimensions), Fraction(0)))
+        times[b.partition] += facts.up(change(ends[0], ends[1], instance, solution.degrees))
     return times
-
-
-def change(
-    maker: tuple[Kernel, Scheme], reader: tuple[Kernel, Scheme], instance: DataflowInstance, dimension: Dimension
-) -> Fraction:
-    """Nanoseconds until a reader's chips have what they need of a tensor: a change of layout, or an all-gather where
-    the layout is right but some chip lacks a piece of its part."""
-    n = dimension.size
-    before, after = facts.made(maker[1]), facts.taken(reader[0], reader[1], instance.mode)
-    size = facts.batched_output(maker[0], instance) * facts.padding(*maker, instance, n)
-    if "RR" in (before, after):
-        return facts.change(before, after, size, dimension)
-    held, needed = facts.output_share(*maker, instance, n), facts.share(*reader, instance, n)
-    gather = facts.reduce_scatter(size, dimension)
-    if before == after:
-        return Fraction(0) if facts.covers(held, needed, n) else gather
-    across = facts.change(before, after, size, dimension)
-    return across if n * held == n * needed == 1 else max(across, gather)
 
 
 def longest_transfer(mapping: Mapping) -> int:

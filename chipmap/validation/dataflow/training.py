@@ -22,11 +22,16 @@ _IN_PARTS = {
 }
 
 
-def in_parts(instance: DataflowInstance, degrees: Degrees) -> tuple[str, ...]:
+def copies(scheme: Scheme, degrees: Degrees) -> int:
+    """Replicas that hold the same parameters: one of those that share experts, where these are divided."""
+    return degrees.data // degrees.expert if scheme == "E" else degrees.data
+
+
+def in_parts(scheme: Scheme, instance: DataflowInstance, degrees: Degrees) -> tuple[str, ...]:
     """What of a parameter each replica has a part of: its state, its gradient, the weight itself."""
     stated = instance.task.shard
     name = stated if isinstance(stated, str) else "weights" if stated else "none"
-    return _IN_PARTS[name] if degrees.data > 1 else ()
+    return _IN_PARTS[name] if copies(scheme, degrees) > 1 else ()
 
 
 def state(instance: DataflowInstance) -> int:
@@ -43,8 +48,8 @@ def word(instance: DataflowInstance) -> Fraction:
 def parameters(kernel: Kernel, scheme: Scheme, instance: DataflowInstance, degrees: Degrees) -> Fraction:
     """Bytes of a kernel's parameters of one layer on a chip, rows of tables among them."""
     table = rates.of_weights(instance, kernel.table_bytes)
-    table *= facts.weights_share(kernel, scheme, instance, degrees.tensor)
-    return facts.local_weights(kernel, scheme, instance, degrees.tensor) + table
+    table *= facts.weights_share(kernel, scheme, instance, degrees)
+    return facts.local_weights(kernel, scheme, instance, degrees) + table
 
 
 def resting(kernel: Kernel, scheme: Scheme, instance: DataflowInstance, degrees: Degrees) -> int:
@@ -58,7 +63,7 @@ def resting(kernel: Kernel, scheme: Scheme, instance: DataflowInstance, degrees:
     task, layers = instance.task, facts.stage_layers(instance, degrees)
     total = Fraction(0)
     if kernel.phase == "forward":
-        own, apart = parameters(kernel, scheme, instance, degrees), in_parts(instance, degrees)
+        own, apart = parameters(kernel, scheme, instance, degrees), in_parts(scheme, instance, degrees)
         held = {"state": own / word(instance) * state(instance)} if task.purpose == "training" else {}
         if instance.mode == "physical":
             held |= {"weight": own, "gradient": own} if task.purpose == "training" else {"weight": own}
@@ -66,19 +71,21 @@ def resting(kernel: Kernel, scheme: Scheme, instance: DataflowInstance, degrees:
         for what, each in held.items():
             total += each * layers
             if what in apart:
-                total += each * at_once[what] - each * layers * Fraction(degrees.data - 1, degrees.data)
+                total += each * at_once[what] - each * layers * (1 - Fraction(1, copies(scheme, degrees)))
     if kernel.name in facts.saved(instance):
-        saved = facts.local_output(kernel, scheme, instance, degrees.tensor)
+        saved = facts.local_output(kernel, scheme, instance, degrees)
         total += layers * facts.in_flight(instance, degrees) * saved
     if task.purpose == "decode" and instance.mode == "physical":
-        fetched = facts.fetched(kernel, scheme, instance, degrees.tensor)
+        fetched = facts.fetched(kernel, scheme, instance, degrees)
         total += layers * Fraction(task.batch, degrees.data) * fetched
     return math.ceil(total)
 
 
-def replicas(instance: DataflowInstance, degrees: Degrees) -> list[Dimension]:
-    """The network dimensions between replicas, those with the fastest links first."""
-    found = facts.uses(instance, degrees, "data")
+def replicas(scheme: Scheme, instance: DataflowInstance, degrees: Degrees) -> list[Dimension]:
+    """The network dimensions between replicas with the same parameters, those with the fastest links first."""
+    pairs = zip(instance.system.network, degrees.dimensions, strict=True)
+    between = {"data"} if scheme == "E" else {"data", "expert"}
+    found = [link for link, use in pairs if use in between and link.size > 1]
     return sorted(found, key=lambda link: link.bytes_per_ns, reverse=True)
 
 
@@ -101,10 +108,10 @@ def summed(kernel: Kernel, scheme: Scheme, instance: DataflowInstance, degrees: 
     """T6: picoseconds per batch of the sum over the replicas of a weight update's output, all layers at once; of the
     all-gathers of updated weights: where a forward kernel's chips have different tokens, and where each replica has
     updated a part."""
-    layers, links = facts.stage_layers(instance, degrees), replicas(instance, degrees)
-    apart = in_parts(instance, degrees)
+    layers, links = facts.stage_layers(instance, degrees), replicas(scheme, instance, degrees)
+    apart = in_parts(scheme, instance, degrees)
     if kernel.update:
-        size = facts.local_output(kernel, scheme, instance, degrees.tensor) * layers
+        size = facts.local_output(kernel, scheme, instance, degrees) * layers
         if "gradient" in apart:
             return 0
         if "state" in apart:
@@ -127,9 +134,9 @@ def summed(kernel: Kernel, scheme: Scheme, instance: DataflowInstance, degrees: 
 def exchanged(kernel: Kernel, scheme: Scheme, instance: DataflowInstance, degrees: Degrees) -> int:
     """T3: picoseconds, each time that a kernel runs, in which replicas scatter the sums of its gradients, or gather its
     weights, of which each has a part."""
-    apart, links = in_parts(instance, degrees), replicas(instance, degrees)
+    apart, links = in_parts(scheme, instance, degrees), replicas(scheme, instance, degrees)
     if kernel.update:
-        size = facts.local_output(kernel, scheme, instance, degrees.tensor)
+        size = facts.local_output(kernel, scheme, instance, degrees)
         return facts.up(scatter(size, links)) if "gradient" in apart else 0
     return facts.up(scatter(parameters(kernel, scheme, instance, degrees), links)) if "weight" in apart else 0
 
@@ -140,6 +147,6 @@ def stepped(kernel: Kernel, scheme: Scheme, instance: DataflowInstance, degrees:
     if not instance.task.optimizer_step or kernel.phase == "backward":
         return 0
     count = parameters(kernel, scheme, instance, degrees) / word(instance) * facts.stage_layers(instance, degrees)
-    if "state" in in_parts(instance, degrees):
-        count /= degrees.data
+    if "state" in in_parts(scheme, instance, degrees):
+        count /= copies(scheme, degrees)
     return facts.up(count * (2 * word(instance) + 2 * state(instance)) / rates.dram(instance))

@@ -8,6 +8,7 @@ from msgspec import Meta
 
 from chipmap.instances.dataflow.workload import Workload
 from chipmap.instances.dataflow.workloads.backward import DENSE
+from chipmap.instances.dataflow.workloads.divided import divided
 from chipmap.instances.dataflow.workloads.gpt import gpt_network
 from chipmap.instances.dataflow.workloads.latent import Latent, latent_attention
 from chipmap.instances.dataflow.workloads.layer import Count, Layer, Repeats, WordBytes
@@ -83,6 +84,7 @@ def moe_network(
     layers: Repeats | None = None,
     word_bytes: WordBytes = 2,
     predict: Annotated[int, Meta(ge=0, le=8)] = 0,
+    divide: bool = False,
 ) -> Workload:
     """Layers whose tokens each go to ``active`` of ``experts`` experts of ``inner`` units, and to all ``shared`` ones.
 
@@ -94,9 +96,10 @@ def moe_network(
     weights a micro-batch reads those that it is expected to use (page, "Routing"); ``Combine`` adds the outputs.
     ``backward`` adds the backward kernels of a forward step, ``ends`` embedding and head, an equal part in every layer.
     ``predict`` modules each predict one more token: a layer more, a product that makes its input of the layers' output
-    and the next token's embedding, and a pass through embedding and head (with ``ends``). Without ``stacked`` every
-    expert has kernels of its own, for tokens · active / experts tokens, after GPT's attention. Sources: Shazeer et al.,
-    *Outrageously Large Neural Networks* (2017); Du et al., *GLaM* (2022).
+    and the next token's embedding, and a pass through embedding and head (with ``ends``). ``divide`` lets chips have
+    experts of their own (scheme E, page "Parallelism"), with tokens split where they go to experts and come back (N).
+    Without ``stacked`` each expert has kernels of its own, for tokens · active / experts tokens, after GPT's attention.
+    Sources: Shazeer et al., *Outrageously Large Neural Networks* (2017); Du et al., *GLaM* (2022).
     """
     own: dict[str, Any] = {"hidden": hidden, "heads": heads, "kv_heads": kv_heads, "inner": inner, "experts": experts}
     own |= {"active": active, "shared": shared, "layers": layers}
@@ -104,8 +107,9 @@ def moe_network(
     if predict and not ends:
         raise InputError(f"is {predict}", "predict", "Set ends: what predicts more tokens shares embedding and head.")
     if not stacked:
-        if backward or ends:
-            raise InputError("is false", "stacked", "Backward kernels, embedding and head need stacked experts.")
+        if backward or ends or divide:
+            needs = "Backward kernels, embedding and head, and experts that chips divide"
+            raise InputError("is false", "stacked", f"{needs} need stacked experts.")
         return _separate(size, gated, tokens, word_bytes, step)
     layer, cached, count = Layer(tokens), context if step == "decode" else 0, size.layers + predict
     if size.turns:
@@ -118,10 +122,11 @@ def moe_network(
         layer.edges.append((f"{DENSE}Add2", "Add_Prev"))
     _stack(layer, size, gated, word_bytes)
     carries = around(layer, step, size.words if ends else 0, count, backward, word_bytes, predict)
+    kernels = divided(layer.kernels, size.experts, size.active) if divide else tuple(layer.kernels)
     plain = f"{model}-{step}" if size == MIXTURES[model] else f"moe-{size.experts}x{size.hidden}-{size.layers}-{step}"
     return Workload(
         name=f"{plain}-mtp{predict}" if predict else plain,
-        kernels=tuple(layer.kernels),
+        kernels=kernels,
         edges=tuple(layer.edges),
         carries=carries,
         layers=count,
