@@ -116,6 +116,17 @@ def variants() -> dict[str, DataflowInstance]:
         ),
         "transfers longer than a stage": made(chain, "ab bc", carries="ca", link_gbps=1.0, **staged),
         "gradients": made({"a": LIGHT, "x": {**BACK, "update": True}}, "ax", sizes=[2, 2], batch=4),
+        "state shared out, a step": made(
+            {"a": LIGHT, "x": BACK, "u": {**BACK, "weight_bytes": 0, "update": True}},
+            "ax xu",
+            **{"sizes": [2], "layers": 2, "degrees": {"data": 2, "dimensions": ["data"]}, "mode": "physical"},
+            **{"purpose": "training", "shard": None, "optimizer_step": True, "partitions": 2},
+        ),
+        "experts divided": made(
+            {"a": LIGHT, "b": {**GEMM, "experts": 4, "active": 1, "schemes": ["E", "N"]}},
+            "ab",
+            **{"sizes": [2], "degrees": {"expert": 2, "data": 2, "dimensions": ["expert"]}, "mode": "physical"},
+        ),
         "recomputed": made(
             {
                 **{"a": ELEMENT, "b": {**GEMM, "schemes": ["M", "K"]}},

@@ -52,7 +52,7 @@ def figures_of(mapping: Mapping, objective: int, terms: dict[str, int]) -> dict[
 
 def headline(instance: DataflowInstance, figures: dict[str, float]) -> str:
     """The figures that the purpose is about, in a line."""
-    rate = f"{figures['samples_per_s']:,.4g} {instance.workload.counted}/s"
+    rate = f"{_said(figures['samples_per_s'])} {instance.workload.counted}/s"
     if "mfu" in figures:
         if not any(one.phase == "backward" for one in instance.workload.kernels):
             return rate
@@ -60,9 +60,14 @@ def headline(instance: DataflowInstance, figures: dict[str, float]) -> str:
     for name, words in (("ttft_us", "TTFT"), ("tpot_us", "TPOT"), ("latency_us", "latency")):
         if name in figures:
             if "tokens_per_s" in figures:
-                rate = f"{figures['tokens_per_s']:,.4g} tokens/s"
-            return f"{words} {figures[name] / 1000:,.4g} ms, {rate}"
+                rate = f"{_said(figures['tokens_per_s'])} tokens/s"
+            return f"{words} {_said(figures[name] / 1000)} ms, {rate}"
     return ""
+
+
+def _said(number: float) -> str:
+    """Four digits, and all before the point: ``0.1235``, ``12.35``, ``1,234,568``."""
+    return f"{number:,.0f}" if number >= 1000 else f"{number:.4g}"
 
 
 def _share(
