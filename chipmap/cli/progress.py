@@ -94,7 +94,8 @@ def describe(event: TraceEvent, run: Run) -> str:
     from chipmap.report.tables import percent
 
     unit = family_of(run.instance).units_of(run.instance).objective
-    incumbent, bound = amount(run.upper, unit), amount(run.lower.value if run.lower else None, unit)
+    incumbent = "none yet" if run.upper is None else amount(run.upper, unit)
+    bound = "none yet" if run.lower is None else amount(run.lower.value, unit)
     if run.evaluator is not None:
         cost = "n/a" if run.best is None or run.best.measured is None else f"{run.best.measured:.7g}"
         calls = len(run.evaluator.measurements)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from chipmap.instances.dataflow import DataflowInstance
-from chipmap.instances.dataflow.generators import DataflowGenerator, dlrm, fft, hpl, llama
+from chipmap.instances.dataflow.generators import DataflowGenerator, dlrm, fft, gpt, hpl, llama, moe
 from chipmap.instances.dataflow.presets import WORKLOADS, preset
 from chipmap.instances.dataflow.sizes import flop, output_bytes, weight_bytes
 from chipmap.instances.dataflow.workloads.llama import LLAMA
@@ -157,6 +157,14 @@ def test_kernels_say_what_they_fetch_and_exchange(fields: dict[str, Any], said: 
     with pytest.raises(InputError) as error:
         kernel.replace(**fields).check()
     assert said in str(error.value)
+
+
+@pytest.mark.parametrize("generator", [gpt, llama, moe])
+def test_a_decode_step_has_one_token_where_nothing_is_said(generator: DataflowGenerator) -> None:
+    """Two thousand new tokens per sample are no decode step, and a prefill of one is no prefill."""
+    tokens = {step: generator(step=step).workload.tokens for step in ("forward", "prefill", "decode")}
+    assert tokens == {"forward": 2048, "prefill": 2048, "decode": 1}
+    assert generator(step="decode", tokens=3).workload.tokens == 3
 
 
 def test_step_and_purpose_agree() -> None:

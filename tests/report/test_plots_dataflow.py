@@ -10,9 +10,10 @@ from matplotlib.patches import Rectangle
 
 from chipmap.inputs.reading import read
 from chipmap.instances.dataflow import DataflowInstance, DataflowSolution, Degrees
+from chipmap.instances.dataflow.generators import explicit
 from chipmap.records import InputError
 from chipmap.report.canvas import blank
-from chipmap.report.dataflow.plots import LETTERS, _cut, _draw, plot
+from chipmap.report.dataflow.plots import LETTERS, NAMED, _cut, _draw, _line, plot
 from chipmap.validation.dataflow.checker import breakdown
 
 RING = Degrees(tensor=2, dimensions=("tensor",))
@@ -86,3 +87,17 @@ def test_bad_input_is_named(tmp_path: Path) -> None:
         plot(instance(), mapping(0, 1, 2), tmp_path / "nowhere" / "plot.svg")
     with pytest.raises(InputError, match="2 partitions for 1 x 3 kernels"):
         plot(instance(), mapping(0, 1), tmp_path / "plot.svg")
+
+
+def test_many_partitions_have_a_line_each() -> None:
+    """Kernels that run one by one have their names below them, upwards, where twelve or more wouldn't fit."""
+    names = [f"kernel{i}" for i in range(NAMED + 3)]
+    light = {"flop": 10**6, "output_bytes": 1000, "weight_bytes": 0}
+    found = explicit(kernels=dict.fromkeys(names, light), edges=[], fused=False, sizes=[1], micro_batch=1)
+    solution = DataflowSolution(
+        degrees=Degrees(dimensions=("data",)), schemes=("NONE",) * 15, partitions=tuple(range(15))
+    )
+    labels = drawn(found, solution).get_xticklabels()
+    assert [label.get_text() for label in labels] == names
+    assert {label.get_rotation() for label in labels} == {90.0}
+    assert [_line(["a"]), _line(["a", "b", "c"])] == ["a", "a + 2"]

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 PARTS = ("compute", "memory", "network")
-#: Partitions that get the names of their kernels written below them.
-NAMED = 12
+#: Partitions that get the names of their kernels written below them, and those that get one line, upwards.
+NAMED, UPWARDS = 12, 60
 #: Letters of a kernel's name that fit below a partition.
 LETTERS = 18
 
@@ -57,7 +57,11 @@ def _draw(axes: Axes, instance: DataflowInstance, solution: DataflowSolution) ->
         for x in [x for x in places[1:] if at[x] > at[x - 1]]:
             axes.axvline(x - 0.5, color=RULE, linewidth=1.2, zorder=0)
     if len(parts) <= NAMED:
-        axes.set_xticks(list(places), _names(instance, solution), fontsize=7)
+        names = ["\n".join(_few(own)) for own in _names(instance, solution)]
+        axes.set_xticks(list(places), names, fontsize=7)
+    elif len(parts) <= UPWARDS:
+        lines = [_line(own) for own in _names(instance, solution)]
+        axes.set_xticks(list(places), lines, fontsize=7, rotation=90)
     else:
         axes.xaxis.set_major_locator(MaxNLocator("auto", integer=True, steps=[1, 2, 5, 10]))
     whole = instance.task.across_layers or instance.task.stages == "kernels"
@@ -91,13 +95,23 @@ def _unit(ticks: float) -> tuple[float, str]:
     return 1e3, "ns"
 
 
-def _names(instance: DataflowInstance, solution: DataflowSolution) -> list[str]:
-    """The kernels of each partition, one per line, at most twelve of them, cut where they are too long."""
+def _names(instance: DataflowInstance, solution: DataflowSolution) -> list[list[str]]:
+    """The kernels of each partition, in the order of partitions."""
     kernels, found = instance.workload.kernels, dict[int, list[str]]()
     for i, partition in enumerate(solution.partitions):
         found.setdefault(partition, []).append(kernels[i % len(kernels)].name)
-    few = {p: [*names[:11], f"and {len(names) - 11} more"] if len(names) > 12 else names for p, names in found.items()}
-    return ["\n".join(_cut(name) for name in few[p]) for p in sorted(few)]
+    return [found[p] for p in sorted(found)]
+
+
+def _few(names: list[str]) -> list[str]:
+    """At most twelve lines with these names, cut where they are too long."""
+    shown = [*names[:11], f"and {len(names) - 11} more"] if len(names) > 12 else names
+    return [_cut(name) for name in shown]
+
+
+def _line(names: list[str]) -> str:
+    """The first name, and how many more there are."""
+    return _cut(names[0]) + (f" + {len(names) - 1}" if len(names) > 1 else "")
 
 
 def _cut(name: str) -> str:

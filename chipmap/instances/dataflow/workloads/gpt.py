@@ -8,7 +8,7 @@ from msgspec import Meta
 
 from chipmap.instances.dataflow.workload import Kernel, Workload
 from chipmap.instances.dataflow.workloads.layer import Count, Layer, Repeats, WordBytes
-from chipmap.instances.dataflow.workloads.llama import refuse_backward
+from chipmap.instances.dataflow.workloads.llama import refuse_backward, usual_tokens
 from chipmap.records import InputError
 
 #: Hidden size, heads, layers.
@@ -54,7 +54,7 @@ def gpt_network(
         raise InputError(f"is {hidden}, not a multiple of heads = {heads}", "hidden", "Give a multiple.")
     if residuals and not backward:
         raise InputError("residual gradients need the backward kernels", "residuals", "Set backward to true.")
-    tokens, cached = tokens or (1 if step == "decode" else 2048), context if step == "decode" else 0
+    tokens, cached = tokens or usual_tokens(step), context if step == "decode" else 0
     kernels = _forward(hidden, heads, tokens, cached, hidden * cached * word_bytes)
     edges, carries = _FORWARD_EDGES, [("Add2", "Add_Prev")]
     if backward:

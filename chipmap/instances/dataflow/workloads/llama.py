@@ -51,7 +51,7 @@ def llama_network(
     layers: Repeats | None = None,
     words: Count | None = None,
     step: Literal["forward", "prefill", "decode"] = "decode",
-    tokens: Count = 1,
+    tokens: Count | None = None,
     context: Annotated[int, Meta(ge=0, le=10_000_000)] = 4096,
     gated: bool = True,
     dropout: bool = False,
@@ -62,6 +62,7 @@ def llama_network(
     rotary: bool = False,
 ) -> Workload:
     """Llama layers: ``forward`` and ``prefill`` of ``tokens`` tokens, ``decode`` of as many after ``context`` others.
+    Without ``tokens`` a decode step has one, the others 2,048.
 
     The sizes are those of ``model``, of which those that are given replace its own. In a decode step the attention
     fetches kv_heads · head size · context words of keys, and as many of values, from DRAM. ``gated`` is the FFN with a
@@ -82,6 +83,7 @@ def llama_network(
             raise InputError(what, many, "Give a multiple.")
     if cache_kernels and backward:
         raise InputError("have no backward kernels", "cache_kernels", "Leave out one of the two.")
+    tokens = tokens or usual_tokens(step)
     layer = Layer(tokens)
     extras = Extras(dropout, cache_kernels, rotary)
     attention(layer, size, context if step == "decode" else 0, word_bytes, extras=extras)
@@ -114,6 +116,11 @@ def around(
         refuse_backward(step)
         carries.append(add_backward(layer, word_bytes, first.name))
     return tuple(carries)
+
+
+def usual_tokens(step: str) -> int:
+    """Tokens of a sample where nothing else is said: one in a decode step, 2,048 in others."""
+    return 1 if step == "decode" else 2048
 
 
 def refuse_backward(step: str) -> None:

@@ -12,7 +12,7 @@ from chipmap.instances.dataflow.workloads.divided import divided
 from chipmap.instances.dataflow.workloads.gpt import gpt_network
 from chipmap.instances.dataflow.workloads.latent import Latent, latent_attention
 from chipmap.instances.dataflow.workloads.layer import Count, Layer, Repeats, WordBytes
-from chipmap.instances.dataflow.workloads.llama import Llama, around, attention, feed_forward
+from chipmap.instances.dataflow.workloads.llama import Llama, around, attention, feed_forward, usual_tokens
 from chipmap.records import InputError
 
 #: Kernels of a dense layer's feed-forward part, which the experts replace.
@@ -80,7 +80,7 @@ def moe_network(
     gated: bool = True,
     backward: bool = False,
     ends: bool = False,
-    tokens: Count = 2048,
+    tokens: Count | None = None,
     layers: Repeats | None = None,
     word_bytes: WordBytes = 2,
     predict: Annotated[int, Meta(ge=0, le=8)] = 0,
@@ -90,6 +90,7 @@ def moe_network(
 
     Sizes are those of ``model``, of which those that are given replace its own. A
     ``decode`` step has ``tokens`` new tokens after ``context`` others, whose keys and values are fetched from DRAM.
+    Without ``tokens`` a decode step has one, the others 2,048.
 
     ``Router`` (experts × hidden) and ``Gate`` (its softmax) choose; ``Dispatch`` hands out ``active`` copies of each
     token; the experts are a stack: ``Up``, ``Gate`` and ``Down`` are products with tokens · active columns, of whose
@@ -104,6 +105,7 @@ def moe_network(
     own: dict[str, Any] = {"hidden": hidden, "heads": heads, "kv_heads": kv_heads, "inner": inner, "experts": experts}
     own |= {"active": active, "shared": shared, "layers": layers}
     size = _sized(MIXTURES[model], own, stacked)
+    tokens = tokens or usual_tokens(step)
     if predict and not ends:
         raise InputError(f"is {predict}", "predict", "Set ends: what predicts more tokens shares embedding and head.")
     if not stacked:
