@@ -120,7 +120,7 @@ def variants() -> dict[str, DataflowInstance]:
             {"a": LIGHT, "x": BACK, "u": {**BACK, "weight_bytes": 0, "update": True}},
             "ax xu",
             **{"sizes": [2], "layers": 2, "degrees": {"data": 2, "dimensions": ["data"]}, "mode": "physical"},
-            **{"purpose": "training", "shard": None, "optimizer_step": True, "partitions": 2},
+            **{"purpose": "training", "shard": "optimizer", "optimizer_step": True, "partitions": 2},
         ),
         "experts divided": made(
             {"a": LIGHT, "b": {**GEMM, "experts": 4, "active": 1, "schemes": ["E", "N"]}},
