@@ -35,6 +35,7 @@ COMMANDS = {
     "generate": "make an instance with a generator",
     "convert": "make an instance from a published graph, change an instance's graph, or the format of a file",
     "calibrate": "latency and rate of links from measured transfers",
+    "train": "pre-train a learned policy on many graphs",
     "plot": "draw a solution: mapping, time, memory, quotient graph",
     "doctor": "check solvers, versions, licences and the machine",
     "completion": "a script that completes commands, options and names in bash or zsh",

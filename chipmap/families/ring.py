@@ -52,7 +52,11 @@ FAMILY = Family(
     small="chipmap.instances.ring.instance:small",
     warm=tuple(("ring/tiny-skip", method) for method in ("exact", "stations", "local", "random")),
     default_method="ring/auto",
-    warm_starts={"greedy": "chipmap.methods.ring.programs:greedy", "slice": "chipmap.methods.ring.programs:slicing"},
+    warm_starts={
+        "greedy": "chipmap.methods.ring.programs:greedy",
+        "slice": "chipmap.methods.ring.programs:slicing",
+        "learned": "chipmap.methods.ring.sampling:learned",
+    },
     formulations=(
         Formulation("ring/mip", "mip", "chipmap.formulations.ring.mip:build", PAPER),
         Formulation("ring/mip-path", "mip", "chipmap.formulations.ring.mip:build", PAPER, {"family": "path"}),

@@ -12,6 +12,8 @@ from chipmap.learned.checkpoint import load
 from chipmap.learned.ppo import OURS, PAPER, Learner
 from chipmap.records import InputError
 
+#: The policy that ``--warm-start learned`` takes.
+SHIPPED = Path(__file__).with_name("checkpoints") / "ring.pt"
 RECIPES = {"ours": OURS, "paper": PAPER}
 
 
@@ -34,5 +36,14 @@ def learner(problem: RingProblem, native: dict[str, Any], seed: int) -> Learner:
     if "recipe" in native:
         raise InputError("has a recipe of its own", "--native checkpoint", "Give no recipe beside it.")
     found = Learner(problem, card.recipe, seed, learn)
+    found.network.load_state_dict(network.state_dict())
+    return found
+
+
+def shipped(problem: RingProblem, seed: int) -> Learner:
+    """The policy that is shipped, as it is. Raises :class:`InputError` for too many chips."""
+    torch.set_num_threads(1)
+    network, card = load(SHIPPED)
+    found = Learner(problem, card.recipe, seed, learn=False)
     found.network.load_state_dict(network.state_dict())
     return found

@@ -23,6 +23,7 @@ one policy for all of them, whatever their numbers of chips.
 from __future__ import annotations
 
 import copy
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -37,6 +38,8 @@ from chipmap.learned.policy import Arrays, RingPolicy, arrays
 from chipmap.learned.recipe import LIMITS, OURS, PAPER, WINDOW, Recipe
 from chipmap.records import InputError
 
+#: Graphs of a step, where several are trained together.
+TOGETHER = 8
 __all__ = ["LIMITS", "OURS", "PAPER", "Cycle", "Learner", "Recipe", "Rollout", "Trainer", "advantages"]
 
 
@@ -77,13 +80,40 @@ class Trainer:
         recipe, steps = self.recipe, 0
         for _ in range(recipe.epochs):
             for part in torch.randperm(len(cycle.drawn), generator=self.random).tensor_split(recipe.batches):
-                if not self._step(graph, Cycle(*(each[part] for each in cycle))):
+                if not self._step([(graph, Cycle(*(each[part] for each in cycle)))]):
                     return steps
                 steps += 1
         return steps
 
-    def _step(self, graph: Arrays, cycle: Cycle) -> bool:
-        """One step of Adam on some rollouts [b]; False: none, as the policy has moved far enough."""
+    def train_together(self, cycles: Sequence[tuple[Arrays, Cycle]]) -> int:
+        """PPO on a cycle of each of several graphs; how many steps were made.
+
+        A step has all rollouts of :data:`TOGETHER` graphs. One graph after the other, each trained on alone, unlearns
+        what the others taught: 66 graphs then end far below the prior.
+        """
+        steps = 0
+        for _ in range(self.recipe.epochs):
+            order = torch.randperm(len(cycles), generator=self.random)
+            for part in order.split(TOGETHER):
+                if not self._step([cycles[k] for k in part.tolist()]):
+                    return steps
+                steps += 1
+        return steps
+
+    def _step(self, cycles: Sequence[tuple[Arrays, Cycle]]) -> bool:
+        """One step of Adam on some rollouts [b] of each graph; False: none, as the policy has moved far enough."""
+        parts, moved = list[Tensor](), 0.0
+        for graph, cycle in cycles:
+            loss, there = self._loss(graph, cycle)
+            parts.append(loss)
+            moved += there / len(cycles)
+        if self.recipe.kl and moved > self.recipe.kl:
+            return False
+        self.descend(torch.stack(parts).mean())
+        return True
+
+    def _loss(self, graph: Arrays, cycle: Cycle) -> tuple[Tensor, float]:
+        """The negative objective on some rollouts [b] of a graph, and how far the policy has moved there."""
         recipe, loss, moved = self.recipe, torch.zeros(()), 0.0
         embedded, gain = self.network.embed(graph), cycle.advantage[:, None]
         for t in range(recipe.rounds):
@@ -97,10 +127,7 @@ class Trainer:
             loss = loss + recipe.entropy * (chances.exp() * chances).sum(-1).mean()
             if recipe.kl:
                 moved += float((old.exp() * (old - chances.detach())).sum(-1).mean()) / recipe.rounds
-        if recipe.kl and moved > recipe.kl:
-            return False
-        self.descend(loss)
-        return True
+        return loss, moved
 
     def descend(self, loss: Tensor) -> None:
         """One step of Adam down the gradient of ``loss``, cut at norm 1."""
@@ -128,8 +155,8 @@ class Learner:
     """A :class:`~chipmap.heuristics.ring.sampling.search.Policy` on one problem (its computing operations alone).
 
     With ``learn`` False the policy stays as it is (zero-shot). With a ``trainer`` its recipe counts and its networks
-    are trained; weights are not taken back then, as they serve other graphs too. Raises :class:`InputError` for more
-    chips than policies are made for.
+    propose; it isn't trained here, but what it shall learn from stands in ``cycles``. Raises :class:`InputError` for
+    more chips than policies are made for.
     """
 
     def __init__(
@@ -151,6 +178,8 @@ class Learner:
         self.planned: list[Rollout] = []
         #: Logarithms of all probabilities [k, T, n, C] of the cycle.
         self._old = torch.zeros(0)
+        #: What the trainer of several graphs shall be given.
+        self.cycles: list[tuple[Arrays, Cycle]] = []
         self._rewards: list[float] = []
         self._mended: list[Tensor | None] = []
         #: Mean rewards of the last cycles; the best mean of a window, and the weights that earned it.
@@ -178,7 +207,9 @@ class Learner:
         self._rewards.append(0.0 if chips is None or value >= INVALID else self._least / max(float(value), 1e-300))
         self._mended.append(None if chips is None else torch.as_tensor(np.array(chips, dtype=np.int64)))
         if len(self._rewards) == len(self.planned):
-            if self._learn and not (self._alone and self.recipe.keep and self._went_back()):
+            if not self._alone:
+                self.cycles.append((self.graph, self._cycle()))
+            elif self._learn and not (self.recipe.keep and self._went_back()):
                 self.trainer.train(self.graph, self._cycle())
             self.planned, self._rewards, self._mended = [], [], []
 

@@ -1,7 +1,7 @@
 """Training on one problem, cycle by cycle: a curve, and a state from which a killed run goes on unchanged.
 
-The state is written after every cycle (``resume.pt`` with ``resume.json``, its SHA-256), whole or not at all, and
-read with weights only. Same seed, same curve, whether or not the run was interrupted.
+The state is written after every cycle (:mod:`chipmap.learned.sealed`). Same seed, same curve, whether or not the run
+was interrupted.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import io
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -20,7 +20,7 @@ from chipmap.heuristics.ring.sampling.sample_fix import Sampler
 from chipmap.heuristics.ring.sampling.search import search
 from chipmap.instances.ring.problem import RingProblem
 from chipmap.learned.ppo import OURS, Learner, Recipe
-from chipmap.records import InputError, Record, read_bytes
+from chipmap.learned.sealed import read_sealed, write_sealed
 
 
 class Point(NamedTuple):
@@ -29,13 +29,6 @@ class Point(NamedTuple):
     samples: int
     best: int
     mean: float
-
-
-class _Seal(Record, frozen=True, kw_only=True):
-    """The SHA-256 of a state, and of the recipe, seed and instance that it belongs to."""
-
-    sha256: str
-    of: str
 
 
 class Training:
@@ -75,33 +68,11 @@ class Training:
         return self.curve
 
     def _save(self, folder: Path) -> None:
-        folder.mkdir(parents=True, exist_ok=True)
         buffer = io.BytesIO()
         torch.save({"learner": self.learner.state(), "curve": [tuple(point) for point in self.curve]}, buffer)
-        seal = _Seal(sha256=hashlib.sha256(buffer.getvalue()).hexdigest(), of=self._of)
-        name = f"resume-{self.samples}.pt"
-        for target, content in ((name, buffer.getvalue()), ("resume.json", seal.to_json())):
-            partial = folder / f"{target}.partial"
-            partial.write_bytes(content)
-            partial.replace(folder / target)
-        for old in folder.glob("resume-*.pt"):
-            if old.name != name:
-                old.unlink()
+        write_sealed(folder, "resume", buffer.getvalue(), self._of, str(self.samples))
 
     def _resume(self, folder: Path) -> None:
-        seal = _Seal.read(folder / "resume.json")
-        if seal.of != self._of:
-            raise InputError(
-                "belongs to another run", str(folder), "Give another folder, or that run's recipe and seed."
-            )
-        state: Any = None
-        for path in sorted(folder.glob("resume-*.pt")):
-            data = read_bytes(path)
-            if hashlib.sha256(data).hexdigest() == seal.sha256:
-                state = torch.load(io.BytesIO(data), map_location="cpu", weights_only=True)
-        if state is None:
-            raise InputError(
-                "holds no state whose SHA-256 is that of resume.json", str(folder), "Begin in a new folder."
-            )
+        state = read_sealed(folder, "resume", self._of)
         self.learner.resume(state["learner"])
         self.curve = [Point(*point) for point in state["curve"]]

@@ -27,9 +27,18 @@ from chipmap.run import Run
 SAMPLES = 4000
 #: Those of ``ring/policy``, whose samples cost more.
 POLICY_SAMPLES = 400
+#: Those of the warm start.
+START_SAMPLES = 64
 #: Samples per call of an evaluator that is allowed: not every sample is a mapping that wasn't measured before.
 PER_CALL = 10
-Source = Literal["random search", "simulated annealing", "learned policy"]
+Source = Literal["random search", "simulated annealing", "learned policy", "learned start"]
+#: Samples of each where nothing else is said.
+USUAL: dict[Source, int] = {
+    "random search": SAMPLES,
+    "simulated annealing": SAMPLES,
+    "learned policy": POLICY_SAMPLES,
+    "learned start": START_SAMPLES,
+}
 
 
 def random(instance: RingInstance, run: Run) -> Termination:
@@ -52,6 +61,16 @@ def policy(instance: RingInstance, run: Run) -> Termination:
     return _search(instance, run, "learned policy")
 
 
+def learned(instance: RingInstance, run: Run) -> Termination:
+    """The warm start ``learned``: :data:`START_SAMPLES` samples of the policy that is shipped, which stays as it is.
+
+    The best one starts the run. Extra ``learned``. Raises :class:`InputError` for more chips than policies are made
+    for.
+    """
+    require()
+    return _search(instance, run, "learned start")
+
+
 def _strategy(source: Source, problem: RingProblem, run: Run, samples: int) -> Policy:
     """The search strategy of that name."""
     seed = run.options.seed
@@ -60,9 +79,9 @@ def _strategy(source: Source, problem: RingProblem, run: Run, samples: int) -> P
     if source == "simulated annealing":
         calls = run.evaluator.limit if run.evaluator is not None else samples
         return Annealing(problem.n, problem.chips, seed, min(calls, samples))
-    from chipmap.learned.given import learner
+    from chipmap.learned.given import learner, shipped
 
-    return learner(problem, run.options.native, seed)
+    return shipped(problem, seed) if source == "learned start" else learner(problem, run.options.native, seed)
 
 
 def _search(instance: RingInstance, run: Run, source: Source) -> Termination:
@@ -72,7 +91,7 @@ def _search(instance: RingInstance, run: Run, source: Source) -> Termination:
     from chipmap.heuristics.ring.sampling.sample_fix import Sampler
     from chipmap.heuristics.ring.sampling.search import search
 
-    samples = _samples(run, POLICY_SAMPLES if source == "learned policy" else SAMPLES)
+    samples = _samples(run, USUAL[source]) if source != "learned start" else START_SAMPLES
     contraction = contract(instance)
     problem = ring_problem(contraction.instance)
     sampler = Sampler(problem, "path" if problem.has("C3") and problem.chips > MOST_CHIPS else "full")

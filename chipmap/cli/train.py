@@ -1,0 +1,103 @@
+"""``chipmap train``: pre-train a policy on many graphs, pick the best of its checkpoints."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from chipmap.cli.common import add_set, say
+from chipmap.cli.parsing import seconds, whole
+
+if TYPE_CHECKING:
+    from chipmap.bench.training import Verdict
+    from chipmap.learned.pretraining import Passed
+
+EXAMPLES = (
+    "chipmap train runs/policy --passes 100",
+    "chipmap train runs/small --passes 200 --set layers=4 --set width=64 --time-limit 30min",
+    "chipmap solve ring/bert-large-36 --method ring/policy --native checkpoint=runs/policy/best.pt",
+)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Pre-train the policy of family ring on 66 graphs (extra learned). DIR gets a checkpoint after every pass over all
+    graphs, curves as CSV and as a picture, and best.pt: the checkpoint that does best on the five validation graphs
+    after learning on each of them. The same command goes on with a run that was ended."""
+    parser.add_argument("folder", metavar="DIR", type=Path, help="what the run leaves; one that exists is continued")
+    add_set(parser, "a field of the recipe: --set layers=4")
+    what = "passes over all graphs, 20 samples each (default 100)"
+    parser.add_argument("--passes", metavar="N", type=whole("--passes"), default=100, help=what)
+    parser.add_argument("--every", metavar="N", type=whole("--every"), default=5, help="judge each N-th checkpoint")
+    what = "samples on each validation graph (default 100)"
+    parser.add_argument("--samples", metavar="N", type=whole("--samples"), default=100, help=what)
+    parser.add_argument("--workers", metavar="N", type=whole("--workers"), default=1, help="processes that judge")
+    parser.add_argument("--seed", metavar="N", type=int, default=0, help="seed of all that is random (default 0)")
+    what = "stop after so many seconds (or 30min, 2h); whole passes are kept"
+    parser.add_argument("--time-limit", metavar="S", type=seconds("--time-limit"), help=what)
+    parser.add_argument("--quiet", action="store_true", help="no progress")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Train, judge, draw, say which is best."""
+    from chipmap.learned.needs import require
+
+    require()
+    from chipmap.bench.training import best, pretrain
+    from chipmap.deadline import Deadline
+    from chipmap.inputs.reading import changed
+    from chipmap.learned.data import rows_of
+    from chipmap.learned.pretraining import Pretraining
+    from chipmap.learned.recipe import OURS
+    from chipmap.report.learned import plot_curves
+
+    deadline = Deadline.after(args.time_limit)
+    recipe: Any = changed(OURS.replace(rounds=1), "recipe", args.set)
+    work = Pretraining(rows_of("train"), recipe, args.seed, args.folder)
+    if work.curve and not args.quiet:
+        say(f"{args.folder}: goes on after pass {len(work.curve)}")
+    with _bar(args.passes, len(work.curve), args.quiet) as told:
+        verdicts = pretrain(
+            work, args.passes, args.every, args.samples, args.seed, args.workers, deadline=deadline, told=told
+        )
+    if work.curve:
+        plot_curves(work.curve, verdicts, args.folder / "curves.png")
+    found = best(verdicts)
+    if found is None:
+        say(f"no checkpoint was judged: {len(work.curve)} passes are in {args.folder}; the same command goes on")
+        return 3
+    figures = found.judged
+    print(f"best.pt  pass {found.number}  zero-shot {figures.zero_shot:.3f}  after learning {figures.tuned:.3f}")
+    return 0
+
+
+class _bar:  # noqa: N801 - a context manager, used as a function
+    """A tqdm bar of passes on a terminal, lines elsewhere."""
+
+    def __init__(self, passes: int, done: int, quiet: bool) -> None:
+        from tqdm import tqdm
+
+        self._quiet = quiet
+        self._bar = tqdm(total=passes, initial=done, unit="pass", disable=True if quiet else None, leave=False)
+
+    def __enter__(self) -> _bar:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._bar.close()
+
+    def __call__(self, event: Passed | Verdict) -> None:
+        """Show a pass or a verdict."""
+        text = _words(event)
+        if not hasattr(event, "judged"):
+            self._bar.update()
+            self._bar.set_postfix_str(text)
+        if self._bar.disable and not self._quiet:
+            say(text)
+
+
+def _words(event: Any) -> str:
+    if hasattr(event, "judged"):
+        figures = event.judged
+        return f"pass {event.number}: zero-shot {figures.zero_shot:.3f}, after learning {figures.tuned:.3f}"
+    return f"pass {event.number}: {event.samples:,} samples, mean {event.mean:.3f}, best {event.best:.3f}"
