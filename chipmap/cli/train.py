@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 EXAMPLES = (
     "chipmap train runs/policy --passes 100",
-    "chipmap train runs/small --passes 200 --set layers=4 --set width=64 --time-limit 30min",
+    "chipmap train runs/large --passes 200 --set layers=8 --set width=128 --time-limit 30min",
     "chipmap solve ring/bert-large-36 --method ring/policy --native checkpoint=runs/policy/best.pt",
 )
 
@@ -48,11 +48,11 @@ def run(args: argparse.Namespace) -> int:
     from chipmap.inputs.reading import changed
     from chipmap.learned.data import rows_of
     from chipmap.learned.pretraining import Pretraining
-    from chipmap.learned.recipe import OURS
+    from chipmap.learned.recipe import MANY
     from chipmap.report.learned import plot_curves
 
     deadline = Deadline.after(args.time_limit)
-    recipe: Any = changed(OURS.replace(rounds=1), "recipe", args.set)
+    recipe: Any = changed(MANY, "recipe", args.set)
     work = Pretraining(rows_of("train"), recipe, args.seed, args.folder)
     if work.curve and not args.quiet:
         say(f"{args.folder}: goes on after pass {len(work.curve)}")

@@ -151,6 +151,42 @@ class Trainer:
         self.random.set_state(state["random"])
 
 
+class Kept:
+    """The best weights so far, which come back, at half the rate, once a policy has become worse by ``recipe.keep``."""
+
+    def __init__(self, trainer: Trainer) -> None:
+        #: Mean rewards of the last cycles; the best mean of a window, and the weights that earned it.
+        self._means: list[float] = []
+        self._best, self._weights = -1.0, copy.deepcopy(trainer.network.state_dict())
+
+    def went_back(self, trainer: Trainer, rewards: Sequence[float]) -> bool:
+        """Judge the weights by the rewards of the cycles that they and their forerunners drew; whether the best ones
+        are back. They never are where ``recipe.keep`` is 0."""
+        if not trainer.recipe.keep:
+            return False
+        self._means = [*self._means, float(np.mean(rewards))][-WINDOW:]
+        if len(self._means) < WINDOW:
+            return False
+        mean = float(np.mean(self._means))
+        if mean >= self._best:
+            self._best, self._weights = mean, copy.deepcopy(trainer.network.state_dict())
+        elif mean < (1.0 - trainer.recipe.keep) * self._best:
+            trainer.network.load_state_dict(self._weights)
+            for group in trainer.adam.param_groups:
+                group["lr"] /= 2.0
+            self._means = []
+            return True
+        return False
+
+    def state(self) -> dict[str, Any]:
+        """All that a later run needs to go on as if there had been no break."""
+        return {"means": self._means, "best": self._best, "weights": self._weights}
+
+    def resume(self, state: dict[str, Any]) -> None:
+        """Go on from a :meth:`state`."""
+        self._means, self._best, self._weights = list(state["means"]), state["best"], state["weights"]
+
+
 class Learner:
     """A :class:`~chipmap.heuristics.ring.sampling.search.Policy` on one problem (its computing operations alone).
 
@@ -182,9 +218,7 @@ class Learner:
         self.cycles: list[tuple[Arrays, Cycle]] = []
         self._rewards: list[float] = []
         self._mended: list[Tensor | None] = []
-        #: Mean rewards of the last cycles; the best mean of a window, and the weights that earned it.
-        self._means: list[float] = []
-        self._best, self._weights = -1.0, copy.deepcopy(self.network.state_dict())
+        self._kept = Kept(self.trainer)
 
     @property
     def network(self) -> RingPolicy:
@@ -209,7 +243,7 @@ class Learner:
         if len(self._rewards) == len(self.planned):
             if not self._alone:
                 self.cycles.append((self.graph, self._cycle()))
-            elif self._learn and not (self.recipe.keep and self._went_back()):
+            elif self._learn and not self._kept.went_back(self.trainer, self._rewards):
                 self.trainer.train(self.graph, self._cycle())
             self.planned, self._rewards, self._mended = [], [], []
 
@@ -242,22 +276,6 @@ class Learner:
                     credited[k, -1] = mended
         return Cycle(drawn, credited, self._old, advantage)
 
-    def _went_back(self) -> bool:
-        """Judge the weights by the cycles that they and their forerunners drew; whether the best ones are back."""
-        self._means = [*self._means, float(np.mean(self._rewards))][-WINDOW:]
-        if len(self._means) < WINDOW:
-            return False
-        mean = float(np.mean(self._means))
-        if mean >= self._best:
-            self._best, self._weights = mean, copy.deepcopy(self.network.state_dict())
-        elif mean < (1.0 - self.recipe.keep) * self._best:
-            self.network.load_state_dict(self._weights)
-            for group in self.trainer.adam.param_groups:
-                group["lr"] /= 2.0
-            self._means = []
-            return True
-        return False
-
     @torch.no_grad()
     def log_probability(self, drawn: Tensor) -> float:
         """Logarithm of the probability of assignments [T, n], round by round, per operation and round."""
@@ -272,13 +290,12 @@ class Learner:
         """All that a later run needs to go on as if there had been no break. Only between two cycles."""
         if self._rewards:
             raise ValueError("a cycle is under way")
-        kept = {"means": self._means, "best": self._best, "weights": self._weights}
-        return {**self.trainer.state(), **kept}
+        return {**self.trainer.state(), **self._kept.state()}
 
     def resume(self, state: dict[str, Any]) -> None:
         """Go on from a :meth:`state`."""
         self.trainer.resume(state)
-        self._means, self._best, self._weights = list(state["means"]), state["best"], state["weights"]
+        self._kept.resume(state)
         self.planned, self._rewards, self._mended = [], [], []
 
 

@@ -3,7 +3,8 @@
 A pass gives every graph a cycle of rollouts, then trains the shared networks on all of them together. After every pass
 the networks are a checkpoint (``pass-0007.pt`` with its card), a line of ``training.csv`` says what the pass
 was worth, and the state is written, whole or not at all: a run that was killed goes on from its last pass as if nothing
-had happened. Same seed, same checkpoints. Which checkpoint is the best is another module's question
+had happened. Same seed, same checkpoints. Where the mean of three passes falls below the best such mean by the recipe's
+``keep``, the best weights come back, at half the rate. Which checkpoint is the best is another module's question
 (:mod:`chipmap.learned.judging`).
 """
 
@@ -24,7 +25,7 @@ from chipmap.heuristics.ring.sampling.sample_fix import Sampler
 from chipmap.heuristics.ring.sampling.search import search
 from chipmap.learned.checkpoint import save
 from chipmap.learned.data import Row
-from chipmap.learned.ppo import Learner, Recipe, Trainer
+from chipmap.learned.ppo import Kept, Learner, Recipe, Trainer
 from chipmap.learned.sealed import read_sealed, write_sealed
 from chipmap.records import csv_text
 
@@ -48,6 +49,7 @@ class Pretraining:
     def __init__(self, rows: Sequence[Row], recipe: Recipe, seed: int, folder: Path) -> None:
         torch.set_num_threads(1)
         self.trainer = Trainer(recipe, seed)
+        self._kept = Kept(self.trainer)
         self.curve: list[Passed] = []
         self._samplers = [Sampler(row.problem()) for row in rows]
         self._learners = [Learner(sampler.problem, trainer=self.trainer) for sampler in self._samplers]
@@ -60,6 +62,7 @@ class Pretraining:
         if (folder / "state.json").exists():
             state = read_sealed(folder, "state", self._of)
             self.trainer.resume(state["trainer"])
+            self._kept.resume(state["kept"])
             self.curve = [Passed(*passed) for passed in state["curve"]]
 
     @property
@@ -85,7 +88,8 @@ class Pretraining:
                 deadline.check()
             means.append(float(np.mean(worth)))
             bests.append(max(worth))
-        self.trainer.train_together([cycle for learner in self._learners for cycle in learner.cycles])
+        if not self._kept.went_back(self.trainer, means):
+            self.trainer.train_together([cycle for learner in self._learners for cycle in learner.cycles])
         samples = self.samples + rollouts * len(self._learners)
         self.curve.append(Passed(number, samples, float(np.mean(means)), float(np.mean(bests))))
         self._write()
@@ -100,7 +104,11 @@ class Pretraining:
         partial = self.folder / "training.csv.partial"
         partial.write_text(csv_text(COLUMNS, rows), encoding="utf-8")
         partial.replace(self.folder / "training.csv")
-        state: dict[str, Any] = {"trainer": self.trainer.state(), "curve": [tuple(one) for one in self.curve]}
+        state: dict[str, Any] = {
+            "trainer": self.trainer.state(),
+            "kept": self._kept.state(),
+            "curve": [tuple(one) for one in self.curve],
+        }
         buffer = io.BytesIO()
         torch.save(state, buffer)
         write_sealed(self.folder, "state", buffer.getvalue(), self._of, str(last.number))

@@ -60,5 +60,7 @@ LIMITS = (
 WINDOW = 3
 #: ``kl`` and ``keep``: tuned on ring/resnet18-12 (``benchmarks/results/ring-policy.md``).
 OURS = Recipe(kl=0.03, keep=0.08)
+#: For many graphs: small steps, and back as soon as the mean over the graphs falls.
+MANY = Recipe(layers=4, width=64, rounds=1, epochs=4, kl=0.03, keep=0.02)
 #: The paper's recipe: no prior, and the proposed assignment is credited.
 PAPER = Recipe(prior=False, credit="proposed", advantage="reward")

@@ -1,0 +1,176 @@
+"""The pre-trained ring policy against proven optima on 16 held-out graphs (paper, table 2). Needs torch.
+
+    python -m benchmarks.ring_learned --csv FILE [--samples 400] [--seeds 2] [--checkpoint NAME.pt]
+    python -m benchmarks.ring_learned --table FILE [--markdown FILE]
+
+Strategies: random search, annealing, the prior without a network, greedy (one mapping), training from scratch (with
+the prior), the pre-trained policy as it is (zero-shot) and learning on (fine-tuned). Each sample is worth optimum /
+objective; the optimum is proved. The CSV has a line per run, with the best so far after :data:`AT` samples and the
+first sample at each threshold; a run that is in it is not made again.
+
+Tables: per strategy the geometric mean over graphs and seeds of the samples to a threshold (a run that never reached it
+counts as all its samples, and is counted apart) and of the best after some samples; per graph the gap to the optimum,
+and what greedy has.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import os
+import time
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from chipmap.heuristics.ring.greedy import greedy
+from chipmap.heuristics.ring.sampling.evaluate import Evaluator
+from chipmap.heuristics.ring.sampling.sample_fix import Sampler
+from chipmap.heuristics.ring.sampling.search import Annealing, Policy, Uniform
+from chipmap.learned.checkpoint import load
+from chipmap.learned.data import Row, rows_of
+from chipmap.learned.given import SHIPPED
+from chipmap.learned.judging import worth_of
+from chipmap.learned.ppo import Learner
+
+STRATEGIES = ("random", "annealing", "prior", "scratch", "zero-shot", "fine-tuned")
+THRESHOLDS = (0.60, 0.75, 0.90)
+#: Samples after which the best so far stands in the file.
+AT = (1, 20, 50, 100, 200, 400, 1000)
+COLUMNS = ("graph", "strategy", "seed", "samples", "seconds", *(f"best{n}" for n in AT), *map(str, THRESHOLDS))
+
+
+def policy_of(name: str, sampler: Sampler, samples: int, seed: int, checkpoint: Path) -> Policy:
+    """The strategy of that name."""
+    problem = sampler.problem
+    if name == "random":
+        return Uniform()
+    if name == "annealing":
+        return Annealing(problem.n, problem.chips, seed, samples)
+    network, card = load(checkpoint)
+    learner = Learner(problem, card.recipe, seed, learn=name in ("scratch", "fine-tuned"))
+    if name in ("zero-shot", "fine-tuned"):
+        learner.network.load_state_dict(network.state_dict())
+    return learner
+
+
+def measured(row: Row, name: str, samples: int, seed: int, checkpoint: Path) -> list[Any]:
+    """A line of the file."""
+    sampler = Sampler(row.problem())
+    if name == "greedy":
+        chips = greedy(sampler.problem)
+        value = None if chips is None else int(Evaluator(sampler.problem)(np.array([chips]))[0])
+        best = np.array([row.optimum / value if value else 0.0])
+        began = time.process_time()
+    else:
+        policy, began = policy_of(name, sampler, samples, seed, checkpoint), time.process_time()
+        worth = list(worth_of(sampler, policy, float(row.optimum), samples, seed))
+        best = np.maximum.accumulate(np.array(worth))
+    first = [int(np.argmax(best >= one)) + 1 if best[-1] >= one else "" for one in THRESHOLDS]
+    after = [f"{best[min(n, len(best)) - 1]:.6f}" if n <= len(best) else "" for n in AT]
+    return [row.name, name, seed, len(best), f"{time.process_time() - began:.2f}", *after, *first]
+
+
+def measure(path: Path, samples: int, seeds: int, checkpoint: Path) -> None:
+    """Make the runs that the file lacks."""
+    done = {(line["graph"], line["strategy"], line["seed"]) for line in lines_of(path)} if path.exists() else set()
+    with path.open("a", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file)
+        if not done:
+            writer.writerow(COLUMNS)
+        for seed in range(seeds):
+            for row in rows_of("test"):
+                for name in ("greedy", *STRATEGIES):
+                    if (row.name, name, str(seed)) in done or (name == "greedy" and seed):
+                        continue
+                    writer.writerow(measured(row, name, samples, seed, checkpoint))
+                    file.flush()
+
+
+def lines_of(path: Path) -> list[dict[str, str]]:
+    """The file's lines."""
+    with path.open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def geomean(values: Iterable[float]) -> float:
+    """The geometric mean."""
+    return float(np.exp(np.mean(np.log(np.maximum(1e-9, list(values))))))
+
+
+def tables(lines: Sequence[dict[str, str]]) -> str:
+    """Both tables, as Markdown."""
+    of = {name: [line for line in lines if line["strategy"] == name] for name in ("greedy", *STRATEGIES)}
+    ends = sorted({int(line["samples"]) for line in lines if line["strategy"] != "greedy"})
+    assert len(ends) == 1, "all runs have equally many samples"
+    marks = [n for n in AT if n <= ends[0]]
+    head = [f"samples to {one:.2f}" for one in THRESHOLDS] + [f"best after {n}" for n in marks]
+    text = ["| strategy | runs | " + " | ".join(head) + " | CPU s |", "| --- |" + " --: |" * (len(head) + 2)]
+    for name in STRATEGIES:
+        cells = []
+        for one in THRESHOLDS:
+            never = sum(not line[str(one)] for line in of[name])
+            found = geomean(float(line[str(one)] or line["samples"]) for line in of[name])
+            cells.append(f"{found:.1f}" + (f" ({never} never)" if never else ""))
+        cells += [f"{geomean(float(line[f'best{n}']) for line in of[name]):.3f}" for n in marks]
+        seconds = sum(float(line["seconds"]) for line in of[name])
+        text.append(f"| {name} | {len(of[name])} | " + " | ".join(cells) + f" | {seconds:.0f} |")
+    text += ["", f"| graph | greedy | {' | '.join(STRATEGIES)} |", "| --- |" + " --: |" * (len(STRATEGIES) + 1)]
+    last = f"best{marks[-1]}"
+    better = dict.fromkeys(STRATEGIES, 0)
+    gaps: dict[str, list[float]] = {name: [] for name in ("greedy", *STRATEGIES)}
+    for own in of["greedy"]:
+        cells = [f"{100 * (1 - float(own['best1'])):.1f}%"]
+        gaps["greedy"].append(1 - float(own["best1"]))
+        for name in STRATEGIES:
+            mean = np.mean([float(line[last]) for line in of[name] if line["graph"] == own["graph"]])
+            better[name] += bool(mean > float(own["best1"]))
+            gaps[name].append(1 - float(mean))
+            cells.append(f"{100 * (1 - mean):.1f}%")
+        text.append(f"| {own['graph']} | " + " | ".join(cells) + " |")
+    medians = [f"{100 * float(np.median(gaps[name])):.1f}%" for name in ("greedy", *STRATEGIES)]
+    text.append("| **median gap** | " + " | ".join(medians) + " |")
+    count = len(of["greedy"])
+    text.append("| better than greedy | | " + " | ".join(f"{better[name]} of {count}" for name in STRATEGIES) + " |")
+    return "\n".join(text)
+
+
+def main() -> None:
+    """Measure or tabulate."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--csv", type=Path, metavar="FILE")
+    parser.add_argument("--samples", type=int, default=400)
+    parser.add_argument("--seeds", type=int, default=2)
+    parser.add_argument("--checkpoint", type=Path, default=SHIPPED, metavar="NAME.pt")
+    parser.add_argument("--table", type=Path, metavar="FILE")
+    parser.add_argument("--markdown", type=Path, metavar="FILE")
+    arguments = parser.parse_args()
+    torch.set_num_threads(1)
+    if arguments.csv:
+        measure(arguments.csv, arguments.samples, arguments.seeds, arguments.checkpoint)
+    if arguments.csv or arguments.table:
+        found = tables(lines_of(arguments.table or arguments.csv))
+        print(found)
+        if arguments.markdown:
+            _, card = load(arguments.checkpoint)
+            load_now = ", ".join(f"{one:.1f}" for one in os.getloadavg())
+            head = f"""# The pre-trained ring policy against proven optima
+
+`python -m benchmarks.ring_learned --csv FILE --samples {arguments.samples} --seeds {arguments.seeds}`, one thread,
+PyTorch {torch.__version__}, load averages at the end {load_now}. The checkpoint was trained with {card.samples:,}
+samples of {len(card.instances)} graphs ({card.recipe.layers} layers of {card.recipe.width}); CPU seconds are those of
+all runs of a strategy.
+
+The first table: samples until the best so far is a threshold's share of the proven optimum (geometric mean over graphs
+and seeds; a run that never gets there counts as all its samples), and the best after some samples (geometric mean of
+optimum / objective). The second: the gap to the optimum after all samples, mean over seeds.
+
+"""
+            arguments.markdown.write_text(head + found + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
