@@ -27,6 +27,18 @@ from chipmap.instances.ring.problem import ring_problem
 from chipmap.run import SolveOptions
 from chipmap.solve import solve
 
+_QWEN3 = {
+    "layers": 28,
+    "hidden": 1024,
+    "heads": 16,
+    "kv_heads": 8,
+    "head_width": 128,
+    "intermediate": 3072,
+    "vocabulary": 151669,
+    "style": "qwen3",
+    "head": "none",
+}
+
 #: Name of the row -> generator and its fields.
 OPEN: dict[str, tuple[str, dict[str, Any]]] = {
     "layered, 200 operations, 8 wide": ("layered", {"operations": 200, "width": 8, "seed": 1}),
@@ -51,6 +63,17 @@ OPEN: dict[str, tuple[str, dict[str, Any]]] = {
         "layered",
         {"operations": 200, "width": 8, "chips": 16, "cost_mode": "sum_forward", "seed": 1},
     ),
+    "2xMSPN-50, 1 GiB": ("mspn", {"sram_mib": 1024.0}),
+    "2xMSPN-50, 32 MiB": ("mspn", {}),
+    "Conv-TasNet, 32 MiB": ("conv-tasnet", {}),
+    "Conv-TasNet, 1 GiB": ("conv-tasnet", {"sram_mib": 1024.0}),
+    "Conv-TasNet, 16 chips, sum_forward": ("conv-tasnet", {"chips": 16, "cost_mode": "sum_forward"}),
+    "Qwen3-Embedding 0.6B, 8 chips, sum": ("decoder", {**_QWEN3, "chips": 8, "cost_mode": "sum"}),
+    "T5 base": ("t5", {}),
+    "Whisper small, 96 MiB": ("whisper", {}),
+    "Whisper small, 1 GiB": ("whisper", {"sram_mib": 1024.0}),
+    "Mamba, 8 layers, decomposed": ("mamba", {"head": "none"}),
+    "Mamba, 8 layers, plain": ("mamba", {"head": "none", "decomposed": False}),
 }
 
 

@@ -159,6 +159,7 @@ class Family:
                       ``from_graphs`` takes these two as well (what `convert --system` and `--costs` say, as strings)
     ``at_once``       (instance, run) -> None: bounds and proofs of infeasibility that cost next to nothing, told before
                       any method or start
+    ``advice``        (instance, run) -> None: what would help, as notes at the end of a run
     ``small``         (instance) -> bool: whether compiling kernels takes longer than solving it without: they run as
                       plain Python then (:func:`chipmap.kernels.plainly`)
     ``warm``          (shipped instance, method) whose solves compile the functions of the family's methods: done once,
@@ -207,6 +208,7 @@ class Family:
     from_graphs: str = ""
     equip: str = ""
     at_once: str = ""
+    advice: str = ""
     small: str = ""
     warm: tuple[tuple[str, str], ...] = ()
     plot: str = ""

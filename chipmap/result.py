@@ -27,6 +27,7 @@ BoundKind = Literal["solver", "relaxation", "combinatorial", "published"]
 #: wrong with the compiled functions on disk; solver: how a solver ended; stopped: how a run was ended from outside;
 #: older: a sentence of an archive from before notes had kinds.
 NoteKind = Literal[
+    "advice",
     "start",
     "unused start",
     "unused option",

@@ -11,7 +11,7 @@ import msgspec
 
 from chipmap.certificate import Certificate
 from chipmap.evaluator import CALLS, Evaluator, load_evaluator
-from chipmap.family import Family, Method, family_of
+from chipmap.family import Family, Method, family_of, resolve
 from chipmap.inputs.plain import Given, GivenSolution, instance_of, solution_of
 from chipmap.inputs.results import attached
 from chipmap.oracle import load_oracle
@@ -189,6 +189,8 @@ def result_of(run: Run, family: Family, chosen: Method, termination: Termination
     bound = run.lower.value if run.lower and status not in ("error", "infeasible") else None
     if bound is not None and objective is not None:
         bound = min(bound, objective)
+    if family.advice:
+        resolve(family.advice)(run.instance, run)
     notes = notes_of(run)
     out_of_time = run.options.deterministic and (termination.limit == "time" or run.remaining <= 0.0 or run.timed)
     if out_of_time:

@@ -22,8 +22,8 @@ EXAMPLES = (
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Read a graph (traced operator graphs, PipeDream profiles, ONNX models and others, told apart by their content;
     with --family) or an instance, and write an instance: of a graph on the family's default package, unless --set says
-    otherwise. --clone, --relay and --training change the graph, in the order given, and say what they add. With
-    --solution, a solution of the instance is written instead. FILE's ending names the format."""
+    otherwise. --clone, --relay, --split and --training change the graph, in the order given, and say what they add.
+    With --solution, a solution of the instance is written instead. FILE's ending names the format."""
     what = "a graph file, an instance, or - for standard input; several graphs for a family that takes them"
     parser.add_argument("graphs", metavar="SOURCE", nargs="+", help=what)
     what = f"the family of the instance that a graph becomes: {', '.join(FAMILY_NAMES)}"
@@ -42,6 +42,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     for name, metavar, what in (
         ("clone", "OPERATION", "give each reader of the operation a copy of it"),
         ("relay", "OPERATION[:N]", "send its tensors along N identity operations (default: one per chip)"),
+        (
+            "split",
+            "OPERATION:N[:WAY]",
+            "divide it into N by output features (WAY rows, default), tokens (columns), heads, or terms (inner)",
+        ),
     ):
         # both fill one list, so that the order between them is kept
         pair = partial(lambda name, operation: (name, operation), name)
@@ -67,7 +72,7 @@ def run(args: argparse.Namespace) -> int:
         instance = read(args.graphs[0], args.set, args.family, conversion)
     if args.solution is not None and args.changes:
         what = "a solution of the unchanged graph"
-        raise InputError(what, "--solution", "Leave out --clone, --relay and --training.")
+        raise InputError(what, "--solution", "Leave out --clone, --relay, --split and --training.")
     family = family_of(instance)
     solution = None if args.solution is None else read_solution(args.solution, family, instance, of_this=not args.set)
     notes = getattr(instance, "notes", "")
@@ -89,16 +94,18 @@ def _changed(instance: Record, name: str, operations: list[str]) -> Record:
     if name not in family.transforms:
         raise InputError(f"instances of family {family.name!r} have no such change", f"--{name}", "Leave it out.")
     names = [] if name == "training" else operations
-    stages: dict[str, int] = {}
+    fields: dict[str, Any] = {}
     if name == "relay":
-        names, stages = _stages(instance, operations[0])
+        names, fields = _stages(instance, operations[0])
+    elif name == "split":
+        names, fields = _parts(instance, operations[0])
     unknown = next((one for one in names if one not in _names(instance)), None)
     if unknown is not None:
         near = nearest(unknown, _names(instance))
         remedy = f"Did you mean {' or '.join(near)}?" if near else "Use a name from graph.operations."
         raise InputError(f"no operation is called {unknown!r}", f"--{name}", remedy)
     try:
-        made = resolve(family.transforms[name])(instance, names, **stages)
+        made = resolve(family.transforms[name])(instance, names, **fields)
     except InputError as error:
         raise InputError(error.what, f"--{name}", error.remedy) from None
     words = ", ".join(f"{amount:,} {what}" for what, amount in made.report.items() if amount)
@@ -110,9 +117,25 @@ def _changed(instance: Record, name: str, operations: list[str]) -> Record:
 def _stages(instance: Record, text: str) -> tuple[list[str], dict[str, int]]:
     """``mask:4`` -> mask in 4 stages, unless an operation is called so."""
     name, colon, number = text.rpartition(":")
-    if colon and number.isascii() and number.isdigit() and len(number) < 10 and text not in _names(instance):
+    if colon and _count(number) and text not in _names(instance):
         return [name], {"stages": int(number)}
     return [text], {}
+
+
+def _parts(instance: Record, text: str) -> tuple[list[str], dict[str, Any]]:
+    """``head:4`` or ``head:4:rows`` -> head in 4 parts, by rows; the name may have colons of its own."""
+    name, _, last = text.rpartition(":")
+    way: dict[str, str] = {}
+    if not _count(last) and _count(name.rpartition(":")[2]):
+        (name, _, last), way = name.rpartition(":"), {"way": last}
+    if not name or not _count(last):
+        what = "says no number of parts"
+        raise InputError(what, f"--split {text}", f"Give it after a colon: --split {name or text}:2.")
+    return [name], {"parts": int(last), **way}
+
+
+def _count(text: str) -> bool:
+    return text.isascii() and text.isdigit() and len(text) < 10
 
 
 def _names(instance: Record) -> list[str]:

@@ -70,6 +70,12 @@ FAMILY = Family(
         ("densenet121", "generators:densenet121", "DenseNet-121 (or 161, 169, 201)"),
         ("unet", "generators:unet", "U-Net, convolutions with skip connections"),
         ("rnn", "generators:rnn", "stacked LSTM layers, unrolled"),
+        ("decoder", "generators:decoder", "Llama, Qwen2 or Qwen3, a decoder-only language model"),
+        ("t5", "generators:t5", "T5, encoder and decoder"),
+        ("whisper", "generators:whisper", "Whisper, speech to text"),
+        ("mamba", "generators:mamba", "Mamba, a state-space model"),
+        ("conv-tasnet", "generators:conv_tasnet", "Conv-TasNet, speech separation"),
+        ("mspn", "generators:mspn", "MSPN-50, poses in several stages"),
         ("chain", "generators:chain", "operations in a row"),
         ("random", "generators:random", "a random graph"),
         ("layered", "generators:layered", "a random graph in layers of equal width"),
@@ -78,6 +84,7 @@ FAMILY = Family(
     shipped="chipmap.instances.ring.shipped:SHIPPED",
     from_graph="chipmap.instances.ring.from_graph:from_graph",
     at_once="chipmap.methods.ring.at_once:at_once",
+    advice="chipmap.methods.ring.at_once:advice",
     plot="chipmap.report.ring.plots:plot",
     describe="chipmap.instances.ring.describe:describe",
     mapping="chipmap.inputs.by_name:chips",
@@ -92,6 +99,7 @@ FAMILY = Family(
     transforms={
         "clone": "chipmap.instances.ring.transforms:clone",
         "relay": "chipmap.instances.ring.transforms:relay",
+        "split": "chipmap.instances.ring.splitting:split",
     },
     in_force="chipmap.instances.ring.instance:in_force",
 )

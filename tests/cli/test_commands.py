@@ -256,12 +256,43 @@ def test_convert_clones_and_relays(chipmap: Command, put: Put, tmp_path: Path) -
     assert RingInstance.read(same).content_hash == RingInstance.read(path).content_hash
 
 
+def test_convert_splits_and_the_mapping_names_the_parts(chipmap: Command, put: Put, tmp_path: Path) -> None:
+    """A name with a colon, a way, and two changes in the order given."""
+    out, archive = tmp_path / "changed.json", tmp_path / "archive"
+    done = chipmap("convert", put(FORK), "--split", "layer:0:2", "--split", "mask:2:columns", "--out", out)
+    assert done.code == 0
+    assert "split layer:0:2: adds 2 operations, 2 parts, 1 gathers, 8 bytes that these write" in done.err
+    names = [operation.name for operation in RingInstance.read(out).graph.operations]
+    assert {"layer:0/part1", "layer:0/part2", "layer:0/gather", "mask/part2", "mask/gather"} <= set(names)
+    assert chipmap("solve", out, "--out", archive, "--quiet").code == 0
+    table = (archive / "mapping.csv").read_text()
+    assert all(f"{name}," in table for name in ("layer:0/part1", "layer:0/part2", "mask/part1"))
+
+
+def test_one_operation_that_binds_is_named_with_its_split(chipmap: Command, put: Put) -> None:
+    done = chipmap("solve", "ring/tiny-diamond")
+    assert "b takes 5 us by itself" in done.err and "chipmap convert INSTANCE --split b:2." in done.err
+    assert "by itself" not in chipmap("solve", "ring/tiny-chain").err
+    pinned = chipmap("solve", "ring/tiny-diamond", "--set", 'pins=[{"operation":"b","chip":0}]')
+    assert "--split" not in pinned.err
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         (["--clone", "musk"], "--clone: no operation is called 'musk'\n  Did you mean mask?"),
         (["--relay", "nobody:2"], "--relay: no operation is called 'nobody'"),
         (["--relay", "mask:0"], "--relay: is 0"),
+        (["--split", "musk:2"], "--split: no operation is called 'musk'\n  Did you mean mask?"),
+        (["--split", "mask"], "--split mask: says no number of parts\n  Give it after a colon: --split mask:2."),
+        (["--split", "layer:0"], "--split: no operation is called 'layer'"),
+        (["--split", "mask:1"], "--split: is 1"),
+        (["--split", "mask:9"], "--split: 'mask' makes 8 bytes at most, fewer than 9"),
+        (["--split", "mask:2:depth"], "--split: no operation can be split by 'depth'\n  Choose from: rows"),
+        (
+            ["--set", 'together=[["mask","layer:0"]]', "--split", "mask:2"],
+            "--split: 'mask' is in a keep-together group",
+        ),
         (["--set", 'pins=[{"operation":"mask","chip":0}]', "--clone", "mask"], "--clone: 'mask' is pinned"),
     ],
 )

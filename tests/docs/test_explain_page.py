@@ -27,4 +27,4 @@ def test_commands_print_what_the_page_shows(
         else:
             assert text in out
             shown += 1
-    assert (shown, codes) == (12, [0, 2, 0, 0, 0, 0])
+    assert (shown, codes) == (12, [0, 0, 0, 2, 0, 0, 0, 0])

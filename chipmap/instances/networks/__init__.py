@@ -6,11 +6,16 @@ the same parameters always give the same graph. How operations are counted is sa
 """
 
 from chipmap.instances.networks.bert import bert_encoder
+from chipmap.instances.networks.conv_tasnet import conv_tasnet
+from chipmap.instances.networks.decoder import decoder
 from chipmap.instances.networks.densenet import densenet
+from chipmap.instances.networks.encoder_decoder import t5, whisper
 from chipmap.instances.networks.googlenet import googlenet
 from chipmap.instances.networks.gpt2 import gpt2
+from chipmap.instances.networks.mamba import mamba
 from chipmap.instances.networks.mixer import mixer
 from chipmap.instances.networks.mobilenet import mobilenet
+from chipmap.instances.networks.mspn import mspn
 from chipmap.instances.networks.resnet import resnet
 from chipmap.instances.networks.rnn import rnn
 from chipmap.instances.networks.squeezenet import squeezenet
@@ -21,17 +26,23 @@ from chipmap.instances.networks.vgg import vgg
 __all__ = [
     "bert_encoder",
     "chain",
+    "conv_tasnet",
+    "decoder",
     "densenet",
     "explicit",
     "googlenet",
     "gpt2",
     "layered",
+    "mamba",
     "mixer",
     "mobilenet",
+    "mspn",
     "random_dag",
     "resnet",
     "rnn",
     "squeezenet",
+    "t5",
     "unet",
     "vgg",
+    "whisper",
 ]

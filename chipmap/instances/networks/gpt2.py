@@ -11,7 +11,7 @@ from typing import Literal
 
 from chipmap.instances.graph import OperationGraph
 from chipmap.instances.networks import transformer as parts
-from chipmap.instances.networks.builder import BOOL_BYTES, INDEX_BYTES, Network, Value
+from chipmap.instances.networks.builder import INDEX_BYTES, Network, Value
 from chipmap.instances.networks.parameters import Count, Size, WordBytes
 
 
@@ -44,7 +44,7 @@ def gpt2(
         place = net.view("unsqueeze", parts.positions(net, sequence), (1, sequence))
         x = net.elementwise("add", words, parts.embedding(net, place, places))
         x = net.elementwise("clone", x)
-    mask = _causal_mask(net, batch, sequence)
+    mask = parts.causal_mask(net, batch, sequence)
     for i in range(layers):
         with net.scope(f"layer.{i}"):
             x = _layer(net, x, mask, heads, expansion)
@@ -54,14 +54,6 @@ def gpt2(
     with net.scope("head"):
         weight = table if head == "shared" else net.parameter("weight", vocabulary, hidden)
         return net.graph(parts.flat_product(net, x, net.permute(weight, 1, 0)))
-
-
-def _causal_mask(net: Network, batch: int, sequence: int) -> Value:
-    with net.scope("mask"):
-        rows = parts.along(net, parts.positions(net, sequence), 2)
-        columns = parts.along(net, parts.positions(net, sequence), 3)
-        allowed = net.op("le", columns, rows, shape=(1, 1, sequence, sequence), word_bytes=BOOL_BYTES)
-        return parts.additive_mask(net, allowed, batch, sequence)
 
 
 def _layer(net: Network, x: Value, mask: Value, heads: int, expansion: int) -> Value:

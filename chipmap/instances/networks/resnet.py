@@ -33,9 +33,9 @@ def resnet(
     net = Network(f"resnet{depth}", word_bytes, "He et al. 2016, exported operator by operator")
     x = net.input("image", (batch, 3, image, image))
     with net.scope("stem"):
-        x = _unit(net, x, 64, 7, 2, name="")
+        x = unit(net, x, 64, 7, 2, name="")
         x = max_pool(net, relu(net, x))
-    block = _basic if depth < 50 else _bottleneck
+    block = _basic if depth < 50 else bottleneck
     for stage, blocks in enumerate(STAGES[depth]):
         for i in range(blocks):
             with net.scope(f"stage.{stage}.block.{i}"):
@@ -43,25 +43,26 @@ def resnet(
     return net.graph(classifier(net, x, classes))
 
 
-def _unit(net: Network, x: Value, channels: int, kernel: int, stride: int = 1, *, name: str) -> Value:
+def unit(net: Network, x: Value, channels: int, kernel: int, stride: int = 1, *, name: str) -> Value:
     """Convolution and batch norm."""
     y = convolution(net, x, channels, kernel, stride, name=f"conv{name}")
     return batch_norm(net, y, name=f"norm{name}")
 
 
 def _basic(net: Network, x: Value, channels: int, stride: int) -> Value:
-    y = relu(net, _unit(net, x, channels, 3, stride, name="1"))
-    return _joined(net, x, _unit(net, y, channels, 3, name="2"), stride)
+    y = relu(net, unit(net, x, channels, 3, stride, name="1"))
+    return _joined(net, x, unit(net, y, channels, 3, name="2"), stride)
 
 
-def _bottleneck(net: Network, x: Value, channels: int, stride: int) -> Value:
-    y = relu(net, _unit(net, x, channels, 1, name="1"))
-    y = relu(net, _unit(net, y, channels, 3, stride, name="2"))
-    return _joined(net, x, _unit(net, y, 4 * channels, 1, name="3"), stride)
+def bottleneck(net: Network, x: Value, channels: int, stride: int) -> Value:
+    """A block of 1 × 1, 3 × 3 and 1 × 1 convolutions, four times as wide at its end, with its shortcut."""
+    y = relu(net, unit(net, x, channels, 1, name="1"))
+    y = relu(net, unit(net, y, channels, 3, stride, name="2"))
+    return _joined(net, x, unit(net, y, 4 * channels, 1, name="3"), stride)
 
 
 def _joined(net: Network, x: Value, y: Value, stride: int) -> Value:
     """ReLU of the sum of what a block made, ``y``, and the shortcut from its input, ``x``."""
     if x.shape != y.shape:
-        x = _unit(net, x, y.shape[1], 1, stride, name="_shortcut")
+        x = unit(net, x, y.shape[1], 1, stride, name="_shortcut")
     return relu(net, net.elementwise("add", y, x))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from chipmap.instances.networks.builder import INDEX_BYTES, Network, Value
+from chipmap.instances.networks.builder import BOOL_BYTES, INDEX_BYTES, Network, Value
 from chipmap.instances.networks.parameters import require, require_divisible
 
 
@@ -54,14 +54,45 @@ def split_heads(net: Network, x: Value, heads: int) -> Value:
     return net.permute(apart, 0, 2, 1, 3)
 
 
-def attention(net: Network, query: Value, key: Value, value: Value, mask: Value) -> Value:
-    """softmax(query · keyᵀ · scale + mask) · value for operands [b, h, s, d]; the result is [b, s, h · d]."""
+def projection(net: Network, x: Value, features: int, *, bias: bool = False, name: str) -> Value:
+    """x · Wᵀ for x [..., k], with a bias if there is one."""
+    if bias:
+        return linear(net, x, features, name=name)
+    with net.scope(name):
+        return flat_product(net, x, net.permute(net.parameter("weight", features, x.shape[-1]), 1, 0))
+
+
+def rms_norm(net: Network, x: Value, *, name: str) -> Value:
+    """x / √(mean of x² + ε) · weight over the last dimension, operator by operator."""
+    with net.scope(name):
+        mean = net.op("mean", net.elementwise("pow", x), shape=(*x.shape[:-1], 1), dim=[-1], keepdim=True)
+        factor = net.elementwise("rsqrt", net.elementwise("add", mean))
+        return net.elementwise("mul", net.elementwise("mul", x, factor), net.parameter("weight", x.shape[-1]))
+
+
+def attention(
+    net: Network,
+    query: Value,
+    key: Value,
+    value: Value,
+    mask: Value | None,
+    *,
+    scaled: bool = True,
+    dropout: bool = True,
+) -> Value:
+    """softmax(query · keyᵀ · scale + mask) · value for operands [b, h, s, d]; the result is [b, s, h · d].
+
+    ``dropout``: as in an export whose dropout stays as a copy. Not ``scaled``: T5 has its scale in the weights.
+    """
     batch, heads, sequence, width = query.shape
     scores = _batched(net, query, net.permute(key, 0, 1, 3, 2))
-    scores = net.elementwise("mul", scores)
-    scores = net.elementwise("add", scores, mask)
+    if scaled:
+        scores = net.elementwise("mul", scores)
+    if mask is not None:
+        scores = net.elementwise("add", scores, mask)
     weights = net.elementwise("_softmax", scores, dim=-1)
-    weights = net.elementwise("clone", weights)
+    if dropout:
+        weights = net.elementwise("clone", weights)
     mixed = _batched(net, weights, value)
     packed = net.elementwise("clone", net.permute(mixed, 0, 2, 1, 3))
     return net.view("view", packed, (batch, sequence, heads * width))
@@ -98,3 +129,11 @@ def additive_mask(net: Network, allowed: Value, batch: int, sequence: int) -> Va
     zero = net.op("full", shape=())
     least = net.op("scalar_tensor", shape=())
     return net.op("where", wide, zero, least, shape=wide.shape)
+
+
+def causal_mask(net: Network, batch: int, sequence: int) -> Value:
+    """0 where a token may see another and the least number elsewhere: [b, 1, s, s]."""
+    with net.scope("mask"):
+        rows, columns = along(net, positions(net, sequence), 2), along(net, positions(net, sequence), 3)
+        allowed = net.op("le", columns, rows, shape=(1, 1, sequence, sequence), word_bytes=BOOL_BYTES)
+        return additive_mask(net, allowed, batch, sequence)

@@ -18,9 +18,9 @@ import msgspec
 import numpy as np
 
 from chipmap.instances.graph import Operation, OperationGraph, Tensor, neighbours
+from chipmap.instances.ring.draft import fresh
 from chipmap.instances.ring.instance import Forbidden, RingInstance, RingSolution
 from chipmap.instances.ring.problem import TICKS_PER_NS, RingProblem, ring_problem
-from chipmap.instances.ring.transforms import fresh
 
 #: From here on a measured time has to allow for the margin with which such times are rounded up (1e-12 of them).
 MARGIN_TICKS = 10**11
@@ -196,7 +196,8 @@ def _shared(problem: RingProblem, groups: tuple[tuple[int, ...], ...]) -> tuple[
 
 def _constants(count: int, operations: tuple[Operation, ...]) -> list[Operation]:
     """So many constants, under names that none of the ``operations`` has."""
-    names = (fresh(f"shared {i}", operations) for i in range(1, count + 1))
+    taken = {operation.name for operation in operations}
+    names = (fresh(f"shared {i}", taken) for i in range(1, count + 1))
     return [Operation(name=name, kind="constant", role="constant") for name in names]
 
 

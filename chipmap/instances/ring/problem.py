@@ -184,7 +184,7 @@ def _build(instance: RingInstance) -> RingProblem:
     reads = neighbours(n, ((v, t) for t, tensor in enumerate(graph.tensors) for v in set(tensor.readers)))
     live = _live(instance, reads, order)
     computing = np.array([op.role == "compute" and v in live for v, op in enumerate(graph.operations)], dtype=bool)
-    roots = _roots(instance, reads, makes, order)
+    roots = storages_behind(instance, reads, makes, order)
     readers: dict[int, set[int]] = {}
     constants: dict[int, list[int]] = {}
     for v in np.flatnonzero(computing).tolist():
@@ -264,7 +264,7 @@ def _live(instance: RingInstance, reads: list[list[int]], order: tuple[int, ...]
     return live
 
 
-def _roots(
+def storages_behind(
     instance: RingInstance, reads: list[list[int]], makes: list[list[int]], order: tuple[int, ...]
 ) -> list[frozenset[int]]:
     """For each tensor the storages behind it: itself, or for a view's tensor those behind what the view reads."""

@@ -10,10 +10,13 @@ from chipmap.explanation import EXPLAIN
 from chipmap.heuristics.ring.bounds.simple import average, largest
 from chipmap.instances.ring.instance import RingInstance
 from chipmap.instances.ring.problem import RingProblem, ring_problem
+from chipmap.methods.ring.explain.text import times, us
 from chipmap.records import counted
 from chipmap.result import Infeasibility
 from chipmap.run import Run
 
+#: How an operation is split.
+SPLIT = "chipmap convert INSTANCE --split"
 #: How the owner of weights is called that is no single operation.
 GROUP = "keep-together group"
 
@@ -26,6 +29,30 @@ def at_once(instance: RingInstance, run: Run) -> None:
         return
     run.bound(average(problem), "average")
     run.bound(largest(problem), "largest operation")
+
+
+def advice(instance: RingInstance, run: Run) -> None:
+    """Where the longest operation alone is as long as the bound on the period: a note that names it and its split.
+
+    Fewer parts than make it as short as all work / C wouldn't do for that; pins and keep-together groups hold it whole.
+    """
+    problem = ring_problem(instance)
+    longest = largest(problem)
+    if run.lower is None or run.lower.value != longest or longest <= average(problem) or run.evaluator is not None:
+        return
+    v = int(problem.ticks.argmax())
+    name = instance.graph.operations[v].name
+    if any(pin.operation == name for pin in instance.pins) or any(name in group for group in instance.together):
+        return
+    others = int((problem.ticks == longest).sum()) - 1
+    also = f" (and {counted(others, 'other')} like it)" if others else ""
+    parts = -(-longest * problem.chips // problem.total_ticks)
+    text = (
+        f"{name}{also} takes {us(longest)} by itself, {times(longest, problem.total_ticks / problem.chips)} times all "
+        f"work / chips: no mapping is faster. In parts it may be, which is another problem: {SPLIT} {name}:{parts}. "
+        "`chipmap explain` says what changes like this gain, each solved and checked"
+    )
+    run.note("advice", text, operation=name, ticks=longest, parts=parts)
 
 
 def plain_reasons(problem: RingProblem) -> list[Infeasibility]:
@@ -84,6 +111,9 @@ def memory(problem: RingProblem, demand: int, reached: int | None) -> Infeasibil
         what = f"split {owner} into smaller ones"
         if owner.startswith(GROUP):
             what = "leave the group out of together"
+        elif limit:
+            name = problem.instance.graph.operations[int(problem.alone_bytes.argmax())].name
+            what += f": {SPLIT} {name}:N, N at least {-(-heaviest // limit):,}"
         remedies += [what, "fewer bytes per word"]
     else:
         more = max(chips + 1, -(-total // limit)) if limit else chips + 1

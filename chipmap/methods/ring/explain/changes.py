@@ -10,8 +10,10 @@ from functools import partial
 
 from chipmap.heuristics.ring.bounds.simple import SkipConnection, skip_connections
 from chipmap.instances.ring import variants
+from chipmap.instances.ring.draft import bound_names
 from chipmap.instances.ring.instance import RingInstance
-from chipmap.instances.ring.transforms import bound_names, clone
+from chipmap.instances.ring.splitting import split
+from chipmap.instances.ring.transforms import clone
 from chipmap.methods.ring.explain.solved import Case, Solved, Trial
 from chipmap.methods.ring.explain.text import size
 from chipmap.methods.words import listed
@@ -158,5 +160,5 @@ def _in_parts(case: Case, operations: list[int], numbers: set[int]) -> list[Tria
 def _split_all(case: Case, names: list[str], parts: int) -> RingInstance:
     instance = case.instance
     for name in names:
-        instance = variants.split(instance, name, parts)
+        instance = split(instance, [name], parts).instance
     return instance
