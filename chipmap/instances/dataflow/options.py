@@ -169,7 +169,8 @@ def _exchange(instance: DataflowInstance, degrees: Degrees, kernel: Kernel) -> F
 def _sums(instance: DataflowInstance, degrees: Degrees, scheme: Scheme, whole: Fraction) -> Fraction:
     """Nanoseconds of the collective that ends a K-split: an all-reduce, or a reduce-scatter, of the ``whole`` output
     with its padding."""
-    collective: Collective = {"K": "all_reduce", "K_RS": "reduce_scatter"}.get(scheme, "none")  # type: ignore[assignment]
+    ends: dict[Scheme, Collective] = {"K": "all_reduce", "K_RS": "reduce_scatter", "K_N": "reduce_scatter"}
+    collective = ends.get(scheme, "none")
     factor = 2 if instance.mode == "physical" else instance.task.all_reduce_factor
     dimensions = degrees.carrying(instance.system, "tensor")
     return sum((collective_ns(collective, whole, d, factor) for d in dimensions), Fraction(0))

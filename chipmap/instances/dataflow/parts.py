@@ -62,7 +62,8 @@ def parts(kernel: Kernel, scheme: Scheme, mode: CostMode, chips: int, routed: Ro
         sizes: dict[Scheme, int] = {"OUTER": kernel.outer, "M": rows, "N": kernel.N}
         work = _share(sizes.get(scheme, kernel.K or chips), chips)
         fetch = _fetched(kernel, chips) if scheme == "OUTER" and kernel.fetch_outer else work
-        output = _share(rows, chips) if scheme == "K_RS" else work
+        scattered = {"K_RS": rows, "K_N": kernel.N}
+        output = _share(scattered[scheme], chips) if scheme in scattered else work
     output = Fraction(1) if scheme == "K" else output
     if splits_tokens(kernel, scheme, mode):
         return Parts(work, Fraction(1), Fraction(1) if kernel.kind == "gemm" else work, output)

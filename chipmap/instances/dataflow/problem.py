@@ -32,15 +32,10 @@ from chipmap.instances.dataflow.instance import (
     Recompute,
     Shard,
 )
+from chipmap.instances.dataflow.layouts import change_ns
 from chipmap.instances.dataflow.options import Option, all_options, ticks_of
-from chipmap.instances.dataflow.parts import padded, parts
 from chipmap.instances.dataflow.plans import settled, useful_plans
-from chipmap.instances.dataflow.routed import routing_ns
-from chipmap.instances.dataflow.sharding import (
-    collective_ns,
-    conversions,
-)
-from chipmap.instances.dataflow.sizes import output_bytes
+from chipmap.instances.dataflow.sharding import reads_operand
 from chipmap.instances.dataflow.system import Dimension
 from chipmap.instances.dataflow.tiles import Shares, shares, thinned
 from chipmap.instances.dataflow.workload import Kernel, Scheme
@@ -128,32 +123,20 @@ class DataflowProblem:
             return 0
         before, after = self.options[u][producer].scheme, self.options[v][consumer].scheme
         kinds, known = self._known
-        key = kinds[u], before, kinds[v], after
+        maker, reader = (self.instance.workload.kernels[i] for i in (u, v))
+        key = kinds[u], before, kinds[v], after, reads_operand(reader, maker)
         if key not in known:
-            known[key] = self._change(u, v, before, after)
+            known[key] = ticks_of(change_ns(self.instance, self.degrees, (maker, before), (reader, after)))
         return known[key]
 
     @cached_property
-    def _known(self) -> tuple[list[int], dict[tuple[int, Scheme, int, Scheme], int]]:
+    def _known(self) -> tuple[list[int], dict[tuple[int, Scheme, int, Scheme, bool], int]]:
         """Kernels that differ in nothing but their names have equal numbers; changes of layout between them so far."""
         kept, kinds = self.instance.__dict__, dict[Kernel, int]()
         if "_kinds" not in kept:
             nameless = (msgspec.structs.replace(one, name="") for one in self.instance.workload.kernels)
             kept["_kinds"] = [kinds.setdefault(one, len(kinds)) for one in nameless]
         return kept["_kinds"], kept.setdefault("_changes", {}).setdefault(self.degrees, {})
-
-    def _change(self, u: int, v: int, before: Scheme, after: Scheme) -> int:
-        kernels, mode, link = self.instance.workload.kernels, self.instance.mode, self.tensor_dimension
-        exchanged = routing_ns(self.instance, self.degrees, (kernels[u], before), (kernels[v], after))
-        if exchanged is not None:
-            return ticks_of(exchanged)
-        if link is None:
-            return 0
-        changes = conversions(kernels[u], before, kernels[v], after, mode, link.size)
-        if not changes:
-            return 0
-        size = output_bytes(kernels[u], self.instance) * padded(parts(kernels[u], before, mode, link.size).output)
-        return ticks_of(max(collective_ns(one, size, link, 1) for one in changes))
 
 
 def dataflow_problem(

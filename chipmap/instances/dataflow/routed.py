@@ -10,7 +10,7 @@ from fractions import Fraction
 from chipmap.instances.dataflow.degrees import Degrees
 from chipmap.instances.dataflow.instance import DataflowInstance
 from chipmap.instances.dataflow.parts import Routed, parts
-from chipmap.instances.dataflow.sharding import Layout, collective_ns, made_layout, taken_layout
+from chipmap.instances.dataflow.sharding import Layout, collective_ns, made_layout, swap_ns, taken_layout
 from chipmap.instances.dataflow.sizes import output_bytes
 from chipmap.instances.dataflow.system import Dimension
 from chipmap.instances.dataflow.workload import Kernel, Scheme
@@ -19,21 +19,6 @@ from chipmap.instances.dataflow.workload import Kernel, Scheme
 def routed(instance: DataflowInstance, degrees: Degrees) -> Routed:
     """The replicas that share experts, and the load of the fullest chip."""
     return Routed(degrees.expert, Fraction(instance.task.expert_load))
-
-
-def swap_ns(chip_bytes: Fraction, dimension: Dimension) -> Fraction:
-    """Nanoseconds until every chip of a dimension has sent the n-th part of ``chip_bytes`` = c to each other one.
-
-    Switch: c(n-1)/(nB). Ring: messages pass ⌊n²/4⌋/n links on average, c⌊n²/4⌋/(nB). Fully connected: c/(nB), as each
-    pair has a link. And the latency of n-1 steps (fully connected 1).
-    """
-    n = dimension.size
-    if n == 1:
-        return Fraction(0)
-    sent = {"ring": n * n // 4, "switch": n - 1, "full": 1}[dimension.topology]
-    steps = 1 if dimension.topology == "full" else n - 1
-    rate = Fraction(dimension.bytes_per_ns)
-    return chip_bytes * sent / (n * rate) + steps * Fraction(dimension.latency_ns)
 
 
 def routing_ns(
@@ -51,7 +36,7 @@ def routing_ns(
     """
     if "E" not in (maker[1], reader[1]):
         return None
-    made, taken = made_layout(maker[1]), taken_layout(*reader, instance.mode)
+    made, taken = made_layout(maker[1]), taken_layout(*reader, instance.mode, maker[0])
     size, mode, chips = output_bytes(maker[0], instance), instance.mode, degrees.tensor
     at = routed(instance, degrees)
     held = size * parts(*maker, mode, chips, at).output

@@ -22,11 +22,15 @@ from chipmap.records import InputError
 Layout = Literal["SR", "RS", "RR", "EE"]
 Collective = Literal["none", "all_reduce", "reduce_scatter", "all_gather", "all_to_all"]
 
-_MADE: dict[Scheme, Layout] = {"OUTER": "SR", "M": "SR", "N": "RS", "K": "RR", "K_RS": "SR", "NONE": "RR", "E": "EE"}
+_MADE: dict[Scheme, Layout] = {
+    **{"OUTER": "SR", "M": "SR", "N": "RS", "K": "RR", "K_RS": "SR", "K_N": "RS", "NONE": "RR", "E": "EE"}
+}
 #: ``dfmodel`` lets a weight GEMM that is split by its outer dimension read split rows; its sums need whole ones.
 _TAKEN_WITH_WEIGHTS: dict[CostMode, dict[Scheme, Layout]] = {
     "dfmodel": {"OUTER": "SR", "M": "RR", "K": "SR", "K_RS": "SR", "N": "RS", "NONE": "RR"},
-    "physical": {"OUTER": "RR", "M": "RR", "K": "SR", "K_RS": "SR", "N": "RS", "NONE": "RR", "E": "EE"},
+    "physical": {
+        **{"OUTER": "RR", "M": "RR", "K": "SR", "K_RS": "SR", "K_N": "SR", "N": "RS", "NONE": "RR", "E": "EE"}
+    },
 }
 
 
@@ -48,21 +52,28 @@ def schemes(kernel: Kernel, mode: CostMode) -> tuple[Scheme, ...]:
 
 
 def made_layout(scheme: Scheme) -> Layout:
-    """The layout of the output: K leaves sums that an all-reduce makes whole everywhere, K_RS splits them by rows."""
+    """The layout of the output: K leaves sums that an all-reduce makes whole everywhere, K_RS splits them by rows, K_N
+    by columns."""
     return _MADE[scheme]
 
 
-def taken_layout(kernel: Kernel, scheme: Scheme, mode: CostMode) -> Layout:
-    """The layout in which the kernel reads activations; without weights that of its own output.
+def reads_operand(kernel: Kernel, maker: Kernel) -> bool:
+    """Whether ``maker`` makes the (outer · M) × K operand of a gemm of two activations."""
+    return kernel.operand != "" and kernel.operand == maker.name
 
-    A gemm of two activations that splits tokens (mode ``physical``) needs all of one operand. As nothing says which
-    tensor that is, it reads both whole.
+
+def taken_layout(kernel: Kernel, scheme: Scheme, mode: CostMode, maker: Kernel) -> Layout:
+    """The layout in which the kernel reads what ``maker`` makes, an activation; without weights that of its own output.
+
+    A gemm of two activations that splits tokens (mode ``physical``) needs all of its (outer · M) × K operand. Where
+    nothing says which tensor that is, it reads both whole. Sums over tokens (K_N) read both by their tokens.
     """
     if kernel.kind != "gemm":
         return _MADE[scheme]
     if kernel.weights:
         return _TAKEN_WITH_WEIGHTS[mode][scheme]
-    return "RR" if splits_tokens(kernel, scheme, mode) else _MADE[scheme]
+    apart = kernel.operand != "" and not reads_operand(kernel, maker)
+    return "RR" if splits_tokens(kernel, scheme, mode) and not apart else _MADE[scheme]
 
 
 def conversion(made: Layout, taken: Layout) -> Collective:
@@ -80,7 +91,7 @@ def conversions(
     A reader whose parts are others than the maker's, though split alike, gathers all of it. Where it is split the other
     way as well, that takes no less than where the parts are equal.
     """
-    made, taken = made_layout(before), taken_layout(reader, after, mode)
+    made, taken = made_layout(before), taken_layout(reader, after, mode, maker)
     plain = conversion(made, taken)
     if "RR" in (made, taken) or chips == 1:
         return () if plain == "none" else (plain,)
@@ -111,6 +122,21 @@ def collective_ns(collective: Collective, tensor_bytes: Fraction, dimension: Dim
         return tensor_bytes * share / rate + latency
     once = tensor_bytes * (1 if full else n - 1) / (n * rate)
     return once * factor + 2 * latency if collective == "all_reduce" else once + latency
+
+
+def swap_ns(chip_bytes: Fraction, dimension: Dimension) -> Fraction:
+    """Nanoseconds until every chip of a dimension has sent the n-th part of ``chip_bytes`` = c to each other one.
+
+    Switch: c(n-1)/(nB). Ring: messages pass ⌊n²/4⌋/n links on average, c⌊n²/4⌋/(nB). Fully connected: c/(nB), as each
+    pair has a link. And the latency of n-1 steps (fully connected 1).
+    """
+    n = dimension.size
+    if n == 1:
+        return Fraction(0)
+    sent = {"ring": n * n // 4, "switch": n - 1, "full": 1}[dimension.topology]
+    steps = 1 if dimension.topology == "full" else n - 1
+    rate = Fraction(dimension.bytes_per_ns)
+    return chip_bytes * sent / (n * rate) + steps * Fraction(dimension.latency_ns)
 
 
 def exchange_ns(exchange: Exchange, chip_bytes: Fraction, dimension: Dimension) -> Fraction:

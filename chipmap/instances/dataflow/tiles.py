@@ -65,7 +65,7 @@ def shape(kernel: Kernel, scheme: Scheme, instance: DataflowInstance, degrees: D
         passes = max(1, _up(kernel.flop_per_element, 2 * chip.stages))
         return Shape(blocks, 1, columns * passes * task.samples)
     rounds = 1 if kernel.update else _up(instance.workload.tokens, task.tile_tokens)
-    inner = math.ceil(kernel.K * (share if scheme in ("K", "K_RS") or (scheme == "E" and kernel.update) else 1))
+    inner = math.ceil(kernel.K * (share if scheme in ("K", "K_RS", "K_N") or (scheme == "E" and kernel.update) else 1))
     return Shape(blocks, _up(_up(columns, rounds), chip.stages), rounds * inner * task.samples)
 
 

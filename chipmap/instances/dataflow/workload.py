@@ -11,7 +11,7 @@ from chipmap.records import InputError, Record, counted
 KernelKind = Literal["gemm", "elementwise", "opaque"]
 Phase = Literal["forward", "backward"]
 #: How a kernel is split over the chips of a tensor-parallel group (paper, section IV; page, "Sharding").
-Scheme = Literal["OUTER", "M", "K", "K_RS", "N", "NONE", "E"]
+Scheme = Literal["OUTER", "M", "K", "K_RS", "N", "NONE", "E", "K_N"]
 #: What a kernel sends to all chips of its stage, whatever its scheme (page, "Sharding").
 Exchange = Literal["none", "all_to_all", "broadcast"]
 
@@ -43,6 +43,8 @@ class Kernel(Record, frozen=True, kw_only=True):
     not read as weights.
     ``experts``: the weights are those of so many experts, of which each token uses ``active`` (page, "Routing"). A
     micro-batch reads the part of them that its tokens are expected to use; all of them are held.
+    ``operand`` names the kernel that makes the (outer · M) × K operand of a gemm of two activations: the keys or values
+    of an attention, of which tokens that are split need all ("": not said; page, "Parallelism").
     ``exchange_bytes`` per sample go through an ``exchange`` with all chips of the stage, those of other replicas too.
     """
 
@@ -55,6 +57,7 @@ class Kernel(Record, frozen=True, kw_only=True):
         "fetch_outer",
         "experts",
         "active",
+        "operand",
     )
 
     name: str
@@ -79,6 +82,7 @@ class Kernel(Record, frozen=True, kw_only=True):
     fetch_outer: int = 0
     experts: int = 0
     active: int = 0
+    operand: str = ""
 
     def check(self, where: str = "kernel") -> None:
         """Raise :class:`InputError` for sizes that make no sense."""
@@ -112,6 +116,12 @@ class Kernel(Record, frozen=True, kw_only=True):
             what = "fetches from DRAM" if self.experts else "has no experts"
             remedy = "Give experts and active, and neither fetch_bytes nor table_bytes, or leave E out."
             raise InputError(f"{self.name!r} {what}, but may be divided by experts", f"{where}.schemes", remedy)
+        if "K_N" in self.schemes and self.kind != "gemm":
+            what = f"{self.name!r} is no gemm, but its sums may be scattered by columns (K_N)"
+            raise InputError(what, f"{where}.schemes", "Leave K_N out.")
+        if self.operand and (self.kind != "gemm" or self.weights or self.update):
+            what = f"{self.name!r} is no gemm of two activations, but names its operand {self.operand!r}"
+            raise InputError(what, f"{where}.operand", "Leave it out.")
 
 
 class Workload(Record, frozen=True, kw_only=True):
@@ -165,6 +175,13 @@ class Workload(Record, frozen=True, kw_only=True):
         for name, low, high in (("layers", 1, MAX_LAYERS), ("word_bytes", 1, 64), ("tokens", 1, 10**9)):
             if not low <= (value := getattr(self, name)) <= high:
                 raise InputError(f"is {value}", f"workload.{name}", f"Give {low} to {high:,}.")
+        read = {*self.edges, *self.carries}
+        for i, kernel in enumerate(self.kernels):
+            if kernel.operand and (kernel.operand, kernel.name) not in read:
+                what = f"{kernel.name!r} reads nothing that {kernel.operand!r} makes"
+                raise InputError(
+                    what, f"workload.kernels[{i}].operand", "Name a kernel that it reads, or leave it out."
+                )
         order = TopologicalSorter[str]()
         for producer, consumer in self.edges:
             order.add(consumer, producer)

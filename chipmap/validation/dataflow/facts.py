@@ -88,7 +88,8 @@ def output_share(kernel: Kernel, scheme: Scheme, instance: DataflowInstance, deg
         return Fraction(1)
     if scheme == "E" and kernel.update:
         return own_experts(kernel, degrees)
-    return share(kernel, "M" if scheme == "K_RS" else scheme, instance, degrees)
+    scattered: dict[Scheme, Scheme] = {"K_RS": "M", "K_N": "N"}
+    return share(kernel, scattered.get(scheme, scheme), instance, degrees)
 
 
 def padding(kernel: Kernel, scheme: Scheme, instance: DataflowInstance, degrees: Degrees) -> Fraction:
@@ -160,16 +161,21 @@ def weights_read(kernel: Kernel, scheme: Scheme, instance: DataflowInstance, deg
 def made(scheme: Scheme) -> str:
     """Layout of the output: rows split (SR), columns split (RS), or all of it on every chip (RR); columns where their
     experts are (EE)."""
-    return {"OUTER": "SR", "M": "SR", "N": "RS", "K": "RR", "K_RS": "SR", "NONE": "RR", "E": "EE"}[scheme]
+    columns = scheme in {"N", "K_N"}
+    return "RS" if columns else {"OUTER": "SR", "M": "SR", "K": "RR", "K_RS": "SR", "NONE": "RR", "E": "EE"}[scheme]
 
 
-def taken(kernel: Kernel, scheme: Scheme, mode: CostMode) -> str:
-    """Layout in which activations are read."""
+def taken(kernel: Kernel, scheme: Scheme, mode: CostMode, maker: Kernel) -> str:
+    """Layout in which what ``maker`` makes is read, an activation. Where a product of two has different tokens on each
+    chip, all of them are multiplied by the operand that is no column of tokens; either may be it if none is named."""
     if kernel.kind == "gemm" and kernel.weights:
         outer = "SR" if mode == "dfmodel" else "RR"
-        return {"OUTER": outer, "M": "RR", "K": "SR", "K_RS": "SR", "N": "RS", "NONE": "RR", "E": "EE"}[scheme]
+        by_sums = {"K": "SR", "K_RS": "SR", "K_N": "SR"}
+        return {"OUTER": outer, "M": "RR", "N": "RS", "NONE": "RR", "E": "EE", **by_sums}[scheme]
     needs_all = kernel.kind == "gemm" and scheme == "N" and mode == "physical" and not kernel.update
-    return "RR" if needs_all else made(scheme)
+    if needs_all and kernel.operand in ("", maker.name):
+        return "RR"
+    return made(scheme)
 
 
 def batched_output(kernel: Kernel, instance: DataflowInstance) -> Fraction:

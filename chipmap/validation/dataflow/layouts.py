@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 
 from chipmap.instances.dataflow.instance import DataflowInstance, Degrees
@@ -23,7 +24,7 @@ def change(maker: End, reader: End, instance: DataflowInstance, degrees: Degrees
         return Fraction(0)
     (dimension,) = links
     n = dimension.size
-    before, after = facts.made(maker[1]), facts.taken(reader[0], reader[1], instance.mode)
+    before, after = facts.made(maker[1]), facts.taken(reader[0], reader[1], instance.mode, maker[0])
     size = facts.batched_output(maker[0], instance) * facts.padding(*maker, instance, degrees)
     if "RR" in (before, after):
         return plain(before, after, size, dimension)
@@ -32,7 +33,20 @@ def change(maker: End, reader: End, instance: DataflowInstance, degrees: Degrees
     if before == after:
         return Fraction(0) if facts.covers(held, needed, n) else gather
     across = plain(before, after, size, dimension)
+    if instance.mode == "physical":
+        across = to_each(
+            facts.batched_output(maker[0], instance) * most_at_once(maker, reader, held, needed, n), dimension
+        )
     return across if n * held == n * needed == 1 else max(across, gather)
+
+
+def most_at_once(maker: End, reader: End, held: Fraction, needed: Fraction, chips: int) -> Fraction:
+    """The share that the fullest chip sends or gets where tokens become heads, or rows, or the other way. It has whole
+    heads of the tensor, even if several of the reader's share one."""
+    heads = maker[0].outer
+    if reader[1] == "OUTER" and heads < reader[0].outer:
+        return max(held, needed, Fraction(math.ceil(Fraction(heads, chips)), heads))
+    return max(held, needed)
 
 
 def plain(before: str, after: str, size: Fraction, dimension: Dimension) -> Fraction:
@@ -63,7 +77,7 @@ def routing(maker: End, reader: End, instance: DataflowInstance, degrees: Degree
     at_experts = needed if out else made
     if out and facts.made(maker[1]) == "RR":
         return _among(at_experts, instance, degrees)
-    if back and facts.taken(*reader, instance.mode) == "RR":
+    if back and facts.taken(*reader, instance.mode, maker[0]) == "RR":
         gathered = [facts.reduce_scatter(made * one.size, one) for one in facts.uses(instance, degrees, "tensor")]
         return _among(at_experts, instance, degrees) + sum(gathered, Fraction(0))
     return _both(at_experts, max(made, needed), instance, degrees)

@@ -56,7 +56,7 @@ def blocks(kernel: Kernel, scheme: Scheme, instance: DataflowInstance, degrees: 
     if kernel.kind == "elementwise":
         passes = max(_up(kernel.flop_per_element, 2 * stages), 1)
         return _up(rows, lanes), 1, columns * passes * samples
-    inner = math.ceil(kernel.K * part) if scheme in {"K", "K_RS"} or (tokens and kernel.update) else kernel.K
+    inner = math.ceil(kernel.K * part) if scheme in {"K", "K_RS", "K_N"} or (tokens and kernel.update) else kernel.K
     pieces = 1 if kernel.update else _up(instance.workload.tokens, task.tile_tokens)
     return _up(rows, lanes), _up(_up(columns, pieces), stages), inner * pieces * samples
 

@@ -163,8 +163,8 @@ def network(mapping: Mapping) -> dict[int, int]:
         if copy.scheme == "K":
             factor = 2 if instance.mode == "physical" else instance.task.all_reduce_factor
             times[copy.partition] += facts.up(sum((facts.all_reduce(size, d, factor) for d in dimensions), Fraction(0)))
-        if copy.scheme == "K_RS":
-            size *= facts.padding(kernel, "K_RS", instance, mapping.degrees)
+        if copy.scheme in ("K_RS", "K_N"):
+            size *= facts.padding(kernel, copy.scheme, instance, mapping.degrees)
             times[copy.partition] += facts.up(sum((facts.reduce_scatter(size, d) for d in dimensions), Fraction(0)))
         times[copy.partition] += facts.up(facts.own_exchange(kernel, instance, solution.degrees))
         times[copy.partition] += training.exchanged(kernel, copy.scheme, instance, solution.degrees)

@@ -1,14 +1,17 @@
-"""Layers with experts of which each chip may have its own: the schemes that this takes."""
+"""Layers with experts of which each chip may have its own, and layers whose tokens may be split over chips: the schemes
+that this takes."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from chipmap.instances.dataflow.sharding import schemes
-from chipmap.instances.dataflow.workload import Kernel
+from chipmap.instances.dataflow.workload import Kernel, Scheme
 
 #: What the kernels between dispatch and combine are called, with those of their backward phase, and these two.
 _ROUTED, _BORDERS = "Experts_", ("Dispatch", "Combine")
+#: How the names of the gradients of keys and values end, which are sums over the tokens of queries.
+_OVER_TOKENS = "_b2"
 
 
 def divided(kernels: Sequence[Kernel], experts: int, active: int) -> tuple[Kernel, ...]:
@@ -21,5 +24,29 @@ def divided(kernels: Sequence[Kernel], experts: int, active: int) -> tuple[Kerne
             kernel = kernel.replace(schemes=(*own, "E"), experts=experts, active=active)
         elif kernel.name.startswith(_BORDERS):
             kernel = kernel.replace(schemes=(*own, "N"))
+        found.append(kernel)
+    return tuple(found)
+
+
+def by_tokens(kernels: Sequence[Kernel], edges: Sequence[tuple[str, str]]) -> tuple[Kernel, ...]:
+    """The kernels of a layer (mode ``physical``) with the schemes that split tokens, beside those that they have.
+
+    N for all that work on columns of tokens, K_N for products that sum over tokens (weight updates, gradients of keys
+    and values) and for those whose sums may be scattered by tokens. Products of two activations read their K × N
+    operand first, as the generators' do, and name the other one.
+    """
+    reads: dict[str, list[str]] = {}
+    for maker, reader in edges:
+        reads.setdefault(reader, []).append(maker)
+    found = []
+    for kernel in kernels:
+        own, product = schemes(kernel, "physical"), kernel.kind == "gemm"
+        of_two = product and not kernel.weights and not kernel.update
+        sums = product and (kernel.update or (of_two and kernel.name.endswith(_OVER_TOKENS)))
+        more: tuple[Scheme, ...] = ("K_N",) if sums else ("N", "K_N") if "K_RS" in own else ("N",)
+        if kernel.kind != "opaque":
+            kernel = kernel.replace(
+                schemes=(*own, *more), operand=reads[kernel.name][-1] if of_two and not sums else ""
+            )
         found.append(kernel)
     return tuple(found)

@@ -8,6 +8,7 @@ from msgspec import Meta
 
 from chipmap.instances.dataflow.workload import Workload
 from chipmap.instances.dataflow.workloads.backward import add_backward, add_ends
+from chipmap.instances.dataflow.workloads.divided import by_tokens
 from chipmap.instances.dataflow.workloads.layer import Count, Layer, Repeats, WordBytes
 from chipmap.records import InputError
 
@@ -60,6 +61,7 @@ def llama_network(
     ends: bool = False,
     word_bytes: WordBytes = 2,
     rotary: bool = False,
+    split_tokens: bool = False,
 ) -> Workload:
     """Llama layers: ``forward`` and ``prefill`` of ``tokens`` tokens, ``decode`` of as many after ``context`` others.
     Without ``tokens`` a decode step has one, the others 2,048.
@@ -69,7 +71,7 @@ def llama_network(
     gate: down(silu(gate) · up). ``dropout`` and ``cache_kernels`` add the kernels that DFModel's published inputs have
     and the model hasn't. ``rotary`` adds the rotation of queries and keys (less than 0.1 % of FLOP), ``backward`` the
     backward kernels of a forward step; ``ends`` the embedding of ``words`` words and the head that ranks them, an equal
-    part in every layer.
+    part in every layer. With ``split_tokens`` chips may share out tokens, too (page, "Parallelism").
     """
     own = LLAMA.get(model)
     given = (hidden, heads, kv_heads, ffn, layers, words if words is not None or ends or own else 0)
@@ -91,7 +93,7 @@ def llama_network(
     carries = around(layer, step, size.words if ends else 0, size.layers, backward, word_bytes)
     return Workload(
         name=f"{model or f'llama-{size.hidden}-{size.layers}'}-{step}",
-        kernels=tuple(layer.kernels),
+        kernels=by_tokens(layer.kernels, layer.edges) if split_tokens else tuple(layer.kernels),
         edges=tuple(layer.edges),
         carries=carries,
         layers=size.layers,
