@@ -196,6 +196,6 @@ def test_layers_by_the_batch_and_back() -> None:
     optimum, best = brute_force(instance, check)
     assert optimum is not None and best is not None
     problem = dataflow_problem(instance, degrees)
-    assert layer_ticks(problem, optimum, 0, 0) == check(instance, best).terms["T4"]
+    assert layer_ticks(problem, optimum, 0, 0, 0) == check(instance, best).terms["T4"]
     found = [check(instance, one) for one in candidates(instance)]
     assert all(one.objective is None or one.objective >= optimum for one in found if one.feasible)

@@ -163,11 +163,11 @@ def test_the_batch_rises_with_the_layer_and_back() -> None:
     for mode in ("physical", "dfmodel"):
         problem = dataflow_problem(instance.replace(mode=mode), STAGES)
         for hop in (0, 10**6, 10**8):
-            batches = [batch_ticks(problem, layer, hop, 7) for layer in range(10**6, 10**8, 10**6)]
+            batches = [batch_ticks(problem, layer, hop, 7, 0) for layer in range(10**6, 10**8, 10**6)]
             assert all(a < b for a, b in pairwise(batches))
             for layer in (10**6, 5 * 10**7, 10**8):
-                batch = batch_ticks(problem, layer, hop, 7)
-                assert layer_ticks(problem, batch, hop, 7) == pytest.approx(layer, rel=1e-6)
+                batch = batch_ticks(problem, layer, hop, 7, 0)
+                assert layer_ticks(problem, batch, hop, 7, 0) == pytest.approx(layer, rel=1e-6)
 
 
 def test_the_dram_that_would_do_does_and_a_byte_less_does_not() -> None:

@@ -45,7 +45,7 @@ from chipmap.formulations.dataflow.cpsat_terms import (
 from chipmap.formulations.dataflow.cpsat_tiles import Shares, c7_tiles, t1_compute_shared
 from chipmap.formulations.dataflow.tables import Tables, tables
 from chipmap.instances.dataflow import DataflowInstance, DataflowSolution
-from chipmap.instances.dataflow.batch import micro_batches
+from chipmap.instances.dataflow.batch import layers_per_stage, micro_batches
 from chipmap.instances.dataflow.problem import BESIDE, batch_factor, dataflow_problem, steps
 from chipmap.records import InputError
 
@@ -154,7 +154,8 @@ def _batch(variables: DataflowCpVariables) -> Any:
     most = {field: least + sum(amount for *_, amount in more) for field, (least, more) in fields.items()}
     instance, degrees = tables.problem.instance, tables.problem.degrees
     rounds = instance.task.parts * (degrees.pipeline + micro_batches(instance, degrees))
-    largest = factor.numerator * tables.longest + factor.denominator * (rounds * most["hop"] + most["after"])
+    after = most["after"] + layers_per_stage(instance, degrees) * most["summed"]
+    largest = factor.numerator * tables.longest + factor.denominator * (rounds * most["hop"] + after)
     if largest >= LARGEST_OBJECTIVE:
         what = f"the batch could take {float(largest):.3g} picoseconds, too many for CP-SAT's 64 bits"
         raise InputError(what, "task.batch", "Use the method dataflow/auto or dataflow/mip, or a smaller batch.")

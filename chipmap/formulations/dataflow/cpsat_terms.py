@@ -204,8 +204,16 @@ def t5_transfers(builder: Builder, layer: Any) -> Any:
 
 
 def t6_gradients(builder: Builder) -> Any:
-    """T6: picoseconds of the batch's sums over replicas."""
-    return outside(builder, "gradient")
+    """T6: picoseconds of the batch's sums over replicas; behind the backward pass summed + (L-1) · ``exposed``, exposed
+    >= what a layer's sums take longer than its pass."""
+    tables, (least, more) = builder.tables, builder.tables.outside("summed")
+    instance, summed = tables.problem.instance, outside(builder, "summed")
+    layers = layers_per_stage(instance, tables.problem.degrees)
+    if layers == 1 or not instance.task.overlap_gradients:
+        return outside(builder, "gradient") + summed
+    exposed = builder.integer(0, least + sum(amount for *_, amount in more), "exposed")
+    builder.model.add(exposed >= summed - tables.problem.behind)
+    return outside(builder, "gradient") + summed + (layers - 1) * exposed
 
 
 def t8_step(builder: Builder) -> Any:

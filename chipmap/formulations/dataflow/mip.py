@@ -153,7 +153,7 @@ def _terms(block: pyo.Block, made: Tables, choices: DataflowMipChoices) -> None:
         t7_stage(block, made, scale, made.most(choices.upper))
         t5_transfers_stages(block, made, scale)
     t5_transfers(block, made, scale)
-    t6_gradients(block, made)
+    t6_gradients(block, made, scale)
     t8_step(block, made)
     each = {"T1": block.slowest if made.problem.shares else block.compute, "T2": block.memory, "T3": block.network}
     often = [made.runs(c) + (c in made.split) for c in range(made.count)]

@@ -189,9 +189,17 @@ def t5_transfers(block: pyo.Block, tables: Tables, unit: int) -> None:
         block.transfers += float(micro_batches(instance, degrees)) * unit * block.slower
 
 
-def t6_gradients(block: pyo.Block, tables: Tables) -> None:
-    """T6: ``gradients``, the picoseconds of the batch's sums over replicas."""
-    block.gradients = pyo.Expression(expr=outside(block, tables, "gradient"))
+def t6_gradients(block: pyo.Block, tables: Tables, unit: int) -> None:
+    """T6: ``gradients``, the picoseconds of the batch's sums over replicas. Behind the backward pass they are summed +
+    (L-1) · ``exposed``, exposed >= what a layer's sums take longer than its pass."""
+    summed = outside(block, tables, "summed")
+    block.gradients = pyo.Expression(expr=outside(block, tables, "gradient") + summed)
+    layers = layers_per_stage(tables.problem.instance, tables.problem.degrees)
+    if layers > 1 and tables.problem.instance.task.overlap_gradients:
+        block.exposed = pyo.Var(bounds=(0, None))
+        longer = outside(block, tables, "summed", unit) - tables.problem.behind / unit
+        block.t6_gradients = pyo.Constraint(expr=block.exposed >= longer)
+        block.gradients += (layers - 1) * unit * block.exposed
 
 
 def t8_step(block: pyo.Block, tables: Tables) -> None:

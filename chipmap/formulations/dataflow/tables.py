@@ -32,6 +32,7 @@ from chipmap.instances.dataflow.problem import (
     batch_factor,
     caching,
     compute_ticks,
+    exposed_ticks,
     levels,
     outside,
     resident,
@@ -258,7 +259,8 @@ class Tables:
         factor = batch_factor(self.problem)  # 0 for degrees that don't fit
         if upper is None or not factor:
             return None
-        hop, after = (outside(self.problem, field) for field in BESIDE)
+        hop, after, summed = (outside(self.problem, field) for field in BESIDE)
+        after += exposed_ticks(self.problem, summed)
         return floor((upper - after - waited_hops(self.problem.instance, self.problem.degrees) * hop) / factor)
 
     def outside(self, field: str) -> tuple[int, list[tuple[int, int, int]]]:
@@ -283,10 +285,11 @@ class Tables:
         """Picoseconds that any mapping's batch takes beside its layers (T5, T6 and T8); None where mappings differ."""
         if self.stages:
             return 0
-        hop, after = (self.outside(field) for field in BESIDE)
-        if hop[1] or after[1] or self.slower:
+        hop, after, summed = (self.outside(field) for field in BESIDE)
+        if hop[1] or after[1] or summed[1] or self.slower:
             return None
-        return waited_hops(self.problem.instance, self.problem.degrees) * hop[0] + after[0]
+        transfers = waited_hops(self.problem.instance, self.problem.degrees) * hop[0]
+        return transfers + after[0] + exposed_ticks(self.problem, summed[0])
 
     def ranks(self, solution: DataflowSolution) -> tuple[list[int], list[int]] | None:
         """(slot, option) of each copy in a mapping, its partitions numbered afresh within each phase.

@@ -189,11 +189,20 @@ def gradient_ns(
     (:mod:`chipmap.instances.dataflow.replicas`)."""
     layers, alike = layers_per_stage(instance, degrees), degrees.alike(scheme)
     if kernel.update:
-        return summed_ns(instance, alike, output, layers)
+        return Fraction(0) if instance.task.overlap_gradients else summed_ns(instance, alike, output, layers)
     gathered = _gathered_ns(instance, degrees, kernel, scheme)
     if kernel.phase == "forward":
         gathered += updated_ns(instance, alike, parameters, layers)
     return gathered
+
+
+def layer_sums_ns(
+    instance: DataflowInstance, degrees: Degrees, kernel: Kernel, scheme: Scheme, output: Fraction
+) -> Fraction:
+    """Nanoseconds to sum one layer's gradients of a weight update, where that runs behind the backward pass."""
+    if not (kernel.update and instance.task.overlap_gradients):
+        return Fraction(0)
+    return summed_ns(instance, degrees.alike(scheme), output, 1)
 
 
 def _gathered_ns(instance: DataflowInstance, degrees: Degrees, kernel: Kernel, scheme: Scheme) -> Fraction:

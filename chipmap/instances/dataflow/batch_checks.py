@@ -47,6 +47,7 @@ def check_shard(instance: Instance) -> None:
     count."""
     task = instance.task
     asked = {"shard": task.shard not in (False, "none"), "optimizer_step": task.optimizer_step}
+    asked["overlap_gradients"] = task.overlap_gradients
     reasons = {
         "costs are counted in mode dfmodel": instance.mode == "dfmodel",
         f"purpose is {task.purpose}": task.purpose != "training",
@@ -56,8 +57,11 @@ def check_shard(instance: Instance) -> None:
     }
     for field in (field for field, wanted in asked.items() if wanted):
         for reason in (reason for reason, holds in reasons.items() if holds):
-            given = "is true" if field == "optimizer_step" else f"is {_word(task.shard)}"
+            given = f"is {_word(task.shard)}" if field == "shard" else "is true"
             raise InputError(f"{given}, but {reason}", f"task.{field}", "Leave it out.")
+    if task.overlap_gradients and task.utilisation is None:
+        what = "is true, but kernels share tiles, so that no kernel by itself takes a known time"
+        raise InputError(what, "task.overlap_gradients", "Give task.utilisation, or leave it out.")
 
 
 def _word(value: object) -> str:

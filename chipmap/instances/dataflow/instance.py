@@ -54,7 +54,8 @@ class Task(Record, frozen=True, kw_only=True):
     optimiser's state (ZeRO-1), its gradients too (ZeRO-2), or weights as well (ZeRO-3, FSDP; true), or none of these
     (false); null: what is best. ``optimizer_step`` counts what the step moves through DRAM (page, "Training").
     ``expert_load``: where chips have experts of their own, the tokens of the fullest one over the mean (page,
-    "Parallelism").
+    "Parallelism"). ``overlap_gradients``: sums over replicas run behind the last micro-batch's backward pass (page,
+    "Training").
     """
 
     LATER_FIELDS: ClassVar[tuple[str, ...]] = (
@@ -68,6 +69,7 @@ class Task(Record, frozen=True, kw_only=True):
         "shard",
         "optimizer_step",
         "expert_load",
+        "overlap_gradients",
     )
 
     purpose: Purpose = "training"
@@ -93,6 +95,7 @@ class Task(Record, frozen=True, kw_only=True):
     shard: bool | Shard | None = False
     optimizer_step: bool = False
     expert_load: float = 1.0
+    overlap_gradients: bool = False
 
     @property
     def samples(self) -> int:

@@ -16,6 +16,7 @@ from chipmap.instances.dataflow.batch import (
     gradient_ns,
     hop_ns,
     kept_bytes,
+    layer_sums_ns,
     layers_per_stage,
     link_ns,
     parameter_bytes,
@@ -57,7 +58,8 @@ class Option(NamedTuple):
     does: tiles · time at best, over all tiles. ``stream`` reads its weights and what it fetches from DRAM, ``fetch`` (a
     part of it) the latter alone; ``dram`` moves its output once. ``kept`` bytes stay in DRAM, ``waits`` are those of
     the output while it waits there (both 0 without a capacity); ``hop`` is sent to the next stage per micro-batch,
-    ``gradient`` summed over replicas per batch, ``step`` spent on the optimiser's step; ``link`` sends the output from
+    ``gradient`` summed over replicas per batch, or ``summed`` per layer where that runs behind the backward pass,
+    ``step`` spent on the optimiser's step; ``link`` sends the output from
     a stage to the next where stages share out kernels. ``weights``: bytes of them in SRAM. ``cache``: bytes of its KV
     cache, which may stay in SRAM.
     """
@@ -78,6 +80,7 @@ class Option(NamedTuple):
     cache: int = 0
     link: int = 0
     step: int = 0
+    summed: int = 0
 
     @property
     def spared(self) -> int:
@@ -123,12 +126,6 @@ def _option(instance: DataflowInstance, degrees: Degrees, kernel: Kernel, scheme
     here = parts(kernel, scheme, instance.mode, degrees.tensor, routed(instance, degrees))
     whole = output_bytes(kernel, instance)
     output = whole * here.output
-    if task.utilisation is not None:
-        work = flop(kernel) * task.samples * here.work
-        rate = peak(kernel, instance.workload, chip) * efficiency(kernel, chip, work)
-        compute = ticks_of(work / (Fraction(task.utilisation) * rate))
-    else:
-        compute = least_area(shares(kernel, scheme, instance, degrees), chip.tiles)
     weights = chip_weights(kernel, instance, here.weights)
     parameters = parameter_bytes(kernel, instance, weights, here)
     rate = Fraction(memory.reached)
@@ -137,7 +134,7 @@ def _option(instance: DataflowInstance, degrees: Degrees, kernel: Kernel, scheme
     sharing = degrees.expert if scheme == "E" else 1
     return Option(
         scheme=scheme,
-        compute=compute,
+        compute=_compute(instance, degrees, kernel, scheme),
         collective=ticks_of(_sums(instance, degrees, scheme, whole * padded(here.output)))
         + ticks_of(_exchange(instance, degrees, kernel))
         + ticks_of(scattered_ns(instance, alike, kernel, parameters, output)),
@@ -154,6 +151,34 @@ def _option(instance: DataflowInstance, degrees: Degrees, kernel: Kernel, scheme
         cache=math.ceil(cache_bytes(instance, degrees, kernel, here)),
         link=ticks_of(link_ns(instance, degrees, output)),
         step=ticks_of(step_ns(instance, alike, kernel, parameters, layers_per_stage(instance, degrees))),
+        summed=ticks_of(layer_sums_ns(instance, degrees, kernel, scheme, output)),
+    )
+
+
+def _compute(instance: DataflowInstance, degrees: Degrees, kernel: Kernel, scheme: Scheme) -> int:
+    """Picoseconds of the kernel's FLOP on a chip; without a utilisation a lower bound that adds up."""
+    chip, task = instance.system.chip, instance.task
+    if task.utilisation is None:
+        return least_area(shares(kernel, scheme, instance, degrees), chip.tiles)
+    share = parts(kernel, scheme, instance.mode, degrees.tensor, routed(instance, degrees)).work
+    work = flop(kernel) * task.samples * share
+    rate = peak(kernel, instance.workload, chip) * efficiency(kernel, chip, work)
+    return ticks_of(work / (Fraction(task.utilisation) * rate))
+
+
+def behind_ticks(instance: DataflowInstance, degrees: Degrees) -> int:
+    """Picoseconds of a layer's backward pass in which sums of gradients may run, at least (page, "Training").
+
+    Each backward kernel's least compute under any of its schemes; nothing where the links between replicas may be busy.
+    """
+    kernels = instance.workload.kernels
+    busy = degrees.expert > 1 or any(kernel.exchange != "none" for kernel in kernels)
+    if busy or not instance.task.overlap_gradients:
+        return 0
+    backward = (kernel for kernel in kernels if kernel.phase == "backward")
+    return sum(
+        min(_compute(instance, degrees, kernel, scheme) for scheme in schemes(kernel, instance.mode))
+        for kernel in backward
     )
 
 

@@ -33,7 +33,7 @@ from chipmap.instances.dataflow.instance import (
     Shard,
 )
 from chipmap.instances.dataflow.layouts import change_ns
-from chipmap.instances.dataflow.options import Option, all_options, ticks_of
+from chipmap.instances.dataflow.options import Option, all_options, behind_ticks, ticks_of
 from chipmap.instances.dataflow.plans import settled, useful_plans
 from chipmap.instances.dataflow.sharding import reads_operand
 from chipmap.instances.dataflow.system import Dimension
@@ -45,7 +45,7 @@ from chipmap.records import InputError
 #: Picoseconds and bytes of a layer stay below this, so that sums over layers fit 64 bits.
 LARGEST = 2**40 * 10**3
 #: Columns of options that count beside T4, once per batch.
-BESIDE = ("hop", "after")
+BESIDE = ("hop", "after", "summed")
 IntArray = NDArray[np.int64]
 
 
@@ -55,7 +55,8 @@ class DataflowProblem:
 
     ``options`` [n] holds what each scheme of a kernel costs on one chip; ``edges`` [m, 2] the tensors of a layer;
     ``distance`` [m] how many levels a tensor waits on chip (its consumer's level minus its producer's, levels counted
-    by the longest path from a source).
+    by the longest path from a source). Sums of gradients run at least ``behind`` picoseconds of a layer's backward pass
+    (0: they come after it).
     """
 
     instance: DataflowInstance
@@ -63,6 +64,7 @@ class DataflowProblem:
     options: tuple[tuple[Option, ...], ...]
     edges: IntArray
     distance: IntArray
+    behind: int = 0
 
     @property
     def n(self) -> int:
@@ -169,6 +171,7 @@ def dataflow_problem(
             options=options,
             edges=edges,
             distance=level[edges[:, 1]] - level[edges[:, 0]],
+            behind=behind_ticks(instance, degrees),
         )
     return kept[degrees]
 
@@ -240,7 +243,14 @@ def sums_outside(problem: DataflowProblem, most: int = 1000) -> set[tuple[int, .
     return sums
 
 
-def batch_ticks(problem: DataflowProblem, layer: int, hop: int, after: int) -> int:
+def exposed_ticks(problem: DataflowProblem, summed: int) -> int:
+    """Picoseconds by which sums of gradients make the batch longer, ``summed`` = g of each of a stage's L layers, the
+    first L - 1 of them behind a backward pass of b: g + (L-1) · max(0, g - b)."""
+    layers = layers_per_stage(problem.instance, problem.degrees)
+    return summed + (layers - 1) * max(0, summed - problem.behind)
+
+
+def batch_ticks(problem: DataflowProblem, layer: int, hop: int, after: int, summed: int) -> int:
     """Picoseconds of the batch: T4 · :func:`batch_factor` + T5 + T6 + T8, the columns :data:`BESIDE` summed up.
 
     T5 = (PP·v-1) · hop + m · max(0, v · hop - layers per stage · T4): the first micro-batch waits for every transfer, a
@@ -249,14 +259,14 @@ def batch_ticks(problem: DataflowProblem, layer: int, hop: int, after: int) -> i
     instance, degrees = problem.instance, problem.degrees
     slower = max(0, instance.task.parts * hop - layers_per_stage(instance, degrees) * layer)
     transfers = waited_hops(instance, degrees) * hop + micro_batches(instance, degrees) * slower
-    return math.ceil(layer * batch_factor(problem) + transfers) + after
+    return math.ceil(layer * batch_factor(problem) + transfers) + after + exposed_ticks(problem, summed)
 
 
-def layer_ticks(problem: DataflowProblem, batch: float, hop: int, after: int) -> float:
+def layer_ticks(problem: DataflowProblem, batch: float, hop: int, after: int, summed: int) -> float:
     """The least T4 with which the batch takes ``batch`` picoseconds, unrounded: :func:`batch_ticks` the other way."""
     instance, degrees, factor = problem.instance, problem.degrees, batch_factor(problem)
     layers, rounds = layers_per_stage(instance, degrees), micro_batches(instance, degrees)
-    rest = batch - after - waited_hops(instance, degrees) * hop
+    rest = batch - after - exposed_ticks(problem, summed) - waited_hops(instance, degrees) * hop
     longest = rest / float(factor)
     if degrees.pipeline == 1:
         return longest

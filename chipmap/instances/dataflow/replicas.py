@@ -80,8 +80,8 @@ def _nested(collective: Collective, size: Fraction, dimensions: Sequence[Dimensi
 def summed_ns(instance: DataflowInstance, degrees: Degrees, gradient: Fraction, layers: int) -> Fraction:
     """Nanoseconds per batch to sum the ``gradient`` bytes of a weight update, after the last micro-batch (T6).
 
-    An all-reduce of all layers of the stage; a reduce-scatter where each replica needs a part; nothing where that is
-    done in every micro-batch (:func:`scattered_ns`).
+    An all-reduce of so many ``layers`` of the stage; a reduce-scatter where each replica needs a part; nothing where
+    that is done in every micro-batch (:func:`scattered_ns`).
     """
     what = shared(instance, degrees)
     if what in ("gradients", "weights"):

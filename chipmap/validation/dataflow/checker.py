@@ -290,10 +290,15 @@ def t5_transfers(mapping: Mapping, times: Times) -> int:
 
 
 def t6_gradients(mapping: Mapping) -> int:
-    """Picoseconds of the batch's sums of gradients over the replicas, after its last micro-batch."""
+    """Picoseconds of the batch's sums of gradients over the replicas, after its last micro-batch, or what is left of
+    them where they run behind its backward pass; and of gathers of updated weights."""
     instance, degrees = mapping.instance, mapping.solution.degrees
-    kernels = instance.workload.kernels
-    return sum(training.summed(kernels[copy.kernel], copy.scheme, instance, degrees) for copy in mapping.copies)
+    gathered = sums = 0
+    for copy in mapping.copies:
+        kernel = instance.workload.kernels[copy.kernel]
+        each = training.summed(kernel, copy.scheme, instance, degrees)
+        gathered, sums = (gathered, sums + each) if kernel.update else (gathered + each, sums)
+    return gathered + (training.left_over(sums, instance, degrees) if instance.task.overlap_gradients else sums)
 
 
 def t7_stage(mapping: Mapping, times: Times) -> int:

@@ -92,12 +92,9 @@ def compute(mapping: Mapping) -> dict[int, int]:
     times: dict[int, int] = defaultdict(int)
     if instance.task.utilisation is None:
         return {p: tiles.compute(instance, inside, mapping.degrees) for p, inside in inside(mapping).items()}
-    utilised = Fraction(instance.task.utilisation)
     for copy in mapping.copies:
-        kernel, scheme = instance.workload.kernels[copy.kernel], copy.scheme
-        flop = facts.whole_flop(kernel) * instance.task.samples * facts.share(kernel, scheme, instance, mapping.degrees)
-        share = utilised * rates.reached(kernel, instance, flop)
-        times[copy.partition] += facts.up(flop / (share * rates.peak(kernel, instance)))
+        kernel = instance.workload.kernels[copy.kernel]
+        times[copy.partition] += training.computed(kernel, copy.scheme, instance, mapping.degrees)
     return dict(times)
 
 

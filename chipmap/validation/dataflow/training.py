@@ -105,12 +105,13 @@ def scatter(size: Fraction, links: list[Dimension]) -> Fraction:
 
 
 def summed(kernel: Kernel, scheme: Scheme, instance: DataflowInstance, degrees: Degrees) -> int:
-    """T6: picoseconds per batch of the sum over the replicas of a weight update's output, all layers at once; of the
-    all-gathers of updated weights: where a forward kernel's chips have different tokens, and where each replica has
-    updated a part."""
+    """T6: picoseconds per batch of the sum over the replicas of a weight update's output, all layers at once (of one
+    layer, where sums run behind the backward pass); of the all-gathers of updated weights: where a forward kernel's
+    chips have different tokens, and where each replica has updated a part."""
     layers, links = facts.stage_layers(instance, degrees), replicas(scheme, instance, degrees)
     apart = in_parts(scheme, instance, degrees)
     if kernel.update:
+        layers = 1 if instance.task.overlap_gradients else layers
         size = facts.local_output(kernel, scheme, instance, degrees) * layers
         if "gradient" in apart:
             return 0
@@ -129,6 +130,29 @@ def summed(kernel: Kernel, scheme: Scheme, instance: DataflowInstance, degrees: 
     if "state" in apart and "weight" not in apart:
         time += scatter(parameters(kernel, scheme, instance, degrees) * layers, links)
     return facts.up(time)
+
+
+def left_over(sums: int, instance: DataflowInstance, degrees: Degrees) -> int:
+    """T6: picoseconds by which sums of gradients that take so long in each layer end after the backward pass that they
+    run behind. A layer's sums begin once its pass is through, and those of the layer before.
+
+    Of a pass only its kernels' compute is sure, each under the scheme with least, and nothing where replicas exchange
+    anything else.
+    """
+    kernels, passed = instance.workload.kernels, 0
+    if degrees.expert == 1 and all(kernel.exchange == "none" for kernel in kernels):
+        for kernel in kernels:
+            if kernel.phase == "backward":
+                passed += min(computed(kernel, one, instance, degrees) for one in facts.allowed(kernel, instance.mode))
+    layers = facts.stage_layers(instance, degrees)
+    return max(sums, layers * sums - (layers - 1) * passed)
+
+
+def computed(kernel: Kernel, scheme: Scheme, instance: DataflowInstance, degrees: Degrees) -> int:
+    """T1: picoseconds of a kernel's share of FLOP at the utilisation of what it reaches of its peak."""
+    flop = facts.whole_flop(kernel) * instance.task.samples * facts.share(kernel, scheme, instance, degrees)
+    share = Fraction(instance.task.utilisation or 1) * rates.reached(kernel, instance, flop)
+    return facts.up(flop / (share * rates.peak(kernel, instance)))
 
 
 def exchanged(kernel: Kernel, scheme: Scheme, instance: DataflowInstance, degrees: Degrees) -> int:
