@@ -109,6 +109,13 @@ def solved(instance: DataflowInstance, limit: float) -> Seen:
     return Seen(len(instance.workload.kernels), after, took, first, run.upper, run.gap, reason)
 
 
+def load_compiled() -> None:
+    """Compile or load what the chain uses, by short runs of small instances."""
+    made = [moe(experts=3, sizes=[2], micro_batch=1, fused=fused) for fused in (True, False)]
+    for one in (random_graph(30), random_graph(30, fused=False), *made):
+        auto(one, Run(one, SolveOptions(time_limit=5.0, threads=1), check))
+
+
 def small(many: int) -> Iterator[DataflowInstance]:
     """So many random instances, kernel by kernel, that brute force takes."""
     from tests.dataflow.random_instances import mixed_instance, outside_instance, split_instance
@@ -159,8 +166,7 @@ def rows(of: dict[str, Callable[[], DataflowInstance]], only: list[str], limit: 
 
 def report(args: argparse.Namespace) -> tuple[str, int]:
     """The page, and how many values differ."""
-    auto(random_graph(30), Run(random_graph(30), SolveOptions(), check))  # loads what is compiled
-    auto(random_graph(30, fused=False), Run(random_graph(30, fused=False), SolveOptions(), check))
+    load_compiled()
     load, head = os.getloadavg()[0], f"Python {platform.python_version()}, {platform.machine()}"
     lines = [
         "# Chips that don't fuse, and first mappings\n",

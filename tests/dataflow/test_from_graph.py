@@ -202,7 +202,8 @@ def test_most_work_of_current_networks_can_be_split(name: str) -> None:
     assert split >= (0.4 if name == BY_TOKEN else 0.95) * sum(work)
     for kernel in kernels:
         if kernel.kind == "gemm":
-            assert facts.whole_flop(kernel.replace(flop=None)) == kernel.flop, kernel.name
+            behind = (kernel.flop or 0) - facts.whole_flop(kernel.replace(flop=None))  # a bias, a scaling
+            assert 0 <= behind <= 3 * kernel.outer * kernel.M * kernel.N, kernel.name
 
 
 def test_an_exported_llama_on_1024_chips_with_slow_links() -> None:

@@ -40,10 +40,10 @@ def test_a_normalisation_is_one_kernel() -> None:
     """Five operators, of which the last names the kernel; the sum before it has another reader and stays apart."""
     net = Net()
     x = net.linear(net.input(4, 6), 8)
-    total = net.add(x, x)
+    total = net.point("relu", np.abs, x)
     net.add(net.linear(rms_norm(net, total), 8), total)
     kernels = fused(net)
-    assert list(kernels) == ["linear0", "add1", "mul6", "linear7", "add8"]
+    assert list(kernels) == ["linear0", "relu1", "mul6", "linear7", "add8"]
     norm = kernels["mul6"]
     assert norm.flop == 32 + 4 + 4 + 32 + 32  # pow, mean, rsqrt, mul, mul
     assert (norm.weight_bytes, norm.output_bytes, norm.schemes) == (32, 128, ("NONE",))
@@ -76,9 +76,49 @@ def test_outputs_and_what_products_read_stay_kernels() -> None:
 
 def test_a_constant_that_two_operations_of_a_kernel_read_is_read_once() -> None:
     net = Net()
-    x, shared = net.linear(net.input(4, 8), 8, bias=False), net.parameter(8)
+    x, shared = net.point("relu", np.abs, net.linear(net.input(4, 8), 8, bias=False)), net.parameter(8)
     net.add(net.mul(x, shared), shared)
-    assert fused(net)["add2"].weight_bytes == 32
+    assert fused(net)["add3"].weight_bytes == 32
+
+
+def test_a_bias_and_a_scaling_behind_a_product_are_part_of_it() -> None:
+    """The product has their constants and FLOP, and is split by the heads that read it, as it is without them."""
+    net, kernels = Net(), []
+    for apart in (True, False):
+        net = Net()
+        x = net.input(1, 6, 8)
+        query = net.add(net.linear(x, 16, bias=False), net.parameter(16)) if apart else net.linear(x, 16)
+        query = net.transpose(net.view(query, 1, 6, 4, 4), 1, 2)
+        query = net.mul(query, net.parameter(1)) if apart else query
+        key = net.transpose(net.view(net.linear(x, 16), 1, 6, 4, 4), 1, 2)
+        net.matmul(query, net.transpose(key, 2, 3))
+        kernels.append(list(fused(net).values()))
+    apart, joined = kernels
+    assert [one.kind for one in apart] == [one.kind for one in joined] == ["gemm"] * 3
+    assert apart[0].schemes == joined[0].schemes and apart[0].schemes[0] == "OUTER"
+    assert (apart[0].flop, joined[0].flop) == (2 * 6 * 8 * 16 + 2 * 6 * 16, 2 * 6 * 8 * 16)
+    assert [one.weight_bytes + one.whole_bytes for one in (apart[0], joined[0])] == [4 * (8 * 16 + 16 + 1), 4 * 9 * 16]
+
+
+def test_what_else_stays_behind_a_product() -> None:
+    """A residual, an activation, a product that is an output or has another reader: kernels of their own."""
+    net = Net()
+    x = net.input(4, 8)
+    net.add(net.linear(x, 8), x)
+    assert len(fused(net)) == 2
+    net = Net()
+    net.add(net.linear(net.input(4, 8), 8), net.linear(net.input(4, 8), 8))
+    assert len(fused(net)) == 3
+    net = Net()
+    y = net.linear(net.input(4, 8), 8)
+    assert len(fused(net, y, net.add(y, net.parameter(8)))) == 2
+    net = Net()
+    y = net.linear(net.input(4, 8), 8)
+    net.matmul(net.add(y, net.parameter(8)), net.transpose(y, 0, 1))
+    assert len(fused(net)) == 3
+    net = Net()
+    net.point("relu", np.abs, net.add(net.linear(net.input(4, 8), 8, bias=False), net.parameter(8)))
+    assert [one.kind for one in fused(net).values()] == ["gemm", "elementwise"]
 
 
 def test_other_formats_names_say_nothing() -> None:
@@ -146,5 +186,5 @@ def test_fusing_loses_no_work_and_no_weights(name: str) -> None:
     assert sum(map(facts.whole_flop, one.kernels)) == sum(map(facts.whole_flop, many.kernels))
     stored = [sum((k.weight_bytes or 0) + k.whole_bytes + k.table_bytes for k in w.kernels) for w in (one, many)]
     assert stored[0] <= stored[1]
-    products = [{k for k in w.kernels if k.kind == "gemm"} for w in (one, many)]
+    products = [sorted((k.outer * k.M, k.K, k.N) for k in w.kernels if k.kind == "gemm") for w in (one, many)]
     assert products[0] == products[1]

@@ -77,10 +77,12 @@ def kernel(cone: Sequence[Operation], flop: int, written: int, stored: int) -> K
 
     A look-up fetches the rows that it makes of its table. What parts of a kernel need whole is never divided. Several
     operations may be split by rows where each may: the split of one follows those of what it reads. They have as many
-    rows as the one with fewest (key heads, before they are repeated for all queries).
+    rows as the one with fewest (key heads, before they are repeated for all queries). A product that they only scale
+    and shift is split as it is without them.
     """
     *others, operation = cone
-    loops = operation.loops
+    product = next((one.loops for one in others if one.loops is not None and one.loops.inner), None)
+    loops = operation.loops if product is None else product
     looks_up = not others and operation.looks_up(stored, written)
     whole = min(stored, sum(one.loops.whole_bytes for one in cone if one.loops is not None))
     sizes: dict[str, Any] = {
@@ -92,7 +94,7 @@ def kernel(cone: Sequence[Operation], flop: int, written: int, stored: int) -> K
     if looks_up:
         sizes |= {"weight_bytes": 0, "whole_bytes": 0, "table_bytes": stored, "fetch_bytes": min(stored, written)}
     given = {} if loops is None else _shape(loops, looks_up)
-    if others and loops is not None:
+    if others and product is None and loops is not None:
         rows = min(_rows(one.loops) for one in cone)
         given = _shape(loops.replace(rows=rows, columns=loops.rows * loops.columns // rows), False) if rows else {}
     return Kernel.make(name=operation.name, **{"kind": "opaque", "schemes": ["NONE"], **given, **sizes})

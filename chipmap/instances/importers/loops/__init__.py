@@ -100,6 +100,8 @@ _SWEEPS: tuple[Rule | None, ...] = (
     *(pointwise.pointwise, pointwise.along, pointwise.layer_norm, pointwise.batch_norm, pointwise.group_norm),
     *(pointwise.reduction, pointwise.joined, pointwise.stacked, pointwise.copies),
 )
+#: Sums, differences, products and quotients of operands, element by element.
+_AFFINE = words("add sub rsub mul div")
 _SEARCHES = words("cumsum cumprod flip roll sort topk logcumsumexp argmax argmin multinomial")
 
 
@@ -108,6 +110,14 @@ def element_wise(kind: str) -> bool:
     plain = _plain(kind)
     rule = _RULES.get(plain) or _RULES.get(plain.lower())
     return rule in _SWEEPS and plain.lower() not in _SEARCHES
+
+
+def affine(kind: str) -> bool:
+    """Whether an operator of that kind adds, subtracts, multiplies or divides its operands element by element.
+
+    With constants for all operands but one it scales and shifts that one.
+    """
+    return _plain(kind).lower() in _AFFINE
 
 
 def _plain(kind: str) -> str:
