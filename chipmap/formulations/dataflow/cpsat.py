@@ -159,7 +159,7 @@ def _batch(variables: DataflowCpVariables) -> Any:
     if largest >= LARGEST_OBJECTIVE:
         what = f"the batch could take {float(largest):.3g} picoseconds, too many for CP-SAT's 64 bits"
         raise InputError(what, "task.batch", "Use the method dataflow/auto or dataflow/mip, or a smaller batch.")
-    beside = variables.transfers + variables.gradients + variables.optimizer
+    beside = variables.transfers + variables.gradients + variables.optimizer - tables.problem.filled
     return factor.numerator * variables.layer + factor.denominator * beside
 
 

@@ -164,7 +164,8 @@ def _terms(block: pyo.Block, made: Tables, choices: DataflowMipChoices) -> None:
     rounds = (
         steps(made.problem) * scale * block.step if made.stages else float(batch_factor(made.problem)) * block.layer
     )
-    block.cost = pyo.Expression(expr=rounds + block.transfers + block.gradients + block.optimizer)
+    beside = block.transfers + block.gradients + block.optimizer - made.problem.filled
+    block.cost = pyo.Expression(expr=rounds + beside)
     if made.fixed is None and choices.upper is not None:
         whole = unit(choices.upper)
         block.cut_upper = pyo.Constraint(expr=block.cost / whole <= choices.upper / whole)

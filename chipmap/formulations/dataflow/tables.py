@@ -260,7 +260,7 @@ class Tables:
         if upper is None or not factor:
             return None
         hop, after, summed = (outside(self.problem, field) for field in BESIDE)
-        after += exposed_ticks(self.problem, summed)
+        after += exposed_ticks(self.problem, summed) - self.problem.filled
         return floor((upper - after - waited_hops(self.problem.instance, self.problem.degrees) * hop) / factor)
 
     def outside(self, field: str) -> tuple[int, list[tuple[int, int, int]]]:
@@ -282,14 +282,14 @@ class Tables:
 
     @cached_property
     def fixed(self) -> int | None:
-        """Picoseconds that any mapping's batch takes beside its layers (T5, T6 and T8); None where mappings differ."""
+        """Picoseconds that any mapping's batch takes beside its layers (T5, T6, T8); None where mappings differ."""
         if self.stages:
             return 0
         hop, after, summed = (self.outside(field) for field in BESIDE)
         if hop[1] or after[1] or summed[1] or self.slower:
             return None
         transfers = waited_hops(self.problem.instance, self.problem.degrees) * hop[0]
-        return transfers + after[0] + exposed_ticks(self.problem, summed[0])
+        return transfers + after[0] + exposed_ticks(self.problem, summed[0]) - self.problem.filled
 
     def ranks(self, solution: DataflowSolution) -> tuple[list[int], list[int]] | None:
         """(slot, option) of each copy in a mapping, its partitions numbered afresh within each phase.

@@ -62,13 +62,14 @@ def waited_hops(instance: DataflowInstance, degrees: Degrees) -> int:
 class Roles(NamedTuple):
     """What kernels are in their workload, by name: those whose outputs are ``kept`` for the backward phase; those that
     run ``again`` in it; how many edges lead from one to the next layer; whether gradients are ``returned`` from there;
-    whether any weights are updated."""
+    whether any weights are updated; and the kernels that weight updates read."""
 
     kept: frozenset[str]
     again: frozenset[str]
     carried: dict[str, int]
     returned: bool
     updates: bool
+    updated_by: frozenset[str]
 
 
 def roles(instance: DataflowInstance) -> Roles:
@@ -76,6 +77,7 @@ def roles(instance: DataflowInstance) -> Roles:
     if "_roles" not in instance.__dict__:
         workload = instance.workload
         phase = {one.name: one.phase for one in workload.kernels}
+        updates = {one.name for one in workload.kernels if one.update}
         carries_back = any(phase[u] == "backward" for u, _ in workload.carries)
         instance.__dict__["_roles"] = Roles(
             _kept_for_backward(instance),
@@ -83,6 +85,7 @@ def roles(instance: DataflowInstance) -> Roles:
             dict(Counter(u for u, _ in workload.carries)),
             "backward" in phase.values() and not carries_back,
             any(one.update for one in workload.kernels),
+            frozenset(u for u, v in workload.edges if v in updates),
         )
     found: Roles = instance.__dict__["_roles"]
     return found
@@ -122,13 +125,15 @@ def kept_bytes(
 
     ``parameters`` and ``output`` are those of one layer on one chip, which has the shares ``here``; parameters of
     forward kernels with what :func:`~chipmap.instances.dataflow.replicas.held_words` says. The first stage has
-    min(micro-batches, stages) micro-batches in flight. In decode steps what is fetched is the KV cache, of every sample
-    of the replica.
+    min(micro-batches, stages) micro-batches in flight; where updates run late, the last has gradients of all but one of
+    as many waiting for them. In decode steps what is fetched is the KV cache, of every sample of the replica.
     """
     layers = layers_per_stage(instance, degrees)
     bytes_per_layer = cache_bytes(instance, degrees, kernel, here)
     if kernel.name in kept_for_backward(instance):
         bytes_per_layer += output * in_flight(instance, degrees)
+    elif instance.task.schedule == "zb-h1" and kernel.name in roles(instance).updated_by:
+        bytes_per_layer += output * (in_flight(instance, degrees) - 1)
     if kernel.phase != "forward":
         return bytes_per_layer * layers
     return bytes_per_layer * layers + parameters * held_words(instance, degrees.alike(scheme), layers)

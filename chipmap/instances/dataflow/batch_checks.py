@@ -24,12 +24,13 @@ def check_recompute(instance: Instance) -> None:
 
 
 def check_schedule(instance: Instance) -> None:
-    """Raise :class:`InputError` where chunks are given without a schedule that has them, or that can't have them."""
+    """Raise :class:`InputError` where chunks are given without a schedule that has them, or that can't have them, and
+    where a schedule can't be."""
     task = instance.task
+    if task.schedule != "interleaved" and task.chunks is not None:
+        what = f"is {task.chunks}, but a stage is one part of the network in schedule {task.schedule}"
+        raise InputError(what, "task.chunks", "Set task.schedule to interleaved, or leave chunks out.")
     if task.schedule == "1f1b":
-        if task.chunks is not None:
-            what = f"is {task.chunks}, but a stage is one part of the network in schedule 1f1b"
-            raise InputError(what, "task.chunks", "Set task.schedule to interleaved, or leave chunks out.")
         return
     if task.chunks is not None and not 1 <= task.chunks <= instance.workload.layers:
         raise InputError(f"is {task.chunks}", "task.chunks", f"Give 1 to {instance.workload.layers}, or null.")
@@ -38,6 +39,13 @@ def check_schedule(instance: Instance) -> None:
         "stages share out kernels": task.stages == "kernels",
         "partitions reach across layers": task.across_layers,
     }
+    if task.schedule == "zb-h1":
+        reasons["kernels are fused, so that updates might not run by themselves"] = instance.asked[2]
+        reasons["kernels share tiles (task.utilisation is null)"] = task.utilisation is None
+        updates, workload = {one.name for one in instance.workload.kernels if one.update}, instance.workload
+        reasons["no kernel is a weight update"] = not updates
+        read = any(u in updates and v not in updates for u, v in (*workload.edges, *workload.carries))
+        reasons["a kernel reads what a weight update makes, which can't be late then"] = read
     for reason in (reason for reason, holds in reasons.items() if holds):
         raise InputError(f"is {task.schedule}, but {reason}", "task.schedule", "Set it to 1f1b.")
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from chipmap.instances.dataflow.batch import runs
 from chipmap.instances.dataflow.instance import BatchPlan, DataflowInstance, Degrees
-from chipmap.instances.dataflow.options import Option
+from chipmap.instances.dataflow.options import Option, filled_ticks
 from chipmap.instances.dataflow.plans import settled
 from chipmap.instances.dataflow.problem import (
     DataflowProblem,
@@ -78,7 +78,7 @@ def plain_floor(instance: DataflowInstance, degrees: Degrees, plan: BatchPlan) -
     layer /= Fraction(task.utilisation or 1) * degrees.tensor
     if task.stages == "kernels":
         return floor(steps(nothing) * layer / degrees.pipeline)
-    return floor(layer * batch_factor(nothing))
+    return floor(layer * batch_factor(nothing)) - filled_ticks(at, degrees)
 
 
 def _peak_ns(instance: DataflowInstance) -> Fraction:

@@ -23,7 +23,7 @@ from chipmap.records import InputError, Record, counted
 CostMode = Literal["physical", "dfmodel"]
 Purpose = Literal["training", "prefill", "decode"]
 Stages = Literal["layers", "kernels"]
-Schedule = Literal["1f1b", "interleaved"]
+Schedule = Literal["1f1b", "interleaved", "zb-h1"]
 Recompute = Literal["none", "selective", "full"]
 Shard = Literal["none", "optimizer", "gradients", "weights"]
 SHARDS: tuple[Shard, ...] = ("none", "optimizer", "gradients", "weights")
@@ -49,8 +49,9 @@ class Task(Record, frozen=True, kw_only=True):
     ``together`` lies in one partition that holds no kernel of another group. ``schemes`` pins the sharding of the
     kernels that it names. ``stages`` says what the stages of a pipeline share out: equal numbers of whole layers, or
     the kernels of all layers, as the mapping likes (page, "Stages of kernels"). ``schedule`` is the order in which a
-    stage of layers runs micro-batches: one forward, one backward, or interleaved, where a stage is ``chunks`` parts of
-    the network (null: as many as is best) (page, "Schedules of a pipeline"). ``shard`` is what replicas share out: the
+    stage of layers runs micro-batches: one forward, one backward; interleaved, where a stage is ``chunks`` parts of the
+    network (null: as many as is best); or with weight updates late, where a stage would wait (``zb-h1``) (page,
+    "Schedules of a pipeline"). ``shard`` is what replicas share out: the
     optimiser's state (ZeRO-1), its gradients too (ZeRO-2), or weights as well (ZeRO-3, FSDP; true), or none of these
     (false); null: what is best. ``optimizer_step`` counts what the step moves through DRAM (page, "Training").
     ``expert_load``: where chips have experts of their own, the tokens of the fullest one over the mean (page,
@@ -121,7 +122,7 @@ class Task(Record, frozen=True, kw_only=True):
     @property
     def parts(self) -> int:
         """Chunks of a stage. Raises :class:`InputError` where they are still to be chosen."""
-        if self.schedule == "1f1b":
+        if self.schedule != "interleaved":
             return 1
         if self.chunks is None:
             raise InputError("isn't chosen yet", "task.chunks", "Give it, or take the instance `settled` on one.")

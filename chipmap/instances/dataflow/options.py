@@ -15,6 +15,7 @@ from chipmap.instances.dataflow.batch import (
     cache_bytes,
     gradient_ns,
     hop_ns,
+    in_flight,
     kept_bytes,
     layer_sums_ns,
     layers_per_stage,
@@ -100,11 +101,11 @@ def ticks_of(nanoseconds: Fraction) -> int:
 
 def all_options(instance: DataflowInstance, degrees: Degrees) -> tuple[tuple[Option, ...], ...]:
     """The options of every kernel; those that differ in nothing but their names have the same."""
-    known: dict[tuple[Kernel, Scheme | None, bool, bool, int], tuple[Option, ...]] = {}
+    known: dict[tuple[Kernel, Scheme | None, bool, bool, bool, int], tuple[Option, ...]] = {}
     found, role, pinned = [], roles(instance), instance.task.schemes
     for kernel in instance.workload.kernels:
         name = kernel.name
-        own = name in role.kept, name in role.again, role.carried.get(name, 0)
+        own = name in role.kept, name in role.again, name in role.updated_by, role.carried.get(name, 0)
         key = msgspec.structs.replace(kernel, name=""), pinned.get(name), *own
         if key not in known:
             known[key] = _options(instance, degrees, kernel)
@@ -175,11 +176,32 @@ def behind_ticks(instance: DataflowInstance, degrees: Degrees) -> int:
     busy = degrees.expert > 1 or any(kernel.exchange != "none" for kernel in kernels)
     if busy or not instance.task.overlap_gradients:
         return 0
-    backward = (kernel for kernel in kernels if kernel.phase == "backward")
+    late = instance.task.schedule == "zb-h1"
+    return _least(instance, degrees, [k for k in kernels if k.phase == "backward" and (k.update or not late)])
+
+
+def _least(instance: DataflowInstance, degrees: Degrees, kernels: list[Kernel]) -> int:
+    """Picoseconds that these kernels compute at least, each under any of its schemes."""
     return sum(
         min(_compute(instance, degrees, kernel, scheme) for scheme in schemes(kernel, instance.mode))
-        for kernel in backward
+        for kernel in kernels
     )
+
+
+def filled_ticks(instance: DataflowInstance, degrees: Degrees) -> int:
+    """Picoseconds of a batch's bubble that weight updates fill where they run late (page, "Zero bubbles"): layers per
+    stage · (PP + min(m, PP) - 2) · the least compute of forward, of other backward kernels, or of updates."""
+    if instance.task.schedule != "zb-h1" or degrees.pipeline == 1:
+        return 0
+    kernels = instance.workload.kernels
+    kinds = (
+        [one for one in kernels if one.phase == "forward"],
+        [one for one in kernels if one.phase == "backward" and not one.update],
+        [one for one in kernels if one.phase == "backward" and one.update],
+    )
+    width = min(_least(instance, degrees, kind) for kind in kinds)
+    often = degrees.pipeline + in_flight(instance, degrees) - 2
+    return int(layers_per_stage(instance, degrees) * often) * width
 
 
 def _exchange(instance: DataflowInstance, degrees: Degrees, kernel: Kernel) -> Fraction:

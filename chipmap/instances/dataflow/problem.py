@@ -33,7 +33,7 @@ from chipmap.instances.dataflow.instance import (
     Shard,
 )
 from chipmap.instances.dataflow.layouts import change_ns
-from chipmap.instances.dataflow.options import Option, all_options, behind_ticks, ticks_of
+from chipmap.instances.dataflow.options import Option, all_options, behind_ticks, filled_ticks, ticks_of
 from chipmap.instances.dataflow.plans import settled, useful_plans
 from chipmap.instances.dataflow.sharding import reads_operand
 from chipmap.instances.dataflow.system import Dimension
@@ -56,7 +56,7 @@ class DataflowProblem:
     ``options`` [n] holds what each scheme of a kernel costs on one chip; ``edges`` [m, 2] the tensors of a layer;
     ``distance`` [m] how many levels a tensor waits on chip (its consumer's level minus its producer's, levels counted
     by the longest path from a source). Sums of gradients run at least ``behind`` picoseconds of a layer's backward pass
-    (0: they come after it).
+    (0: they come after it), and updates fill ``filled`` picoseconds of the batch's bubble.
     """
 
     instance: DataflowInstance
@@ -65,6 +65,7 @@ class DataflowProblem:
     edges: IntArray
     distance: IntArray
     behind: int = 0
+    filled: int = 0
 
     @property
     def n(self) -> int:
@@ -172,6 +173,7 @@ def dataflow_problem(
             edges=edges,
             distance=level[edges[:, 1]] - level[edges[:, 0]],
             behind=behind_ticks(instance, degrees),
+            filled=filled_ticks(instance, degrees),
         )
     return kept[degrees]
 
@@ -251,7 +253,8 @@ def exposed_ticks(problem: DataflowProblem, summed: int) -> int:
 
 
 def batch_ticks(problem: DataflowProblem, layer: int, hop: int, after: int, summed: int) -> int:
-    """Picoseconds of the batch: T4 · :func:`batch_factor` + T5 + T6 + T8, the columns :data:`BESIDE` summed up.
+    """Picoseconds of the batch: T4 · :func:`batch_factor` + T5 + T6 + T8, the columns :data:`BESIDE` summed up, less
+    what updates fill of the bubble.
 
     T5 = (PP·v-1) · hop + m · max(0, v · hop - layers per stage · T4): the first micro-batch waits for every transfer, a
     later one only where transfers take longer than a stage, with its v chunks, computes (equation 7).
@@ -259,14 +262,15 @@ def batch_ticks(problem: DataflowProblem, layer: int, hop: int, after: int, summ
     instance, degrees = problem.instance, problem.degrees
     slower = max(0, instance.task.parts * hop - layers_per_stage(instance, degrees) * layer)
     transfers = waited_hops(instance, degrees) * hop + micro_batches(instance, degrees) * slower
-    return math.ceil(layer * batch_factor(problem) + transfers) + after + exposed_ticks(problem, summed)
+    beside = after + exposed_ticks(problem, summed) - problem.filled
+    return math.ceil(layer * batch_factor(problem) + transfers) + beside
 
 
 def layer_ticks(problem: DataflowProblem, batch: float, hop: int, after: int, summed: int) -> float:
     """The least T4 with which the batch takes ``batch`` picoseconds, unrounded: :func:`batch_ticks` the other way."""
     instance, degrees, factor = problem.instance, problem.degrees, batch_factor(problem)
     layers, rounds = layers_per_stage(instance, degrees), micro_batches(instance, degrees)
-    rest = batch - after - exposed_ticks(problem, summed) - waited_hops(instance, degrees) * hop
+    rest = batch + problem.filled - after - exposed_ticks(problem, summed) - waited_hops(instance, degrees) * hop
     longest = rest / float(factor)
     if degrees.pipeline == 1:
         return longest

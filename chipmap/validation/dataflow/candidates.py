@@ -78,7 +78,7 @@ def _plans(
     if task.recompute is None:
         kinds = ["none", "selective", "full"] if task.selective else ["none", "full"]
     for each in _micro_batches(instance, degrees):
-        if task.schedule == "1f1b":
+        if task.schedule != "interleaved":
             found.append((each, None))
             continue
         rounds, wanted = task.batch // (degrees.data * each), range(1, instance.workload.layers + 1)

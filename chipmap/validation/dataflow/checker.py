@@ -69,7 +69,7 @@ def batch(mapping: Mapping, terms: dict[str, int]) -> int:
     else:
         filled *= instance.task.chunks or 1
     layers = math.ceil(terms["T4"] * stage * (1 + Fraction(degrees.pipeline - 1) / filled) * rounds)
-    return layers + terms["T5"] + terms["T6"] + terms["T8"]
+    return layers - training.late(instance, degrees) + terms["T5"] + terms["T6"] + terms["T8"]
 
 
 def breakdown(instance: DataflowInstance, solution: DataflowSolution) -> dict[int, tuple[int, int, int]]:

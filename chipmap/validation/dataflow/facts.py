@@ -299,6 +299,12 @@ def saved(instance: DataflowInstance) -> set[str]:
     return found
 
 
+def read_by_updates(kernel: Kernel, instance: DataflowInstance) -> bool:
+    """Whether a weight update reads what the kernel makes."""
+    updates = {one.name for one in instance.workload.kernels if one.update}
+    return any(u == kernel.name and v in updates for u, v in instance.workload.edges)
+
+
 def recomputed(instance: DataflowInstance) -> set[str]:
     """The forward kernels that run once more in the backward phase."""
     task = instance.task

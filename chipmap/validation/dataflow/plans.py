@@ -29,7 +29,7 @@ def wrong_chunks(instance: DataflowInstance, solution: DataflowSolution) -> Iter
     """A stage's chunks are those of the task, if it gives them, and share out its layers; the micro-batches of a
     replica are then shared out over the stages (C0)."""
     task, degrees = instance.task, solution.degrees
-    if task.schedule == "1f1b":
+    if task.schedule != "interleaved":
         if solution.chunks not in (None, 1):
             message = f"a stage has {solution.chunks} chunks, but nothing is interleaved"
             yield "chunks", solution.chunks - 1, "chunks", message

@@ -75,6 +75,9 @@ def resting(kernel: Kernel, scheme: Scheme, instance: DataflowInstance, degrees:
     if kernel.name in facts.saved(instance):
         saved = facts.local_output(kernel, scheme, instance, degrees)
         total += layers * facts.in_flight(instance, degrees) * saved
+    elif task.schedule == "zb-h1" and facts.read_by_updates(kernel, instance):
+        waiting = facts.in_flight(instance, degrees) - 1
+        total += layers * waiting * facts.local_output(kernel, scheme, instance, degrees)
     if task.purpose == "decode" and instance.mode == "physical":
         fetched = facts.fetched(kernel, scheme, instance, degrees)
         total += layers * Fraction(task.batch, degrees.data) * fetched
@@ -141,11 +144,30 @@ def left_over(sums: int, instance: DataflowInstance, degrees: Degrees) -> int:
     """
     kernels, passed = instance.workload.kernels, 0
     if degrees.expert == 1 and all(kernel.exchange == "none" for kernel in kernels):
-        for kernel in kernels:
-            if kernel.phase == "backward":
-                passed += min(computed(kernel, one, instance, degrees) for one in facts.allowed(kernel, instance.mode))
+        phases = ("update",) if instance.task.schedule == "zb-h1" else ("update", "backward")
+        passed = sum(surely(instance, degrees, phase) for phase in phases)
     layers = facts.stage_layers(instance, degrees)
     return max(sums, layers * sums - (layers - 1) * passed)
+
+
+def surely(instance: DataflowInstance, degrees: Degrees, phase: str) -> int:
+    """Picoseconds of compute that all kernels of a phase take, whatever their schemes; updates are one of their own."""
+    total = 0
+    for kernel in instance.workload.kernels:
+        if ("update" if kernel.update and kernel.phase == "backward" else kernel.phase) == phase:
+            total += min(computed(kernel, one, instance, degrees) for one in facts.allowed(kernel, instance.mode))
+    return total
+
+
+def late(instance: DataflowInstance, degrees: Degrees) -> int:
+    """Picoseconds of the batch in which stages would wait and run late updates instead (``zb-h1``): in the first PP - 1
+    passes, and in the last ones as many as micro-batches allow, each as short as any of the three kinds of passes."""
+    if instance.task.schedule != "zb-h1" or degrees.pipeline == 1:
+        return 0
+    rounds = instance.task.batch // (degrees.data * instance.task.samples)
+    shortest = min(surely(instance, degrees, phase) for phase in ("forward", "backward", "update"))
+    passes = degrees.pipeline - 1 + min(rounds, degrees.pipeline) - 1
+    return passes * facts.stage_layers(instance, degrees) * shortest
 
 
 def computed(kernel: Kernel, scheme: Scheme, instance: DataflowInstance, degrees: Degrees) -> int:
