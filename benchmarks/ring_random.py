@@ -207,13 +207,16 @@ def main() -> int:
     arguments = parser.parse_args()
     load, wrong = os.getloadavg()[0], 0
     groups = {(mode, grade): Group() for mode in MODES for grade in GRADES}
-    for seed in range(arguments.first, arguments.first + arguments.instances):
-        instance = instance_of(seed)
-        for words in differences(instance, groups[instance.cost_mode, instance.memory_grade]):
-            wrong += 1
-            print(f"seed {seed} ({instance.cost_mode}, {instance.memory_grade}): {words}", flush=True)
-        if seed % 100 == 99:
-            print(f"{seed + 1 - arguments.first} compared", file=sys.stderr, flush=True)
+    try:
+        for seed in range(arguments.first, arguments.first + arguments.instances):
+            instance = instance_of(seed)
+            for words in differences(instance, groups[instance.cost_mode, instance.memory_grade]):
+                wrong += 1
+                print(f"seed {seed} ({instance.cost_mode}, {instance.memory_grade}): {words}", flush=True)
+            if seed % 100 == 99:
+                print(f"{seed + 1 - arguments.first} compared", file=sys.stderr, flush=True)
+    except KeyboardInterrupt:
+        print("stopped: the page is of what was compared", file=sys.stderr)
     text = page(groups, wrong, arguments.first, load)
     if arguments.markdown:
         arguments.markdown.write_text(text)
