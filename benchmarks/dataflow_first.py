@@ -173,8 +173,8 @@ def main() -> int:
         f"{max((one.after or 0 for one in ready), default=0):.2f} s. Of {len(proved)} proved ones the gap of the best "
         f"mapping of half a second is at most {percent(max(proved, default=0))}. **{misses}** miss half a second or a "
         "gap of 50 %.\n",
-        "Gaps are by the best bound of the whole run: of the *first* mapping, of the best of half a second (*soon*), of "
-        "the *last*.\n",
+        "Gaps are by the best bound of the whole run: of the *first* mapping, of the best in half a second (*soon*), "
+        "of the *last*.\n",
         "| instance | kernels | first mapping | first gap | soon | last | all | ended | |",
         "|---|--:|--:|--:|--:|--:|--:|---|---|",
         *(row(name, one) for name, one in found),

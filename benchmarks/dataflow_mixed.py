@@ -15,6 +15,7 @@ import argparse
 import json
 import os
 import platform
+import re
 import sys
 import time
 from collections import Counter
@@ -27,7 +28,7 @@ from chipmap.instances.dataflow.plans import allowed_degrees
 from chipmap.methods.dataflow.bounds import bounds, relaxation
 from chipmap.methods.dataflow.chain import auto
 from chipmap.methods.dataflow.models import cpsat, mip
-from chipmap.records import InputError
+from chipmap.records import ContradictionError, InputError
 from chipmap.run import Run, SolveOptions
 from chipmap.validation.brute_force import brute_force
 from chipmap.validation.dataflow.candidates import count
@@ -37,6 +38,10 @@ from tests.dataflow.feature_mix import feature_mix, features, with_its_dram
 EXACT = {"program": auto, "HiGHS": mip, "CP-SAT": cpsat}
 BOUNDS = {"first bound": bounds, "relaxation": relaxation}
 LIMIT = 120.0
+#: What is said of a method that stopped, as its bound lay above a mapping that the checker accepts.
+REFUSED = "stopped, as the solver's bound lies above a mapping"
+#: What is said where HiGHS ends, by its tolerances, with a mapping that it doesn't call optimal.
+UNPROVED = re.compile(r"HiGHS: \('feasible', \d+\) instead of \('optimal', \d+\)")
 
 
 def state_of(instance: DataflowInstance) -> Run:
@@ -50,7 +55,11 @@ def differences(instance: DataflowInstance, optimum: int | None) -> list[str]:
     wanted = ("infeasible" if optimum is None else "optimal", optimum)
     for name, method in EXACT.items():
         run = state_of(instance)
-        found = method(instance, run).reason, run.upper
+        try:
+            found = method(instance, run).reason, run.upper
+        except ContradictionError:
+            wrong.append(f"{name}: {REFUSED}{_without_presolve(instance, wanted) if method is mip else ''}")
+            continue
         if found != wanted:
             wrong.append(f"{name}: {found} instead of {wanted}")
         if run.rejected:
@@ -66,6 +75,12 @@ def differences(instance: DataflowInstance, optimum: int | None) -> list[str]:
             continue  # not stated for this instance
         wrong += _above(name, run, optimum)
     return wrong
+
+
+def _without_presolve(instance: DataflowInstance, wanted: tuple[str, int | None]) -> str:
+    """Whether HiGHS is right on the same model once it leaves out its presolve."""
+    run = Run(instance, SolveOptions(time_limit=LIMIT, threads=1, solver="highs", native={"presolve": "off"}), check)
+    return "; right without presolve" if (mip(instance, run).reason, run.upper) == wanted else ""
 
 
 def _above(name: str, run: Run, optimum: int | None) -> list[str]:
@@ -114,7 +129,8 @@ def page(paths: list[Path]) -> tuple[str, int]:
     """The result page of all parts, and the number of differences."""
     seen = {line["seed"]: line for path in paths for line in lines_of(path)}
     rows = [line for line in seen.values() if line["compared"]]
-    wrong = [(line["seed"], text) for line in rows for text in line["wrong"]]
+    said = [(line["seed"], text) for line in rows for text in line["wrong"]]
+    wrong = [one for one in said if not UNPROVED.fullmatch(one[1])]
     infeasible = sum(line["optimum"] is None for line in rows)
     counted = Counter(name for line in rows for name in line["features"])
     pairs = Counter(pair for line in rows for pair in _pairs(line["features"]))
@@ -130,7 +146,8 @@ def page(paths: list[Path]) -> tuple[str, int]:
         f"{infeasible:,} infeasible. CPU seconds: {sum(line['seconds'] for line in rows):,.0f}.\n",
         "The program (`dataflow/auto`, what it claims and what the checker says), HiGHS and CP-SAT against brute force "
         "with the checker: value and verdict. Every bound that these, `dataflow/bounds` and `dataflow/relaxation` "
-        f"report against the optimum. **{len(wrong)} differences.**\n",
+        f"report against the optimum. **Differences: {len(wrong)}.** HiGHS ended {len(said) - len(wrong)} times, by "
+        "its tolerances, with a mapping that it doesn't call optimal and a bound that holds.\n",
         f"{len(pairs):,} of {possible:,} pairs of the features below occur (some exclude each other).\n",
         "| feature | instances |",
         "|---|--:|",

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from fractions import Fraction
 
 import numpy as np
 
 from chipmap.deadline import Deadline
 from chipmap.heuristics.dataflow.pieces.program import Pieces
+from chipmap.heuristics.dataflow.pieces.stages import staged
 from chipmap.heuristics.dataflow.program.lattice import TooWideError
 from chipmap.heuristics.dataflow.program.program import Chain
 from chipmap.heuristics.dataflow.unfused.costs import Singles
@@ -18,7 +20,7 @@ from chipmap.heuristics.dataflow.unfused.running_order import running_order
 from chipmap.heuristics.dataflow.unfused.tables import edges_of, scopes
 from chipmap.instances.dataflow.dram import dram_bytes
 from chipmap.instances.dataflow.floors import plain_floor
-from chipmap.instances.dataflow.instance import BatchPlan, DataflowInstance, Degrees
+from chipmap.instances.dataflow.instance import SHARDS, BatchPlan, DataflowInstance, Degrees
 from chipmap.instances.dataflow.layer_handover import handover_cases
 from chipmap.instances.dataflow.plans import allowed_degrees, allowed_plans
 from chipmap.instances.dataflow.problem import DataflowProblem, dataflow_problem, resident, total_ticks
@@ -42,11 +44,11 @@ def first_mappings(instance: DataflowInstance, run: Run, deadline: Deadline) -> 
     """A bound by all FLOP, and mappings at the degrees that promise most, until there is one and some time has passed.
 
     Schemes are those of an elimination of kernels with small tables, once with the cost of each kernel by itself and
-    once without DRAM; partitions are the best pieces of one order, or every kernel is one. Where stages share out
-    kernels nothing is done.
+    once without DRAM; partitions are the best pieces of one order, or every kernel is one; stages that share out
+    kernels are longer pieces of that order.
     """
     few = len(instance.workload.kernels) * instance.mapped_layers <= FEW
-    todo = [] if few or instance.task.stages != "layers" else _promising(instance)
+    todo = [] if few else _promising(instance)
     if not todo:
         return
     run.bound(min(_floor(instance, one) for one in todo), "all FLOP")
@@ -54,10 +56,11 @@ def first_mappings(instance: DataflowInstance, run: Run, deadline: Deadline) -> 
     for degrees in todo[:CHOICES]:
         if run.best is not None and (run.options.deterministic or run.seconds - before > ENOUGH):
             return
-        try:
-            _try(instance, degrees, run, deadline)
-        except (InputError, TooWideError):
-            continue
+        attempt = _try if instance.task.stages == "layers" else _try_stages
+        for plan in dict.fromkeys((_plan(instance, degrees), _frugal(instance, degrees))):
+            if run.best is None or plan == _plan(instance, degrees):
+                with suppress(InputError, TooWideError):
+                    attempt(instance, degrees, plan, run, deadline)
 
 
 def _promising(instance: DataflowInstance) -> list[Degrees]:
@@ -90,45 +93,79 @@ def _plan(instance: DataflowInstance, degrees: Degrees) -> BatchPlan:
     return plans[-1 if instance.system.memory.capacity_bytes is None else 0]
 
 
-def _try(instance: DataflowInstance, degrees: Degrees, run: Run, deadline: Deadline) -> None:
+def _frugal(instance: DataflowInstance, degrees: Degrees) -> BatchPlan:
+    """The plan that takes least DRAM, or nearly: the smallest micro-batch, all recomputed and shared out that can."""
+
+    def demands(plan: BatchPlan) -> tuple[int, bool, int, int]:
+        shared = SHARDS.index(plan.shard or "none")
+        return plan.micro_batch or 1, plan.recompute != "full", plan.chunks or 1, -shared
+
+    return min(allowed_plans(instance, degrees), key=demands)
+
+
+def _try(instance: DataflowInstance, degrees: Degrees, plan: BatchPlan, run: Run, deadline: Deadline) -> None:
     """Report the best of a few mappings at these degrees."""
-    problem = dataflow_problem(instance, degrees, *_plan(instance, degrees))
+    problem = dataflow_problem(instance, degrees, *plan)
     best: tuple[int, DataflowProblem, Chain] | None = None
     for number, case in enumerate(handover_cases(problem)):
         if number >= HANDOVERS:
             break
         for chain in _mappings(case, deadline):
             ticks = total_ticks(case, chain.ticks, chain.chosen)
-            if (best is None or ticks < best[0]) and _fits(case, chain):
+            if (best is None or ticks < best[0]) and _fits(case, chain.chosen, chain.partitions):
                 best = ticks, case, chain
-    if best is not None and (run.upper is None or best[0] < run.upper):
-        _, case, chain = best
+                if run.best is None:  # something stands, whatever the others take
+                    _report(*best, run)
+    if best is not None:
+        _report(*best, run)
+
+
+def _report(ticks: int, case: DataflowProblem, chain: Chain, run: Run) -> None:
+    if run.upper is None or ticks < run.upper:
         # weights that stay in the SRAM of a single partition make it shorter than its pieces say
-        claimed = None if resident(case) and not any(chain.partitions) else best[0]
+        claimed = None if resident(case) and not any(chain.partitions) else ticks
         run.solution(mapping_of(case, chain.chosen, chain.partitions), SOURCE, claimed=claimed)
 
 
-def _fits(problem: DataflowProblem, chain: Chain) -> bool:
+def _try_stages(instance: DataflowInstance, degrees: Degrees, plan: BatchPlan, run: Run, deadline: Deadline) -> None:
+    """Report the mappings at these degrees, where stages share out kernels."""
+    problem = dataflow_problem(instance, degrees, *plan)
+    if instance.task.utilisation is None:
+        return  # compute of kernels that share tiles doesn't add up
+    pieces = Pieces(problem, deadline)
+    for chosen in _schemes(problem, Singles(problem), deadline):
+        for stays in (False, True) if resident(problem) else (False,):
+            found = staged(pieces, chosen, stays)
+            if found is not None and _fits(problem, chosen, *found):
+                run.solution(mapping_of(problem, chosen, *found), SOURCE)
+
+
+def _fits(
+    problem: DataflowProblem, chosen: tuple[int, ...], partitions: tuple[int, ...], stages: tuple[int, ...] = ()
+) -> bool:
     capacity = problem.instance.system.memory.capacity_bytes
-    return capacity is None or max(dram_bytes(problem, chain.chosen, chain.partitions)) <= capacity
+    return capacity is None or max(dram_bytes(problem, chosen, partitions, stages)) <= capacity
 
 
-def _mappings(problem: DataflowProblem, deadline: Deadline) -> Iterator[Chain]:
-    """Mappings of one case of the hand-over."""
-    fused, tiled = problem.instance.asked[2], problem.instance.task.utilisation is None
-    singles = Singles(problem)
+def _schemes(problem: DataflowProblem, singles: Singles, deadline: Deadline) -> Iterator[tuple[int, ...]]:
+    """Choices of all kernels' options: by the cost of each kernel alone, and where they are fused without DRAM."""
     found, large = scopes(singles)
     order, _ = elimination_order(singles.sizes, edges_of(found, large))
-    mixed = problem.instance.task.recomputed == "selective"
-    pieces = None if tiled or mixed else Pieces(problem, deadline)
-    for one in (singles, _without_dram(singles)) if fused else (singles,):
+    for one in (singles, _without_dram(singles)) if problem.instance.asked[2] else (singles,):
         some = relaxed(one, order, CELLS, deadline)
         if some.bound is None:
             return
         better = descend(one, some.chosen, deadline)
-        if better is None:
-            continue
-        chosen = tuple(better[1])
+        if better is not None:
+            yield tuple(better[1])
+
+
+def _mappings(problem: DataflowProblem, deadline: Deadline) -> Iterator[Chain]:
+    """Mappings of one case of the hand-over."""
+    task, singles = problem.instance.task, Singles(problem)
+    by_pieces = task.utilisation is not None and task.recomputed != "selective"
+    pieces = Pieces(problem, deadline) if by_pieces else None
+    for chosen in _schemes(problem, singles, deadline):
         if pieces is not None:
             chain = pieces.best(chosen)
             if chain is not None:

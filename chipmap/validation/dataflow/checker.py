@@ -17,7 +17,7 @@ from chipmap.records import counted
 from chipmap.validation.certify import Finding, certify
 from chipmap.validation.dataflow import facts, plans, training
 from chipmap.validation.dataflow.figures import figures_of, headline, hop
-from chipmap.validation.dataflow.mapping import Mapping, in_dram, mapping_of
+from chipmap.validation.dataflow.mapping import Mapping, mapping_of
 from chipmap.validation.dataflow.times import Times, held, inside, longest_transfer, steps, times_of
 
 
@@ -223,7 +223,7 @@ def c5_together(mapping: Mapping) -> Iterator[Finding]:
 def c6_dram(mapping: Mapping) -> Iterator[Finding]:
     """While each partition runs, a chip's DRAM holds what always rests there and the tensors that wait."""
     limit = mapping.instance.system.memory.capacity_bytes
-    for partition, (resting, size) in sorted(in_dram(mapping).items()):
+    for partition, (resting, size) in sorted(mapping.dram.items()):
         if limit is not None and resting + size > limit:
             message = (
                 f"while partition {partition} runs, DRAM holds {resting + size:,} bytes ({resting:,} of parameters and "

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from chipmap.instances.dataflow.instance import DataflowInstance
 from chipmap.validation.dataflow import facts, rates, tiles
-from chipmap.validation.dataflow.mapping import Mapping, in_dram
+from chipmap.validation.dataflow.mapping import Mapping
 from chipmap.validation.dataflow.times import inside, steps
 
 #: Kernels whose FLOP are those of a model: products, and what states its FLOP itself.
@@ -27,7 +27,7 @@ def figures_of(mapping: Mapping, objective: int, terms: dict[str, int]) -> dict[
     """All figures, by name, in the units that their names say."""
     instance = mapping.instance
     figures = {
-        "dram_bytes": float(max(map(sum, in_dram(mapping).values()))),
+        "dram_bytes": float(max(map(sum, mapping.dram.values()))),
         "partitions": float(len({copy.partition for copy in mapping.copies})),
         "utilisation": _share(instance, objective),
         "samples_per_s": instance.task.batch / (objective / (facts.PS * 1e9)) if objective else 0.0,

@@ -6,6 +6,7 @@ import math
 from collections import defaultdict
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import accumulate
 
 import msgspec
 
@@ -54,6 +55,11 @@ class Mapping:
             found[self.stage(copy.partition)].add(copy.partition)
         return found
 
+    @cached_property
+    def dram(self) -> dict[int, tuple[int, int]]:
+        """What :func:`in_dram` says, looked at once."""
+        return in_dram(self)
+
 
 def mapping_of(instance: DataflowInstance, solution: DataflowSolution) -> Mapping:
     """The mapping that a ``solution`` which obeys C0 states; how it runs the batch is the task's from here on."""
@@ -90,7 +96,8 @@ def in_dram(mapping: Mapping) -> dict[int, tuple[int, int]]:
     kernels, saved, again = instance.workload.kernels, facts.saved(instance), facts.recomputed(instance)
     resting: dict[int, int] = defaultdict(int)
     for copy in mapping.copies:
-        resting[mapping.stage(copy.partition)] += training.resting(kernels[copy.kernel], copy.scheme, instance, degrees)
+        held = training.resting(kernels[copy.kernel], copy.scheme, instance, degrees, saved)
+        resting[mapping.stage(copy.partition)] += held
     backward = {copy.partition for copy in mapping.copies if kernels[copy.kernel].phase == "backward"}
     order = sorted({copy.partition for copy in mapping.copies}, key=lambda p: (p in backward, p))
     rank = {p: place for place, p in enumerate(order)}
@@ -101,21 +108,23 @@ def in_dram(mapping: Mapping) -> dict[int, tuple[int, int]]:
         counts = name in again or name not in saved
         if rank[made] < rank[read] and counts:
             spans[u].append((rank[made], rank[read], mapping.stage(read)))
-    waiting, stages = [0] * len(order), [mapping.stage(p) for p in order] if mapping.solution.stages else []
+    more = [0] * (len(order) + 1)  # bytes that wait in a place, but not in the one before
+    stages = [mapping.stage(p) for p in order] if mapping.solution.stages else []
     for u, found in spans.items():
         copy = mapping.copies[u]
         size = math.ceil(facts.local_output(kernels[copy.kernel], copy.scheme, instance, degrees))
-        for place, edges in _alive(found, stages).items():
-            waiting[place] += size * (edges if instance.mode == "dfmodel" else 1)
+        for first, last in _alive(found, stages, instance.mode == "dfmodel"):
+            more[first] += size
+            more[last + 1] -= size
+    waiting = [*accumulate(more)]
     return {p: (resting[mapping.stage(p)], waiting[place]) for place, p in enumerate(order)}
 
 
-def _alive(spans: list[tuple[int, int, int]], stages: list[int]) -> dict[int, int]:
-    """While which places one tensor is in a chip's DRAM, and on how many edges: from its maker's to each reader's, in
-    the maker's place or the reader's stage (no ``stages``: all are in one)."""
-    edges: dict[int, int] = defaultdict(int)
-    for made, read, stage in spans:
-        for place in range(made, read + 1):
-            if place == made or not stages or stages[place] == stage:
-                edges[place] += 1
-    return edges
+def _alive(spans: list[tuple[int, int, int]], stages: list[int], each: bool) -> list[tuple[int, int]]:
+    """From which place to which one tensor is in a chip's DRAM: from its maker's to each reader's, in the maker's place
+    or the reader's stage (no ``stages``: all are in one); for ``each`` reader, or once however many read it."""
+    if not stages:
+        ends = [(made, read) for made, read, _ in spans]
+        return ends if each else [(ends[0][0], max(read for _, read in ends))]
+    found = [(p, p) for made, read, s in spans for p in range(made, read + 1) if p == made or stages[p] == s]
+    return found if each else [*dict.fromkeys(found)]

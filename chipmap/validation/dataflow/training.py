@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Set
 from fractions import Fraction
 
 from chipmap.instances.dataflow.instance import DataflowInstance, Degrees
@@ -52,8 +53,9 @@ def parameters(kernel: Kernel, scheme: Scheme, instance: DataflowInstance, degre
     return facts.local_weights(kernel, scheme, instance, degrees) + table
 
 
-def resting(kernel: Kernel, scheme: Scheme, instance: DataflowInstance, degrees: Degrees) -> int:
-    """C6: bytes that one kernel of each layer of a chip always has in DRAM, rounded up once.
+def resting(kernel: Kernel, scheme: Scheme, instance: DataflowInstance, degrees: Degrees, saved: Set[str]) -> int:
+    """C6: bytes that one kernel of each layer of a chip always has in DRAM, rounded up once; ``saved`` are those whose
+    output is kept (:func:`~chipmap.validation.dataflow.facts.saved`).
 
     In training a parameter has a gradient of as many bytes, and its state; in mode ``dfmodel`` only the state counts.
     What is in parts, one per replica, is whole for one layer at a time: gradients until they are summed, weights while
@@ -72,12 +74,11 @@ def resting(kernel: Kernel, scheme: Scheme, instance: DataflowInstance, degrees:
             total += each * layers
             if what in apart:
                 total += each * at_once[what] - each * layers * (1 - Fraction(1, copies(scheme, degrees)))
-    if kernel.name in facts.saved(instance):
-        saved = facts.local_output(kernel, scheme, instance, degrees)
-        total += layers * facts.in_flight(instance, degrees) * saved
+    output = facts.local_output(kernel, scheme, instance, degrees)
+    if kernel.name in saved:
+        total += layers * facts.in_flight(instance, degrees) * output
     elif task.schedule == "zb-h1" and facts.read_by_updates(kernel, instance):
-        waiting = facts.in_flight(instance, degrees) - 1
-        total += layers * waiting * facts.local_output(kernel, scheme, instance, degrees)
+        total += layers * (facts.in_flight(instance, degrees) - 1) * output
     if task.purpose == "decode" and instance.mode == "physical":
         fetched = facts.fetched(kernel, scheme, instance, degrees)
         total += layers * Fraction(task.batch, degrees.data) * fetched
@@ -126,9 +127,9 @@ def summed(kernel: Kernel, scheme: Scheme, instance: DataflowInstance, degrees: 
         return facts.up(sum((facts.all_reduce(size, link, factor) for link in links), Fraction(0)))
     if kernel.phase == "backward":
         return 0
-    time, updated = Fraction(0), {one.update for one in instance.workload.kernels}
-    whole = facts.whole_weights(kernel, instance) * layers
-    if True in updated and whole and facts.by_tokens(kernel, scheme, instance):
+    time, whole = Fraction(0), facts.whole_weights(kernel, instance) * layers
+    split = whole and facts.by_tokens(kernel, scheme, instance)
+    if split and any(one.update for one in instance.workload.kernels):
         time += sum((facts.reduce_scatter(whole, d) for d in facts.uses(instance, degrees, "tensor")), Fraction(0))
     if "state" in apart and "weight" not in apart:
         time += scatter(parameters(kernel, scheme, instance, degrees) * layers, links)

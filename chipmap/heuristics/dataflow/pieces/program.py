@@ -55,16 +55,23 @@ class Pieces:
                 return None
             total += again * found[0]
             starts += found[1]
-        places = np.searchsorted(starts, np.arange(count), side="right") - 1
-        partitions = [0] * count
-        for position, v in enumerate(self.order):
-            partitions[v] = int(places[position])
-        return Chain(total, tuple(partitions), tuple(chosen), ())
+        return Chain(total, self.partitions(starts), tuple(chosen), ())
 
     def _phase(
         self, line: Line, begin: int, end: int, most: int | None, exactly: bool, fused: bool
     ) -> tuple[int, list[int]] | None:
         """(picoseconds, the first position of each partition) of the best pieces of a phase."""
+        table = self.table(line, begin, end, most, fused)
+        if table is None:
+            return None
+        value = table.value
+        last = value.shape[1] - 1 if exactly and most is not None else int(value[end].argmin())
+        if value[end, last] >= NEVER:
+            return None
+        return int(value[end, last]), starts_of(table, begin, end, last)
+
+    def table(self, line: Line, begin: int, end: int, most: int | None, fused: bool) -> Table | None:
+        """The fewest picoseconds from ``begin`` to each position up to ``end``; None where it would be too large."""
         instance, count = self.problem.instance, len(self.order)
         counts = 1 if most is None else most + 1
         if counts > COUNTED or (count + 1) * counts > VALUES:
@@ -81,14 +88,15 @@ class Pieces:
         while not cut(line, bounds, Table(value, origin), left, seen, state):
             self.deadline.check()
             state[1] = CALL
-        last = counts - 1 if exactly and most is not None else int(value[end].argmin())
-        if value[end, last] >= NEVER:
-            return None
-        starts, at, k = list[int](), end, last
-        while at > begin:
-            at, k = int(origin[at, k]), max(k - 1, 0)
-            starts.append(at)
-        return int(value[end, last]), starts[::-1]
+        return Table(value, origin)
+
+    def partitions(self, starts: Sequence[int]) -> tuple[int, ...]:
+        """The partition of each kernel where these are their first positions."""
+        places = np.searchsorted(starts, np.arange(len(self.order)), side="right") - 1
+        partitions = [0] * len(self.order)
+        for position, v in enumerate(self.order):
+            partitions[v] = int(places[position])
+        return tuple(partitions)
 
     def line(self, chosen: Sequence[int]) -> Line:
         """The kernels in their order under these options."""
@@ -127,6 +135,15 @@ class Pieces:
         listed = [of[v % n] + len(together) * (v // n) if of[v % n] >= 0 else -1 for v in self.order]
         sizes = [len(group) for group in together] * self.layers
         return np.array(listed, np.int64), np.array(sizes or [0], np.int64)
+
+
+def starts_of(table: Table, begin: int, end: int, pieces: int) -> list[int]:
+    """The first position of each piece of the best way to ``end``, with that number of pieces where it counts."""
+    starts, at, k = list[int](), end, pieces
+    while at > begin:
+        at, k = int(table.origin[at, k]), max(k - 1, 0)
+        starts.append(at)
+    return starts[::-1]
 
 
 def _column(options: Sequence[object], field: str) -> IntArray:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from heapq import heapify, heappop, heappush
 from typing import NamedTuple
 
 import numpy as np
@@ -205,15 +206,15 @@ def topological(n: int, edges: Sequence[tuple[int, int]], later: Sequence[bool])
     for _, v in edges:
         waiting[v] += 1
     order: list[int] = []
-    ready = [v for v in range(n) if waiting[v] == 0]
+    ready = [(later[v], v) for v in range(n) if waiting[v] == 0]
+    heapify(ready)
     while ready:
-        v = min(ready, key=lambda v: (later[v], v))
-        ready.remove(v)
+        v = heappop(ready)[1]
         order.append(v)
         for w in readers[v]:
             waiting[w] -= 1
             if waiting[w] == 0:
-                ready.append(w)
+                heappush(ready, (later[w], w))
     return order
 
 

@@ -16,13 +16,13 @@ import numpy as np
 
 from chipmap.deadline import Deadline
 from chipmap.heuristics.dataflow.unfused.costs import Singles
-from chipmap.heuristics.dataflow.unfused.kernel import IntArray
+from chipmap.heuristics.dataflow.unfused.descent import NEVER, Flat, IntArray, sweep, totals
 from chipmap.heuristics.dataflow.unfused.tables import along, scopes, times
 
-#: What an option that doesn't fit costs: a sum of two of these still fits 64 bits.
-NEVER = 2**61
 #: Sweeps of the descent at most.
 SWEEPS = 20
+#: Columns of a kernel's options.
+_COLUMNS = ("compute", "memory", "network", "held")
 
 
 class Sum(NamedTuple):
@@ -74,33 +74,57 @@ def relaxed(singles: Singles, order: Sequence[int], cells: int, deadline: Deadli
 def descend(singles: Singles, chosen: Sequence[int], deadline: Deadline) -> tuple[int, list[int]] | None:
     """(T4, options) after better options of single kernels are taken as long as there are any; None where a kernel
     doesn't fit then."""
-    at, readers = list(chosen), [set[int]() for _ in singles.sizes]
-    for v, one in enumerate(singles.singles):
-        for read in one.reads:
-            readers[read.maker].add(v)
-
-    def around(v: int) -> int:
-        costs = [singles.ticks(w, at) for w in (v, *readers[v])]
-        return sum(NEVER if cost is None else cost for cost in costs)
-
+    flat, at = _flat(singles), np.array(chosen, dtype=np.int64)
+    taken = np.zeros((len(at), 3), np.int64)
+    rules = np.array([singles.sram, singles.overlap, singles.launch], dtype=np.int64)
+    totals(flat, at, taken)
     for _ in range(SWEEPS):
-        changed = False
-        for v, size in enumerate(singles.sizes):
-            if size == 1:
-                continue
-            deadline.check()
-            before, best, least = at[v], at[v], around(v)
-            for option in range(size):
-                at[v] = option
-                now = least if option == before else around(v)
-                if now < least:
-                    best, least = option, now
-            at[v] = best
-            changed = changed or best != before
-        if not changed:
+        deadline.check()
+        if not sweep(flat, at, taken, rules):
             break
-    total = [singles.ticks(v, at) for v in range(len(at))]
-    return None if None in total else (sum(cost for cost in total if cost is not None), at)
+    found = [int(option) for option in at]
+    total = [singles.ticks(v, found) for v in range(len(at))]
+    return None if None in total else (sum(cost for cost in total if cost is not None), found)
+
+
+def _flat(singles: Singles) -> Flat:
+    """The kernels as compiled code reads them. What a reader takes of a tensor depends on its maker's option alone."""
+    all_of = singles.singles
+    reads = [(read, v) for v, one in enumerate(all_of) for read in one.reads]
+    first = _ends(singles.sizes)
+    dram, buffer = np.zeros(first[-1], np.int64), np.zeros(first[-1], np.int64)
+    for read, _ in reads:
+        rows = slice(first[read.maker], first[read.maker + 1])
+        dram[rows], buffer[rows] = read.dram, read.held
+    maker = np.array([read.maker for read, _ in reads], np.int64)
+    changes: dict[int, int] = {}  # of arrays that several tensors share
+    parts, change, end = list[IntArray](), list[int](), 0
+    for read, _ in reads:
+        if id(read.converts) not in changes:
+            changes[id(read.converts)] = end
+            parts.append(read.converts.reshape(-1))
+            end += read.converts.size
+        change.append(changes[id(read.converts)])
+    column = {name: np.concatenate([getattr(one, name) for one in all_of]) for name in _COLUMNS}
+    return Flat(
+        **{name: values.astype(np.int64) for name, values in column.items()},
+        first=first,
+        dram=dram,
+        buffer=buffer,
+        maker=maker,
+        reader=np.array([v for _, v in reads], np.int64),
+        change=np.array(change, np.int64),
+        converts=np.concatenate([*parts, np.zeros(0, np.int64)]),
+        enter=_ends([len(one.reads) for one in all_of]),
+        leave=_ends(np.bincount(maker, minlength=len(all_of))),
+        out=np.argsort(maker, kind="stable").astype(np.int64),
+        runs=np.array([one.runs for one in all_of], np.int64),
+    )
+
+
+def _ends(sizes: Sequence[int] | IntArray) -> IntArray:
+    """Where each of parts of these sizes begins, and where the last one ends."""
+    return np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
 
 
 def _tables(singles: Singles) -> list[Sum]:

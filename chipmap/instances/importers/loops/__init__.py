@@ -100,6 +100,11 @@ _SWEEPS: tuple[Rule | None, ...] = (
     *(pointwise.pointwise, pointwise.along, pointwise.layer_norm, pointwise.batch_norm, pointwise.group_norm),
     *(pointwise.reduction, pointwise.joined, pointwise.stacked, pointwise.copies),
 )
+#: Windows that hold each number once: sums along the axes of space.
+_POOLS = words(
+    """adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d _adaptive_avg_pool2d globalaveragepool globalmaxpool
+    globallppool"""
+)
 #: Sums, differences, products and quotients of operands, element by element.
 _AFFINE = words("add sub rsub mul div")
 _SEARCHES = words("cumsum cumprod flip roll sort topk logcumsumexp argmax argmin multinomial")
@@ -109,7 +114,7 @@ def element_wise(kind: str) -> bool:
     """Whether an operator of that kind makes its numbers element by element, or sums them along some axes."""
     plain = _plain(kind)
     rule = _RULES.get(plain) or _RULES.get(plain.lower())
-    return rule in _SWEEPS and plain.lower() not in _SEARCHES
+    return (rule in _SWEEPS and plain.lower() not in _SEARCHES) or plain.lower() in _POOLS
 
 
 def affine(kind: str) -> bool:

@@ -1,0 +1,71 @@
+"""What first mappings are made of: the descent over single kernels, and stages that are pieces of one order."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+
+from chipmap.deadline import Deadline
+from chipmap.heuristics.dataflow.pieces.program import Pieces
+from chipmap.heuristics.dataflow.pieces.stages import staged
+from chipmap.heuristics.dataflow.unfused.costs import Singles
+from chipmap.heuristics.dataflow.unfused.relaxed import descend
+from chipmap.instances.dataflow.plans import allowed_degrees, allowed_plans
+from chipmap.instances.dataflow.problem import dataflow_problem
+from chipmap.kernels import plainly
+from chipmap.methods.dataflow.cases import mapping_of
+from chipmap.validation.dataflow.checker import check
+from tests.dataflow.random_instances import mixed_instance
+from tests.dataflow.staged_instances import staged_instance
+
+
+@pytest.fixture(autouse=True)
+def _plain():  # type: ignore[no-untyped-def]
+    """Tiny instances run through before anything is compiled."""
+    with plainly():
+        yield
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_the_descent_ends_where_no_kernel_alone_has_a_better_option(seed: int) -> None:
+    """Its value is the sum of the kernels' times, no more than that of its start, and no single change betters it."""
+    instance = mixed_instance(Random(seed))
+    for degrees in allowed_degrees(instance)[:2]:
+        singles = Singles(dataflow_problem(instance, degrees, *allowed_plans(instance, degrees)[0]))
+
+        def total(chosen: list[int], of: Singles = singles) -> int:
+            each = [of.ticks(v, chosen) for v in range(len(chosen))]
+            return sum(2**61 if one is None else one for one in each)
+
+        start = [0] * len(singles.sizes)
+        found = descend(singles, start, Deadline())
+        if found is None:
+            continue
+        ticks, chosen = found
+        assert ticks == total(chosen) <= total(start)
+        for v, size in enumerate(singles.sizes):
+            for option in range(size):
+                assert total([*chosen[:v], option, *chosen[v + 1 :]]) >= ticks
+
+
+@pytest.mark.parametrize("stays", [False, True])
+def test_first_stages_are_pieces_of_one_order(stays: bool) -> None:
+    """Whatever the instance, what they are is a mapping of it, or nothing was found."""
+    found = 0
+    for seed in range(40):
+        instance = staged_instance(Random(seed))
+        if instance.task.utilisation is None or not allowed_degrees(instance):
+            continue
+        degrees = allowed_degrees(instance)[-1]
+        problem = dataflow_problem(instance, degrees, *allowed_plans(instance, degrees)[0])
+        chosen = tuple(0 for _ in range(problem.n * instance.mapped_layers))
+        made = staged(Pieces(problem, Deadline()), chosen, stays)
+        if made is None:
+            continue
+        certificate = check(instance, mapping_of(problem, chosen, *made))
+        labels = {one.label for one in certificate.violations}
+        assert not labels, (seed, certificate.violations)
+        assert len(set(made[1])) <= degrees.pipeline
+        found += 1
+    assert found >= 5
