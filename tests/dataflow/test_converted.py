@@ -67,6 +67,6 @@ def test_ratios_of_nothing() -> None:
 
 
 def test_the_generated_resnet_is_split_by_channels() -> None:
-    kernels = resnet_reference(2).workload.kernels
+    kernels = resnet_reference(2, True).workload.kernels
     assert {kernel.kind for kernel in kernels} <= {"gemm", "elementwise"}
     assert sum(kernel.kind == "gemm" for kernel in kernels) == 54

@@ -83,17 +83,17 @@ def test_a_constant_that_two_operations_of_a_kernel_read_is_read_once() -> None:
 
 def test_a_bias_and_a_scaling_behind_a_product_are_part_of_it() -> None:
     """The product has their constants and FLOP, and is split by the heads that read it, as it is without them."""
-    net, kernels = Net(), []
-    for apart in (True, False):
+    found: list[list[Kernel]] = []
+    for alone in (True, False):
         net = Net()
         x = net.input(1, 6, 8)
-        query = net.add(net.linear(x, 16, bias=False), net.parameter(16)) if apart else net.linear(x, 16)
+        query = net.add(net.linear(x, 16, bias=False), net.parameter(16)) if alone else net.linear(x, 16)
         query = net.transpose(net.view(query, 1, 6, 4, 4), 1, 2)
-        query = net.mul(query, net.parameter(1)) if apart else query
+        query = net.mul(query, net.parameter(1)) if alone else query
         key = net.transpose(net.view(net.linear(x, 16), 1, 6, 4, 4), 1, 2)
         net.matmul(query, net.transpose(key, 2, 3))
-        kernels.append(list(fused(net).values()))
-    apart, joined = kernels
+        found.append(list(fused(net).values()))
+    apart, joined = found
     assert [one.kind for one in apart] == [one.kind for one in joined] == ["gemm"] * 3
     assert apart[0].schemes == joined[0].schemes and apart[0].schemes[0] == "OUTER"
     assert (apart[0].flop, joined[0].flop) == (2 * 6 * 8 * 16 + 2 * 6 * 16, 2 * 6 * 8 * 16)
