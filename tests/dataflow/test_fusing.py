@@ -97,7 +97,10 @@ def test_a_bias_and_a_scaling_behind_a_product_are_part_of_it() -> None:
     assert [one.kind for one in apart] == [one.kind for one in joined] == ["gemm"] * 3
     assert apart[0].schemes == joined[0].schemes and apart[0].schemes[0] == "OUTER"
     assert (apart[0].flop, joined[0].flop) == (2 * 6 * 8 * 16 + 2 * 6 * 16, 2 * 6 * 8 * 16)
-    assert [one.weight_bytes + one.whole_bytes for one in (apart[0], joined[0])] == [4 * (8 * 16 + 16 + 1), 4 * 9 * 16]
+    assert [(one.weight_bytes or 0) + one.whole_bytes for one in (apart[0], joined[0])] == [
+        4 * (8 * 16 + 16 + 1),
+        4 * 9 * 16,
+    ]
 
 
 def test_what_else_stays_behind_a_product() -> None:
