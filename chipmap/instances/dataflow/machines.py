@@ -93,6 +93,14 @@ MACHINES: dict[str, Machine] = {
     "a100-40gb": _nvlink(_A100, _hbm(1555.0, 40), 8, 300.0, 25.0, f"{_NV}: A100 (2021), DGX A100"),
     "a100-80gb": _nvlink(_A100, _hbm(2039.0, 80), 8, 300.0, 25.0, f"{_NV}: A100 (2021), DGX A100"),
     "h100-sxm": _nvlink(_H100, _hbm(3350.0, 80), 8, 450.0, 50.0, f"{_NV}: H100 (2023), H100 white paper, DGX H100"),
+    "h800-sxm": _nvlink(
+        _H100.replace(name="H800"),
+        _hbm(3350.0, 80),
+        8,
+        200.0,
+        50.0,
+        f"{_NV}: H100 (2023), of which an H800 has NVLink of 400 GB/s; network: DeepSeek-V3 report (2024), section 3.1",
+    ),
     "h200": _nvlink(_H100.replace(name="H200"), _hbm(4800.0, 141), 8, 450.0, 50.0, f"{_NV}: H200 (2023), DGX H200"),
     "b200-nvl72": _nvlink(_B200, _hbm(8000.0, 186), 72, 900.0, 50.0, f"{_NV}: GB200 NVL72 (2024), a 72nd of it"),
     "mi300x": Machine(
