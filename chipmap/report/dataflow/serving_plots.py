@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from chipmap.bench.dataflow.groups import front, kinds_of, traffic_of
 from chipmap.bench.point import Row
+from chipmap.bench.sweep import Sweep
 from chipmap.report.canvas import COLOURS, blank, groups
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+#: Chips that are shared out between prefill and decode, and limits in ms on the time to the first token, in pictures.
+CHIPS, TTFT_MS = 64, (100.0, 200.0, 500.0, float("inf"))
 #: Figure of a row -> what a bar is called.
 LATENCIES = {"ttft_us": "TTFT", "tpot_us": "TPOT"}
 
@@ -39,4 +43,28 @@ def passes(rows: Sequence[Row], axes: Sequence[str], title: str) -> Figure:
         rate.yaxis.set_major_formatter("{x:,g}")
     if any(panels):
         figure.suptitle(title)
+    return figure
+
+
+def groups_front(sweep: Sweep, rows: Sequence[Row]) -> Figure:
+    """Tokens per second of a chip over those of a user where prefill and decode have groups of their own: a line for
+    each limit on the time to the first token. Each dot is a plan that is proved to be the best of its limits."""
+    prefill, decode = kinds_of(rows)
+    traffic = traffic_of(sweep)
+    figure = blank((6.4, 4.2), layout="constrained")
+    plane = figure.subplots()
+    for k, limit in enumerate(TTFT_MS):
+        points = front(prefill, decode, traffic, CHIPS, limit * 1000)[::-1]
+        if not points:
+            continue
+        name = "no limit on TTFT" if limit == float("inf") else f"TTFT at most {limit:g} ms"
+        xs, ys = [one.per_user for one in points], [one.per_chip for one in points]
+        look: Any = {"marker": "osD^"[k], "markersize": 7.0 - 1.2 * k, "color": COLOURS[k]}
+        plane.plot(xs, ys, drawstyle="steps-pre", label=name, **look)  # a plan serves slower users as well
+    plane.set_xlabel("tokens/s of a user")
+    plane.set_ylabel("tokens/s of a chip")
+    plane.set_xlim(left=0.0)
+    plane.set_ylim(bottom=0.0)
+    plane.legend(fontsize=8)
+    plane.set_title(f"{CHIPS} chips, groups for prefill and for decode; all dots proved")
     return figure

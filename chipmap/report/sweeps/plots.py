@@ -11,11 +11,12 @@ from itertools import cycle
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from chipmap.bench.dataflow.groups import is_groups
 from chipmap.bench.point import Row
 from chipmap.bench.sweep import Sweep
 from chipmap.records import InputError
 from chipmap.report.canvas import COLOURS, INK, MUTED, SMALL, blank, groups, logarithmic, save, styled
-from chipmap.report.dataflow.serving_plots import LATENCIES, passes
+from chipmap.report.dataflow.serving_plots import LATENCIES, groups_front, passes
 from chipmap.report.multimodel.front import draw, fronts_of
 from chipmap.report.placement import scaling
 
@@ -51,6 +52,9 @@ def plots(sweep: Sweep, rows: Sequence[Row], folder: Path) -> list[Path]:
         remedy = "Sweep family dataflow or placement over an axis, multimodel over task.latency_limit_ns."
         raise InputError("no row has figures to draw", "--plots", remedy)
     _made(folder)
+    if is_groups(sweep):
+        with styled(**SMALL, **{"figure.dpi": 130}):
+            return [save(groups_front(sweep, rows), folder / "groups.png")]
     with styled(**SMALL, **{"figure.dpi": 130}):
         return [save(figure, folder / f"{name}.png") for name, figure in _figures(sweep, drawn)]
 
