@@ -43,6 +43,7 @@ FAMILY = Family(
         ("m-etf", "baselines:m_etf", "Baechi's m-ETF: ETF with memory and links that carry one tensor at a time"),
         ("partition", "chain:partitions", "even work, few transfers, bytes that fit: the best of several partitions"),
         ("random", "baselines:at_random", "a random device for each operation"),
+        ("policy", "baselines:policy", "a policy that learns while it draws (extra learned), 400 placements"),
         ("starts", "chain:starts", "the best of one device, human splits, HEFT, HEFT on units and ETF"),
         ("search", "chain:annealed", "annealing over devices and keys, from the best start"),
         ("ideals", "chain:in_blocks", "throughput by blocks one after the other, the program over ideals"),

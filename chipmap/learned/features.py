@@ -31,6 +31,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from chipmap.instances.graph import OperationGraph
+from chipmap.instances.placement.problem import PlacementProblem
 from chipmap.instances.ring.problem import RingProblem
 
 Floats = NDArray[np.float64]
@@ -96,6 +97,24 @@ def of_graph(graph: OperationGraph) -> Graph:
         output=output,
         edges=np.array(sorted(edges), dtype=np.int64).reshape(-1, 2),
         order=np.array(graph.topological_order(), dtype=np.int64),
+    )
+
+
+def of_placement(problem: PlacementProblem) -> Graph:
+    """The placed operations of a placement problem; work is their least time in ns over the devices allowed."""
+    operations = [problem.instance.graph.operations[v] for v in problem.position.tolist()]
+    storages, output = problem.storages, np.zeros(problem.operations)
+    np.add.at(output, storages.producer, storages.bytes)
+    edges = np.column_stack((np.repeat(storages.producer, np.diff(storages.reader_at)), storages.readers))
+    longest = problem.time.max(initial=0)
+    return Graph(
+        kinds=[one.kind for one in operations],
+        work=np.where(problem.allowed, problem.time, longest).min(axis=1, initial=longest).astype(np.float64),
+        flop=np.array([one.flop for one in operations], dtype=np.float64),
+        weights=problem.weights.astype(np.float64),
+        output=output,
+        edges=np.unique(edges, axis=0).reshape(-1, 2),
+        order=problem.order,
     )
 
 

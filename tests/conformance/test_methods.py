@@ -23,7 +23,7 @@ def solvers_of(family: Family, method: Method) -> tuple[str | None, ...]:
 
 
 #: Methods whose usual work is too much for all tiny instances -> one cycle of it.
-LITTLE: dict[str, dict[str, Any]] = {"ring/policy": {"native": {"samples": 20}}}
+LITTLE: dict[str, dict[str, Any]] = {name: {"native": {"samples": 20}} for name in ("ring/policy", "placement/policy")}
 
 
 def run(case: Case, method: Method, **options: Any) -> Result:

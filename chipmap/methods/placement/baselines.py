@@ -16,6 +16,7 @@ from chipmap.heuristics.placement.memory import excess
 from chipmap.heuristics.placement.simulator import NEVER, schedule, simulate
 from chipmap.instances.placement.instance import PlacementInstance, PlacementSolution
 from chipmap.instances.placement.problem import IntArray
+from chipmap.learned import needs
 from chipmap.methods.chain import Link, Turn
 from chipmap.methods.placement.chain import BOUND, follow_chain
 from chipmap.methods.placement.stages import Stages
@@ -88,6 +89,15 @@ def of_one_device(stages: Stages, turn: Turn) -> Iterator[tuple[str, IntArray]]:
     for d in range(stages.problem.devices):
         for what in starts.kept_off(stages.problem, d):
             turn.run.note("left out", f"one device: {stages.problem.device_names[d]!r} can't run {what!r}, or must not")
+
+
+def of_policy(stages: Stages, turn: Turn) -> Iterator[tuple[str, IntArray]]:
+    """The best human split, then what a learning policy draws."""
+    from chipmap.learned.placement.search import search
+
+    options = turn.run.options
+    for devices in search(stages.problem, options.native, options.seed, turn.deadline):
+        yield "learned policy", devices
 
 
 def _baseline(stages: Stages, turn: Turn, placements: Placements) -> None:
@@ -200,3 +210,13 @@ def critical_path(instance: PlacementInstance, run: Run) -> Termination:
 def at_random(instance: PlacementInstance, run: Run) -> Termination:
     """A random placement."""
     return _method(instance, run, of_random)
+
+
+def policy(instance: PlacementInstance, run: Run) -> Termination:
+    """A policy that learns by PPO while it draws (:mod:`chipmap.learned.placement`); extra ``learned``.
+
+    It draws ``--native samples=N`` placements, 400 unless told; ``--native learn=false`` leaves it as it begins: drawn
+    round the best human split.
+    """
+    needs.require()
+    return _method(instance, run, of_policy)
