@@ -1,8 +1,9 @@
 """Pre-training with judges beside it (figure 4 of the ring paper): this process trains, others judge its checkpoints.
 
-A judge is a child for each checkpoint (:mod:`chipmap.learned.judging`): as it is, and after learning on each validation
-graph. The best by the latter is copied to ``best.pt``, with its card. ``validation.csv`` keeps what was judged. A run
-that was killed goes on: checkpoints without a verdict are judged again, training continues from the last whole pass.
+A judge is a child for each checkpoint (:mod:`chipmap.learned.judging`), the untrained policy's among them: as it is,
+and after learning on each validation graph. The best by the latter is copied to ``best.pt``, with its card.
+``validation.csv`` keeps what was judged. A run that was killed goes on: checkpoints without a verdict are judged again,
+training continues from the last whole pass.
 """
 
 from __future__ import annotations
@@ -72,8 +73,9 @@ def pretrain(
             _write(work, list(verdicts.values()))
             told(verdicts[number])
 
+    work.begin()
     try:
-        for number in range(1, len(work.curve) + 1):
+        for number in range(len(work.curve) + 1):
             ask(number)
         while len(work.curve) < passes:
             told(work.next_pass(deadline))

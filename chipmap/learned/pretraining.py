@@ -74,6 +74,12 @@ class Pretraining:
         """The checkpoint after pass ``number`` (0: the untrained policy)."""
         return self.folder / f"pass-{number:04}.pt"
 
+    def begin(self) -> None:
+        """Write the checkpoint of the untrained policy, unless it is there: training may make it worse."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        if not self.path(0).exists() and not self.curve:
+            save(self.path(0), self.trainer.network, self.trainer.recipe, 0, self._instances)
+
     def next_pass(self, deadline: Deadline = Deadline()) -> Passed:
         """One more pass over all graphs; it counts once it is whole. Raises the deadline's stop."""
         number, rollouts = len(self.curve) + 1, self.trainer.recipe.rollouts

@@ -99,21 +99,21 @@ def test_graphs_are_trained_together() -> None:
 
 
 def test_judges_are_processes_and_their_best_is_copied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every second checkpoint and the last are judged; a verdict isn't asked for twice."""
+    """The untrained policy, every second checkpoint and the last are judged; no verdict is asked for twice."""
     asked: list[str] = []
 
     def judged(checkpoint: Path, samples: int, seed: int, deadline: Deadline) -> Judged:
         asked.append(checkpoint.name)
-        return Judged(samples=samples, zero_shot=0.5, tuned=1.0 / len(asked))
+        return Judged(samples=samples, zero_shot=0.5, tuned=round(1.0 / len(asked), 6))
 
     monkeypatch.setattr(training, "_judged", judged)
     verdicts = pretrain(Pretraining(ROWS, TINY, 0, tmp_path), 3, every=2, samples=5)
-    assert asked == ["pass-0002.pt", "pass-0003.pt"]
-    assert [one.number for one in verdicts] == [2, 3] and verdicts == read_verdicts(tmp_path)
-    assert (tmp_path / "best.pt").read_bytes() == (tmp_path / "pass-0002.pt").read_bytes()
-    assert load(tmp_path / "best.pt")[1].samples == 2 * 3 * TINY.rollouts
+    assert asked == ["pass-0000.pt", "pass-0002.pt", "pass-0003.pt"]
+    assert [one.number for one in verdicts] == [0, 2, 3] and verdicts == read_verdicts(tmp_path)
+    assert (tmp_path / "best.pt").read_bytes() == (tmp_path / "pass-0000.pt").read_bytes()
+    assert load(tmp_path / "pass-0002.pt")[1].samples == 2 * 3 * TINY.rollouts
     pretrain(Pretraining(ROWS, TINY, 0, tmp_path), 4, every=2, samples=5)
-    assert asked[2:] == ["pass-0004.pt"]
+    assert asked[3:] == ["pass-0004.pt"]
     (tmp_path / "validation.csv").write_text("a,b\n1,2\n")
     with pytest.raises(InputError, match="isn't a table of verdicts"):
         read_verdicts(tmp_path)
@@ -150,7 +150,7 @@ def test_the_command_trains_and_goes_on(
     command = ["train", str(tmp_path / "run"), *settings, "--every", "1"]
     assert main([*command, "--passes", "1"]) == 0
     told = capsys.readouterr()
-    assert told.out == "best.pt  pass 1  zero-shot 0.500  after learning 0.750\n"
+    assert told.out == "best.pt  pass 0  zero-shot 0.500  after learning 0.750\n"
     assert "pass 1: 12 samples" in told.err
     assert main([*command, "--passes", "2", "--quiet"]) == 0
     assert (tmp_path / "run" / "pass-0002.pt").exists() and (tmp_path / "run" / "curves.png").stat().st_size > 1000
