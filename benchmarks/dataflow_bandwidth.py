@@ -4,8 +4,9 @@
 
 A step reads all weights and the caches of all samples once, each chip an eighth of them: no mapping decodes more than
 batch · chips · rate / (weights + batch · cache) tokens per second. The last columns are the same machine with
-assumptions of what data sheets don't say (:data:`ASSUMED`), against the same bound. Exit code 1 where a mapping isn't
-proved optimal, or exceeds its bound.
+assumptions of what data sheets don't say (:data:`ASSUMED`), against the same bound. A second table puts published
+measurements (:data:`MEASURED`) beside the same columns for their own numbers of chips, formats and lengths. Exit code 1
+where a mapping isn't proved optimal, or a mapping or a measurement exceeds its bound.
 """
 
 from __future__ import annotations
@@ -36,6 +37,56 @@ class Step(NamedTuple):
     tokens_per_s: float
     bound_per_s: float
     proved: bool
+
+
+class Measured(NamedTuple):
+    """A published rate of decoding: H100s, samples at a time, tokens of prompt and answer, size of the vocabulary,
+    tokens per second (all chips), and where it is published."""
+
+    chips: int
+    batch: int
+    prompt: int
+    answer: int
+    words: int
+    tokens_per_s: float
+    source: str
+
+
+_NIM = "NVIDIA, NIM LLM benchmarking, Performance: Llama-3.3-70b-instruct, NIM 1.8.0, 2 x H100 80G, fp8, TP2"
+_TRT = "NVIDIA, TensorRT-LLM 0.6.1, docs/source/performance.md: H100 (FP8), LLaMA 70B"
+#: Weights in fp8. NIM: 1 / latency between tokens, so without the prefill; TensorRT-LLM: output tokens per second and
+#: GPU, times GPUs, which includes the prefill's time. NIM's format of the cache isn't given: fp8 is the higher bound.
+MEASURED = (
+    Measured(2, 1, 5000, 500, 128256, 1000 / 18.58, _NIM),
+    Measured(2, 1, 500, 2000, 128256, 1000 / 18.91, _NIM),
+    Measured(2, 64, 2048, 2048, 32000, 2 * 547.0, _TRT),
+    Measured(4, 480, 128, 2048, 32000, 4 * 1486.0, _TRT),
+)
+
+
+def measured_instance(one: Measured, assumed: bool = False) -> DataflowInstance:
+    """The decode step of a measurement in the middle of its answers."""
+    formats: dict[str, Any] = {"weight_format": "fp8", "cache_format": "fp8", "words": one.words}
+    context = one.prompt + one.answer // 2
+    return instance_of(one.batch, assumed=assumed, sizes=[one.chips], context=context, **formats)
+
+
+def print_measured() -> bool:
+    """Print the table of published measurements; whether all is sound."""
+    print("\n| chips | batch | prompt, answer | measured, tokens/s | bound | of it | sheet | of it | assumed | of it |")
+    print("|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|")
+    sound = True
+    for one in MEASURED:
+        plain, slow = (step_of(measured_instance(one, assumed)) for assumed in (False, True))
+        bound = plain.bound_per_s
+        sound = sound and plain.proved and slow.proved and max(one.tokens_per_s, plain.tokens_per_s) <= bound
+        rates = [one.tokens_per_s, plain.tokens_per_s, slow.tokens_per_s]
+        of = [f"{rate:,.1f} | {100 * rate / bound:.1f} %" for rate in rates]
+        measured, share = of[0].split(" | ")
+        lengths = f"{one.prompt:,}, {one.answer:,}"
+        print(f"| {one.chips} | {one.batch} | {lengths} | {measured} | {bound:,.1f} | {share} | {of[1]} | {of[2]} |")
+    print("\n" + "\n".join(f"- {source}." for source in dict.fromkeys(one.source for one in MEASURED)))
+    return sound
 
 
 def instance_of(batch: int, machine: str = "h100-sxm", assumed: bool = False, **parameters: Any) -> DataflowInstance:
@@ -88,7 +139,7 @@ def main() -> int:
         cells += [f"{100 * plain.tokens_per_s / plain.bound_per_s:.1f} %", f"{slow.tpot_us:,.1f}"]
         cells += [f"{slow.tokens_per_s:,.1f}", f"{100 * slow.tokens_per_s / slow.bound_per_s:.1f} %"]
         print(f"| {' | '.join(cells)} |", flush=True)
-    return 0 if sound else 1
+    return 0 if print_measured() and sound else 1
 
 
 if __name__ == "__main__":
