@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 EXAMPLES = (
     "chipmap train runs/policy --passes 100",
     "chipmap train runs/large --passes 200 --set layers=8 --set width=128 --time-limit 30min",
-    "chipmap solve ring/bert-large-36 --method ring/policy --native checkpoint=runs/policy/best.pt",
 )
 
 

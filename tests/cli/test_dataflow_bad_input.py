@@ -88,7 +88,7 @@ def test_a_tensor_larger_than_dram(chipmap: Command) -> None:
 
 
 def test_what_is_left_open_is_said(chipmap: Command) -> None:
-    little = "system.memory.capacity_bytes=20000000"
+    little = "system.memory.capacity_bytes=7000000"
     done = chipmap("solve", "dataflow/resnet50-8", "--set", little, "--quiet", "--time-limit", "60")
     assert done.code == 3
-    assert "of DRAM, a chip has 20,000,000; dataflow/mip and dataflow/cpsat take it" in done.err
+    assert "of DRAM, a chip has 7,000,000; dataflow/mip and dataflow/cpsat take it" in done.err
