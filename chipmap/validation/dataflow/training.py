@@ -74,11 +74,10 @@ def resting(kernel: Kernel, scheme: Scheme, instance: DataflowInstance, degrees:
             total += each * layers
             if what in apart:
                 total += each * at_once[what] - each * layers * (1 - Fraction(1, copies(scheme, degrees)))
-    output = facts.local_output(kernel, scheme, instance, degrees)
-    if kernel.name in saved:
-        total += layers * facts.in_flight(instance, degrees) * output
-    elif task.schedule == "zb-h1" and facts.read_by_updates(kernel, instance):
-        total += layers * (facts.in_flight(instance, degrees) - 1) * output
+    waiting = task.schedule == "zb-h1" and facts.read_by_updates(kernel, instance)
+    if kernel.name in saved or waiting:
+        times = facts.in_flight(instance, degrees) - (kernel.name not in saved)
+        total += layers * times * facts.local_output(kernel, scheme, instance, degrees)
     if task.purpose == "decode" and instance.mode == "physical":
         fetched = facts.fetched(kernel, scheme, instance, degrees)
         total += layers * Fraction(task.batch, degrees.data) * fetched
