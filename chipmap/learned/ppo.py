@@ -34,6 +34,7 @@ from chipmap.heuristics.ring.sampling.evaluate import INVALID
 from chipmap.heuristics.ring.sampling.search import Proposal
 from chipmap.instances.ring.problem import IntArray, RingProblem
 from chipmap.learned.features import of_ring
+from chipmap.learned.optimised import Optimised, surrogate
 from chipmap.learned.policy import Arrays, RingPolicy, arrays
 from chipmap.learned.recipe import LIMITS, OURS, PAPER, WINDOW, Recipe
 from chipmap.records import InputError
@@ -60,7 +61,7 @@ class Cycle(NamedTuple):
     advantage: Tensor
 
 
-class Trainer:
+class Trainer(Optimised[RingPolicy]):
     """The networks, their optimiser and the randomness of training.
 
     Same seed, same result, on the same number of threads. Raises :class:`InputError` for a recipe that is none.
@@ -109,7 +110,9 @@ class Trainer:
             moved += there / len(cycles)
         if self.recipe.kl and moved > self.recipe.kl:
             return False
-        self.descend(torch.stack(parts).mean())
+        self.adam.zero_grad()
+        torch.stack(parts).mean().backward()
+        self.descend()
         return True
 
     def _loss(self, graph: Arrays, cycle: Cycle) -> tuple[Tensor, float]:
@@ -121,34 +124,11 @@ class Trainer:
             chances, old = self.network.logits(graph, embedded, before).log_softmax(-1), cycle.old[:, t]
             credited = cycle.credited[:, t][..., None]
             new = chances.expand(len(credited), -1, -1).gather(-1, credited) - old.gather(-1, credited)
-            ratio = new[..., 0].clamp(-20.0, 20.0).exp()
-            clipped = ratio.clamp(1.0 - recipe.clip, 1.0 + recipe.clip)
-            loss = loss - torch.minimum(ratio * gain, clipped * gain).mean()
+            loss = loss - surrogate(new[..., 0], gain, recipe.clip)
             loss = loss + recipe.entropy * (chances.exp() * chances).sum(-1).mean()
             if recipe.kl:
                 moved += float((old.exp() * (old - chances.detach())).sum(-1).mean()) / recipe.rounds
         return loss, moved
-
-    def descend(self, loss: Tensor) -> None:
-        """One step of Adam down the gradient of ``loss``, cut at norm 1."""
-        self.adam.zero_grad()
-        loss.backward()
-        torch.nn.utils.clip_grad_norm_(self.network.parameters(), 1.0)
-        self.adam.step()
-
-    def state(self) -> dict[str, Any]:
-        """All that a later run needs to go on as if there had been no break."""
-        return {
-            "network": self.network.state_dict(),
-            "adam": self.adam.state_dict(),
-            "random": self.random.get_state(),
-        }
-
-    def resume(self, state: dict[str, Any]) -> None:
-        """Go on from a :meth:`state`."""
-        self.network.load_state_dict(state["network"])
-        self.adam.load_state_dict(state["adam"])
-        self.random.set_state(state["random"])
 
 
 class Kept:

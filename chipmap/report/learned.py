@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 def plot_curves(curve: Sequence[Passed], verdicts: Sequence[Verdict], path: str | Path) -> None:
     """Optimum / objective against samples: on the training graphs after each pass, on validation graphs when judged."""
-    at = {one.number: one.samples for one in curve}
+    at = {0: 0} | {one.number: one.samples for one in curve}
     judged = [one for one in verdicts if one.number in at]
     with picture(path, (7.0, 4.2)) as figure:
         axes = figure.subplots()

@@ -14,13 +14,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from chipmap.instances.placement.problem import IntArray
+from chipmap.learned.optimised import Optimised, surrogate
 from chipmap.learned.placement.network import Arrays, PlacementPolicy, Sizes, arrays
 from chipmap.learned.placement.scene import Scene, Worth
 from chipmap.learned.ppo import advantages
@@ -84,7 +85,7 @@ class Cycle(NamedTuple):
     mean: float
 
 
-class Trainer:
+class Trainer(Optimised[PlacementPolicy]):
     """The networks, their optimiser and the randomness. Same seed, same result, on the same number of threads."""
 
     def __init__(self, recipe: Recipe = DEFAULT, seed: int = 0) -> None:
@@ -109,19 +110,16 @@ class Trainer:
             self.adam.zero_grad()
             for task, cycle in zip(tasks, cycles, strict=True):
                 (self.loss(task.arrays, cycle) / len(tasks)).backward()
-            torch.nn.utils.clip_grad_norm_(self.network.parameters(), 1.0)
-            self.adam.step()
+            self.descend()
         return [cycle.mean for cycle in cycles]
 
     def loss(self, graph: Arrays, cycle: Cycle) -> Tensor:
         """PPO's clipped loss, and the entropy."""
         recipe, chances = self.recipe, self.network(graph).log_softmax(-1)
         chosen = torch.arange(len(chances)), cycle.drawn
-        ratio = (chances[chosen] - cycle.old[chosen]).clamp(-20.0, 20.0).exp()
-        gain = cycle.advantage[:, None]
-        clipped = ratio.clamp(1.0 - recipe.clip, 1.0 + recipe.clip)
         entropy = -(chances.exp() * chances).sum(-1).mean()
-        return -torch.minimum(ratio * gain, clipped * gain).mean() - recipe.entropy * entropy
+        moved = chances[chosen] - cycle.old[chosen]
+        return -surrogate(moved, cycle.advantage[:, None], recipe.clip) - recipe.entropy * entropy
 
     @torch.no_grad()
     def _roll(self, task: Task) -> Cycle:
@@ -136,17 +134,3 @@ class Trainer:
         if not count:
             return torch.zeros(0, len(chances), dtype=torch.int64)
         return torch.multinomial(chances.exp(), count, replacement=True, generator=self.random).T.contiguous()
-
-    def state(self) -> dict[str, Any]:
-        """All that a later run needs to go on as if there had been no break."""
-        return {
-            "network": self.network.state_dict(),
-            "adam": self.adam.state_dict(),
-            "random": self.random.get_state(),
-        }
-
-    def resume(self, state: dict[str, Any]) -> None:
-        """Go on from a :meth:`state`."""
-        self.network.load_state_dict(state["network"])
-        self.adam.load_state_dict(state["adam"])
-        self.random.set_state(state["random"])
