@@ -16,8 +16,11 @@ import argparse
 import json
 import os
 import platform
+import resource
 import statistics
 from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -78,7 +81,7 @@ OPEN: dict[str, tuple[str, dict[str, Any]]] = {
 
 
 def row(name: str, limit: float, threads: int) -> dict[str, Any]:
-    """Solve an instance; what is known of it then."""
+    """Solve an instance in a fresh process, and what is known of it then; ``peak`` is the solve's memory in MiB."""
     generator, fields = OPEN[name]
     instance = generate(generator, **fields)
     assert isinstance(instance, RingInstance)
@@ -103,6 +106,7 @@ def row(name: str, limit: float, threads: int) -> dict[str, Any]:
         "first bound": min((bound.seconds for bound in result.bounds), default=None),
         "first mapping": min((event.seconds for event in result.trace if event.event == "solution"), default=None),
         "seconds": result.seconds,
+        "peak": resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024,
         "load": [load, os.getloadavg()[0]],
     }
 
@@ -118,6 +122,7 @@ HEADING = (
     "bound by",
     "first",
     "s",
+    "MiB",
     "load",
 )
 
@@ -131,6 +136,7 @@ def cells(row: dict[str, Any]) -> Iterator[str]:
     yield from (row["found by"] or "-", row["bound by"] or "-")
     yield " / ".join("-" if row[key] is None else f"{row[key]:.1f}" for key in ("first bound", "first mapping"))
     yield f"{row['seconds']:.0f}"
+    yield f"{row['peak']:,.0f}" if "peak" in row else "-"
     yield " to ".join(f"{load:.1f}" for load in row["load"])
 
 
@@ -151,7 +157,8 @@ def main() -> None:
                 rows[one["name"]] = one
     for name in OPEN:
         if name not in rows and (not arguments.only or any(part in name for part in arguments.only)):
-            rows[name] = row(name, arguments.limit, arguments.threads)
+            with ProcessPoolExecutor(1, get_context("spawn")) as process:
+                rows[name] = process.submit(row, name, arguments.limit, arguments.threads).result()
             print(" | ".join(cells(rows[name])), flush=True)
             if arguments.rows:
                 with arguments.rows.open("a") as file:
@@ -171,8 +178,9 @@ def page(rows: list[dict[str, Any]], limit: float, threads: int) -> str:
         f"`python -m benchmarks.ring_open --limit {limit:g} --threads {threads}` on {os.cpu_count()} cores, "
         f"Python {platform.python_version()}; median gap {statistics.median(gaps):.1%}, largest {max(gaps):.1%} (no "
         "mapping or no bound: 100%). Values are in units of all work / chips. *First*: seconds to the first bound and "
-        "to the first mapping, from the run's start. What each row is, is in the benchmark.\n\n"
-        f"| {' | '.join(HEADING)} |\n| {' | '.join(['---', *['--:'] * 5, '---', '---', *['--:'] * 3])} |\n"
+        "to the first mapping, from the run's start; *MiB*: the peak of the solve's memory. What each row is, is in "
+        "the benchmark.\n\n"
+        f"| {' | '.join(HEADING)} |\n| {' | '.join(['---', *['--:'] * 5, '---', '---', *['--:'] * 4])} |\n"
         + "".join(f"| {' | '.join(cells(row))} |\n" for row in rows)
     )
 

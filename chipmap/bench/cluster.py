@@ -43,6 +43,10 @@ class ClusterPool:
         """Have ``point`` solved: a future of its row (JSON)."""
         return self._client.submit(solve_isolated, point.to_json(), pure=False)
 
+    def executor(self) -> Any:
+        """A :class:`concurrent.futures.Executor` that has any function run by the cluster's workers."""
+        return self._client.get_executor(pure=False)
+
     def close(self) -> None:
         """Leave the cluster; end it if it was started here."""
         self._client.close()

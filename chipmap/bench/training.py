@@ -1,7 +1,7 @@
 """Pre-training with judges beside it (figure 4 of the ring paper): this process trains, others judge its checkpoints.
 
-A judge is a child for each checkpoint (:mod:`chipmap.learned.judging`), the untrained policy's among them: as it is,
-and after learning on each validation graph. The best by the latter is copied to ``best.pt``, with its card.
+A judge (:mod:`chipmap.bench.judges`) says of each checkpoint, the untrained policy's among them, what it is worth as it
+is, and after learning on each validation graph. The best by the latter is copied to ``best.pt``, with its card.
 ``validation.csv`` keeps what was judged. A run that was killed goes on: checkpoints without a verdict are judged again,
 training continues from the last whole pass.
 """
@@ -10,22 +10,19 @@ from __future__ import annotations
 
 import csv
 import shutil
-from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor, as_completed
-from contextlib import closing
+from collections.abc import Callable, Iterable
+from concurrent.futures import FIRST_COMPLETED, Future, wait
 from pathlib import Path
 from typing import NamedTuple
 
 from chipmap.archive import write_whole
+from chipmap.bench.judges import LOOK_S, Judges, LocalJudges
 from chipmap.deadline import Deadline, Stop
 from chipmap.learned.judging import Judged
 from chipmap.learned.pretraining import Passed, Pretraining
-from chipmap.process.child import Child
-from chipmap.records import ChipmapError, InputError, csv_text
+from chipmap.records import InputError, csv_text
 
 COLUMNS = ("pass", "samples", "zero_shot", "tuned")
-#: Seconds between two looks at the clock while a judge works.
-LOOK_S = 0.2
 Told = Callable[["Passed | Verdict"], None]
 
 
@@ -36,35 +33,32 @@ class Verdict(NamedTuple):
     judged: Judged
 
 
-class JudgeFailedError(ChipmapError):
-    """A judge ended without a verdict."""
-
-
 def pretrain(
     work: Pretraining,
     passes: int,
     every: int,
     samples: int,
     seed: int = 0,
-    judges: int = 1,
+    judges: Judges | None = None,
     deadline: Deadline = Deadline(),
     told: Told = lambda _: None,
 ) -> list[Verdict]:
     """Train up to so many passes; have each ``every``-th checkpoint and the last judged by ``samples`` samples a graph.
 
     Where the deadline falls, the pass under way and judgements under way are given up. Returns all verdicts, in the
-    order of their passes; the files say the same. ``told`` hears of every pass and verdict.
+    order of their passes; the files say the same. ``judges`` (one process of this machine where none are given) are
+    closed at the end. ``told`` hears of every pass and verdict.
     """
     verdicts = {one.number: one for one in read_verdicts(work.folder)}
     waiting: dict[int, Future[Judged]] = {}
-    pool = ThreadPoolExecutor(max(1, judges))
+    pool = judges or LocalJudges(1)
 
     def ask(number: int, last: bool = False) -> None:
         due = number % every == 0 or last
         if due and number not in verdicts and number not in waiting and work.path(number).exists():
-            waiting[number] = pool.submit(_judged, work.path(number), samples, seed, deadline)
+            waiting[number] = pool.submit(work.path(number), samples, seed, deadline)
 
-    def hear(futures: Iterator[Future[Judged]]) -> None:
+    def hear(futures: Iterable[Future[Judged]]) -> None:
         numbers = {future: number for number, future in waiting.items()}
         for future in futures:
             number = numbers[future]
@@ -80,13 +74,15 @@ def pretrain(
         while len(work.curve) < passes:
             told(work.next_pass(deadline))
             ask(len(work.curve))
-            hear(iter([future for future in waiting.values() if future.done()]))
+            hear([future for future in waiting.values() if future.done()])
         ask(len(work.curve), last=True)
-        hear(as_completed(list(waiting.values())))
+        while waiting:
+            hear(wait(waiting.values(), LOOK_S, FIRST_COMPLETED).done)
+            deadline.check()
     except Stop:
         pass
     finally:
-        pool.shutdown(cancel_futures=True)
+        pool.close()
     return sorted(verdicts.values())
 
 
@@ -122,29 +118,3 @@ def _write(work: Pretraining, verdicts: list[Verdict]) -> None:
         partial = work.folder / f"best{suffix}.partial"
         shutil.copyfile(source.with_suffix(suffix), partial)
         partial.replace(work.folder / f"best{suffix}")
-
-
-def _judged(checkpoint: Path, samples: int, seed: int, deadline: Deadline) -> Judged:
-    """The verdict of a child; it ends when the deadline does."""
-    child = Child("chipmap.learned.judging", str(checkpoint), "validation", str(samples), str(seed))
-    with closing(_Ended(child)):
-        while deadline.keep_going():
-            if child.wait(LOOK_S) is not None:
-                break
-        deadline.check()
-        line = child.lines.get()
-        if line is None:
-            said = child.tail.decode(errors="replace").strip().splitlines()[-1:] or ["nothing"]
-            raise JudgeFailedError(f"the judge of {checkpoint.name} failed; it said: {said[0]}")
-        return Judged.from_json(line, "judge")
-
-
-class _Ended:
-    """A child that doesn't outlive its judgement."""
-
-    def __init__(self, child: Child) -> None:
-        self._child = child
-
-    def close(self) -> None:
-        """End it."""
-        self._child.kill()

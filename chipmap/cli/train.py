@@ -10,6 +10,7 @@ from chipmap.cli.common import add_set, say
 from chipmap.cli.parsing import seconds, whole
 
 if TYPE_CHECKING:
+    from chipmap.bench.judges import Judges
     from chipmap.bench.training import Verdict
     from chipmap.learned.pretraining import Passed
 
@@ -31,6 +32,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     what = "samples on each validation graph (default 100)"
     parser.add_argument("--samples", metavar="N", type=whole("--samples"), default=100, help=what)
     parser.add_argument("--workers", metavar="N", type=whole("--workers"), default=1, help="processes that judge")
+    what = "judge by a Dask scheduler (tcp://127.0.0.1:8786) instead, or `local` for one of its own"
+    parser.add_argument("--cluster", metavar="ADDRESS", help=what)
     parser.add_argument("--seed", metavar="N", type=int, default=0, help="seed of all that is random (default 0)")
     what = "stop after so many seconds (or 30min, 2h); whole passes are kept"
     parser.add_argument("--time-limit", metavar="S", type=seconds("--time-limit"), help=what)
@@ -55,10 +58,9 @@ def run(args: argparse.Namespace) -> int:
     work = Pretraining(rows_of("train"), recipe, args.seed, args.folder)
     if work.curve and not args.quiet:
         say(f"{args.folder}: goes on after pass {len(work.curve)}")
+    judges = _judges(args.cluster, max(1, args.workers))
     with _bar(args.passes, len(work.curve), args.quiet) as told:
-        verdicts = pretrain(
-            work, args.passes, args.every, args.samples, args.seed, args.workers, deadline=deadline, told=told
-        )
+        verdicts = pretrain(work, args.passes, args.every, args.samples, args.seed, judges, deadline, told)
     if work.curve:
         plot_curves(work.curve, verdicts, args.folder / "curves.png")
     found = best(verdicts)
@@ -68,6 +70,16 @@ def run(args: argparse.Namespace) -> int:
     figures = found.judged
     print(f"best.pt  pass {found.number}  zero-shot {figures.zero_shot:.3f}  after learning {figures.tuned:.3f}")
     return 0
+
+
+def _judges(cluster: str | None, workers: int) -> Judges:
+    from chipmap.bench.judges import ClusterJudges, LocalJudges
+
+    if cluster is None:
+        return LocalJudges(workers)
+    from chipmap.bench.cluster import ClusterPool
+
+    return ClusterJudges(ClusterPool(cluster, workers))
 
 
 class _bar:  # noqa: N801 - a context manager, used as a function

@@ -9,6 +9,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import cast, get_args
 
 import numpy as np
@@ -54,6 +55,15 @@ def judge(checkpoint: Path, split: str, samples: int, seed: int = 0) -> Judged:
             worth = list(worth_of(sampler, learner, optimum, samples, seed))
             found.append(float(np.mean(np.maximum.accumulate(worth) if learns else worth)))
     return Judged(samples=samples, zero_shot=_mean(as_it_is), tuned=_mean(tuned))
+
+
+def judged_elsewhere(weights: bytes, card: bytes, samples: int, seed: int) -> Judged:
+    """:func:`judge` on the validation graphs, where the checkpoint comes as the bytes of its two files."""
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "judged.pt"
+        path.write_bytes(weights)
+        path.with_suffix(".json").write_bytes(card)
+        return judge(path, "validation", samples, seed)
 
 
 def _mean(values: Sequence[float]) -> float:

@@ -13,13 +13,10 @@ from chipmap.instances.dataflow.loads import loads
 from chipmap.instances.dataflow.plans import allowed_degrees
 from chipmap.instances.dataflow.problem import caching, dataflow_problem
 from chipmap.instances.dataflow.workload import Scheme
-from chipmap.methods.dataflow.bounds import bounds, relaxation
-from chipmap.methods.dataflow.chain import auto
-from chipmap.methods.dataflow.models import cpsat, mip
-from chipmap.run import Run, SolveOptions
 from chipmap.validation.brute_force import brute_force
 from chipmap.validation.dataflow.candidates import count
 from chipmap.validation.dataflow.checker import breakdown, check
+from tests.dataflow.agreement import agreed
 from tests.dataflow.random_instances import CACHED, GEMM, LIGHT, TENSOR, made, mixed_instance
 from tests.dataflow.test_wide import solved_as_wide
 
@@ -99,18 +96,7 @@ def test_every_method_is_brute_force(block: int) -> None:
     stays = 0
     for seed in range(6 * block, 6 * block + 6):
         instance = cached_instance(Random(seed))
-        optimum, best = brute_force(instance, check)
-        for method in (auto, mip, cpsat):
-            state = Run(instance, SolveOptions(time_limit=60.0, threads=1), check)
-            reason = method(instance, state).reason
-            assert (reason, state.upper) == ("infeasible" if optimum is None else "optimal", optimum), (seed, method)
-            assert not state.rejected, (seed, method)
-            if method is auto and state.best is not None:
-                assert state.best.claimed == optimum, seed
-        for method in (bounds, relaxation):
-            state = Run(instance, SolveOptions(time_limit=60.0, threads=1), check)
-            method(instance, state)
-            assert optimum is None or (state.lower is not None and state.lower.value <= optimum), (seed, method)
+        _, best = agreed(instance, seed)
         if best is not None and len(set(best.partitions)) == 1:
             (load,) = loads(instance, best)
             stays += load.memory == 0

@@ -12,15 +12,14 @@ from chipmap.instances.dataflow.layer_handover import handover_cases, handovers
 from chipmap.instances.dataflow.loads import loads
 from chipmap.instances.dataflow.plans import allowed_degrees
 from chipmap.instances.dataflow.problem import dataflow_problem, layer_ticks
-from chipmap.methods.dataflow.bounds import bounds, relaxation
 from chipmap.methods.dataflow.chain import auto
-from chipmap.methods.dataflow.models import cpsat, mip
 from chipmap.methods.dataflow.two_pass import two_pass
 from chipmap.records import InputError
 from chipmap.run import Run, SolveOptions
 from chipmap.validation.brute_force import brute_force
 from chipmap.validation.dataflow.candidates import candidates, count
 from chipmap.validation.dataflow.checker import breakdown, check
+from tests.dataflow.agreement import agreed
 from tests.dataflow.random_instances import ELEMENT, GEMM, TENSOR, made, mixed_instance
 from tests.dataflow.test_wide import solved_as_wide
 
@@ -150,19 +149,8 @@ def test_every_method_is_brute_force(block: int) -> None:
     tried, costs = {"optimal": 0, "infeasible": 0}, 0
     for seed in range(8 * block, 8 * block + 8):
         instance = circular(Random(seed))
-        optimum = brute_force(instance, check)[0]
-        for method in (auto, mip, cpsat):
-            state = Run(instance, SolveOptions(time_limit=60.0, threads=1), check)
-            reason = method(instance, state).reason
-            assert (reason, state.upper) == ("infeasible" if optimum is None else "optimal", optimum), (seed, method)
-            assert not state.rejected, (seed, method)
-            if method is auto and state.best is not None:
-                assert state.best.claimed == optimum, seed
-        for method in (bounds, relaxation):
-            state = Run(instance, SolveOptions(time_limit=60.0, threads=1), check)
-            method(instance, state)
-            assert optimum is None or (state.lower is not None and state.lower.value <= optimum), (seed, method)
-        tried[reason] += 1
+        optimum, _ = agreed(instance, seed)
+        tried["infeasible" if optimum is None else "optimal"] += 1
         free = instance.replace(workload=instance.workload.replace(carries=()))
         costs += optimum is not None and optimum != brute_force(free, check)[0]
     assert tried["optimal"] >= 3 and costs >= 2, (tried, costs)

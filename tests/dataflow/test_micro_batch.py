@@ -20,12 +20,11 @@ from chipmap.methods.dataflow.bounds import bounds, relaxation
 from chipmap.methods.dataflow.cases import beyond, cases
 from chipmap.methods.dataflow.chain import auto
 from chipmap.methods.dataflow.models import cpsat, mip
-from chipmap.methods.dataflow.two_pass import two_pass
 from chipmap.records import InputError
-from chipmap.run import Run, SolveOptions
-from chipmap.validation.brute_force import brute_force
+from chipmap.run import Run
 from chipmap.validation.dataflow.candidates import candidates, count
 from chipmap.validation.dataflow.checker import check
+from tests.dataflow.agreement import agreed, no_better, run_of
 from tests.dataflow.random_instances import made, mixed_instance, outside_instance, split_instance, tiny_instance
 
 ROW = Degrees(pipeline=2, dimensions=("pipeline",))
@@ -37,13 +36,6 @@ def free(kernels: dict[str, dict[str, Any]], edges: str, **parameters: Any) -> D
     """An instance at the whole peak and 100 bytes per ns, twelve samples in micro-batches that are to be chosen."""
     given = {"batch": 12, "micro_batch": None, "utilisation": 1.0, "purpose": "prefill", "layers": 4}
     return made(kernels, edges, **{**given, **parameters})
-
-
-def run_of(instance: DataflowInstance, method: Any = auto) -> Run:
-    run = Run(instance, SolveOptions(time_limit=60.0, threads=1), check)
-    method(instance, run)
-    assert not run.rejected
-    return run
 
 
 def chosen(run: Run) -> int | None:
@@ -178,18 +170,10 @@ def test_every_method_is_brute_force(block: int) -> None:
         instance = random_free(Random(seed))
         if instance is None:
             continue
-        optimum, mapping, *_ = brute_force(instance, check)
-        for method in (auto, mip, cpsat):
-            run = run_of(instance, method)
-            assert run.upper == optimum, (seed, method)
-            assert optimum is None or (run.lower is not None and run.lower.value == optimum), (seed, method)
-        for bound in (bounds, relaxation):
-            if bound is bounds or instance.task.stages == "layers":
-                lower = run_of(instance, bound).lower
-                assert optimum is None or (lower is not None and lower.value <= optimum), (seed, bound)
-        paper = run_of(instance, two_pass).upper if optimum is not None else None
-        assert paper is None or (optimum is not None and paper >= optimum), seed
-        tried[mapping and mapping.micro_batch] = tried.get(mapping and mapping.micro_batch, 0) + 1  # type: ignore[attr-defined]
+        below = (bounds, relaxation) if instance.task.stages == "layers" else (bounds,)
+        optimum, mapping = agreed(instance, seed, below)
+        no_better(instance, optimum, seed)
+        tried[mapping and mapping.micro_batch] = tried.get(mapping and mapping.micro_batch, 0) + 1
     assert len(tried) >= 4, tried  # no mapping, one sample, all samples, and some number between
 
 

@@ -13,14 +13,12 @@ from chipmap.instances.dataflow.instance import DataflowSolution, check_degrees
 from chipmap.instances.dataflow.loads import loads
 from chipmap.instances.dataflow.plans import allowed_degrees
 from chipmap.instances.dataflow.workload import Scheme
-from chipmap.methods.dataflow.bounds import bounds, relaxation
 from chipmap.methods.dataflow.chain import auto
-from chipmap.methods.dataflow.models import cpsat, mip
 from chipmap.records import InputError
 from chipmap.run import Run, SolveOptions
-from chipmap.validation.brute_force import brute_force
 from chipmap.validation.dataflow.candidates import count
 from chipmap.validation.dataflow.checker import check
+from tests.dataflow.agreement import agreed
 from tests.dataflow.parallel_instances import parallel_instance
 from tests.dataflow.random_instances import made
 
@@ -173,15 +171,6 @@ def test_every_method_is_brute_force(block: int) -> None:
         instance = parallel_instance(Random(seed))
         if count(instance) > 150:
             continue
-        optimum = brute_force(instance, check)[0]
-        for method in (auto, mip, cpsat):
-            run = Run(instance, SolveOptions(time_limit=60.0, threads=1), check)
-            reason = method(instance, run).reason
-            assert (reason, run.upper) == ("infeasible" if optimum is None else "optimal", optimum), (seed, method)
-            assert not run.rejected, (seed, method)
-        for method in (bounds, relaxation):
-            run = Run(instance, SolveOptions(time_limit=60.0, threads=1), check)
-            method(instance, run)
-            assert optimum is None or (run.lower is not None and run.lower.value <= optimum), (seed, method)
-        tried[reason] += 1
+        optimum, _ = agreed(instance, seed)
+        tried["infeasible" if optimum is None else "optimal"] += 1
     assert min(tried.values()) >= 1

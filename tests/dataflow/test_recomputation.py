@@ -14,13 +14,12 @@ from chipmap.instances.dataflow.plans import settled
 from chipmap.methods.dataflow.bounds import bounds
 from chipmap.methods.dataflow.chain import auto
 from chipmap.methods.dataflow.models import cpsat, mip
-from chipmap.methods.dataflow.two_pass import two_pass
 from chipmap.records import InputError
-from chipmap.validation.brute_force import brute_force
 from chipmap.validation.dataflow.candidates import count
 from chipmap.validation.dataflow.checker import check
+from tests.dataflow.agreement import agreed, no_better, run_of
 from tests.dataflow.random_instances import made, mixed_instance, outside_instance, with_little_dram
-from tests.dataflow.test_schedules import run_of, with_launches
+from tests.dataflow.test_schedules import with_launches
 
 ALONE = Degrees(dimensions=("tensor",))
 
@@ -124,20 +123,13 @@ def random_recomputed(random: Random) -> DataflowInstance | None:
 
 @pytest.mark.parametrize("block", range(3))
 def test_every_method_is_brute_force(block: int) -> None:
-    tried: Counter[str | None] = Counter()
+    tried: Counter[str | bool | None] = Counter()
     for seed in range(70 * block, 70 * block + 70):
         instance = random_recomputed(Random(seed))
         if instance is None:
             continue
-        optimum, mapping, *_ = brute_force(instance, check)
-        for method in (auto, mip, cpsat):
-            run = run_of(instance, method)
-            assert run.upper == optimum, (seed, method)
-            assert optimum is None or (run.lower is not None and run.lower.value == optimum), (seed, method)
-        lower = run_of(instance, bounds).lower
-        assert optimum is None or (lower is not None and lower.value <= optimum), seed
-        paper = run_of(instance, two_pass).upper if optimum is not None else None
-        assert paper is None or (optimum is not None and paper >= optimum), seed
-        stated = mapping and mapping.recompute  # type: ignore[attr-defined]
-        tried[stated or (mapping and instance.task.recompute)] += 1  # type: ignore[index]
+        optimum, mapping = agreed(instance, seed, (bounds,))
+        no_better(instance, optimum, seed)
+        if mapping is not None:
+            tried[mapping.recompute or instance.task.recompute] += 1
     assert tried["selective"] >= 3 and (block == 2 or tried["none"] >= 1), tried

@@ -17,14 +17,12 @@ from chipmap.instances.dataflow.instance import DataflowSolution, Degrees
 from chipmap.instances.dataflow.sizes import flop, output_bytes, touched, weight_bytes
 from chipmap.instances.dataflow.workload import Workload
 from chipmap.instances.dataflow.workloads.moe import MIXTURES
-from chipmap.methods.dataflow.bounds import bounds, relaxation
 from chipmap.methods.dataflow.chain import auto
-from chipmap.methods.dataflow.models import cpsat, mip
 from chipmap.records import InputError
 from chipmap.run import Run, SolveOptions
-from chipmap.validation.brute_force import brute_force
 from chipmap.validation.dataflow.candidates import count
 from chipmap.validation.dataflow.checker import check
+from tests.dataflow.agreement import agreed
 from tests.dataflow.random_instances import made, split_instance
 
 
@@ -216,15 +214,6 @@ def test_all_agree_on_random_instances() -> None:
         instance = instance.replace(workload=instance.workload.replace(kernels=kernels, tokens=tokens))
         if count(instance) > 300:
             continue
-        optimum = brute_force(instance, check)[0]
-        for method in (auto, mip, cpsat):
-            run = Run(instance, SolveOptions(time_limit=60.0, threads=1), check)
-            reason = method(instance, run).reason
-            assert (reason, run.upper) == ("infeasible" if optimum is None else "optimal", optimum), (seed, method)
-            assert not run.rejected, (seed, method)
-        for bound in (bounds, relaxation):
-            run = Run(instance, SolveOptions(time_limit=60.0, threads=1), check)
-            bound(instance, run)
-            assert optimum is None or (run.lower is not None and run.lower.value <= optimum), (seed, bound)
+        optimum, _ = agreed(instance, seed)
         tried += optimum is not None
     assert tried >= 5

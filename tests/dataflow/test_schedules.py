@@ -20,12 +20,11 @@ from chipmap.instances.dataflow.problem import batch_factor, dataflow_problem
 from chipmap.methods.dataflow.bounds import bounds
 from chipmap.methods.dataflow.chain import auto
 from chipmap.methods.dataflow.models import cpsat, mip
-from chipmap.methods.dataflow.two_pass import two_pass
 from chipmap.records import InputError
-from chipmap.run import Run, SolveOptions
-from chipmap.validation.brute_force import brute_force
+from chipmap.run import Run
 from chipmap.validation.dataflow.candidates import count
 from chipmap.validation.dataflow.checker import check
+from tests.dataflow.agreement import agreed, no_better, run_of
 from tests.dataflow.random_instances import made, mixed_instance, outside_instance, tiny_instance
 
 ROW = Degrees(pipeline=2, dimensions=("pipeline",))
@@ -38,13 +37,6 @@ def interleaved(kernels: dict[str, dict[str, Any]], edges: str, **parameters: An
     """Two stages of two layers at the whole peak, four samples one by one, in chunks that are to be chosen."""
     given: dict[str, Any] = {"utilisation": 1.0, "purpose": "prefill", "layers": 4, "degrees": ROW, "memory_gbps": 1e9}
     return made(kernels, edges, **{**given, "schedule": "interleaved", **parameters})
-
-
-def run_of(instance: DataflowInstance, method: Any = auto) -> Run:
-    run = Run(instance, SolveOptions(time_limit=300.0, threads=1), check)
-    method(instance, run)
-    assert not run.rejected
-    return run
 
 
 def chunks_of(run: Run) -> int | None:
@@ -217,14 +209,7 @@ def test_every_method_is_brute_force(block: int) -> None:
         instance = random_interleaved(Random(seed))
         if instance is None:
             continue
-        optimum, mapping, *_ = brute_force(instance, check)
-        for method in (auto, mip, cpsat):
-            run = run_of(instance, method)
-            assert run.upper == optimum, (seed, method)
-            assert optimum is None or (run.lower is not None and run.lower.value == optimum), (seed, method)
-        lower = run_of(instance, bounds).lower
-        assert optimum is None or (lower is not None and lower.value <= optimum), seed
-        paper = run_of(instance, two_pass).upper if optimum is not None else None
-        assert paper is None or (optimum is not None and paper >= optimum), seed
-        tried[mapping and mapping.chunks] += 1  # type: ignore[attr-defined]
+        optimum, mapping = agreed(instance, seed, (bounds,))
+        no_better(instance, optimum, seed)
+        tried[mapping and mapping.chunks] += 1
     assert tried[1] >= 3 and tried[2] >= 2, tried

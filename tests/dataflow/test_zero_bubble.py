@@ -14,10 +14,9 @@ from chipmap.methods.dataflow.bounds import bounds
 from chipmap.methods.dataflow.chain import auto
 from chipmap.methods.dataflow.models import cpsat, mip
 from chipmap.records import InputError
-from chipmap.run import Run, SolveOptions
-from chipmap.validation.brute_force import brute_force
 from chipmap.validation.dataflow.candidates import count
 from chipmap.validation.dataflow.checker import check
+from tests.dataflow.agreement import agreed, run_of
 from tests.dataflow.random_instances import made, mixed_instance, outside_instance, with_little_dram
 
 ROW = Degrees(pipeline=2, dimensions=("pipeline",))
@@ -54,13 +53,6 @@ def ticks(instance: DataflowInstance) -> int:
     objective = check(instance, MAPPING).objective
     assert objective is not None
     return objective
-
-
-def run_of(instance: DataflowInstance, method: Any = auto) -> Run:
-    run = Run(instance, SolveOptions(time_limit=300.0, threads=1), check)
-    method(instance, run)
-    assert not run.rejected
-    return run
 
 
 @pytest.mark.parametrize(
@@ -231,18 +223,7 @@ def test_every_method_is_brute_force(block: int) -> None:
         instance = random_late(Random(seed))
         if instance is None:
             continue
-        optimum, mapping, *_ = brute_force(instance, check)
-        for method in (auto, mip, cpsat):
-            run = run_of(instance, method)
-            assert run.upper == optimum, (seed, method)
-            # a solver of floating point leaves its tolerance of long batches open
-            open_ = 1e-6 * optimum if optimum is not None and method is mip else 0
-            assert optimum is None or (run.lower is not None and 0 <= optimum - run.lower.value <= open_), (
-                seed,
-                method,
-            )
-        lower = run_of(instance, bounds).lower
-        assert optimum is None or (lower is not None and lower.value <= optimum), seed
+        _, mapping = agreed(instance, seed, (bounds,), tolerance=1e-6)
         tried["all"] += 1
-        tried["pipelines"] += mapping is not None and mapping.degrees.pipeline > 1  # type: ignore[attr-defined]
+        tried["pipelines"] += mapping is not None and mapping.degrees.pipeline > 1
     assert tried["all"] >= 5 and tried["pipelines"], tried

@@ -4,6 +4,7 @@ torch."""
 from __future__ import annotations
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ from chipmap.solve import solve
 
 torch = pytest.importorskip("torch", reason="needs the extra learned")
 
-from chipmap.bench import training  # noqa: E402
+from chipmap.bench import judges  # noqa: E402
 from chipmap.bench.training import Verdict, best, pretrain, read_verdicts  # noqa: E402
 from chipmap.learned.checkpoint import load  # noqa: E402
 from chipmap.learned.given import SHIPPED, shipped  # noqa: E402
@@ -106,7 +107,7 @@ def test_judges_are_processes_and_their_best_is_copied(tmp_path: Path, monkeypat
         asked.append(checkpoint.name)
         return Judged(samples=samples, zero_shot=0.5, tuned=round(1.0 / len(asked), 6))
 
-    monkeypatch.setattr(training, "_judged", judged)
+    monkeypatch.setattr(judges, "_judged", judged)
     verdicts = pretrain(Pretraining(ROWS, TINY, 0, tmp_path), 3, every=2, samples=5)
     assert asked == ["pass-0000.pt", "pass-0002.pt", "pass-0003.pt"]
     assert [one.number for one in verdicts] == [0, 2, 3] and verdicts == read_verdicts(tmp_path)
@@ -128,8 +129,28 @@ def test_of_equal_checkpoints_the_first_is_best() -> None:
 def test_a_judge_that_fails_says_why(tmp_path: Path) -> None:
     (tmp_path / "pass-0001.pt").write_bytes(b"poison")
     (tmp_path / "pass-0001.json").write_bytes(b"{}")
-    with pytest.raises(training.JudgeFailedError, match=r"pass-0001\.pt failed"):
-        training._judged(tmp_path / "pass-0001.pt", 1, 0, Deadline())
+    with pytest.raises(judges.JudgeFailedError, match=r"pass-0001\.pt failed"):
+        judges._judged(tmp_path / "pass-0001.pt", 1, 0, Deadline())
+
+
+def test_a_cluster_gets_the_bytes_and_says_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A judge that has the two files' bytes alone gives the verdict of one that reads them; what isn't judged when the
+    time is up is dropped."""
+
+    class Cluster:
+        closed = False
+
+        def executor(self) -> Any:
+            return ThreadPoolExecutor(1)
+
+        def close(self) -> None:
+            self.closed = True
+
+    monkeypatch.setattr(data, "ROWS", tuple(one._replace(split="validation") for one in ROWS))
+    work, cluster = Pretraining(ROWS, TINY, 0, tmp_path), Cluster()
+    verdicts = pretrain(work, 1, every=1, samples=12, judges=judges.ClusterJudges(cluster))  # type: ignore[arg-type]
+    assert [one.judged for one in verdicts] == [judge(work.path(number), "validation", 12) for number in (0, 1)]
+    assert cluster.closed
 
 
 def test_a_verdict_is_a_mean_over_graphs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -145,7 +166,7 @@ def test_the_command_trains_and_goes_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(data, "ROWS", tuple(ROWS))
-    monkeypatch.setattr(training, "_judged", lambda *_: Judged(samples=5, zero_shot=0.5, tuned=0.75))
+    monkeypatch.setattr(judges, "_judged", lambda *_: Judged(samples=5, zero_shot=0.5, tuned=0.75))
     settings = [f"--set={name}={getattr(TINY, name)}" for name in ("layers", "width", "rollouts", "batches", "epochs")]
     command = ["train", str(tmp_path / "run"), *settings, "--every", "1"]
     assert main([*command, "--passes", "1"]) == 0

@@ -1,0 +1,93 @@
+"""Who judges checkpoints while training goes on: processes of this machine, or a Dask cluster's workers."""
+
+from __future__ import annotations
+
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing
+from pathlib import Path
+from typing import Any, Protocol
+
+from chipmap.bench.cluster import ClusterPool
+from chipmap.deadline import Deadline
+from chipmap.learned.judging import Judged, judged_elsewhere
+from chipmap.process.child import Child
+from chipmap.records import ChipmapError
+
+#: Seconds between two looks at the clock while a judge works.
+LOOK_S = 0.2
+
+
+class Judges(Protocol):
+    """Whoever judges checkpoints on the validation graphs."""
+
+    def submit(self, checkpoint: Path, samples: int, seed: int, deadline: Deadline) -> Future[Judged]:
+        """Have a checkpoint judged by so many samples a graph; given up where the deadline falls."""
+
+    def close(self) -> None:
+        """Drop what hasn't begun, and end."""
+
+
+class JudgeFailedError(ChipmapError):
+    """A judge ended without a verdict."""
+
+
+class LocalJudges:
+    """At most ``workers`` children at a time, one for each checkpoint (:mod:`chipmap.learned.judging`)."""
+
+    def __init__(self, workers: int) -> None:
+        self._pool = ThreadPoolExecutor(workers)
+
+    def submit(self, checkpoint: Path, samples: int, seed: int, deadline: Deadline) -> Future[Judged]:
+        """Have a checkpoint judged by a child."""
+        return self._pool.submit(_judged, checkpoint, samples, seed, deadline)
+
+    def close(self) -> None:
+        """Drop what hasn't begun; children that work end with their deadline."""
+        self._pool.shutdown(cancel_futures=True)
+
+
+class ClusterJudges:
+    """Workers of a Dask cluster, which get the checkpoint's bytes: they needn't see this machine's files."""
+
+    def __init__(self, cluster: ClusterPool) -> None:
+        self._cluster = cluster
+        self._pool: Any = cluster.executor()
+        self._asked: list[Future[Judged]] = []
+
+    def submit(self, checkpoint: Path, samples: int, seed: int, deadline: Deadline) -> Future[Judged]:
+        """Have a checkpoint judged by some worker."""
+        files = checkpoint.read_bytes(), checkpoint.with_suffix(".json").read_bytes()
+        self._asked.append(self._pool.submit(judged_elsewhere, *files, samples, seed))
+        return self._asked[-1]
+
+    def close(self) -> None:
+        """Drop what isn't judged yet, and leave the cluster."""
+        for future in self._asked:
+            future.cancel()
+        self._cluster.close()
+
+
+def _judged(checkpoint: Path, samples: int, seed: int, deadline: Deadline) -> Judged:
+    """The verdict of a child; it ends when the deadline does."""
+    child = Child("chipmap.learned.judging", str(checkpoint), "validation", str(samples), str(seed))
+    with closing(_Ended(child)):
+        while deadline.keep_going():
+            if child.wait(LOOK_S) is not None:
+                break
+        deadline.check()
+        line = child.lines.get()
+        if line is None:
+            said = child.tail.decode(errors="replace").strip().splitlines()[-1:] or ["nothing"]
+            raise JudgeFailedError(f"the judge of {checkpoint.name} failed; it said: {said[0]}")
+        return Judged.from_json(line, "judge")
+
+
+class _Ended:
+    """A child that doesn't outlive its judgement."""
+
+    def __init__(self, child: Child) -> None:
+        self._child = child
+
+    def close(self) -> None:
+        """End it."""
+        self._child.kill()

@@ -1,0 +1,52 @@
+"""Every method of family ``dataflow`` held against brute force, as many tests ask for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from chipmap.instances.dataflow import DataflowInstance
+from chipmap.methods.dataflow.bounds import bounds, relaxation
+from chipmap.methods.dataflow.chain import auto
+from chipmap.methods.dataflow.models import cpsat, mip
+from chipmap.methods.dataflow.two_pass import two_pass
+from chipmap.run import Run, SolveOptions
+from chipmap.validation.brute_force import brute_force
+from chipmap.validation.dataflow.checker import check
+
+
+def run_of(instance: DataflowInstance, method: Any = auto, seconds: float = 300.0) -> Run:
+    """The run of a method on one thread, of whose mappings the checker has refused none."""
+    run = Run(instance, SolveOptions(time_limit=seconds, threads=1), check)
+    method(instance, run)
+    assert not run.rejected
+    return run
+
+
+def agreed(
+    instance: DataflowInstance, where: Any, below: tuple[Any, ...] = (bounds, relaxation), tolerance: float = 0.0
+) -> tuple[int | None, Any]:
+    """Brute force's (optimum, mapping), which every method reaches and proves and no bound of ``below`` is above.
+
+    ``tolerance`` is the share of the optimum that HiGHS, which counts in floating point, may leave open. ``where``
+    (a seed) is printed where something differs.
+    """
+    optimum, mapping = brute_force(instance, check)
+    for method in (auto, mip, cpsat):
+        run = Run(instance, SolveOptions(time_limit=300.0, threads=1), check)
+        reason = method(instance, run).reason
+        assert run.upper == optimum and not run.rejected, (where, method)
+        open_ = tolerance * (optimum or 0) if method is mip else 0
+        assert open_ or reason == ("infeasible" if optimum is None else "optimal"), (where, method)
+        assert optimum is None or (run.lower is not None and 0 <= optimum - run.lower.value <= open_), (where, method)
+        if method is auto and run.best is not None:
+            assert run.best.claimed == optimum, where
+    for method in below:
+        lower = run_of(instance, method).lower
+        assert optimum is None or (lower is not None and lower.value <= optimum), (where, method)
+    return optimum, mapping
+
+
+def no_better(instance: DataflowInstance, optimum: int | None, where: Any) -> None:
+    """The published division into two passes finds nothing below the optimum."""
+    paper = run_of(instance, two_pass).upper if optimum is not None else None
+    assert paper is None or (optimum is not None and paper >= optimum), where
