@@ -184,10 +184,17 @@ class Picture:
 class WithInstance(Protocol):
     """What :mod:`chipmap.inputs.results` does for a result whose instance is at hand."""
 
-    def mapping(self) -> dict[str, Any]: ...
-    def frame(self) -> Any: ...
-    def save(self, folder: str | Path) -> Path: ...
-    def plot(self, file: str | Path | None) -> Path | Picture: ...
+    def mapping(self) -> dict[str, Any]:
+        """The mapping by the instance's own names."""
+
+    def frame(self) -> Any:
+        """The mapping as a pandas table."""
+
+    def save(self, folder: str | Path) -> Path:
+        """Write an archive; its folder."""
+
+    def plot(self, file: str | Path | None) -> Path | Picture:
+        """Draw the mapping into a file, or as a picture of a notebook."""
 
 
 class Result(Record, frozen=True, kw_only=True):

@@ -345,6 +345,7 @@ def _family_of_schema(schema: str, where: str) -> Family:
 
 
 def in_archive(directory: Path, file: str) -> Path:
+    """The path of a file of an archive. Raises :class:`InputError` for an archive that isn't whole."""
     from chipmap.archive import require_whole
 
     require_whole(directory)

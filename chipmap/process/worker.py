@@ -52,6 +52,7 @@ class Sender:
         self._stream, self._lock = stream, threading.Lock()
 
     def __call__(self, message: ToParent) -> None:
+        """Write a message."""
         with self._lock:
             self._stream.write(msgspec.json.encode(message) + b"\n")
             self._stream.flush()

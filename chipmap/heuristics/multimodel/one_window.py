@@ -189,6 +189,7 @@ class OneWindow:
         return self.chains[p].best(signature, int(min(latest, self.ends[p])), hoped)
 
     def segments(self, p: int, found: Segmentation, way: tuple[int, ...]) -> list[Segment]:
+        """Part p's segments, the i-th on chiplet ``way[i]``: (model, first layer, last layer, chiplet) each."""
         m, _, last = self.parts[p]
         starts = [*found.starts, last + 1]
         return [(m, starts[i], starts[i + 1] - 1, c) for i, c in enumerate(way)]

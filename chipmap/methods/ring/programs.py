@@ -101,6 +101,7 @@ def bounds(instance: RingInstance, run: Run) -> Termination:
 
 
 def simple_bounds(state: State) -> None:
+    """Tell the bounds that take no search: average, largest operation, skip, packing; or that no mapping is valid."""
     from chipmap.heuristics.ring.bounds.simple import all_bounds
     from chipmap.methods.ring.infeasibility import under_a_skip
 
@@ -155,6 +156,7 @@ def prefix_cuts(state: State, nodes: int, precision: float, deadline: Deadline) 
 
 
 def slice_some(state: State, seed: int) -> None:
+    """Slice some orders of the operations into chips, and offer the mappings."""
     from chipmap.heuristics.ring.programs.slicing import slice_orders
 
     count = max(1, min(ORDERS, PREFIX_BITS // max(1, state.problem.n) ** 2))

@@ -47,6 +47,7 @@ class RejectedBlocks:
             (self._within if monotone else self._exact).append(to_words([mask], self._graph.n)[0])
 
     def __call__(self, ideals: IdealFamily, source: NDArray[np.int64], target: NDArray[np.int32]) -> NDArray[np.bool_]:
+        """Whether each block, of a pair of ideals (source, target), is kept."""
         blocks = ideals.words[target] & ~ideals.words[source]
         keep = np.ones(len(target), dtype=np.bool_)
         for words in self._exact:
@@ -64,6 +65,7 @@ class JudgedBlocks:
         self._known: dict[bytes, bool] = {}
 
     def __call__(self, ideals: IdealFamily, source: NDArray[np.int64], target: NDArray[np.int32]) -> NDArray[np.bool_]:
+        """Whether each block, of a pair of ideals (source, target), is kept."""
         blocks = ideals.words[target] & ~ideals.words[source]
         return np.array([self._judge(row) for row in blocks], dtype=np.bool_)
 
