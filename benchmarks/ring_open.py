@@ -72,6 +72,7 @@ OPEN: dict[str, tuple[str, dict[str, Any]]] = {
     "Conv-TasNet, 1 GiB": ("conv-tasnet", {"sram_mib": 1024.0}),
     "Conv-TasNet, 16 chips, sum_forward": ("conv-tasnet", {"chips": 16, "cost_mode": "sum_forward"}),
     "Qwen3-Embedding 0.6B, 8 chips, sum": ("decoder", {**_QWEN3, "chips": 8, "cost_mode": "sum"}),
+    "CoaT Tiny, 8 chips, sum": ("coat", {"chips": 8, "cost_mode": "sum"}),
     "T5 base": ("t5", {}),
     "Whisper small, 96 MiB": ("whisper", {}),
     "Whisper small, 1 GiB": ("whisper", {"sram_mib": 1024.0}),

@@ -75,6 +75,7 @@ FAMILY = Family(
         ("whisper", "generators:whisper", "Whisper, speech to text"),
         ("mamba", "generators:mamba", "Mamba, a state-space model"),
         ("conv-tasnet", "generators:conv_tasnet", "Conv-TasNet, speech separation"),
+        ("coat", "generators:coat", "CoaT, a pyramid of sizes that exchange what they made"),
         ("mspn", "generators:mspn", "MSPN-50, poses in several stages"),
         ("chain", "generators:chain", "operations in a row"),
         ("random", "generators:random", "a random graph"),

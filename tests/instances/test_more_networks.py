@@ -107,6 +107,25 @@ def test_conv_tasnet_by_hand() -> None:
     assert len([o for o in graph.operations if o.role == "compute"]) == 245
 
 
+def test_coat_by_hand() -> None:
+    """Weights of CoaT Tiny (published: 5.5 million), and multiply-adds of a block's products and convolutions."""
+    graph = networks.coat()
+    made = [(graph.operations[t.producer], t.bytes) for t in graph.tensors]
+    kept = sum(operation.weight_bytes for operation in graph.operations)
+    kept += sum(size for operation, size in made if operation.kind == "parameter")
+    width, attention, mlp = 152, 4 * 152 * 152 + 4 * 152, 8 * 152 * 152 + 5 * 152
+    patches = width * (3 * 16 + 1) + 3 * width * (4 * width + 1) + 4 * 2 * width
+    shared = 4 * (width + 10 * width + 38 * 10 + 57 * 26 + 57 * 50)
+    serial, parallel = 8 * (4 * width + attention + mlp), 6 * (3 * 4 * width + 3 * attention + mlp)
+    assert kept == 2 * (patches + shared + serial + parallel + 3 * 2 * width + 4 + 1000 * (width + 1)) == 2 * 5_498_540
+    flop = {operation.name: operation.flop for operation in graph.operations}
+    scope, tokens, places = "scale.1.block.0", 1 + 28 * 28, 28 * 28
+    assert flop[f"{scope}.attention.qkv.addmm"] == 2 * tokens * width * 3 * width
+    assert flop[f"{scope}.attention.bmm"] == flop[f"{scope}.attention.bmm_1"] == 2 * tokens * width * 19
+    assert flop[f"{scope}.attention.windows.convolution_2"] == 2 * 49 * 57 * places
+    assert len([o for o in graph.operations if o.role == "compute"]) == 780
+
+
 def test_mspn_by_hand() -> None:
     """Two ResNet-50 bodies on 64 × 48 places, eight heads, skips and a crossing between the stages."""
     graph = networks.mspn()

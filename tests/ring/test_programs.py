@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 
 import chipmap
+from chipmap.heuristics.ring.programs.cut import cut_ticks
 from chipmap.heuristics.ring.programs.ideals import all_ideals, order_ideals
 from chipmap.heuristics.ring.programs.program import Programs, Rule
 from chipmap.heuristics.ring.programs.slicing import slice_orders, topological_orders
@@ -143,6 +144,24 @@ def test_the_exact_program_refuses_what_it_does_not_decide() -> None:
         programs = Programs(ring_problem(layered(1, constraints=constraints, pins=pins)))
         with pytest.raises(ValueError, match=r"C2|C3"):
             solve_exact(programs, all_ideals(programs.graph), 10**9)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_cuts_that_grow_by_steps_are_those_of_the_definition(seed: int) -> None:
+    """In all ideals and in the prefixes of some orders."""
+    programs = Programs(ring_problem(layered(seed)))
+    storages = programs.storages
+    for family in (
+        all_ideals(programs.graph),
+        order_ideals(programs.graph, topological_orders(programs.graph, 3, seed)),
+    ):
+        cut = cut_ticks(family.words, family.first, family.added, family.target, storages)
+        for mask, ticks in zip(family.masks, cut.tolist(), strict=True):
+            crosses = [
+                mask >> int(producer) & 1 and int.from_bytes(readers.tobytes(), "little") & ~mask
+                for producer, readers in zip(storages.producer, storages.readers, strict=True)
+            ]
+            assert ticks == sum(int(size) for size, over in zip(storages.ticks, crosses, strict=True) if over)
 
 
 @pytest.mark.parametrize("seed", range(10))

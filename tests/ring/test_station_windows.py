@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from benchmarks.ring_refute import refute
 from chipmap.instances.graph import Operation, OperationGraph, Tensor
 from chipmap.instances.ring import Package, RingInstance
+from chipmap.instances.ring import station_windows as windows
 from chipmap.instances.ring.precedence import flow_reachable, last_readers, reachable
 from chipmap.instances.ring.problem import RingProblem, ring_problem
 from chipmap.instances.ring.station_windows import least_target, station_windows
@@ -65,6 +66,15 @@ def test_chain_windows_are_those_of_line_balancing() -> None:
     within = station_windows(ring_problem(chain((4, 3, 3, 6, 2), chips=4)), 7)
     assert within is not None and within.target == 7
     assert within.pairs() == {0: (0, 0), 1: (0, 1), 2: (1, 1), 3: (2, 2), 4: (3, 3)}
+
+
+def test_a_large_graph_leaves_all_chips_open(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Matrices of pairs aren't made then; the longest operation is still held against the target."""
+    monkeypatch.setattr(windows, "MOST_OPERATIONS", 4)
+    problem = ring_problem(chain((4, 3, 3, 6, 2), chips=4))
+    within = station_windows(problem, 7)
+    assert within is not None and set(within.pairs().values()) == {(0, 3)}
+    assert station_windows(problem, 5) is None
 
 
 def test_skips_bind_two_chips() -> None:

@@ -6,6 +6,7 @@ the same parameters always give the same graph. How operations are counted is sa
 """
 
 from chipmap.instances.networks.bert import bert_encoder
+from chipmap.instances.networks.coat import coat
 from chipmap.instances.networks.conv_tasnet import conv_tasnet
 from chipmap.instances.networks.decoder import decoder
 from chipmap.instances.networks.densenet import densenet
@@ -26,6 +27,7 @@ from chipmap.instances.networks.vgg import vgg
 __all__ = [
     "bert_encoder",
     "chain",
+    "coat",
     "conv_tasnet",
     "decoder",
     "densenet",

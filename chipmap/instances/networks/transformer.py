@@ -85,7 +85,7 @@ def attention(
     ``dropout``: as in an export whose dropout stays as a copy. Not ``scaled``: T5 has its scale in the weights.
     """
     batch, heads, sequence, width = query.shape
-    scores = _batched(net, query, net.permute(key, 0, 1, 3, 2))
+    scores = batched(net, query, net.permute(key, 0, 1, 3, 2))
     if scaled:
         scores = net.elementwise("mul", scores)
     if mask is not None:
@@ -93,12 +93,12 @@ def attention(
     weights = net.elementwise("_softmax", scores, dim=-1)
     if dropout:
         weights = net.elementwise("clone", weights)
-    mixed = _batched(net, weights, value)
+    mixed = batched(net, weights, value)
     packed = net.elementwise("clone", net.permute(mixed, 0, 2, 1, 3))
     return net.view("view", packed, (batch, sequence, heads * width))
 
 
-def _batched(net: Network, a: Value, b: Value) -> Value:
+def batched(net: Network, a: Value, b: Value) -> Value:
     """a [b, h, m, k] · b [b, h, k, n] as one batched product, with the views around it."""
     flat = []
     for x in (a, b):

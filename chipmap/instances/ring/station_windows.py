@@ -18,6 +18,8 @@ from chipmap.instances.ring.problem import IntArray, RingProblem
 
 #: Operations larger than 1/2, 1/3 … of the target: at most 1, 2 … of them share a chip.
 LARGE_ITEM_CLASSES = 4
+#: Of more operations all chips stay open: some 24 bytes for each pair of them would be more than 1.5 GB.
+MOST_OPERATIONS = 8000
 Resource = tuple[NDArray[np.float64], float]
 
 
@@ -46,10 +48,12 @@ def station_windows(
     With C1, ⌈work(ancestors of v, and v) / target⌉ - 1 <= f(v) <= C - ⌈work(v and its descendants) / target⌉; the
     same for every interval of chips and every resource, repeated with pins, groups and C3 until nothing changes (at
     most ``rounds`` times: any round's windows are valid). ``within``: windows of a target at least as high, to start
-    from.
+    from. Beyond :data:`MOST_OPERATIONS` operations only the longest one is held against the target.
     """
     if problem.n and int(problem.ticks.max()) > target:
         return None
+    if problem.n > MOST_OPERATIONS:
+        return StationWindows(target, np.zeros(problem.n, np.int64), np.full(problem.n, problem.chips - 1, np.int64))
     try:
         state = _State(problem, target)
         if within is not None and within.target >= target:

@@ -54,10 +54,10 @@ def auto(instance: RingInstance, run: Run) -> Termination:
     return run.attempt(work)
 
 
-def _slice(state: State, _: Turn) -> None:
+def _slice(state: State, turn: Turn) -> None:
     """Slicing of some orders: the programs' first incumbent."""
     try:
-        slice_some(state, state.run.options.seed)
+        slice_some(state, state.run.options.seed, turn.deadline)
     except (TooManyIdealsError, InputError) as error:
         _left_out(state, error)
 

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
 #: Topological orders that are sliced for a first incumbent, and for each of the rounds on wide graphs.
 ORDERS = 16
-#: Bits of all prefixes that are sliced: those of fewer orders where the graph is large (16 up to 23,000 operations).
-PREFIX_BITS = 2**33
+#: Bits of all prefixes that are sliced: those of fewer orders where the graph is large (16 up to 11,000 operations).
+PREFIX_BITS = 2**31
 #: Cuts of prefixes by branch and bound: nodes per question, relative precision of the bisection.
 CUT_NODES, CUT_PRECISION = 200, 0.005
 
@@ -50,7 +50,7 @@ def greedy(instance: RingInstance, run: Run) -> Termination:
 
 def slicing(instance: RingInstance, run: Run) -> Termination:
     """Exact slicing of topological orders under the path rule: an incumbent, no bound."""
-    return run.attempt(lambda: slice_some(State(instance, run), run.options.seed), TooManyIdealsError)
+    return run.attempt(lambda: slice_some(State(instance, run), run.options.seed, run.deadline), TooManyIdealsError)
 
 
 def free(instance: RingInstance, run: Run) -> Termination:
@@ -74,7 +74,7 @@ def exact(instance: RingInstance, run: Run) -> Termination:
     def work() -> None:
         state = State(instance, run)
         simple_bounds(state)
-        slice_some(state, run.options.seed)
+        slice_some(state, run.options.seed, run.deadline)
         solve_exactly(state)
 
     return run.attempt(work, TooManyIdealsError)
@@ -155,12 +155,12 @@ def prefix_cuts(state: State, nodes: int, precision: float, deadline: Deadline) 
     prefix_bound(cuts, state.lower, high, nodes, precision, deadline, lambda bound: run.bound(bound, "prefix cuts"))
 
 
-def slice_some(state: State, seed: int) -> None:
+def slice_some(state: State, seed: int, deadline: Deadline) -> None:
     """Slice some orders of the operations into chips, and offer the mappings."""
     from chipmap.heuristics.ring.programs.slicing import slice_orders
 
     count = max(1, min(ORDERS, PREFIX_BITS // max(1, state.problem.n) ** 2))
-    state.best(lambda: slice_orders(state.programs, state.below, count, seed), "slicing")
+    state.best(lambda: slice_orders(state.programs, state.below, count, seed, deadline), "slicing")
     state.sliced = True
 
 

@@ -52,7 +52,7 @@ def stations(instance: RingInstance, run: Run) -> Termination:
         state = State(instance, run)
         simple_bounds(state)
         run.checkpoint()
-        slice_some(state, run.options.seed)
+        slice_some(state, run.options.seed, run.deadline)
         run.checkpoint()
         search(state, len(ROUNDS))
 

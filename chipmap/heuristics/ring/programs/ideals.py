@@ -69,9 +69,11 @@ def bits(mask: int) -> Iterable[int]:
 
 def to_words(masks: Sequence[int], n: int) -> Words:
     """Bit sets as rows of 64-bit words, [len(masks), max(1, ⌈n/64⌉)]."""
-    width = max(1, (n + 63) // 64)
-    data = b"".join(mask.to_bytes(8 * width, "little") for mask in masks)
-    return np.frombuffer(data, dtype="<u8").reshape(len(masks), width).astype(np.uint64)
+    size = 8 * max(1, (n + 63) // 64)
+    data = bytearray(size * len(masks))  # rows are written in place: those of a large graph take most of the memory
+    for i, mask in enumerate(masks):
+        data[size * i : size * (i + 1)] = mask.to_bytes(size, "little")
+    return np.frombuffer(data, dtype="<u8").reshape(len(masks), size // 8).astype(np.uint64, copy=False)
 
 
 @dataclass(frozen=True, eq=False)

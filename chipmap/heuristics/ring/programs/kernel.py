@@ -68,7 +68,7 @@ class Terms(NamedTuple):
 
 class Lattice(NamedTuple):
     """The ideals as bit sets ``words`` [m, w], the steps between them (see ``ideals.IdealFamily``), and ``cut`` [m]
-    (:func:`cut_ticks`).
+    (:func:`~chipmap.heuristics.ring.programs.cut.cut_ticks`).
     """
 
     words: Any
@@ -111,20 +111,6 @@ class _Pairs(NamedTuple):
 def has(words: Any, v: int) -> bool:
     """Whether v is in the bit set."""
     return (words[v >> 6] >> np.uint64(v & 63)) & ONE != 0
-
-
-@njit(cache=True)
-def cut_ticks(words: Any, producer: Any, readers: Any, ticks: Any) -> Any:
-    """[m] ticks of the storages made inside each ideal and read outside it."""
-    cut = np.zeros(len(words), dtype=np.int64)
-    for i in range(len(words)):
-        for s in range(len(producer)):
-            if has(words[i], producer[s]):
-                for w in range(words.shape[1]):
-                    if readers[s, w] & ~words[i, w] != 0:
-                        cut[i] += ticks[s]
-                        break
-    return cut
 
 
 @njit(cache=True)

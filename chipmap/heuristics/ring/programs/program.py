@@ -28,6 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from chipmap.deadline import Deadline
+from chipmap.heuristics.ring.programs.cut import cut_ticks
 from chipmap.heuristics.ring.programs.ideals import FlowGraph, IdealFamily, bits, flow_graph, to_words
 from chipmap.heuristics.ring.programs.kernel import (
     INFINITE,
@@ -37,7 +38,6 @@ from chipmap.heuristics.ring.programs.kernel import (
     Operations,
     Storages,
     Terms,
-    cut_ticks,
     sweep,
 )
 from chipmap.heuristics.ring.programs.screens import Charge, Screen, charged, full_memory, relax_pairs, screened
@@ -50,6 +50,8 @@ MODES = {"period": 0, "sum": 1, "sum_forward": 2}
 MAX_CHIPS_WITH_PINS = 64
 #: Ideals per compiled sweep.
 CHUNK = 256
+#: Ideals times operations between them on large graphs, where an ideal takes milliseconds.
+PER_CHUNK = 2**20
 
 
 class ProgramResult(NamedTuple):
@@ -143,7 +145,7 @@ class Programs:
         nothing = np.full((1, self.blocks + 1), INFINITE, dtype=np.int64)
         given, collect = chains or Chains(nothing, nothing.astype(np.int32)), chains is None
         problem, storages = self.problem, self.storages
-        cut = cut_ticks(ideals.words, storages.producer, storages.readers, storages.ticks)
+        cut = cut_ticks(ideals.words, ideals.first, ideals.added, ideals.target, storages)
         lattice = Lattice(ideals.words, ideals.first, ideals.added, ideals.target, cut)
         terms = Terms(
             rule=RULES[rule if problem.has("C3") else "free"],
@@ -153,9 +155,10 @@ class Programs:
             chips=self.blocks,
             may_skip=not problem.has("C2"),
         )
-        starts = range(0, len(ideals), CHUNK)
+        chunk = max(16, min(CHUNK, PER_CHUNK // max(1, self.graph.n)))
+        starts = range(0, len(ideals), chunk)
         for start in reversed(starts) if backwards else starts:
-            stop = min(len(ideals), start + CHUNK)
+            stop = min(len(ideals), start + chunk)
             yield start, sweep(lattice, self.operations, storages, terms, collect, start, stop, given)
 
 

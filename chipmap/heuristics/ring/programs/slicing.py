@@ -9,14 +9,20 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator
 
+from chipmap.deadline import Deadline
 from chipmap.heuristics.ring.programs.ideals import FlowGraph, bits, order_ideals
 from chipmap.heuristics.ring.programs.program import ProgramResult, Programs
 
 
-def slice_orders(programs: Programs, upper: int | None, count: int = 16, seed: int = 0) -> ProgramResult:
+def slice_orders(
+    programs: Programs, upper: int | None, count: int = 16, seed: int = 0, deadline: Deadline = Deadline()
+) -> ProgramResult:
     """The best ``path`` chain over the prefixes of ``count`` topological orders together, value <= ``upper``."""
-    orders = list(topological_orders(programs.graph, count, seed))
-    return programs.solve("path", order_ideals(programs.graph, orders), upper)
+    orders = []
+    for order in topological_orders(programs.graph, count, seed):
+        orders.append(order)
+        deadline.check()
+    return programs.solve("path", order_ideals(programs.graph, orders), upper, deadline)
 
 
 def topological_orders(graph: FlowGraph, count: int, seed: int) -> Iterator[list[int]]:
