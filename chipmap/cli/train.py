@@ -26,6 +26,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     after learning on each of them. The same command goes on with a run that was ended."""
     parser.add_argument("folder", metavar="DIR", type=Path, help="what the run leaves; one that exists is continued")
     add_set(parser, "a field of the recipe: --set layers=4")
+    what = "PPO on what samples are worth (default), or imitation of proved optima"
+    parser.add_argument("--method", choices=("ppo", "imitation"), default="ppo", help=what)
     what = "passes over all graphs, 20 samples each (default 100)"
     parser.add_argument("--passes", metavar="N", type=whole("--passes"), default=100, help=what)
     parser.add_argument("--every", metavar="N", type=whole("--every"), default=5, help="judge each N-th checkpoint")
@@ -45,8 +47,9 @@ def run(args: argparse.Namespace) -> int:
     from chipmap.learned.needs import require
 
     require()
+    from chipmap.bench.optima import optima
     from chipmap.bench.training import best, pretrain
-    from chipmap.deadline import Deadline
+    from chipmap.deadline import Deadline, Stop
     from chipmap.inputs.reading import changed
     from chipmap.learned.data import rows_of
     from chipmap.learned.pretraining import Pretraining
@@ -54,8 +57,15 @@ def run(args: argparse.Namespace) -> int:
     from chipmap.report.learned import plot_curves
 
     deadline = Deadline.after(args.time_limit)
-    recipe: Any = changed(MANY, "recipe", args.set)
-    work = Pretraining(rows_of("train"), recipe, args.seed, args.folder)
+    recipe: Any = changed(MANY.replace(method=args.method), "recipe", args.set)
+    rows, known = rows_of("train"), None
+    try:
+        if recipe.method == "imitation":
+            known = optima(rows, args.folder, deadline)
+    except Stop:
+        say(f"not all optima are proved: those that are stand in {args.folder}; the same command goes on")
+        return 3
+    work = Pretraining(rows, recipe, args.seed, args.folder, known)
     if work.curve and not args.quiet:
         say(f"{args.folder}: goes on after pass {len(work.curve)}")
     judges = _judges(args.cluster, max(1, args.workers))

@@ -101,6 +101,30 @@ class Trainer(Optimised[RingPolicy]):
                 steps += 1
         return steps
 
+    def imitate(self, lessons: Sequence[tuple[Arrays, Tensor]]) -> int:
+        """Down the cross-entropy with each graph's target [n, C], in steps of :data:`TOGETHER` graphs; how many.
+
+        Every round of refinement is given the target; what it sees of the round before is drawn from the policy.
+        """
+        steps = 0
+        for _ in range(self.recipe.epochs):
+            for part in torch.randperm(len(lessons), generator=self.random).split(TOGETHER):
+                parts = [self._cross_entropy(*lessons[k]) for k in part.tolist()]
+                self.adam.zero_grad()
+                torch.stack(parts).mean().backward()
+                self.descend()
+                steps += 1
+        return steps
+
+    def _cross_entropy(self, graph: Arrays, target: Tensor) -> Tensor:
+        """The mean over operations of -Σ_c target_vc log p(v, c), summed over the rounds."""
+        embedded, before, loss = self.network.embed(graph), None, torch.zeros(())
+        for _ in range(self.recipe.rounds):
+            chances = self.network.logits(graph, embedded, before)[0].log_softmax(-1)
+            loss = loss - (target * chances).sum(-1).mean()
+            before = torch.multinomial(chances.detach().exp(), 1, generator=self.random)[None, :, 0]
+        return loss
+
     def _step(self, cycles: Sequence[tuple[Arrays, Cycle]]) -> bool:
         """One step of Adam on some rollouts [b] of each graph; False: none, as the policy has moved far enough."""
         parts, moved = list[Tensor](), 0.0
@@ -126,6 +150,9 @@ class Trainer(Optimised[RingPolicy]):
             new = chances.expand(len(credited), -1, -1).gather(-1, credited) - old.gather(-1, credited)
             loss = loss - surrogate(new[..., 0], gain, recipe.clip)
             loss = loss + recipe.entropy * (chances.exp() * chances).sum(-1).mean()
+            if recipe.anchor:
+                away = chances - graph.prior.log_softmax(-1)
+                loss = loss + recipe.anchor * (chances.exp() * away).sum(-1).mean()
             if recipe.kl:
                 moved += float((old.exp() * (old - chances.detach())).sum(-1).mean()) / recipe.rounds
         return loss, moved
@@ -192,6 +219,8 @@ class Learner:
         self._least = float(max(1, problem.least_ticks))
         #: The rollouts of the cycle.
         self.planned: list[Rollout] = []
+        #: Probabilities [k, n, C] that the solver is given.
+        self._given = torch.zeros(0)
         #: Logarithms of all probabilities [k, T, n, C] of the cycle.
         self._old = torch.zeros(0)
         #: What the trainer of several graphs shall be given.
@@ -213,8 +242,8 @@ class Learner:
         if self.recipe.repair == "fix":
             return Proposal(mode="fix", candidate=self.planned[k].drawn[-1].numpy())
         # without refinement all rollouts share one distribution
-        count = len(self.planned) - k if self.recipe.rounds == 1 else 1
-        return Proposal(probabilities=self._old[k, -1].exp().double().numpy(), count=count)
+        alike = self.recipe.rounds == len(self.recipe.temperatures) == 1 and not self.recipe.mixed
+        return Proposal(probabilities=self._given[k].double().numpy(), count=len(self.planned) - k if alike else 1)
 
     def observe(self, chips: IntArray | None, value: float) -> None:
         """Take a rollout's mapping [n] and what it is worth; after a cycle, train."""
@@ -241,6 +270,10 @@ class Learner:
             drawn.append(before)
             old.append(chances)
         self._old = torch.stack(old, 1)
+        self._given = apart(recipe, self._old[:, -1], self.graph.prior)
+        if recipe.repair == "fix" and (recipe.mixed or recipe.temperatures != (1.0,)):
+            flat = self._given.reshape(-1, self.graph.chips)
+            drawn[-1] = torch.multinomial(flat, 1, generator=self.trainer.random).reshape(recipe.rollouts, n)
         stacked = torch.stack(drawn, 1)
         logarithms = self._old.gather(-1, stacked[..., None])[..., 0]
         self.planned = [Rollout(*one) for one in zip(stacked, logarithms, strict=True)]
@@ -277,6 +310,16 @@ class Learner:
         self.trainer.resume(state)
         self._kept.resume(state)
         self.planned, self._rewards, self._mended = [], [], []
+
+
+def apart(recipe: Recipe, logits: Tensor, prior: Tensor) -> Tensor:
+    """[k, n, C]: what the rollouts of a cycle give the solver, made of the policy's ``logits`` [k, n, C] and the
+    ``prior`` [n, C], as the recipe's ``temperatures`` and ``mixed`` say."""
+    kinds, numbers = len(recipe.temperatures), torch.arange(len(logits))
+    block = (numbers // kinds).double()
+    own = torch.floor((block + 1) * recipe.mixed) == torch.floor(block * recipe.mixed)
+    heat = torch.tensor(recipe.temperatures, dtype=logits.dtype)[numbers % kinds]
+    return (torch.where(own[:, None, None], logits, prior) / heat[:, None, None]).softmax(-1)
 
 
 def advantages(rewards: np.ndarray[Any, np.dtype[np.float64]], kind: str) -> np.ndarray[Any, np.dtype[np.float64]]:

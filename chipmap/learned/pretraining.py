@@ -1,6 +1,7 @@
 """Pre-training: one policy for many graphs, pass by pass (paper, section 5.1 and figure 4).
 
-A pass gives every graph a cycle of rollouts, then trains the shared networks on all of them together. After every pass
+A pass gives every graph a cycle of rollouts, then trains the shared networks on all of them together: by PPO on what
+these were worth, or, with the recipe's method ``imitation``, on mappings that are proved optimal. After every pass
 the networks are a checkpoint (``pass-0007.pt`` with its card), a line of ``training.csv`` says what the pass
 was worth, and the state is written, whole or not at all: a run that was killed goes on from its last pass as if nothing
 had happened. Same seed, same checkpoints. Where the mean of three passes falls below the best such mean by the recipe's
@@ -12,7 +13,7 @@ from __future__ import annotations
 
 import hashlib
 import io
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -25,9 +26,10 @@ from chipmap.heuristics.ring.sampling.sample_fix import Sampler
 from chipmap.heuristics.ring.sampling.search import search
 from chipmap.learned.checkpoint import save
 from chipmap.learned.data import Row
+from chipmap.learned.imitation import target
 from chipmap.learned.ppo import Kept, Learner, Recipe, Trainer
 from chipmap.learned.sealed import read_sealed, write_sealed
-from chipmap.records import csv_text
+from chipmap.records import InputError, csv_text
 
 #: Columns of ``training.csv``.
 COLUMNS = ("pass", "samples", "mean", "best")
@@ -44,9 +46,20 @@ class Passed(NamedTuple):
 
 
 class Pretraining:
-    """One policy, the graphs of ``rows``; ``folder`` holds checkpoints, curve and state."""
+    """One policy, the graphs of ``rows``; ``folder`` holds checkpoints, curve and state.
 
-    def __init__(self, rows: Sequence[Row], recipe: Recipe, seed: int, folder: Path) -> None:
+    ``optima`` maps names of rows to optimal mappings (chips [n]), which method ``imitation`` needs: rows that aren't in
+    it aren't imitated.
+    """
+
+    def __init__(
+        self,
+        rows: Sequence[Row],
+        recipe: Recipe,
+        seed: int,
+        folder: Path,
+        optima: Mapping[str, Sequence[int]] | None = None,
+    ) -> None:
         torch.set_num_threads(1)
         self.trainer = Trainer(recipe, seed)
         self._kept = Kept(self.trainer)
@@ -57,6 +70,13 @@ class Pretraining:
         self._least = [float(row.optimum or max(1, sampler.problem.least_ticks)) for row, sampler in least]
         self._instances = tuple(row.instance().content_hash for row in rows)
         self._seed, self.folder = seed, folder
+        self._lessons = [
+            (learner.graph, target(sampler, optima[row.name], learner.graph.prior))
+            for row, sampler, learner in zip(rows, self._samplers, self._learners, strict=True)
+            if optima is not None and row.name in optima
+        ]
+        if recipe.method == "imitation" and not self._lessons:
+            raise InputError("has no optimum to imitate", "recipe", "Give graphs whose optima are proved.")
         words = " ".join((recipe.content_hash, str(seed), *self._instances))
         self._of = hashlib.sha256(words.encode()).hexdigest()
         if (folder / "state.json").exists():
@@ -95,11 +115,18 @@ class Pretraining:
             means.append(float(np.mean(worth)))
             bests.append(max(worth))
         if not self._kept.went_back(self.trainer, means):
-            self.trainer.train_together([cycle for learner in self._learners for cycle in learner.cycles])
+            self._teach()
         samples = self.samples + rollouts * len(self._learners)
         self.curve.append(Passed(number, samples, float(np.mean(means)), float(np.mean(bests))))
         self._write()
         return self.curve[-1]
+
+    def _teach(self) -> None:
+        """Train on all graphs, once."""
+        if self.trainer.recipe.method == "imitation":
+            self.trainer.imitate(self._lessons)
+        else:
+            self.trainer.train_together([cycle for learner in self._learners for cycle in learner.cycles])
 
     def _write(self) -> None:
         """Checkpoint and curve first, so that the state never knows more passes than there are files."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import ClassVar, Literal
 
 from chipmap.records import InputError, Record
 
@@ -13,7 +13,16 @@ class Recipe(Record, frozen=True, kw_only=True):
     ``kl`` (0: never) ends the passes over a cycle's rollouts once the policy has moved so far from the one that drew
     them: the mean over operations and rounds of KL(old || new), in nats. ``keep`` (0: never) returns to the best
     weights so far, at half the rate, once the mean reward of :data:`WINDOW` cycles is by that share below theirs.
+
+    Three fields keep the rollouts of a cycle apart. Rollout k divides its logits by ``temperatures[k modulo their
+    number]``. Blocks of as many rollouts as there are temperatures are the prior's instead of the policy's, evenly,
+    for the share ``mixed`` of the blocks. ``anchor`` weighs KL(policy || prior) in what is minimised.
+
+    ``method`` says how one policy is trained on many graphs: PPO on what its samples are worth, or imitation of
+    mappings that are proved optimal (:mod:`chipmap.learned.imitation`). On a single graph it is always PPO.
     """
+
+    LATER_FIELDS: ClassVar[tuple[str, ...]] = ("temperatures", "mixed", "anchor", "method")
 
     schema: Literal["ring-policy/1"] = "ring-policy/1"
     layers: int = 8
@@ -31,12 +40,18 @@ class Recipe(Record, frozen=True, kw_only=True):
     repair: Literal["sample", "fix"] = "sample"
     kl: float = 0.0
     keep: float = 0.0
+    temperatures: tuple[float, ...] = (1.0,)
+    mixed: float = 0.0
+    anchor: float = 0.0
+    method: Literal["ppo", "imitation"] = "ppo"
 
     def check(self) -> None:
         """Raise :class:`InputError` for sizes that make no network or no cycle."""
         for name, least, most in LIMITS:
             if not least <= getattr(self, name) <= most:
                 raise InputError(f"is {getattr(self, name)}", name, f"Give {least:,} to {most:,}.")
+        if not self.temperatures or not all(0.01 <= one <= 100.0 for one in self.temperatures):
+            raise InputError(f"is {list(self.temperatures)}", "temperatures", "Give one or more, 0.01 to 100.")
         if self.batches > self.rollouts:
             raise InputError(
                 f"is {self.batches} for {self.rollouts} rollouts", "batches", "Give no more than rollouts."
@@ -55,6 +70,8 @@ LIMITS = (
     ("entropy", 0.0, 1.0),
     ("kl", 0.0, 100.0),
     ("keep", 0.0, 1.0),
+    ("mixed", 0.0, 1.0),
+    ("anchor", 0.0, 100.0),
 )
 #: Cycles whose mean reward judges the weights.
 WINDOW = 3
