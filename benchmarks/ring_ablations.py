@@ -64,16 +64,22 @@ SCRATCH = (
         MANY.replace(prior=False, credit="proposed", advantage="reward", repair="fix"),
     ),
 )
-#: Ways to keep rollouts apart: name -> changes of the recipe.
+SPREAD = (0.25, 0.5, 1.0, 2.0)
+#: Ways to keep rollouts apart that change what is drawn: name -> changes of the recipe.
 APART: dict[str, dict[str, Any]] = {
     "temperature 1": {},
     "temperature 1/4": {"temperatures": (0.25,)},
     "temperature 2": {"temperatures": (2.0,)},
-    "temperatures 1/4, 1/2, 1, 2": {"temperatures": (0.25, 0.5, 1.0, 2.0)},
+    "temperatures 1/4 to 2": {"temperatures": SPREAD},
     "half from the prior": {"mixed": 0.5},
-    "half from the prior, temperatures 1/4, 1/2, 1, 2": {"mixed": 0.5, "temperatures": (0.25, 0.5, 1.0, 2.0)},
+    "half from the prior, temperatures 1/4 to 2": {"mixed": 0.5, "temperatures": SPREAD},
+}
+#: Those that are tried while a policy learns, and ways that only change how it learns.
+LEARNING = ("temperature 1", "temperatures 1/4 to 2", "half from the prior, temperatures 1/4 to 2")
+WHEN_LEARNING: dict[str, dict[str, Any]] = {
     "entropy 0.03": {"entropy": 0.03},
     "anchor 0.05": {"anchor": 0.05},
+    "temperatures 1/4 to 2, anchor 0.05": {"anchor": 0.05, "temperatures": SPREAD},
 }
 
 
@@ -81,16 +87,15 @@ def variants(checkpoints: dict[str, Path]) -> Iterator[tuple[str, Variant]]:
     """(table, variant) of all that is measured; ``checkpoints`` are named."""
     for one in SCRATCH:
         yield "scratch", one
-    for name, changes in APART.items():
-        recipe = MANY.replace(**changes)
-        # what only training changes is nothing where the policy stays as it is
-        if not {"entropy", "anchor"} & set(changes):
-            yield "as it is", Variant(f"untrained, {name}", recipe, learn=False)
-        yield "learning", Variant(f"untrained, {name}", recipe)
-        for label, path in checkpoints.items():
-            if not {"entropy", "anchor"} & set(changes):
-                yield "as it is", Variant(f"{label}, {name}", recipe, learn=False, checkpoint=path)
-            yield "learning", Variant(f"{label}, {name}", recipe, checkpoint=path)
+    for label, path in {"untrained": None, **checkpoints}.items():
+        for name, changes in APART.items():
+            # the prior beside the prior is nothing new
+            if path is not None or "mixed" not in changes:
+                yield "as it is", Variant(f"{label}, {name}", MANY.replace(**changes), False, path)
+        for name in LEARNING:
+            yield "learning", Variant(f"{label}, {name}", MANY.replace(**APART[name]), True, path)
+    for name, changes in WHEN_LEARNING.items():
+        yield "learning", Variant(f"untrained, {name}", MANY.replace(**changes))
 
 
 def measured(row: Row, sampler: Sampler, variant: Variant, samples: int, seed: int) -> list[Any]:

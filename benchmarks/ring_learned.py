@@ -1,16 +1,17 @@
 """The pre-trained ring policy against proven optima on 16 held-out graphs (paper, table 2). Needs torch.
 
-    python -m benchmarks.ring_learned --csv FILE [--samples 400] [--seeds 2] [--checkpoint NAME.pt]
-    python -m benchmarks.ring_learned --table FILE [--markdown FILE]
+    python -m benchmarks.ring_learned --csv FILE [--samples 400] [--seeds 2] [--most 200] [--checkpoint NAME.pt]
+    python -m benchmarks.ring_learned --table FILE [--markdown FILE] [--picture FILE.svg]
 
-Strategies: random search, annealing, the prior without a network, greedy (one mapping), training from scratch (with
-the prior), the pre-trained policy as it is (zero-shot) and learning on (fine-tuned). Each sample is worth optimum /
-objective; the optimum is proved. The CSV has a line per run, with the best so far after :data:`AT` samples and the
-first sample at each threshold; a run that is in it is not made again.
+Strategies: random search, annealing, the prior at temperature 1, the prior with the checkpoint's recipe, greedy (one
+mapping), training from scratch (with the prior), the pre-trained policy as it is (zero-shot) and learning on
+(fine-tuned); the last four differ in nothing but the network. Each sample is worth optimum / objective; the optimum is
+proved. The CSV has a line per run, with the best so far after :data:`AT` samples and the first sample at each
+threshold; a run that is in it is not made again. ``--most``: graphs of so many operations at most.
 
 Tables: per strategy the geometric mean over graphs and seeds of the samples to a threshold (a run that never reached it
 counts as all its samples, and is counted apart) and of the best after some samples; per graph the gap to the optimum,
-and what greedy has.
+and what greedy has. The picture shows the gaps of greedy, prior, zero-shot and fine-tuned, with their range over seeds.
 """
 
 from __future__ import annotations
@@ -35,11 +36,13 @@ from chipmap.learned.data import Row, rows_of
 from chipmap.learned.given import SHIPPED
 from chipmap.learned.judging import worth_of
 from chipmap.learned.ppo import Learner
+from chipmap.learned.recipe import MANY
+from chipmap.report.learned import plot_gaps
 
-STRATEGIES = ("random", "annealing", "prior", "scratch", "zero-shot", "fine-tuned")
+STRATEGIES = ("random", "annealing", "prior at 1", "prior", "scratch", "zero-shot", "fine-tuned")
 THRESHOLDS = (0.60, 0.75, 0.90)
 #: Samples after which the best so far stands in the file.
-AT = (1, 20, 50, 100, 200, 400, 1000)
+AT = (1, 20, 50, 100, 200, 400, 1000, 5000)
 COLUMNS = ("graph", "strategy", "seed", "samples", "seconds", *(f"best{n}" for n in AT), *map(str, THRESHOLDS))
 
 
@@ -50,6 +53,8 @@ def policy_of(name: str, sampler: Sampler, samples: int, seed: int, checkpoint: 
         return Uniform()
     if name == "annealing":
         return Annealing(problem.n, problem.chips, seed, samples)
+    if name == "prior at 1":
+        return Learner(problem, MANY, seed, learn=False)
     network, card = load(checkpoint)
     learner = Learner(problem, card.recipe, seed, learn=name in ("scratch", "fine-tuned"))
     if name in ("zero-shot", "fine-tuned"):
@@ -74,15 +79,16 @@ def measured(row: Row, name: str, samples: int, seed: int, checkpoint: Path) -> 
     return [row.name, name, seed, len(best), f"{time.process_time() - began:.2f}", *after, *first]
 
 
-def measure(path: Path, samples: int, seeds: int, checkpoint: Path) -> None:
-    """Make the runs that the file lacks."""
+def measure(path: Path, samples: int, seeds: int, most: int, checkpoint: Path) -> None:
+    """Make the runs that the file lacks, on graphs of up to ``most`` operations."""
     done = {(line["graph"], line["strategy"], line["seed"]) for line in lines_of(path)} if path.exists() else set()
+    rows = [row for row in rows_of("test") if row.problem().n <= most]
     with path.open("a", encoding="utf-8", newline="") as file:
         writer = csv.writer(file)
         if not done:
             writer.writerow(COLUMNS)
         for seed in range(seeds):
-            for row in rows_of("test"):
+            for row in rows:
                 for name in ("greedy", *STRATEGIES):
                     if (row.name, name, str(seed)) in done or (name == "greedy" and seed):
                         continue
@@ -120,14 +126,16 @@ def tables(lines: Sequence[dict[str, str]]) -> str:
         text.append(f"| {name} | {len(of[name])} | " + " | ".join(cells) + f" | {seconds:.0f} |")
     text += ["", f"| graph | greedy | {' | '.join(STRATEGIES)} |", "| --- |" + " --: |" * (len(STRATEGIES) + 1)]
     last = f"best{marks[-1]}"
-    better = dict.fromkeys(STRATEGIES, 0)
+    better, runs = dict.fromkeys(STRATEGIES, 0), dict.fromkeys(STRATEGIES, 0)
     gaps: dict[str, list[float]] = {name: [] for name in ("greedy", *STRATEGIES)}
     for own in of["greedy"]:
         cells = [f"{100 * (1 - float(own['best1'])):.1f}%"]
         gaps["greedy"].append(1 - float(own["best1"]))
         for name in STRATEGIES:
-            mean = np.mean([float(line[last]) for line in of[name] if line["graph"] == own["graph"]])
+            values = [float(line[last]) for line in of[name] if line["graph"] == own["graph"]]
+            mean = np.mean(values)
             better[name] += bool(mean > float(own["best1"]))
+            runs[name] += sum(value > float(own["best1"]) for value in values)
             gaps[name].append(1 - float(mean))
             cells.append(f"{100 * (1 - mean):.1f}%")
         text.append(f"| {own['graph']} | " + " | ".join(cells) + " |")
@@ -135,7 +143,20 @@ def tables(lines: Sequence[dict[str, str]]) -> str:
     text.append("| **median gap** | " + " | ".join(medians) + " |")
     count = len(of["greedy"])
     text.append("| better than greedy | | " + " | ".join(f"{better[name]} of {count}" for name in STRATEGIES) + " |")
+    shares = [f"{runs[name]} of {len(of[name])}" for name in STRATEGIES]
+    text.append("| runs better than greedy | | " + " | ".join(shares) + " |")
     return "\n".join(text)
+
+
+def picture(lines: Sequence[dict[str, str]], path: Path) -> None:
+    """The gaps of every graph as a picture."""
+    last = f"best{max(n for n in AT if any(line[f'best{n}'] for line in lines if line['strategy'] != 'greedy'))}"
+    found: dict[str, dict[str, list[float]]] = {}
+    for line in lines:
+        if line["strategy"] in ("greedy", "prior", "zero-shot", "fine-tuned"):
+            value = line["best1" if line["strategy"] == "greedy" else last]
+            found.setdefault(line["graph"], {}).setdefault(line["strategy"], []).append(1.0 - float(value))
+    plot_gaps(found, path)
 
 
 def main() -> None:
@@ -144,16 +165,21 @@ def main() -> None:
     parser.add_argument("--csv", type=Path, metavar="FILE")
     parser.add_argument("--samples", type=int, default=400)
     parser.add_argument("--seeds", type=int, default=2)
+    parser.add_argument("--most", type=int, default=10**9, metavar="OPERATIONS")
     parser.add_argument("--checkpoint", type=Path, default=SHIPPED, metavar="NAME.pt")
     parser.add_argument("--table", type=Path, metavar="FILE")
     parser.add_argument("--markdown", type=Path, metavar="FILE")
+    parser.add_argument("--picture", type=Path, metavar="FILE.svg")
     arguments = parser.parse_args()
     torch.set_num_threads(1)
     if arguments.csv:
-        measure(arguments.csv, arguments.samples, arguments.seeds, arguments.checkpoint)
+        measure(arguments.csv, arguments.samples, arguments.seeds, arguments.most, arguments.checkpoint)
     if arguments.csv or arguments.table:
-        found = tables(lines_of(arguments.table or arguments.csv))
+        lines = lines_of(arguments.table or arguments.csv)
+        found = tables(lines)
         print(found)
+        if arguments.picture:
+            picture(lines, arguments.picture)
         if arguments.markdown:
             _, card = load(arguments.checkpoint)
             load_now = ", ".join(f"{one:.1f}" for one in os.getloadavg())
