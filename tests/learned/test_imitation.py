@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from chipmap.cli import main
 from chipmap.deadline import Deadline, Stop
 from chipmap.heuristics.ring.sampling.evaluate import INVALID, Evaluator
 from chipmap.heuristics.ring.sampling.sample_fix import Sampler
@@ -19,8 +20,11 @@ from tests.learned.test_features import diamond
 
 torch = pytest.importorskip("torch", reason="needs the extra learned")
 
+from chipmap.bench import training  # noqa: E402
 from chipmap.bench.optima import FILE, optima  # noqa: E402
-from chipmap.learned import imitation, policy, ppo  # noqa: E402
+from chipmap.learned import data, imitation, policy, ppo  # noqa: E402
+from chipmap.learned.checkpoint import load  # noqa: E402
+from chipmap.learned.judging import Judged  # noqa: E402
 from chipmap.learned.pretraining import Pretraining  # noqa: E402
 from chipmap.learned.recipe import MANY  # noqa: E402
 from tests.learned.test_pretraining import ROWS, TINY  # noqa: E402
@@ -159,3 +163,21 @@ def test_recipes_that_keep_nothing_apart_are_refused(changes: dict[str, object])
 
 def test_a_recipe_of_before_keeps_its_hash() -> None:
     assert MANY.content_hash.startswith("26dbca2330ce2215")
+
+
+def test_the_command_imitates(
+    proved: list[Row], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The card says how the policy was trained; without a proof there is nothing to imitate."""
+    monkeypatch.setattr(data, "ROWS", tuple(proved))
+    monkeypatch.setattr(training, "_judged", lambda *_: Judged(samples=5, zero_shot=0.5, tuned=0.75))
+    settings = [f"--set={name}={getattr(TINY, name)}" for name in ("layers", "width", "rollouts", "batches", "epochs")]
+    command = ["train", str(tmp_path / "run"), "--method", "imitation", *settings, "--every", "1", "--quiet"]
+    assert main([*command, "--passes", "1"]) == 0
+    assert load(tmp_path / "run" / "pass-0001.pt")[1].recipe.method == "imitation"
+    assert main([*command, "--passes", "2", "--time-limit", "0.001"]) == 0, "the optima stand in the folder"
+    monkeypatch.setattr(data, "ROWS", tuple(ROWS))
+    capsys.readouterr()
+    command[1] = str(tmp_path / "new")
+    assert main([*command, "--passes", "1"]) == 1
+    assert "has no optimum to imitate" in capsys.readouterr().err
