@@ -54,7 +54,7 @@ def policy_of(name: str, sampler: Sampler, samples: int, seed: int, checkpoint: 
     if name == "annealing":
         return Annealing(problem.n, problem.chips, seed, samples)
     if name == "prior at 1":
-        return Learner(problem, MANY, seed, learn=False)
+        return Learner(problem, MANY.replace(temperatures=(1.0,)), seed, learn=False)
     network, card = load(checkpoint)
     learner = Learner(problem, card.recipe, seed, learn=name in ("scratch", "fine-tuned"))
     if name in ("zero-shot", "fine-tuned"):
