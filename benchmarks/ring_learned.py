@@ -187,15 +187,18 @@ def main() -> None:
 
 `python -m benchmarks.ring_learned --csv FILE --samples {arguments.samples} --seeds {arguments.seeds}`, one thread,
 PyTorch {torch.__version__}, load averages at the end {load_now}. The checkpoint was trained with {card.samples:,}
-samples of {len(card.instances)} graphs ({card.recipe.layers} layers of {card.recipe.width}); CPU seconds are those of
-all runs of a strategy.
+samples of {len(card.instances)} graphs ({card.recipe.layers} layers of {card.recipe.width}). CPU seconds are those of
+all runs of a strategy. Prior, scratch, zero-shot and fine-tuned have one recipe, that of the checkpoint (temperatures
+{", ".join(f"{one:g}" for one in card.recipe.temperatures)}); *prior at 1* has one temperature.
 
 The first table: samples until the best so far is a threshold's share of the proven optimum (geometric mean over graphs
 and seeds; a run that never gets there counts as all its samples), and the best after some samples (geometric mean of
-optimum / objective). The second: the gap to the optimum after all samples, mean over seeds.
+optimum / objective). The second: the gap to the optimum after all samples, mean over seeds; in its last rows what is
+better than greedy: means of graphs, and single runs.
 
 """
-            arguments.markdown.write_text(head + found + "\n", encoding="utf-8")
+            shown = f"\n![Gap to the proved optimum]({arguments.picture.name})\n" if arguments.picture else ""
+            arguments.markdown.write_text(head + found + "\n" + shown, encoding="utf-8")
 
 
 if __name__ == "__main__":
