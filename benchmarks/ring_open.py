@@ -1,10 +1,14 @@
 """The open list of family ``ring``: instances that aren't proved yet, with what is known of each.
 
-    python -m benchmarks.ring_open [--limit SECONDS] [--only TEXT ...] [--threads N] [--rows FILE] [--markdown FILE]
+    python -m benchmarks.ring_open [--limit SECONDS] [--only TEXT ...] [--threads N] [--cpu] [--rows FILE]
+                                   [--markdown FILE]
 
 Each instance is one call of a generator (`chipmap generate GENERATOR --set FIELD=VALUE …`), on 36 chips where nothing
 else is said. Values are in units of all work / chips, below which no period lies. "First" are the seconds to the first
 bound and to the first mapping.
+
+With ``--cpu`` the limit is on the processor's seconds, in this process and with one thread: on a machine that other
+work keeps busy, rows of different hours can be compared.
 
 Each row goes to FILE as a line of JSON as soon as it is there; a later run with the same FILE makes only the rows that
 are missing for its limit and threads, and prints all.
@@ -18,6 +22,7 @@ import os
 import platform
 import resource
 import statistics
+import time
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
@@ -81,19 +86,25 @@ OPEN: dict[str, tuple[str, dict[str, Any]]] = {
 }
 
 
-def row(name: str, limit: float, threads: int) -> dict[str, Any]:
-    """Solve an instance in a fresh process, and what is known of it then; ``peak`` is the solve's memory in MiB."""
+def row(name: str, limit: float, threads: int, isolate: bool) -> dict[str, Any]:
+    """Solve an instance in a fresh process, and what is known of it then; ``peak`` is the solve's memory in MiB.
+
+    Not to ``isolate`` it is to count this process's CPU seconds.
+    """
+    if not isolate:
+        time.monotonic = time.process_time
     generator, fields = OPEN[name]
     instance = generate(generator, **fields)
     assert isinstance(instance, RingInstance)
     problem = ring_problem(instance)
     load = os.getloadavg()[0]
-    result = solve(instance, options=SolveOptions(time_limit=limit, threads=threads), isolate=True)
+    result = solve(instance, options=SolveOptions(time_limit=limit, threads=threads), isolate=isolate)
     best = max(result.bounds, key=lambda bound: bound.value, default=None)
     return {
         "name": name,
         "limit": limit,
         "threads": threads,
+        "clock": "wall" if isolate else "cpu",
         "hash": instance.content_hash,
         "operations": int(problem.computing.sum()),
         "chips": instance.package.chips,
@@ -107,7 +118,7 @@ def row(name: str, limit: float, threads: int) -> dict[str, Any]:
         "first bound": min((bound.seconds for bound in result.bounds), default=None),
         "first mapping": min((event.seconds for event in result.trace if event.event == "solution"), default=None),
         "seconds": result.seconds,
-        "peak": resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024,
+        "peak": resource.getrusage(resource.RUSAGE_CHILDREN if isolate else resource.RUSAGE_SELF).ru_maxrss / 1024,
         "load": [load, os.getloadavg()[0]],
     }
 
@@ -147,36 +158,40 @@ def main() -> None:
     parser.add_argument("--limit", type=float, default=120.0, metavar="SECONDS")
     parser.add_argument("--only", nargs="*", default=[], metavar="TEXT")
     parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--cpu", action="store_true", help="count the processor's seconds")
     parser.add_argument("--rows", type=Path, metavar="FILE")
     parser.add_argument("--markdown", type=Path, metavar="FILE")
     arguments = parser.parse_args()
+    clock = "cpu" if arguments.cpu else "wall"
+    arguments.threads = 1 if arguments.cpu else arguments.threads
     rows: dict[str, dict[str, Any]] = {}
     if arguments.rows and arguments.rows.exists():
         for line in arguments.rows.read_text().splitlines():
             one = json.loads(line)
-            if (one["limit"], one["threads"]) == (arguments.limit, arguments.threads):
+            if (one["limit"], one["threads"], one.get("clock", "wall")) == (arguments.limit, arguments.threads, clock):
                 rows[one["name"]] = one
     for name in OPEN:
         if name not in rows and (not arguments.only or any(part in name for part in arguments.only)):
             with ProcessPoolExecutor(1, get_context("spawn")) as process:
-                rows[name] = process.submit(row, name, arguments.limit, arguments.threads).result()
+                rows[name] = process.submit(row, name, arguments.limit, arguments.threads, not arguments.cpu).result()
             print(" | ".join(cells(rows[name])), flush=True)
             if arguments.rows:
                 with arguments.rows.open("a") as file:
                     file.write(json.dumps(rows[name]) + "\n")
-    text = page([rows[name] for name in OPEN if name in rows], arguments.limit, arguments.threads)
+    text = page([rows[name] for name in OPEN if name in rows], arguments.limit, arguments.threads, clock)
     if arguments.markdown:
         arguments.markdown.write_text(text)
     else:
         print(text)
 
 
-def page(rows: list[dict[str, Any]], limit: float, threads: int) -> str:
+def page(rows: list[dict[str, Any]], limit: float, threads: int, clock: str) -> str:
     """The table, with how it was made."""
     gaps = [1.0 if row["gap"] is None else row["gap"] for row in rows]
+    option = " --cpu" if clock == "cpu" else ""
     return (
         "# The open list of family ring\n\n"
-        f"`python -m benchmarks.ring_open --limit {limit:g} --threads {threads}` on {os.cpu_count()} cores, "
+        f"`python -m benchmarks.ring_open --limit {limit:g} --threads {threads}{option}` on {os.cpu_count()} cores, "
         f"Python {platform.python_version()}; median gap {statistics.median(gaps):.1%}, largest {max(gaps):.1%} (no "
         "mapping or no bound: 100%). Values are in units of all work / chips. *First*: seconds to the first bound and "
         "to the first mapping, from the run's start; *MiB*: the peak of the solve's memory. What each row is, is in "

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from chipmap.deadline import Stop
+from chipmap.deadline import Deadline, Stop
 from chipmap.heuristics.ring.programs.ideals import TooManyIdealsError
 from chipmap.instances.ring.instance import RingInstance
 from chipmap.methods.chain import Link, Turn, follow
@@ -12,7 +12,6 @@ from chipmap.methods.ring.at_once import at_once
 from chipmap.methods.ring.local_search import improve
 from chipmap.methods.ring.programs import (
     CUT_NODES,
-    CUT_PRECISION,
     greedy,
     prefix_cuts,
     simple_bounds,
@@ -29,14 +28,14 @@ from chipmap.run import Run
 
 #: With more ideals than that, the station search's first round comes before they are all listed.
 FEW_IDEALS = 20_000
-#: The share of the time left that this round may take, and seconds that it may take in any case.
+#: The share of the time left that this round and the first cuts of prefixes may take each, and seconds that they may
+#: take in any case.
 FIRST_SHARE, FIRST_SECONDS = 0.1, 5.0
 #: States that the exact program may have before the station search gets its turn.
 FEW_STATES = 50_000
-#: Relative precision of the cuts of prefixes without branching.
-ROUGH = 0.001
-#: With branching: the share of the time left, most seconds.
-CUT_SHARE, CUT_SECONDS = 0.25, 20.0
+#: Nodes of the cuts of prefixes before the station search; afterwards the share of the time left, most seconds.
+FEW_NODES = 200
+CUT_SHARE, CUT_SECONDS = 0.8, 60.0
 #: Rounds of the station search that come after the neighbourhoods.
 WIDE_ROUNDS = 2
 
@@ -69,8 +68,9 @@ def _list_ideals(state: State, turn: Turn) -> None:
     try:
         state.list_ideals(FEW_IDEALS)
     except TooManyIdealsError:
-        prefix_cuts(state, 1, ROUGH, turn.deadline)
-        _first_round(state, turn)
+        _shortly(state, turn, lambda limit: prefix_cuts(state, FEW_NODES, limit))
+        # where links decide, this takes long and finds little
+        _shortly(state, turn, lambda limit: search(state, 1, limit))
         improve(state, turn)
         try:
             state.list_ideals()
@@ -78,12 +78,11 @@ def _list_ideals(state: State, turn: Turn) -> None:
             _left_out(state, error)
 
 
-def _first_round(state: State, turn: Turn) -> None:
-    """The station search's first round, for a while: where links decide, it takes long and finds little."""
+def _shortly(state: State, turn: Turn, work: Callable[[Deadline], object]) -> None:
+    """What comes before the ideals are listed, for a while."""
     seconds = max(FIRST_SECONDS, FIRST_SHARE * turn.deadline.seconds)
-    limit = turn.deadline if state.run.options.deterministic else turn.deadline.within(seconds)
     try:
-        search(state, 1, limit)
+        work(turn.deadline if state.run.options.deterministic else turn.deadline.within(seconds))
     except Stop:
         turn.deadline.check()
 
@@ -103,13 +102,13 @@ def _n1(state: State) -> None:
     state.proved(solve_rule(state, "n1", upper), upper, "program n1")
 
 
-def _branched_cuts(state: State, turn: Turn) -> None:
-    """Cuts of prefixes by branch and bound, unless the programs over all ideals have said as much and more."""
+def _longer_cuts(state: State, turn: Turn) -> None:
+    """Cuts of prefixes for longer, unless the programs over all ideals have said as much and more."""
     if state.ideals is not None:
         return
     seconds = min(CUT_SECONDS, CUT_SHARE * turn.deadline.seconds)
     limit = turn.deadline if state.run.options.deterministic else turn.deadline.within(seconds)
-    prefix_cuts(state, CUT_NODES, CUT_PRECISION, limit)
+    prefix_cuts(state, CUT_NODES, limit)
 
 
 # what solves models is imported when its turn comes: most instances are proved before
@@ -140,7 +139,7 @@ CHAIN: tuple[Link, ...] = (
     Link("station search", 1.0, lambda state, _: search(state, len(ROUNDS) - WIDE_ROUNDS)),
     Link("station windows", 1.0, lambda state, _: window_bound(state) if state.sliced else None),
     Link("neighbourhoods", 1.0, _neighbourhoods),
-    Link("cuts of prefixes", 1.0, _branched_cuts),
+    Link("cuts of prefixes", 1.0, _longer_cuts),
     Link("station search, wide", 1.0, lambda state, _: search(state, len(ROUNDS))),
     _over_ideals("exact program", solve_exactly),
     Link("model", 1.0, _model),

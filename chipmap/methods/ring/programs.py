@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 ORDERS = 16
 #: Bits of all prefixes that are sliced: those of fewer orders where the graph is large (16 up to 11,000 operations).
 PREFIX_BITS = 2**31
-#: Cuts of prefixes by branch and bound: nodes per question, relative precision of the bisection.
-CUT_NODES, CUT_PRECISION = 200, 0.005
+#: Cuts of prefixes: nodes of branch and bound.
+CUT_NODES = 20_000
 
 
 def greedy(instance: RingInstance, run: Run) -> Termination:
@@ -126,7 +126,7 @@ def cut_bounds(state: State) -> None:
     run.bound(link_bound(problem, 0, high, run.deadline), "minimum cuts")
     run.bound(bottleneck_bound(problem, 0, high, run.deadline), "bottleneck block")
     run.bound(contracted_bound(problem, flow_graph(problem), 0, high, run.deadline), "contracted lattice")
-    prefix_cuts(state, CUT_NODES, CUT_PRECISION, run.deadline)
+    prefix_cuts(state, CUT_NODES, run.deadline)
 
 
 def window_bound(state: State) -> None:
@@ -140,19 +140,19 @@ def window_bound(state: State) -> None:
     state.run.bound(least_target(state.problem, low, high, state.run.deadline), "station windows")
 
 
-def prefix_cuts(state: State, nodes: int, precision: float, deadline: Deadline) -> None:
-    """Cuts of prefixes against the incumbent's value, with so many nodes per question."""
-    from chipmap.heuristics.ring.bounds.prefix_cuts import PrefixCuts, prefix_bound
+def prefix_cuts(state: State, nodes: int, deadline: Deadline) -> None:
+    """Cuts of prefixes up to the incumbent's value, with so many nodes (more than what was spent before)."""
+    from chipmap.heuristics.ring.bounds.cut_profile import CutProfile
 
     run, problem = state.run, state.problem
     try:
-        cuts = PrefixCuts(problem, flow_graph(problem))
+        state.cut_profile = profile = state.cut_profile or CutProfile(problem, flow_graph(problem))
     except ValueError:
         return
     if run.best is not None:
-        cuts.know(np.array(state.contraction.lower(run.best.solution).chips, dtype=np.int64))  # type: ignore[arg-type]
+        profile.know(np.array(state.contraction.lower(run.best.solution).chips, dtype=np.int64))  # type: ignore[arg-type]
     high = run.upper if run.upper is not None else problem.most_ticks
-    prefix_bound(cuts, state.lower, high, nodes, precision, deadline, lambda bound: run.bound(bound, "prefix cuts"))
+    profile.bound(state.lower, high, nodes, deadline, lambda bound: run.bound(bound, "prefix cuts"))
 
 
 def slice_some(state: State, seed: int, deadline: Deadline) -> None:

@@ -19,6 +19,7 @@ from chipmap.result import Infeasibility
 from chipmap.run import Run
 
 if TYPE_CHECKING:
+    from chipmap.heuristics.ring.bounds.cut_profile import CutProfile
     from chipmap.heuristics.ring.programs.ideals import IdealFamily
     from chipmap.heuristics.ring.programs.program import ProgramResult, Programs
     from chipmap.heuristics.ring.programs.screens import RejectedBlocks
@@ -34,7 +35,7 @@ class State:
 
     ``ideals`` are all ideals once :meth:`list_ideals` has listed them. ``sliced`` says that orders have been sliced,
     so that the programs apply, ``searched`` that local search had its turn. ``rounds`` counts the rounds of the station
-    search that are done.
+    search that are done; ``cut_profile`` is what cuts of prefixes have found so far.
     """
 
     def __init__(self, instance: RingInstance, run: Run) -> None:
@@ -44,6 +45,7 @@ class State:
         self.cuts = Cuts(run, instance, self.contraction)
         self.rejected: RejectedBlocks | None = None
         self.ideals: IdealFamily | None = None
+        self.cut_profile: CutProfile | None = None
         self.sliced = self.searched = False
         self.rounds = 0
 
