@@ -9,9 +9,11 @@ from typing import Any
 
 import highspy
 import numpy as np
+from scipy.sparse import csr_array
 
 from chipmap.family import Model
 from chipmap.records import InputError
+from chipmap.solvers.implied_integers import implied_integers
 from chipmap.solvers.lowering import LoweredModel, lower
 from chipmap.solvers.session import COMPLETION_SHARE, Session, Verdict
 
@@ -110,8 +112,9 @@ def highs_lp(lowered: LoweredModel, bounds: tuple[np.ndarray, np.ndarray] | None
     lp.a_matrix_.index_ = lowered.matrix.indices
     lp.a_matrix_.value_ = lowered.matrix.data
     if lowered.integer.any():
-        kinds = highspy.HighsVarType
-        lp.integrality_ = [kinds.kInteger if integer else kinds.kContinuous for integer in lowered.integer]
+        kinds, rows = highspy.HighsVarType, csr_array(lowered.matrix)
+        whole = implied_integers(rows, lowered.row_lower, lowered.row_upper, lowered.integer)
+        lp.integrality_ = [kinds.kInteger if one else kinds.kContinuous for one in whole]
     return lp
 
 

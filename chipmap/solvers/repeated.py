@@ -8,6 +8,9 @@ from typing import Any, NamedTuple
 import highspy
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_array
+
+from chipmap.solvers.implied_integers import implied_integers
 
 Floats = NDArray[np.float64]
 
@@ -37,7 +40,7 @@ class Repeated:
         self.highs.setOptionValue("output_flag", False)
         self.highs.setOptionValue("threads", 1)
         self.highs.addVars(self.columns, np.zeros(self.columns), np.array(upper, float))
-        whole = np.flatnonzero(np.array(integer)).astype(np.int32)
+        whole = np.flatnonzero(_whole(self.columns, integer, rows)).astype(np.int32)
         kinds = np.full(len(whole), highspy.HighsVarType.kInteger)
         self.highs.changeColsIntegrality(len(whole), whole, kinds)
         for row in rows:
@@ -71,6 +74,20 @@ class Repeated:
             return Answer(None, None)
         found = info.primal_solution_status == highspy.kSolutionStatusFeasible
         return Answer(np.array(highs.getSolution().col_value) if found else None, float(info.mip_dual_bound))
+
+
+def _whole(
+    columns: int, integer: Sequence[bool], rows: Sequence[tuple[dict[int, float], float, float]]
+) -> NDArray[np.bool_]:
+    """The integer columns, and where there are any, those that rows imply."""
+    if not any(integer):
+        return np.zeros(columns, bool)
+    starts = np.cumsum([0, *(len(row) for row, _, _ in rows)])
+    data = np.array([a for row, _, _ in rows for a in row.values()], float)
+    indices = np.array([j for row, _, _ in rows for j in row], int)
+    matrix = csr_array((data, indices, starts), shape=(len(rows), columns))
+    low, high = (np.array([row[side] for row in rows], float) for side in (1, 2))
+    return implied_integers(matrix, low, high, np.array(integer, bool))
 
 
 class Optimum(NamedTuple):
