@@ -39,6 +39,7 @@ class Repeated:
         self.whole = any(integer)
         self.highs.setOptionValue("output_flag", False)
         self.highs.setOptionValue("threads", 1)
+        self.highs.setOptionValue("mip_allow_restart", False)  # small programs: as much again for little
         self.highs.addVars(self.columns, np.zeros(self.columns), np.array(upper, float))
         whole = np.flatnonzero(_whole(self.columns, integer, rows)).astype(np.int32)
         kinds = np.full(len(whole), highspy.HighsVarType.kInteger)

@@ -3,9 +3,9 @@
     min Σ_S time(S) · z_S   with every class of kernels covered as often as it has kernels, tensors read as often as
     written under each scheme of their makers, and at most so many partitions per phase
 
-over all partitions S that obey C2, C3 and C5. A mapping is such a cover by whole partitions, so the least value of a
-cover is at most the mapping's T4. The bound drops two things: partitions may be fractions, and their order (C1) is
-free.
+over all partitions S that obey C2, C3, C5 and of C1 what it asks of each by itself. A mapping is such a cover by whole
+partitions, so the least value of a cover is at most the mapping's T4. The bound drops two things: partitions may be
+fractions, and their order among each other (C1) is free.
 
 Prices are first those of :mod:`chipmap.heuristics.dataflow.cover.compact`, then the duals of the linear program over
 the partitions that are known so far. The :class:`~chipmap.heuristics.dataflow.cover.pricing.PricingProgram` finds a

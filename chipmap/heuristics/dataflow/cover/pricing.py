@@ -2,8 +2,9 @@
 
 A partition's time depends on its own kernels, their schemes, and the schemes of those outside whose outputs it reads.
 Every partition that obeys C2, C3 and C5 and could be part of some mapping is a solution of the program. The program
-drops two rules: that the other kernels must run before or after the partition, and which kernels of a branch belong to
-one copy. So the least of ``time - prices`` over its solutions is a lower bound over all partitions.
+drops which kernels of a branch belong to one copy, and of order (C1) keeps what it asks of a partition by itself
+(:mod:`chipmap.heuristics.dataflow.cover.convexity`). So the least of ``time - prices`` over its solutions is a lower
+bound over all partitions.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from chipmap.heuristics.dataflow.cover.convexity import between, chains
 from chipmap.heuristics.dataflow.symmetric.classes import Classes, Link
 from chipmap.instances.dataflow.batch import forward_runs
 
@@ -68,6 +70,7 @@ class PricingProgram:
         self._moves()
         self._resources(resident, cached)
         self._fusion()
+        self._order()
 
     def _near(self, link: Link) -> bool:
         return self.backward in (self.classes.backward[link.u], self.classes.backward[link.v])
@@ -198,6 +201,19 @@ class PricingProgram:
                 self._row([*self.kernels_of(c), *self.kernels_of(here[0], None, -1.0)], 0.0, 0.0)
         if leaders:
             self._row(leaders, 0.0, 1.0)
+
+    def _order(self) -> None:
+        """C1 of a partition by itself: no path leaves it and comes back."""
+        for number, chain in enumerate(chains(self.classes, self.inside)):
+            starts = [self._add(("start", number, i), 1.0, False) for i in range(len(chain))]
+            for i, (c, follows) in enumerate(chain):
+                before = self.kernels_of(chain[i - 1][0]) if follows else []
+                self._row([(starts[i], -1.0), *self.kernels_of(c), *((j, -a) for j, a in before)], -np.inf, 0.0)
+            self._row([(start, 1.0) for start in starts], -np.inf, 1.0)
+        for one in between(self.classes, self.inside):
+            terms = [*self.kernels_of(one.between), *self.kernels_of(one.far, None, -one.share)]
+            switch = one.share * one.cap
+            self._row([*terms, *self.kernels_of(one.near, None, -switch)], -switch, np.inf)
 
     def costs(self, covers: Floats, matches: Mapping[tuple[int, int], float]) -> Floats:
         """Cost of each column: ``time - Σ covers[c] · kernels of class c - Σ matches[link, made] · crosses``."""
