@@ -22,6 +22,7 @@ WIDEST = 110
 EXAMPLES = (
     "chipmap explain ring/tiny-infeasible",
     "chipmap explain ring/bert-large-36 runs/bert --time-limit 2min",
+    "chipmap explain dataflow/table6-free-8x1 --time-limit 2min",
 )
 
 

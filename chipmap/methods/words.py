@@ -1,4 +1,4 @@
-"""Numbers and names as explanations say them."""
+"""Numbers, times, bytes and names as explanations say them."""
 
 from __future__ import annotations
 
@@ -18,3 +18,16 @@ def listed(names: Iterable[str], count: int = LISTED) -> str:
     all_ = list(names)
     more = len(all_) - count
     return ", ".join(all_[:count]) + (f" and {more} more" if more > 0 else "")
+
+
+def duration(ns: float) -> str:
+    """A time in the unit that suits it, six significant digits: ``49.1234 ms``."""
+    scale, unit = next(((s, u) for s, u in ((1e9, "s"), (1e6, "ms"), (1e3, "µs")) if abs(ns) >= s), (1, "ns"))
+    return f"{ns / scale:.6g} {unit}"
+
+
+def size(count: int) -> str:
+    """Bytes in the unit that suits them: ``1.5 GiB``."""
+    units = ((2**40, "TiB"), (2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB"))
+    scale, unit = next(((s, u) for s, u in units if count >= s), (1, "bytes"))
+    return f"{count / scale:.4g} {unit}"

@@ -1,4 +1,4 @@
-"""The page on `explain`: its commands run, and print what the page shows."""
+"""The pages on `explain`: their commands run, and print what the pages show."""
 
 from __future__ import annotations
 
@@ -11,15 +11,27 @@ import pytest
 from chipmap.cli import main
 from tests.docs.pages import ROOT
 
-PAGE = ROOT / "docs" / "tutorials" / "explain.md"
+#: Page of `docs`, how many outputs it shows, the exit codes of its commands.
+PAGES = (
+    ("tutorials/explain.md", 13, [0, 0, 0, 2, 0, 0, 0, 0, 0]),
+    ("families/dataflow-explain.md", 3, [0, 0]),
+)
 
 
+@pytest.mark.parametrize(("page", "outputs", "ends"), PAGES)
 def test_commands_print_what_the_page_shows(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    page: str,
+    outputs: int,
+    ends: list[int],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.chdir(tmp_path)
     out, shown, codes = "", 0, []
-    for language, text in re.findall(r"^```(sh|text)\n(.*?)^```", PAGE.read_text(), re.MULTILINE | re.DOTALL):
+    for language, text in re.findall(
+        r"^```(sh|text)\n(.*?)^```", (ROOT / "docs" / page).read_text(), re.MULTILINE | re.DOTALL
+    ):
         if language == "sh":
             for line in text.splitlines():
                 codes.append(main(shlex.split(line)[1:]))
@@ -27,4 +39,4 @@ def test_commands_print_what_the_page_shows(
         else:
             assert text in out
             shown += 1
-    assert (shown, codes) == (12, [0, 0, 0, 2, 0, 0, 0, 0])
+    assert (shown, codes) == (outputs, ends)

@@ -323,9 +323,9 @@ class BatchPlan(NamedTuple):
     @property
     def text(self) -> str:
         """This in words."""
-        chunks = f", {self.chunks} chunks per stage" if self.chunks is not None else ""
-        again = f", {self.recompute} recomputation" if self.recompute is not None else ""
-        shared = f", {self.shard} shared out" if self.shard is not None else ""
+        chunks = f", {counted(self.chunks, 'chunk')} per stage" if self.chunks is not None else ""
+        again = f", {'no' if self.recompute == 'none' else self.recompute} recomputation" if self.recompute else ""
+        shared = f", {'nothing' if self.shard == 'none' else self.shard} shared out" if self.shard else ""
         return f"micro-batch {self.micro_batch}{chunks}{again}{shared}"
 
 

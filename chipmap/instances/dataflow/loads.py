@@ -1,12 +1,13 @@
-"""What each partition of a mapping asks of a chip: work for its tiles, picoseconds of DRAM and of the network."""
+"""What each partition of a mapping asks of a chip: compute, picoseconds of DRAM and of the network, bytes of SRAM."""
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import NamedTuple
 
 import numpy as np
 
-from chipmap.instances.dataflow.batch import runs
+from chipmap.instances.dataflow.batch import layers_per_stage, runs
 from chipmap.instances.dataflow.instance import DataflowInstance, DataflowSolution
 from chipmap.instances.dataflow.layer_handover import handovers
 from chipmap.instances.dataflow.options import Option
@@ -18,7 +19,30 @@ from chipmap.instances.dataflow.problem import (
     levels,
     wires,
 )
+from chipmap.instances.dataflow.tiles import sharing
 from chipmap.records import InputError
+
+
+class Times(NamedTuple):
+    """Picoseconds of one partition, each time that it runs: compute; DRAM of weights, of what is fetched, and of
+    tensors; network of collectives and exchanges, and of changes of layout."""
+
+    compute: int
+    weights: int
+    fetched: int
+    tensors: int
+    collectives: int
+    changes: int
+
+    @property
+    def memory(self) -> int:
+        """Picoseconds of DRAM."""
+        return self.weights + self.fetched + self.tensors
+
+    @property
+    def network(self) -> int:
+        """Picoseconds of the network."""
+        return self.collectives + self.changes
 
 
 class Load(NamedTuple):
@@ -34,6 +58,15 @@ class Load(NamedTuple):
     launch: int = 0
 
 
+def times(problem: DataflowProblem, solution: DataflowSolution) -> dict[int, Times]:
+    """What each partition of a valid ``solution`` takes, by its number; T1 to T3 are the sums over all runs."""
+    inside: dict[int, list[int]] = {p: [] for p in sorted(set(solution.partitions))}
+    for i, p in enumerate(solution.partitions):
+        inside[p].append(i)
+    moved, sent, options = _memory(problem, solution), _network(problem, solution), chosen_options(problem, solution)
+    return {p: Times(_compute(problem, options, own), *moved[p], *sent[p]) for p, own in inside.items()}
+
+
 def loads(instance: DataflowInstance, solution: DataflowSolution) -> tuple[Load, ...]:
     """The partitions of ``solution``, which obeys C0, in their order; of all layers where partitions reach across.
 
@@ -46,15 +79,14 @@ def loads(instance: DataflowInstance, solution: DataflowSolution) -> tuple[Load,
     silent = instance.replace(system=instance.system.replace(network=fast))
     moved = _network(problem, solution)
     latency = _network(dataflow_problem(silent, solution.degrees, *solution.plan), solution)
-    memory, compute = _memory(problem, solution), _options(problem, solution)
-    often = runs(problem.instance)
-    again = {p: often[i % problem.n] for i, p in enumerate(solution.partitions)}
+    memory, compute = _memory(problem, solution), chosen_options(problem, solution)
+    again = often(problem, solution)
     return tuple(
         Load(
             compute=tuple(compute[i].compute for i, q in enumerate(solution.partitions) if q == p),
-            memory=memory[p],
-            network=moved[p],
-            latency=latency[p],
+            memory=sum(memory[p]),
+            network=sum(moved[p]),
+            latency=sum(latency[p]),
             runs=again[p],
             launch=problem.launch,
         )
@@ -62,32 +94,62 @@ def loads(instance: DataflowInstance, solution: DataflowSolution) -> tuple[Load,
     )
 
 
+def often(problem: DataflowProblem, solution: DataflowSolution) -> dict[int, int]:
+    """How often each partition runs per micro-batch."""
+    each = runs(problem.instance)
+    return {p: each[i % problem.n] for i, p in enumerate(solution.partitions)}
+
+
 def layer_share(instance: DataflowInstance, solution: DataflowSolution) -> float:
     """Seconds of the batch per picosecond of T4."""
     return float(batch_factor(dataflow_problem(instance, solution.degrees, *solution.plan))) / 1e12
 
 
-def _options(problem: DataflowProblem, solution: DataflowSolution) -> list[Option]:
+def chosen_options(problem: DataflowProblem, solution: DataflowSolution) -> list[Option]:
+    """The option of each kernel, of all layers where partitions reach across."""
     pairs = [(problem.options[i % problem.n], scheme) for i, scheme in enumerate(solution.schemes)]
     return [next(option for option in choice if option.scheme == scheme) for choice, scheme in pairs]
 
 
-def _memory(problem: DataflowProblem, solution: DataflowSolution) -> dict[int, int]:
-    where, options = solution.partitions, _options(problem, solution)
-    times = dict.fromkeys(where, 0)
+def _compute(problem: DataflowProblem, options: list[Option], inside: list[int]) -> int:
+    """Picoseconds of compute of the kernels ``inside`` a partition; where they share tiles, on as many as suit each."""
+    if not problem.shares:
+        return sum(options[i].compute for i in inside)
+    places = [problem.options[i % problem.n].index(options[i]) for i in inside]
+    listed = [problem.shares[i % problem.n][place] for i, place in zip(inside, places, strict=True)]
+    best = sharing(listed, problem.instance.system.chip.tiles)
+    assert best is not None, "more kernels than tiles"
+    return best.ticks
+
+
+def _memory(problem: DataflowProblem, solution: DataflowSolution) -> dict[int, tuple[int, int, int]]:
+    """Picoseconds of DRAM of each partition: weights, what is fetched, tensors."""
+    where, options = solution.partitions, chosen_options(problem, solution)
+    weights, fetched, tensors = (dict.fromkeys(where, 0) for _ in range(3))
     physical = problem.instance.mode == "physical"
     seen: set[tuple[int, int]] = set()
     for u, v in wires(problem, len(where) // problem.n):
         for p in (where[u], where[v]) if where[u] != where[v] else ():
             if not physical or (u, p) not in seen:
-                times[p] += options[u].dram
+                tensors[p] += options[u].dram
             seen.add((u, p))
-    layers = 1 if problem.instance.task.across_layers else problem.instance.workload.layers // problem.degrees.pipeline
-    resident = physical and layers == 1 and len(times) == 1 and not problem.instance.system.chip.streams
-    fetched = not resident or not _caches_fit(problem, options)
+    stay, layered = _resident(problem, solution), problem.instance.task.stages == "layers"
+    cached = layered and len(stay) == len(weights) and _caches_fit(problem, options)
     for p, option in zip(where, options, strict=True):
-        times[p] += (option.fetch if fetched else 0) if resident else option.stream
-    return times
+        weights[p] += 0 if p in stay else option.spared
+        fetched[p] += 0 if cached else option.fetch
+    return {p: (weights[p], fetched[p], tensors[p]) for p in weights}
+
+
+def _resident(problem: DataflowProblem, solution: DataflowSolution) -> frozenset[int]:
+    """The partitions whose weights stay in SRAM: those beside which their chip runs no other."""
+    alone = layers_per_stage(problem.instance, problem.degrees) == 1 and problem.instance.mode == "physical"
+    if not alone or problem.instance.system.chip.streams:
+        return frozenset()
+    used = sorted(set(solution.partitions))
+    stage = dict(zip(used, (solution.stages[p] for p in used), strict=True)) if solution.stages else {}
+    company = Counter(stage.get(p, 0) for p in used)
+    return frozenset(p for p in used if company[stage.get(p, 0)] == 1)
 
 
 def _caches_fit(problem: DataflowProblem, options: list[Option]) -> bool:
@@ -100,12 +162,33 @@ def _caches_fit(problem: DataflowProblem, options: list[Option]) -> bool:
     return buffers + sum(option.weights + option.cache for option in options) <= problem.sram
 
 
-def _network(problem: DataflowProblem, solution: DataflowSolution) -> dict[int, int]:
-    where, options = solution.partitions, _options(problem, solution)
+def _network(problem: DataflowProblem, solution: DataflowSolution) -> dict[int, tuple[int, int]]:
+    """Picoseconds of the network of each partition: collectives and exchanges, changes of layout."""
+    where, options = solution.partitions, chosen_options(problem, solution)
     number = [problem.options[i % problem.n].index(option) for i, option in enumerate(options)]
-    times = dict.fromkeys(where, 0)
+    collectives, changes = dict.fromkeys(where, 0), dict.fromkeys(where, 0)
     for p, option in zip(where, options, strict=True):
-        times[p] += option.collective
+        collectives[p] += option.collective
     for u, v in [*wires(problem, len(where) // problem.n), *handovers(problem)]:
-        times[where[v]] += problem.converts(u % problem.n, v % problem.n, number[u], number[v])
-    return times
+        changes[where[v]] += problem.converts(u % problem.n, v % problem.n, number[u], number[v])
+    return {p: (collectives[p], changes[p]) for p in collectives}
+
+
+def sram_bytes(problem: DataflowProblem, solution: DataflowSolution) -> dict[int, tuple[int, int]]:
+    """Bytes of SRAM of each partition: weights, and buffers of the tensors that it touches (C2)."""
+    where, options = solution.partitions, chosen_options(problem, solution)
+    tensors = wires(problem, len(where) // problem.n)
+    level = levels(len(options), np.array(tensors, dtype=np.int64).reshape(-1, 2)).tolist()
+    weights, buffers = dict.fromkeys(where, 0), dict.fromkeys(where, 0)
+    for p, option in zip(where, options, strict=True):
+        weights[p] += option.weights
+    seen: set[tuple[int, int]] = set()
+    for u, v in tensors:
+        if where[u] == where[v]:
+            buffers[where[u]] += options[u].buffer * (level[v] - level[u] + 1)
+            continue
+        for p in (where[u], where[v]):
+            if problem.instance.mode == "dfmodel" or (u, p) not in seen:
+                buffers[p] += 2 * options[u].buffer
+            seen.add((u, p))
+    return {p: (weights[p], buffers[p]) for p in weights}

@@ -56,7 +56,8 @@ class DataflowProblem:
     ``options`` [n] holds what each scheme of a kernel costs on one chip; ``edges`` [m, 2] the tensors of a layer;
     ``distance`` [m] how many levels a tensor waits on chip (its consumer's level minus its producer's, levels counted
     by the longest path from a source). Sums of gradients run at least ``behind`` picoseconds of a layer's backward pass
-    (0: they come after it), and updates fill ``filled`` picoseconds of the batch's bubble.
+    (0: they come after it), and updates fill ``filled`` picoseconds of the batch's bubble. Without ``bubble`` its
+    pipeline is always full, which no mapping is: what the bubble costs (``chipmap explain``).
     """
 
     instance: DataflowInstance
@@ -66,6 +67,7 @@ class DataflowProblem:
     distance: IntArray
     behind: int = 0
     filled: int = 0
+    bubble: bool = True
 
     @property
     def n(self) -> int:
@@ -332,11 +334,11 @@ def batch_factor(problem: DataflowProblem) -> Fraction:
     rounds = micro_batches(instance, degrees)
     published = max(instance.workload.layers // degrees.pipeline - 1, 1)
     spread = published if instance.mode == "dfmodel" else instance.task.parts
-    bubble = 1 + Fraction(degrees.pipeline - 1) / (rounds * spread)
+    bubble = 1 + Fraction((degrees.pipeline - 1) * problem.bubble) / (rounds * spread)
     return layers_per_stage(instance, degrees) * bubble * rounds
 
 
 def steps(problem: DataflowProblem) -> int:
     """Steps of a batch where stages share out kernels: one for each micro-batch, and PP - 1 until the last stage has
     the first one."""
-    return int(micro_batches(problem.instance, problem.degrees)) + problem.degrees.pipeline - 1
+    return int(micro_batches(problem.instance, problem.degrees)) + (problem.degrees.pipeline - 1) * problem.bubble

@@ -13,13 +13,14 @@ from collections.abc import Callable
 from typing import Any
 
 from chipmap.certificate import Certificate
-from chipmap.explanation import Change, Difference, Explanation, Side, Statement, Step
+from chipmap.explanation import Change, Difference, Explanation, Statement, Step
 from chipmap.family import family_of, resolve
 from chipmap.heuristics.multimodel.any_windows import AnyWindows, Line, bound
 from chipmap.heuristics.multimodel.bounds import least_energy, least_time
 from chipmap.instances.multimodel.instance import MultiInstance, MultiSolution, in_force, units
 from chipmap.instances.multimodel.problem import MultiProblem, multi_problem
 from chipmap.instances.multimodel.timeline import PARTS, Span, Window, all_energies, energies, timeline
+from chipmap.methods.explaining import outcome, side, side_by_side
 from chipmap.methods.multimodel.at_once import at_once
 from chipmap.methods.multimodel.chain import RATES, auto
 from chipmap.methods.words import share
@@ -284,14 +285,8 @@ class _Work:
         if self.base.best is not None:
             run.solution(self.base.best.solution, "schedule at hand")
         end, before = auto(changed, run), self.base.upper
-        standing = {"optimal": "proved", "feasible": "best found", "infeasible": "infeasible"}.get(
-            end.reason, "unknown"
-        )
-        least = None if run.lower is None or run.proved_infeasible else run.lower.value
-        gain = None if run.upper is None or not before else (before - run.upper) / before
-        least = least if least is None or run.upper is None else min(least, run.upper)
-        outcome: dict[str, Any] = {"standing": standing, "objective": run.upper, "bound": least, "gain": gain}
-        self.tried.append(Change(kind="task", what=what, setting=setting, **outcome))
+        found = outcome(run, end.reason, before)
+        self.tried.append(Change(kind="task", what=what, setting=setting, **found))
 
     def explanation(self) -> Explanation:
         """What is known by now."""
@@ -308,7 +303,7 @@ class _Work:
             objective=base.upper,
             bound=lower if base.upper is None or lower is None else min(lower, base.upper),
             terms=base.best.certificate.terms if base.best else {},
-            given=side(self.instance, self.solution) if self.solution is not None else None,
+            given=side(check(self.instance, self.solution)) if self.solution is not None else None,
             statements=tuple(self.said),
             infeasibility=tuple(base.infeasibility),
             changes=tuple(sorted(self.tried, key=lambda one: (order[one.standing], one.objective or 0))),
@@ -344,23 +339,10 @@ def with_chiplet(instance: MultiInstance, kind: str) -> MultiInstance:
     return instance.replace(module=module.replace(chiplets=(*module.chiplets, new), links=links))
 
 
-def side(instance: MultiInstance, solution: MultiSolution) -> Side:
-    """The checker's word on ``solution``."""
-    certificate = check(instance, solution)
-    return Side(**{field: getattr(certificate, field) for field in Side.__struct_fields__})
-
-
 def difference(problem: MultiProblem, before: MultiSolution, after: MultiSolution) -> Difference:
     """Two schedules side by side: windows, what energy is spent on, and how long chiplets work, where they differ."""
-    both = [_resources(problem, timeline(problem, solution)) for solution in (before, after)]
-    rows = [
-        {"resource": name, "quantity": quantity, "before": both[0].get(key, 0.0), "after": both[1].get(key, 0.0)}
-        for key in {**both[0], **both[1]}
-        for name, quantity in [key]
-        if both[0].get(key, 0.0) != both[1].get(key, 0.0)
-    ]
-    instance = problem.instance
-    return Difference(before=side(instance, before), after=side(instance, after), resources=tuple(rows))
+    before_after = [_resources(problem, timeline(problem, solution)) for solution in (before, after)]
+    return side_by_side((check(problem.instance, before), check(problem.instance, after)), *before_after)
 
 
 def _resources(problem: MultiProblem, windows: tuple[Window, ...]) -> dict[tuple[str, str], float]:

@@ -25,8 +25,7 @@ from chipmap.heuristics.placement.bounds import Windows
 from chipmap.heuristics.placement.packing import NONE, bins
 from chipmap.heuristics.placement.shared import part_bytes
 from chipmap.instances.placement.problem import IntArray, PlacementProblem
-from chipmap.methods.placement.explain.text import duration, size
-from chipmap.methods.words import listed
+from chipmap.methods.words import duration, listed, size
 from chipmap.records import counted
 
 

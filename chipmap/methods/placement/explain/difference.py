@@ -5,19 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from chipmap.certificate import Certificate
-from chipmap.explanation import Difference, Side
+from chipmap.explanation import Difference
 from chipmap.instances.placement.instance import PlacementSolution
 from chipmap.instances.placement.loads import loads
 from chipmap.instances.placement.problem import PlacementProblem
 from chipmap.instances.placement.timeline import timeline
+from chipmap.methods.explaining import side_by_side
 from chipmap.methods.placement.explain.spent import spent
-
-Figures = dict[tuple[str, str], float]
-
-
-def side(certificate: Certificate) -> Side:
-    """The checker's word on one placement."""
-    return Side(**{field: getattr(certificate, field) for field in Side.__struct_fields__})
 
 
 def difference(
@@ -29,17 +23,12 @@ def difference(
     before, after = (_figures(problem, one) for one in both)
     moved = sum(both[0].devices.get(name) != both[1].devices.get(name) for name in problem.names)
     before["operations", "on_another_device"], after["operations", "on_another_device"] = 0, float(moved)
-    rows = [
-        {"resource": key[0], "quantity": key[1], "before": before.get(key, 0.0), "after": after.get(key, 0.0)}
-        for key in {**before, **after}
-        if before.get(key, 0.0) != after.get(key, 0.0)
-    ]
-    return Difference(before=side(judged[0]), after=side(judged[1]), resources=tuple(rows))
+    return side_by_side(judged, before, after)
 
 
-def _figures(problem: PlacementProblem, solution: PlacementSolution) -> Figures:
+def _figures(problem: PlacementProblem, solution: PlacementSolution) -> dict[tuple[str, str], float]:
     """Figures by (resource, quantity)."""
-    found: Figures = {}
+    found: dict[tuple[str, str], float] = {}
     if not problem.timed:
         for name, one in zip(problem.device_names, loads(problem, solution), strict=True):
             parts: Mapping[str, float] = {"computing_ms": one.work / 1e6, "transfers_ms": one.sent / 1e6}

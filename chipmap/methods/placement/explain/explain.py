@@ -19,15 +19,14 @@ from chipmap.instances.placement.instance import PlacementInstance, PlacementSol
 from chipmap.instances.placement.loads import loads
 from chipmap.instances.placement.problem import placement_problem
 from chipmap.instances.placement.timeline import timeline
+from chipmap.methods.explaining import outcome, side, statement
 from chipmap.methods.placement.explain import statements
 from chipmap.methods.placement.explain.bound_reasons import Reason, reasons
 from chipmap.methods.placement.explain.changes import Trial, all_bytes, changes
-from chipmap.methods.placement.explain.difference import difference, side
+from chipmap.methods.placement.explain.difference import difference
 from chipmap.methods.placement.explain.solved import bound_first, solve, solve_from
-from chipmap.methods.placement.explain.statements import statement
-from chipmap.methods.placement.explain.text import duration, size
 from chipmap.methods.placement.stages import Stages
-from chipmap.methods.words import share
+from chipmap.methods.words import duration, share, size
 from chipmap.records import counted
 from chipmap.result import Note
 from chipmap.run import Run, SolveOptions
@@ -232,14 +231,9 @@ class _Work:
         """Solve a changed instance: what its bound allows at best, and what is found."""
         run = self._run(trial.instance, seconds)
         end, before = solve_from(trial.instance, run, self.best), self.base.upper
-        standing = {"optimal": "proved", "feasible": "best found", "infeasible": "infeasible"}.get(
-            end.reason, "unknown"
-        )
-        least = None if run.lower is None or run.proved_infeasible else run.lower.value
-        least = least if least is None or run.upper is None else min(least, run.upper)
-        gain = None if run.upper is None or not before else (before - run.upper) / before
-        outcome: dict[str, Any] = {"standing": standing, "objective": run.upper, "bound": least, "gain": gain}
-        self.tried.append(Change(kind=trial.kind, what=trial.what, setting=trial.setting, **outcome))
+        found = outcome(run, end.reason, before)
+        least = found["bound"]
+        self.tried.append(Change(kind=trial.kind, what=trial.what, setting=trial.setting, **found))
         if before and least is not None:
             best = f"gains nothing (proved): {duration(before)} is the least with it as well" if least >= before else (
                 f"allows at best {duration(least)}, {share(before - least, before)} less"

@@ -4,26 +4,20 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from typing import Any
 
 from chipmap.explanation import Statement
 from chipmap.instances.placement.instance import PlacementSolution
 from chipmap.instances.placement.loads import Load, loads
 from chipmap.instances.placement.problem import PlacementProblem
 from chipmap.instances.placement.timeline import Piece, Timeline
+from chipmap.methods.explaining import statement
 from chipmap.methods.placement.explain.changes import all_bytes, memory_may_bind
 from chipmap.methods.placement.explain.spent import Spent, path_of_data, spent
-from chipmap.methods.placement.explain.text import duration, size
-from chipmap.methods.words import listed, share
+from chipmap.methods.words import duration, listed, share, size
 from chipmap.records import counted
 
 #: Of operations, kinds, transfers and devices that are named, the largest ones.
 NAMED, DEVICES = 3, 8
-
-
-def statement(topic: str, message: str, label: str = "", **figures: Any) -> Statement:
-    """A statement, ended by a full stop."""
-    return Statement(topic=topic, label=label, message=f"{message}.", figures=figures)
 
 
 def schedule(line: Timeline) -> Iterator[Statement]:

@@ -1,0 +1,220 @@
+"""``explain`` for family ``dataflow``: what a mapping's time is made of, and what each resource would gain.
+
+The instance is solved, and the mapping given (else the best one found) is taken apart. Then changed instances are
+solved by the same chain: each resource twice as fast and free, one alone, limits and pinned choices left out. What is
+said of a change at most is the lower bound of the changed instance; what is found is checked as a mapping of it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+from chipmap.certificate import Certificate
+from chipmap.explanation import Change, Explanation, Statement, Step
+from chipmap.family import family_of, resolve
+from chipmap.instances.dataflow.instance import DataflowInstance, DataflowSolution
+from chipmap.methods.dataflow.explain import statements
+from chipmap.methods.dataflow.explain.changes import Trial, changes
+from chipmap.methods.dataflow.explain.difference import difference
+from chipmap.methods.dataflow.explain.solved import solve, without_bubble
+from chipmap.methods.dataflow.explain.statements import BATCH, otherwise, time_of
+from chipmap.methods.explaining import outcome, side, statement
+from chipmap.methods.words import share
+from chipmap.result import Note
+from chipmap.run import Run, SolveOptions
+
+#: The share of the time that solving the instance itself may take, and the least seconds of a solve.
+OWN_SHARE, LEAST_SECONDS = 0.4, 0.3
+#: The share of what is left for changes that their solves get, as they end a little late; times the instance's own
+#: seconds to its proof that a change gets if there is so much.
+SPENT, PATIENCE = 0.9, 3.0
+Progress = Callable[[Step], None]
+
+
+def explain(
+    instance: DataflowInstance,
+    solution: DataflowSolution | None = None,
+    options: SolveOptions | None = None,
+    against: DataflowSolution | None = None,
+    progress: Progress | None = None,
+    told: Callable[[Explanation], None] | None = None,
+) -> Explanation:
+    """The explanation of ``instance``, and of ``solution`` if one is given; its difference to ``against``.
+
+    Runs in this process; the time limit is kept between steps of the search. ``told`` hears the explanation as far as
+    it has come, whenever there is more.
+    """
+    options = options or SolveOptions()
+    options.check()
+    work = _Work(instance, solution, against, options)
+    say, tell = progress or (lambda _: None), told or (lambda _: None)
+    say(Step(kind="instance"))
+    work.solve()
+    tell(work.explanation())
+    trials = changes(instance, work.base.proved_infeasible)
+    for i, trial in enumerate(trials):
+        work.left_over = trials[i:]
+        if work.left <= LEAST_SECONDS:
+            left = [one.what for one in trials[i:]]
+            text = f"not tried for lack of time: {'; '.join(left)}"
+            work.notes.append(Note(kind="left out", text=text, data={"changes": left}))
+            break
+        say(Step(kind="change", what=trial.what))
+        work.attempt(trial, len(trials) - i)
+        work.left_over = trials[i + 1 :]
+        tell(work.explanation())
+    return work.explanation()
+
+
+class _Work:
+    """One explanation in progress."""
+
+    def __init__(
+        self,
+        instance: DataflowInstance,
+        solution: DataflowSolution | None,
+        against: DataflowSolution | None,
+        options: SolveOptions,
+    ) -> None:
+        self.instance, self.solution, self.against, self.options = instance, solution, against, options
+        self.check: Callable[[Any, Any], Certificate] = resolve(family_of(instance).check)
+        self.started = time.monotonic()
+        self.batch = BATCH[instance.task.purpose]
+        self.said: list[Statement] = []
+        self.tried: list[tuple[Trial, Change, str]] = []
+        self.notes: list[Note] = []
+        self.left_over: list[Trial] = []
+        self.base = self._run(instance, OWN_SHARE * self.left, self.check)
+        self.own_seconds = 0.0
+        for given in (solution, against):
+            if given is not None:
+                self.base.solution(given, "mapping at hand")
+        self.base.rejected.clear()
+
+    @property
+    def left(self) -> float:
+        """Seconds that are left."""
+        limit = self.options.time_limit
+        return float("inf") if limit is None else limit - (time.monotonic() - self.started)
+
+    def _run(self, instance: DataflowInstance, seconds: float, check: Callable[[Any, Any], Certificate]) -> Run:
+        limit = None if seconds == float("inf") else max(LEAST_SECONDS, seconds)
+        return Run(instance, self.options.replace(time_limit=limit, warm_start=None), check)
+
+    @property
+    def best(self) -> DataflowSolution | None:
+        """The best mapping known."""
+        found = self.base.best
+        return found.solution if found is not None else None  # type: ignore[return-value]
+
+    def solve(self) -> None:
+        """Solve the instance, and say what there is to say of it."""
+        started = time.monotonic()
+        solve(self.instance, self.base, bubble=True)
+        self.own_seconds = time.monotonic() - started
+        self.notes += [note for note in self.base.notes if note not in self.notes]
+        if self.base.proved_infeasible:
+            self.say("verdict", "No mapping exists (proved)")
+            for reason in self.base.infeasibility:
+                text = f"{reason.message[:1].upper()}{reason.message[1:]}. Remedy: {'; or '.join(reason.remedies)}"
+                self.say("clash", text, reason.label, demand=reason.demand, limit=reason.limit, unit=reason.unit)
+        elif self.best is None:
+            self.say("verdict", "No mapping was found in the time, and no proof that there is none")
+        else:
+            own = self.given() or self.best
+            self.mapping(own, self.check(self.instance, own))
+
+    def say(self, topic: str, message: str, label: str = "", **figures: Any) -> None:
+        """Add a statement."""
+        self.said.append(statement(topic, message, label, **figures))
+
+    def given(self) -> DataflowSolution | None:
+        """What the checker says of the mapping given, which is returned if it is valid."""
+        if self.solution is None:
+            return None
+        certificate, best = self.check(self.instance, self.solution), self.base.upper or 0
+        if not certificate.feasible:
+            first, count = certificate.violations[0], len(certificate.violations)
+            times = "violation" if count == 1 else "violations"
+            text = f"The mapping given is refused ({count} {times}): {first.label} {first.message}"
+            self.say("given", f"{text}. What follows is about the best one found", first.label, violations=count)
+            return None
+        objective = certificate.objective or 0
+        if objective > best:
+            above = f"{share(objective - best, best)} above the best one found, {time_of(best)}"
+            text = f"The mapping given takes {time_of(objective)}, {above}; what changes gain is told of the best one"
+            self.say("given", text, given_ps=objective, best_ps=best)
+        return self.solution
+
+    def mapping(self, own: DataflowSolution, certificate: Certificate) -> None:
+        """A valid mapping taken apart."""
+        objective, lower = certificate.objective or 0, self.base.lower
+        least = min(objective, lower.value if lower is not None else 0)
+        proof = "the least there is (proved)" if least == objective else (
+            f"and no mapping takes less than {time_of(least)} (gap {share(objective - least, objective)})"
+        )  # fmt: skip
+        rates = f" ({certificate.headline})" if certificate.headline else ""
+        text = f"The {self.batch} of {self.instance.task.batch:,} takes {time_of(objective)}{rates}, {proof}"
+        self.say("verdict", text, ps=objective, bound_ps=least)
+        self.said += statements.mapping(self.instance, own, certificate)
+
+    def attempt(self, trial: Trial, left: int) -> None:
+        """Solve a changed instance, from the best mapping; ``left`` changes are to be tried, this one among them."""
+        seconds = SPENT * self.left / left
+        if self.base.gap == 0:
+            seconds = min(SPENT * self.left, max(seconds, PATIENCE * self.own_seconds))
+        run = self._run(trial.instance, seconds, self.check if trial.bubble else without_bubble(self.check))
+        if self.best is not None:
+            run.solution(self.best, "mapping at hand")
+            run.rejected.clear()
+        end = solve(trial.instance, run, trial.bubble)
+        other = otherwise(self.best, run.best.solution) if self.best is not None and run.best is not None else ""  # type: ignore[arg-type]
+        change = Change(
+            kind=trial.kind,
+            what=trial.what,
+            setting=trial.setting,
+            figures={"choices": other} if other else {},
+            **outcome(run, end.reason, self.base.upper),
+        )
+        self.tried.append((trial, change, other))
+
+    def conclusions(self) -> list[Statement]:
+        """What changes say together, of the best mapping."""
+        now = self.base.upper
+        if now is None or not self.tried:
+            return []
+        rest = sum(one.kind == "twice" for one in self.left_over)
+        told = [statements.halves(self.tried, rest, now), *statements.resources(self.tried, now)]
+        told += [statements.forced(self.tried, now), statements.alone(self.tried, now)]
+        return [one for one in told if one is not None]
+
+    def explanation(self) -> Explanation:
+        """What is known by now."""
+        base, both = self.base, (self.solution, self.against)
+        status = "optimal" if base.gap == 0 else "feasible" if base.best is not None else "unknown"
+        lower = None if base.lower is None or base.proved_infeasible else base.lower.value
+        order = {"proved": 0, "best found": 0, "unknown": 1, "infeasible": 2}
+        found = None
+        if both[0] is not None and both[1] is not None:
+            judged = self.check(self.instance, both[0]), self.check(self.instance, both[1])
+            found = difference(self.instance, both, judged)  # type: ignore[arg-type]
+        # what no instance is (other resources free, no bubble) is told in words alone
+        shown = [change for trial, change, _ in self.tried if trial.bubble]
+        return Explanation(
+            instance=self.instance.name,
+            instance_hash=self.instance.content_hash,
+            family="dataflow",
+            status="infeasible" if base.proved_infeasible else status,  # type: ignore[arg-type]
+            objective=base.upper,
+            bound=lower if base.upper is None or lower is None else min(lower, base.upper),
+            terms=base.best.certificate.terms if base.best else {},
+            given=side(self.check(self.instance, self.solution)) if self.solution is not None else None,
+            statements=(*self.said, *self.conclusions()),
+            infeasibility=tuple(base.infeasibility),
+            changes=tuple(sorted(shown, key=lambda one: (order[one.standing], one.objective or 0))),
+            difference=found,
+            notes=tuple(self.notes),
+            seconds=round(time.monotonic() - self.started, 3),
+        )

@@ -1,0 +1,67 @@
+"""Solving within an explanation: an instance by its best chain, or as if its pipeline were always full."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from chipmap.certificate import Certificate
+from chipmap.heuristics.dataflow.program.lattice import TooWideError
+from chipmap.instances.dataflow.instance import DataflowInstance, DataflowSolution
+from chipmap.methods.dataflow.cases import Case, beyond, case_of, open_cases, solve_each
+from chipmap.methods.dataflow.chain import auto, solve_degrees
+from chipmap.methods.dataflow.explain.spent import spent
+from chipmap.methods.dataflow.stages import UnfitError
+from chipmap.result import Termination
+from chipmap.run import Run
+
+Check = Callable[[Any, Any], Certificate]
+
+
+def solve(instance: DataflowInstance, run: Run, bubble: bool) -> Termination:
+    """The best chain; without ``bubble`` that of the batch as if no stage ever waited for another."""
+    return auto(instance, run) if bubble else run.attempt(lambda: _full(instance, run))
+
+
+def without_bubble(check: Check) -> Check:
+    """A checker that leaves the bubble out of the objective, and what updates fill of it; all else is ``check``'s."""
+
+    def checked(instance: Any, solution: Any) -> Certificate:
+        certificate = check(instance, solution)
+        if not certificate.feasible or certificate.objective is None or not isinstance(solution, DataflowSolution):
+            return certificate
+        parts = spent(instance, solution, certificate.terms)
+        return certificate.replace(objective=certificate.objective - parts.bubble + parts.filled)
+
+    return checked
+
+
+def _full(instance: DataflowInstance, run: Run) -> None:
+    """Every choice of degrees and plan, by the exact programs, with the bubble left out of the batch's time.
+
+    Bounds are those of the programs; a choice that is too much for them keeps the bound of its kernels one by one.
+    """
+    if beyond(instance):
+        return  # bounds of choices whose numbers are too large count the bubble
+    todo = [case_of(replace(one.problem, bubble=False, filled=0)) for one in open_cases(instance)]
+    todo.sort(key=lambda case: case.bound)
+    if not todo:
+        return
+    run.bound(todo[0].bound, "kernels one by one")
+
+    def solve(case: Case, others: list[int], _: int) -> list[int]:
+        try:
+            ticks = solve_degrees(case.problem, run)
+        except TooWideError:
+            ticks = case.bound
+        except UnfitError as error:
+            ticks = error.bound
+        found = [] if ticks is None else [ticks]
+        if found or others:
+            run.bound(min([*found, *others]), "program over ideals")
+        return found
+
+    proved = solve_each(todo, run, solve)
+    if proved:
+        run.bound(min(proved), "program over ideals")
