@@ -24,7 +24,20 @@ from chipmap.instances.dataflow import Chip, DataflowInstance, Dimension, Memory
 from chipmap.instances.dataflow.presets import preset
 
 #: Statements that the page repeats, by topic.
-SHOWN = ("verdict", "plan", "time", "terms", "kernel", "memory", "partitions", "twice", "resource", "forced", "alone")
+SHOWN = (
+    "verdict",
+    "plan",
+    "time",
+    "terms",
+    "kernel",
+    "memory",
+    "partitions",
+    "twice",
+    "resource",
+    "forced",
+    "choice",
+    "alone",
+)
 
 
 def own_chip() -> DataflowInstance:

@@ -79,3 +79,21 @@ def test_mappings_that_fit_no_instance(chipmap: Command, put: Put) -> None:
         chipmap, "explain", path, good, "--against", far, "--quiet"
     )
     assert "is an instance" in refused(chipmap, "explain", path, path)
+
+
+def test_dataflow(chipmap: Command, tmp_path: Path) -> None:
+    """An archive is explained as the mapping that it holds; what ``--set`` takes for a change gives its objective."""
+    name, out = "dataflow/tiny-chain", tmp_path / "run"
+    assert chipmap("solve", name, "--quiet", "--out", out).code == 0
+    done = chipmap("explain", name, out, "--against", out, "--quiet", "--format", "json")
+    assert done.code == 0
+    shown = done.json
+    assert (shown["status"], shown["unit"], shown["given"]["feasible"]) == ("optimal", "s", True)
+    assert shown["difference"]["before"]["objective"] == shown["objective"] == shown["given"]["objective"]
+    topics = {told["topic"] for told in shown["statements"]}
+    assert {"verdict", "plan", "time", "terms", "kernel", "memory", "twice", "resource", "choice", "alone"} <= topics
+    settings = [one for one in shown["changes"] if one["setting"] and one["standing"] == "proved"]
+    assert len(settings) > 8
+    for change in settings:
+        solved = chipmap("solve", name, "--set", change["setting"], "--quiet", "--format", "json").json
+        assert solved["objective"] == change["objective"], change

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from chipmap.deadline import Stop
 from chipmap.instances.dataflow import DataflowInstance
 from chipmap.instances.dataflow.generators import llama
 from chipmap.instances.dataflow.instance import Degrees
@@ -39,6 +40,25 @@ def test_what_rests_is_told_without_a_search(monkeypatch: pytest.MonkeyPatch) ->
     (told,) = run.infeasibility
     assert (told.label, told.demand, told.limit) == ("C6", RESTS, RESTS - 1)
     assert not any("wasn't found" in note.text for note in run.notes)
+
+
+def test_a_search_for_more_ends_long_before_the_proof_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It gets a quarter of the time, after which the sum is told; all of it where no sum says what is short."""
+    ends: list[float] = []
+
+    def search(instance: DataflowInstance, problems: Sequence[Any], deadline: Any) -> list[Infeasibility]:
+        ends.append(deadline.seconds)
+        raise Stop("time")
+
+    monkeypatch.setattr(infeasibility, "reasons", search)
+    for capacity, share in ((RESTS - 1, 0.25), (RESTS, 1.0)):
+        instance = training(capacity)
+        run = Run(instance, SolveOptions(time_limit=1000.0, threads=1), check)
+        problem = dataflow_problem(instance, Degrees(tensor=8, dimensions=("tensor",)), 1)
+        with pytest.raises(Stop):
+            infeasibility.no_mapping(instance, [problem], run)
+        assert run.proved_infeasible and len(run.infeasibility) == (share < 1)
+        assert share * 990 <= ends.pop() <= share * 1000
 
 
 def test_enough_dram_is_no_shortage() -> None:

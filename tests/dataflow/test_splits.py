@@ -132,8 +132,13 @@ def test_every_reader_inside_has_buffers(mode: str) -> None:
     solution = DataflowSolution(degrees=EIGHT, schemes=("NONE",) * 3, partitions=(0, 0, 0))
     for size, fits in ((37_000, True), (36_999, False)):
         kernels = {"a": one, "b": one, "c": one}
-        instance = made(kernels, "ab bc ac", sizes=[8], sram_bytes=size, batch=1, mode=mode)
+        asked: dict[str, Any] = {"sram_bytes": size, "mode": mode, "partitions": 1, "degrees": EIGHT}
+        instance = made(kernels, "ab bc ac", sizes=[8], batch=1, **asked)
         assert check(instance, solution).feasible is fits
+        for method in (auto, mip, cpsat):
+            run = Run(instance, SolveOptions(time_limit=60.0, threads=1), check)
+            method(instance, run)
+            assert (run.best is not None) is fits and run.proved_infeasible is not fits, method
 
 
 def test_heads_that_chips_cannot_share_equally() -> None:

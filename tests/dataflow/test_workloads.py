@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from chipmap.instances.dataflow import DataflowInstance
-from chipmap.instances.dataflow.generators import DataflowGenerator, dlrm, fft, gpt, hpl, llama, moe
+from chipmap.instances.dataflow.generators import DataflowGenerator, dlrm, fft, gpt, hpl, llama, moe, resnets
 from chipmap.instances.dataflow.presets import WORKLOADS, preset
 from chipmap.instances.dataflow.sizes import flop, output_bytes, weight_bytes
 from chipmap.instances.dataflow.workloads.llama import LLAMA
@@ -180,3 +180,10 @@ def test_step_and_purpose_agree() -> None:
     for step, purpose in (("prefill", "decode"), ("decode", "prefill"), ("decode", "training"), ("forward", "decode")):
         with pytest.raises(InputError, match="but the kernels are those of step"):
             llama(step=step, purpose=purpose)
+
+
+@pytest.mark.parametrize("generator", [dlrm, hpl, fft, resnets])
+def test_no_decode_step_of_what_has_none(generator: DataflowGenerator) -> None:
+    """A time per output token would be told of a network that has no tokens."""
+    with pytest.raises(InputError, match="makes no tokens one after the other"):
+        generator(purpose="decode")

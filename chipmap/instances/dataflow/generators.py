@@ -102,7 +102,7 @@ class DataflowGenerator(NamedGenerator[DataflowInstance]):
     def read(self, parameters: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
         """As for all generators; of ``step`` and ``purpose`` the one that isn't given follows from the other.
 
-        Raises :class:`InputError` where they contradict each other.
+        Raises :class:`InputError` where they contradict each other, and for a decode step of what has none.
         """
         step, purpose = parameters.get("step"), parameters.get("purpose")
         if "step" in self.parameters() and (step in _PURPOSES or (step is None and purpose in _STEPS)):
@@ -114,6 +114,9 @@ class DataflowGenerator(NamedGenerator[DataflowInstance]):
                     what, f"{self.name}: purpose", f"Leave out one of the two, or give step={_STEPS[purpose]}."
                 )
             parameters = {**parameters, "step": step, "purpose": purpose}
+        elif purpose == "decode" and "step" not in self.parameters() and self.name != "dataflow-explicit":
+            what = "is decode, but this workload makes no tokens one after the other"
+            raise InputError(what, f"{self.name}: purpose", "Give prefill (one pass) or training.")
         return super().read(parameters)
 
 

@@ -39,6 +39,9 @@ from chipmap.run import Run
 if TYPE_CHECKING:
     from chipmap.heuristics.dataflow.program.program import Program
 
+#: The part of the time left in which a search for what would do may add to a sum that says what is short.
+SEARCHED = 0.25
+
 
 def no_degrees(instance: DataflowInstance) -> Infeasibility:
     """No assignment of the network's dimensions divides layers and batch (C0)."""
@@ -82,12 +85,16 @@ def _divisible(instance: DataflowInstance) -> str:
 
 
 def no_mapping(instance: DataflowInstance, problems: Sequence[DataflowProblem], run: Run) -> None:
-    """Record the proof that none of ``problems`` has a mapping, with its reasons as far as the limits allow."""
-    found: list[Infeasibility] = []
+    """Record the proof that none of ``problems`` has a mapping, with its reasons as far as the limits allow.
+
+    Where a sum says already that what rests in DRAM is too much, a search for what would do gets only a part of the
+    time: the proof must not be lost with it.
+    """
+    rests, found = resting(problems), list[Infeasibility]()
     try:
-        found = reasons(instance, problems, run.deadline)
+        found = reasons(instance, problems, run.deadline.share(SEARCHED) if rests else run.deadline)
     finally:
-        found = found or resting(problems)
+        found = found or rests
         if not found:
             run.note("left out", "no mapping fits; what is short wasn't found")
         run.infeasible(*found)

@@ -187,7 +187,11 @@ class _Work:
             return []
         rest = sum(one.kind == "twice" for one in self.left_over)
         told = [statements.halves(self.tried, rest, now), *statements.resources(self.tried, now)]
-        told += [statements.forced(self.tried, now), statements.alone(self.tried, now)]
+        told += [
+            statements.forced(self.tried, now),
+            statements.choices(self.tried, now),
+            statements.alone(self.tried, now),
+        ]
         return [one for one in told if one is not None]
 
     def explanation(self) -> Explanation:

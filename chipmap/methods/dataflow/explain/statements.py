@@ -230,6 +230,15 @@ def halves(tried: Sequence[tuple[Trial, Change, str]], untried: int, now: int) -
     return statement("twice", text, halved=done, open=open_)
 
 
+def choices(tried: Sequence[tuple[Trial, Change, str]], now: int) -> Statement | None:
+    """What a choice gains that the task makes and the solver could make; None where none was tried."""
+    own = [one for one in tried if one[0].kind == "choice"]
+    if not own:
+        return None
+    text = f"Left to the solver: {'; '.join(_gains(*one, now) for one in own)}"
+    return statement("choice", text, "C0", choices=[trial.resource for trial, _, _ in own])
+
+
 def alone(tried: Sequence[tuple[Trial, Change, str]], now: int) -> Statement | None:
     """What each resource takes if nothing else takes time; None where that wasn't tried."""
     own = [(trial, change) for trial, change, _ in tried if trial.kind == "alone" and change.bound is not None]
