@@ -135,7 +135,8 @@ def test_changes_against_brute_force(maker: Any) -> None:
             kinds.add(trial.kind)
         if seen >= ENOUGH:
             break
-    assert seen >= ENOUGH and full and kinds == {"twice", "free", "without", "alone", "choice"}, (seen, kinds)
+    assert full or maker is tiny_instance, "no pipeline was told without its bubble"
+    assert seen >= ENOUGH and kinds == {"twice", "free", "without", "alone", "choice"}, (seen, kinds)
 
 
 # One instance for each resource that binds, with its arithmetic (the page's table).

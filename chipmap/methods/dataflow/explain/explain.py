@@ -51,7 +51,12 @@ def explain(
     work = _Work(instance, solution, against, options)
     say, tell = progress or (lambda _: None), told or (lambda _: None)
     say(Step(kind="instance"))
+    if work.base.best is not None:  # what is known without a solve, lest the time is too short for it
+        work.facts()
+        tell(work.explanation())
+        work.said.clear()
     work.solve()
+    work.facts()
     tell(work.explanation())
     trials = changes(instance, work.base.proved_infeasible)
     for i, trial in enumerate(trials):
@@ -110,11 +115,14 @@ class _Work:
         return found.solution if found is not None else None  # type: ignore[return-value]
 
     def solve(self) -> None:
-        """Solve the instance, and say what there is to say of it."""
+        """Solve the instance."""
         started = time.monotonic()
         solve(self.instance, self.base, bubble=True)
         self.own_seconds = time.monotonic() - started
         self.notes += [note for note in self.base.notes if note not in self.notes]
+
+    def facts(self) -> None:
+        """What can be said before changes are tried."""
         if self.base.proved_infeasible:
             self.say("verdict", "No mapping exists (proved)")
             for reason in self.base.infeasibility:
@@ -152,9 +160,11 @@ class _Work:
         """A valid mapping taken apart."""
         objective, lower = certificate.objective or 0, self.base.lower
         least = min(objective, lower.value if lower is not None else 0)
-        proof = "the least there is (proved)" if least == objective else (
-            f"and no mapping takes less than {time_of(least)} (gap {share(objective - least, objective)})"
-        )  # fmt: skip
+        proof = f"and no mapping takes less than {time_of(least)} (gap {share(objective - least, objective)})"
+        if least == objective:
+            proof = "the least there is (proved)"
+        elif lower is None:
+            proof = "of which nothing is proved yet"
         rates = f" ({certificate.headline})" if certificate.headline else ""
         text = f"The {self.batch} of {self.instance.task.batch:,} takes {time_of(objective)}{rates}, {proof}"
         self.say("verdict", text, ps=objective, bound_ps=least)

@@ -90,6 +90,7 @@ def _time(instance: DataflowInstance, parts: Spent, objective: int) -> Statement
     """The objective as a sum of its parts."""
     each = [f"{PARTS[name]} {share(ticks, objective)}" for name, ticks in parts.parts.items()]
     how = "each partition waits for the longest of its three" if instance.task.overlap else "one after the other"
+    how += "; those of the slowest stage" if instance.task.stages == "kernels" else ""
     text = f"Of the {time_of(objective)}: {', '.join(each)} (compute, DRAM and network: {how})"
     return statement("time", text, "T4", **{f"{name.replace(' ', '_')}_ps": t for name, t in parts.parts.items()})
 
