@@ -10,7 +10,7 @@ from chipmap.deadline import Deadline
 from chipmap.heuristics.dataflow.program.lattice import TooWideError
 from chipmap.instances.dataflow.dram import dram_bytes
 from chipmap.instances.dataflow.instance import DataflowInstance
-from chipmap.instances.dataflow.problem import DataflowProblem, dataflow_problem, steps
+from chipmap.instances.dataflow.problem import DataflowProblem, steps
 from chipmap.methods.dataflow.cases import mapping_of
 from chipmap.methods.dataflow.shortages import AMPLE, dram_shortage
 from chipmap.result import Infeasibility
@@ -18,14 +18,13 @@ from chipmap.run import Run
 
 if TYPE_CHECKING:
     from chipmap.heuristics.dataflow.stages.program import Division, StageProgram
+    from chipmap.heuristics.dataflow.stages.within_dram import WithinDram
 
 SOURCE, SOURCE_RESTRICTED = "program over ideals", "program over some ideals"
 #: Places that a kernel may be ahead of another, in turn, and ideals of such a program.
 WINDOWS, IDEALS = (1, 2, 4), 4000
 #: Ideals from which on such programs come first, as the whole one may take long.
 MANY = 5000
-#: Mappings that are tried where tensors that wait don't fit the DRAM.
-TRIES = 4
 
 
 class UnfitError(Exception):
@@ -56,53 +55,41 @@ def solve_stages(problem: DataflowProblem, run: Run) -> int | None:
         raise
     if found is None:
         return run.upper
-    ticks, most = steps(problem) * found.step, _dram(problem, found)
-    fit = _fitting(program, found, run)
-    if fit is not None:
-        _report(problem, fit, run, SOURCE)
-    if fit is None or fit.step > found.step:
-        capacity = problem.instance.system.memory.capacity_bytes
-        what = f"the mapping of the shortest step needs {most:,} bytes of DRAM, a chip has {capacity:,}"
-        raise UnfitError(ticks, what)
-    return ticks
+    ticks, capacity = steps(problem) * found.step, problem.instance.system.memory.capacity_bytes
+    if capacity is None or _dram(problem, found) <= capacity:
+        _report(problem, found, run, SOURCE)
+        return ticks
+    run.checkpoint()
+    try:
+        fit = _divided(_within_dram(problem), run.deadline, run.upper, found.step)
+    except TooWideError as error:
+        _restricted(problem, run)
+        raise UnfitError(ticks, str(error)) from error
+    if fit is None:
+        return run.upper
+    _report(problem, fit, run, SOURCE)
+    return steps(problem) * fit.step
 
 
-def _fitting(program: StageProgram, found: Division, run: Run) -> Division | None:
-    """``found`` if it fits the DRAM, else another mapping that does (None: a few of these don't fit either).
-
-    Each leaves as much more DRAM to tensors that wait as the one before was short of.
-    """
-    capacity, one = program.problem.instance.system.memory.capacity_bytes, found
-    for _ in range(TRIES):
-        most = _dram(program.problem, one)
-        if capacity is None or most <= capacity:
-            return one
-        program.spare += most - capacity
-        other = _divided(program, run.deadline, run.upper)
-        if other is None:
-            break
-        one = other
-    return None
-
-
-def _program(problem: DataflowProblem, window: int | None = None) -> StageProgram:
+def _program(problem: DataflowProblem, window: int | None = None, within: bool = False) -> StageProgram:
     """The program on all ideals, or on those where a kernel is less than ``window`` places ahead of another in one
-    linear order."""
+    linear order; the one that counts all that stages hold in DRAM if its mapping is to be ``within`` that."""
     from chipmap.heuristics.dataflow.stages.program import StageProgram, linear_order
+    from chipmap.heuristics.dataflow.stages.within_dram import WithinDram
 
-    layers = problem.instance.mapped_layers
+    layers, kind = problem.instance.mapped_layers, WithinDram if within else StageProgram
     if window is None:
-        return StageProgram(problem, layers)
-    return StageProgram(problem, layers, limit=IDEALS, after=linear_order(problem, layers, window))
+        return kind(problem, layers)
+    return kind(problem, layers, limit=IDEALS, after=linear_order(problem, layers, window))
 
 
-def _divided(program: StageProgram, deadline: Deadline, upper: int | None = None) -> Division | None:
-    """The mapping of the shortest step, whatever DRAM it takes, whose batch takes less than ``upper`` ticks (None:
-    there is none)."""
+def _divided(program: StageProgram, deadline: Deadline, upper: int | None = None, least: int = 0) -> Division | None:
+    """The mapping of the shortest step whose batch takes less than ``upper`` ticks (None: there is none). No step takes
+    less than ``least``."""
     from chipmap.heuristics.dataflow.program.label_setting import NO_LIMIT
 
     below = NO_LIMIT if upper is None else -(-upper // steps(program.problem))
-    return program.divide(*program.problem.instance.asked, below, deadline)
+    return program.divide(*program.problem.instance.asked, below, deadline, least)
 
 
 def _restricted(problem: DataflowProblem, run: Run) -> None:
@@ -113,15 +100,15 @@ def _restricted(problem: DataflowProblem, run: Run) -> None:
     cheapest = [
         min(choice, key=lambda option: option.compute + option.stream + option.collective) for choice in problem.options
     ]
+    within = problem.instance.system.memory.capacity_bytes is not None
     pinned = replace(problem, options=tuple((option,) for option in cheapest))
     for one in (problem, pinned):
         for window in WINDOWS:
             try:
-                found = _divided(_program(one, window), run.deadline, run.upper)
+                found = _divided(_program(one, window, within), run.deadline, run.upper)
             except TooWideError:
                 break
-            capacity = problem.instance.system.memory.capacity_bytes
-            if found is not None and (capacity is None or _dram(one, found) <= capacity):
+            if found is not None:
                 _report(one, found, run, SOURCE_RESTRICTED)
 
 
@@ -158,12 +145,17 @@ def short_of_dram(
         need = min(dram_need(problem) for problem in problems)
         what = f"what rests in DRAM, shared out over all stages, takes {need:,} bytes of some chip; it has {limit:,}"
         return dram_shortage(limit, need, what, found=False)
-    memory = instance.system.memory.replace(capacity_bytes=AMPLE)
-    roomy = instance.replace(system=instance.system.replace(memory=memory))
-    free = [dataflow_problem(roomy, problem.degrees, *problem.plan) for problem in problems]
-    found = [(one, mapping) for one in free if (mapping := _divided(_program(one), deadline)) is not None]
-    if not found:
+    need, asked = AMPLE, instance.asked
+    for problem in problems:
+        found = _within_dram(problem).least_dram(*asked, limit, need, deadline)
+        need = need if found is None else found
+    if need == AMPLE:
         return None
-    need = min(_dram(*pair) for pair in found)
     what = f"every mapping has a stage with more than the {limit:,} bytes of a chip's DRAM in it; {need:,} would do"
     return dram_shortage(limit, need, what)
+
+
+def _within_dram(problem: DataflowProblem) -> WithinDram:
+    from chipmap.heuristics.dataflow.stages.within_dram import WithinDram
+
+    return WithinDram(problem, problem.instance.mapped_layers)

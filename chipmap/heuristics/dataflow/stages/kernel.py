@@ -7,7 +7,6 @@ from typing import NamedTuple
 import numpy as np
 
 from chipmap.heuristics.dataflow.program.label_setting import (
-    NO_LIMIT,
     Graph,
     Labels,
     Rules,
@@ -35,11 +34,13 @@ class Nodes(NamedTuple):
 
 
 class Arcs(NamedTuple):
-    """Partitions by the node that they start at, ``first`` [nodes + 1]: the node where each ends, its picoseconds."""
+    """Partitions by the node that they start at, ``first`` [nodes + 1]: the node where each ends, its picoseconds, and
+    what its kernels keep in DRAM beyond the least of each (0 where that isn't told apart)."""
 
     first: IntArray
     target: IntArray
     cost: IntArray
+    extra: IntArray
 
 
 class Stages(NamedTuple):
@@ -92,21 +93,37 @@ def number_of(nodes: Nodes, j: int, signature: int) -> int:
 
 
 @njit(cache=True, nogil=True)
-def explore(
-    g: Graph, rules: Rules, nodes: Nodes, pool: Labels, start: int, limit: int, target: IntArray, cost: IntArray
-) -> int:
+def listed(found: IntArray, count: int, first: int, node: int, time: int, extra: int) -> int:
+    """Write a partition that ends at ``node`` unless one of those from ``first`` on is as good; the new number of them,
+    or ``GROW``."""
+    for a in range(first, count):
+        if found[0, a] == node and found[1, a] <= time and found[2, a] <= extra:
+            return count
+    for a in range(first, count):
+        if found[0, a] == node and found[1, a] >= time and found[2, a] >= extra:
+            found[1, a], found[2, a] = time, extra
+            return count
+    if count >= found.shape[1]:
+        return GROW
+    found[0, count], found[1, count], found[2, count] = node, time, extra
+    return count + 1
+
+
+@njit(cache=True, nogil=True)
+def explore(g: Graph, rules: Rules, nodes: Nodes, pool: Labels, start: int, limit: int, found: IntArray) -> int:
     """Write all partitions of at most ``limit`` picoseconds that may follow node ``start``; their number, or
     ``GROW`` or ``WIDE``.
 
-    Depth first: a set of kernels is reached once, by adding them in ascending order.
+    ``found`` [3, room] has the node where each ends, its picoseconds, and its sum of the first column of the graph's
+    ``outside`` (0 without one): all Pareto pairs of the two. Depth first: a set of kernels is reached once, by adding
+    them in ascending order.
     """
     root, count, most = nodes.ideal[start], 0, g.first.shape[0] + 1
     node, lower, higher = np.zeros(most, np.int64), np.zeros(most, np.int64), np.zeros(most, np.int64)
     last, step = np.full(most, -1, np.int64), np.zeros(most, np.int64)
-    least = np.full(nodes.number.shape[1], NO_LIMIT, np.int64)
     node[0], higher[0], step[0] = root, 1, g.grow[root]
     pool.compute[0] = pool.memory[0] = pool.network[0] = pool.held[0] = 0
-    pool.signature[0], pool.parent[0] = nodes.signature[start], -1
+    pool.signature[0], pool.parent[0], pool.outside[0] = nodes.signature[start], -1, 0
     depth = 0
     while depth >= 0:
         if step[depth] >= g.grow[node[depth] + 1] or (depth == 1 and not rules.fused):
@@ -125,19 +142,17 @@ def explore(
         if end == higher[depth]:
             continue
         if together(g, root, j):
+            before = count
             for i in range(higher[depth], end):
                 time = finish(g, rules, pool, i, j, g.sets[root], limit + 1)
                 if 0 <= time <= limit:
                     t = number_of(nodes, j, pool.signature[i])
                     if t < 0:
                         return t
-                    least[t] = min(least[t], time)
-            for t in range(nodes.used[j]):
-                if least[t] < NO_LIMIT:
-                    if count >= len(target):
-                        return GROW
-                    target[count], cost[count], least[t] = nodes.number[j, t], least[t], NO_LIMIT
-                    count += 1
+                    extra = pool.outside[i, 0] if g.outside.shape[1] > 0 else 0
+                    count = listed(found, count, before, nodes.number[j, t], time, extra)
+                    if count < 0:
+                        return count
         lower[depth + 1], higher[depth + 1] = higher[depth], end
         depth += 1
         node[depth], last[depth], step[depth] = j, v, g.grow[j]

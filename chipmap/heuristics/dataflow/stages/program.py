@@ -54,7 +54,7 @@ class Division(NamedTuple):
     stages: tuple[int, ...]
 
 
-class _Arc(NamedTuple):
+class StageArc(NamedTuple):
     """A partition from a node to another, its picoseconds and stage, and whether its weights stay in SRAM."""
 
     start: int
@@ -62,9 +62,10 @@ class _Arc(NamedTuple):
     cost: int
     stage: int
     stays: bool
+    extra: int = 0
 
 
-class _Listed(NamedTuple):
+class Listed(NamedTuple):
     """All nodes, the ``ideal`` and ``signature`` of each by number and their ``order`` by the size of ideals, and the
     partitions between them."""
 
@@ -86,10 +87,11 @@ def linear_order(problem: DataflowProblem, layers: int, window: int) -> list[tup
 class StageProgram(Program):
     """The program on the ideals of one pass (:class:`IdealGraph` says what the parameters are).
 
-    ``spare`` bytes of DRAM are left to tensors that wait. With 0 of them, the step that it finds is a bound.
+    Tensors that wait in DRAM are left out, so that the step that it finds is a bound. ``columns`` of what options add
+    beyond the least are told apart from partition to partition.
     """
 
-    spare = 0
+    columns = 0
 
     def divide(
         self,
@@ -98,15 +100,16 @@ class StageProgram(Program):
         fused: bool = True,
         below: int = NO_LIMIT,
         deadline: Deadline = Deadline(),
+        least: int = 0,
     ) -> Division | None:
         """The mapping with the shortest step, with at most (or exactly) ``most`` partitions per stage; None where none
-        fits whose step takes less than ``below`` picoseconds.
+        fits whose step takes less than ``below`` picoseconds. No step is known to take less than ``least``.
 
         Raises :class:`TooWideError` for too many partitions or open schemes.
         """
         if exactly and most is not None and most * self.problem.degrees.pipeline > len(self.order):
             return None
-        rules, low = self.rules(most, fused)._replace(room=NO_LIMIT), self.floor()
+        rules, low = self.rules(most, fused)._replace(room=NO_LIMIT), max(least, self.floor())
         top, slack = min(below, self._longest() + 1), 1
         while low < top:
             limit = min(low + (low // 4 + 1) * slack, top - 1)
@@ -146,7 +149,7 @@ class StageProgram(Program):
 
     # the partitions
 
-    def _list(self, rules: Rules, limit: int, deadline: Deadline) -> _Listed:
+    def _list(self, rules: Rules, limit: int, deadline: Deadline) -> Listed:
         """All nodes, and partitions of at most ``limit`` picoseconds."""
         streamed, stays = self._graphs()
         count = len(self.lattice.sets)
@@ -155,7 +158,7 @@ class StageProgram(Program):
             raise TooWideError(f"{count:,} order ideals and {width} sharding schemes are too many")
         nodes = Nodes(*(np.zeros(shape, np.int64) for shape in ((count, width), count, 1024, 1024, 1)))
         nodes.used[0] = nodes.total[0] = 1
-        pool, room = empty_labels(0), [np.zeros((2, 1 << 12), np.int64)]
+        pool, room = empty_labels(streamed.outside.shape[1]), [np.zeros((3, 1 << 12), np.int64)]
         chunks: list[list[tuple[int, IntArray]]] = [[], []]
         order, total = list[int](), 0
         graphs = [streamed, *([stays] if stays is not None else [])]
@@ -174,7 +177,7 @@ class StageProgram(Program):
         size = int(nodes.total[0])
         ideal, signature = nodes.ideal[:size], nodes.signature[:size]
         links = [waiting(sent, rules, int(s), int(j), streamed.sets[0]) for j, s in zip(ideal, signature, strict=True)]
-        return _Listed(
+        return Listed(
             ideal=ideal,
             signature=signature,
             order=np.array(order, dtype=np.int64),
@@ -188,7 +191,7 @@ class StageProgram(Program):
 
     def _graphs(self) -> tuple[Graph, Graph | None]:
         """The graph, and that in which weights stay in SRAM (None: they never do)."""
-        streamed = self.graph._replace(outside=self.graph.outside[:, :0])
+        streamed = self.graph._replace(outside=np.ascontiguousarray(self.graph.outside[:, : self.columns]))
         stays = resident(self.problem) and any(o.spared for options in self.problem.options for o in options)
         return streamed, streamed._replace(memory=self._column("fetch")) if stays else None
 
@@ -204,11 +207,11 @@ class StageProgram(Program):
             return Rest(np.zeros(len(ideal), np.int64), NO_LIMIT)
         kept = [min(option.kept for option in self.problem.options[v % self.problem.n]) for v in self.order]
         sums = [sum(kept[v] for v in members(one)) for one in self.lattice.sets]
-        return Rest(np.array(sums, dtype=np.int64)[ideal], capacity - self.spare)
+        return Rest(np.array(sums, dtype=np.int64)[ideal], capacity)
 
     # stages within a threshold
 
-    def _within(self, listed: _Listed, most: int | None, exactly: bool, below: int, rules: Rules) -> Division | None:
+    def _within(self, listed: Listed, most: int | None, exactly: bool, below: int, rules: Rules) -> Division | None:
         """A mapping whose step takes at most ``below`` picoseconds."""
         if listed.ideal[listed.order[-1]] != len(self.lattice.sets) - 1:
             return None
@@ -227,19 +230,19 @@ class StageProgram(Program):
             return None
         return self._division(listed, list(self._arcs(listed, table, exactly))[::-1], rules)
 
-    def _arcs(self, listed: _Listed, table: Stages, exactly: bool) -> Iterator[_Arc]:
+    def _arcs(self, listed: Listed, table: Stages, exactly: bool) -> Iterator[StageArc]:
         """The partitions of the mapping that a table holds, the last one first."""
         y, k, p, pipeline = int(listed.order[-1]), 0, 0, table.value.shape[1] - 1
         s = pipeline if exactly else int(np.flatnonzero(table.value[y, :, 0, 0] == 0)[0])
         while y != listed.order[0] or s > 0:
             x, before, place = (int(column[y, s, k, p]) for column in (table.origin, table.before, table.place))
             if k == 0 and before < 0:
-                yield _Arc(x, y, _least(listed.arcs.resident, x, y), s - 1, True)
+                yield StageArc(x, y, _least(listed.arcs.resident, x, y), s - 1, True)
             elif k > 0:
-                yield _Arc(x, y, int(table.value[y, s, k, p] - table.value[x, s, before, place]), s, False)
+                yield StageArc(x, y, int(table.value[y, s, k, p] - table.value[x, s, before, place]), s, False)
             s, y, k, p = s - (k == 0), x, max(before, 0), place
 
-    def _division(self, listed: _Listed, arcs: list[_Arc], rules: Rules) -> Division:
+    def _division(self, listed: Listed, arcs: list[StageArc], rules: Rules) -> Division:
         streamed, stays = self._graphs()
         partitions, picked = [0] * len(self.order), [0] * len(self.order)
         times = [0] * self.problem.degrees.pipeline
@@ -249,7 +252,7 @@ class StageProgram(Program):
             g = stays if arc.stays and stays is not None else streamed
             root, j = int(listed.ideal[arc.start]), int(listed.ideal[arc.end])
             inside = members(self.lattice.sets[j] & ~self.lattice.sets[root])
-            wanted = _wanted(g, rules, (root, j), int(listed.signature[arc.end]), arc.cost)
+            wanted = _wanted(g, rules, (root, j), int(listed.signature[arc.end]), arc)
             begins = int(listed.signature[arc.start]), arc.cost + 1
             for v, option in zip(inside, self._options(g, rules, begins, root, inside, wanted), strict=True):
                 partitions[self.order[v]], picked[self.order[v]] = number, option
@@ -258,14 +261,14 @@ class StageProgram(Program):
 
 
 def _wanted(
-    g: Graph, rules: Rules, ideals: tuple[int, int], signature: int, cost: int
+    g: Graph, rules: Rules, ideals: tuple[int, int], signature: int, arc: StageArc
 ) -> Callable[[Labels, int], bool]:
-    """Whether a label is that of a partition between two ideals, of so many picoseconds."""
+    """Whether a label is that of the partition ``arc`` between two ideals."""
     root, j = ideals
 
     def wanted(pool: Labels, i: int) -> bool:
-        same = pool.signature[i] == signature
-        return bool(same and finish(g, rules, pool, i, j, g.sets[root], cost + 1) == cost)
+        same = pool.signature[i] == signature and (g.outside.shape[1] == 0 or pool.outside[i, 0] == arc.extra)
+        return bool(same and finish(g, rules, pool, i, j, g.sets[root], arc.cost + 1) == arc.cost)
 
     return wanted
 
@@ -273,14 +276,15 @@ def _wanted(
 def _explored(
     g: Graph, rules: Rules, nodes: Nodes, pool: Labels, start: int, limit: int, room: list[IntArray]
 ) -> tuple[Nodes, IntArray]:
-    """The partitions that may follow a node, rows (target, picoseconds); the nodes, and ``room``, grow as need be."""
+    """The partitions that may follow a node, rows (target, picoseconds, beyond the least at rest); the nodes, and
+    ``room``, grow as need be."""
     while True:
-        count = explore(g, rules, nodes, pool, start, limit, room[0][0], room[0][1])
+        count = explore(g, rules, nodes, pool, start, limit, room[0])
         if count == WIDE:
             raise TooWideError("too many combinations of sharding schemes are open at once")
         if count != GROW:
             return nodes, room[0][:, :count].copy()
-        room[0] = np.zeros((2, 2 * room[0].shape[1]), np.int64)
+        room[0] = np.zeros((3, 2 * room[0].shape[1]), np.int64)
         if 2 * nodes.total[0] > len(nodes.ideal):
             more = np.zeros(len(nodes.ideal), np.int64)
             nodes = nodes._replace(
@@ -293,8 +297,9 @@ def _rows(chunks: list[tuple[int, IntArray]], size: int) -> Arcs:
     chunks = sorted(chunks, key=lambda chunk: chunk[0])
     counts = np.zeros(size, np.int64)
     counts[[start for start, _ in chunks]] = [found.shape[1] for _, found in chunks]
-    joined = np.concatenate([np.zeros((2, 0), np.int64), *(found for _, found in chunks)], axis=1)
-    return Arcs(np.concatenate([[0], np.cumsum(counts)]).astype(np.int64), joined[0].astype(np.int64), joined[1])
+    joined = np.concatenate([np.zeros((3, 0), np.int64), *(found for _, found in chunks)], axis=1)
+    first = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+    return Arcs(first, *(np.ascontiguousarray(row) for row in joined))
 
 
 def _least(arcs: Arcs, x: int, y: int) -> int:
