@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from fractions import Fraction
 from math import floor
+from operator import attrgetter
 
 import numpy as np
 
@@ -33,10 +35,10 @@ def first_ticks(problem: DataflowProblem) -> int:
     at least, or an equal share of all kernels. The fewest launches come on top.
     """
     instance = problem.instance
-    kinds = [lambda o: o.compute, _reading(problem), lambda o: o.collective]
+    reading = _reading(problem)
+    kinds: list[Callable[[Option], int]] = [attrgetter("compute"), reading, attrgetter("collective")]
     if not instance.task.overlap:
-        single = list(kinds)
-        kinds = [lambda o: sum(kind(o) for kind in single)]
+        kinds = [lambda o: o.compute + reading(o) + o.collective]
     best, launches = compute_ticks(problem), launch_ticks(problem)
     for kind in kinds:
         least = [min(map(kind, options)) for options in problem.options]
@@ -58,15 +60,11 @@ def launch_ticks(problem: DataflowProblem) -> int:
     return problem.launch * sum(once)
 
 
-def _reading(problem: DataflowProblem):  # type: ignore[no-untyped-def]
+def _reading(problem: DataflowProblem) -> Callable[[Option], int]:
     """Picoseconds of DRAM that a kernel takes in any partition, by its option."""
-
-    def least(option: Option) -> int:
-        if not resident(problem):
-            return option.stream
-        return 0 if caching(problem) else option.fetch
-
-    return least
+    if not resident(problem):
+        return attrgetter("stream")
+    return (lambda option: 0) if caching(problem) else attrgetter("fetch")
 
 
 def plain_floor(instance: DataflowInstance, degrees: Degrees, plan: BatchPlan) -> int:

@@ -6,11 +6,13 @@ The formulas are those of ``docs/families/dataflow.md``; every one of these numb
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from fractions import Fraction
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
+from chipmap.deadline import look
 from chipmap.instances.dataflow.batch import (
     cache_bytes,
     gradient_ns,
@@ -25,9 +27,10 @@ from chipmap.instances.dataflow.batch import (
     waits_in_dram,
 )
 from chipmap.instances.dataflow.instance import DataflowInstance, Degrees
-from chipmap.instances.dataflow.parts import padded, parts
+from chipmap.instances.dataflow.parts import Parts, padded, parts
+from chipmap.instances.dataflow.plans import shared_by_plans
 from chipmap.instances.dataflow.rates import efficiency, peak
-from chipmap.instances.dataflow.replicas import scattered_ns, step_ns
+from chipmap.instances.dataflow.replicas import scattered_ns, shared, step_ns
 from chipmap.instances.dataflow.routed import routed
 from chipmap.instances.dataflow.sharding import (
     Collective,
@@ -50,6 +53,7 @@ from chipmap.instances.dataflow.workload import Kernel, Scheme
 
 #: Picoseconds per nanosecond.
 TICKS_PER_NS = 1000
+Value = TypeVar("Value")
 
 
 class Option(NamedTuple):
@@ -99,61 +103,178 @@ def ticks_of(nanoseconds: Fraction) -> int:
     return math.ceil(nanoseconds * TICKS_PER_NS)
 
 
+class _Alone(NamedTuple):
+    """What a kernel comes to under a scheme in a group of chips, whatever other chips there are: its shares, bytes of
+    its whole output and of that, its weights and parameters on a chip; and the fields of its option."""
+
+    here: Parts
+    whole: Fraction
+    output: Fraction
+    parameters: Fraction
+    compute: int
+    stream: int
+    fetch: int
+    weights: int
+    dram: int
+    buffer: int
+
+
+class _Sent(NamedTuple):
+    """Fields of an option that the network decides, before replicas share out anything."""
+
+    collective: int
+    hop: int
+    link: int
+
+
+class _Shared(NamedTuple):
+    """Fields of an option that depend on what replicas share out; ``scattered`` is a part of its collectives."""
+
+    scattered: int
+    gradient: int
+    step: int
+    summed: int
+
+
 def all_options(instance: DataflowInstance, degrees: Degrees) -> tuple[tuple[Option, ...], ...]:
     """The options of every kernel; those that differ in nothing but their names have the same."""
-    known: dict[tuple[Kernel, Scheme | None, bool, bool, bool, int], tuple[Option, ...]] = {}
+    known: dict[tuple[object, ...], tuple[Option, ...]] = {}
     found, role, pinned = [], roles(instance), instance.task.schemes
-    for kernel in instance.workload.kernels:
+    ahead = in_flight(instance, degrees).as_integer_ratio()
+    for kind, kernel in zip(kinds(instance), instance.workload.kernels, strict=True):
         name = kernel.name
         own = name in role.kept, name in role.again, name in role.updated_by, role.carried.get(name, 0)
-        key = msgspec.structs.replace(kernel, name=""), pinned.get(name), *own
+        key = kind, pinned.get(name), *own
         if key not in known:
-            known[key] = _options(instance, degrees, kernel)
+            known[key] = _Options(instance, degrees, kernel, kind, ahead).listed()
         found.append(known[key])
     return tuple(found)
 
 
-def _options(instance: DataflowInstance, degrees: Degrees, kernel: Kernel) -> tuple[Option, ...]:
-    pinned = instance.task.schemes.get(kernel.name)
-    if pinned is not None:
-        refuse_scheme(kernel, pinned, instance.mode)
-    choice = (pinned,) if pinned else schemes(kernel, instance.mode)
-    return tuple(_option(instance, degrees, kernel, scheme) for scheme in choice)
+def kinds(instance: DataflowInstance) -> list[int]:
+    """For each kernel a number; kernels that differ in nothing but their names have the same."""
+    kept = shared_by_plans(instance)
+    if "kinds" not in kept:
+        numbers = dict[Kernel, int]()
+        nameless = (msgspec.structs.replace(one, name="") for one in instance.workload.kernels)
+        kept["kinds"] = [numbers.setdefault(one, len(numbers)) for one in nameless]
+    found: list[int] = kept["kinds"]
+    return found
 
 
-def _option(instance: DataflowInstance, degrees: Degrees, kernel: Kernel, scheme: Scheme) -> Option:
-    chip, memory, task = instance.system.chip, instance.system.memory, instance.task
-    streamed = instance.mode == "physical" or task.purpose == "decode"
-    here = parts(kernel, scheme, instance.mode, degrees.tensor, routed(instance, degrees))
-    whole = output_bytes(kernel, instance)
-    output = whole * here.output
-    weights = chip_weights(kernel, instance, here.weights)
-    parameters = parameter_bytes(kernel, instance, weights, here)
-    rate = Fraction(memory.reached)
-    fetch = ticks_of(fetch_bytes(kernel, instance) * task.samples * here.fetch / rate)
-    alike, limited = degrees.alike(scheme), memory.capacity_bytes is not None
-    sharing = degrees.expert if scheme == "E" else 1
-    return Option(
-        scheme=scheme,
-        compute=_compute(instance, degrees, kernel, scheme),
-        collective=ticks_of(_sums(instance, degrees, scheme, whole * padded(here.output)))
-        + ticks_of(_exchange(instance, degrees, kernel))
-        + ticks_of(scattered_ns(instance, alike, kernel, parameters, output)),
-        stream=fetch + (ticks_of(read_weights(kernel, instance, here.weights, sharing) / rate) if streamed else 0),
-        weights=0 if chip.streams else math.ceil(weights),
-        output=math.ceil(output),
-        dram=ticks_of(output / rate),
-        buffer=math.ceil(output * task.tile_tokens / (instance.workload.tokens * task.samples)),
-        kept=math.ceil(kept_bytes(instance, degrees, kernel, scheme, parameters, output, here)) if limited else 0,
-        waits=math.ceil(output) if limited and waits_in_dram(instance, kernel) else 0,
-        hop=ticks_of(hop_ns(instance, degrees, kernel, output)),
-        gradient=ticks_of(gradient_ns(instance, degrees, kernel, scheme, parameters, output)),
-        fetch=fetch,
-        cache=math.ceil(cache_bytes(instance, degrees, kernel, here)),
-        link=ticks_of(link_ns(instance, degrees, output)),
-        step=ticks_of(step_ns(instance, alike, kernel, parameters, layers_per_stage(instance, degrees))),
-        summed=ticks_of(layer_sums_ns(instance, degrees, kernel, scheme, output)),
-    )
+class _Options:
+    """The options of a kernel at degrees and by a plan.
+
+    Choices of degrees and plans share most of their numbers. So parts of an option are kept by what decides them, for
+    all settled copies of the instance.
+    """
+
+    def __init__(
+        self, instance: DataflowInstance, degrees: Degrees, kernel: Kernel, kind: int, ahead: tuple[int, int]
+    ) -> None:
+        self.instance, self.degrees, self.kernel = instance, degrees, kernel
+        self.known: dict[tuple[object, ...], Any] = shared_by_plans(instance).setdefault("options", {})
+        self.role, self.layers = roles(instance), layers_per_stage(instance, degrees)
+        self.of, self.replicas, self.limited = (kind, instance.task.samples), shared(instance, degrees), False
+        if instance.system.memory.capacity_bytes is not None:
+            late = instance.task.schedule == "zb-h1" and kernel.name in self.role.updated_by
+            self.limited, self.held = True, (kernel.name in self.role.kept, late, *ahead)
+
+    def listed(self) -> tuple[Option, ...]:
+        """One for each scheme."""
+        instance, kernel = self.instance, self.kernel
+        pinned = instance.task.schemes.get(kernel.name)
+        if pinned is not None:
+            refuse_scheme(kernel, pinned, instance.mode)
+        return tuple(self._option(scheme) for scheme in ((pinned,) if pinned else schemes(kernel, instance.mode)))
+
+    def _option(self, scheme: Scheme) -> Option:
+        look()
+        degrees, kernel, limited = self.degrees, self.kernel, self.limited
+        alone = self._once(self._alone, scheme, degrees.tensor, degrees.expert)
+        sent = self._once(self._sent, scheme, degrees, self.role.carried.get(kernel.name, 0))
+        replicas = self._once(self._over_replicas, scheme, degrees, self.replicas)
+        return Option(
+            scheme=scheme,
+            compute=alone.compute,
+            collective=sent.collective + replicas.scattered,
+            stream=alone.stream,
+            weights=alone.weights,
+            output=math.ceil(alone.output),
+            dram=alone.dram,
+            buffer=alone.buffer,
+            kept=self._once(self._kept, scheme, degrees, self.replicas, *self.held) if limited else 0,
+            waits=math.ceil(alone.output) if limited and waits_in_dram(self.instance, kernel) else 0,
+            hop=sent.hop,
+            gradient=replicas.gradient,
+            fetch=alone.fetch,
+            cache=self._once(self._cache, scheme, degrees.tensor, degrees.expert, degrees.data),
+            link=sent.link,
+            step=replicas.step,
+            summed=replicas.summed,
+        )
+
+    def _once(self, of: Callable[[Scheme], Value], scheme: Scheme, *by: object) -> Value:
+        """What ``of`` says, which nothing but these decides beside the kernel and the micro-batch."""
+        key = of.__name__, *self.of, scheme, *by
+        if key not in self.known:
+            self.known[key] = of(scheme)
+        found: Value = self.known[key]
+        return found
+
+    def _alone(self, scheme: Scheme) -> _Alone:
+        instance, degrees, kernel = self.instance, self.degrees, self.kernel
+        chip, memory, task = instance.system.chip, instance.system.memory, instance.task
+        streamed = instance.mode == "physical" or task.purpose == "decode"
+        here = parts(kernel, scheme, instance.mode, degrees.tensor, routed(instance, degrees))
+        whole, weights = output_bytes(kernel, instance), chip_weights(kernel, instance, here.weights)
+        output, rate = whole * here.output, Fraction(memory.reached)
+        fetch = ticks_of(fetch_bytes(kernel, instance) * task.samples * here.fetch / rate)
+        sharing = degrees.expert if scheme == "E" else 1
+        return _Alone(
+            here,
+            whole,
+            output,
+            parameter_bytes(kernel, instance, weights, here),
+            compute=_compute(instance, degrees, kernel, scheme),
+            stream=fetch + (ticks_of(read_weights(kernel, instance, here.weights, sharing) / rate) if streamed else 0),
+            fetch=fetch,
+            weights=0 if chip.streams else math.ceil(weights),
+            dram=ticks_of(output / rate),
+            buffer=math.ceil(output * task.tile_tokens / (instance.workload.tokens * task.samples)),
+        )
+
+    def _sent(self, scheme: Scheme) -> _Sent:
+        instance, degrees = self.instance, self.degrees
+        alone = self._once(self._alone, scheme, degrees.tensor, degrees.expert)
+        sums = ticks_of(_sums(instance, degrees, scheme, alone.whole * padded(alone.here.output)))
+        return _Sent(
+            collective=sums + ticks_of(_exchange(instance, degrees, self.kernel)),
+            hop=ticks_of(hop_ns(instance, degrees, self.kernel, alone.output)),
+            link=ticks_of(link_ns(instance, degrees, alone.output)),
+        )
+
+    def _over_replicas(self, scheme: Scheme) -> _Shared:
+        instance, degrees, kernel = self.instance, self.degrees, self.kernel
+        alone, alike = self._once(self._alone, scheme, degrees.tensor, degrees.expert), degrees.alike(scheme)
+        parameters, output = alone.parameters, alone.output
+        return _Shared(
+            scattered=ticks_of(scattered_ns(instance, alike, kernel, parameters, output)),
+            gradient=ticks_of(gradient_ns(instance, degrees, kernel, scheme, parameters, output)),
+            step=ticks_of(step_ns(instance, alike, kernel, parameters, self.layers)),
+            summed=ticks_of(layer_sums_ns(instance, degrees, kernel, scheme, output)),
+        )
+
+    def _kept(self, scheme: Scheme) -> int:
+        instance, degrees, kernel = self.instance, self.degrees, self.kernel
+        alone = self._once(self._alone, scheme, degrees.tensor, degrees.expert)
+        held = alone.parameters, alone.output, alone.here
+        return math.ceil(kept_bytes(instance, degrees, kernel, scheme, *held))
+
+    def _cache(self, scheme: Scheme) -> int:
+        instance, degrees = self.instance, self.degrees
+        alone = self._once(self._alone, scheme, degrees.tensor, degrees.expert)
+        return math.ceil(cache_bytes(instance, degrees, self.kernel, alone.here))
 
 
 def _compute(instance: DataflowInstance, degrees: Degrees, kernel: Kernel, scheme: Scheme) -> int:

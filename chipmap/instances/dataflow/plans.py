@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import product
+from typing import Any
 
 import msgspec
 
@@ -119,4 +120,11 @@ def settled(
     if plan not in kept:
         task = msgspec.structs.replace(task, **changes)
         kept[plan] = msgspec.structs.replace(instance, task=task)
+        kept[plan].__dict__["_shared"] = shared_by_plans(instance)
     return kept[plan]
+
+
+def shared_by_plans(instance: DataflowInstance) -> dict[str, Any]:
+    """What is kept with an instance and all its settled copies: numbers that no plan but the micro-batch changes."""
+    found: dict[str, Any] = instance.__dict__.setdefault("_shared", {})
+    return found

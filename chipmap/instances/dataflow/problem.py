@@ -14,7 +14,6 @@ from fractions import Fraction
 from functools import cached_property
 from operator import add
 
-import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -33,12 +32,12 @@ from chipmap.instances.dataflow.instance import (
     Shard,
 )
 from chipmap.instances.dataflow.layouts import change_ns
-from chipmap.instances.dataflow.options import Option, all_options, behind_ticks, filled_ticks, ticks_of
-from chipmap.instances.dataflow.plans import settled, useful_plans
+from chipmap.instances.dataflow.options import Option, all_options, behind_ticks, filled_ticks, kinds, ticks_of
+from chipmap.instances.dataflow.plans import settled, shared_by_plans, useful_plans
 from chipmap.instances.dataflow.sharding import reads_operand
 from chipmap.instances.dataflow.system import Dimension
 from chipmap.instances.dataflow.tiles import Shares, shares, thinned
-from chipmap.instances.dataflow.workload import Kernel, Scheme
+from chipmap.instances.dataflow.workload import Scheme
 from chipmap.instances.graph import neighbours
 from chipmap.records import InputError
 
@@ -137,11 +136,8 @@ class DataflowProblem:
     @cached_property
     def _known(self) -> tuple[list[int], dict[tuple[int, Scheme, int, Scheme, bool], int]]:
         """Kernels that differ in nothing but their names have equal numbers; changes of layout between them so far."""
-        kept, kinds = self.instance.__dict__, dict[Kernel, int]()
-        if "_kinds" not in kept:
-            nameless = (msgspec.structs.replace(one, name="") for one in self.instance.workload.kernels)
-            kept["_kinds"] = [kinds.setdefault(one, len(kinds)) for one in nameless]
-        return kept["_kinds"], kept.setdefault("_changes", {}).setdefault(self.degrees, {})
+        changes = shared_by_plans(self.instance).setdefault("changes", {})
+        return kinds(self.instance), changes.setdefault((self.instance.task.samples, self.degrees), {})
 
 
 def dataflow_problem(
@@ -163,9 +159,7 @@ def dataflow_problem(
         instance = instance if others else settled(instance, *plan)
     kept: dict[Degrees, DataflowProblem] = instance.__dict__.setdefault("_problems", {})
     if degrees not in kept:
-        index = {kernel.name: i for i, kernel in enumerate(instance.workload.kernels)}
-        edges = np.array([(index[u], index[v]) for u, v in instance.workload.edges], dtype=np.int64).reshape(-1, 2)
-        level = levels(len(index), edges)
+        edges, distance = _tensors(instance)
         options = all_options(instance, degrees)
         _refuse_overflow(instance, options)
         kept[degrees] = DataflowProblem(
@@ -173,11 +167,23 @@ def dataflow_problem(
             degrees=degrees,
             options=options,
             edges=edges,
-            distance=level[edges[:, 1]] - level[edges[:, 0]],
+            distance=distance,
             behind=behind_ticks(instance, degrees),
             filled=filled_ticks(instance, degrees),
         )
     return kept[degrees]
+
+
+def _tensors(instance: DataflowInstance) -> tuple[IntArray, IntArray]:
+    """The edges of a layer, and how many levels each of them passes; found once for all plans."""
+    kept = shared_by_plans(instance)
+    if "tensors" not in kept:
+        index = {kernel.name: i for i, kernel in enumerate(instance.workload.kernels)}
+        edges = np.array([(index[u], index[v]) for u, v in instance.workload.edges], dtype=np.int64).reshape(-1, 2)
+        level = levels(len(index), edges)
+        kept["tensors"] = edges, level[edges[:, 1]] - level[edges[:, 0]]
+    found: tuple[IntArray, IntArray] = kept["tensors"]
+    return found
 
 
 def _refuse_overflow(instance: DataflowInstance, options: Sequence[Sequence[Option]]) -> None:
