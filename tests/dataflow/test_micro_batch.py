@@ -17,7 +17,7 @@ from chipmap.instances.dataflow.instance import MOST_MICRO_BATCHES, BatchPlan, D
 from chipmap.instances.dataflow.plans import allowed_degrees, allowed_micro_batches, settled, useful_plans
 from chipmap.instances.dataflow.problem import LARGEST
 from chipmap.methods.dataflow.bounds import bounds, relaxation
-from chipmap.methods.dataflow.cases import beyond, cases
+from chipmap.methods.dataflow.cases import Choices, cases
 from chipmap.methods.dataflow.chain import auto
 from chipmap.methods.dataflow.models import cpsat, mip
 from chipmap.records import InputError
@@ -127,9 +127,10 @@ def test_micro_batches_whose_numbers_are_too_large() -> None:
     """They are left out, a note says so, and the bound stays below what they could reach."""
     long = {**ONE, "flop": 307_200 * LARGEST // 4000}  # a quarter of the most that is counted, for a sample
     instance = free({"a": long}, "", degrees=ROW, layers=2)
-    known = [case.plan.micro_batch or 0 for case in cases(instance)]
-    assert sorted(known) == [1, 2, 3, 4] and len(beyond(instance)) == 2
-    for each, bound in zip((12, 6), beyond(instance), strict=True):
+    choices = Choices(instance)
+    known = [case.plan.micro_batch or 0 for case in choices]
+    assert sorted(known) == [1, 2, 3, 4] and len(choices.left) == 2
+    for each, bound in zip((6, 12), sorted(choices.left), strict=True):
         mapping = DataflowSolution(degrees=ROW, schemes=("NONE",), partitions=(0,), micro_batch=each)
         assert bound <= (check(instance, mapping).objective or 0)
     run = run_of(instance)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from chipmap.deadline import Stop
 from chipmap.instances.dataflow.instance import DataflowInstance
 from chipmap.instances.dataflow.problem import total_ticks
-from chipmap.methods.dataflow.cases import beyond, cases
-from chipmap.methods.dataflow.infeasibility import no_degrees
+from chipmap.methods.dataflow.cases import Choices, least_demanding
+from chipmap.methods.dataflow.infeasibility import no_degrees, no_mapping
 from chipmap.records import InputError
 from chipmap.result import Termination
 from chipmap.run import Run
@@ -15,12 +16,20 @@ def bounds(instance: DataflowInstance, run: Run) -> Termination:
     """The least bound that kernels give one by one, over all choices of degrees and micro-batch."""
 
     def work() -> None:
-        run.checkpoint()
-        todo = cases(instance)
-        if todo:
-            run.bound(min([todo[0].bound, *beyond(instance)]), "kernels one by one")
-        else:
+        todo = Choices(instance)
+        if todo.least is None:
             run.infeasible(no_degrees(instance))
+            return
+        try:
+            first = next(iter(todo), None)
+        except Stop:
+            run.bound(min(todo.bounds), "all FLOP")
+            raise
+        bounds = [*todo.left, *([] if first is None else [first.bound])]
+        if bounds:
+            run.bound(min(bounds), "kernels one by one")
+        else:
+            no_mapping(instance, least_demanding(instance), run)
 
     return run.attempt(work)
 
@@ -35,19 +44,21 @@ def relaxation(instance: DataflowInstance, run: Run) -> Termination:
         )
 
     def work() -> None:
-        todo = cases(instance)
-        if not todo:
+        todo, found = Choices(instance), list[int]()
+        if todo.least is None:
             run.infeasible(no_degrees(instance))
             return
-        larger = beyond(instance)
-        run.bound(min([todo[0].bound, *larger]), "kernels one by one")
-        found = larger
         for case in todo:
             run.checkpoint()
+            others = min([case.bound, *todo.left])
+            run.bound(min([others, *found]), "kernels one by one")
             if found and case.bound >= min(found):
                 break
             layer = bound(case.problem)
             found.append(max(case.bound, total_ticks(case.problem, layer) if layer is not None else 0))
-        run.bound(min(found), "relaxation", "relaxation")
+        if found or todo.left:
+            run.bound(min([*found, *todo.left]), "relaxation", "relaxation")
+        else:
+            no_mapping(instance, least_demanding(instance), run)
 
     return run.attempt(work)

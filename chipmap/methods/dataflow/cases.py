@@ -3,14 +3,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
+from heapq import heappop, heappush
+from itertools import count
 from typing import NamedTuple
 
+from chipmap.deadline import Stop, look
 from chipmap.instances.dataflow.floors import first_ticks, plain_floor
 from chipmap.instances.dataflow.instance import BatchPlan, DataflowInstance, DataflowSolution, Degrees, Recompute, Shard
 from chipmap.instances.dataflow.layer_handover import handover_cases
 from chipmap.instances.dataflow.plans import allowed_degrees, allowed_plans, useful_plans
-from chipmap.instances.dataflow.problem import DataflowProblem, dataflow_problem
+from chipmap.instances.dataflow.problem import DataflowProblem, dataflow_problem, outside
 from chipmap.records import InputError
 from chipmap.run import Run
 
@@ -49,71 +53,150 @@ def case_of(problem: DataflowProblem) -> Case:
     return Case(problem, first_ticks(problem))
 
 
-def cases(instance: DataflowInstance) -> list[Case]:
-    """Every choice of degrees and useful plan with a first bound, the least first."""
-    problems = [problem for degrees in allowed_degrees(instance) for problem in _problems(instance, degrees)[0]]
-    return sorted(map(case_of, problems), key=lambda case: case.bound)
+#: What an entry of the heap is; of equal bounds the further one comes first.
+PLAN, STATED, CASE = range(3)
 
 
-def beyond(instance: DataflowInstance) -> list[int]:
-    """The bounds of choices that :func:`cases` leaves out, as their micro-batches make numbers too large to count."""
-    return [bound for degrees in allowed_degrees(instance) for bound in _problems(instance, degrees)[1]]
+class _Entry(NamedTuple):
+    """An entry of the heap: a case, or what gives the entries that stand in its place."""
+
+    bound: int
+    level: int
+    what: Callable[[], Iterator[_Entry]] | Case
 
 
-def _problems(instance: DataflowInstance, degrees: Degrees) -> tuple[list[DataflowProblem], list[int]]:
-    """The problems at these degrees, one for each useful plan, and the bounds of those that are too large.
+class Choices:
+    """Every choice of degrees and useful plan (with ``handovers`` every case of the hand-over between layers, too), the
+    least bound first.
 
-    Where the largest micro-batch is best, smaller ones stand in for it if it is too large. Raises :class:`InputError`
-    where even the smallest is.
+    A choice is stated when its turn comes: a heap holds choices by a bound that costs next to nothing
+    (:func:`~chipmap.instances.dataflow.floors.plain_floor`), what it gives out are cases by the bound of their kernels.
+    Those whose DRAM can't hold what rests there have no mapping and are dropped. ``left`` are the bounds of choices
+    that are left out, as their micro-batches make numbers too large to count. Where the largest micro-batch is best,
+    smaller ones stand in for it if it is too large.
     """
-    found, left = list[DataflowProblem](), list[int]()
-    allowed, useful = allowed_plans(instance, degrees), useful_plans(instance, degrees)
-    kinds, done = {plan[1:] for plan in useful}, set[tuple[object, ...]]()
-    alone = len({plan.micro_batch for plan in useful}) == 1
-    for plan in (plan for plan in reversed(allowed) if plan[1:] in kinds):
-        if alone and plan[1:] in done:
-            continue
+
+    def __init__(self, instance: DataflowInstance, handovers: bool = False) -> None:
+        self.instance, self.handovers, self.left = instance, handovers, list[int]()
+        self.refusal: InputError | None = None
+        self._heap: list[tuple[int, int, int, Callable[[], Iterator[_Entry]] | Case]] = []
+        self._number, self._any = 0, False
+        for degrees in allowed_degrees(instance):
+            look()
+            for plan in reversed(useful_plans(instance, degrees)):
+                self._push(_Entry(plain_floor(instance, degrees, plan), PLAN, self._stating(degrees, plan)))
+
+    @property
+    def bounds(self) -> list[int]:
+        """Bounds of which the least is one of all that is left out or still to come."""
+        return self.left if self.least is None else [*self.left, self.least]
+
+    @property
+    def least(self) -> int | None:
+        """The least bound of all that is still to come; None where nothing is."""
+        return self._heap[0][0] if self._heap else None
+
+    def __len__(self) -> int:
+        """How many are still to come, those that aren't stated yet as one each."""
+        return len(self._heap)
+
+    def __iter__(self) -> Iterator[Case]:
+        """The cases that are still to come.
+
+        Raises :class:`InputError` where even the smallest micro-batches make numbers too large, and all others do.
+        """
+        while self._heap:
+            look()
+            bound, _, _, what = heappop(self._heap)
+            if isinstance(what, Case):
+                self._any = True
+                yield what._replace(bound=bound)
+                continue
+            for entry in what():
+                self._push(entry._replace(bound=max(entry.bound, bound)))
+        if self.refusal is not None and not self._any:
+            raise self.refusal
+
+    def _push(self, entry: _Entry) -> None:
+        self._number += 1
+        heappush(self._heap, (entry.bound, -entry.level, self._number, entry.what))
+
+    def _stating(self, degrees: Degrees, plan: BatchPlan) -> Callable[[], Iterator[_Entry]]:
+        return lambda: self._stated(degrees, plan)
+
+    def _stated(self, degrees: Degrees, plan: BatchPlan) -> Iterator[_Entry]:
+        """The case of a choice, or what stands in for one with too large numbers."""
         try:
-            found.append(dataflow_problem(instance, degrees, *plan))
-        except InputError:
-            if plan.micro_batch == allowed[0].micro_batch:
-                raise
-            left.append(plain_floor(instance, degrees, plan))
+            case = case_of(dataflow_problem(self.instance, degrees, *plan))
+        except InputError as error:
+            floor = plain_floor(self.instance, degrees, plan)
+            self.left.append(floor)
+            smaller = _stand_in(self.instance, degrees, plan)
+            if smaller is None:
+                self.refusal = error
+            else:
+                yield _Entry(floor, PLAN, self._stating(degrees, smaller))
+            return
+        if rests_too_much(case.problem):
+            return
+        if self.handovers:
+            yield _Entry(case.bound, STATED, lambda: self._handed(case))
         else:
-            done.add(plan[1:])
-    return found, left
+            yield _Entry(case.bound, CASE, case)
+
+    def _handed(self, case: Case) -> Iterator[_Entry]:
+        for one in map(case_of, handover_cases(case.problem)):
+            yield _Entry(one.bound, CASE, one)
 
 
-def least_demanding(instance: DataflowInstance, todo: Iterable[Case]) -> list[DataflowProblem]:
-    """Of these cases those that have a mapping if any has: at each choice of degrees the smallest micro-batch, one
+def rests_too_much(problem: DataflowProblem) -> bool:
+    """Whether more bytes rest in a chip's DRAM than it has, whatever the mapping (C6)."""
+    limit = problem.instance.system.memory.capacity_bytes
+    return limit is not None and problem.instance.task.stages == "layers" and outside(problem, "kept") > limit
+
+
+def _stand_in(instance: DataflowInstance, degrees: Degrees, plan: BatchPlan) -> BatchPlan | None:
+    """The plan of the next smaller micro-batch where only the largest one is useful; else none."""
+    allowed, useful = allowed_plans(instance, degrees), useful_plans(instance, degrees)
+    if len({one.micro_batch for one in useful}) > 1:
+        return None
+    smaller = [one for one in allowed if one[1:] == plan[1:] and (one.micro_batch or 0) < (plan.micro_batch or 0)]
+    return smaller[-1] if smaller else None
+
+
+def cases(instance: DataflowInstance) -> list[Case]:
+    """All cases of :class:`Choices`, stated."""
+    return list(Choices(instance))
+
+
+def least_demanding(instance: DataflowInstance) -> list[DataflowProblem]:
+    """Problems of which one has a mapping if any choice has: at each choice of degrees the smallest micro-batch, one
     chunk per stage where that is allowed, and everything that may be recomputed.
 
     SRAM holds tiles of tokens, as many for any micro-batch, and DRAM whole micro-batches. Only the buffers of an update
-    that is read are smaller for larger ones; then all cases are returned.
+    that is read are smaller for larger ones; then all plans are returned. It depends on the layers of a stage whether
+    sharing out more takes less. Choices whose numbers are too large are left out.
     """
     updates = {kernel.name for kernel in instance.workload.kernels if kernel.update}
-    if any(u in updates for u, _ in (*instance.workload.edges, *instance.workload.carries)):
-        return [case.problem for case in todo]
-    least: dict[tuple[Degrees, Shard | None], DataflowProblem] = {}
-    for case in sorted(todo, key=_demands, reverse=True):
-        # it depends on the layers of a stage whether sharing out more takes less
-        least[case.problem.degrees, case.plan.shard] = case.problem
-    return list(least.values())
+    every = any(u in updates for u, _ in (*instance.workload.edges, *instance.workload.carries))
+    found = list[DataflowProblem]()
+    for degrees in allowed_degrees(instance):
+        plans = allowed_plans(instance, degrees)
+        if not every:
+            plans = list({plan.shard: plan for plan in sorted(plans, key=_demands, reverse=True)}.values())
+        for plan in plans:
+            look()
+            with suppress(InputError):
+                found.append(dataflow_problem(instance, degrees, *plan))
+    return found
 
 
-def _demands(case: Case) -> tuple[bool, int, int]:
-    plan = case.plan
+def _demands(plan: BatchPlan) -> tuple[bool, int, int]:
     return plan.recompute != "full", plan.chunks or 1, plan.micro_batch or 1
 
 
-def open_cases(instance: DataflowInstance) -> list[Case]:
-    """The same for every case of the hand-over between layers (:mod:`chipmap.instances.dataflow.layer_handover`)."""
-    split = (case_of(one) for case in cases(instance) for one in handover_cases(case.problem))
-    return sorted(split, key=lambda case: case.bound)
-
-
 def solve_each(
-    todo: Sequence[Case],
+    todo: Choices | Sequence[Case],
     run: Run,
     solve: Callable[[Case, list[int], int], Iterable[int]],
     proved: Iterable[int] = (),
@@ -121,17 +204,30 @@ def solve_each(
     """Solve the cases in turn, but for those whose bound is no better than the incumbent; the bounds of all.
 
     ``solve(case, others, left)`` bounds a case, or returns nothing where it has no mapping. It is given the bounds of
-    all other cases, and how many come after it. ``proved`` are the bounds of cases that are done already.
+    all other cases (of :class:`Choices` that are still to come the least one), and how many come after it. ``proved``
+    are the bounds of cases that are done already; a list of them has those of the others, too, if the time runs out.
     """
-    found = list(proved)
-    for number, case in enumerate(todo):
-        run.checkpoint()
-        if run.upper is not None and case.bound >= run.upper:
+    found: list[int] = proved if isinstance(proved, list) else list(proved)
+    lazy = todo if isinstance(todo, Choices) else None
+    cases: Iterator[Case] = iter(todo)
+    given = list[int]() if isinstance(todo, Choices) else [case.bound for case in todo]
+    for number in count():
+        if lazy is not None and run.upper is not None and lazy.least is not None and lazy.least >= run.upper:
+            break  # nothing that is still to come is better
+        case = next(cases, None)
+        if case is None:
+            break
+        later = lazy.bounds if lazy is not None else given[number + 1 :]
+        try:
+            run.checkpoint()
+            if run.upper is not None and case.bound >= run.upper:
+                found.append(case.bound)
+            else:
+                found += solve(case, [*found, *later], len(todo) if lazy is not None else len(later))
+        except Stop:
             found.append(case.bound)
-            continue
-        later = [one.bound for one in todo[number + 1 :]]
-        found += solve(case, [*found, *later], len(later))
-    return found
+            raise
+    return [*found, *(todo.bounds if isinstance(todo, Choices) else [])]
 
 
 def most_labels(run: Run, share: float) -> int:

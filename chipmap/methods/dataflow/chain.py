@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from chipmap.deadline import Stop
 from chipmap.heuristics.dataflow.program.label_setting import NO_LIMIT
 from chipmap.heuristics.dataflow.program.lattice import TooWideError
 from chipmap.heuristics.dataflow.program.program import Program
@@ -17,7 +18,6 @@ from chipmap.instances.dataflow.problem import (
     caching,
     dataflow_problem,
     first_layer,
-    outside,
     resident,
     total_ticks,
 )
@@ -25,15 +25,14 @@ from chipmap.methods.chain import Link, Turn, follow
 from chipmap.methods.dataflow.cases import (
     FIRST_TRY,
     Case,
-    beyond,
+    Choices,
     case_of,
-    cases,
     least_demanding,
     mapping_of,
-    open_cases,
+    rests_too_much,
     solve_each,
 )
-from chipmap.methods.dataflow.first import first_mappings
+from chipmap.methods.dataflow.first import each_degrees, first_mappings
 from chipmap.methods.dataflow.infeasibility import no_degrees, no_mapping
 from chipmap.methods.dataflow.stages import UnfitError, solve_stages
 from chipmap.methods.dataflow.unfused import one_by_one, solve_one_by_one
@@ -45,6 +44,8 @@ from chipmap.run import Run
 SMALL, LARGEST = 1000, 20_000
 #: Such pairs up to which it is asked where the program doesn't decide about stages of kernels.
 SMALL_STAGES = 5000
+FLOOR = "kernels one by one"
+TOO_LARGE = "micro-batches so large that numbers pass 64 bits: give task.micro_batch, or a smaller batch"
 
 
 @dataclass
@@ -75,8 +76,7 @@ def solve_degrees(problem: DataflowProblem, run: Run) -> int | None:
     instance, layers = problem.instance, problem.instance.mapped_layers
     if instance.task.stages == "kernels":
         return solve_stages(problem, run)
-    capacity = instance.system.memory.capacity_bytes
-    if capacity is not None and outside(problem, "kept") > capacity:
+    if rests_too_much(problem):
         return run.upper
     if one_by_one(problem):
         alone = solve_one_by_one(problem, run)
@@ -107,22 +107,26 @@ def _first(state: State, turn: Turn) -> None:
     first_mappings(state.instance, state.run, turn.deadline)
 
 
+def _each_degrees(state: State, turn: Turn) -> None:
+    """Where there are many choices, a mapping at each choice of degrees."""
+    each_degrees(state.instance, state.run, turn.deadline)
+
+
 def _program(state: State, _: Turn) -> None:
     """The exact program, for every choice of degrees and every case of the hand-over between layers."""
     instance, run, left_over = state.instance, state.run, state.left_over
-    todo, too_wide, listed = open_cases(instance), dict[Degrees, str](), set[tuple[object, ...]]()
-    if not todo:
+    todo, too_wide, listed = Choices(instance, handovers=True), dict[Degrees, str](), set[tuple[object, ...]]()
+    if todo.least is None:
         run.infeasible(no_degrees(instance))
         return
-    larger = beyond(instance)
-    if larger:
-        run.note(
-            "left out", "micro-batches so large that numbers pass 64 bits: give task.micro_batch, or a smaller batch"
-        )
-    run.bound(min([todo[0].bound, *larger]), "kernels one by one")
+    run.bound(todo.least, FLOOR)
+
+    def all_bounds(*more: int) -> list[int]:
+        return [*more, *(one.bound for one, _ in left_over)]
 
     def solve(case: Case, others: list[int], _: int) -> list[int]:
         degrees = case.problem.degrees
+        run.bound(min(all_bounds(case.bound, *others)), FLOOR)
         if case.at in listed:
             return []
         try:
@@ -138,13 +142,20 @@ def _program(state: State, _: Turn) -> None:
             left_over.append((Case(case.problem, error.bound), str(error)))
             return []
         proved = [] if ticks is None else [ticks]
-        bounds = [*proved, *others, *(one.bound for one, _ in left_over)]
-        if bounds:
+        if bounds := all_bounds(*proved, *others):
             run.bound(min(bounds), "program over ideals")
         return proved
 
-    state.proved = solve_each(todo, run, solve, larger)
-    if not (state.proved or left_over):
+    try:
+        state.proved = solve_each(todo, run, solve, state.proved)
+    except Stop:
+        run.bound(min(all_bounds(*state.proved, *todo.bounds)), FLOOR)
+        raise
+    if todo.left:
+        run.note("left out", TOO_LARGE)
+    if bounds := all_bounds(*state.proved):
+        run.bound(min(bounds), "program over ideals")
+    else:
         _no_mapping(state)
 
 
@@ -210,7 +221,7 @@ def _bounded(state: State, source: str) -> None:
 
 def _no_mapping(state: State) -> None:
     """No choice is left: the reasons why."""
-    no_mapping(state.instance, least_demanding(state.instance, cases(state.instance)), state.run)
+    no_mapping(state.instance, least_demanding(state.instance), state.run)
 
 
 def _pairs(problem: DataflowProblem) -> int:
@@ -224,6 +235,7 @@ def _pairs(problem: DataflowProblem) -> int:
 #: Each link stops when it has nothing more to say; a share below 1 would end it before.
 CHAIN: tuple[Link, ...] = (
     Link("first mappings", 0.2, _first),
+    Link("each choice of degrees", 0.4, _each_degrees),
     Link("program over ideals", 1.0, _program),
     Link("wide graphs", 1.0, _wide_graphs),
     Link("models of stages", 1.0, _stages_of_kernels),

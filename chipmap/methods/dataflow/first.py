@@ -19,21 +19,24 @@ from chipmap.heuristics.dataflow.unfused.relaxed import descend, relaxed
 from chipmap.heuristics.dataflow.unfused.running_order import running_order
 from chipmap.heuristics.dataflow.unfused.tables import edges_of, scopes
 from chipmap.instances.dataflow.dram import dram_bytes
-from chipmap.instances.dataflow.floors import plain_floor
+from chipmap.instances.dataflow.floors import first_ticks, plain_floor
 from chipmap.instances.dataflow.instance import SHARDS, BatchPlan, DataflowInstance, Degrees
 from chipmap.instances.dataflow.layer_handover import handover_cases
-from chipmap.instances.dataflow.plans import allowed_degrees, allowed_plans
+from chipmap.instances.dataflow.plans import allowed_degrees, allowed_plans, useful_plans
 from chipmap.instances.dataflow.problem import DataflowProblem, dataflow_problem, resident, total_ticks
 from chipmap.instances.dataflow.sizes import chip_weights
-from chipmap.methods.dataflow.cases import mapping_of
+from chipmap.methods.dataflow.cases import mapping_of, rests_too_much
 from chipmap.records import InputError
 from chipmap.run import Run
 
 SOURCE = "pieces of one order"
 #: Kernels up to which nothing is done: the exact program is through before.
 FEW = 20
-#: Seconds after which no further choice of degrees is tried once there is a mapping; choices that are tried at most.
+#: Seconds after which no further choice of degrees is tried once there is a mapping; choices that are tried at most, of
+#: those whose DRAM can hold what rests there.
 ENOUGH, CHOICES = 0.2, 8
+#: Choices of degrees and plan from which on each choice of degrees gets a mapping before the program begins.
+MANY = 200
 #: Micro-batches per stage of a pipeline that a first mapping has if it can: bubbles are a quarter then.
 ROUNDS = 4
 #: Cells of the tables that schemes come from; cases of the hand-over that are looked at.
@@ -52,15 +55,44 @@ def first_mappings(instance: DataflowInstance, run: Run, deadline: Deadline) -> 
     if not todo:
         return
     run.bound(min(_floor(instance, one) for one in todo), "all FLOP")
-    before = run.seconds
-    for degrees in todo[:CHOICES]:
-        if run.best is not None and (run.options.deterministic or run.seconds - before > ENOUGH):
+    before, tried = run.seconds, 0
+    attempt = _try if instance.task.stages == "layers" else _try_stages
+    for degrees in todo:
+        if tried >= CHOICES or (run.best is not None and (run.options.deterministic or run.seconds - before > ENOUGH)):
             return
-        attempt = _try if instance.task.stages == "layers" else _try_stages
         for plan in dict.fromkeys((_plan(instance, degrees), _frugal(instance, degrees))):
             if run.best is None or plan == _plan(instance, degrees):
+                deadline.check()
                 with suppress(InputError, TooWideError):
-                    attempt(instance, degrees, plan, run, deadline)
+                    problem = dataflow_problem(instance, degrees, *plan)
+                    if not rests_too_much(problem):
+                        tried += 1
+                        attempt(problem, run, deadline)
+
+
+def each_degrees(instance: DataflowInstance, run: Run, deadline: Deadline) -> None:
+    """Where there are more than :data:`MANY` choices of degrees and plan, a mapping at each choice of degrees that can
+    be better than the incumbent: the program below states choices by their bound, and good mappings may come late."""
+    if (
+        instance.task.stages != "layers"
+        or sum(len(useful_plans(instance, one)) for one in allowed_degrees(instance)) <= MANY
+    ):
+        return
+    for degrees in _promising(instance):
+        for plan in dict.fromkeys((_plan(instance, degrees), *_smallest(instance, degrees))):
+            deadline.check()
+            with suppress(InputError, TooWideError):
+                problem = dataflow_problem(instance, degrees, *plan)
+                if not rests_too_much(problem) and (run.upper is None or first_ticks(problem) < run.upper):
+                    _try(problem, run, deadline)
+
+
+def _smallest(instance: DataflowInstance, degrees: Degrees) -> list[BatchPlan]:
+    """The plans of the smallest micro-batch with one chunk per stage, one for each kind of recomputation: that which
+    shares out most."""
+    allowed = allowed_plans(instance, degrees)
+    some = [plan for plan in allowed if plan.micro_batch == allowed[0].micro_batch and plan.chunks in (None, 1)]
+    return list({plan.recompute: plan for plan in some}.values())
 
 
 def _promising(instance: DataflowInstance) -> list[Degrees]:
@@ -103,21 +135,33 @@ def _frugal(instance: DataflowInstance, degrees: Degrees) -> BatchPlan:
     return min(allowed_plans(instance, degrees), key=demands)
 
 
-def _try(instance: DataflowInstance, degrees: Degrees, plan: BatchPlan, run: Run, deadline: Deadline) -> None:
-    """Report the best of a few mappings at these degrees."""
-    problem = dataflow_problem(instance, degrees, *plan)
+def _try(problem: DataflowProblem, run: Run, deadline: Deadline) -> None:
+    """Report the best of a few mappings of a problem."""
     best: tuple[int, DataflowProblem, Chain] | None = None
     for number, case in enumerate(handover_cases(problem)):
         if number >= HANDOVERS:
             break
-        for chain in _mappings(case, deadline):
-            ticks = total_ticks(case, chain.ticks, chain.chosen)
-            if (best is None or ticks < best[0]) and _fits(case, chain.chosen, chain.partitions):
-                best = ticks, case, chain
-                if run.best is None:  # something stands, whatever the others take
-                    _report(*best, run)
+        for some in (_schemes(case, singles := Singles(case), deadline), _least_kept(case)):
+            for chain in _mappings(case, singles, some, deadline):
+                ticks = total_ticks(case, chain.ticks, chain.chosen)
+                if (best is None or ticks < best[0]) and _fits(case, chain.chosen, chain.partitions):
+                    best = ticks, case, chain
+                    if run.best is None:  # something stands, whatever the others take
+                        _report(*best, run)
+            if best is not None:
+                break
     if best is not None:
         _report(*best, run)
+
+
+def _least_kept(problem: DataflowProblem) -> Iterator[tuple[int, ...]]:
+    """The options that keep least in DRAM, of those the fastest: what fits where the cheapest schemes don't."""
+    if problem.instance.system.memory.capacity_bytes is not None:
+        least = [
+            min(range(len(some)), key=lambda o: (some[o].kept, some[o].compute + some[o].stream + some[o].collective))
+            for some in problem.options
+        ]
+        yield tuple(least * problem.instance.mapped_layers)
 
 
 def _report(ticks: int, case: DataflowProblem, chain: Chain, run: Run) -> None:
@@ -127,10 +171,9 @@ def _report(ticks: int, case: DataflowProblem, chain: Chain, run: Run) -> None:
         run.solution(mapping_of(case, chain.chosen, chain.partitions), SOURCE, claimed=claimed)
 
 
-def _try_stages(instance: DataflowInstance, degrees: Degrees, plan: BatchPlan, run: Run, deadline: Deadline) -> None:
-    """Report the mappings at these degrees, where stages share out kernels."""
-    problem = dataflow_problem(instance, degrees, *plan)
-    if instance.task.utilisation is None:
+def _try_stages(problem: DataflowProblem, run: Run, deadline: Deadline) -> None:
+    """Report mappings of a problem whose stages share out kernels."""
+    if problem.instance.task.utilisation is None:
         return  # compute of kernels that share tiles doesn't add up
     pieces = Pieces(problem, deadline)
     for chosen in _schemes(problem, Singles(problem), deadline):
@@ -160,20 +203,23 @@ def _schemes(problem: DataflowProblem, singles: Singles, deadline: Deadline) -> 
             yield tuple(better[1])
 
 
-def _mappings(problem: DataflowProblem, deadline: Deadline) -> Iterator[Chain]:
-    """Mappings of one case of the hand-over."""
-    task, singles = problem.instance.task, Singles(problem)
+def _mappings(
+    problem: DataflowProblem, singles: Singles, some: Iterator[tuple[int, ...]], deadline: Deadline
+) -> Iterator[Chain]:
+    """Mappings of one case of the hand-over, under each of these choices of options."""
+    task = problem.instance.task
     by_pieces = task.utilisation is not None and task.recomputed != "selective"
     pieces = Pieces(problem, deadline) if by_pieces else None
-    for chosen in _schemes(problem, singles, deadline):
+    for chosen in some:
         if pieces is not None:
             chain = pieces.best(chosen)
             if chain is not None:
                 yield chain
         elif _by_itself(problem):
-            each = [singles.ticks(v, chosen) or 0 for v in range(len(chosen))]
-            for partitions in running_order(problem, chosen):
-                yield Chain(sum(each), partitions, chosen, ())
+            each = [singles.ticks(v, chosen) for v in range(len(chosen))]
+            if None not in each:
+                for partitions in running_order(problem, chosen):
+                    yield Chain(sum(one or 0 for one in each), partitions, chosen, ())
 
 
 def _by_itself(problem: DataflowProblem) -> bool:

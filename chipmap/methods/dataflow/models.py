@@ -13,7 +13,7 @@ from chipmap.family import Model
 from chipmap.heuristics.dataflow.program.lattice import TooWideError
 from chipmap.instances.dataflow.instance import DataflowInstance, DataflowSolution
 from chipmap.instances.dataflow.problem import batch_ticks, layer_ticks, steps, sums_outside
-from chipmap.methods.dataflow.cases import Case, beyond, cases, least_demanding, solve_each
+from chipmap.methods.dataflow.cases import Case, Choices, least_demanding, solve_each
 from chipmap.methods.dataflow.infeasibility import no_degrees, no_mapping
 from chipmap.methods.model_solve import Finds, conclude, solve_within
 from chipmap.result import BoundKind, Termination, integer_bound
@@ -36,25 +36,27 @@ def cpsat(instance: DataflowInstance, run: Run) -> Termination:
 
 def _all(instance: DataflowInstance, run: Run, kind: Kind) -> Termination:
     def work() -> None:
-        todo, certain = cases(instance), list[bool]()
-        if not todo:
+        todo, certain = Choices(instance), list[bool]()
+        if todo.least is None:
             run.infeasible(no_degrees(instance))
             return
-        larger = beyond(instance)
-        run.bound(min([todo[0].bound, *larger]), "kernels one by one")
-        # a bound is the solver's own only with one choice of degrees: else it is the least over several models
-        bound_kind: BoundKind = "solver" if len(todo) == 1 and not larger else "combinatorial"
+        alone = len(todo) == 1
 
         def solve(case: Case, others: list[int], _: int) -> list[int]:
+            run.bound(min([case.bound, *others]), "kernels one by one")
             model = build(case, kind, upper=run.upper)
             certain.append(model.standing.bounds)
-            return solve_case(case, model, kind, run, others, bound_kind)
+            return solve_case(case, model, kind, run, others, bound_kind())
 
-        proved = solve_each(todo, run, solve, larger)
+        def bound_kind() -> BoundKind:
+            # a bound is the solver's own only with one choice of degrees: else it is the least over several models
+            return "solver" if alone and not todo.left else "combinatorial"
+
+        proved = solve_each(todo, run, solve)
         if run.best is not None:
-            run.bound(min(proved), kind, bound_kind)
-        elif all(certain) and not larger:
-            no_mapping(instance, least_demanding(instance, todo), run)
+            run.bound(min(proved), kind, bound_kind())
+        elif all(certain) and not todo.left:
+            no_mapping(instance, least_demanding(instance), run)
 
     return run.attempt(work, TooWideError)
 

@@ -16,7 +16,7 @@ from chipmap.instances.dataflow.instance import DataflowInstance, DataflowSoluti
 from chipmap.instances.dataflow.layer_handover import handover_cases
 from chipmap.instances.dataflow.passes import inter_chip
 from chipmap.instances.dataflow.problem import DataflowProblem, dataflow_problem
-from chipmap.methods.dataflow.cases import Case, beyond, cases
+from chipmap.methods.dataflow.cases import Case, Choices, cases
 from chipmap.methods.dataflow.chain import auto, solve_degrees
 from chipmap.methods.dataflow.infeasibility import no_degrees
 from chipmap.methods.dataflow.models import build, by_cpsat
@@ -44,16 +44,20 @@ def two_pass(instance: DataflowInstance, run: Run) -> Termination:
         if not todo:
             run.infeasible(no_degrees(instance))
             return
-        run.bound(min([cases(instance)[0].bound, *beyond(instance)]), "kernels one by one")
+        whole = Choices(instance)
+        first = next(iter(whole), None)
+        if first is not None:
+            run.bound(min([first.bound, *whole.left]), "kernels one by one")
         given = first_pass(todo, run)
         # the first pass doesn't say what is recomputed inside a chip: the case of least bound
         asked = given.degrees, given.micro_batch, given.chunks
-        case = next(case for case in cases(instance) if case.at[:3] == asked)
-        try:
-            second_pass(case.problem, given, run)
-        except TooWideError as error:
-            run.note("left out", f"intra-chip pass: {error}; CP-SAT takes it")
-            by_cpsat(case, run, [], given)
+        case = next((case for case in Choices(instance) if case.at[:3] == asked), None)
+        if case is not None:  # else DRAM can't hold what rests there
+            try:
+                second_pass(case.problem, given, run)
+            except TooWideError as error:
+                run.note("left out", f"intra-chip pass: {error}; CP-SAT takes it")
+                by_cpsat(case, run, [], given)
         if run.best is None:
             run.note("left out", "no partitions fit the sharding and the stages of the inter-chip pass")
 
