@@ -15,6 +15,7 @@ from chipmap.instances.dataflow.instance import DataflowSolution
 from chipmap.instances.dataflow.loads import loads
 from chipmap.instances.dataflow.workload import Scheme
 from chipmap.methods.dataflow.chain import auto
+from chipmap.methods.dataflow.models import cpsat, mip
 from chipmap.records import InputError
 from chipmap.run import Run, SolveOptions
 from chipmap.validation.dataflow.candidates import count

@@ -9,7 +9,7 @@ from typing import Any
 from chipmap.certificate import Certificate
 from chipmap.heuristics.dataflow.program.lattice import TooWideError
 from chipmap.instances.dataflow.instance import DataflowInstance, DataflowSolution
-from chipmap.methods.dataflow.cases import Case, beyond, case_of, open_cases, solve_each
+from chipmap.methods.dataflow.cases import Case, Choices, case_of, solve_each
 from chipmap.methods.dataflow.chain import auto, solve_degrees
 from chipmap.methods.dataflow.explain.spent import spent
 from chipmap.methods.dataflow.stages import UnfitError
@@ -42,9 +42,10 @@ def _full(instance: DataflowInstance, run: Run) -> None:
 
     Bounds are those of the programs; a choice that is too much for them keeps the bound of its kernels one by one.
     """
-    if beyond(instance):
+    choices = Choices(instance, handovers=True)
+    todo = [case_of(replace(one.problem, bubble=False, filled=0)) for one in choices]
+    if choices.left:
         return  # bounds of choices whose numbers are too large count the bubble
-    todo = [case_of(replace(one.problem, bubble=False, filled=0)) for one in open_cases(instance)]
     todo.sort(key=lambda case: case.bound)
     if not todo:
         return
