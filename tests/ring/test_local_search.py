@@ -17,6 +17,7 @@ from chipmap.instances.ring import RingInstance, RingSolution
 from chipmap.instances.ring.contraction import contract
 from chipmap.instances.ring.loads import loads, terms
 from chipmap.instances.ring.problem import ring_problem
+from chipmap.instances.ring.variants import without
 from chipmap.methods.ring import chain, local_search
 from chipmap.run import SolveOptions
 from chipmap.solve import solve
@@ -152,3 +153,23 @@ def test_where_it_does_not_apply(setting: dict[str, Any], words: str) -> None:
         LocalSearch(ring_problem(instance))
     result = solve(instance, "ring/local")
     assert result.objective is not None
+
+
+def test_a_first_mapping_where_memory_is_short() -> None:
+    """From a mapping that needs more SRAM than there is, one that obeys all constraints."""
+    instance = wide(sram_mib=1.25)
+    problem = ring_problem(instance)
+    start = greedy(ring_problem(without(instance, "C4")))
+    assert start is not None
+    begun = check(instance, RingSolution(chips=start))
+    assert {violation.label for violation in begun.violations} == {"C4"}
+    found = LocalSearch(problem).first(start)
+    assert found is not None and check(instance, RingSolution(chips=found)).feasible
+
+
+def test_the_method_finds_a_first_mapping_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    """``ring/local`` where greedy finds nothing."""
+    monkeypatch.setattr("chipmap.heuristics.ring.local_search.search.DOUBLINGS", 0)
+    monkeypatch.setattr(local_search, "greedy", lambda *_: None)
+    result = solve(wide(sram_mib=1.25), "ring/local", SolveOptions(seed=1, deterministic=True, threads=1))
+    assert result.objective is not None and result.incumbent_source == local_search.SOURCE

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from chipmap.deadline import Deadline
 from chipmap.instances.ring.instance import RingInstance
+from chipmap.instances.ring.problem import ring_problem
+from chipmap.instances.ring.variants import without
 from chipmap.methods.chain import Turn
 from chipmap.methods.ring.programs import greedy, simple_bounds
 from chipmap.methods.ring.state import State
 from chipmap.result import Termination
 from chipmap.run import Run
+
+if TYPE_CHECKING:
+    from chipmap.heuristics.ring.local_search.search import LocalSearch
 
 SOURCE = "local search"
 #: The chain's part: the share of the time that is left, and how often the moves of a try may be doubled.
@@ -43,12 +50,16 @@ def _search(state: State, deadline: Deadline, doublings: int | None = None) -> N
     from chipmap.heuristics.ring.local_search.search import DOUBLINGS, LocalSearch
 
     run = state.run
-    if run.best is None or not state.problem.computing.any():
+    if not state.problem.computing.any():
         return
     try:
         search = LocalSearch(state.problem)
     except ValueError as error:
         run.note("left out", f"no local search: {error}")
+        return
+    if run.best is None and state.ideals is None:  # where all ideals are listed, the exact program tells
+        _first(state, search, deadline)
+    if run.best is None:
         return
     chips = np.array(state.contraction.lower(run.best.solution).chips, dtype=np.int64)  # type: ignore[arg-type]
 
@@ -60,3 +71,14 @@ def _search(state: State, deadline: Deadline, doublings: int | None = None) -> N
 
     search.improve(chips, take, state.lower, run.options.seed, deadline, DOUBLINGS if doublings is None else doublings)
     run.checkpoint()
+
+
+def _first(state: State, search: LocalSearch, deadline: Deadline) -> None:
+    """A first mapping, from greedy's without C4."""
+    from chipmap.heuristics.ring.greedy import greedy as fill
+
+    start = fill(ring_problem(without(state.contraction.instance, "C4")), deadline)
+    found = search.first(start, state.run.options.seed, deadline) if start is not None else None
+    if found is not None:
+        state.report(found, SOURCE)
+    state.run.checkpoint()
