@@ -92,14 +92,15 @@ def table(lines: Sequence[dict[str, str]]) -> str:
     marks = [n for n in AT if n <= samples]
     head = ["runs", *(f"samples to {one:.2f}" for one in THRESHOLDS), "mean", *(f"best of {n}" for n in marks), "CPU s"]
     text = ["| strategy | " + " | ".join(head) + " |", "| --- |" + " --: |" * len(head)]
-    needed: dict[str, list[float]] = {}
+    needed: dict[str, list[float | None]] = {}
     for name in dict.fromkeys(line["strategy"] for line in lines):
         own = [line for line in lines if line["strategy"] == name]
         cells, needed[name] = [str(len(own))], []
         for one in THRESHOLDS:
             never = sum(not line[str(one)] for line in own)
-            needed[name].append(geomean(float(line[str(one)] or samples) for line in own))
-            cells.append(f"{needed[name][-1]:.0f}" + (f" ({never} never)" if never else ""))
+            found = geomean(float(line[str(one)] or samples) for line in own)
+            needed[name].append(None if never == len(own) else found)
+            cells.append(f"{found:.0f}" + (f" ({never} never)" if never else ""))
         cells.append(f"{np.mean([float(line['mean']) for line in own]):.3f}")
         cells += [f"{geomean(float(line[f'best{n}']) for line in own):.3f}" for n in marks]
         cells.append(f"{sum(float(line['seconds']) for line in own):.0f}")
@@ -107,7 +108,7 @@ def table(lines: Sequence[dict[str, str]]) -> str:
     for recipe in ("ours", "paper's"):
         if f"{recipe}, fine-tuned" in needed:
             pairs = zip(needed[f"{recipe}, fine-tuned"], needed[f"{recipe}, from scratch"], strict=True)
-            factors = ", ".join(f"{tuned / scratch:.2f}" for tuned, scratch in pairs)
+            factors = ", ".join(f"{tuned / scratch:.2f}" if tuned and scratch else "never" for tuned, scratch in pairs)
             text += ["", f"Fine-tuned / from scratch, samples to the thresholds, {recipe}: {factors}."]
     return "\n".join(text)
 
@@ -146,10 +147,11 @@ def head(arguments: argparse.Namespace, sampler: Sampler, optimum: int) -> str:
     if arguments.paper:
         recipes.append(f"the paper's: {load(arguments.paper)[1].samples:,} samples")
     sizes = load(SHIPPED)[1].recipe
+    load_now = ", ".join(f"{one:.1f}" for one in os.getloadavg())
     return f"""# BERT-large on 36 chips by learned policies
 
-`python -m benchmarks.ring_learned_bert --csv FILE --samples {arguments.samples} --seeds {arguments.seeds}`, one thread,
-PyTorch {torch.__version__}, load averages at the end {", ".join(f"{one:.1f}" for one in os.getloadavg())}.
+`python -m benchmarks.ring_learned_bert --csv FILE --samples {arguments.samples} --seeds {arguments.seeds}
+--paper FILE.pt`, one thread, PyTorch {torch.__version__}, load averages at the end {load_now}.
 
 `{INSTANCE}`: {problem.n} operations after contraction (the paper's graph has 2,138 nodes); the optimum is proved.
 chipmap's greedy mapping alone is worth {own:.3f} of it. No training graph has attention. Both recipes have here
