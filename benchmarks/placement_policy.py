@@ -1,6 +1,7 @@
 """The placement policy on held-out graphs: human splits, METIS, untrained, trained on other graphs, and learning.
 
     python -m benchmarks.placement_policy [--cycles 30] [--seeds 2] [--instances NAME ...] [--ablations] [--large]
+        [--keep DIR]
 
 Training: small training steps of RNNLM, Transformer-XL and Inception on 2 to 8 devices, all in one batch, by PPO on
 the compiled decoder. Held out, by architecture: GNMT, WaveNet and AmoebaNet. For each held-out graph, the step time is
@@ -13,6 +14,7 @@ given as a share of the best human split's by the same decoder (below 1 is bette
 - *learning*: 10 cycles of 16 draws and 4 steps of Adam (40 steps), from the untrained and from the trained policy.
 
 CPU seconds are those of the process. `--ablations`: the same training without attention, and without superposition.
+`--keep`: trained weights go to DIR, and come from there where they are (``python -m benchmarks.placement_start``).
 `--large`: memory and CPU seconds of the policy on ``placement/gnmt-8-50k-pcie``.
 """
 
@@ -25,6 +27,7 @@ import resource
 import sys
 import time
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -70,6 +73,21 @@ def trained(recipe: Recipe, scenes: Sequence[Scene], cycles: int, seed: int) -> 
     for _ in range(cycles):
         curve.append(float(np.mean(trainer.cycle(tasks))))
     return trainer, curve
+
+
+def kept(recipe: Recipe, scenes: Sequence[Scene], cycles: int, seed: int, file: Path | None) -> tuple[Trainer, str]:
+    """A policy trained in batches, or the one in ``file``, and a word on its training."""
+    if file is not None and file.exists():
+        trainer = Trainer(recipe, seed)
+        trainer.network.load_state_dict(torch.load(file, weights_only=True))
+        return trainer, f"from {file.name}"
+    begun = time.process_time()
+    trainer, curve = trained(recipe, scenes, cycles, seed)
+    if file is not None:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        torch.save(trainer.network.state_dict(), file)
+    ends = f"mean reward {np.mean(curve[:3]):.3f} to {np.mean(curve[-3:]):.3f}"
+    return trainer, f"{len(scenes)} graphs, {cycles} cycles, {ends}, {time.process_time() - begun:.0f} CPU s"
 
 
 def learnt(policy: Trainer, scene: Scene, seed: int, learn: bool = True) -> int:
@@ -162,6 +180,7 @@ def main() -> None:
     parser.add_argument("--instances", nargs="+", default=list(HELD_OUT), metavar="NAME")
     parser.add_argument("--ablations", action="store_true")
     parser.add_argument("--large", action="store_true")
+    parser.add_argument("--keep", type=Path, metavar="DIR")
     arguments = parser.parse_args()
     torch.set_num_threads(1)
     if arguments.large:
@@ -173,13 +192,10 @@ def main() -> None:
     for name, change in variants.items():
         recipe, policies = Recipe(sizes=Sizes(**change)), []
         for seed in range(arguments.seeds if arguments.cycles else 0):
-            begun = time.process_time()
-            policy, curve = trained(recipe, scenes, arguments.cycles, seed)
+            file = arguments.keep and arguments.keep / f"{name.replace(' ', '-')}-{seed}.pt"
+            policy, words = kept(recipe, scenes, arguments.cycles, seed, file)
             policies.append(policy)
-            ends = f"{np.mean(curve[:3]):.3f} to {np.mean(curve[-3:]):.3f}"
-            spent = time.process_time() - begun
-            print(f"{name}, seed {seed}: {len(scenes)} graphs, {arguments.cycles} cycles, mean reward", end=" ")
-            print(f"{ends}, {spent:.0f} CPU s", flush=True)
+            print(f"{name}, seed {seed}: {words}", flush=True)
         print(f"\nload {os.getloadavg()[0]:.1f}, {arguments.seeds} seeds\n")
         heading: tuple[str, ...] = (
             "graph",

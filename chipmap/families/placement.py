@@ -67,6 +67,7 @@ FAMILY = Family(
             ("human", "human_splits"),
             ("metis", "metis_parts"),
             ("heft-units", "heft_on_units"),
+            ("policy", "policy"),
         )
     },
     default_method="placement/auto",

@@ -235,3 +235,14 @@ def test_the_method_finds_valid_mappings_and_takes_an_evaluator(tmp_path: Path) 
 def test_wrong_options_are_said(native: dict[str, Any], what: str) -> None:
     with pytest.raises(InputError, match=what):
         chipmap.solve("ring/tiny-chain", "ring/policy", warm_start="none", native=native)
+
+
+def test_neighbourhoods_in_the_order_of_the_shipped_policy() -> None:
+    """The search ends no worse than greedy's mapping and the policy's, and tells no bound but the plain ones."""
+    instance = generators.chain(operations=12, chips=4)
+    options = SolveOptions(time_limit=30.0, threads=1)
+    found = chipmap.solve(instance, "ring/windows-learned", options, isolate=False)
+    start = chipmap.solve(instance, "ring/greedy", options, isolate=False)
+    assert found.objective is not None and start.objective is not None and found.objective <= start.objective
+    assert any(note.text.startswith("neighbourhoods") for note in found.notes)
+    assert not {bound.source for bound in found.bounds} & {"neighbourhoods", "learned start"}

@@ -23,8 +23,11 @@ from chipmap.heuristics.placement.tables import tables, workspace
 from chipmap.heuristics.placement.units import SHARES, units
 from chipmap.instances.placement.generators import training_step
 from chipmap.instances.placement.problem import IntArray, placement_problem
+from chipmap.methods.chain import Turn
+from chipmap.methods.placement.chain import start
+from chipmap.methods.placement.stages import Stages
 from chipmap.result import TraceEvent
-from chipmap.run import Run
+from chipmap.run import Run, SolveOptions
 from chipmap.validation.placement.checker import check
 from tests.docs.pages import ROOT
 from tests.placement.random_instances import tiny_instance
@@ -146,3 +149,21 @@ def test_starts_respect_memory_where_they_can(start: object) -> None:
     device: IntArray = start(problem, tables(problem))  # type: ignore[operator]
     need, _ = starts.room(problem)
     assert max(np.bincount(device, need[problem.group] * (problem.group == np.arange(len(device))))) <= limit
+
+
+def test_the_search_begins_with_a_warm_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The incumbent is among the starts: without others it is the best, and nothing worse takes its place."""
+    instance = training_step("gnmt", SMALL, devices=2)
+    problem = placement_problem(instance)
+    device = np.take(np.arange(problem.operations) % 2, problem.group).astype(np.int64)
+    work = workspace(problem)
+    none = np.zeros(problem.operations, dtype=np.int64)
+    simulate(tables(problem), device, default_keys(problem), False, none, NEVER, work)
+    run = Run(instance, SolveOptions(), check)
+    assert run.solution(schedule(problem, device, work), "given").feasible
+    alone, all_starts = Stages(problem), Stages(problem)
+    monkeypatch.setattr(alone, "starts", lambda deadline: iter(()))
+    start(alone, Turn(run, run.deadline))
+    assert alone.best is not None and alone.best[2].tolist() == device.tolist()
+    start(all_starts, Turn(run, run.deadline))
+    assert all_starts.best is not None and all_starts.best[:2] <= alone.best[:2]

@@ -10,7 +10,7 @@ from chipmap.heuristics.placement import bounds as lower
 from chipmap.heuristics.placement import unequal
 from chipmap.heuristics.placement.partition import partition
 from chipmap.heuristics.placement.units import units
-from chipmap.instances.placement.instance import PlacementInstance
+from chipmap.instances.placement.instance import PlacementInstance, PlacementSolution
 from chipmap.instances.placement.problem import PlacementProblem, placement_problem
 from chipmap.methods.chain import Link, Turn, follow
 from chipmap.methods.model_solve import Finds, conclude, solve_within
@@ -39,9 +39,15 @@ def bound_at_once(stages: Stages, turn: Turn) -> None:
 
 
 def start(stages: Stages, turn: Turn) -> None:
-    """All starts: the first that there is at once, then the best, as checks take time."""
-    best = ""
+    """The incumbent (a warm start) and all starts: the first that there is at once, then the best, as checks take
+    time."""
+    best, given = "", turn.run.best
     try:
+        if given is not None and stages.problem.timed:
+            assert isinstance(given.solution, PlacementSolution)
+            stages.weigh(stages.problem.devices_of(given.solution))
+            if stages.best is not None and stages.best[:2] < (0, given.objective):
+                best = given.source
         for name, devices in stages.starts(turn.deadline):
             if not stages.problem.timed or turn.run.best is None:
                 stages.tell(turn, devices, name)

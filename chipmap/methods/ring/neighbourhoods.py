@@ -64,6 +64,29 @@ def windows(instance: RingInstance, run: Run) -> Termination:
     return run.attempt(work)
 
 
+def guided(instance: RingInstance, run: Run) -> Termination:
+    """:func:`windows` in the order that the shipped policy proposes (extra ``learned``): of the neighbourhoods that can
+    gain, first the one with the most work on other chips in the policy's best sample than in the mapping."""
+    from chipmap.methods.ring.sampling import learned
+
+    def work() -> None:
+        if run.best is None:
+            greedy(instance, run)
+        state = State(instance, run)
+        simple_bounds(state)
+        run.checkpoint()
+        inner = run.inner(instance, run.deadline.seconds)
+        learned(instance, inner)
+        proposal = None
+        if inner.best is not None:
+            assert isinstance(inner.best.solution, RingSolution)
+            run.solution(inner.best.solution, "learned start")
+            proposal = np.array(state.contraction.lower(inner.best.solution).chips, dtype=np.int64)
+        _search(state, run.deadline, proposal=proposal)
+
+    return run.attempt(work)
+
+
 def refine(state: State, turn: Turn) -> None:
     """A link of the chain: neighbourhoods of the incumbent for a while, unless another solver is wanted."""
     run = state.run
@@ -72,14 +95,15 @@ def refine(state: State, turn: Turn) -> None:
         _search(state, turn.deadline if run.options.deterministic else turn.deadline.within(seconds), CHAIN_MOST)
 
 
-def _search(state: State, deadline: Deadline, most: float = float("inf")) -> None:
-    """Search the incumbent's neighbourhoods, if there is one; a note says how many."""
+def _search(state: State, deadline: Deadline, most: float = float("inf"), proposal: IntArray | None = None) -> None:
+    """Search the incumbent's neighbourhoods, if there is one, in the order that a ``proposal`` [n] of chips makes; a
+    note says how many."""
     run = state.run
     if run.best is None or state.problem.chips < 2 or not state.problem.n:
         return
     tally = Tally()
     try:
-        improve(run, _Search(state), deadline, tally, most)
+        improve(run, _Search(state, proposal), deadline, tally, most)
     finally:
         run.note("search", f"{SOURCE}: {tally}", **vars(tally))
     run.checkpoint()
@@ -88,7 +112,8 @@ def _search(state: State, deadline: Deadline, most: float = float("inf")) -> Non
 class _Search:
     """A mapping, and which neighbourhoods of it have been tried since something in them changed."""
 
-    def __init__(self, state: State) -> None:
+    def __init__(self, state: State, proposal: IntArray | None = None) -> None:
+        self.proposal = proposal
         self.state, self.run, self.problem = state, state.run, state.problem
         assert state.run.best is not None and isinstance(state.run.best.solution, RingSolution)
         self.chips = np.array(state.contraction.lower(state.run.best.solution).chips, dtype=np.int64)
@@ -98,14 +123,14 @@ class _Search:
         self._measure()
 
     def pick(self) -> Chips | None:
-        """The smallest untried neighbourhood that can gain, of these the slowest."""
+        """The smallest untried neighbourhood that can gain, of these the slowest, or the proposal's first."""
         while self.precisions:
             for size in (min(size, self.problem.chips) for size in SIZES):
                 last = min(int(self.chips.max()), self.problem.chips - size)
                 found = (Chips(first, first + size - 1) for first in range(last + 1))
                 left = [chips for chips in found if chips not in self.done and self._hopeful(chips)]
                 if left:
-                    return max(left, key=self._value)
+                    return max(left, key=self._value if self.proposal is None else self._moved)
             self.precisions.pop(0)
             self.done.clear()
         return None
@@ -148,6 +173,13 @@ class _Search:
         first, last = chips
         inner = self.links[first:last].max(initial=0) if self.problem.cost_mode == "period" else 0
         return max(int(self.charged[first : last + 1].max()), int(inner))
+
+    def _moved(self, chips: Chips) -> tuple[int, int]:
+        """The work in a neighbourhood that the proposal has on other chips; its value, where that is equal."""
+        assert self.proposal is not None
+        inside = self._inside(chips)
+        moved = inside[self.proposal[inside] != self.chips[inside]]
+        return int(self.problem.ticks[moved].sum()), self._value(chips)
 
     def _target(self, chips: Chips) -> int:
         """The value that counts as a gain."""
