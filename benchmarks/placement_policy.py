@@ -14,7 +14,7 @@ given as a share of the best human split's by the same decoder (below 1 is bette
 - *learning*: 10 cycles of 16 draws and 4 steps of Adam (40 steps), from the untrained and from the trained policy.
 
 CPU seconds are those of the process. `--ablations`: the same training without attention, and without superposition.
-`--keep`: trained weights go to DIR, and come from there where they are (``python -m benchmarks.placement_start``).
+`--keep`: trained weights go to DIR, and come from there where they are.
 `--large`: memory and CPU seconds of the policy on ``placement/gnmt-8-50k-pcie``.
 """
 

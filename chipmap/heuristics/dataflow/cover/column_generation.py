@@ -21,7 +21,14 @@ import numpy as np
 
 from chipmap.deadline import Deadline
 from chipmap.heuristics.dataflow.cover.compact import first_prices
-from chipmap.heuristics.dataflow.cover.pricing import Floats, IntegerSolver, Partition, Prices, PricingProgram
+from chipmap.heuristics.dataflow.cover.pricing import (
+    Floats,
+    IntegerSolver,
+    Partition,
+    Prices,
+    PricingProgram,
+    partitions_of,
+)
 from chipmap.heuristics.dataflow.program.graph import Floor
 from chipmap.heuristics.dataflow.symmetric.classes import Classes
 
@@ -60,6 +67,41 @@ class PartitionBound:
     def add(self, partitions: Iterable[tuple[bool, Partition]]) -> None:
         """Partitions known beforehand, with their phases."""
         self.columns += partitions
+
+    def add_single_kernels(self) -> None:
+        """Each kernel as a partition of its own, at its quickest option: no price is then above what that costs.
+
+        Not where kernels have to share a partition (C5). A kernel that doesn't fit by itself (C2) is no partition, but
+        neither is there a mapping then: columns decide about prices alone, and prices never about a bound's truth.
+        """
+        problem = self.classes.problem
+        if not problem.instance.task.together:
+            each = [[max(o.compute, o.stream, o.collective) for o in options] for options in problem.options]
+            chosen = [times.index(min(times)) for times in each]
+            self.columns += partitions_of(self.classes, self.unit, range(problem.n), chosen)
+
+    def propose(self, covers: Floats, questions: int, deadline: Deadline) -> int:
+        """Bound at the prices ``covers`` [class] that somebody (a sibling's cover, a network) proposes; how many
+        pricing questions that took.
+
+        What isn't finite or below 0 counts as 0, what is above :data:`MISSING` as that. Up to ``questions`` times,
+        prices that a partition undercuts are scaled by time / price of the partition that does so most, so that this
+        one doesn't any more; every question gives a bound at the prices that it is about, and a partition. The best of
+        these bounds counts if it is above the best so far, and its prices are the best from now on. So the bound never
+        falls below what it was, and it holds whatever is proposed.
+        """
+        now = np.clip(np.nan_to_num(np.asarray(covers, float), posinf=0.0, neginf=0.0), 0.0, MISSING)
+        flat = dict.fromkeys(self.matches, 0.0), dict.fromkeys(self.phases, 0.0)
+        for asked in range(questions):
+            if not deadline.keep_going() or not now.any():
+                return asked
+            prices, before = Prices(now, *flat), len(self.columns)
+            self._ask(prices, prices, deadline)
+            found = [part for _, part in self.columns[before:]]
+            if self.infeasible or not found:
+                return asked + 1
+            now = now * min(part.time / _covered(part, prices) for part in found)
+        return questions
 
     def learn(self, other: PartitionBound, seen: int) -> int:
         """Add partitions that the bound of ``other`` found after its first ``seen``; how many are seen then.
@@ -193,6 +235,7 @@ class PartitionBound:
         if self.begun or not deadline.keep_going():
             return
         self.begun = True
+        self.add_single_kernels()
         prices = first_prices(self.pricing, self.sizes, self.matches, self.most)
         if prices is not None:
             self._ask(prices, prices, deadline)
@@ -251,8 +294,13 @@ def _patience(deadline: Deadline) -> float:
 
 def _reduced(part: Partition, prices: Prices) -> float:
     """A partition's time less the prices of what it has."""
+    return part.time - _covered(part, prices)
+
+
+def _covered(part: Partition, prices: Prices) -> float:
+    """The prices of what a partition has."""
     covered = sum(float(prices.covers[c]) * count for (c, _), count in part.kernels.items())
-    return part.time - covered - sum(prices.matches[pair] * value for pair, value in part.crosses.items())
+    return covered + sum(prices.matches[pair] * value for pair, value in part.crosses.items())
 
 
 def _between(best: Prices, now: Prices, share: float) -> Prices:
