@@ -5,9 +5,10 @@
 The shipped instances; each shipped workload on eight GPUs (kernels one by one) and on 16 SN40L (fused), in each of its
 steps; a model on each shipped machine; mixtures of experts by hand; 8 x 128 chips; random graphs of 100 to 1,000
 kernels; all of at most 1,000 kernels. Each is solved in this process on one thread until its proof or ``--time-limit``,
-after its compiled functions were loaded. Counted are CPU seconds of this process after the instance is read. Asked is:
-a first mapping within half a second; and where the run ends with a proof, the best mapping of that half second has a
-gap of at most 50 %, by the bound of the proof. Exit code 1 where an instance misses that.
+after its compiled functions were loaded. All seconds, those of the limit too, are CPU seconds of this process after the
+instance is read, so that other work on the machine changes little. Asked is: a first mapping within half a second;
+where the run ends with a proof, the best mapping of that half second has a gap of at most 50 %, by the bound of the
+proof; and the limit is kept to a tenth and a second. Exit code 1 where an instance misses that.
 """
 
 from __future__ import annotations
@@ -37,17 +38,21 @@ from chipmap.validation.dataflow.checker import check
 
 #: What is asked: CPU seconds to the first mapping, its gap, and kernels up to which.
 SECONDS, GAP, KERNELS = 0.5, 0.5, 1000
+#: CPU seconds that a run may take: so many times its limit, and so many more.
+TIMES, MORE = 1.1, 1.0
 STEPS = ("forward", "prefill", "decode")
 Make = Callable[[], DataflowInstance]
 
 
 class Seen(NamedTuple):
-    """A run: kernels; CPU seconds to the first mapping and in all; gaps by the best bound of all: of the first mapping,
-    of the best one within :data:`SECONDS`, and of the last one; how it ended, with infeasibility told apart."""
+    """A run: kernels; CPU seconds to the first mapping and in all, and whether that is past the limit; gaps by the best
+    bound of all: of the first mapping, of the best one within :data:`SECONDS`, and of the last one; how it ended, with
+    infeasibility told apart."""
 
     kernels: int
     after: float | None
     took: float
+    late: bool
     gap_first: float | None
     gap_soon: float | None
     gap_last: float | None
@@ -56,6 +61,8 @@ class Seen(NamedTuple):
     @property
     def misses(self) -> bool:
         """Whether it isn't what is asked."""
+        if self.late:
+            return True
         if self.after is None:
             return self.reason not in ("infeasible", "refused")
         proved = self.gap_last == 0
@@ -101,7 +108,7 @@ def gap(objective: int | None, bound: int | None) -> float | None:
 
 
 def seen(instance: DataflowInstance, limit: float) -> Seen:
-    """``dataflow/auto`` in this process, for so many seconds of the clock on the wall."""
+    """``dataflow/auto`` in this process, for so many CPU seconds (:func:`main` sets the clock)."""
     gc.collect()
     began, heard = time.process_time(), list[tuple[float, int]]()
 
@@ -109,18 +116,19 @@ def seen(instance: DataflowInstance, limit: float) -> Seen:
         if event.event == "solution":
             heard.append((time.process_time() - began, event.value))
 
-    run = Run(instance, SolveOptions(time_limit=limit, threads=1), check, listener=listener)
+    run = Run(instance, SolveOptions(time_limit=limit, threads=1), check, listener=listener, started=began)
     try:
         reason: str = auto(instance, run).reason
     except InputError:
         reason = "refused"  # numbers that pass 64 bits
     took, kernels = time.process_time() - began, len(instance.workload.kernels) * instance.mapped_layers
+    late = took > TIMES * limit + MORE
     if not heard:
-        return Seen(kernels, None, took, None, None, None, reason)
+        return Seen(kernels, None, took, late, None, None, None, reason)
     after, first = heard[0]
     lower = run.lower.value if run.lower else None
     soon = min((value for seconds, value in heard if seconds <= SECONDS), default=None)
-    return Seen(kernels, after, took, gap(first, lower), gap(soon, lower), run.gap, reason)
+    return Seen(kernels, after, took, late, gap(first, lower), gap(soon, lower), run.gap, reason)
 
 
 def percent(value: float | None) -> str:
@@ -146,7 +154,7 @@ def measured(only: list[str], limit: float) -> Iterator[tuple[str, Seen]]:
         except InputError as error:
             print(f"{name} left out: {error}", file=sys.stderr)
             continue
-        if len(instance.workload.kernels) > KERNELS and "256 experts" not in name:
+        if len(instance.workload.kernels) * instance.mapped_layers > KERNELS and "256 experts" not in name:
             continue
         one = seen(instance, limit)
         print(row(name, one), file=sys.stderr, flush=True)
@@ -161,6 +169,7 @@ def main() -> int:
     parser.add_argument("--out", type=Path)
     args = parser.parse_args()
     load_compiled()
+    time.monotonic = time.process_time  # deadlines count what this process computes
     found = list(measured(args.only, args.time_limit))
     ready = [one for _, one in found if one.after is not None]
     proved = [one.gap_soon for one in ready if one.gap_last == 0 and one.gap_soon is not None]
@@ -171,10 +180,11 @@ def main() -> int:
         f"{platform.machine()}, one thread, load {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores. CPU seconds.\n",
         f"{len(found)} instances, {len(ready)} with a mapping; the first one stands after at most "
         f"{max((one.after or 0 for one in ready), default=0):.2f} s. Of {len(proved)} proved ones the gap of the best "
-        f"mapping of half a second is at most {percent(max(proved, default=0))}. **{misses}** miss half a second or a "
-        "gap of 50 %.\n",
+        f"mapping of half a second is at most {percent(max(proved, default=0))}. Limits are passed by at most "
+        f"{max(0.0, max((one.took for _, one in found), default=0) - args.time_limit):.2f} s. **{misses}** miss half a "
+        "second, a gap of 50 % or their limit.\n",
         "Gaps are by the best bound of the whole run: of the *first* mapping, of the best in half a second (*soon*), "
-        "of the *last*.\n",
+        "of the *last*. Larger instances, and what generators refuse, are left out.\n",
         "| instance | kernels | first mapping | first gap | soon | last | all | ended | |",
         "|---|--:|--:|--:|--:|--:|--:|---|---|",
         *(row(name, one) for name, one in found),

@@ -21,7 +21,7 @@ from random import Random
 from typing import Any, NamedTuple
 
 from chipmap.instances.dataflow import DataflowInstance
-from chipmap.instances.dataflow.generators import explicit, gpt, moe
+from chipmap.instances.dataflow.generators import explicit, gpt, moe, resnets
 from chipmap.instances.dataflow.plans import allowed_degrees
 from chipmap.methods.dataflow.chain import auto
 from chipmap.methods.dataflow.models import cpsat, mip
@@ -112,7 +112,7 @@ def solved(instance: DataflowInstance, limit: float) -> Seen:
 def load_compiled() -> None:
     """Compile or load what the chain uses, by short runs of small instances."""
     made = [moe(experts=3, sizes=[2], micro_batch=1, fused=fused) for fused in (True, False)]
-    for one in (random_graph(30), random_graph(30, fused=False), *made):
+    for one in (random_graph(30), random_graph(30, fused=False), *made, resnets(depth=18, sizes=[2])):
         auto(one, Run(one, SolveOptions(time_limit=5.0, threads=1), check))
 
 

@@ -11,6 +11,7 @@ from chipmap.heuristics.dataflow.program.intra_chip import Stage
 from chipmap.instances.dataflow import DataflowInstance, DataflowSolution
 from chipmap.instances.dataflow.loads import loads
 from chipmap.instances.dataflow.plans import allowed_degrees
+from chipmap.instances.dataflow.presets import preset
 from chipmap.instances.dataflow.problem import caching, dataflow_problem
 from chipmap.instances.dataflow.workload import Scheme
 from chipmap.validation.brute_force import brute_force
@@ -129,3 +130,17 @@ def test_a_gemm_whose_schemes_decide_what_fits() -> None:
     for scheme, read in (("M", 0), ("NONE", 300_000_000)):
         solution = DataflowSolution(degrees=degrees, schemes=("M", scheme), partitions=(0, 0))  # type: ignore[arg-type]
         assert check(instance, solution).terms["T2"] == read
+
+
+def test_formats_of_the_cache_by_hand() -> None:
+    """The page's Llama3 70B on eight H100: an eighth of 64 caches a chip, in its own format; the rest is unchanged."""
+    found = {}
+    for name, bits in (("bf16", 16), ("fp8", 8), ("int4", 4)):
+        formats = {"weight_format": "bf16", "activation_format": "bf16", "cache_format": name}
+        instance = preset("llama3-70b", machine="h100-sxm", sizes=[8], step="decode", batch=64, **formats)
+        run = Run(instance, SolveOptions(threads=1), check)
+        assert auto(instance, run).reason == "optimal" and run.best is not None
+        cache = 64 * 2 * 8 * 128 * 4096 * bits // 8 // 8
+        terms, figures = run.best.certificate.terms, run.best.certificate.figures
+        found[name] = terms["T2"] - 2 * -(-cache * 1000 // 2 // 3350), figures["dram_bytes"] - 80 * cache, terms["T3"]
+    assert len(set(found.values())) == 1, found

@@ -15,11 +15,12 @@ from chipmap.heuristics.dataflow.stages.program import StageProgram
 from chipmap.heuristics.dataflow.symmetric.classes import classes
 from chipmap.heuristics.dataflow.symmetric.program import SymmetricProgram
 from chipmap.instances.dataflow import DataflowInstance
+from chipmap.instances.dataflow.floors import least_sram
 from chipmap.instances.dataflow.plans import allowed_degrees
 from chipmap.instances.dataflow.problem import DataflowProblem, compute_ticks, dataflow_problem, steps, total_ticks
 from chipmap.methods.dataflow.chain import auto
 from chipmap.methods.dataflow.stages import dram_need
-from chipmap.methods.dataflow.wide_infeasibility import least_sram, shortage
+from chipmap.methods.dataflow.wide_infeasibility import shortage
 from chipmap.run import Run, SolveOptions
 from chipmap.solvers.repeated import Repeated
 from chipmap.validation.brute_force import brute_force
@@ -164,7 +165,7 @@ def short(instance: DataflowInstance) -> str | None:
 def test_sram_of_a_kernel_in_a_wide_graph(mode: str) -> None:
     """C2: with the bytes that the largest kernel needs each kernel can be a partition, with one less it can't."""
     instance = fixed({"a": SMALL, "b": {**SMALL, "weight_bytes": 900}, "c": SMALL}, "ab bc ac", mode=mode)
-    need = max(least_sram(problem_of(instance), v) for v in range(3))
+    need = max(least_sram(problem_of(instance)))
     assert short(sram(instance, need)) is None and optimum(sram(instance, need)) is not None
     assert short(sram(instance, need - 1)) == "C2" and optimum(sram(instance, need - 1)) is None
 

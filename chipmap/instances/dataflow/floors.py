@@ -67,6 +67,30 @@ def _reading(problem: DataflowProblem) -> Callable[[Option], int]:
     return (lambda option: 0) if caching(problem) else attrgetter("fetch")
 
 
+def least_sram(problem: DataflowProblem) -> list[int]:
+    """Bytes of SRAM that each kernel needs in any partition at least: its weights and two buffers of each tensor.
+
+    A tensor takes two buffers where it crosses a border and at least two inside. So other kernels in the partition
+    never save any.
+    """
+    small = [min(option.buffer for option in choice) for choice in problem.options]
+    read, readers = [0] * problem.n, [0] * problem.n
+    for u, v in problem.edges.tolist():
+        read[v] += small[u]
+        readers[u] += 1
+    once = problem.instance.mode == "physical"
+    return [
+        min(option.weights for option in choice)
+        + 2 * (read[v] + small[v] * (min(1, readers[v]) if once else readers[v]))
+        for v, choice in enumerate(problem.options)
+    ]
+
+
+def lacks_sram(problem: DataflowProblem) -> bool:
+    """Whether some kernel fits in no partition (C2)."""
+    return max(least_sram(problem), default=0) > problem.sram
+
+
 def plain_floor(instance: DataflowInstance, degrees: Degrees, plan: BatchPlan) -> int:
     """A lower bound in ticks of the batch that holds whatever the numbers of kernels come to: all FLOP, an equal share
     on each chip of a group, at the given utilisation, or the peak."""

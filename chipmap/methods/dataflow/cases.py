@@ -10,7 +10,7 @@ from itertools import count
 from typing import NamedTuple
 
 from chipmap.deadline import Stop, look
-from chipmap.instances.dataflow.floors import first_ticks, plain_floor
+from chipmap.instances.dataflow.floors import first_ticks, lacks_sram, plain_floor
 from chipmap.instances.dataflow.instance import BatchPlan, DataflowInstance, DataflowSolution, Degrees, Recompute, Shard
 from chipmap.instances.dataflow.layer_handover import handover_cases
 from chipmap.instances.dataflow.plans import allowed_degrees, allowed_plans, useful_plans
@@ -71,9 +71,9 @@ class Choices:
 
     A choice is stated when its turn comes: a heap holds choices by a bound that costs next to nothing
     (:func:`~chipmap.instances.dataflow.floors.plain_floor`), what it gives out are cases by the bound of their kernels.
-    Those whose DRAM can't hold what rests there have no mapping and are dropped. ``left`` are the bounds of choices
-    that are left out, as their micro-batches make numbers too large to count. Where the largest micro-batch is best,
-    smaller ones stand in for it if it is too large.
+    Those without room for what rests in DRAM, or for a kernel in SRAM, have no mapping and are dropped. ``left`` are
+    the bounds of choices that are left out, as their micro-batches make numbers too large to count. Where the largest
+    micro-batch is best, smaller ones stand in for it if it is too large.
     """
 
     def __init__(self, instance: DataflowInstance, handovers: bool = False) -> None:
@@ -137,7 +137,7 @@ class Choices:
             else:
                 yield _Entry(floor, PLAN, self._stating(degrees, smaller))
             return
-        if rests_too_much(case.problem):
+        if has_no_room(case.problem):
             return
         if self.handovers:
             yield _Entry(case.bound, STATED, lambda: self._handed(case))
@@ -149,10 +149,12 @@ class Choices:
             yield _Entry(one.bound, CASE, one)
 
 
-def rests_too_much(problem: DataflowProblem) -> bool:
-    """Whether more bytes rest in a chip's DRAM than it has, whatever the mapping (C6)."""
+def has_no_room(problem: DataflowProblem) -> bool:
+    """Whether, whatever the mapping, more bytes rest in a chip's DRAM than it has (C6), or some kernel takes more than
+    its SRAM (C2)."""
     limit = problem.instance.system.memory.capacity_bytes
-    return limit is not None and problem.instance.task.stages == "layers" and outside(problem, "kept") > limit
+    rests = limit is not None and problem.instance.task.stages == "layers" and outside(problem, "kept") > limit
+    return rests or lacks_sram(problem)
 
 
 def _stand_in(instance: DataflowInstance, degrees: Degrees, plan: BatchPlan) -> BatchPlan | None:

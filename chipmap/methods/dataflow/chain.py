@@ -27,9 +27,9 @@ from chipmap.methods.dataflow.cases import (
     Case,
     Choices,
     case_of,
+    has_no_room,
     least_demanding,
     mapping_of,
-    rests_too_much,
     solve_each,
 )
 from chipmap.methods.dataflow.first import each_degrees, first_mappings
@@ -76,7 +76,7 @@ def solve_degrees(problem: DataflowProblem, run: Run) -> int | None:
     instance, layers = problem.instance, problem.instance.mapped_layers
     if instance.task.stages == "kernels":
         return solve_stages(problem, run)
-    if rests_too_much(problem):
+    if has_no_room(problem):
         return run.upper
     if one_by_one(problem):
         alone = solve_one_by_one(problem, run)

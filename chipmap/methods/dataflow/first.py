@@ -25,7 +25,7 @@ from chipmap.instances.dataflow.layer_handover import handover_cases
 from chipmap.instances.dataflow.plans import allowed_degrees, allowed_plans, useful_plans
 from chipmap.instances.dataflow.problem import DataflowProblem, dataflow_problem, resident, total_ticks
 from chipmap.instances.dataflow.sizes import chip_weights
-from chipmap.methods.dataflow.cases import mapping_of, rests_too_much
+from chipmap.methods.dataflow.cases import has_no_room, mapping_of
 from chipmap.records import InputError
 from chipmap.run import Run
 
@@ -33,7 +33,7 @@ SOURCE = "pieces of one order"
 #: Kernels up to which nothing is done: the exact program is through before.
 FEW = 20
 #: Seconds after which no further choice of degrees is tried once there is a mapping; choices that are tried at most, of
-#: those whose DRAM can hold what rests there.
+#: those that have room for what rests in DRAM, and for each kernel in SRAM.
 ENOUGH, CHOICES = 0.2, 8
 #: Choices of degrees and plan from which on each choice of degrees gets a mapping before the program begins.
 MANY = 200
@@ -65,7 +65,7 @@ def first_mappings(instance: DataflowInstance, run: Run, deadline: Deadline) -> 
                 deadline.check()
                 with suppress(InputError, TooWideError):
                     problem = dataflow_problem(instance, degrees, *plan)
-                    if not rests_too_much(problem):
+                    if not has_no_room(problem):
                         tried += 1
                         attempt(problem, run, deadline)
 
@@ -83,7 +83,7 @@ def each_degrees(instance: DataflowInstance, run: Run, deadline: Deadline) -> No
             deadline.check()
             with suppress(InputError, TooWideError):
                 problem = dataflow_problem(instance, degrees, *plan)
-                if not rests_too_much(problem) and (run.upper is None or first_ticks(problem) < run.upper):
+                if not has_no_room(problem) and (run.upper is None or first_ticks(problem) < run.upper):
                     _try(problem, run, deadline)
 
 
@@ -176,7 +176,7 @@ def _try_stages(problem: DataflowProblem, run: Run, deadline: Deadline) -> None:
     if problem.instance.task.utilisation is None:
         return  # compute of kernels that share tiles doesn't add up
     pieces = Pieces(problem, deadline)
-    for chosen in _schemes(problem, Singles(problem), deadline):
+    for chosen in dict.fromkeys(_schemes(problem, Singles(problem), deadline)):
         for stays in (False, True) if resident(problem) else (False,):
             found = staged(pieces, chosen, stays)
             if found is not None and _fits(problem, chosen, *found):

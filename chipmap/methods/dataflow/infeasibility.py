@@ -39,8 +39,11 @@ from chipmap.run import Run
 if TYPE_CHECKING:
     from chipmap.heuristics.dataflow.program.program import Program
 
-#: The part of the time left in which a search for what would do may add to a sum that says what is short.
-SEARCHED = 0.25
+
+#: Share of the time that is left for reasons; looking for what would do can take as long as solving.
+REASONS = 0.5
+#: Seconds of that where sums say already what is short.
+PATIENCE = 1.0
 
 
 def no_degrees(instance: DataflowInstance) -> Infeasibility:
@@ -87,14 +90,20 @@ def _divisible(instance: DataflowInstance) -> str:
 def no_mapping(instance: DataflowInstance, problems: Sequence[DataflowProblem], run: Run) -> None:
     """Record the proof that none of ``problems`` has a mapping, with its reasons as far as the limits allow.
 
-    Where a sum says already that what rests in DRAM is too much, a search for what would do gets only a part of the
-    time: the proof must not be lost with it.
+    The search for the least change that would do gets a share of the time that is left. Then sums say what is short:
+    what rests in DRAM, or what one kernel takes of SRAM.
     """
-    rests, found = resting(problems), list[Infeasibility]()
+    from chipmap.methods.dataflow.wide_infeasibility import kernels_too_large
+
+    found = resting(problems) or kernels_too_large(problems)
+    deadline = run.deadline.share(REASONS)
+    if found and not run.options.deterministic:
+        deadline = deadline.within(PATIENCE)
     try:
-        found = reasons(instance, problems, run.deadline.share(SEARCHED) if rests else run.deadline)
+        with suppress(Stop):
+            found = reasons(instance, problems, deadline) or found
+        run.checkpoint()
     finally:
-        found = found or rests
         if not found:
             run.note("left out", "no mapping fits; what is short wasn't found")
         run.infeasible(*found)

@@ -11,6 +11,7 @@ from chipmap.deadline import Deadline
 from chipmap.heuristics.dataflow.cover.pricing import PricingProgram
 from chipmap.heuristics.dataflow.program.restricted_program import RestrictedProgram
 from chipmap.heuristics.dataflow.symmetric.classes import Classes, classes
+from chipmap.instances.dataflow.floors import least_sram
 from chipmap.instances.dataflow.problem import DataflowProblem, outside
 from chipmap.methods.dataflow.shortages import MORE_CHIPS, PINS, at_least, lacking, largest, smaller_weights
 from chipmap.result import Infeasibility
@@ -31,22 +32,8 @@ def shortage(of: Classes, seconds: float) -> Shortage | None:
     return _kernel(of.problem) or _dram(of.problem) or _partitions(of) or _group(of, seconds)
 
 
-def least_sram(problem: DataflowProblem, v: int) -> int:
-    """Bytes of SRAM that kernel v needs in any partition at least: its weights and two buffers of each tensor.
-
-    A tensor takes two buffers where it crosses a border and at least two inside. So other kernels in the partition
-    never save any.
-    """
-    small = [min(option.buffer for option in choice) for choice in problem.options]
-    once = problem.instance.mode == "physical"
-    makers = [int(u) for u, w in problem.edges if w == v]
-    readers = sum(1 for u, _ in problem.edges if u == v)
-    tensors = sum(small[u] for u in makers) + small[v] * (min(1, readers) if once else readers)
-    return min(option.weights for option in problem.options[v]) + 2 * tensors
-
-
 def _kernel(problem: DataflowProblem) -> Shortage | None:
-    sizes = [least_sram(problem, v) for v in range(problem.n)]
+    sizes = least_sram(problem)
     worst = max(range(problem.n), key=sizes.__getitem__)
     name = problem.instance.workload.kernels[worst].name
     return Shortage("C2", sizes[worst], problem.sram, name) if sizes[worst] > problem.sram else None
@@ -107,19 +94,34 @@ def wide_reasons(problems: Sequence[DataflowProblem], deadline: Deadline) -> lis
     return [lacking(short.label, short.demand, short.limit, message, *remedies)]
 
 
+def kernels_too_large(problems: Sequence[DataflowProblem]) -> list[Infeasibility]:
+    """C2, where for each of ``problems`` some kernel alone takes more than a chip's SRAM, at the degrees that come
+    nearest; else none. A sum: it needs no search."""
+    found = [(short, problem) for problem in problems if (short := _kernel(problem)) is not None]
+    if not found or len(found) < len(problems):
+        return []
+    short, problem = min(found, key=lambda one: one[0].demand)
+    message, remedies = _large_kernel(short, problem)
+    return [lacking(short.label, short.demand, short.limit, message, *remedies)]
+
+
+def _large_kernel(short: Shortage, problem: DataflowProblem) -> tuple[str, tuple[str, ...]]:
+    tensor, names = problem.degrees.tensor, [kernel.name for kernel in problem.instance.workload.kernels]
+    options = problem.options[names.index(short.where)]
+    return (
+        f"kernel {short.where!r} alone takes {short.demand:,} bytes of a chip's SRAM with its weights and the "
+        f"buffers of what it reads and writes (tensor parallelism {tensor}); there are {short.limit:,}",
+        (
+            at_least("system.chip.sram_bytes", short.demand, "byte"),
+            smaller_weights(options, short.limit, tensor),
+        ),
+    )
+
+
 def _message(short: Shortage, of: Classes) -> tuple[str, tuple[str, ...]]:
     tensor = of.problem.degrees.tensor
     if short.label == "C2":
-        names = [kernel.name for kernel in of.problem.instance.workload.kernels]
-        options = of.problem.options[names.index(short.where)]
-        return (
-            f"kernel {short.where!r} alone takes {short.demand:,} bytes of a chip's SRAM with its weights and the "
-            f"buffers of what it reads and writes (tensor parallelism {tensor}); there are {short.limit:,}",
-            (
-                at_least("system.chip.sram_bytes", short.demand, "byte"),
-                smaller_weights(options, short.limit, tensor),
-            ),
-        )
+        return _large_kernel(short, of.problem)
     if short.label == "C5":
         return (
             f"{short.where} are pinned together but don't fit one partition of {short.limit:,} bytes of SRAM "

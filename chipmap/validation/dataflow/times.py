@@ -184,12 +184,13 @@ def longest_transfer(mapping: Mapping) -> int:
         readers: dict[int, int] = defaultdict(int)
         for u, v in mapping.edges:
             ends = [mapping.stage(mapping.copies[i].partition) for i in (u, v)]
-            readers[u] += ends[0] <= s < ends[1]
+            if ends[0] <= s < ends[1]:
+                readers[u] += 1
         total = 0
         for u, edges in readers.items():
             copy = mapping.copies[u]
             once = facts.up(facts.sending(instance.workload.kernels[copy.kernel], copy.scheme, instance, degrees))
-            total += once * (edges if instance.mode == "dfmodel" else min(edges, 1))
+            total += once * (edges if instance.mode == "dfmodel" else 1)
         longest = max(longest, total)
     return longest
 

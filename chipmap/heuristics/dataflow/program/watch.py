@@ -37,5 +37,5 @@ def watched(work: IntArray, deadline: Deadline) -> Iterator[None]:
         thread.join()
         over = work[1] < 0
         work[1] = most
-    if over:
-        deadline.check()
+        if over:  # whatever the loop said when it had to stop
+            deadline.check()

@@ -110,12 +110,15 @@ def listed(found: IntArray, count: int, first: int, node: int, time: int, extra:
 
 
 @njit(cache=True, nogil=True)
-def explore(g: Graph, rules: Rules, nodes: Nodes, pool: Labels, start: int, limit: int, found: IntArray) -> int:
+def explore(
+    g: Graph, rules: Rules, nodes: Nodes, pool: Labels, start: int, limit: int, found: IntArray, work: IntArray
+) -> int:
     """Write all partitions of at most ``limit`` picoseconds that may follow node ``start``; their number, or
     ``GROW`` or ``WIDE``.
 
     ``found`` [3, room] has the node where each ends, its picoseconds, and its sum of the first column of the graph's
-    ``outside`` (0 without one): all Pareto pairs of the two. Depth first: a set of kernels is reached once, by adding
+    ``outside`` (0 without one): all Pareto pairs of the two. ``work`` [2] are labels so far, and how many there may be.
+    Depth first: a set of kernels is reached once, by adding
     them in ascending order.
     """
     root, count, most = nodes.ideal[start], 0, g.first.shape[0] + 1
@@ -137,7 +140,8 @@ def explore(g: Graph, rules: Rules, nodes: Nodes, pool: Labels, start: int, limi
         adding = Step(v, g.first[v], g.first[v + 1], lower[depth], higher[depth])
         limits = (limit + 1, limit + 1, limit + 1)
         end = extend(g, rules, pool, adding, g.sets[j], g.sets[root], limits)
-        if end < 0:
+        work[0] += higher[depth] - lower[depth]
+        if end < 0 or work[0] > work[1]:  # whoever watches the clock changes work[1] meanwhile
             return WIDE
         if end == higher[depth]:
             continue
@@ -169,11 +173,14 @@ class Origin(NamedTuple):
 
 
 @njit(cache=True, nogil=True)
-def fill(arcs: StageArcs, order: IntArray, counted: bool, exactly: bool, below: int, table: Stages) -> int:
+def fill(
+    arcs: StageArcs, order: IntArray, counted: bool, exactly: bool, below: int, table: Stages, work: IntArray
+) -> int:
     """Whether stages of at most ``below`` picoseconds, and as long transfers, take all kernels (1 or 0); ``WIDE`` where
     there is no place for a label. Fills the table.
 
-    ``order`` are the nodes with those of smaller ideals first. Partitions per stage are ``counted`` up to the table's
+    ``order`` are the nodes with those of smaller ideals first, ``work`` [2] partitions looked at, and how many
+    may be. Partitions per stage are ``counted`` up to the table's
     most, else the last number stands for any.
     """
     pipeline, most, places = table.value.shape[1] - 1, table.value.shape[2] - 1, table.value.shape[3]
@@ -199,6 +206,9 @@ def fill(arcs: StageArcs, order: IntArray, counted: bool, exactly: bool, below: 
                     before, begun = table.value[x, s, k, place], table.begun[x, s, k, place]
                     if before < 0:
                         continue
+                    work[0] += streamed.first[x + 1] - streamed.first[x]
+                    if work[0] > work[1]:
+                        return WIDE
                     for a in range(streamed.first[x], streamed.first[x + 1]):
                         time, y = before + streamed.cost[a], streamed.target[a]
                         if time > below or rest.bytes[y] - begun > rest.room:

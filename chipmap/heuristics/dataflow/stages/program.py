@@ -22,7 +22,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from chipmap.deadline import Deadline
+from chipmap.deadline import Deadline, around
 from chipmap.heuristics.dataflow.program.graph import topological
 from chipmap.heuristics.dataflow.program.label_setting import (
     NO_LIMIT,
@@ -35,6 +35,7 @@ from chipmap.heuristics.dataflow.program.label_setting import (
 )
 from chipmap.heuristics.dataflow.program.lattice import TooWideError, members
 from chipmap.heuristics.dataflow.program.program import ENTRIES, WIDTH, Program, open_bits
+from chipmap.heuristics.dataflow.program.watch import watched
 from chipmap.heuristics.dataflow.stages.kernel import GROW, WIDE, Arcs, Nodes, Rest, StageArcs, Stages, explore, fill
 from chipmap.instances.dataflow.problem import DataflowProblem, IntArray, resident, wires
 from chipmap.records import counted
@@ -162,17 +163,18 @@ class StageProgram(Program):
         chunks: list[list[tuple[int, IntArray]]] = [[], []]
         order, total = list[int](), 0
         graphs = [streamed, *([stays] if stays is not None else [])]
-        for j in range(count):
-            deadline.check()
-            for t in range(int(nodes.used[j])):
-                start = int(nodes.number[j, t])
-                order.append(start)
-                for g, chunk in zip(graphs, chunks, strict=False):
-                    nodes, found = _explored(g, rules, nodes, pool, start, limit, room)
-                    chunk.append((start, found))
-                    total += found.shape[1]
-                    if total > MOST_ARCS:
-                        raise TooWideError(f"there are more than {MOST_ARCS:,} partitions to choose from")
+        with watched(self.work, deadline):
+            for j in range(count):
+                deadline.check()
+                for t in range(int(nodes.used[j])):
+                    start = int(nodes.number[j, t])
+                    order.append(start)
+                    for g, chunk in zip(graphs, chunks, strict=False):
+                        nodes, found = _explored(g, rules, nodes, pool, start, limit, room, self.work)
+                        chunk.append((start, found))
+                        total += found.shape[1]
+                        if total > MOST_ARCS:
+                            raise TooWideError(f"there are more than {MOST_ARCS:,} partitions to choose from")
         sent = streamed._replace(waits_dram=self._column("link"))
         size = int(nodes.total[0])
         ideal, signature = nodes.ideal[:size], nodes.signature[:size]
@@ -223,7 +225,8 @@ class StageProgram(Program):
             raise TooWideError(f"{sizes} and {counted(shape[2] - 1, 'partition')} are too many")
         kinds = (np.int64, np.int64, np.int32, np.int32, np.int32)
         table = Stages(*(np.zeros(shape, kind) for kind in kinds))
-        found = fill(listed.arcs, listed.order, limited, exactly, below, table)
+        with watched(self.work, around()):
+            found = fill(listed.arcs, listed.order, limited, exactly, below, table, self.work)
         if found == WIDE:
             raise TooWideError("too many different bytes at rest in DRAM")
         if not found:
@@ -274,12 +277,12 @@ def _wanted(
 
 
 def _explored(
-    g: Graph, rules: Rules, nodes: Nodes, pool: Labels, start: int, limit: int, room: list[IntArray]
+    g: Graph, rules: Rules, nodes: Nodes, pool: Labels, start: int, limit: int, room: list[IntArray], work: IntArray
 ) -> tuple[Nodes, IntArray]:
     """The partitions that may follow a node, rows (target, picoseconds, beyond the least at rest); the nodes, and
     ``room``, grow as need be."""
     while True:
-        count = explore(g, rules, nodes, pool, start, limit, room[0])
+        count = explore(g, rules, nodes, pool, start, limit, room[0], work)
         if count == WIDE:
             raise TooWideError("too many combinations of sharding schemes are open at once")
         if count != GROW:

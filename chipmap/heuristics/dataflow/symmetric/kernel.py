@@ -329,7 +329,9 @@ def grow(search: Search, state: State, wanted: Wanted) -> bool:
         limits = (room - g.rest[j, 0], room - g.rest[j, 1], room - g.rest[j, 2])
         adding = Step(v, g.first[v], g.first[v + 1], lower[depth], higher[depth])
         end = extend(g, search.rules, pool, adding, grown, g.sets[root], limits)
-        if end < 0:
+        work = search.table.work
+        work[0] += higher[depth] - lower[depth]
+        if end < 0 or work[0] > work[1]:  # whoever watches the clock changes work[1] meanwhile
             return False
         if end == higher[depth]:
             continue
@@ -346,10 +348,10 @@ def grow(search: Search, state: State, wanted: Wanted) -> bool:
 
 
 @njit(cache=True, nogil=True)
-def fill_table(search: Search, exactly: bool, gate: IntArray, roots: tuple[int, int], nothing: Wanted) -> bool:
-    """Fill the table from the ideals ``roots`` on, with ``exactly`` so many partitions; False where room ran out."""
+def fill_table(search: Search, exactly: bool, gate: IntArray, nothing: Wanted) -> bool:
+    """Fill the table from the empty ideal on, with ``exactly`` so many partitions; False where room ran out."""
     g, table = search.graph, search.table
-    for root in range(roots[0], roots[1]):
+    for root in range(len(g.sets) - 1):
         if g.gate > 0 and root == g.gate:
             pass_gate(g, search.rules, table, exactly, gate)
         for s in range(table.used[root]):

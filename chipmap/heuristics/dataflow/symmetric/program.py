@@ -14,10 +14,11 @@ from itertools import pairwise
 
 import numpy as np
 
-from chipmap.deadline import Deadline
+from chipmap.deadline import Deadline, look
 from chipmap.heuristics.dataflow.program.label_setting import NO_LIMIT, Labels, empty_labels
-from chipmap.heuristics.dataflow.program.lattice import Lattice, TooWideError, as_words, members
+from chipmap.heuristics.dataflow.program.lattice import LOOK, Lattice, TooWideError, as_words, members
 from chipmap.heuristics.dataflow.program.program import ENTRIES, WIDTH, Chain, Program, arcs_of, ends_of
+from chipmap.heuristics.dataflow.program.watch import watched
 from chipmap.heuristics.dataflow.symmetric.branches import Group, interchangeable
 from chipmap.heuristics.dataflow.symmetric.kernel import (
     Branches,
@@ -32,8 +33,6 @@ from chipmap.heuristics.dataflow.symmetric.kernel import (
 from chipmap.instances.dataflow.problem import DataflowProblem, IntArray
 from chipmap.records import counted
 
-#: Ideals from which partitions are grown between two looks at the deadline.
-CHUNK = 50
 #: Kernels with a choice of schemes that a signature holds.
 SLOTS = 20
 
@@ -88,6 +87,8 @@ class SymmetricProgram(Program):
                 if grown not in index:
                     index[grown] = len(sets)
                     sets.append(grown)
+            if done % LOOK == 0:
+                look()
             if len(sets) > limit:
                 raise TooWideError(f"the graph has more than {limit:,} order ideals up to symmetry")
         return Lattice(sets, [[] for _ in sets])
@@ -134,9 +135,8 @@ class SymmetricProgram(Program):
         table.used[0], table.value[0, 0, 0] = 1, 0
         gate, nothing = np.zeros(width, np.int64), self._wanted_end((-1, 0, 0))
         search = Search(self.graph, rules, self.branches, table, empty_labels(0), most is not None, upper)
-        for first in range(0, count - 1, CHUNK):
-            deadline.check()
-            if not fill_table(search, exactly, gate, (first, min(first + CHUNK, count - 1)), nothing):
+        with watched(self.work, deadline):
+            if not fill_table(search, exactly, gate, nothing):
                 raise TooWideError("too many combinations of sharding schemes are open at once")
         ends = ends_of(table, top, exactly)
         return self._retrace(search, gate, min(ends)) if ends else None
