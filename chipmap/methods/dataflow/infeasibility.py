@@ -100,7 +100,7 @@ def no_mapping(instance: DataflowInstance, problems: Sequence[DataflowProblem], 
     if found and not run.options.deterministic:
         deadline = deadline.within(PATIENCE)
     try:
-        with suppress(Stop):
+        with suppress(Stop), deadline.heeded():
             found = reasons(instance, problems, deadline) or found
         run.checkpoint()
     finally:

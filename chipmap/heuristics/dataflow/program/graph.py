@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from chipmap.heuristics.dataflow.program.label_setting import BITS, MASK, Graph
-from chipmap.heuristics.dataflow.program.lattice import Lattice, TooWideError, as_words, ideals, members
+from chipmap.heuristics.dataflow.program.lattice import Lattice, TooWideError, as_words, ideals, looking, members
 from chipmap.heuristics.dataflow.program.tile_sharing import tiles
 from chipmap.instances.dataflow.batch import runs
 from chipmap.instances.dataflow.options import Option
@@ -84,7 +84,7 @@ class IdealGraph:
         enter, entering = _rows(n, targets)
         leave, leaving = _rows(n, sources)
         readers = [sum({1 << int(targets[e]) for e in leaving[leave[u] : leave[u + 1]]}) for u in range(n)]
-        open_sets = [[u for u in members(ideal) if readers[u] & ~ideal] for ideal in lattice.sets]
+        open_sets = [[u for u in members(ideal) if readers[u] & ~ideal] for ideal in looking(lattice.sets)]
         grouped, sizes = self._groups()
         often = runs(problem.instance)
         times = [often[v % problem.n] for v in order]
@@ -166,7 +166,7 @@ class IdealGraph:
             for k in range(self.layers)
             for group in self.problem.instance.task.together
         ]
-        counts = [[(ideal & group).bit_count() for group in groups] for ideal in self.lattice.sets]
+        counts = [[(ideal & group).bit_count() for group in groups] for ideal in looking(self.lattice.sets)]
         return (
             np.array(counts, dtype=np.int64).reshape(len(self.lattice.sets), len(groups)),
             np.array([group.bit_count() for group in groups], dtype=np.int64),
@@ -197,7 +197,9 @@ def _outside(options: Sequence[Sequence[Option]]) -> IntArray:
 
 def _rest(least: IntArray, lattice: Lattice) -> IntArray:
     """For each ideal what the kernels outside it take at least of each resource (columns of ``least``)."""
-    return np.array([least.sum(axis=0) - least[members(ideal)].sum(axis=0) for ideal in lattice.sets], dtype=np.int64)
+    return np.array(
+        [least.sum(axis=0) - least[members(ideal)].sum(axis=0) for ideal in looking(lattice.sets)], dtype=np.int64
+    )
 
 
 def topological(n: int, edges: Sequence[tuple[int, int]], later: Sequence[bool]) -> list[int]:

@@ -6,8 +6,8 @@ ideals (down-sets): DFModel's partitions without its assignment matrices.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from chipmap.deadline import look
 
 Words = NDArray[np.uint64]
+Item = TypeVar("Item")
 #: Ideals between two looks at the clock.
 LOOK = 1000
 
@@ -58,6 +59,14 @@ def ideals(n: int, edges: Sequence[tuple[int, int]], limit: int = 200_000) -> La
         if len(sets) > limit:
             raise TooWideError(f"the graph has more than {limit:,} order ideals")
     return Lattice(sets, grows)
+
+
+def looking(items: Iterable[Item]) -> Iterator[Item]:
+    """The items one by one, with a look at the clock now and then."""
+    for number, item in enumerate(items):
+        if number % LOOK == 0:
+            look()
+        yield item
 
 
 def members(bits: int) -> list[int]:

@@ -35,7 +35,7 @@ from chipmap.heuristics.dataflow.program.label_setting import (
     extend,
     finish,
 )
-from chipmap.heuristics.dataflow.program.lattice import TooWideError, members
+from chipmap.heuristics.dataflow.program.lattice import TooWideError, looking, members
 from chipmap.heuristics.dataflow.program.watch import watched
 from chipmap.instances.dataflow.batch import runs
 from chipmap.instances.dataflow.dram import dram_bytes
@@ -180,7 +180,7 @@ class Program(IdealGraph):
     def _best(self, g: Graph, rules: Rules, exactly: bool, below: int) -> Chain | None:
         """The mapping of least batch time, of those whose layer takes less than ``below`` picoseconds."""
         count, most, columns = len(self.lattice.sets), rules.most, g.outside.shape[1]
-        combinations = int(max(1, *(2 ** open_bits(g, j) for j in range(count))))
+        combinations = int(max(1, *(2 ** open_bits(g, j) for j in looking(range(count)))))
         width = min(WIDTH, combinations)
         if columns:
             width = max(width, min(WIDE, ENTRIES // (5 * count * (most + 1))))
