@@ -17,7 +17,7 @@ from chipmap.instances.dataflow.workload import Scheme
 from chipmap.validation.brute_force import brute_force
 from chipmap.validation.dataflow.candidates import count
 from chipmap.validation.dataflow.checker import breakdown, check
-from tests.dataflow.agreement import agreed
+from tests.dataflow.agreement import agreed, run_of
 from tests.dataflow.random_instances import CACHED, GEMM, LIGHT, TENSOR, made, mixed_instance
 from tests.dataflow.test_wide import solved_as_wide
 
@@ -138,8 +138,8 @@ def test_formats_of_the_cache_by_hand() -> None:
     for name, bits in (("bf16", 16), ("fp8", 8), ("int4", 4)):
         formats = {"weight_format": "bf16", "activation_format": "bf16", "cache_format": name}
         instance = preset("llama3-70b", machine="h100-sxm", sizes=[8], step="decode", batch=64, **formats)
-        run = Run(instance, SolveOptions(threads=1), check)
-        assert auto(instance, run).reason == "optimal" and run.best is not None
+        run = run_of(instance)
+        assert run.closed and run.best is not None
         cache = 64 * 2 * 8 * 128 * 4096 * bits // 8 // 8
         terms, figures = run.best.certificate.terms, run.best.certificate.figures
         found[name] = terms["T2"] - 2 * -(-cache * 1000 // 2 // 3350), figures["dram_bytes"] - 80 * cache, terms["T3"]

@@ -91,16 +91,17 @@ def lacks_sram(problem: DataflowProblem) -> bool:
     return max(least_sram(problem), default=0) > problem.sram
 
 
-def plain_floor(instance: DataflowInstance, degrees: Degrees, plan: BatchPlan) -> int:
+def plain_floor(instance: DataflowInstance, degrees: Degrees, plan: BatchPlan, bubble: bool = True) -> int:
     """A lower bound in ticks of the batch that holds whatever the numbers of kernels come to: all FLOP, an equal share
-    on each chip of a group, at the given utilisation, or the peak."""
+    on each chip of a group, at the given utilisation, or the peak; without ``bubble`` in a pipeline that is always
+    full."""
     at, task = settled(instance, *plan), instance.task
-    nothing = DataflowProblem(at, degrees, (), np.zeros((0, 2), np.int64), np.zeros(0, np.int64))
+    nothing = DataflowProblem(at, degrees, (), np.zeros((0, 2), np.int64), np.zeros(0, np.int64), bubble=bubble)
     layer = _peak_ns(at) * at.task.samples * 1000 * instance.mapped_layers
     layer /= Fraction(task.utilisation or 1) * degrees.tensor
     if task.stages == "kernels":
         return floor(steps(nothing) * layer / degrees.pipeline)
-    return floor(layer * batch_factor(nothing)) - filled_ticks(at, degrees)
+    return floor(layer * batch_factor(nothing)) - (filled_ticks(at, degrees) if bubble else 0)
 
 
 def _peak_ns(instance: DataflowInstance) -> Fraction:

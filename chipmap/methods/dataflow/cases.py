@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from heapq import heappop, heappush
 from itertools import count
 from typing import NamedTuple
@@ -73,18 +74,20 @@ class Choices:
     (:func:`~chipmap.instances.dataflow.floors.plain_floor`), what it gives out are cases by the bound of their kernels.
     Those without room for what rests in DRAM, or for a kernel in SRAM, have no mapping and are dropped. ``left`` are
     the bounds of choices that are left out, as their micro-batches make numbers too large to count. Where the largest
-    micro-batch is best, smaller ones stand in for it if it is too large.
+    micro-batch is best, smaller ones stand in for it if it is too large. Without ``bubble`` all are as if their
+    pipelines were always full.
     """
 
-    def __init__(self, instance: DataflowInstance, handovers: bool = False) -> None:
+    def __init__(self, instance: DataflowInstance, handovers: bool = False, bubble: bool = True) -> None:
         self.instance, self.handovers, self.left = instance, handovers, list[int]()
+        self.bubble = bubble
         self.refusal: InputError | None = None
         self._heap: list[tuple[int, int, int, Callable[[], Iterator[_Entry]] | Case]] = []
         self._number, self._any = 0, False
         for degrees in allowed_degrees(instance):
             look()
             for plan in reversed(useful_plans(instance, degrees)):
-                self._push(_Entry(plain_floor(instance, degrees, plan), PLAN, self._stating(degrees, plan)))
+                self._push(_Entry(plain_floor(instance, degrees, plan, bubble), PLAN, self._stating(degrees, plan)))
 
     @property
     def bounds(self) -> list[int]:
@@ -127,9 +130,10 @@ class Choices:
     def _stated(self, degrees: Degrees, plan: BatchPlan) -> Iterator[_Entry]:
         """The case of a choice, or what stands in for one with too large numbers."""
         try:
-            case = case_of(dataflow_problem(self.instance, degrees, *plan))
+            problem = dataflow_problem(self.instance, degrees, *plan)
+            case = case_of(problem if self.bubble else replace(problem, bubble=False, filled=0))
         except InputError as error:
-            floor = plain_floor(self.instance, degrees, plan)
+            floor = plain_floor(self.instance, degrees, plan, self.bubble)
             self.left.append(floor)
             smaller = _stand_in(self.instance, degrees, plan)
             if smaller is None:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 from chipmap.certificate import Certificate
 from chipmap.heuristics.dataflow.program.lattice import TooWideError
 from chipmap.instances.dataflow.instance import DataflowInstance, DataflowSolution
-from chipmap.methods.dataflow.cases import Case, Choices, case_of, solve_each
+from chipmap.methods.dataflow.cases import Case, Choices, solve_each
 from chipmap.methods.dataflow.chain import auto, solve_degrees
 from chipmap.methods.dataflow.explain.spent import spent
 from chipmap.methods.dataflow.stages import UnfitError
@@ -42,26 +41,20 @@ def _full(instance: DataflowInstance, run: Run) -> None:
 
     Bounds are those of the programs; a choice that is too much for them keeps the bound of its kernels one by one.
     """
-    choices = Choices(instance, handovers=True)
-    todo = [case_of(replace(one.problem, bubble=False, filled=0)) for one in choices]
-    if choices.left:
-        return  # bounds of choices whose numbers are too large count the bubble
-    todo.sort(key=lambda case: case.bound)
-    if not todo:
+    todo = Choices(instance, handovers=True, bubble=False)
+    if todo.least is None:
         return
-    run.bound(todo[0].bound, "kernels one by one")
+    run.bound(todo.least, "all FLOP")
 
     def solve(case: Case, others: list[int], _: int) -> list[int]:
+        run.bound(min([case.bound, *others]), "kernels one by one")
         try:
             ticks = solve_degrees(case.problem, run)
         except TooWideError:
             ticks = case.bound
         except UnfitError as error:
             ticks = error.bound
-        found = [] if ticks is None else [ticks]
-        if found or others:
-            run.bound(min([*found, *others]), "program over ideals")
-        return found
+        return [] if ticks is None else [ticks]
 
     proved = solve_each(todo, run, solve)
     if proved:
