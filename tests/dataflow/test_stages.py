@@ -37,8 +37,8 @@ TWO = Degrees(pipeline=2, dimensions=("pipeline",))
 THREE = Degrees(pipeline=3, dimensions=("pipeline",))
 
 
-def solved(instance: DataflowInstance) -> Result:
-    return solve(instance, "dataflow/auto", OPTIONS)
+def solved(instance: DataflowInstance, seconds: float = 60.0) -> Result:
+    return solve(instance, "dataflow/auto", OPTIONS.replace(time_limit=seconds))
 
 
 def test_the_program_finds_what_brute_force_finds() -> None:
@@ -81,14 +81,14 @@ def test_more_dram_is_never_worse() -> None:
     """ResNet-50 on eight chips from the least DRAM on: proved, never longer, and mappings stay valid with more DRAM."""
     instance = read("dataflow/resnet50-8")
     assert isinstance(instance, DataflowInstance)
-    short = solved(with_dram(instance, 8_146_943))
+    short = solved(with_dram(instance, 8_146_943), 600.0)
     assert short.status == "infeasible"
     assert (short.infeasibility[0].label, short.infeasibility[0].demand) == ("C6", 8_146_944.0)
     last: DataflowSolution | None = None
     best = 2**62
     for size in (8_146_944, 10**7, 14 * 10**6, 20 * 10**6, 30 * 10**6):
         within = with_dram(instance, size)
-        result = solved(within)
+        result = solved(within, 600.0)
         assert result.status == "optimal" and result.objective is not None and result.objective <= best, size
         assert last is None or check(within, last).feasible
         best, last = result.objective, DataflowSolution.make(**(result.solution or {}))
