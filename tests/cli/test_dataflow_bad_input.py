@@ -85,10 +85,3 @@ def test_a_tensor_larger_than_dram(chipmap: Command) -> None:
     enough = said.partition("bytes do: --set system.memory.capacity_bytes=")[2].split()[0]
     done = chipmap("solve", CHAIN, "--set", f"system.memory.capacity_bytes={enough}", "--set", "mode=dfmodel")
     assert done.code == 0
-
-
-def test_what_is_left_open_is_said(chipmap: Command) -> None:
-    little = "system.memory.capacity_bytes=7000000"
-    done = chipmap("solve", "dataflow/resnet50-8", "--set", little, "--quiet", "--time-limit", "60")
-    assert done.code == 3
-    assert "of DRAM, a chip has 7,000,000; dataflow/mip and dataflow/cpsat take it" in done.err

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from chipmap.deadline import Deadline
+from chipmap.deadline import Deadline, Stop
 from chipmap.heuristics.dataflow.program.lattice import TooWideError
 from chipmap.instances.dataflow.dram import dram_bytes
 from chipmap.instances.dataflow.instance import DataflowInstance
@@ -147,7 +147,12 @@ def short_of_dram(
         return dram_shortage(limit, need, what, found=False)
     need, asked = AMPLE, instance.asked
     for problem in problems:
-        found = _within_dram(problem).least_dram(*asked, limit, need, deadline)
+        try:
+            found = _within_dram(problem).least_dram(*asked, limit, need, deadline)
+        except Stop:
+            if need == AMPLE:
+                raise
+            break
         need = need if found is None else found
     if need == AMPLE:
         return None

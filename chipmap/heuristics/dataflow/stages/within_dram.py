@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from chipmap.deadline import Deadline, around
+from chipmap.deadline import Deadline, Stop, around
 from chipmap.heuristics.dataflow.program.label_setting import NO_LIMIT, Graph, Rules
 from chipmap.heuristics.dataflow.program.lattice import TooWideError
 from chipmap.heuristics.dataflow.program.program import ENTRIES
@@ -55,18 +55,24 @@ class WithinDram(StageProgram):
         """The least DRAM, in bytes, above the ``short`` ones that aren't enough and below others, with which there is a
         mapping; None where there is none.
 
-        Partitions of any length are listed once; then the bytes are found by bisection. Raises :class:`TooWideError`.
+        Partitions of any length are listed once; then the bytes are found by bisection. Where the deadline falls, it is
+        the least found so far; :class:`~chipmap.deadline.Stop` if nothing is. Raises :class:`TooWideError`.
         """
         if exactly and most is not None and most * self.problem.degrees.pipeline > len(self.order):
             return None
         rules, longest = self.rules(most, fused)._replace(room=NO_LIMIT), self._longest()
         listed, enough, room = self._list(rules, longest, deadline), None, below - 1
         while room > short:
-            deadline.check()
             assert self.ends is not None
             rest = self.ends.arcs.rest._replace(room=room)
             self.ends = self.ends._replace(arcs=self.ends.arcs._replace(rest=rest))
-            found = self._within(listed, most, exactly, longest, rules)
+            try:
+                deadline.check()
+                found = self._within(listed, most, exactly, longest, rules)
+            except Stop:
+                if enough is None:
+                    raise
+                break
             if found is not None:
                 enough = max(dram_bytes(self.problem, found.chosen, found.partitions, found.stages))
             elif enough is None:
