@@ -6,7 +6,7 @@
 Every variant is run on every graph with every seed; its samples are worth optimum / objective (0 without a valid
 mapping), the optimum is proved. The CSV has a line per run; a run that is in it is not made again. Tables: the mean of
 a sample, the mean of the last 100 ones, the best of the first 20, 64 and of all, means over graphs and seeds, and for
-the best of 64 and of all the standard deviation of the seeds' means. A last table has the trained policies as they are
+the best of 64 and of all the standard deviation of the seeds' means. One table has the trained policies as they are
 on the 16 test graphs.
 """
 
@@ -32,6 +32,13 @@ from chipmap.learned.ppo import Learner
 from chipmap.learned.recipe import MANY, Recipe
 
 COLUMNS = ("table", "variant", "graph", "seed", "samples", "seconds", "mean", "last", "best20", "best64", "best")
+#: Name -> title of each table, in the order that they are measured.
+TITLES = {
+    "scratch": "From scratch, one change at a time",
+    "as it is": "Rollouts kept apart: the policy stays as it is (zero-shot)",
+    "test": "The 16 test graphs: policies as they are (zero-shot)",
+    "learning": "Rollouts kept apart: the policy learns on the graph",
+}
 #: The samples at the end whose mean says what was learnt.
 LAST = 100
 
@@ -117,17 +124,17 @@ def measured(row: Row, sampler: Sampler, variant: Variant, samples: int, seed: i
 
 
 def measure(path: Path, samples: int, seeds: int, checkpoints: dict[str, Path]) -> None:
-    """Make the runs that the file lacks, seed by seed; those on the test graphs last."""
+    """Make the runs that the file lacks, table by table and seed by seed."""
     done = {tuple(line[key] for key in COLUMNS[:4]) for line in lines_of(path)} if path.exists() else set()
     with path.open("a", encoding="utf-8", newline="") as file:
         writer = csv.writer(file)
         if not done:
             writer.writerow(COLUMNS)
-        splits: tuple[Split, ...] = ("validation", "test")
-        for split in splits:
+        for table in TITLES:
+            split: Split = "test" if table == "test" else "validation"
             samplers = [(row, Sampler(row.problem())) for row in rows_of(split)]
-            own = [(table, one) for table, one in variants(checkpoints) if (table == "test") == (split == "test")]
-            for seed, (table, variant) in itertools.product(range(seeds), own):
+            own = [one for name, one in variants(checkpoints) if name == table]
+            for seed, variant in itertools.product(range(seeds), own):
                 for row, sampler in samplers:
                     if (table, variant.name, row.name, str(seed)) not in done:
                         writer.writerow([table, variant.name, *measured(row, sampler, variant, samples, seed)])
@@ -172,14 +179,6 @@ def table_of(lines: Sequence[dict[str, str]], table: str) -> str:
     return "\n".join(text)
 
 
-TITLES = {
-    "scratch": "From scratch, one change at a time",
-    "as it is": "Rollouts kept apart: the policy stays as it is (zero-shot)",
-    "learning": "Rollouts kept apart: the policy learns on the graph",
-    "test": "The 16 test graphs: policies as they are (zero-shot)",
-}
-
-
 def page(lines: Sequence[dict[str, str]]) -> str:
     """All tables with their titles."""
     there = [table for table in TITLES if any(line["table"] == table for line in lines)]
@@ -220,7 +219,8 @@ def main() -> None:
 {torch.__version__}, load averages at the end {load_now}.
 
 The five validation graphs (SqueezeNet, U-Net), 4 layers of 64. A sample is worth optimum / objective. Means over
-graphs and seeds; ± is the standard deviation of the seeds' means; CPU seconds are those of all runs.
+graphs and seeds; ± is the standard deviation of the seeds' means; CPU seconds are those of all runs. *Runs* are graphs
+times seeds: a table that was ended early has fewer seeds.
 
 """
         arguments.markdown.write_text(head + found + "\n", encoding="utf-8")
