@@ -20,7 +20,7 @@ from tests.learned.test_features import diamond
 
 torch = pytest.importorskip("torch", reason="needs the extra learned")
 
-from chipmap.bench import training  # noqa: E402
+from chipmap.bench import judges  # noqa: E402
 from chipmap.bench.optima import FILE, optima  # noqa: E402
 from chipmap.learned import data, imitation, policy, ppo  # noqa: E402
 from chipmap.learned.checkpoint import load  # noqa: E402
@@ -170,7 +170,7 @@ def test_the_command_imitates(
 ) -> None:
     """The card says how the policy was trained; without a proof there is nothing to imitate."""
     monkeypatch.setattr(data, "ROWS", tuple(proved))
-    monkeypatch.setattr(training, "_judged", lambda *_: Judged(samples=5, zero_shot=0.5, tuned=0.75))
+    monkeypatch.setattr(judges, "_judged", lambda *_: Judged(samples=5, zero_shot=0.5, tuned=0.75))
     settings = [f"--set={name}={getattr(TINY, name)}" for name in ("layers", "width", "rollouts", "batches", "epochs")]
     command = ["train", str(tmp_path / "run"), "--method", "imitation", *settings, "--every", "1", "--quiet"]
     assert main([*command, "--passes", "1"]) == 0
