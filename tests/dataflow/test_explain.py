@@ -13,6 +13,7 @@ from chipmap.explanation import Change, Explanation
 from chipmap.instances.dataflow import DataflowInstance, DataflowSolution
 from chipmap.instances.dataflow.loads import sram_bytes, times
 from chipmap.instances.dataflow.problem import dataflow_problem
+from chipmap.methods.dataflow.explain import explain as explaining
 from chipmap.methods.dataflow.explain.changes import Trial, changes
 from chipmap.methods.dataflow.explain.explain import explain
 from chipmap.methods.dataflow.explain.solved import solve, without_bubble
@@ -269,6 +270,23 @@ def test_without_a_mapping() -> None:
     assert change(found, "DRAM capacity doubled").standing == "proved"
     useless = {one.what for one in found.changes if one.standing == "infeasible"}
     assert useless == {"SRAM doubled", "SRAM without limit", "the micro-batch chosen"}
+
+
+def test_what_changes_say_of_the_instance_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is known of it by a solve of its own: its mapping comes from a change, a bound from a doubled rate."""
+    instance = made({"a": WORK, "b": WORK}, "ab", sizes=[1], utilisation=1.0, memory_gbps=1e9)
+
+    def only_changes(given: DataflowInstance, run: Run, bubble: bool) -> Any:
+        return run.terminate() if given == instance else solve(given, run, bubble)
+
+    monkeypatch.setattr(explaining, "solve", only_changes)
+    found = explained(instance)
+    assert found.objective == brute_force(instance, check)[0]
+    assert found.bound == found.objective and found.status == "optimal"
+    assert told(found, "verdict")[0].endswith("the least there is (proved).")
+    twice = change(found, "compute at twice the rate")
+    assert twice.objective is not None and found.objective is not None
+    assert twice.gain == (found.objective - twice.objective) / found.objective
 
 
 def test_what_there_is_no_time_for_is_said() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from random import Random
+from typing import Any
 
 import pytest
 
@@ -11,12 +12,15 @@ from chipmap.heuristics.dataflow.pieces.program import Pieces
 from chipmap.heuristics.dataflow.pieces.stages import staged
 from chipmap.heuristics.dataflow.unfused.costs import Singles
 from chipmap.heuristics.dataflow.unfused.relaxed import descend
+from chipmap.instances.dataflow import Degrees
 from chipmap.instances.dataflow.plans import allowed_degrees, allowed_plans
 from chipmap.instances.dataflow.problem import dataflow_problem
 from chipmap.kernels import plainly
 from chipmap.methods.dataflow.cases import mapping_of
+from chipmap.methods.dataflow.first import _try
+from chipmap.run import Run, SolveOptions
 from chipmap.validation.dataflow.checker import check
-from tests.dataflow.random_instances import mixed_instance
+from tests.dataflow.random_instances import made, mixed_instance
 from tests.dataflow.staged_instances import staged_instance
 
 
@@ -47,6 +51,22 @@ def test_the_descent_ends_where_no_kernel_alone_has_a_better_option(seed: int) -
         for v, size in enumerate(singles.sizes):
             for option in range(size):
                 assert total([*chosen[:v], option, *chosen[v + 1 :]]) >= ticks
+
+
+def test_weights_that_stay_are_seen_by_the_checker_alone() -> None:
+    """Two products with 1 MB of weights at 1 byte/ns, on 8 chips.
+
+    By pieces K reads an eighth of the weights, 250,000 ns, and NONE all, 2,000,000 ns. In one partition the weights
+    stay in SRAM: K still takes its sums over the network, NONE no more than the 16 ns of its FLOP.
+    """
+    product = {"flop": 8 * 307_200, "output_bytes": 10_000, "weight_bytes": 10**6, "schemes": ["K", "NONE"]}
+    fields: dict[str, Any] = {"sizes": [8], "utilisation": 1.0, "batch": 1, "purpose": "prefill", "mode": "physical"}
+    instance = made({"a": product, "b": product}, "ab", sram_bytes=10**9, memory_gbps=1.0, link_gbps=1.0, **fields)
+    degrees = Degrees(tensor=8, dimensions=("tensor",))
+    run = Run(instance, SolveOptions(threads=1), check)
+    _try(dataflow_problem(instance, degrees, *allowed_plans(instance, degrees)[0]), run, Deadline())
+    assert run.best is not None and run.best.solution.schemes == ("NONE", "NONE")  # type: ignore[attr-defined]
+    assert run.upper == 16_000
 
 
 @pytest.mark.parametrize("stays", [False, True])

@@ -43,7 +43,7 @@ def test_what_rests_is_told_without_a_search(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_a_search_for_more_ends_long_before_the_proof_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It gets a quarter of the time, after which the sum is told; all of it where no sum says what is short."""
+    """It gets some seconds, after which the sum is told; half of the time where no sum says what is short."""
     ends: list[float] = []
 
     def search(instance: DataflowInstance, problems: Sequence[Any], deadline: Any) -> list[Infeasibility]:
@@ -51,14 +51,13 @@ def test_a_search_for_more_ends_long_before_the_proof_is_lost(monkeypatch: pytes
         raise Stop("time")
 
     monkeypatch.setattr(infeasibility, "reasons", search)
-    for capacity, share in ((RESTS - 1, 0.25), (RESTS, 1.0)):
+    for capacity, most, told in ((RESTS - 1, infeasibility.PATIENCE, 1), (RESTS, 500.0, 0)):
         instance = training(capacity)
         run = Run(instance, SolveOptions(time_limit=1000.0, threads=1), check)
         problem = dataflow_problem(instance, Degrees(tensor=8, dimensions=("tensor",)), 1)
-        with pytest.raises(Stop):
-            infeasibility.no_mapping(instance, [problem], run)
-        assert run.proved_infeasible and len(run.infeasibility) == (share < 1)
-        assert share * 990 <= ends.pop() <= share * 1000
+        infeasibility.no_mapping(instance, [problem], run)
+        assert run.proved_infeasible and len(run.infeasibility) == told
+        assert 0.8 * most <= ends.pop() <= most
 
 
 def test_enough_dram_is_no_shortage() -> None:

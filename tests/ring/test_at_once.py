@@ -127,7 +127,7 @@ SAMPLED = ("ring/random", "ring/annealing", "ring/policy")
 @pytest.mark.parametrize("start", [None, "none"])
 def test_bounds_come_before_anything_else(method: str, start: str | None) -> None:
     """Whatever the method and the start: two bounds, then the rest, and each known bound once."""
-    if method == "ring/policy":
+    if method in ("ring/policy", "ring/windows-learned"):
         pytest.importorskip("torch", reason="needs the extra learned")
     native = {"samples": 1} if method in SAMPLED else {}
     result = solve("ring/tiny-skip", method, SolveOptions(time_limit=20.0, warm_start=start, native=native))

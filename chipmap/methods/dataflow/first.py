@@ -144,7 +144,11 @@ def _try(problem: DataflowProblem, run: Run, deadline: Deadline) -> None:
         for some in (_schemes(case, singles := Singles(case), deadline), _least_kept(case)):
             for chain in _mappings(case, singles, some, deadline):
                 ticks = total_ticks(case, chain.ticks, chain.chosen)
-                if (best is None or ticks < best[0]) and _fits(case, chain.chosen, chain.partitions):
+                if not _fits(case, chain.chosen, chain.partitions):
+                    continue
+                if _stays(case, chain):  # better than its pieces say: the checker tells
+                    run.solution(mapping_of(case, chain.chosen, chain.partitions), SOURCE)
+                if best is None or ticks < best[0]:
                     best = ticks, case, chain
                     if run.best is None:  # something stands, whatever the others take
                         _report(*best, run)
@@ -166,9 +170,13 @@ def _least_kept(problem: DataflowProblem) -> Iterator[tuple[int, ...]]:
 
 def _report(ticks: int, case: DataflowProblem, chain: Chain, run: Run) -> None:
     if run.upper is None or ticks < run.upper:
-        # weights that stay in the SRAM of a single partition make it shorter than its pieces say
-        claimed = None if resident(case) and not any(chain.partitions) else ticks
+        claimed = None if _stays(case, chain) else ticks
         run.solution(mapping_of(case, chain.chosen, chain.partitions), SOURCE, claimed=claimed)
+
+
+def _stays(case: DataflowProblem, chain: Chain) -> bool:
+    """Whether it is a single partition whose weights stay in SRAM: shorter than its pieces say."""
+    return resident(case) and not any(chain.partitions)
 
 
 def _try_stages(problem: DataflowProblem, run: Run, deadline: Deadline) -> None:

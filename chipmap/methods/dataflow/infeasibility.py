@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 #: Share of the time that is left for reasons; looking for what would do can take as long as solving.
 REASONS = 0.5
 #: Seconds of that where sums say already what is short.
-PATIENCE = 1.0
+PATIENCE = 5.0
 
 
 def no_degrees(instance: DataflowInstance) -> Infeasibility:

@@ -88,7 +88,7 @@ class _Work:
         self.started = time.monotonic()
         self.batch = BATCH[instance.task.purpose]
         self.said: list[Statement] = []
-        self.tried: list[tuple[Trial, Change, str]] = []
+        self.runs: list[tuple[Trial, Run, str]] = []
         self.notes: list[Note] = []
         self.left_over: list[Trial] = []
         self.base = self._run(instance, OWN_SHARE * self.left, self.check)
@@ -180,28 +180,56 @@ class _Work:
             run.solution(self.best, "mapping at hand")
             run.rejected.clear()
         end = solve(trial.instance, run, trial.bubble)
-        other = otherwise(self.best, run.best.solution) if self.best is not None and run.best is not None else ""  # type: ignore[arg-type]
-        change = Change(
-            kind=trial.kind,
-            what=trial.what,
-            setting=trial.setting,
-            figures={"choices": other} if other else {},
-            **outcome(run, end.reason, self.base.upper),
-        )
-        self.tried.append((trial, change, other))
+        self.runs.append((trial, run, end.reason))
+        self._taken_back(trial, run)
+
+    def _taken_back(self, trial: Trial, run: Run) -> None:
+        """What a changed instance says of the instance as it is: its mapping may be better than the best one here; at
+        twice a rate nothing takes longer, so that its bound holds here, too."""
+        base = self.base
+        if base.proved_infeasible:
+            return
+        before = base.upper, base.lower
+        if run.best is not None:
+            base.solution(run.best.solution, f"found with {trial.what}")
+            base.rejected.clear()
+        if trial.kind == "twice" and run.lower is not None and not run.proved_infeasible:
+            base.bound(run.lower.value, f"{run.lower.source}, {trial.what}")
+        if (base.upper, base.lower) != before:
+            self._again()
+
+    def _again(self) -> None:
+        """Something new is known of the instance as it is: all is told from it."""
+        for _, run, _ in self.runs:
+            if self.best is not None:
+                run.solution(self.best, "mapping at hand")
+                run.rejected.clear()
+        self.said.clear()
+        self.facts()
+
+    def tried(self) -> list[tuple[Trial, Change, str]]:
+        """The changes that were solved, as they stand beside the best mapping, with the choices that differ."""
+        found = []
+        for trial, run, reason in self.runs:
+            other = otherwise(self.best, run.best.solution) if self.best is not None and run.best is not None else ""  # type: ignore[arg-type]
+            change = Change(
+                kind=trial.kind,
+                what=trial.what,
+                setting=trial.setting,
+                figures={"choices": other} if other else {},
+                **outcome(run, "optimal" if run.gap == 0 else reason, self.base.upper),
+            )
+            found.append((trial, change, other))
+        return found
 
     def conclusions(self) -> list[Statement]:
         """What changes say together, of the best mapping."""
-        now = self.base.upper
-        if now is None or not self.tried:
+        now, tried = self.base.upper, self.tried()
+        if now is None or not tried:
             return []
         rest = sum(one.kind == "twice" for one in self.left_over)
-        told = [statements.halves(self.tried, rest, now), *statements.resources(self.tried, now)]
-        told += [
-            statements.forced(self.tried, now),
-            statements.choices(self.tried, now),
-            statements.alone(self.tried, now),
-        ]
+        told = [statements.halves(tried, rest, now), *statements.resources(tried, now)]
+        told += [statements.forced(tried, now), statements.choices(tried, now), statements.alone(tried, now)]
         return [one for one in told if one is not None]
 
     def explanation(self) -> Explanation:
@@ -215,7 +243,7 @@ class _Work:
             judged = self.check(self.instance, both[0]), self.check(self.instance, both[1])
             found = difference(self.instance, both, judged)  # type: ignore[arg-type]
         # what no instance is (other resources free, no bubble) is told in words alone
-        shown = [change for trial, change, _ in self.tried if trial.bubble]
+        shown = [change for trial, change, _ in self.tried() if trial.bubble]
         return Explanation(
             instance=self.instance.name,
             instance_hash=self.instance.content_hash,
