@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from chipmap.instances.graph import OperationGraph
 from chipmap.instances.networks.builder import Network, Value
-from chipmap.instances.networks.parameters import Count, Size, WordBytes, require_divisible
+from chipmap.instances.networks.parameters import Count, Size, WordBytes, require, require_divisible
 from chipmap.instances.networks.transformer import batched, flat_product, layer_norm, linear
 
 #: Side of a window of relative positions -> its share of the heads, in eighths.
@@ -76,8 +76,10 @@ def coat(
     and a convolution of the values' picture, times the queries. Both are linear in the number of tokens.
     """
     require_divisible("hidden", hidden, "heads", heads)
-    require_divisible("heads", heads, "the eighths of its windows", 8)
-    require_divisible("image", image, "patches of 32", 32)
+    eighths = "Take a multiple of 8: windows of 3, 5 and 7 places have two, three and three eighths of the heads."
+    require(heads % 8 == 0, f"is {heads}, not a multiple of 8", "heads", eighths)
+    halved = "Take a multiple of 32: patches of 4 places are halved three times."
+    require(image % 32 == 0, f"is {image}, not a multiple of 32", "image", halved)
     net = Network(f"coat-{serial}-{parallel}x{hidden}", word_bytes, "Xu et al. 2021, exported operator by operator")
     scales = [_Scale(net, hidden, heads, image // 4 // 2**i, f"scale.{i}") for i in range(_SCALES)]
     picture = net.input("image", (batch, 3, image, image))
