@@ -170,6 +170,6 @@ def test_a_first_mapping_where_memory_is_short() -> None:
 def test_the_method_finds_a_first_mapping_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
     """``ring/local`` where greedy finds nothing."""
     monkeypatch.setattr("chipmap.heuristics.ring.local_search.search.DOUBLINGS", 0)
-    monkeypatch.setattr(local_search, "greedy", lambda *_: None)
+    monkeypatch.setattr("chipmap.methods.ring.programs.greedy", lambda *_: None)
     result = solve(wide(sram_mib=1.25), "ring/local", SolveOptions(seed=1, deterministic=True, threads=1))
     assert result.objective is not None and result.incumbent_source == local_search.SOURCE

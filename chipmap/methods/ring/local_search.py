@@ -11,7 +11,7 @@ from chipmap.instances.ring.instance import RingInstance
 from chipmap.instances.ring.problem import ring_problem
 from chipmap.instances.ring.variants import without
 from chipmap.methods.chain import Turn
-from chipmap.methods.ring.programs import greedy, simple_bounds
+from chipmap.methods.ring.programs import from_best
 from chipmap.methods.ring.state import State
 from chipmap.result import Termination
 from chipmap.run import Run
@@ -26,16 +26,7 @@ SHARE, CHAIN_DOUBLINGS = 0.4, 3
 
 def local(instance: RingInstance, run: Run) -> Termination:
     """Local search of the run's best mapping (without one: greedy's), until it stands still or the time is up."""
-
-    def work() -> None:
-        if run.best is None:
-            greedy(instance, run)
-        state = State(instance, run)
-        simple_bounds(state)
-        run.checkpoint()
-        _search(state, run.deadline)
-
-    return run.attempt(work)
+    return run.attempt(lambda: _search(from_best(instance, run), run.deadline))
 
 
 def improve(state: State, turn: Turn) -> None:

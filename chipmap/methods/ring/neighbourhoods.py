@@ -21,7 +21,7 @@ from chipmap.instances.ring.problem import IntArray
 from chipmap.methods.chain import Turn
 from chipmap.methods.model_solve import Limits
 from chipmap.methods.neighbourhoods import Tally, improve
-from chipmap.methods.ring.programs import greedy, simple_bounds
+from chipmap.methods.ring.programs import from_best
 from chipmap.methods.ring.state import State
 from chipmap.result import Termination
 from chipmap.run import Run
@@ -52,16 +52,7 @@ class Chips(NamedTuple):
 
 def windows(instance: RingInstance, run: Run) -> Termination:
     """Neighbourhoods of the run's best mapping (without one: greedy's), until none gains or the time is up."""
-
-    def work() -> None:
-        if run.best is None:
-            greedy(instance, run)
-        state = State(instance, run)
-        simple_bounds(state)
-        run.checkpoint()
-        _search(state, run.deadline)
-
-    return run.attempt(work)
+    return run.attempt(lambda: _search(from_best(instance, run), run.deadline))
 
 
 def guided(instance: RingInstance, run: Run) -> Termination:
@@ -70,11 +61,7 @@ def guided(instance: RingInstance, run: Run) -> Termination:
     from chipmap.methods.ring.sampling import learned
 
     def work() -> None:
-        if run.best is None:
-            greedy(instance, run)
-        state = State(instance, run)
-        simple_bounds(state)
-        run.checkpoint()
+        state = from_best(instance, run)
         inner = run.inner(instance, run.deadline.seconds)
         learned(instance, inner)
         proposal = None

@@ -100,6 +100,16 @@ def bounds(instance: RingInstance, run: Run) -> Termination:
     return run.attempt(work, TooManyIdealsError)
 
 
+def from_best(instance: RingInstance, run: Run) -> State:
+    """What searches round a mapping begin with: the run's best one, or greedy's, and the bounds that take no search."""
+    if run.best is None:
+        greedy(instance, run)
+    state = State(instance, run)
+    simple_bounds(state)
+    run.checkpoint()
+    return state
+
+
 def simple_bounds(state: State) -> None:
     """Tell the bounds that take no search: average, largest operation, skip, packing; or that no mapping is valid."""
     from chipmap.heuristics.ring.bounds.simple import all_bounds
