@@ -9,34 +9,27 @@ nearest of its class.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 from chipmap.certificate import Certificate
-from chipmap.explanation import Change, Difference, Explanation, Statement, Step
+from chipmap.explanation import Change, Difference, Explanation, Statement
 from chipmap.family import family_of, resolve
 from chipmap.heuristics.multimodel.any_windows import AnyWindows, Line, bound
 from chipmap.heuristics.multimodel.bounds import least_energy, least_time
 from chipmap.instances.multimodel.instance import MultiInstance, MultiSolution, in_force, units
 from chipmap.instances.multimodel.problem import MultiProblem, multi_problem
 from chipmap.instances.multimodel.timeline import PARTS, Span, Window, all_energies, energies, timeline
-from chipmap.methods.explaining import outcome, side, side_by_side
+from chipmap.methods.explaining import Explaining, Progress, Told, outcome, side, side_by_side
 from chipmap.methods.multimodel.at_once import at_once
 from chipmap.methods.multimodel.chain import RATES, auto
 from chipmap.methods.words import share
 from chipmap.records import Unit, counted
-from chipmap.result import Note
-from chipmap.run import Run, SolveOptions
+from chipmap.run import SolveOptions
 
-#: The share of the time that solving the instance itself may take, and the least seconds of a solve.
-OWN_SHARE, LEAST_SECONDS = 0.5, 0.5
-#: The share of what is left for changes that their solves get: they end a little late.
-SPENT = 0.9
 #: Windows told one by one, the longest first; reasons why there is no schedule.
 TOLD = 6
 OBJECTIVES = {"latency": "latency", "energy": "energy", "weighted": "weighted sum", "edp": "EDP"}
 S, J = Unit(name="s", per_tick=1e-9), Unit(name="J", per_tick=1e-12)
-Progress = Callable[[Step], None]
 
 
 def explain(
@@ -45,7 +38,7 @@ def explain(
     options: SolveOptions | None = None,
     against: MultiSolution | None = None,
     progress: Progress | None = None,
-    told: Callable[[Explanation], None] | None = None,
+    told: Told | None = None,
 ) -> Explanation:
     """The explanation of ``instance``, and of ``solution`` if one is given; its difference to ``against``.
 
@@ -53,52 +46,42 @@ def explain(
     """
     options = options or SolveOptions()
     options.check()
-    work = _Work(instance, solution, against, options)
-    say, tell = progress or (lambda _: None), told or (lambda _: None)
-    say(Step(kind="instance"))
-    if work.base.best is not None:  # what is known without a solve, lest the time is too short for it
-        work.facts()
-        tell(work.explanation())
-        work.said.clear()
-    at_once(instance, work.base)
-    if not work.base.proved_infeasible:  # else the reason is the same as that of a solve
-        auto(instance, work.base)
-    work.facts()
-    tell(work.explanation())
-    for what, setting, changed in changes(instance, work.base.proved_infeasible):
-        if work.left <= LEAST_SECONDS:
-            text = f"not tried for lack of time: {what}"
-            work.notes.append(Note(kind="left out", text=text, data={"changes": [what]}))
-            continue
-        say(Step(kind="change", what=what))
-        work.attempt(what, setting, changed)
-        tell(work.explanation())
-    return work.explanation()
+    return _Work(instance, solution, against, options).explain(progress, told)
 
 
-def changes(instance: MultiInstance, infeasible: bool) -> list[tuple[str, str, MultiInstance]]:
-    """Changes of the task that are solved: (what, the setting of ``--set``, the changed instance)."""
-    task, found = instance.task, []
+class Trial(NamedTuple):
+    """A change of the task: ``what`` it is in words, the ``setting`` of ``--set``, the changed instance."""
+
+    what: str
+    setting: str
+    instance: MultiInstance
+
+
+def changes(instance: MultiInstance, infeasible: bool) -> list[Trial]:
+    """Changes of the task that are solved."""
+    task, found = instance.task, list[Trial]()
     more = task.windows + 1
-    found.append(("one more window", f"task.windows={more}", instance.replace(task=task.replace(windows=more))))
+    found.append(Trial("one more window", f"task.windows={more}", instance.replace(task=task.replace(windows=more))))
     if task.windows > 1 and not infeasible:
-        found.append(("one window", "task.windows=1", instance.replace(task=task.replace(windows=1))))
+        found.append(Trial("one window", "task.windows=1", instance.replace(task=task.replace(windows=1))))
     for name, words in (("latency_limit_ns", "the limit on latency"), ("energy_limit_pj", "the limit on energy")):
         if getattr(task, name) is not None:
             changed = instance.replace(task=task.replace(**{name: None}))
-            found.append((f"without {words}", f"task.{name}=null", changed))
+            found.append(Trial(f"without {words}", f"task.{name}=null", changed))
     if any(model.deadline_ns is not None for model in instance.models):
         models = tuple(model.replace(deadline_ns=None) for model in instance.models)
-        found.append(("without deadlines", "", instance.replace(models=models)))
+        found.append(Trial("without deadlines", "", instance.replace(models=models)))
     if "C5" in in_force(instance):
         module = instance.module
         module = module.replace(chiplets=tuple(chiplet.replace(sram_bytes=None) for chiplet in module.chiplets))
-        found.append(("without a limit of SRAM", "", instance.replace(module=module)))
+        found.append(Trial("without a limit of SRAM", "", instance.replace(module=module)))
     return found
 
 
-class _Work:
+class _Work(Explaining[Trial]):
     """One explanation in progress."""
+
+    least_seconds = 0.5
 
     def __init__(
         self,
@@ -107,31 +90,24 @@ class _Work:
         against: MultiSolution | None,
         options: SolveOptions,
     ) -> None:
-        self.instance, self.solution, self.against, self.options = instance, solution, against, options
+        self.instance, self.solution, self.against = instance, solution, against
         self.problem: MultiProblem = multi_problem(instance)
         for given in (solution, against):
             if given is not None:
                 timeline(self.problem, given)  # says what is wrong with a schedule of something else
-        self.started = time.monotonic()
         self.unit, self.word = units(instance).objective, OBJECTIVES[instance.task.objective]
-        self.said: list[Statement] = []
         self.tried: list[Change] = []
-        self.notes: list[Note] = []
-        self.base: Run = self._run(instance, OWN_SHARE * self.left if options.time_limit is not None else None)
-        for given in (solution, against):
-            if given is not None:
-                self.base.solution(given, "schedule at hand")
-        self.base.rejected.clear()
+        super().__init__(instance, (solution, against), options, check, "schedule at hand")
 
-    @property
-    def left(self) -> float:
-        """Seconds that are left."""
-        limit = self.options.time_limit
-        return float("inf") if limit is None else limit - (time.monotonic() - self.started)
+    def solve(self) -> None:
+        """Solve the instance, unless it is seen at once that there is no schedule: the reason is the same then."""
+        at_once(self.instance, self.base)
+        if not self.base.proved_infeasible:
+            auto(self.instance, self.base)
 
-    def _run(self, instance: MultiInstance, seconds: float | None) -> Run:
-        seconds = None if seconds is None or seconds == float("inf") else max(LEAST_SECONDS, seconds)
-        return Run(instance, self.options.replace(time_limit=seconds, warm_start=None), check)
+    def trials(self) -> list[Trial]:
+        """More and fewer windows, limits left out."""
+        return changes(self.instance, self.base.proved_infeasible)
 
     def facts(self) -> None:
         """What can be said before changes are tried."""
@@ -278,15 +254,14 @@ class _Work:
         rates = RATES if instance.task.objective == "edp" else RATES[:1]
         return max(bound(program, lines, factor * terms["T2"] / max(1, terms["T1"])) for factor in rates)
 
-    def attempt(self, what: str, setting: str, changed: MultiInstance) -> None:
+    def attempt(self, trial: Trial, left: int) -> None:
         """Solve a changed instance, from the best schedule."""
-        count = len(changes(self.instance, self.base.proved_infeasible)) - len(self.tried)
-        run = self._run(changed, SPENT * self.left / max(1, count))
+        run = self.run(trial.instance, self.spent * self.left / left)
         if self.base.best is not None:
             run.solution(self.base.best.solution, "schedule at hand")
-        end, before = auto(changed, run), self.base.upper
+        end, before = auto(trial.instance, run), self.base.upper
         found = outcome(run, end.reason, before)
-        self.tried.append(Change(kind="task", what=what, setting=setting, **found))
+        self.tried.append(Change(kind="task", what=trial.what, setting=trial.setting, **found))
 
     def explanation(self) -> Explanation:
         """What is known by now."""

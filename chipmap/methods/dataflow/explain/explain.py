@@ -8,11 +8,10 @@ said of a change at most is the lower bound of the changed instance; what is fou
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from typing import Any
 
 from chipmap.certificate import Certificate
-from chipmap.explanation import Change, Explanation, Statement, Step
+from chipmap.explanation import Change, Explanation, Statement
 from chipmap.family import family_of, resolve
 from chipmap.instances.dataflow.instance import DataflowInstance, DataflowSolution
 from chipmap.methods.dataflow.explain import statements
@@ -20,17 +19,12 @@ from chipmap.methods.dataflow.explain.changes import Trial, changes
 from chipmap.methods.dataflow.explain.difference import difference
 from chipmap.methods.dataflow.explain.solved import solve, without_bubble
 from chipmap.methods.dataflow.explain.statements import BATCH, otherwise, time_of
-from chipmap.methods.explaining import outcome, side, statement
+from chipmap.methods.explaining import Explaining, Progress, Told, outcome, side, statement
 from chipmap.methods.words import share
-from chipmap.result import Note
 from chipmap.run import Run, SolveOptions
 
-#: The share of the time that solving the instance itself may take, and the least seconds of a solve.
-OWN_SHARE, LEAST_SECONDS = 0.4, 0.3
-#: The share of what is left for changes that their solves get, as they end a little late; times the instance's own
-#: seconds to its proof that a change gets if there is so much.
-SPENT, PATIENCE = 0.9, 3.0
-Progress = Callable[[Step], None]
+#: Times the instance's own seconds to its proof that a change gets if there is so much.
+PATIENCE = 3.0
 
 
 def explain(
@@ -39,7 +33,7 @@ def explain(
     options: SolveOptions | None = None,
     against: DataflowSolution | None = None,
     progress: Progress | None = None,
-    told: Callable[[Explanation], None] | None = None,
+    told: Told | None = None,
 ) -> Explanation:
     """The explanation of ``instance``, and of ``solution`` if one is given; its difference to ``against``.
 
@@ -48,33 +42,13 @@ def explain(
     """
     options = options or SolveOptions()
     options.check()
-    work = _Work(instance, solution, against, options)
-    say, tell = progress or (lambda _: None), told or (lambda _: None)
-    say(Step(kind="instance"))
-    if work.base.best is not None:  # what is known without a solve, lest the time is too short for it
-        work.facts()
-        tell(work.explanation())
-        work.said.clear()
-    work.solve()
-    work.facts()
-    tell(work.explanation())
-    trials = changes(instance, work.base.proved_infeasible)
-    for i, trial in enumerate(trials):
-        work.left_over = trials[i:]
-        if work.left <= LEAST_SECONDS:
-            left = [one.what for one in trials[i:]]
-            text = f"not tried for lack of time: {'; '.join(left)}"
-            work.notes.append(Note(kind="left out", text=text, data={"changes": left}))
-            break
-        say(Step(kind="change", what=trial.what))
-        work.attempt(trial, len(trials) - i)
-        work.left_over = trials[i + 1 :]
-        tell(work.explanation())
-    return work.explanation()
+    return _Work(instance, solution, against, options).explain(progress, told)
 
 
-class _Work:
+class _Work(Explaining[Trial]):
     """One explanation in progress."""
+
+    own_share = 0.4
 
     def __init__(
         self,
@@ -83,36 +57,22 @@ class _Work:
         against: DataflowSolution | None,
         options: SolveOptions,
     ) -> None:
-        self.instance, self.solution, self.against, self.options = instance, solution, against, options
-        self.check: Callable[[Any, Any], Certificate] = resolve(family_of(instance).check)
-        self.started = time.monotonic()
+        self.instance, self.solution, self.against = instance, solution, against
         self.batch = BATCH[instance.task.purpose]
-        self.said: list[Statement] = []
         self.runs: list[tuple[Trial, Run, str]] = []
-        self.notes: list[Note] = []
-        self.left_over: list[Trial] = []
-        self.base = self._run(instance, OWN_SHARE * self.left, self.check)
         self.own_seconds = 0.0
-        for given in (solution, against):
-            if given is not None:
-                self.base.solution(given, "mapping at hand")
-        self.base.rejected.clear()
-
-    @property
-    def left(self) -> float:
-        """Seconds that are left."""
-        limit = self.options.time_limit
-        return float("inf") if limit is None else limit - (time.monotonic() - self.started)
-
-    def _run(self, instance: DataflowInstance, seconds: float, check: Callable[[Any, Any], Certificate]) -> Run:
-        limit = None if seconds == float("inf") else max(LEAST_SECONDS, seconds)
-        return Run(instance, self.options.replace(time_limit=limit, warm_start=None), check)
+        judge = resolve(family_of(instance).check)
+        super().__init__(instance, (solution, against), options, judge, "mapping at hand")
 
     @property
     def best(self) -> DataflowSolution | None:
         """The best mapping known."""
         found = self.base.best
         return found.solution if found is not None else None  # type: ignore[return-value]
+
+    def trials(self) -> list[Trial]:
+        """Each resource twice as fast and free, one alone, limits and choices left out."""
+        return changes(self.instance, self.base.proved_infeasible)
 
     def solve(self) -> None:
         """Solve the instance."""
@@ -172,10 +132,10 @@ class _Work:
 
     def attempt(self, trial: Trial, left: int) -> None:
         """Solve a changed instance, from the best mapping; ``left`` changes are to be tried, this one among them."""
-        seconds = SPENT * self.left / left
+        seconds = self.spent * self.left / left
         if self.base.gap == 0:
-            seconds = min(SPENT * self.left, max(seconds, PATIENCE * self.own_seconds))
-        run = self._run(trial.instance, seconds, self.check if trial.bubble else without_bubble(self.check))
+            seconds = min(self.spent * self.left, max(seconds, PATIENCE * self.own_seconds))
+        run = self.run(trial.instance, seconds, self.check if trial.bubble else without_bubble(self.check))
         if self.best is not None:
             run.solution(self.best, "mapping at hand")
             run.rejected.clear()

@@ -8,18 +8,17 @@ instance, not a promise. What the same search finds within a share of the time i
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from typing import Any
 
 from chipmap.certificate import Certificate
 from chipmap.deadline import Deadline
-from chipmap.explanation import Change, Explanation, Statement, Step
+from chipmap.explanation import Change, Explanation, Statement
 from chipmap.family import family_of, resolve
 from chipmap.instances.placement.instance import PlacementInstance, PlacementSolution
 from chipmap.instances.placement.loads import loads
 from chipmap.instances.placement.problem import placement_problem
 from chipmap.instances.placement.timeline import timeline
-from chipmap.methods.explaining import outcome, side, statement
+from chipmap.methods.explaining import Explaining, Progress, Told, outcome, side, statement
 from chipmap.methods.placement.explain import statements
 from chipmap.methods.placement.explain.bound_reasons import Reason, reasons
 from chipmap.methods.placement.explain.changes import Trial, all_bytes, changes
@@ -28,13 +27,8 @@ from chipmap.methods.placement.explain.solved import bound_first, solve, solve_f
 from chipmap.methods.placement.stages import Stages
 from chipmap.methods.words import duration, share, size
 from chipmap.records import counted
-from chipmap.result import Note
-from chipmap.run import Run, SolveOptions
+from chipmap.run import SolveOptions
 
-#: The share of the time that solving the instance itself may take, and the least seconds of a solve.
-OWN_SHARE, LEAST_SECONDS = 0.5, 0.3
-#: The share of what is left for changes that their solves get: they end a little late.
-SPENT = 0.9
 #: Seconds that heads and tails may take, where the solve has none.
 WINDOWS_SECONDS = 2.0
 #: Proofs by search, which have no reason in a sentence.
@@ -44,7 +38,6 @@ PROOFS = {
     "refutation": "CP-SAT has looked through everything that is left (a proof by search)",
     "ideals": "the program over ideals has compared all blocks one after the other",
 }
-Progress = Callable[[Step], None]
 
 
 def explain(
@@ -53,7 +46,7 @@ def explain(
     options: SolveOptions | None = None,
     against: PlacementSolution | None = None,
     progress: Progress | None = None,
-    told: Callable[[Explanation], None] | None = None,
+    told: Told | None = None,
 ) -> Explanation:
     """The explanation of ``instance``, and of ``solution`` if one is given; its difference to ``against``.
 
@@ -63,31 +56,11 @@ def explain(
     options = options or SolveOptions()
     options.check()
     work = _Work(instance, solution, against, options)
-    say, tell = progress or (lambda _: None), told or (lambda _: None)
-    say(Step(kind="instance"))
     bound_first(instance, work.base)
-    if work.base.best is not None:  # what is known without a solve, lest the time is too short for it
-        work.facts()
-        tell(work.explanation())
-        work.said.clear()
-    if not work.base.proved_infeasible:
-        _, work.stages = solve(instance, work.base)
-    work.facts()
-    tell(work.explanation())
-    trials = changes(work.problem, work.base.proved_infeasible) if work.problem.operations else []
-    for i, trial in enumerate(trials):
-        if work.left <= LEAST_SECONDS:
-            left = [one.what for one in trials[i:]]
-            text = f"not tried for lack of time: {'; '.join(left)}"
-            work.notes.append(Note(kind="left out", text=text, data={"changes": left}))
-            break
-        say(Step(kind="change", what=trial.what))
-        work.attempt(trial, SPENT * work.left / (len(trials) - i))
-        tell(work.explanation())
-    return work.explanation()
+    return work.explain(progress, told)
 
 
-class _Work:
+class _Work(Explaining[Trial]):
     """One explanation in progress."""
 
     def __init__(
@@ -97,35 +70,27 @@ class _Work:
         against: PlacementSolution | None,
         options: SolveOptions,
     ) -> None:
-        self.instance, self.solution, self.against, self.options = instance, solution, against, options
+        self.instance, self.solution, self.against = instance, solution, against
         self.problem = placement_problem(instance)
-        self.judge: Callable[[Any, Any], Certificate] = resolve(family_of(instance).check)
         for given in (solution, against):
             if given is not None:  # says what is wrong with a placement of something else
                 timeline(self.problem, given) if self.problem.timed else loads(self.problem, given)
-        self.started = time.monotonic()
         self.word = "step time T1" if self.problem.timed else "load T2 per sample"
         self.thing = "schedule" if self.problem.timed else "placement"
         self.stages: Stages | None = None
-        self.said: list[Statement] = []
         self.allowed: list[Statement] = []
         self.tried: list[Change] = []
-        self.notes: list[Note] = []
-        self.base = self._run(instance, OWN_SHARE * self.left)
-        for given in (solution, against):
-            if given is not None:
-                self.base.solution(given, "placement at hand")
-        self.base.rejected.clear()
+        judge = resolve(family_of(instance).check)
+        super().__init__(instance, (solution, against), options, judge, "placement at hand")
 
-    @property
-    def left(self) -> float:
-        """Seconds that are left."""
-        limit = self.options.time_limit
-        return float("inf") if limit is None else limit - (time.monotonic() - self.started)
+    def solve(self) -> None:
+        """Solve the instance, unless there is no placement."""
+        if not self.base.proved_infeasible:
+            _, self.stages = solve(self.instance, self.base)
 
-    def _run(self, instance: PlacementInstance, seconds: float) -> Run:
-        limit = None if seconds == float("inf") else max(LEAST_SECONDS, seconds)
-        return Run(instance, self.options.replace(time_limit=limit, warm_start=None), self.judge)
+    def trials(self) -> list[Trial]:
+        """One more device, faster links, more memory, fewer demands."""
+        return changes(self.problem, self.base.proved_infeasible) if self.problem.operations else []
 
     @property
     def best(self) -> PlacementSolution | None:
@@ -153,13 +118,13 @@ class _Work:
             self.demand()
         else:
             own = self.given() or self.best
-            self.placement(own, self.judge(self.instance, own))
+            self.placement(own, self.check(self.instance, own))
 
     def given(self) -> PlacementSolution | None:
         """What the checker says of the placement given, which is returned if it is valid."""
         if self.solution is None:
             return None
-        certificate, best = self.judge(self.instance, self.solution), self.base.upper or 0
+        certificate, best = self.check(self.instance, self.solution), self.base.upper or 0
         if not certificate.feasible:
             first, count = certificate.violations[0], len(certificate.violations)
             times = "violation" if count == 1 else "violations"
@@ -227,9 +192,9 @@ class _Work:
         text = f"Limits aside, no {self.thing} takes less than {duration(strongest.value)}: {_small(strongest.message)}"
         self.say("bound", text, kind=strongest.kind, bound_ns=strongest.value, **strongest.figures)
 
-    def attempt(self, trial: Trial, seconds: float) -> None:
+    def attempt(self, trial: Trial, left: int) -> None:
         """Solve a changed instance: what its bound allows at best, and what is found."""
-        run = self._run(trial.instance, seconds)
+        run = self.run(trial.instance, self.spent * self.left / left)
         end, before = solve_from(trial.instance, run, self.best), self.base.upper
         found = outcome(run, end.reason, before)
         least = found["bound"]
@@ -249,7 +214,7 @@ class _Work:
         order = {"proved": 0, "best found": 0, "unknown": 1, "infeasible": 2}
         found = None
         if both[0] is not None and both[1] is not None:
-            judged = self.judge(self.instance, both[0]), self.judge(self.instance, both[1])
+            judged = self.check(self.instance, both[0]), self.check(self.instance, both[1])
             found = difference(self.problem, both, judged)  # type: ignore[arg-type]
         return Explanation(
             instance=self.instance.name,
@@ -259,7 +224,7 @@ class _Work:
             objective=base.upper,
             bound=lower if base.upper is None or lower is None else min(lower, base.upper),
             terms=base.best.certificate.terms if base.best else {},
-            given=side(self.judge(self.instance, self.solution)) if self.solution is not None else None,
+            given=side(self.check(self.instance, self.solution)) if self.solution is not None else None,
             statements=(*self.said, *self.allowed),
             infeasibility=tuple(base.infeasibility),
             changes=tuple(sorted(self.tried, key=lambda one: (order[one.standing], one.objective or 0))),
