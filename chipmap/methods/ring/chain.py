@@ -12,6 +12,7 @@ from chipmap.methods.ring.at_once import at_once
 from chipmap.methods.ring.local_search import improve
 from chipmap.methods.ring.programs import (
     CUT_NODES,
+    CUTS,
     greedy,
     prefix_cuts,
     simple_bounds,
@@ -33,9 +34,11 @@ FEW_IDEALS = 20_000
 FIRST_SHARE, FIRST_SECONDS = 0.1, 5.0
 #: States that the exact program may have before the station search gets its turn.
 FEW_STATES = 50_000
-#: Nodes of the cuts of prefixes before the station search; afterwards the share of the time left, most seconds.
+#: Nodes of the cuts of prefixes at first; the share of the time left later, most seconds.
 FEW_NODES = 200
 CUT_SHARE, CUT_SECONDS = 0.8, 60.0
+#: Where links decide, the shares of the time left: of cuts of prefixes before the station search, and of this one.
+LINKS_CUTS, LINKS_STATIONS = 0.5, 0.3
 #: Rounds of the station search that come after the neighbourhoods.
 WIDE_ROUNDS = 2
 
@@ -69,8 +72,8 @@ def _list_ideals(state: State, turn: Turn) -> None:
         state.list_ideals(FEW_IDEALS)
     except TooManyIdealsError:
         _shortly(state, turn, lambda limit: prefix_cuts(state, FEW_NODES, limit))
-        # where links decide, this takes long and finds little
-        _shortly(state, turn, lambda limit: search(state, 1, limit))
+        if not _links_decide(state):
+            _shortly(state, turn, lambda limit: search(state, 1, limit))
         improve(state, turn)
         try:
             state.list_ideals()
@@ -100,6 +103,28 @@ def _n1(state: State) -> None:
     """The program with the necessary part of C3: a bound."""
     upper = state.run.upper
     state.proved(solve_rule(state, "n1", upper), upper, "program n1")
+
+
+def _links_decide(state: State) -> bool:
+    """Whether cuts of prefixes are the best bound, and not all ideals are listed: there the station search takes long
+    and finds little.
+    """
+    return state.ideals is None and state.run.lower is not None and state.run.lower.source == CUTS
+
+
+def _stations(state: State, turn: Turn) -> None:
+    """The station search; where links decide, cuts of prefixes first, and some of its time."""
+    if not _links_decide(state) or state.run.options.deterministic:
+        search(state, len(ROUNDS) - WIDE_ROUNDS)
+        return
+    for share, work in (
+        (LINKS_CUTS, lambda limit: prefix_cuts(state, CUT_NODES, limit)),
+        (LINKS_STATIONS, lambda limit: search(state, len(ROUNDS) - WIDE_ROUNDS, limit)),
+    ):
+        try:
+            work(turn.deadline.share(share))
+        except Stop:
+            turn.deadline.check()
 
 
 def _longer_cuts(state: State, turn: Turn) -> None:
@@ -136,7 +161,7 @@ CHAIN: tuple[Link, ...] = (
     _over_ideals("program path", lambda state: solve_rule(state, "path", state.below)),  # C3's sufficient part
     _over_ideals("exact program, few states", lambda state: solve_exactly(state, FEW_STATES)),
     Link("local search", 1.0, lambda state, turn: improve(state, turn) if state.ideals is not None else None),
-    Link("station search", 1.0, lambda state, _: search(state, len(ROUNDS) - WIDE_ROUNDS)),
+    Link("station search", 1.0, _stations),
     Link("station windows", 1.0, lambda state, _: window_bound(state) if state.sliced else None),
     Link("neighbourhoods", 1.0, _neighbourhoods),
     Link("cuts of prefixes", 1.0, _longer_cuts),

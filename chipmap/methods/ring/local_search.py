@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -19,9 +20,11 @@ from chipmap.run import Run
 if TYPE_CHECKING:
     from chipmap.heuristics.ring.local_search.search import LocalSearch
 
-SOURCE = "local search"
+SOURCE, LEVELS = "local search", "local search in levels"
 #: The chain's part: the share of the time that is left, and how often the moves of a try may be doubled.
 SHARE, CHAIN_DOUBLINGS = 0.4, 3
+#: Shares of that: when the search in levels begins, and what it may take of the time left then.
+BEFORE, IN_LEVELS = 0.2, 0.7
 
 
 def local(instance: RingInstance, run: Run) -> Termination:
@@ -52,16 +55,49 @@ def _search(state: State, deadline: Deadline, doublings: int | None = None) -> N
         _first(state, search, deadline)
     if run.best is None:
         return
+    doublings = DOUBLINGS if doublings is None else doublings
+    before = deadline.share(BEFORE)
+    _moves(state, search, before, doublings)
+    value = run.upper
+    _in_levels(state, search, deadline.share(IN_LEVELS))
+    if run.upper != value or not before.keep_going():
+        _moves(state, search, deadline, doublings)
+
+
+def _moves(state: State, search: LocalSearch, deadline: Deadline, doublings: int) -> None:
+    """Local search of the incumbent."""
+    run = state.run
+    assert run.best is not None
     chips = np.array(state.contraction.lower(run.best.solution).chips, dtype=np.int64)  # type: ignore[arg-type]
+    search.improve(chips, _taken(state, SOURCE), state.lower, run.options.seed, deadline, doublings)
+    run.checkpoint()
+
+
+def _in_levels(state: State, search: LocalSearch, deadline: Deadline) -> None:
+    """The search of mappings in levels that are better than the incumbent."""
+    from chipmap.heuristics.ring.local_search.levels import LevelSearch
+
+    run = state.run
+    assert run.upper is not None
+    if not state.problem.has("C3"):
+        return
+    try:
+        levels = LevelSearch(search)
+    except ValueError:
+        return
+    levels.improve(run.upper, _taken(state, LEVELS), state.lower, run.options.seed, deadline)
+    run.checkpoint()
+
+
+def _taken(state: State, source: str) -> Callable[[tuple[int, ...]], bool]:
+    """Reports a mapping; whether it counts."""
 
     def take(found: tuple[int, ...]) -> bool:
-        """Whether the mapping counts."""
-        accepted = state.report(found, SOURCE)
-        run.checkpoint()
+        accepted = state.report(found, source)
+        state.run.checkpoint()
         return accepted
 
-    search.improve(chips, take, state.lower, run.options.seed, deadline, DOUBLINGS if doublings is None else doublings)
-    run.checkpoint()
+    return take
 
 
 def _first(state: State, search: LocalSearch, deadline: Deadline) -> None:

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 ORDERS = 16
 #: Bits of all prefixes that are sliced: those of fewer orders where the graph is large (16 up to 11,000 operations).
 PREFIX_BITS = 2**31
-#: Cuts of prefixes: nodes of branch and bound.
-CUT_NODES = 20_000
+#: Cuts of prefixes: the name of their bounds, and nodes of branch and bound.
+CUTS, CUT_NODES = "prefix cuts", 20_000
 
 
 def greedy(instance: RingInstance, run: Run) -> Termination:
@@ -162,7 +162,7 @@ def prefix_cuts(state: State, nodes: int, deadline: Deadline) -> None:
     if run.best is not None:
         profile.know(np.array(state.contraction.lower(run.best.solution).chips, dtype=np.int64))  # type: ignore[arg-type]
     high = run.upper if run.upper is not None else problem.most_ticks
-    profile.bound(state.lower, high, nodes, deadline, lambda bound: run.bound(bound, "prefix cuts"))
+    profile.bound(state.lower, high, nodes, deadline, lambda bound: run.bound(bound, CUTS))
 
 
 def slice_some(state: State, seed: int, deadline: Deadline) -> None:

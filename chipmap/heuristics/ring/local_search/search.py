@@ -110,7 +110,7 @@ class LocalSearch:
                 step, tries, failed = max(STEPS[1], step / 2), tries + 1, failed + 1
                 moves *= 1 if failed % (len(HOT) * len(PRICES)) else 2
                 continue
-            mapping = self._mapping(found)
+            mapping = self.mapping(found)
             best, value = found, max(terms(self.problem, np.maximum(mapping, 0)))
             step, failed = min(STEPS[0], 1.5 * step), 0
             if not take(tuple(mapping.tolist())):
@@ -127,7 +127,7 @@ class LocalSearch:
             target = max(1, share * self.problem.least_ticks)
             found = self.attempt(start, target, Effort(hot, price, moves), random, deadline)
             if found is not None:
-                return tuple(self._mapping(found).tolist())
+                return tuple(self.mapping(found).tolist())
             if not deadline.keep_going():
                 break
         return None
@@ -138,20 +138,26 @@ class LocalSearch:
         """One try from the mapping ``start`` (of the computing operations in topological order): one with an objective
         <= ``target`` without empty chips, or None.
         """
-        problem, (hot, price, moves) = self.problem, effort
-        pair = price * problem.has("C3") * self._mean() / target
-        mode = ("period", "sum", "sum_forward").index(problem.cost_mode)
-        sram = problem.sram_bytes if problem.has("C4") else -1
-        goal = Goal(target, mode, sram, pair, FLOW * pair)
-        place = self.place(start)
-        temperature = np.array([hot * self._mean() / target])
-        heat = Heat(temperature, (COLD / hot) ** (1.0 / moves), random)
+        moves = effort.moves
+        place, goal, heat = self.place(start), self.goal(target, effort.price), self.heat(target, effort, random)
         for done in range(0, moves, CHUNK):
             if not deadline.keep_going():
                 return None
             if anneal(self.net, place, goal, heat, min(CHUNK, moves - done)) == 0.0:
-                return np.unique(place.chip, return_inverse=True)[1].astype(np.int64)
+                return closed(place.chip)
         return None
+
+    def goal(self, target: int, price: float) -> Goal:
+        """At most ``target`` ticks, and C4; a ``price`` for each pair of chips that breaks C3."""
+        problem = self.problem
+        pair = price * problem.has("C3") * self._mean() / target
+        mode = ("period", "sum", "sum_forward").index(problem.cost_mode)
+        return Goal(target, mode, problem.sram_bytes if problem.has("C4") else -1, pair, FLOW * pair)
+
+    def heat(self, target: int, effort: Effort, random: NDArray[np.uint64]) -> Heat:
+        """The temperatures of a try, from ``effort.hot`` to :data:`COLD`."""
+        temperature = np.array([effort.hot * self._mean() / target])
+        return Heat(temperature, (COLD / effort.hot) ** (1.0 / effort.moves), random)
 
     def place(self, chips: IntArray) -> Place:
         """The mapping ``chips`` of the computing operations in topological order, with what follows from it."""
@@ -170,11 +176,17 @@ class LocalSearch:
         """The mean length of an operation in ticks (1 where all take no time)."""
         return max(1.0, self.problem.total_ticks / len(self.operations))
 
-    def _mapping(self, chips: IntArray) -> IntArray:
+    def mapping(self, chips: IntArray) -> IntArray:
         """Chip per operation of the problem, -1 where not computing."""
         mapping = np.full(self.problem.n, -1, dtype=np.int64)
         mapping[self.operations] = chips
         return mapping
+
+
+def closed(numbers: IntArray) -> IntArray:
+    """The ``numbers`` 0, 1, … in their order, without gaps."""
+    found: IntArray = np.unique(numbers, return_inverse=True)[1].astype(np.int64)
+    return found
 
 
 def _net(problem: RingProblem, operations: list[int]) -> Net:
