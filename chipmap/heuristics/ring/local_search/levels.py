@@ -2,8 +2,8 @@
 
 Each chip has a level, and every flow between two chips leads from one level to the next. So no path of flows is longer
 than another one between the same chips, and C3 holds; with one chip per level this is the rule of ``ring/path``. On
-wide graphs the best mappings known are nearly all of this kind, and local search, which pays for breaking C3, hardly
-finds its way to them.
+`layered`, 1,000 operations, 50 wide, there are mappings of this kind that :mod:`.search`, which pays for breaking C3,
+doesn't find its way to.
 
 The search starts with one chip per level. Level of an operation: the fewest flows that a walk against and along the
 flows takes forward, from the operations at which the longest paths begin (:func:`widest`); where these are more levels
