@@ -79,17 +79,18 @@ def measured(row: Row, name: str, samples: int, seed: int, checkpoint: Path) -> 
     return [row.name, name, seed, len(best), f"{time.process_time() - began:.2f}", *after, *first]
 
 
-def measure(path: Path, samples: int, seeds: int, most: int, checkpoint: Path) -> None:
-    """Make the runs that the file lacks, on graphs of up to ``most`` operations."""
+def measure(path: Path, samples: int, seeds: int, most: int, checkpoint: Path, only: Sequence[str]) -> None:
+    """Make the runs that the file lacks, of the strategies ``only``, on graphs of up to ``most`` operations."""
     done = {(line["graph"], line["strategy"], line["seed"]) for line in lines_of(path)} if path.exists() else set()
-    rows = [row for row in rows_of("test") if row.problem().n <= most]
+    sized = [(row.problem().n, row) for row in rows_of("test")]
+    rows = [row for n, row in sorted(sized, key=lambda one: one[0]) if n <= most]
     with path.open("a", encoding="utf-8", newline="") as file:
         writer = csv.writer(file)
         if not done:
             writer.writerow(COLUMNS)
         for seed in range(seeds):
             for row in rows:
-                for name in ("greedy", *STRATEGIES):
+                for name in only:
                     if (row.name, name, str(seed)) in done or (name == "greedy" and seed):
                         continue
                     writer.writerow(measured(row, name, samples, seed, checkpoint))
@@ -166,6 +167,7 @@ def main() -> None:
     parser.add_argument("--samples", type=int, default=400)
     parser.add_argument("--seeds", type=int, default=2)
     parser.add_argument("--most", type=int, default=10**9, metavar="OPERATIONS")
+    parser.add_argument("--only", nargs="+", default=("greedy", *STRATEGIES), choices=("greedy", *STRATEGIES))
     parser.add_argument("--checkpoint", type=Path, default=SHIPPED, metavar="NAME.pt")
     parser.add_argument("--table", type=Path, metavar="FILE")
     parser.add_argument("--markdown", type=Path, metavar="FILE")
@@ -173,7 +175,7 @@ def main() -> None:
     arguments = parser.parse_args()
     torch.set_num_threads(1)
     if arguments.csv:
-        measure(arguments.csv, arguments.samples, arguments.seeds, arguments.most, arguments.checkpoint)
+        measure(arguments.csv, arguments.samples, arguments.seeds, arguments.most, arguments.checkpoint, arguments.only)
     if arguments.csv or arguments.table:
         lines = lines_of(arguments.table or arguments.csv)
         found = tables(lines)

@@ -36,7 +36,7 @@ class Card(Record, frozen=True, kw_only=True):
 def save(path: Path, network: RingPolicy, recipe: Recipe, samples: int = 0, instances: tuple[str, ...] = ()) -> Card:
     """Write ``path`` (``NAME.pt``) and its card ``NAME.json``; ``instances`` are the content hashes trained on."""
     buffer = io.BytesIO()
-    torch.save({name: value.detach().cpu().contiguous() for name, value in network.state_dict().items()}, buffer)
+    torch.save({name: value.detach().cpu().clone() for name, value in network.state_dict().items()}, buffer)
     data = buffer.getvalue()
     card = Card(recipe=recipe, sha256=hashlib.sha256(data).hexdigest(), samples=samples, instances=instances)
     for target, content in ((path, data), (path.with_suffix(".json"), card.to_json(indent=2))):

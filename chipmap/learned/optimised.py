@@ -6,20 +6,37 @@ from typing import Any, Generic, TypeVar
 
 import torch
 from torch import Tensor, nn
+from torch.nn.utils import parameters_to_vector, vector_to_parameters
 
 Network = TypeVar("Network", bound=nn.Module)
 
 
 class Optimised(Generic[Network]):
-    """``network``, ``adam`` and ``random``, with a state from which a later run goes on unchanged."""
+    """``network``, ``adam`` and ``random``, with a state from which a later run goes on unchanged.
 
-    network: Network
-    adam: torch.optim.Adam
+    The network's weights are views of one vector, so that cutting the gradient and a step of Adam are a few operations
+    instead of a few per layer.
+    """
+
     random: torch.Generator
 
-    def descend(self) -> None:
-        """One step of Adam down the gradients that are there, cut at norm 1."""
-        torch.nn.utils.clip_grad_norm_(self.network.parameters(), 1.0)
+    def __init__(self, network: Network, rate: float) -> None:
+        self.network = network
+        self._weights = list(network.parameters())
+        vector = parameters_to_vector(self._weights).detach().clone()
+        vector_to_parameters(vector, self._weights)
+        self._vector = nn.Parameter(vector)
+        self.adam = torch.optim.Adam([self._vector], lr=rate, fused=True)
+
+    def gradient(self, loss: Tensor) -> Tensor:
+        """The loss's gradient, by all weights in a row."""
+        gradients = torch.autograd.grad(loss, self._weights, materialize_grads=True)
+        return torch.cat([one.reshape(-1) for one in gradients])
+
+    def descend(self, gradient: Tensor) -> None:
+        """One step of Adam down a :meth:`gradient`, cut at norm 1."""
+        self._vector.grad = gradient
+        nn.utils.clip_grad_norm_(self._vector, 1.0)
         self.adam.step()
 
     def state(self) -> dict[str, Any]:

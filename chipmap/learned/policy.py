@@ -18,16 +18,14 @@ Nothing depends on how operations are numbered: a permutation of them permutes t
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from chipmap.learned.features import COLUMNS, Graph, position, table
+from chipmap.learned.features import COLUMNS, Floats, Graph, Integers, position, table
 
-#: Means over neighbours are products of dense matrices up to so many operations: faster there than sums by index.
-DENSE = 256
 #: The most chips that a policy is made for.
 MOST_CHIPS = 64
 #: Width of the prior in chips: 0.5 to 1.0 differed by less than the seeds.
@@ -37,39 +35,55 @@ CHIP_COSINES = 8
 SEEN = CHIP_COSINES + 4
 
 
+class Sums(NamedTuple):
+    """A sparse matrix by its rows: row i is Σ_k ``weights``[k] · row ``sources``[k], k from ``starts``[i] to
+    ``starts``[i + 1]."""
+
+    sources: Tensor
+    starts: Tensor
+    weights: Tensor
+
+    def of(self, values: Tensor) -> Tensor:
+        """The matrix times ``values`` [rows, d]."""
+        found: Tensor = nn.functional.embedding_bag(
+            self.sources,
+            values.contiguous(),
+            self.starts,
+            mode="sum",
+            per_sample_weights=self.weights,
+            include_last_offset=True,
+        )
+        return found
+
+
 class Arrays(NamedTuple):
     """A graph for the networks, with ``chips`` C.
 
-    ``features`` [n, F]; ``edges`` [2, m] (producer, reader); ``producers`` and ``readers`` [n, 1]: how many, at
-    least 1; ``has`` [2, n, 1]: 1 for operations with producers, and with readers; ``share`` [n] of all work;
-    ``prior`` [n, C] logits; ``basis`` [C, C] cosines. ``mean`` [2, n, n], for graphs of up to :data:`DENSE`
-    operations, else nothing: the matrices that make an operation's mean over producers and over readers.
+    ``features`` [n, F]; ``around`` [3n, n]: rows 3v, 3v + 1 and 3v + 2 make operation v's own values, their mean over
+    its producers and over its readers; ``back`` [n, 3n] is its transpose; ``has`` [2, n, 1]: 1 for operations with
+    producers, and with readers; ``share`` [n] of all work; ``prior`` [n, C] logits; ``basis`` [C, C] cosines.
     """
 
     chips: int
     features: Tensor
-    edges: Tensor
-    producers: Tensor
-    readers: Tensor
+    around: Sums
+    back: Sums
     has: Tensor
     share: Tensor
     prior: Tensor
     basis: Tensor
-    mean: Tensor | None = None
 
 
 def arrays(graph: Graph, chips: int, prior: bool = True) -> Arrays:
     """The graph as tensors. Raises ValueError for more than :data:`MOST_CHIPS` chips."""
     if not 0 < chips <= MOST_CHIPS:
         raise ValueError(f"the policy is made for 1 to {MOST_CHIPS} chips, not {chips}")
-    edges = torch.as_tensor(graph.edges.T.copy(), dtype=torch.int64)
-    degree = torch.stack([torch.bincount(edges[side], minlength=graph.n)[:, None].float() for side in (1, 0)])
-    mean = None
-    if graph.n <= DENSE:
-        mean = torch.zeros(2, graph.n, graph.n)
-        for side in (0, 1):
-            mean[side].index_put_((edges[1 - side], edges[side]), torch.ones(()), accumulate=True)
-        mean /= degree.clamp(min=1.0)
+    n, own = graph.n, np.arange(graph.n)
+    producer, reader = graph.edges[:, 0], graph.edges[:, 1]
+    degree = np.stack([np.bincount(side, minlength=n) for side in (reader, producer)])
+    row = np.concatenate((3 * own, 3 * reader + 1, 3 * producer + 2))
+    column = np.concatenate((own, producer, reader))
+    weight = np.concatenate((np.ones(n), 1.0 / degree[0][reader], 1.0 / degree[1][producer]))
     away = position(graph)[:, None] * chips - 0.5 - np.arange(chips)
     logits = -((away / PRIOR_WIDTH) ** 2) / 2 if prior else np.zeros((graph.n, chips))
     centre = (np.arange(chips) + 0.5) / chips
@@ -77,33 +91,45 @@ def arrays(graph: Graph, chips: int, prior: bool = True) -> Arrays:
     return Arrays(
         chips=chips,
         features=torch.as_tensor(table(graph), dtype=torch.float32),
-        edges=edges,
-        producers=degree[0].clamp(min=1.0),
-        readers=degree[1].clamp(min=1.0),
-        has=degree.clamp(max=1.0),
+        around=_sums(row, column, weight, 3 * n),
+        back=_sums(column, row, weight, n),
+        has=torch.as_tensor(degree.clip(max=1)[..., None], dtype=torch.float32),
         share=torch.as_tensor(graph.work / max(1.0, graph.work.sum()), dtype=torch.float32),
         prior=torch.as_tensor(logits, dtype=torch.float32),
         basis=torch.as_tensor(basis, dtype=torch.float32),
-        mean=mean,
     )
 
 
-def from_producers(graph: Arrays, values: Tensor) -> Tensor:
-    """[..., n, d]: the mean of ``values`` over each operation's producers; 0 without any."""
-    if graph.mean is not None:
-        return graph.mean[0] @ values
-    return _mean(values, graph.edges[0], graph.edges[1], graph.producers)
+def _sums(row: Integers, column: Integers, weight: Floats, rows: int) -> Sums:
+    """A matrix of so many rows by its entries."""
+    order = np.lexsort((column, row))
+    return Sums(
+        sources=torch.as_tensor(column[order].astype(np.int32)),
+        starts=torch.as_tensor(np.searchsorted(row[order], np.arange(rows + 1)).astype(np.int32)),
+        weights=torch.as_tensor(weight[order].astype(np.float32)),
+    )
 
 
-def from_readers(graph: Arrays, values: Tensor) -> Tensor:
-    """[..., n, d]: the mean of ``values`` over each operation's readers; 0 without any."""
-    if graph.mean is not None:
-        return graph.mean[1] @ values
-    return _mean(values, graph.edges[1], graph.edges[0], graph.readers)
+class _Around(torch.autograd.Function):
+    """``around`` times values, with ``back`` times the gradient: PyTorch's own gradient of such sums is far slower."""
+
+    @staticmethod
+    def forward(context: Any, values: Tensor, graph: Arrays) -> Tensor:
+        """[n, d] → [3n, d]."""
+        context.back = graph.back
+        return graph.around.of(values.detach())
+
+    @staticmethod
+    def backward(context: Any, gradient: Tensor) -> tuple[Tensor, None]:
+        """[3n, d] → [n, d]."""
+        return context.back.of(gradient), None
 
 
-def _mean(values: Tensor, source: Tensor, target: Tensor, degree: Tensor) -> Tensor:
-    return torch.zeros_like(values).index_add(-2, target, values.index_select(-2, source)) / degree
+def around(graph: Arrays, values: Tensor) -> Tensor:
+    """[n, 3, d] of ``values`` [n, d]: an operation's own, and the means over its producers and over its readers (0
+    without any)."""
+    found: Tensor = _Around.apply(values, graph)  # type: ignore[no-untyped-call]
+    return found.view(len(values), 3, -1)
 
 
 class Sage(nn.Module):
@@ -116,8 +142,7 @@ class Sage(nn.Module):
     def forward(self, graph: Arrays, values: Tensor) -> Tensor:
         """[n, width] → [n, width]."""
         own = self.norm(values)
-        joined = torch.cat((own, from_producers(graph, own), from_readers(graph, own)), dim=-1)
-        return values + torch.relu(self.linear(joined))
+        return values + torch.relu(self.linear(around(graph, own).flatten(1)))
 
 
 class RingPolicy(nn.Module):
@@ -153,9 +178,8 @@ class RingPolicy(nn.Module):
         """[b, n, SEEN] of an assignment [b, n]."""
         place = (before.float() + 0.5) / graph.chips
         cosines = torch.cos(torch.pi * torch.arange(CHIP_COSINES) * place[..., None])
-        here = place[..., None]
-        back = from_producers(graph, here) - here * graph.has[0]
-        ahead = from_readers(graph, here) - here * graph.has[1]
+        here, back, ahead = around(graph, place.T).permute(1, 2, 0)[..., None]
+        back, ahead = back - here * graph.has[0], ahead - here * graph.has[1]
         work = torch.zeros(len(before), graph.chips).index_put(
             (torch.arange(len(before))[:, None].expand_as(before), before),
             graph.share.expand(len(before), -1),

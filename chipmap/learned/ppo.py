@@ -73,8 +73,7 @@ class Trainer(Optimised[RingPolicy]):
         self.random = torch.Generator().manual_seed(seed)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
-            self.network = RingPolicy(recipe.layers, recipe.width)
-        self.adam = torch.optim.Adam(self.network.parameters(), lr=recipe.rate, fused=True)
+            super().__init__(RingPolicy(recipe.layers, recipe.width), recipe.rate)
 
     def train(self, graph: Arrays, cycle: Cycle) -> int:
         """PPO on a cycle's rollouts of one graph; how many steps were made."""
@@ -110,9 +109,7 @@ class Trainer(Optimised[RingPolicy]):
         for _ in range(self.recipe.epochs):
             for part in torch.randperm(len(lessons), generator=self.random).split(TOGETHER):
                 parts = [self._cross_entropy(*lessons[k]) for k in part.tolist()]
-                self.adam.zero_grad()
-                torch.stack(parts).mean().backward()
-                self.descend()
+                self.descend(self.gradient(torch.stack(parts).mean()))
                 steps += 1
         return steps
 
@@ -134,9 +131,7 @@ class Trainer(Optimised[RingPolicy]):
             moved += there / len(cycles)
         if self.recipe.kl and moved > self.recipe.kl:
             return False
-        self.adam.zero_grad()
-        torch.stack(parts).mean().backward()
-        self.descend()
+        self.descend(self.gradient(torch.stack(parts).mean()))
         return True
 
     def _loss(self, graph: Arrays, cycle: Cycle) -> tuple[Tensor, float]:
@@ -145,9 +140,10 @@ class Trainer(Optimised[RingPolicy]):
         embedded, gain = self.network.embed(graph), cycle.advantage[:, None]
         for t in range(recipe.rounds):
             before = cycle.drawn[:, t - 1] if t else None
-            chances, old = self.network.logits(graph, embedded, before).log_softmax(-1), cycle.old[:, t]
+            chances = self.network.logits(graph, embedded, before).log_softmax(-1)
+            old = cycle.old[: len(chances), t]  # the first round's are the same for every rollout
             credited = cycle.credited[:, t][..., None]
-            new = chances.expand(len(credited), -1, -1).gather(-1, credited) - old.gather(-1, credited)
+            new = (chances - old).expand(len(credited), -1, -1).gather(-1, credited)
             loss = loss - surrogate(new[..., 0], gain, recipe.clip)
             loss = loss + recipe.entropy * (chances.exp() * chances).sum(-1).mean()
             if recipe.anchor:

@@ -77,7 +77,7 @@ class Pretraining:
         ]
         if recipe.method == "imitation" and not self._lessons:
             raise InputError("has no optimum to imitate", "recipe", "Give graphs whose optima are proved.")
-        words = " ".join((recipe.content_hash, str(seed), *self._instances))
+        words = " ".join(("2", recipe.content_hash, str(seed), *self._instances))
         self._of = hashlib.sha256(words.encode()).hexdigest()
         if (folder / "state.json").exists():
             state = read_sealed(folder, "state", self._of)

@@ -41,7 +41,7 @@ class Training:
         self.learner = Learner(self.sampler.problem, recipe, seed, learn)
         self.curve: list[Point] = []
         self._seed, self._folder = seed, folder
-        words = f"{recipe.content_hash} {seed} {problem.instance.content_hash}"
+        words = f"2 {recipe.content_hash} {seed} {problem.instance.content_hash}"
         self._of = hashlib.sha256(words.encode()).hexdigest()
         if folder is not None and (folder / "resume.json").exists():
             self._resume(folder)

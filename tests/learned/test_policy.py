@@ -90,6 +90,38 @@ def test_a_permutation_of_the_operations_permutes_the_logits() -> None:
     assert torch.allclose(also[:, places], found, atol=1e-5)
 
 
+def test_sums_over_neighbours_are_means_and_so_are_their_gradients() -> None:
+    """The sparse sums and their transpose, against the definition on a dense matrix."""
+    given = diamond()
+    graph, values = policy.arrays(given, 3), torch.randn(4, 5, requires_grad=True)
+    link = torch.zeros(4, 4)
+    link[given.edges[:, 1], given.edges[:, 0]] = 1.0
+    dense = torch.stack([torch.eye(4)] + [one / one.sum(1, keepdim=True).clamp(min=1.0) for one in (link, link.T)], 1)
+    found, wanted = policy.around(graph, values), dense @ values[None].expand(4, -1, -1)
+    assert torch.allclose(found, wanted, atol=1e-6)
+    weight = torch.randn(4, 3, 5)
+    slopes = [torch.autograd.grad((made * weight).sum(), values)[0] for made in (found, wanted)]
+    assert torch.allclose(*slopes, atol=1e-6)
+
+
+def test_a_step_is_adam_down_the_gradient_cut_at_norm_one() -> None:
+    """With all weights in one vector as with each by itself, and the network's own tensors are what moves."""
+    trainer = ppo.Trainer(TINY, seed=1)
+    plain = policy.RingPolicy(TINY.layers, TINY.width)
+    plain.load_state_dict(trainer.network.state_dict())
+    adam, graph = torch.optim.Adam(plain.parameters(), lr=TINY.rate), policy.arrays(diamond(), 3)
+    before = torch.tensor([[0, 1, 1, 2]])
+    for _ in range(3):
+        losses = [(made.logits(graph, made.embed(graph), before) ** 3).sum() for made in (trainer.network, plain)]
+        trainer.descend(trainer.gradient(losses[0]))
+        adam.zero_grad()
+        losses[1].backward()
+        torch.nn.utils.clip_grad_norm_(plain.parameters(), 1.0)
+        adam.step()
+    for name, value in plain.state_dict().items():
+        assert torch.allclose(value, trainer.network.state_dict()[name], atol=1e-5), name
+
+
 def test_the_assignment_before_matters() -> None:
     made, graph = network(), policy.arrays(diamond(), 3)
     embedded = made.embed(graph)

@@ -93,8 +93,7 @@ class Trainer(Optimised[PlacementPolicy]):
         self.recipe, self.random = recipe, torch.Generator().manual_seed(seed)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
-            self.network = PlacementPolicy(recipe.sizes)
-        self.adam = torch.optim.Adam(self.network.parameters(), lr=recipe.rate)
+            super().__init__(PlacementPolicy(recipe.sizes), recipe.rate)
 
     @torch.no_grad()
     def propose(self, task: Task, count: int) -> list[float]:
@@ -107,10 +106,9 @@ class Trainer(Optimised[PlacementPolicy]):
         """A cycle on each graph, then the steps on all of them together; the mean reward of each graph."""
         cycles = [self._roll(task) for task in tasks]
         for _ in range(self.recipe.epochs if learn else 0):
-            self.adam.zero_grad()
-            for task, cycle in zip(tasks, cycles, strict=True):
-                (self.loss(task.arrays, cycle) / len(tasks)).backward()
-            self.descend()
+            # graph by graph: what the gradient of one needs is given back before the next
+            parts = (self.gradient(self.loss(task.arrays, cycle)) for task, cycle in zip(tasks, cycles, strict=True))
+            self.descend(sum(parts, start=torch.zeros(())) / len(tasks))
         return [cycle.mean for cycle in cycles]
 
     def loss(self, graph: Arrays, cycle: Cycle) -> Tensor:
