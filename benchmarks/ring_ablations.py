@@ -1,13 +1,14 @@
 """What each part of the ring policy is worth, one change at a time, on the five validation graphs. Needs torch.
 
-    python -m benchmarks.ring_ablations --csv FILE [--samples 200] [--seeds 3] [--checkpoint NAME=FILE.pt]…
+    python -m benchmarks.ring_ablations --csv FILE [--samples 200] [--seeds 3] [--only TABLE …]
+        [--checkpoint NAME=FILE.pt]…
     python -m benchmarks.ring_ablations --csv FILE --table [--markdown FILE]
 
 Every variant is run on every graph with every seed; its samples are worth optimum / objective (0 without a valid
 mapping), the optimum is proved. The CSV has a line per run; a run that is in it is not made again. Tables: the mean of
 a sample, the mean of the last 100 ones, the best of the first 20, 64 and of all, means over graphs and seeds, and for
 the best of 64 and of all the standard deviation of the seeds' means. One table has the trained policies as they are
-on the 16 test graphs.
+on the 16 test graphs, one (``long``) has runs of :data:`LONG` samples.
 """
 
 from __future__ import annotations
@@ -38,7 +39,10 @@ TITLES = {
     "as it is": "Rollouts kept apart: the policy stays as it is (zero-shot)",
     "test": "The 16 test graphs: policies as they are (zero-shot)",
     "learning": "Rollouts kept apart: the policy learns on the graph",
+    "long": "Long runs: what is left to learn",
 }
+#: Samples of a run of the last table.
+LONG = 5_000
 #: The samples at the end whose mean says what was learnt.
 LAST = 100
 
@@ -92,6 +96,15 @@ WHEN_LEARNING: dict[str, dict[str, Any]] = {
     "anchor 0.05": {"anchor": 0.05},
     "temperatures 1/4 to 2, anchor 0.05": {"anchor": 0.05, "temperatures": SPREAD},
 }
+#: Long runs from scratch; all draw at four temperatures.
+APART_LONG = BASE.replace(temperatures=SPREAD)
+LONG_RUNS = (
+    Variant("the prior alone: nothing is learnt", APART_LONG, learn=False),
+    Variant("no anchor", APART_LONG),
+    Variant("anchor 0.1", APART_LONG.replace(anchor=0.1)),
+    Variant("anchor 1", APART_LONG.replace(anchor=1.0)),
+    Variant("half from the prior", APART_LONG.replace(mixed=0.5)),
+)
 
 
 def variants(checkpoints: dict[str, Path]) -> Iterator[tuple[str, Variant]]:
@@ -109,6 +122,8 @@ def variants(checkpoints: dict[str, Path]) -> Iterator[tuple[str, Variant]]:
                 yield "test", Variant(f"{label}, {name}", BASE.replace(**APART[name]), False, path)
     for name, changes in WHEN_LEARNING.items():
         yield "learning", Variant(f"untrained, {name}", BASE.replace(**changes))
+    for one in LONG_RUNS:
+        yield "long", one
 
 
 def measured(row: Row, sampler: Sampler, variant: Variant, samples: int, seed: int) -> list[Any]:
@@ -123,21 +138,22 @@ def measured(row: Row, sampler: Sampler, variant: Variant, samples: int, seed: i
     return [row.name, seed, samples, f"{seconds:.2f}", *(f"{one:.6f}" for one in figures)]
 
 
-def measure(path: Path, samples: int, seeds: int, checkpoints: dict[str, Path]) -> None:
-    """Make the runs that the file lacks, table by table and seed by seed."""
+def measure(path: Path, samples: int, seeds: int, checkpoints: dict[str, Path], tables: Sequence[str]) -> None:
+    """Make the runs of the ``tables`` that the file lacks, table by table and seed by seed."""
     done = {tuple(line[key] for key in COLUMNS[:4]) for line in lines_of(path)} if path.exists() else set()
     with path.open("a", encoding="utf-8", newline="") as file:
         writer = csv.writer(file)
         if not done:
             writer.writerow(COLUMNS)
-        for table in TITLES:
+        for table in tables:
+            count = LONG if table == "long" else samples
             split: Split = "test" if table == "test" else "validation"
             samplers = [(row, Sampler(row.problem())) for row in rows_of(split)]
             own = [one for name, one in variants(checkpoints) if name == table]
             for seed, variant in itertools.product(range(seeds), own):
                 for row, sampler in samplers:
                     if (table, variant.name, row.name, str(seed)) not in done:
-                        writer.writerow([table, variant.name, *measured(row, sampler, variant, samples, seed)])
+                        writer.writerow([table, variant.name, *measured(row, sampler, variant, count, seed)])
                 file.flush()
 
 
@@ -197,6 +213,7 @@ def main() -> None:
     parser.add_argument("--csv", type=Path, metavar="FILE", required=True)
     parser.add_argument("--samples", type=int, default=200)
     parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--only", nargs="+", default=tuple(TITLES), choices=tuple(TITLES))
     parser.add_argument("--checkpoint", type=named, action="append", default=[], metavar="NAME=FILE.pt")
     parser.add_argument("--table", action="store_true", help="measure nothing")
     parser.add_argument("--markdown", type=Path, metavar="FILE")
@@ -204,7 +221,7 @@ def main() -> None:
     torch.set_num_threads(1)
     checkpoints = dict(arguments.checkpoint)
     if not arguments.table:
-        measure(arguments.csv, arguments.samples, arguments.seeds, checkpoints)
+        measure(arguments.csv, arguments.samples, arguments.seeds, checkpoints, arguments.only)
     found = page(lines_of(arguments.csv))
     print(found)
     if arguments.markdown:

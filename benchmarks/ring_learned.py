@@ -9,15 +9,18 @@ mapping), training from scratch (with the prior), the pre-trained policy as it i
 proved. The CSV has a line per run, with the best so far after :data:`AT` samples and the first sample at each
 threshold; a run that is in it is not made again. ``--most``: graphs of so many operations at most.
 
-Tables: per strategy the geometric mean over graphs and seeds of the samples to a threshold (a run that never reached it
-counts as all its samples, and is counted apart) and of the best after some samples; per graph the gap to the optimum,
-and what greedy has. The picture shows the gaps of greedy, prior, zero-shot and fine-tuned, with their range over seeds.
+Tables, of the graphs and seeds that every strategy has a run of: per strategy the geometric mean over them of the
+samples to a threshold (a run that never reached it counts as all its samples, and is counted apart) and of the best
+after some samples; how much better the policies are, pair by pair; per graph the gap to the optimum, and what greedy
+has. The picture shows the gaps of greedy, prior, zero-shot and fine-tuned, with their range over seeds. ``--only``:
+these strategies alone.
 """
 
 from __future__ import annotations
 
 import argparse
 import csv
+import itertools
 import os
 import time
 from collections.abc import Iterable, Sequence
@@ -39,7 +42,12 @@ from chipmap.learned.ppo import Learner
 from chipmap.learned.recipe import MANY
 from chipmap.report.learned import plot_gaps
 
-STRATEGIES = ("random", "annealing", "prior at 1", "prior", "scratch", "zero-shot", "fine-tuned")
+STRATEGIES = (
+    *("random", "annealing", "prior at 1", "prior", "scratch", "zero-shot", "fine-tuned"),
+    *("scratch alone", "fine-tuned alone"),
+)
+#: What the policies are compared with in pairs.
+OTHERS = ("random", "annealing", "prior at 1", "prior")
 THRESHOLDS = (0.60, 0.75, 0.90)
 #: Samples after which the best so far stands in the file.
 AT = (1, 20, 50, 100, 200, 400, 1000, 5000)
@@ -56,8 +64,9 @@ def policy_of(name: str, sampler: Sampler, samples: int, seed: int, checkpoint: 
     if name == "prior at 1":
         return Learner(problem, MANY.replace(temperatures=(1.0,)), seed, learn=False)
     network, card = load(checkpoint)
-    learner = Learner(problem, card.recipe, seed, learn=name in ("scratch", "fine-tuned"))
-    if name in ("zero-shot", "fine-tuned"):
+    recipe = card.recipe.alone() if name.endswith("alone") else card.recipe
+    learner = Learner(problem, recipe, seed, learn=name.startswith(("scratch", "fine-tuned")))
+    if name.startswith(("zero-shot", "fine-tuned")):
         learner.network.load_state_dict(network.state_dict())
     return learner
 
@@ -108,15 +117,68 @@ def geomean(values: Iterable[float]) -> float:
     return float(np.exp(np.mean(np.log(np.maximum(1e-9, list(values))))))
 
 
+def strategies(lines: Sequence[dict[str, str]]) -> list[str]:
+    """Those that are there, but for greedy."""
+    return [name for name in STRATEGIES if any(line["strategy"] == name for line in lines)]
+
+
+def whole(lines: Sequence[dict[str, str]]) -> list[dict[str, str]]:
+    """The lines of those graphs and seeds that every strategy has a run of."""
+    made: dict[tuple[str, str], set[str]] = {}
+    for line in lines:
+        made.setdefault((line["graph"], line["seed"]), set()).add(line["strategy"])
+    wanted = set(strategies(lines))
+    pairs = {pair for pair, names in made.items() if names.issuperset(wanted)}
+    graphs = {graph for graph, _ in pairs}
+    greedy_too = [line for line in lines if line["strategy"] == "greedy" and line["graph"] in graphs]
+    return [
+        line for line in lines if line["strategy"] != "greedy" and (line["graph"], line["seed"]) in pairs
+    ] + greedy_too
+
+
+def pairs(lines: Sequence[dict[str, str]]) -> str:
+    """How many graphs each seed has runs on, in words."""
+    seeds = sorted({line["seed"] for line in lines if line["strategy"] != "greedy"}, key=int)
+    counts = [len({one["graph"] for one in lines if (one["strategy"], one["seed"]) == ("random", at)}) for at in seeds]
+    return ", ".join(f"{count} graphs with seed {at}" for at, count in zip(seeds, counts, strict=True))
+
+
+def ratios(lines: Sequence[dict[str, str]], last: str) -> list[str]:
+    """Table of what the policies reach over what others reach on the same graph with the same seed, as Markdown."""
+    best = {(line["strategy"], line["graph"], line["seed"]): float(line[last]) for line in lines if line[last]}
+    seeds = sorted({line["seed"] for line in lines})
+    text = [f"| {last.replace('best', 'best after ')}: | {' | '.join(f'over {name}' for name in OTHERS)} |"]
+    text.append("| --- |" + " --: |" * len(OTHERS))
+    for name in strategies(lines):
+        if name in OTHERS:
+            continue
+        cells = []
+        for other in OTHERS:
+            shares = {
+                seed: [
+                    best[name, graph, seed] / best[other, graph, seed]
+                    for one, graph, at in best
+                    if (one, at) == (name, seed)
+                ]
+                for seed in seeds
+            }
+            every = [geomean(values) for values in shares.values() if values]
+            spread = f" ({min(every) - 1:+.1%} to {max(every) - 1:+.1%})" if len(every) > 1 else ""
+            cells.append(f"{geomean(itertools.chain(*shares.values())) - 1:+.1%}{spread}")
+        text.append(f"| {name} | " + " | ".join(cells) + " |")
+    return text
+
+
 def tables(lines: Sequence[dict[str, str]]) -> str:
-    """Both tables, as Markdown."""
-    of = {name: [line for line in lines if line["strategy"] == name] for name in ("greedy", *STRATEGIES)}
+    """All tables, as Markdown."""
+    names = strategies(lines)
+    of = {name: [line for line in lines if line["strategy"] == name] for name in ("greedy", *names)}
     ends = sorted({int(line["samples"]) for line in lines if line["strategy"] != "greedy"})
     assert len(ends) == 1, "all runs have equally many samples"
     marks = [n for n in AT if n <= ends[0]]
     head = [f"samples to {one:.2f}" for one in THRESHOLDS] + [f"best after {n}" for n in marks]
     text = ["| strategy | runs | " + " | ".join(head) + " | CPU s |", "| --- |" + " --: |" * (len(head) + 2)]
-    for name in STRATEGIES:
+    for name in names:
         cells = []
         for one in THRESHOLDS:
             never = sum(not line[str(one)] for line in of[name])
@@ -125,14 +187,15 @@ def tables(lines: Sequence[dict[str, str]]) -> str:
         cells += [f"{geomean(float(line[f'best{n}']) for line in of[name]):.3f}" for n in marks]
         seconds = sum(float(line["seconds"]) for line in of[name])
         text.append(f"| {name} | {len(of[name])} | " + " | ".join(cells) + f" | {seconds:.0f} |")
-    text += ["", f"| graph | greedy | {' | '.join(STRATEGIES)} |", "| --- |" + " --: |" * (len(STRATEGIES) + 1)]
+    text += ["", *ratios(lines, f"best{marks[-1]}")]
+    text += ["", f"| graph | greedy | {' | '.join(names)} |", "| --- |" + " --: |" * (len(names) + 1)]
     last = f"best{marks[-1]}"
-    better, runs = dict.fromkeys(STRATEGIES, 0), dict.fromkeys(STRATEGIES, 0)
-    gaps: dict[str, list[float]] = {name: [] for name in ("greedy", *STRATEGIES)}
+    better, runs = dict.fromkeys(names, 0), dict.fromkeys(names, 0)
+    gaps: dict[str, list[float]] = {name: [] for name in ("greedy", *names)}
     for own in of["greedy"]:
         cells = [f"{100 * (1 - float(own['best1'])):.1f}%"]
         gaps["greedy"].append(1 - float(own["best1"]))
-        for name in STRATEGIES:
+        for name in names:
             values = [float(line[last]) for line in of[name] if line["graph"] == own["graph"]]
             mean = np.mean(values)
             better[name] += bool(mean > float(own["best1"]))
@@ -140,11 +203,11 @@ def tables(lines: Sequence[dict[str, str]]) -> str:
             gaps[name].append(1 - float(mean))
             cells.append(f"{100 * (1 - mean):.1f}%")
         text.append(f"| {own['graph']} | " + " | ".join(cells) + " |")
-    medians = [f"{100 * float(np.median(gaps[name])):.1f}%" for name in ("greedy", *STRATEGIES)]
+    medians = [f"{100 * float(np.median(gaps[name])):.1f}%" for name in ("greedy", *names)]
     text.append("| **median gap** | " + " | ".join(medians) + " |")
     count = len(of["greedy"])
-    text.append("| better than greedy | | " + " | ".join(f"{better[name]} of {count}" for name in STRATEGIES) + " |")
-    shares = [f"{runs[name]} of {len(of[name])}" for name in STRATEGIES]
+    text.append("| better than greedy | | " + " | ".join(f"{better[name]} of {count}" for name in names) + " |")
+    shares = [f"{runs[name]} of {len(of[name])}" for name in names]
     text.append("| runs better than greedy | | " + " | ".join(shares) + " |")
     return "\n".join(text)
 
@@ -171,19 +234,21 @@ def main() -> None:
     parser.add_argument("--checkpoint", type=Path, default=SHIPPED, metavar="NAME.pt")
     parser.add_argument("--table", type=Path, metavar="FILE")
     parser.add_argument("--markdown", type=Path, metavar="FILE")
+    parser.add_argument("--note", metavar="TEXT", help="one more sentence for the page")
     parser.add_argument("--picture", type=Path, metavar="FILE.svg")
     arguments = parser.parse_args()
     torch.set_num_threads(1)
     if arguments.csv:
         measure(arguments.csv, arguments.samples, arguments.seeds, arguments.most, arguments.checkpoint, arguments.only)
     if arguments.csv or arguments.table:
-        lines = lines_of(arguments.table or arguments.csv)
+        lines = whole(lines_of(arguments.table or arguments.csv))
         found = tables(lines)
         print(found)
         if arguments.picture:
             picture(lines, arguments.picture)
         if arguments.markdown:
             _, card = load(arguments.checkpoint)
+            note = f" {arguments.note}" if arguments.note else ""
             load_now = ", ".join(f"{one:.1f}" for one in os.getloadavg())
             head = f"""# The pre-trained ring policy against proven optima
 
@@ -195,8 +260,10 @@ all runs of a strategy. Prior, scratch, zero-shot and fine-tuned have one recipe
 
 The first table: samples until the best so far is a threshold's share of the proven optimum (geometric mean over graphs
 and seeds; a run that never gets there counts as all its samples), and the best after some samples (geometric mean of
-optimum / objective). The second: the gap to the optimum after all samples, mean over seeds; in its last rows what is
-better than greedy: means of graphs, and single runs.
+optimum / objective). The second: how much better the best after all samples is (geometric mean of the ratios on the
+same graph with the same seed; in brackets the least and the largest of the seeds' own means). The third: the gap to
+the optimum after all samples, mean over seeds; in its last rows what is better than greedy: means of graphs, and
+single runs. Only graphs and seeds that every strategy has a run of count: {pairs(lines)}.{note}
 
 """
             shown = f"\n![Gap to the proved optimum]({arguments.picture.name})\n" if arguments.picture else ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Generic, TypeVar
 
 import torch
@@ -28,9 +29,10 @@ class Optimised(Generic[Network]):
         self._vector = nn.Parameter(vector)
         self.adam = torch.optim.Adam([self._vector], lr=rate, fused=True)
 
-    def gradient(self, loss: Tensor) -> Tensor:
-        """The loss's gradient, by all weights in a row."""
-        gradients = torch.autograd.grad(loss, self._weights, materialize_grads=True)
+    def gradient(self, outputs: Sequence[Tensor], slopes: Sequence[Tensor] | None = None) -> Tensor:
+        """The gradient by all weights in a row: of the sum of the losses ``outputs``, or of any loss whose gradient by
+        the outputs is ``slopes``."""
+        gradients = torch.autograd.grad(outputs, self._weights, slopes, materialize_grads=True)
         return torch.cat([one.reshape(-1) for one in gradients])
 
     def descend(self, gradient: Tensor) -> None:

@@ -34,7 +34,7 @@ from chipmap.heuristics.ring.sampling.evaluate import INVALID
 from chipmap.heuristics.ring.sampling.search import Proposal
 from chipmap.instances.ring.problem import IntArray, RingProblem
 from chipmap.learned.features import of_ring
-from chipmap.learned.optimised import Optimised, surrogate
+from chipmap.learned.optimised import Optimised
 from chipmap.learned.policy import Arrays, RingPolicy, arrays
 from chipmap.learned.recipe import LIMITS, OURS, PAPER, WINDOW, Recipe
 from chipmap.records import InputError
@@ -53,11 +53,12 @@ class Rollout(NamedTuple):
 
 class Cycle(NamedTuple):
     """k rollouts to learn from: what was ``drawn`` [k, T, n], what is ``credited`` [k, T, n], the ``old`` logarithms of
-    all probabilities [k, T, n, C] and the ``advantage`` [k]."""
+    all probabilities [k, T, n, C], ``was`` [k, T, n] those of what is credited, and the ``advantage`` [k]."""
 
     drawn: Tensor
     credited: Tensor
     old: Tensor
+    was: Tensor
     advantage: Tensor
 
 
@@ -109,7 +110,7 @@ class Trainer(Optimised[RingPolicy]):
         for _ in range(self.recipe.epochs):
             for part in torch.randperm(len(lessons), generator=self.random).split(TOGETHER):
                 parts = [self._cross_entropy(*lessons[k]) for k in part.tolist()]
-                self.descend(self.gradient(torch.stack(parts).mean()))
+                self.descend(self.gradient([torch.stack(parts).mean()]))
                 steps += 1
         return steps
 
@@ -124,34 +125,56 @@ class Trainer(Optimised[RingPolicy]):
 
     def _step(self, cycles: Sequence[tuple[Arrays, Cycle]]) -> bool:
         """One step of Adam on some rollouts [b] of each graph; False: none, as the policy has moved far enough."""
-        parts, moved = list[Tensor](), 0.0
+        rounds, moved = list[tuple[Tensor, Tensor]](), 0.0
         for graph, cycle in cycles:
-            loss, there = self._loss(graph, cycle)
-            parts.append(loss)
-            moved += there / len(cycles)
+            embedded = self.network.embed(graph)
+            for t in range(self.recipe.rounds):
+                logits = self.network.logits(graph, embedded, cycle.drawn[:, t - 1] if t else None)
+                slope, away = self._slope(logits.detach(), graph, cycle, t)
+                rounds.append((logits, slope / len(cycles)))
+                moved += away / len(cycles)
         if self.recipe.kl and moved > self.recipe.kl:
             return False
-        self.descend(self.gradient(torch.stack(parts).mean()))
+        self.descend(self.gradient(*zip(*rounds, strict=True)))
         return True
 
-    def _loss(self, graph: Arrays, cycle: Cycle) -> tuple[Tensor, float]:
-        """The negative objective on some rollouts [b] of a graph, and how far the policy has moved there."""
-        recipe, loss, moved = self.recipe, torch.zeros(()), 0.0
-        embedded, gain = self.network.embed(graph), cycle.advantage[:, None]
-        for t in range(recipe.rounds):
-            before = cycle.drawn[:, t - 1] if t else None
-            chances = self.network.logits(graph, embedded, before).log_softmax(-1)
-            old = cycle.old[: len(chances), t]  # the first round's are the same for every rollout
-            credited = cycle.credited[:, t][..., None]
-            new = (chances - old).expand(len(credited), -1, -1).gather(-1, credited)
-            loss = loss - surrogate(new[..., 0], gain, recipe.clip)
-            loss = loss + recipe.entropy * (chances.exp() * chances).sum(-1).mean()
-            if recipe.anchor:
-                away = chances - graph.prior.log_softmax(-1)
-                loss = loss + recipe.anchor * (chances.exp() * away).sum(-1).mean()
-            if recipe.kl:
-                moved += float((old.exp() * (old - chances.detach())).sum(-1).mean()) / recipe.rounds
-        return loss, moved
+    def _slope(self, logits: Tensor, graph: Arrays, cycle: Cycle, t: int) -> tuple[Tensor, float]:
+        """The gradient by the ``logits`` of round t, and how far the policy has moved there, per round.
+
+        The logits are [b, n, C], or [1, n, C] in the first round, which all rollouts share. Their gradient is written
+        down, as PyTorch's own one of these few numbers takes about as long as a layer.
+        """
+        recipe, chances = self.recipe, logits.log_softmax(-1)
+        slope = objective_slope(chances, cycle.credited[:, t], cycle.was[:, t], cycle.advantage[:, None], recipe.clip)
+        odds = chances.exp()
+        held = (recipe.entropy + recipe.anchor) * chances
+        if recipe.anchor:
+            held = held - recipe.anchor * graph.prior.log_softmax(-1)
+        slope = odds * held / (len(chances) * len(graph.features)) - slope
+        moved = 0.0
+        if recipe.kl:
+            old = cycle.old[: len(chances), t]
+            moved = float((old.exp() * (old - chances)).sum(-1).mean()) / recipe.rounds
+        return slope - odds * slope.sum(-1, keepdim=True), moved
+
+
+def objective_slope(chances: Tensor, credited: Tensor, was: Tensor, gain: Tensor, clip: float) -> Tensor:
+    """The gradient of :func:`~chipmap.learned.optimised.surrogate` by the logarithms of all probabilities.
+
+    ``chances`` [b, n, C], or [1, n, C] for all rollouts; ``credited`` [b, n], ``was`` [b, n] the logarithms of their
+    probabilities when drawn, ``gain`` [b, 1].
+    """
+    rollouts = len(credited)
+    moved = chances.expand(rollouts, -1, -1).gather(-1, credited[..., None])[..., 0] - was
+    ratio = moved.clamp(-20.0, 20.0).exp()
+    gained = ratio * gain
+    counts = (gained <= ratio.clamp(1.0 - clip, 1.0 + clip) * gain) & (moved.abs() <= 20.0)
+    pull = torch.where(counts, gained, 0.0) / max(1, moved.numel())
+    slope = torch.zeros_like(chances)
+    if len(chances) == rollouts:
+        return slope.scatter_add_(-1, credited[..., None], pull[..., None])
+    slope[0].scatter_add_(-1, credited.T, pull.T)
+    return slope
 
 
 class Kept:
@@ -283,7 +306,8 @@ class Learner:
             for k, mended in enumerate(self._mended):
                 if mended is not None:
                     credited[k, -1] = mended
-        return Cycle(drawn, credited, self._old, advantage)
+        was = self._old.gather(-1, credited[..., None])[..., 0]
+        return Cycle(drawn, credited, self._old, was, advantage)
 
     @torch.no_grad()
     def log_probability(self, drawn: Tensor) -> float:

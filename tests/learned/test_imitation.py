@@ -151,7 +151,7 @@ def test_the_anchor_pulls_towards_the_prior() -> None:
     before = away()
     with torch.no_grad():
         old = trainer.network.logits(graph, trainer.network.embed(graph), None)[0].log_softmax(-1)
-    trainer.train(graph, ppo.Cycle(drawn, drawn, old.expand(4, 1, -1, -1), torch.zeros(4)))
+    trainer.train(graph, ppo.Cycle(drawn, drawn, old.expand(4, 1, -1, -1), torch.zeros(4, 1, 4), torch.zeros(4)))
     assert away() < 0.9 * before
 
 

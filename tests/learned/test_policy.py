@@ -22,7 +22,8 @@ from tests.learned.test_features import diamond, permuted
 
 torch = pytest.importorskip("torch", reason="needs the extra learned")
 
-from chipmap.learned import checkpoint, policy, ppo  # noqa: E402
+from chipmap.learned import checkpoint, policy, ppo, recipe  # noqa: E402
+from chipmap.learned.optimised import surrogate  # noqa: E402
 from chipmap.learned.train import Training  # noqa: E402
 
 #: A tiny untrained network.
@@ -113,13 +114,44 @@ def test_a_step_is_adam_down_the_gradient_cut_at_norm_one() -> None:
     before = torch.tensor([[0, 1, 1, 2]])
     for _ in range(3):
         losses = [(made.logits(graph, made.embed(graph), before) ** 3).sum() for made in (trainer.network, plain)]
-        trainer.descend(trainer.gradient(losses[0]))
+        trainer.descend(trainer.gradient([losses[0]]))
         adam.zero_grad()
         losses[1].backward()
         torch.nn.utils.clip_grad_norm_(plain.parameters(), 1.0)
         adam.step()
     for name, value in plain.state_dict().items():
         assert torch.allclose(value, trainer.network.state_dict()[name], atol=1e-5), name
+
+
+@pytest.mark.parametrize("shared", [True, False])
+def test_the_gradient_that_is_written_down_is_the_objectives(shared: bool) -> None:
+    """Clipped objective, entropy, anchor and distance, against PyTorch's own gradient; some ratios leave the clip."""
+    trainer = ppo.Trainer(TINY.replace(rounds=1, entropy=0.2, anchor=0.3, kl=0.1), seed=1)
+    graph, rollouts = policy.arrays(diamond(), 3), 5
+    old = torch.randn(1 if shared else rollouts, 1, 4, 3).log_softmax(-1).expand(rollouts, -1, -1, -1)
+    credited = torch.randint(3, (rollouts, 1, 4))
+    was = old.gather(-1, credited[..., None])[..., 0]
+    cycle = ppo.Cycle(credited, credited, old, was, torch.linspace(-1.0, 1.0, rollouts))
+    logits = torch.randn(1 if shared else rollouts, 4, 3, requires_grad=True)
+    chances = logits.log_softmax(-1)
+    new = chances.expand(rollouts, -1, -1).gather(-1, credited[:, 0, :, None])[..., 0]
+    assert ((new - was[:, 0]).abs() > 0.2).any()
+    loss = 0.5 * (chances.exp() * chances).sum(-1).mean()
+    loss = loss - 0.3 * (chances.exp() * graph.prior.log_softmax(-1)).sum(-1).mean()
+    loss = loss - surrogate(new - was[:, 0], cycle.advantage[:, None], trainer.recipe.clip)
+    (wanted,) = torch.autograd.grad(loss, logits)
+    found, moved = trainer._slope(logits.detach(), graph, cycle, 0)
+    assert torch.allclose(found, wanted, atol=1e-6)
+    away = (old[:, 0].exp() * (old[:, 0] - chances)).sum(-1).mean()
+    assert moved == pytest.approx(float(away.detach()), rel=1e-5)
+
+
+def test_a_recipe_for_many_graphs_is_freer_on_one() -> None:
+    alone = recipe.MANY.alone()
+    assert (alone.keep, alone.anchor, alone.mixed) == (recipe.OURS.keep, 0.0, 0.5)
+    assert alone.replace(keep=recipe.MANY.keep, anchor=1.0, mixed=0.0) == recipe.MANY
+    for other in (recipe.OURS, recipe.PAPER):
+        assert other.alone() == other
 
 
 def test_the_assignment_before_matters() -> None:
@@ -195,8 +227,7 @@ class Evil:
 
 def test_a_checkpoint_comes_back_and_a_poisoned_one_is_refused(tmp_path: Path) -> None:
     path, made = tmp_path / "policy.pt", network()
-    recipe = TINY
-    card = checkpoint.save(path, made, recipe, samples=12, instances=("abc",))
+    card = checkpoint.save(path, made, TINY, samples=12, instances=("abc",))
     again, found = checkpoint.load(path)
     assert found == card and (found.samples, found.instances) == (12, ("abc",))
     for name, value in made.state_dict().items():

@@ -107,7 +107,7 @@ class Trainer(Optimised[PlacementPolicy]):
         cycles = [self._roll(task) for task in tasks]
         for _ in range(self.recipe.epochs if learn else 0):
             # graph by graph: what the gradient of one needs is given back before the next
-            parts = (self.gradient(self.loss(task.arrays, cycle)) for task, cycle in zip(tasks, cycles, strict=True))
+            parts = (self.gradient([self.loss(task.arrays, cycle)]) for task, cycle in zip(tasks, cycles, strict=True))
             self.descend(sum(parts, start=torch.zeros(())) / len(tasks))
         return [cycle.mean for cycle in cycles]
 
