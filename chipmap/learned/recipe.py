@@ -45,19 +45,6 @@ class Recipe(Record, frozen=True, kw_only=True):
     anchor: float = 0.0
     method: Literal["ppo", "imitation"] = "ppo"
 
-    def alone(self) -> Recipe:
-        """This recipe, where it is for many graphs, for learning on a single one.
-
-        A window has few samples there: ``keep`` of 0.02 takes their scatter for getting worse, and halves the rate
-        until nothing is learnt. And what holds the policy near the prior keeps it from gaining on it: instead, half of
-        the rollouts are the prior's.
-        """
-        return self.replace(
-            keep=max(self.keep, OURS.keep) if self.keep else 0.0,
-            anchor=0.0,
-            mixed=0.5 if self.anchor else self.mixed,
-        )
-
     def check(self) -> None:
         """Raise :class:`InputError` for sizes that make no network or no cycle."""
         for name, least, most in LIMITS:

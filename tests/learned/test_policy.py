@@ -22,7 +22,7 @@ from tests.learned.test_features import diamond, permuted
 
 torch = pytest.importorskip("torch", reason="needs the extra learned")
 
-from chipmap.learned import checkpoint, policy, ppo, recipe  # noqa: E402
+from chipmap.learned import checkpoint, policy, ppo  # noqa: E402
 from chipmap.learned.optimised import surrogate  # noqa: E402
 from chipmap.learned.train import Training  # noqa: E402
 
@@ -144,14 +144,6 @@ def test_the_gradient_that_is_written_down_is_the_objectives(shared: bool) -> No
     assert torch.allclose(found, wanted, atol=1e-6)
     away = (old[:, 0].exp() * (old[:, 0] - chances)).sum(-1).mean()
     assert moved == pytest.approx(float(away.detach()), rel=1e-5)
-
-
-def test_a_recipe_for_many_graphs_is_freer_on_one() -> None:
-    alone = recipe.MANY.alone()
-    assert (alone.keep, alone.anchor, alone.mixed) == (recipe.OURS.keep, 0.0, 0.5)
-    assert alone.replace(keep=recipe.MANY.keep, anchor=1.0, mixed=0.0) == recipe.MANY
-    for other in (recipe.OURS, recipe.PAPER):
-        assert other.alone() == other
 
 
 def test_the_assignment_before_matters() -> None:
