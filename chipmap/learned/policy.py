@@ -129,7 +129,7 @@ def around(graph: Arrays, values: Tensor) -> Tensor:
     """[n, 3, d] of ``values`` [n, d]: an operation's own, and the means over its producers and over its readers (0
     without any)."""
     found: Tensor = _Around.apply(values, graph)  # type: ignore[no-untyped-call]
-    return found.view(len(values), 3, -1)
+    return found.view(len(values), 3, values.shape[-1])
 
 
 class Sage(nn.Module):
