@@ -7,8 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
+import numpy as np
 from ortools.sat.python import cp_model
 
 from chipmap.family import Standing
@@ -21,6 +23,7 @@ from chipmap.formulations.placement.choices import (
 )
 from chipmap.formulations.placement.cpsat_builder import PLAIN, Builder, PlacementCpChoices
 from chipmap.formulations.placement.cpsat_load import c7_contiguous, t2_load
+from chipmap.formulations.placement.narrowing import Near
 from chipmap.instances.placement.instance import PlacementInstance, PlacementSolution
 from chipmap.instances.placement.problem import placement_problem
 
@@ -53,7 +56,8 @@ def build(instance: PlacementInstance, choices: PlacementCpChoices | Mapping[str
     variables = add_placement(model, instance, chosen)
     model.minimize(variables.cost)
     decisions = variables.decisions
-    return Built("cpsat", instance, model, Standing.EXACT, decisions.encode, decisions.decode, variables)
+    standing = Standing.EXACT if chosen.near is None else Standing.RESTRICTION
+    return Built("cpsat", instance, model, standing, decisions.encode, decisions.decode, variables)
 
 
 def add_placement(
@@ -64,6 +68,8 @@ def add_placement(
 ) -> PlacementCpVariables:
     """Add ``instance`` to ``model``, with ``prefix`` before its variables' names and without an objective."""
     problem = placement_problem(instance)
+    if choices.near is not None:
+        problem = choices.near.within(problem)
     builder = Builder(model, problem, prefix, choices)
     c0_domain(builder)
     def_sent(builder)
@@ -81,6 +87,8 @@ def add_placement(
         t2_load(builder)
     if instance.task.memory != "none":
         c6_memory(builder)
+    if choices.near is not None:
+        def_near(builder, choices.near)
     decisions = Decisions(
         problem, builder.x, builder.start, builder.at, earliest=builder.earliest, leaders=builder.leaders
     )
@@ -93,6 +101,28 @@ def c0_domain(builder: Builder) -> None:
     for v in range(problem.operations):
         here = [builder.x[v, d] for d in range(problem.devices) if (v, d) in builder.x]
         builder.enforce("c0_domain", builder.model.add(sum(here) == 1))
+
+
+def def_near(builder: Builder, near: Near) -> None:
+    """Σ over groups of C1 of 1 - x[its first operation, home] <= moves (local branching, Fischetti and Lodi 2003);
+    |start(v) - its start| <= shift; start(w) >= end(v) + gap for neighbours in the order of what stays on a device."""
+    problem, model = builder.problem, builder.model
+    if near.moves is not None:
+        first = [group[0] for group in problem.groups]
+        stay = [builder.on(v, int(near.home[v])) for v in first]
+        model.add(sum(stay) >= len(first) - near.moves)
+    if near.start is None:
+        return
+    if near.shift is not None:
+        for v, at in enumerate(near.start.tolist()):
+            model.add_linear_constraint(builder.start[v], at - near.shift, at + near.shift)
+    if near.ordered:
+        stays = (problem.allowed.sum(axis=1) == 1) & (problem.time[np.arange(problem.operations), near.home] > 0)
+        for d in range(problem.devices):
+            here = np.flatnonzero(stays & (near.home == d))
+            here = here[np.argsort(near.start[here], kind="stable")]
+            for v, w in pairwise(here.tolist()):
+                model.add(builder.start[w] >= builder.end[v] + int(problem.gap[d]))
 
 
 def def_sent(builder: Builder) -> None:

@@ -12,7 +12,7 @@ from ortools.sat.python import cp_model
 
 from chipmap.formulations.cpsat import LabelledModel
 from chipmap.formulations.placement.choices import PlacementChoices, horizon, most_load, placings, routes, sendings
-from chipmap.formulations.placement.narrowing import Narrowing, alike, largest_first
+from chipmap.formulations.placement.narrowing import Narrowing, Near, alike, largest_first
 from chipmap.instances.placement.problem import PlacementProblem
 
 
@@ -24,12 +24,13 @@ class PlacementCpChoices(PlacementChoices):
 
     Of step time: ``narrowing`` keeps placements with T1 at most its ``upper`` only. ``symmetry``: where devices are
     alike, the k-th largest part is on one of the first k devices; not for models with constraints of your own that tell
-    devices apart.
+    devices apart. ``near`` leaves out placements far from one: the model is a restriction, without symmetry.
     """
 
     labels: Literal["plain", "assume"] = "plain"
     narrowing: Narrowing | None = None
     symmetry: bool = False
+    near: Near | None = None
 
 
 #: What :func:`~chipmap.formulations.placement.cpsat.build` takes where nothing is chosen.
@@ -50,12 +51,13 @@ class Builder(LabelledModel):
         self.problem = problem
         self.cuts = () if self.assume else choices.cuts
         upper, given = choices.upper, choices.narrowing
-        if given is not None and problem.timed and not self.assume:
-            upper = given.upper if upper is None else min(upper, given.upper)
-        self.most = horizon(problem, upper) if problem.timed else most_load(problem, upper)
         self.narrowing = given if given is not None and problem.timed and not self.assume else None
+        if self.narrowing is not None:
+            self.most = self.narrowing.upper if upper is None else min(upper, self.narrowing.upper)
+        else:
+            self.most = horizon(problem, upper) if problem.timed else most_load(problem, upper)
         self.part = tuple(range(problem.operations)) if self.narrowing is None else self.narrowing.part
-        leaders = choices.symmetry and problem.timed and not self.assume and alike(problem)
+        leaders = choices.symmetry and choices.near is None and problem.timed and not self.assume and alike(problem)
         self.leaders = largest_first(problem, self.part) if leaders else []
         self.x = self._places()
         self.sent = {(s, d): self.literal(f"sent[{s},{d}]") for s, d in sendings(problem) if self._may_go(s, d)}

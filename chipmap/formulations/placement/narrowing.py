@@ -1,13 +1,17 @@
-"""What shrinks the step-time model without a loss: windows, operations that must share a device, equal devices."""
+"""What shrinks the step-time model without a loss: windows, operations that must share a device, equal devices.
+
+And what shrinks both models with one: only placements near a given one.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
-from chipmap.instances.placement.problem import PlacementProblem
+from chipmap.instances.placement.problem import IntArray, PlacementProblem
 
 #: Links that treat all devices alike.
 ALIKE = frozenset({"none", "pair", "bus", "duplex"})
@@ -31,6 +35,27 @@ class Narrowing:
     def parts(self) -> int:
         """The number of parts."""
         return len(set(self.part))
+
+
+@dataclass(frozen=True, eq=False)
+class Near:
+    """Placements near one, whose devices are ``home`` [N] and, with step time, starts ``start`` [N] in ns.
+
+    Operation v is on one of the devices ``allowed[v]`` [N, D]. At most ``moves`` groups of C1 are elsewhere than at
+    home (None: any number). With step time, starts differ by ``shift`` ns at most (None: by any time), and with
+    ``ordered`` operations that may only be at home keep their order there.
+    """
+
+    allowed: NDArray[np.bool_]
+    home: IntArray
+    start: IntArray | None = None
+    moves: int | None = None
+    shift: int | None = None
+    ordered: bool = False
+
+    def within(self, problem: PlacementProblem) -> PlacementProblem:
+        """The problem with these devices only."""
+        return replace(problem, allowed=problem.allowed & self.allowed)
 
 
 def alike(problem: PlacementProblem) -> bool:

@@ -158,11 +158,15 @@ class Stages:
         """Hand over the best placement so far, if it fits."""
         if self.best is None or self.best[0] > 0:
             return
+        self._hand_over(turn, self.decoded(), name)
+
+    def decoded(self) -> PlacementSolution:
+        """The schedule of the best placement so far."""
+        assert self.best is not None
         with self.turns:
             _, _, devices, key = self.best
             simulate(self.tables, devices, key, False, self.none, NEVER, self.work)
-            found = schedule(self.problem, devices, self.work)
-        self._hand_over(turn, found, name)
+            return schedule(self.problem, devices, self.work)
 
     def _hand_over(self, turn: Turn, found: PlacementSolution, name: str) -> None:
         """Hand over a schedule, and see what its check costs (a lane's is checked by another thread)."""

@@ -22,9 +22,10 @@ import numpy as np
 from chipmap.instances.ring.contraction import contract
 from chipmap.instances.ring.instance import RingInstance, RingSolution
 from chipmap.instances.ring.problem import IntArray, RingProblem, ring_problem
-from chipmap.methods.model_solve import Finds, conclude, solve_within
+from chipmap.methods.around_start import Around, near_start
 from chipmap.methods.ring.oracle_cuts import Cuts
 from chipmap.methods.ring.programs import greedy
+from chipmap.records import Record
 from chipmap.result import Termination
 from chipmap.run import Run
 
@@ -62,25 +63,19 @@ def _near(
     """Solve the model of the contraction within the windows round the run's best mapping, from it."""
     from chipmap.formulations.ring.cpsat import RingCpChoices, build
 
-    def work() -> None:
-        if run.best is None:
-            greedy(instance, run)
-        run.checkpoint()
-        if run.best is None:
-            return
-        assert isinstance(run.best.solution, RingSolution)
-        contraction, start = contract(instance), run.best.solution
+    def state(start: Record) -> Around:
+        assert isinstance(start, RingSolution)
+        contraction = contract(instance)
         problem = ring_problem(contraction.instance)
         near = contraction.lower(start)
         model = build(problem.instance, RingCpChoices(windows=windows(problem, np.array(near.chips, dtype=np.int64))))
         cuts = Cuts(run, instance, contraction)
-        while True:
-            cuts.update()
-            cuts.apply(model)
-            outcome = solve_within(run, model, Finds(source, contraction.lift), near)
-            if outcome.termination.limit != "none" or not cuts.update():
-                break
-            run.checkpoint()
-        conclude(run, outcome, source)
 
-    return run.attempt(work)
+        def cut() -> bool:
+            new = cuts.update()
+            cuts.apply(model)
+            return new
+
+        return Around(model, near, contraction.lift, cut)
+
+    return near_start(run, source, lambda: greedy(instance, run), state)

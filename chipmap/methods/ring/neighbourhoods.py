@@ -20,7 +20,7 @@ from chipmap.instances.ring.loads import charged, loads
 from chipmap.instances.ring.problem import IntArray
 from chipmap.methods.chain import Turn
 from chipmap.methods.model_solve import Limits
-from chipmap.methods.neighbourhoods import Tally, improve
+from chipmap.methods.neighbourhoods import Tally, improve, moved_work, proposed
 from chipmap.methods.ring.programs import from_best
 from chipmap.methods.ring.state import State
 from chipmap.result import Termination
@@ -62,14 +62,9 @@ def guided(instance: RingInstance, run: Run) -> Termination:
 
     def work() -> None:
         state = from_best(instance, run)
-        inner = run.inner(instance, run.deadline.seconds)
-        learned(instance, inner)
-        proposal = None
-        if inner.best is not None:
-            assert isinstance(inner.best.solution, RingSolution)
-            run.solution(inner.best.solution, "learned start")
-            proposal = np.array(state.contraction.lower(inner.best.solution).chips, dtype=np.int64)
-        _search(state, run.deadline, proposal=proposal)
+        sample = proposed(run, instance, learned, "learned start")
+        chips = None if sample is None else np.array(state.contraction.lower(sample).chips, dtype=np.int64)
+        _search(state, run.deadline, proposal=chips)
 
     return run.attempt(work)
 
@@ -164,9 +159,8 @@ class _Search:
     def _moved(self, chips: Chips) -> tuple[int, int]:
         """The work in a neighbourhood that the proposal has on other chips; its value, where that is equal."""
         assert self.proposal is not None
-        inside = self._inside(chips)
-        moved = inside[self.proposal[inside] != self.chips[inside]]
-        return int(self.problem.ticks[moved].sum()), self._value(chips)
+        moved = moved_work(self._inside(chips), self.chips, self.proposal, self.problem.ticks)
+        return moved, self._value(chips)
 
     def _target(self, chips: Chips) -> int:
         """The value that counts as a gain."""

@@ -1,0 +1,160 @@
+"""Windows of a schedule: operations that start one after the other are placed anew by CP-SAT, the rest as it is.
+
+The model (:mod:`chipmap.formulations.placement.cpsat_window`) says nothing of memory and of later transfers. So the
+decoder judges: a window's devices and order count if the whole step gets shorter. A window is tried if it holds
+critical operations. Those with most critical time come first, or those that a proposal would change most. With each
+gain all windows are open again.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from chipmap.family import Model
+from chipmap.instances.placement.fixed_order import Schedule
+from chipmap.instances.placement.instance import PlacementInstance, PlacementSolution
+from chipmap.instances.placement.problem import IntArray, placement_problem
+from chipmap.learned import needs
+from chipmap.methods.chain import Turn, follow
+from chipmap.methods.model_solve import Limits
+from chipmap.methods.neighbourhoods import Tally, improve, moved_work, proposed
+from chipmap.methods.placement.baselines import policy
+from chipmap.methods.placement.chain import BOUND, START
+from chipmap.methods.placement.stages import Stages
+from chipmap.result import Termination
+from chipmap.run import Run
+
+if TYPE_CHECKING:
+    from chipmap.formulations.placement.cpsat_window import Placed
+
+SOURCE = "windows"
+#: Operations of a window: the next size when none of this one is left. Windows begin every half of it.
+SIZES = (30, 60, 120)
+#: Deterministic work and seconds of CP-SAT on a window.
+WORK, SECONDS = 1.0, 3.0
+#: Placements that the policy draws for a proposal, of which it learns: 40 steps of Adam.
+DRAWN = 160
+
+
+class Span(NamedTuple):
+    """The operations at ``first`` … ``last`` - 1 of the order by starts."""
+
+    first: int
+    last: int
+
+
+def windows(instance: PlacementInstance, run: Run) -> Termination:
+    """Windows of the run's best schedule (without one: of the best start), until none gains or the time is up."""
+    return run.attempt(lambda: _search(*_begun(instance, run)))
+
+
+def guided(instance: PlacementInstance, run: Run) -> Termination:
+    """:func:`windows` in the order that a policy proposes (extra ``learned``): of the windows with critical operations,
+    first the one with the most work on other devices in the best of :data:`DRAWN` placements that it draws."""
+    needs.require()
+
+    def work() -> None:
+        stages, turn = _begun(instance, run)
+        sample = proposed(run, instance, policy, "learned policy", native={"samples": DRAWN})
+        _search(stages, turn, None if sample is None else stages.problem.devices_of(sample))
+
+    return run.attempt(work)
+
+
+def _begun(instance: PlacementInstance, run: Run) -> tuple[Stages, Turn]:
+    """The bounds by the work, and the run's best placement by the decoder, in its own order or the decoder's; without
+    one the best start."""
+    stages, turn = Stages(placement_problem(instance)), Turn(run, run.deadline)
+    given = run.best
+    follow((BOUND,) if given is not None else (BOUND, START), stages, turn)
+    if given is not None and stages.problem.timed:
+        assert isinstance(given.solution, PlacementSolution)
+        now = Schedule.of(stages.problem, given.solution)
+        stages.weigh(now.device)
+        stages.weigh(now.device, np.argsort(now.order).astype(np.int64))
+        if stages.best is not None and stages.best[:2] < (0, given.objective):
+            stages.tell_best(turn, given.source)
+    run.checkpoint()
+    return stages, turn
+
+
+def _search(stages: Stages, turn: Turn, proposal: IntArray | None = None) -> None:
+    """Search the best placement's windows, in the order that a ``proposal`` [N] of devices makes; a note says how
+    many."""
+    run = turn.run
+    if not stages.problem.timed or stages.best is None or stages.best[0] > 0 or stages.problem.devices < 2:
+        return
+    tally = Tally()
+    try:
+        improve(run, _Search(stages, turn, proposal), turn.deadline, tally)
+    finally:
+        run.note("search", f"{SOURCE}: {tally}", **vars(tally))
+    run.checkpoint()
+
+
+class _Search:
+    """A schedule that the decoder made, and which windows of it have been tried."""
+
+    def __init__(self, stages: Stages, turn: Turn, proposal: IntArray | None) -> None:
+        self.stages, self.turn, self.proposal = stages, turn, proposal
+        self.size = 0
+        self._measure()
+
+    def pick(self) -> Span | None:
+        """The untried window of the smallest size with critical operations that has most critical time, or first of all
+        most work elsewhere in the proposal."""
+        count = len(self.now.order)
+        while self.size < len(SIZES):
+            size = SIZES[self.size]
+            spans = (Span(first, min(count, first + size)) for first in range(0, max(1, count - size // 2), size // 2))
+            left = [span for span in spans if span not in self.done and self._critical(span)]
+            if left:
+                return max(left, key=self._value)
+            self.size += 1
+        return None
+
+    def model(self, span: Span) -> Model:
+        """The window's placements with a shorter step."""
+        from chipmap.formulations.placement.cpsat_window import Window, build
+
+        return build(Window(self.now, self._inside(span)), self.now.step - 1)
+
+    def limits(self, span: Span) -> Limits:
+        """One thread and deterministic work."""
+        return Limits(seconds=SECONDS, work=WORK, threads=1)
+
+    def take(self, span: Span, better: Placed | None) -> bool:
+        """Let the decoder judge the window's new devices and order; whether the step is shorter and all fits."""
+        self.done.add(span)
+        if better is None:
+            return False
+        inside, order = self._inside(span), self.now.order
+        devices = self.now.device.copy()
+        devices[inside] = better.devices
+        anew = inside[np.argsort(better.starts, kind="stable")]
+        key = np.empty(len(order), dtype=np.int64)
+        key[np.concatenate((order[: span.first], anew, order[span.last :]))] = np.arange(len(order))
+        gained = self.stages.weigh(devices, key)
+        gained = self.stages.weigh(devices) or gained
+        if gained:
+            self.stages.tell_best(self.turn, SOURCE)
+            self._measure()
+        return gained
+
+    def _measure(self) -> None:
+        self.now, self.done = Schedule.of(self.stages.problem, self.stages.decoded()), set[Span]()
+        self.size = 0
+
+    def _inside(self, span: Span) -> IntArray:
+        return self.now.order[span.first : span.last]
+
+    def _critical(self, span: Span) -> int:
+        return int(self.now.critical[self._inside(span)].sum())
+
+    def _value(self, span: Span) -> tuple[int, int]:
+        if self.proposal is None:
+            return 0, self._critical(span)
+        moved = moved_work(self._inside(span), self.now.device, self.proposal, self.now.time)
+        return moved, self._critical(span)
