@@ -16,6 +16,7 @@ from chipmap.instances.placement.instance import PlacementInstance
 from chipmap.instances.placement.problem import placement_problem
 from chipmap.kernels import plainly
 from chipmap.learned.features import of_placement, table
+from chipmap.methods.placement import neighbourhoods
 from chipmap.records import InputError
 from chipmap.run import SolveOptions
 
@@ -170,6 +171,19 @@ def test_the_method_is_never_worse_than_human_splits() -> None:
     assert found.objective is not None and human.objective is not None and found.objective <= human.objective
     again = chipmap.solve(given, "policy", options)
     assert again.objective == found.objective and again.solution == found.solution
+
+
+def test_windows_in_the_order_that_a_policy_proposes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The policy's placement is taken in as well, and nothing gets worse."""
+    monkeypatch.setattr(neighbourhoods, "DRAWN", 32)
+    given = instance()
+    policy, found = (
+        chipmap.solve(given, method, SolveOptions(time_limit=60.0, threads=1, native=native), isolate=False)
+        for method, native in (("policy", {"samples": 32}), ("windows-learned", {}))
+    )
+    assert found.status in ("feasible", "optimal") and found.objective is not None and policy.objective is not None
+    assert found.objective <= policy.objective
+    assert any(note.kind == "search" and note.text.startswith("windows") for note in found.notes) or found.gap == 0
 
 
 def test_what_the_policy_is_not_made_for() -> None:
