@@ -127,16 +127,33 @@ def _stations(state: State, turn: Turn) -> None:
             turn.deadline.check()
 
 
+def _eigenvalues(state: State, turn: Turn) -> None:
+    """The bound from eigenvalues, unless the programs over all ideals have said as much and more."""
+    from chipmap.heuristics.ring.bounds.spectral import spectral_bound
+
+    if state.ideals is None:
+        spectral_bound(state.problem, turn.deadline, lambda bound: state.run.bound(bound, "eigenvalues"))
+
+
 def _longer_cuts(state: State, turn: Turn) -> None:
     """Cuts of prefixes for longer, unless the programs over all ideals have said as much and more."""
-    if state.ideals is not None:
-        return
-    seconds = min(CUT_SECONDS, CUT_SHARE * turn.deadline.seconds)
-    limit = turn.deadline if state.run.options.deterministic else turn.deadline.within(seconds)
-    prefix_cuts(state, CUT_NODES, limit)
+    if state.ideals is None:
+        seconds = min(CUT_SECONDS, CUT_SHARE * turn.deadline.seconds)
+        limit = turn.deadline if state.run.options.deterministic else turn.deadline.within(seconds)
+        prefix_cuts(state, CUT_NODES, limit)
 
 
 # what solves models is imported when its turn comes: most instances are proved before
+def _block_programs(state: State, turn: Turn) -> None:
+    """Programs of one block each, unless the programs over all ideals have said as much and more."""
+    from chipmap.methods.ring.block_steps import block_steps
+
+    if state.ideals is None:
+        patient = state.run.options.deterministic
+        limit = turn.deadline if patient else turn.deadline.within(CUT_SHARE * turn.deadline.seconds)
+        block_steps(state, limit, patient)
+
+
 def _neighbourhoods(state: State, turn: Turn) -> None:
     """Neighbourhoods of the incumbent, by CP-SAT."""
     from chipmap.methods.ring.neighbourhoods import refine
@@ -157,6 +174,7 @@ CHAIN: tuple[Link, ...] = (
     Link("simple bounds", 1.0, lambda state, _: simple_bounds(state)),
     Link("slicing", 1.0, _slice),
     Link("ideals", 1.0, _list_ideals),
+    Link("eigenvalues", 1.0, _eigenvalues),
     _over_ideals("program n1", _n1),
     _over_ideals("program path", lambda state: solve_rule(state, "path", state.below)),  # C3's sufficient part
     _over_ideals("exact program, few states", lambda state: solve_exactly(state, FEW_STATES)),
@@ -165,6 +183,7 @@ CHAIN: tuple[Link, ...] = (
     Link("station windows", 1.0, lambda state, _: window_bound(state) if state.sliced else None),
     Link("neighbourhoods", 1.0, _neighbourhoods),
     Link("cuts of prefixes", 1.0, _longer_cuts),
+    Link("block programs", 1.0, _block_programs),
     Link("station search, wide", 1.0, lambda state, _: search(state, len(ROUNDS))),
     _over_ideals("exact program", solve_exactly),
     Link("model", 1.0, _model),

@@ -83,11 +83,14 @@ def exact(instance: RingInstance, run: Run) -> Termination:
 def bounds(instance: RingInstance, run: Run) -> Termination:
     """Every lower bound of the page that applies, each under its own name; no solution is looked for."""
 
+    from chipmap.heuristics.ring.bounds.spectral import spectral_bound
+
     def work() -> None:
         """Each bound in turn; a graph with too many ideals has none of the programs'."""
         state = State(instance, run)
         simple_bounds(state)
         window_bound(state)
+        spectral_bound(state.problem, run.deadline, lambda bound: run.bound(bound, "eigenvalues"))
         cut_bounds(state)
         try:
             for rule in ("free", "n1"):
@@ -124,9 +127,10 @@ def simple_bounds(state: State) -> None:
 
 
 def cut_bounds(state: State) -> None:
-    """Links' minimum cuts, the bottleneck block, the contracted lattice: by bisection, each on its own."""
+    """Links' minimum cuts, the bottleneck block, the contracted lattice, cuts of prefixes, programs of one block."""
     from chipmap.heuristics.ring.bounds.cuts import bottleneck_bound, link_bound
     from chipmap.heuristics.ring.bounds.lattice_bound import contracted_bound
+    from chipmap.methods.ring.block_steps import block_steps
 
     problem, run = state.problem, state.run
     if not problem.has("C1"):
@@ -137,6 +141,7 @@ def cut_bounds(state: State) -> None:
     run.bound(bottleneck_bound(problem, 0, high, run.deadline), "bottleneck block")
     run.bound(contracted_bound(problem, flow_graph(problem), 0, high, run.deadline), "contracted lattice")
     prefix_cuts(state, CUT_NODES, run.deadline)
+    block_steps(state, run.deadline, patient=True)
 
 
 def window_bound(state: State) -> None:
