@@ -18,19 +18,16 @@ from chipmap.instances.ring.problem import RingProblem, ring_problem
 from tests.ring.random_instances import random_instance
 from tests.ring.test_cut_bounds import linked, optimum
 
-PAYING = ("sum", "sum_forward")
 
-
-@pytest.mark.parametrize("mode", PAYING)
 @pytest.mark.parametrize("seed", range(20))
-def test_no_bound_above_the_optimum(seed: int, mode: str) -> None:
-    instance = linked(seed, mode=mode)
+def test_no_bound_above_the_optimum(seed: int) -> None:
+    instance = linked(seed, mode="sum")
     best = optimum(instance)
     assert best is not None
     assert 0 < spectral_bound(ring_problem(instance)) <= best
 
 
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", range(150))
 def test_no_bound_above_the_optimum_of_instances_with_everything(seed: int) -> None:
     """Views, constants, pins, memory in both grades, any of C1 to C4, operations that take no time."""
     instance = random_instance(Random(seed), operations=5)
@@ -93,7 +90,8 @@ def test_it_is_tight_where_no_cut_pays() -> None:
 
 
 def test_it_says_nothing_where_chips_do_not_pay_or_matrices_are_large() -> None:
-    assert spectral_bound(ring_problem(pairs(9, cost_mode="period"))) == 0
+    for mode in ("period", "sum_forward"):  # without C1 what goes back is free in these
+        assert spectral_bound(ring_problem(pairs(9, cost_mode=mode))) == 0
     large = generate("layered", operations=MOST_OPERATIONS + 1, width=4, cost_mode="sum")
     assert isinstance(large, RingInstance)
     assert spectral_bound(ring_problem(large)) == 0

@@ -1,4 +1,4 @@
-"""A lower bound from eigenvalues, where chips pay for what they send and receive (``sum``, ``sum_forward``).
+"""A lower bound from eigenvalues, in the mode ``sum``: chips pay for what they send and receive.
 
 It needs no constraint but that there are C chips. Let S_0 … S_C-1 be the operations on the chips, x_c their indicator
 vectors, and for a storage s with m ends (its producer and its readers) L_s the Laplacian of the complete graph on these
@@ -50,7 +50,7 @@ def spectral_bound(
     from scipy.optimize import minimize
 
     operations = np.flatnonzero(problem.computing)
-    if problem.cost_mode == "period" or not 0 < len(operations) <= MOST_OPERATIONS:
+    if problem.cost_mode != "sum" or not 0 < len(operations) <= MOST_OPERATIONS:
         return 0
     unit = problem.total_ticks / problem.chips
     matrix = paid(problem, operations) / unit
