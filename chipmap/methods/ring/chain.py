@@ -37,6 +37,8 @@ FEW_STATES = 50_000
 #: Nodes of the cuts of prefixes at first; the share of the time left later, most seconds.
 FEW_NODES = 200
 CUT_SHARE, CUT_SECONDS = 0.8, 60.0
+#: The share of the time left that programs of one block get before the station search (afterwards CUT_SHARE).
+BLOCK_SHARE = 0.5
 #: Where links decide, the shares of the time left: of cuts of prefixes before the station search, and of this one.
 LINKS_CUTS, LINKS_STATIONS = 0.5, 0.3
 #: Rounds of the station search that come after the neighbourhoods.
@@ -144,13 +146,13 @@ def _longer_cuts(state: State, turn: Turn) -> None:
 
 
 # what solves models is imported when its turn comes: most instances are proved before
-def _block_programs(state: State, turn: Turn) -> None:
+def _block_programs(state: State, turn: Turn, share: float) -> None:
     """Programs of one block each, unless the programs over all ideals have said as much and more."""
     from chipmap.methods.ring.block_steps import block_steps
 
     if state.ideals is None:
         patient = state.run.options.deterministic
-        limit = turn.deadline if patient else turn.deadline.within(CUT_SHARE * turn.deadline.seconds)
+        limit = turn.deadline if patient else turn.deadline.share(share)
         block_steps(state, limit, patient)
 
 
@@ -179,11 +181,12 @@ CHAIN: tuple[Link, ...] = (
     _over_ideals("program path", lambda state: solve_rule(state, "path", state.below)),  # C3's sufficient part
     _over_ideals("exact program, few states", lambda state: solve_exactly(state, FEW_STATES)),
     Link("local search", 1.0, lambda state, turn: improve(state, turn) if state.ideals is not None else None),
+    Link("block programs", 1.0, lambda state, turn: _block_programs(state, turn, BLOCK_SHARE)),
     Link("station search", 1.0, _stations),
     Link("station windows", 1.0, lambda state, _: window_bound(state) if state.sliced else None),
     Link("neighbourhoods", 1.0, _neighbourhoods),
     Link("cuts of prefixes", 1.0, _longer_cuts),
-    Link("block programs", 1.0, _block_programs),
+    Link("block programs, longer", 1.0, lambda state, turn: _block_programs(state, turn, CUT_SHARE)),
     Link("station search, wide", 1.0, lambda state, _: search(state, len(ROUNDS))),
     _over_ideals("exact program", solve_exactly),
     Link("model", 1.0, _model),

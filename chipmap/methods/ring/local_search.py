@@ -12,7 +12,7 @@ from chipmap.instances.ring.instance import RingInstance
 from chipmap.instances.ring.problem import ring_problem
 from chipmap.instances.ring.variants import without
 from chipmap.methods.chain import Turn
-from chipmap.methods.ring.programs import from_best
+from chipmap.methods.ring.programs import CUTS, from_best
 from chipmap.methods.ring.state import State
 from chipmap.result import Termination
 from chipmap.run import Run
@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 SOURCE, LEVELS = "local search", "local search in levels"
 #: The chain's part: the share of the time that is left, and how often the moves of a try may be doubled.
 SHARE, CHAIN_DOUBLINGS = 0.4, 3
+#: Operations from which on the chain looks for mappings in levels, in the mode ``sum`` or where cuts of prefixes are
+#: the best bound: elsewhere single moves reach more in the same time.
+MANY_OPERATIONS = 500
 #: Shares of that: when the search in levels begins, and what it may take of the time left then.
 BEFORE, IN_LEVELS = 0.2, 0.7
 
@@ -37,10 +40,13 @@ def improve(state: State, turn: Turn) -> None:
     if not state.searched:
         state.searched = True
         limit = turn.deadline if state.run.options.deterministic else turn.deadline.share(SHARE)
-        _search(state, limit, CHAIN_DOUBLINGS)
+        lower, problem = state.run.lower, state.problem
+        dear = problem.cost_mode == "sum" or (lower is not None and lower.source == CUTS)
+        _search(state, limit, CHAIN_DOUBLINGS, dear and int(problem.computing.sum()) >= MANY_OPERATIONS)
 
 
-def _search(state: State, deadline: Deadline, doublings: int | None = None) -> None:
+def _search(state: State, deadline: Deadline, doublings: int | None = None, levels: bool = True) -> None:
+    """From the run's best mapping, with a first one where there is none; ``levels``: by mappings in levels as well."""
     from chipmap.heuristics.ring.local_search.search import DOUBLINGS, LocalSearch
 
     run = state.run
@@ -56,8 +62,10 @@ def _search(state: State, deadline: Deadline, doublings: int | None = None) -> N
     if run.best is None:
         return
     doublings = DOUBLINGS if doublings is None else doublings
-    before = deadline.share(BEFORE)
+    before = deadline.share(BEFORE) if levels else deadline
     _moves(state, search, before, doublings)
+    if not levels:
+        return
     value = run.upper
     _in_levels(state, search, deadline.share(IN_LEVELS))
     if run.upper != value or not before.keep_going():
