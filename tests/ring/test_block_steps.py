@@ -5,6 +5,7 @@ from __future__ import annotations
 from random import Random
 
 import pytest
+from msgspec import structs
 
 from chipmap.deadline import Deadline
 from chipmap.heuristics.ring.bounds.block_program import BlockPrograms
@@ -120,6 +121,8 @@ def test_memory_shortens_steps() -> None:
     assert not refuted(programs(ring_problem(row(**{**setting, "sram_mib": 3.5}))), 400_000, Deadline())
 
 
-def test_other_modes_are_refused() -> None:
+def test_what_they_say_nothing_of_is_refused() -> None:
+    with pytest.raises(ValueError, match="nothing takes time"):
+        programs(ring_problem(structs.replace(linked(0, mode="sum"), time_ns=(0.0,) * 5)))
     with pytest.raises(ValueError, match="mode sum"):
         programs(ring_problem(row(cost_mode="period")))

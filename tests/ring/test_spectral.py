@@ -8,6 +8,7 @@ from random import Random
 
 import numpy as np
 import pytest
+from msgspec import structs
 
 from chipmap.deadline import Deadline
 from chipmap.heuristics.ring.bounds.spectral import MOST_OPERATIONS, paid, spectral_bound, value
@@ -95,6 +96,11 @@ def test_it_says_nothing_where_chips_do_not_pay_or_matrices_are_large() -> None:
     large = generate("layered", operations=MOST_OPERATIONS + 1, width=4, cost_mode="sum")
     assert isinstance(large, RingInstance)
     assert spectral_bound(ring_problem(large)) == 0
+
+
+def test_operations_that_take_no_time() -> None:
+    idle = structs.replace(linked(0, mode="sum"), time_ns=(0.0,) * 5)
+    assert spectral_bound(ring_problem(idle)) == 0
 
 
 def test_without_time_nothing_is_said_and_nothing_fails() -> None:

@@ -58,6 +58,8 @@ class BlockPrograms:
     def __init__(self, problem: RingProblem, graph: FlowGraph) -> None:
         if not problem.has("C1") or problem.cost_mode != "sum":
             raise ValueError("programs of one block rest on C1 and on what chips pay in the mode sum")
+        if not problem.total_ticks:
+            raise ValueError("nothing takes time, so that no step is long")
         if graph.n > MOST_OPERATIONS:
             raise ValueError(f"programs of one block take at most {MOST_OPERATIONS:,} operations")
         self.problem, self.n, self.total = problem, graph.n, problem.total_ticks

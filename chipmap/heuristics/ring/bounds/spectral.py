@@ -50,7 +50,7 @@ def spectral_bound(
     from scipy.optimize import minimize
 
     operations = np.flatnonzero(problem.computing)
-    if problem.cost_mode != "sum" or not 0 < len(operations) <= MOST_OPERATIONS:
+    if problem.cost_mode != "sum" or not problem.total_ticks or not 0 < len(operations) <= MOST_OPERATIONS:
         return 0
     unit = problem.total_ticks / problem.chips
     matrix = paid(problem, operations) / unit
