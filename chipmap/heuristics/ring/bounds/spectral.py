@@ -34,6 +34,8 @@ from chipmap.instances.ring.problem import IntArray, RingProblem
 MOST_OPERATIONS = 2500
 #: Steps of L-BFGS at most.
 STEPS = 20
+#: Logarithms of d stay within this.
+LARGEST = 30.0
 #: d begins as the time and this share of the diagonal of A.
 START = 0.3
 #: By what share of the matrix's norm, times the operations, each eigenvalue may be wrong (LAPACK's backward error), by
@@ -67,8 +69,10 @@ def spectral_bound(
         return -np.log(max(found, TINY)), -gradient
 
     start = problem.ticks[operations] / unit + START * matrix.diagonal()
+    first = np.log(np.maximum(start, TINY))
+    bounds = [(-LARGEST, LARGEST)] * len(first)
     with suppress(Stop):
-        minimize(step, np.log(np.maximum(start, TINY)), jac=True, method="L-BFGS-B", options={"maxiter": STEPS})
+        minimize(step, first, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": STEPS})
     return best
 
 
