@@ -33,7 +33,7 @@ def block_steps(state: State, deadline: Deadline, patient: bool) -> None:
     except ValueError:
         return
     run = state.run
-    high = run.upper if run.upper is not None else state.problem.most_ticks
+    high = run.upper if run.upper is not None else 2 * state.lower
     while deadline.keep_going():
         low = state.lower
         target = low + round(SHARE * (high - low))

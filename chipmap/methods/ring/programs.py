@@ -29,6 +29,8 @@ ORDERS = 16
 PREFIX_BITS = 2**31
 #: Cuts of prefixes: the name of their bounds, and nodes of branch and bound.
 CUTS, CUT_NODES = "prefix cuts", 20_000
+#: Programs of one block in ``ring/bounds``: seconds at most, as each may take long where no time limit is given.
+BLOCK_SECONDS = 60.0
 
 
 def greedy(instance: RingInstance, run: Run) -> Termination:
@@ -141,7 +143,8 @@ def cut_bounds(state: State) -> None:
     run.bound(bottleneck_bound(problem, 0, high, run.deadline), "bottleneck block")
     run.bound(contracted_bound(problem, flow_graph(problem), 0, high, run.deadline), "contracted lattice")
     prefix_cuts(state, CUT_NODES, run.deadline)
-    block_steps(state, run.deadline, patient=True)
+    patient = run.options.deterministic
+    block_steps(state, run.deadline if patient else run.deadline.within(BLOCK_SECONDS), patient)
 
 
 def window_bound(state: State) -> None:
