@@ -7,7 +7,8 @@ Training: small training steps of RNNLM, Transformer-XL and Inception on 2 to 8 
 the compiled decoder. Held out, by architecture: GNMT, WaveNet and AmoebaNet. For each held-out graph, the step time is
 given as a share of the best human split's by the same decoder (below 1 is better):
 
-- METIS (the better of two kinds and of two rules; extra ``metis``);
+- METIS (the better of two kinds and of two rules; extra ``metis``). The prior is made of it where it is better than the
+  human splits;
 - *zero-shot*: the likeliest placement, and the best of it and 15 draws, of the untrained policy (the prior) and of the
   trained one;
 - *drawn*: the best of 160 draws of the prior, without learning;
@@ -24,7 +25,6 @@ import argparse
 import copy
 import os
 import resource
-import sys
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -33,15 +33,13 @@ from typing import Any
 import numpy as np
 import torch
 
-from chipmap.heuristics.placement import metis
 from chipmap.inputs.reading import read
 from chipmap.instances.placement.generators import training_step
 from chipmap.instances.placement.instance import PlacementInstance
 from chipmap.instances.placement.problem import PlacementProblem, placement_problem
 from chipmap.learned.placement.network import Sizes
 from chipmap.learned.placement.ppo import Recipe, Task, Trainer
-from chipmap.learned.placement.scene import Scene
-from chipmap.records import ChipmapError
+from chipmap.learned.placement.scene import Scene, Worth, human_splits, metis_partitions
 
 #: (network, parameters, devices, links) of what is trained on.
 TRAINED: tuple[tuple[str, dict[str, int], int, str], ...] = (
@@ -109,31 +107,25 @@ def proposed(policy: Trainer, scene: Scene, seed: int) -> tuple[int, int]:
     return 0 if worth.over else worth.step, task.best.step
 
 
-def of_metis(scene: Scene) -> int:
-    """The better METIS partition that fits, in ns; 0 where there is none."""
-    found = []
-    for kind in metis.WEIGHTS:
-        try:
-            worth = scene.worth(metis.partition(scene.problem, kind))
-        except (ChipmapError, metis.MetisError) as error:
-            print(f"METIS, {kind}: {error}", file=sys.stderr)
-            continue
-        found += [] if worth.over else [worth.step]
-    return min(found, default=0)
+def scene_of(problem: PlacementProblem, seed: int = 0) -> Scene:
+    """What ``placement/policy`` begins with: a prior of the best human split or METIS partition."""
+    return Scene(problem, [*human_splits(problem), *metis_partitions(problem, seed)])
 
 
 def row(name: str, seeds: int, policies: Sequence[Trainer], recipe: Recipe) -> list[str]:
     """Shares of the best human split's step, means over the seeds; ``policies``: trained, one per seed."""
     instance = read(f"placement/{name}")
     assert isinstance(instance, PlacementInstance)
-    scene = Scene(placement_problem(instance))
-    human = scene.worth(scene.human)
+    problem = placement_problem(instance)
+    scene = scene_of(problem)
+    human = min(map(scene.worth, human_splits(problem)))
+    metis = min(map(scene.worth, metis_partitions(problem)), default=Worth(1, 0))
     found: dict[str, list[int]] = {}
 
     def add(what: str, *steps: int) -> None:
         found.setdefault(what, []).extend(steps)
 
-    add("metis", of_metis(scene))
+    add("metis", 0 if metis.over else metis.step)
     for seed in range(seeds):
         prior = Trainer(recipe, seed)
         add("prior", proposed(prior, scene, seed)[1])
@@ -155,20 +147,20 @@ def large() -> None:
     assert isinstance(instance, PlacementInstance)
     problem = placement_problem(instance)
     before = time.process_time()
-    task, trainer = Task(Scene(problem)), Trainer()
+    task, trainer = Task(scene_of(problem)), Trainer()
     made = time.process_time()
     with torch.no_grad():
         trainer.network(task.arrays)
     inferred = time.process_time()
-    human = task.best
+    first = task.best
     trainer.cycle([task])
     done = time.process_time()
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
     print(
         f"{problem.operations:,} operations, {problem.devices} devices, load {os.getloadavg()[0]:.1f}: features, units"
     )
-    print(f"and human splits {made - before:.1f} CPU s, the networks {inferred - made:.1f}, a cycle of 16 draws with")
-    print(f"4 steps {done - inferred:.1f}; {peak:.2f} GiB. Human {human.step / 1e6:.1f} ms, after it", end=" ")
+    print(f"and splits {made - before:.1f} CPU s, the networks {inferred - made:.1f}, a cycle of 16 draws with")
+    print(f"4 steps {done - inferred:.1f}; {peak:.2f} GiB. First {first.step / 1e6:.1f} ms, after it", end=" ")
     print(f"{task.best.step / 1e6:.1f} ms.\n", flush=True)
 
 
@@ -185,7 +177,7 @@ def main() -> None:
     torch.set_num_threads(1)
     if arguments.large:
         large()
-    scenes = [Scene(problem) for problem in problems()] if arguments.cycles else []
+    scenes = [scene_of(problem) for problem in problems()] if arguments.cycles else []
     variants: dict[str, dict[str, Any]] = {"whole": {}}
     if arguments.ablations:
         variants |= {"without attention": {"attention": False}, "without superposition": {"superposition": False}}

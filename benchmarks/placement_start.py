@@ -36,19 +36,16 @@ from typing import NamedTuple
 import numpy as np
 import torch
 
-from benchmarks.placement_policy import DRAWS, LEARNING, problems, trained
+from benchmarks.placement_policy import DRAWS, LEARNING, problems, scene_of, trained
 from chipmap.deadline import Deadline
-from chipmap.heuristics.placement import metis
 from chipmap.inputs.reading import read
 from chipmap.instances.placement.instance import PlacementInstance
 from chipmap.instances.placement.problem import IntArray, PlacementProblem, placement_problem
 from chipmap.learned.placement.ppo import DEFAULT, Task, Trainer
-from chipmap.learned.placement.scene import Scene
 from chipmap.methods.chain import Link, Turn, follow
 from chipmap.methods.placement.chain import BOUND, IMPROVED, START, WINDOWS
 from chipmap.methods.placement.search import search
 from chipmap.methods.placement.stages import Stages
-from chipmap.records import ChipmapError
 from chipmap.result import TraceEvent
 from chipmap.run import Run, SolveOptions
 from chipmap.validation.placement.checker import check
@@ -109,21 +106,14 @@ class Trace:
 
 def by_hand(problem: PlacementProblem, seed: int) -> IntArray:
     """The best of METIS's partitions and the human splits."""
-    scene = Scene(problem)
-    found = [scene.human]
-    for kind in metis.WEIGHTS:
-        try:
-            found.append(metis.partition(problem, kind, seed))
-        except (ChipmapError, metis.MetisError) as error:
-            print(f"METIS, {kind}: {error}", flush=True)
-    return min(found, key=scene.worth)
+    return scene_of(problem, seed).split
 
 
 def of_policy(policy: Trainer, learning: bool) -> Start:
     """The best of some draws of a policy, which may learn from them."""
 
     def made(problem: PlacementProblem, seed: int) -> IntArray:
-        task, trainer = Task(Scene(problem)), Trainer(DEFAULT, seed)
+        task, trainer = Task(scene_of(problem, seed)), Trainer(DEFAULT, seed)
         trainer.network.load_state_dict(policy.network.state_dict())
         if not learning:
             trainer.propose(task, DRAWS)
@@ -216,7 +206,7 @@ def main() -> None:
     arguments = parser.parse_args()
     torch.set_num_threads(1)
     begun = time.process_time()
-    policy, curve = trained(DEFAULT, [Scene(problem) for problem in problems()], arguments.cycles, 0)
+    policy, curve = trained(DEFAULT, [scene_of(problem) for problem in problems()], arguments.cycles, 0)
     words = f"mean reward {np.mean(curve[:3]):.3f} to {np.mean(curve[-3:]):.3f}" if curve else "untrained"
     words = f"{arguments.cycles} cycles of training: {words}, {time.process_time() - begun:.0f} CPU s"
     print(words, flush=True)

@@ -11,18 +11,20 @@ import numpy as np
 import pytest
 
 import chipmap
+from chipmap.heuristics.placement import metis
+from chipmap.heuristics.placement.human import allow
 from chipmap.instances.placement.generators import random_instance
 from chipmap.instances.placement.instance import PlacementInstance
-from chipmap.instances.placement.problem import placement_problem
+from chipmap.instances.placement.problem import IntArray, placement_problem
 from chipmap.kernels import plainly
 from chipmap.learned.features import of_placement, table
 from chipmap.methods.placement import neighbourhoods
-from chipmap.records import InputError
+from chipmap.records import InputError, SolverUnavailableError
 from chipmap.run import SolveOptions
 
 torch = pytest.importorskip("torch", reason="needs the extra learned")
 
-from chipmap.learned.placement import network, ppo, scene  # noqa: E402
+from chipmap.learned.placement import network, ppo, scene, search  # noqa: E402
 
 SIZES = network.Sizes(layers=2, blocks=2, width=8, heads=2, segment=4)
 TINY = ppo.Recipe(sizes=SIZES, rollouts=6, epochs=2, rate=1e-2)
@@ -69,7 +71,7 @@ def test_an_untrained_policy_is_the_prior_and_its_mode_the_best_human_split() ->
     one = seen()
     logits = network.PlacementPolicy(SIZES)(network.arrays(one))
     assert torch.equal(logits, torch.as_tensor(one.prior, dtype=torch.float32))
-    assert (one.devices(logits.argmax(-1).numpy()) == one.human).all()
+    assert (one.devices(logits.argmax(-1).numpy()) == one.split).all()
 
 
 def test_groups_share_a_unit_and_what_is_not_allowed_is_never_drawn() -> None:
@@ -171,6 +173,33 @@ def test_the_method_is_never_worse_than_human_splits() -> None:
     assert found.objective is not None and human.objective is not None and found.objective <= human.objective
     again = chipmap.solve(given, "policy", options)
     assert again.objective == found.objective and again.solution == found.solution
+
+
+def test_the_prior_is_made_of_the_best_split_whoever_made_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    problem = placement_problem(instance())
+    humans = scene.human_splits(problem)
+    by_hand = scene.Scene(problem)
+    random = np.random.default_rng(1)
+    drawn = [allow(problem, random.integers(0, problem.devices, problem.operations)) for _ in range(200)]
+    best = min(drawn, key=by_hand.worth)
+    assert by_hand.worth(best) < by_hand.worth(by_hand.split)
+    one = scene.Scene(problem, [*humans, best])
+    assert (one.split == best).all() and ppo.Task(one).best == by_hand.worth(best)
+    monkeypatch.setattr(search, "metis_partitions", lambda *_: [best])
+    steps = [by_hand.worth(devices) for devices in search.search(problem, {"samples": 16}, 0)]
+    assert steps[: len(humans)] == list(map(by_hand.worth, humans)) and steps[len(humans)] == by_hand.worth(best)
+
+
+def test_partitions_that_metis_cannot_make_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    problem = placement_problem(instance())
+
+    def fails(_: Any, kind: str, *__: Any) -> IntArray:
+        if kind == "time":
+            raise metis.MetisError("no memory")
+        raise SolverUnavailableError("METIS is not installed")
+
+    monkeypatch.setattr(metis, "partition", fails)
+    assert scene.metis_partitions(problem) == []
 
 
 def test_windows_in_the_order_that_a_policy_proposes(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,6 +1,6 @@
 """PPO for the placement policy, on one graph or on many at once (batch training).
 
-A rollout draws a device for each unit. Its reward is −sqrt(step time), with the step time of the human split as the
+A rollout draws a device for each unit. Its reward is −sqrt(step time), with the step time of the first split as the
 unit, and :data:`INVALID` where a device overflows or a route is missing (the paper's −10). The advantage is the
 rollout's rank in its cycle (ours), or the reward less the cycle's mean, over its deviation. A step of Adam goes down
 the mean over graphs of
@@ -60,11 +60,11 @@ class Task:
 
     def __init__(self, scene: Scene) -> None:
         self.scene, self.arrays = scene, arrays(scene)
-        self.devices, self.best = scene.human, scene.worth(scene.human)
+        self.devices, self.best = scene.split, scene.worth(scene.split)
         self._unit = float(max(1, self.best.step))
 
     def reward(self, worth: Worth) -> float:
-        """−sqrt(step time) in units of the human split's, or :data:`INVALID`."""
+        """−sqrt(step time) in units of the first split's, or :data:`INVALID`."""
         return INVALID if worth.over else -math.sqrt(worth.step / self._unit)
 
     def judge(self, drawn: IntArray) -> float:

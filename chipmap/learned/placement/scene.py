@@ -6,26 +6,30 @@
 column             feature                                                                         range
 =================  ==============================================================================  ==========
 ``sending``        log(1 + n · mean time of sending v's outputs / Σ work)                          0 to log n
-``home 0`` to 3    cos(π k (d + 1/2) / D), k = 1 to 4, with d the device of v in the human split    -1 to 1
+``home 0`` to 3    cos(π k (d + 1/2) / D), k = 1 to 4, with d the device of v in the first split    -1 to 1
 ``devices``        1 / D                                                                           0 to 1
 ``communication``  Σ mean time of sending / (Σ of it + Σ work)                                     0 to 1
 ``fill``           Σ static bytes / Σ memories, at most 1; 0 where memory is unlimited             0 to 1
 =================  ==============================================================================  ==========
 
 **Units.** Groups of C1, and ends of the largest tensors while a unit's work stays below 1 / (:data:`PIECES` · D) of
-all; what the human split or the allowed devices tell apart is never joined. One device is drawn for each unit.
+all; what the first split or the allowed devices tell apart is never joined. One device is drawn for each unit.
 
-**Prior** (ours, not the paper's). The best of the three human splits by the decoder (one that fits first): a unit's
-device there has probability 1 - :data:`STRAY`, and the others share the rest. Devices that aren't allowed have none.
+**Prior** (ours, not the paper's). The first split is the best one by the decoder (one that fits first) of the three
+human splits and, where the extra ``metis`` is installed, of METIS's two partitions. A unit's device there has
+probability 1 - :data:`STRAY`, and the others share the rest. Devices that aren't allowed have none.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from contextlib import suppress
 from typing import NamedTuple
 
 import numpy as np
 
-from chipmap.heuristics.placement import human
+from chipmap.deadline import Deadline
+from chipmap.heuristics.placement import human, metis
 from chipmap.heuristics.placement.keys import default_keys, mean_sends
 from chipmap.heuristics.placement.memory import bytes_of, excess
 from chipmap.heuristics.placement.shared import joint
@@ -34,7 +38,7 @@ from chipmap.heuristics.placement.tables import tables, workspace
 from chipmap.heuristics.placement.units import join
 from chipmap.instances.placement.problem import IntArray, PlacementProblem
 from chipmap.learned.features import COLUMNS, Floats, Graph, of_placement, table
-from chipmap.records import InputError
+from chipmap.records import InputError, SolverUnavailableError
 
 #: The most devices that the policy is made for: as many as the family allows.
 MOST_DEVICES = 64
@@ -42,7 +46,7 @@ MOST_DEVICES = 64
 PIECES = 16
 #: Probability that a draw of the prior takes a unit to another device. Untuned.
 STRAY = 0.05
-#: Cosines of the device in the human split.
+#: Cosines of the device in the first split.
 HOMES = 4
 #: What one column of features each is called.
 ALL_COLUMNS = (*COLUMNS, "sending", *(f"home {k}" for k in range(HOMES)), "devices", "communication", "fill")
@@ -57,14 +61,32 @@ class Worth(NamedTuple):
     step: int
 
 
+def human_splits(problem: PlacementProblem) -> list[IntArray]:
+    """The three human splits, devices [n] each."""
+    made = human.layers(problem)
+    return [human.split(problem, kind, made) for kind in human.SPLITS]
+
+
+def metis_partitions(problem: PlacementProblem, seed: int = 0, deadline: Deadline = Deadline()) -> list[IntArray]:
+    """METIS's partitions with parts of equal time and of equal bytes, devices [n] each; without those that fail (all
+    of them where the extra isn't installed). Raises :class:`~chipmap.deadline.Stop`.
+    """
+    found = []
+    for kind in metis.WEIGHTS:
+        with suppress(metis.MetisError, SolverUnavailableError):
+            found.append(metis.partition(problem, kind, seed, deadline))
+    return found
+
+
 class Scene:
     """A problem with objective step time. Raises :class:`InputError` for any other, and for too many devices.
 
-    ``graph``; ``features`` [n, :data:`ALL_COLUMNS`]; ``unit`` [n]: a number below ``units``; ``prior`` [units, D]:
-    logarithms of probabilities; ``human``: the split that the prior is made of.
+    ``splits``: what the prior may be made of (the human ones, where nothing else is given). ``graph``; ``features``
+    [n, :data:`ALL_COLUMNS`]; ``unit`` [n]: a number below ``units``; ``prior`` [units, D]: logarithms of
+    probabilities; ``split``: the one that the prior is made of.
     """
 
-    def __init__(self, problem: PlacementProblem) -> None:
+    def __init__(self, problem: PlacementProblem, splits: Sequence[IntArray] = ()) -> None:
         if not problem.timed:
             raise InputError("the policy is for step time", "task.objective", "Take another method.")
         if not 0 < problem.devices <= MOST_DEVICES:
@@ -73,10 +95,8 @@ class Scene:
         self._tables, self._work = tables(problem), workspace(problem)
         self._bytes, self._key = bytes_of(problem), default_keys(problem)
         self._none = np.zeros(problem.operations, dtype=np.int64)
-        made = human.layers(problem)
-        splits = [human.split(problem, kind, made) for kind in human.SPLITS]
-        self.human = min(splits, key=self.worth)
-        self.unit = _units(problem, self.graph, self.human)
+        self.split = min(splits or human_splits(problem), key=self.worth)
+        self.unit = _units(problem, self.graph, self.split)
         self.units = int(self.unit.max(initial=-1)) + 1
         self.prior = self._prior()
         self.features = np.column_stack((table(self.graph), self._own()))
@@ -101,7 +121,7 @@ class Scene:
         first = np.unique(self.unit, return_index=True)[1]
         allowed = joint(self.problem)[first]
         found = np.full((self.units, count), np.log(STRAY / max(1, count - 1)))
-        found[np.arange(self.units), self.human[first]] = np.log1p(-STRAY)
+        found[np.arange(self.units), self.split[first]] = np.log1p(-STRAY)
         return np.where(allowed, found, NEVER_DRAWN)
 
     def _own(self) -> Floats:
@@ -111,7 +131,7 @@ class Scene:
         sending = np.zeros(n)
         np.add.at(sending, problem.storages.producer, sends)
         work = max(1.0, float(self.graph.work.sum()))
-        place = (self.human + 0.5) / problem.devices
+        place = (self.split + 0.5) / problem.devices
         bounded = problem.instance.task.memory != "none" and bool((problem.memory > 0).all())
         held = float(problem.weights.sum() + problem.storages.bytes.sum())
         shares = (

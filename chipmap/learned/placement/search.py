@@ -10,7 +10,7 @@ import torch
 from chipmap.deadline import Deadline
 from chipmap.instances.placement.problem import IntArray, PlacementProblem
 from chipmap.learned.placement.ppo import DEFAULT, Task, Trainer
-from chipmap.learned.placement.scene import Scene
+from chipmap.learned.placement.scene import Scene, human_splits, metis_partitions
 from chipmap.records import InputError
 
 #: Placements that a run draws, where ``--native samples=N`` says nothing else.
@@ -20,7 +20,7 @@ SAMPLES = 400
 def search(
     problem: PlacementProblem, native: dict[str, Any], seed: int, deadline: Deadline = Deadline()
 ) -> Iterator[IntArray]:
-    """The devices [N] of the best human split, then of each better placement that is drawn.
+    """The devices [N] of the human splits, of the best one of these and METIS's, then of each better one that is drawn.
 
     ``native``: ``samples``, a whole number above 0; ``learn`` (true): whether the policy learns. On one thread, so that
     the result doesn't depend on how many there are. Raises :class:`InputError`.
@@ -31,7 +31,10 @@ def search(
     if not isinstance(learn, bool):
         raise InputError(f"is {learn!r}", "--native learn", "Give true or false.")
     torch.set_num_threads(1)
-    task, trainer = Task(Scene(problem)), Trainer(DEFAULT, seed)
+    splits = human_splits(problem)
+    yield from splits
+    splits += metis_partitions(problem, seed, deadline)
+    task, trainer = Task(Scene(problem, splits)), Trainer(DEFAULT, seed)
     yield task.devices
     drawn, best = 0, task.best
     while drawn < samples:

@@ -92,7 +92,7 @@ def of_one_device(stages: Stages, turn: Turn) -> Iterator[tuple[str, IntArray]]:
 
 
 def of_policy(stages: Stages, turn: Turn) -> Iterator[tuple[str, IntArray]]:
-    """The best human split, then what a learning policy draws."""
+    """Human splits, the best one of these and METIS's, then what a learning policy draws round it."""
     from chipmap.learned.placement.search import search
 
     options = turn.run.options
@@ -216,7 +216,7 @@ def policy(instance: PlacementInstance, run: Run) -> Termination:
     """A policy that learns by PPO while it draws (:mod:`chipmap.learned.placement`); extra ``learned``.
 
     It draws ``--native samples=N`` placements, 400 unless told; ``--native learn=false`` leaves it as it begins: drawn
-    round the best human split.
+    round the best human split or METIS partition.
     """
     needs.require()
     return _method(instance, run, of_policy)
