@@ -100,6 +100,23 @@ def test_a_stack_that_is_read_in_parts_rests_in_parts(nodes: bool) -> None:
     }
 
 
+@pytest.mark.parametrize("readers", [1, 2])
+def test_of_a_table_that_is_cut_only_the_rows_rest_that_are_read(readers: int) -> None:
+    """A table of positions, cut to the length of the sequence: however many operations read rows of it, the rows are
+    what rests and what moves. The table itself is read by nothing.
+    """
+    shapes = {"table": (100, 4), "x": (3, 4), "a": (3, 4), "y": (3, 4), "b": (3, 4), "z": (3, 4)}
+    steps = [view("a", "table"), compute("y", "x", "a"), view("b", "table"), compute("z", "y", "b")][: 2 * readers]
+    last = steps[-1].name
+    if readers == 1:
+        del shapes["b"], shapes["z"]
+    graph = read(shapes, steps, (last,))
+    found = bytes_of(graph)
+    assert (found["table"], found["y"], found[last]) == (("constant", 0, [0]), ("compute", 48, [48]), found["y"])
+    problem = ring_problem(from_graph(graph, "p"))
+    assert problem.ticks[[op.name for op in graph.graph.operations].index("y")] == -(-3 * 48 * 100 // 200)
+
+
 def test_parts_that_overlap_rest_whole() -> None:
     shapes = {"table": (4, 4), "x": (4,), "a": (3, 4), "b": (3, 4), "y": (3,), "z": (3,)}
     steps = [view("a", "table"), view("b", "table"), compute("y", "x", "a"), compute("z", "x", "b", "y")]

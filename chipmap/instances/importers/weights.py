@@ -6,8 +6,9 @@ what is stored                                   where its bytes stand
 parameter that one computing operation reads     in that operation's ``weight_bytes``; no tensor carries them
 parameter that several read                      in its tensor, made by an operation of role ``constant``; views of
                                                  it have the role ``view``, so that all readers read one storage
-parameter that several read, each only a part    each part is a parameter of its own: a view that cuts it out makes
-(the parts together no larger than it)           it (one expert of a stack, one third of a joint projection)
+parameter that is read in parts only             each part is a parameter of its own: a view that cuts it out makes
+(which together are no larger than it)           it (one expert of a stack, the first rows of a table of positions);
+                                                 what no part holds is stored nowhere
 parameter of a single element                    in the ``weight_bytes`` of every reader
 another constant                                 in its tensor; a part that a view cuts out is a constant of its own
 ===============================================  ==================================================================
@@ -75,12 +76,12 @@ def settle(stored: Stored) -> Settled:
         if not part.parameter:
             settled.views += part.names
             todo += reversed(part.parts)
-        elif len(few[part.name]) < 2 or part.single:
-            settled.weights.update(dict.fromkeys(few[part.name] | part.readers.keys(), part.bytes))
-            settled.empty += part.values()
         elif not part.readers and sum(each.bytes for each in part.parts if few[each.name]) <= part.bytes:
             settled.empty += [part.name, *part.names]
             todo += reversed(part.parts)
+        elif len(few[part.name]) < 2 or part.single:
+            settled.weights.update(dict.fromkeys(few[part.name] | part.readers.keys(), part.bytes))
+            settled.empty += part.values()
         else:
             settled.shared.append(part.name)
             settled.views += part.values()[1:]

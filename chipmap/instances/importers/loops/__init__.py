@@ -170,11 +170,12 @@ class _Pass:
         return found
 
     def _fixed(self, step: Step) -> None:
-        """What is known beforehand; a view of it stands for all of its bytes."""
+        """What is known beforehand. A view of it holds no more bytes than it; one that cuts out a part holds this."""
         values = self.program.values
-        source = self.stored.get(step.reads[0], 0) if step.view and step.reads else 0
+        source = self.stored.get(step.reads[0], 0) if step.view and step.reads else None
         for name in step.makes:
-            self.stored[name] = max(source, values[name].bytes) if name in values else source
+            own = values[name].bytes if name in values else source or 0
+            self.stored[name] = own if source is None else min(source, own)
 
     def _moving(self, index: int, step: Step) -> Loops | None:
         values = self.program.values
