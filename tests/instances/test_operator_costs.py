@@ -236,6 +236,9 @@ ATEN: list[tuple[str, Shapes, Shapes, dict[str, Any], int]] = [
     ("_fft_r2c", [(3, 16)], [(3, 9)], {"dim": [1]}, 3 * 5 * 16 * 4 // 2),
     ("_fft_c2r", [(3, 9)], [(3, 16)], {"dim": [1]}, 3 * 5 * 16 * 4 // 2),
     ("fft_rfft2", [(3, 16, 4)], [(3, 16, 3)], {}, 3 * 5 * 64 * 6 // 2),
+    ("stft", [(2, 100), (16,)], [(2, 9, 22)], {"n_fft": 16, "return_complex": True}, 2 * 22 * 5 * 16 * 4 // 2),
+    ("stft", [(100,)], [(9, 22, 2)], {"n_fft": 16, "return_complex": False}, 22 * 5 * 16 * 4 // 2),
+    ("istft", [(2, 9, 22), (16,)], [(2, 100)], {"n_fft": 16}, 2 * 22 * 5 * 16 * 4 // 2),
     ("linalg_cholesky", [(2, 6, 6)], [(2, 6, 6)], {}, 2 * 72),
     ("linalg_det", [(2, 6, 6)], [(2,)], {}, 2 * 144),
     ("linalg_inv", [(2, 6, 6)], [(2, 6, 6)], {}, 2 * 432),
@@ -316,6 +319,45 @@ def test_what_the_installed_torch_counts_has_a_rule() -> None:
     names = [aten.kind_of(str(target)) if "." in str(target) else f"higher_order.{target}" for target in flop_registry]
     assert len(names) > 15
     assert not [name for name in names if name not in aten.RULES]
+
+
+#: Operators that return their operand's storage and yet aren't views: of sparse, nested and dual tensors and lists,
+#: conversions of type or device (which return the operand only where nothing changes), and checks.
+NO_VIEWS = words(
+    """__getitem__ _autocast_to_full_precision _autocast_to_reduced_precision _fw_primal _grad_sum_to_size _indices
+    _make_dual _ncf_unsqueeze _ncf_view _nested_get_values _nested_view_from_buffer _nested_view_from_jagged
+    _sparse_broadcast_to _test_autograd_multiple_dispatch_view _unpack_dual _unwrap_optional _values as_tensor
+    ccol_indices coalesce col_indices cpu crow_indices cuda get indices keys local_value pin_memory pop resolve_conj
+    resolve_neg row_indices setdefault to_here values"""
+)
+
+
+def test_what_the_installed_torch_declares_a_view_is_one() -> None:
+    """PyTorch's schemas say which results share their operand's storage without changing it."""
+    torch = pytest.importorskip("torch", reason="needs the extra learned")
+    alias = [
+        schema.name.removeprefix("aten::")
+        for schema in torch._C._jit_get_all_schemas()
+        if schema.name.startswith("aten::")
+        and any(made.alias_info is not None and not made.alias_info.is_write for made in schema.returns)
+    ]
+    assert len(alias) > 50
+    assert not {*alias} - NO_VIEWS - aten.VIEWS - aten.CONVERSIONS
+
+
+def test_what_the_installed_torch_does_element_by_element_is_known() -> None:
+    """All that core programs can hold; special functions by their full name (``special_bessel_j0``) stay unknown."""
+    torch = pytest.importorskip("torch", reason="needs the extra learned")
+    kinds = [name for name in dir(torch.ops.aten) if not name.startswith(("__", "special_"))]
+    packets = {name: getattr(torch.ops.aten, name) for name in kinds}
+    pointwise = [
+        name
+        for name, packet in packets.items()
+        if hasattr(packet, "overloads")
+        and any(torch.Tag.pointwise in getattr(packet, overload).tags for overload in packet.overloads())
+    ]
+    assert len(pointwise) > 150
+    assert not [name for name in pointwise if aten.rule_of(name) is None]
 
 
 @pytest.mark.parametrize(

@@ -290,6 +290,39 @@ def test_a_cache_that_is_written_is_kept_and_read_with_what_was_written() -> Non
     assert {names[t.producer] for t in unread.tensors if t.output} == {"copy_", "whole"}
 
 
+@pytest.mark.parametrize("kind", ["swapdims", "ravel", "atleast_2d", "view_as_real", "conj", "hsplit"])
+def test_views_under_their_rarer_names_move_nothing(kind: str) -> None:
+    made = changed(
+        call("y", "aten.clone.default", "x"),
+        call("flat", f"aten.{kind}.default", "y"),
+        call("out", "aten.relu.default", "flat"),
+    )
+    assert {op.name: (op.role, op.flop) for op in made.operations}["flat"] == ("view", 0)
+
+
+def test_a_product_of_complex_numbers_is_said_to_count_as_one_of_real_ones() -> None:
+    """PyTorch's counter has 2 FLOP for a multiply-add of any type; of complex numbers it is 8 real ones."""
+    values = graph(["x", "w"], [call("y", "aten.mm.default", "x", "w")], ["y"], {"x": [4, 3], "w": [3, 2], "y": [4, 2]})
+    assert import_graph("m.pt2", program(values)).notes == ()
+    for value in values["tensor_values"].values():
+        value["dtype"] = 10
+    read = import_graph("m.pt2", program(values))
+    assert read.graph.operations[2].flop == 2 * 4 * 3 * 2
+    (note,) = read.notes
+    assert note.startswith("48 FLOP on complex numbers count as on real ones (mm 48 FLOP)")
+
+
+def test_a_transpose_in_place_changes_no_number() -> None:
+    """``y.t_()`` gives the tensor another shape: later readers of ``y`` read the view, and nothing is computed."""
+    made = changed(
+        call("y", "aten.clone.default", "x"),
+        call("flat", "aten.t_.default", "y"),
+        call("out", "aten.relu.default", "y"),
+    )
+    assert {op.name: (op.role, op.flop) for op in made.operations}["flat"] == ("view", 0)
+    assert {("y", "flat"), ("flat", "out")} < edges(made)
+
+
 def test_an_operator_that_returns_nothing_is_refused() -> None:
     node = call("twist", "mine.twist.default", "x", "h", makes=[])
     with pytest.raises(InputError, match=r"'twist' \(mine.twist\) returns nothing") as error:

@@ -74,6 +74,20 @@ class Counting:
         return (f"{what}; {taken}",)
 
 
+def complex_notes(program: Program, computing: Iterable[Step]) -> tuple[str, ...]:
+    """A note on operators that count complex numbers as real ones, if there are any (Fourier transforms do not)."""
+    found: Counter[str] = Counter()
+    for step in computing:
+        fourier = "fft" in step.kind or step.kind.endswith("stft")
+        if not fourier and not program.complex.isdisjoint((*step.reads, *step.makes)):
+            found[step.kind] += step.flop
+    if not found.total():
+        return ()
+    listed = ", ".join(f"{kind[:60]} {amount(flop)}" for kind, flop in found.most_common(10))
+    what = f"{amount(found.total())} on complex numbers count as on real ones ({listed})"
+    return (f"{what}; in real numbers a multiply-add of complex ones is 8 FLOP, not 2",)
+
+
 @dataclass(frozen=True)
 class Totals:
     """What a program comes to: FLOP of computing operations, and numbers, bytes and tensors of the parameters that

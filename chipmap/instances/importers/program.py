@@ -15,7 +15,7 @@ from dataclasses import replace
 
 from chipmap.instances.graph import Operation, OperationGraph, Role, Tensor
 from chipmap.instances.importers.common import MAX_BYTES, ImportedGraph, unique_names
-from chipmap.instances.importers.counting import Counting, totals
+from chipmap.instances.importers.counting import Counting, complex_notes, totals
 from chipmap.instances.importers.loops import with_loops
 from chipmap.instances.importers.steps import Program as Program
 from chipmap.instances.importers.steps import Shape as Shape
@@ -62,7 +62,7 @@ def imported(
         listed = ", ".join(name[:60] for name in building.shared[:10]) + (", ..." if len(building.shared) > 10 else "")
         notes = (*notes, f"parameters that several operations read, once on each chip with a reader: {listed}")
     computing = [step for step, role in zip(building.steps, building.roles, strict=True) if role == "compute"]
-    notes = (*notes, *counting.notes(program, computing, where))
+    notes = (*notes, *counting.notes(program, computing, where), *complex_notes(program, computing))
     scopes = building.scopes if any(building.scopes) else ()
     return ImportedGraph(graph, None, reader, notes, totals=totals(program, computing), scopes=scopes)
 

@@ -61,7 +61,8 @@ class Program:
     """A program: its values by name, inputs, parameters and outputs (names of values), and its operators in order.
 
     ``parameter_nodes``: parameters are nodes of the program and become operations (constants), whoever reads them.
-    ``scopes``: the module of a step or a parameter (``blocks.0.attn``), where the file says it.
+    ``scopes``: the module of a step or a parameter (``blocks.0.attn``), where the file says it. ``complex``: the values
+    that are complex numbers.
     """
 
     name: str
@@ -73,6 +74,7 @@ class Program:
     outputs: list[str] = field(default_factory=list)
     parameter_nodes: bool = True
     scopes: dict[str, str] = field(default_factory=dict)
+    complex: set[str] = field(default_factory=set)
 
 
 def words(text: str) -> frozenset[str]:

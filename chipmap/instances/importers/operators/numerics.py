@@ -41,6 +41,21 @@ def fourier_frames(call: Call) -> int:
     return transforms(prod(ranked(call.result, 3).shape[:2]) * n, n, real=True)
 
 
+def spectrogram(inverse: bool = False) -> Count:
+    """PyTorch's STFT and its inverse: a transform of ``n_fft`` real numbers per frame of the spectra [batch, n, frames]
+    (pairs in a last dimension where they are no complex numbers).
+    """
+
+    def count(call: Call) -> int:
+        spectra = ranked(call.operand(0) if inverse else call.result, 2)
+        n = call.arguments["n_fft"]
+        pairs = not inverse and call.arguments.get("return_complex") is False
+        shape = spectra.shape[:-1] if pairs else spectra.shape
+        return transforms(prod(shape[:-2]) * shape[-1] * n, n, real=True)
+
+    return count
+
+
 def transforms(elements: int, points: int, real: bool) -> int:
     """5 · log₂ n for each of ``elements`` in transforms of n ``points``, half of it for ``real`` ones."""
     return round(5 * elements * log2(max(1, points))) // (2 if real else 1)

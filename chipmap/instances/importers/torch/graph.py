@@ -35,6 +35,11 @@ class Meta:
     bits: int
     type: str
 
+    @property
+    def complex(self) -> bool:
+        """Whether the elements are complex numbers; a file names their types by number, an object by name."""
+        return self.type in ("9", "10", "11") or self.type.startswith("torch.complex")
+
 
 @dataclass(frozen=True, slots=True)
 class Call:

@@ -139,6 +139,8 @@ class Steps:
             shape = [size if isinstance(size, int) else self._size(size, everywhere) for size in meta.shape]
             value = Value(everywhere, checked_shape(shape, everywhere, self.where), meta.bits)
             self.types[everywhere] = meta.type
+            if meta.complex:
+                self.program.complex.add(everywhere)
         elif name in scope.graph.numbers:
             said = scope.graph.numbers[name]
             self.numbers[everywhere] = self._known(said) if isinstance(said, str) else said
