@@ -105,7 +105,14 @@ def test_of_a_table_that_is_cut_only_the_rows_rest_that_are_read(readers: int) -
     """A table of positions, cut to the length of the sequence: however many operations read rows of it, the rows are
     what rests and what moves. The table itself is read by nothing.
     """
-    shapes = {"table": (100, 4), "x": (3, 4), "a": (3, 4), "y": (3, 4), "b": (3, 4), "z": (3, 4)}
+    shapes: dict[str, tuple[int, ...]] = {
+        "table": (100, 4),
+        "x": (3, 4),
+        "a": (3, 4),
+        "y": (3, 4),
+        "b": (3, 4),
+        "z": (3, 4),
+    }
     steps = [view("a", "table"), compute("y", "x", "a"), view("b", "table"), compute("z", "y", "b")][: 2 * readers]
     last = steps[-1].name
     if readers == 1:
