@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import ClassVar, Literal, Self
 
 import msgspec
@@ -184,6 +184,20 @@ class OperationGraph(Record, frozen=True, kw_only=True):
                 for reader in self.tensors[t].readers:
                     read[reader] |= behind
         return [tuple(read[v]) if o.role == "compute" else () for v, o in enumerate(self.operations)]
+
+    def stored_bytes(self, read: Sequence[Sequence[int]]) -> int:
+        """Bytes of the parameters and constants that computing operations read, each once; ``read`` is
+        :meth:`constants_read`.
+        """
+        shared = {t for tensors in read for t in tensors}
+        return sum(o.weight_bytes for o in self.operations) + sum(self.tensors[t].bytes for t in shared)
+
+    def written_bytes(self) -> list[int]:
+        """For each operation the bytes of all tensors that it makes."""
+        written = [0] * len(self.operations)
+        for tensor in self.tensors:
+            written[tensor.producer] += tensor.bytes
+        return written
 
     def topological_order(self, where: str = "graph") -> tuple[int, ...]:
         """Positions such that producers come before readers, the lowest position first (Kahn's algorithm).

@@ -112,6 +112,26 @@ def test_a_projection_is_split_by_the_heads_that_read_it() -> None:
     assert moved["M"] - moved["OUTER"] == pytest.approx(8 * 3 * whole / 2, rel=1e-3)
 
 
+def test_a_matrix_that_is_applied_several_times_is_held_by_each_kernel_and_said_so() -> None:
+    """Its numbers have 4 bytes, whether one product reads it or several; without any matrix the results tell."""
+    net = Net()
+    x, w = net.input(5, 12), net.parameter(12, 12)
+    for _ in range(3):
+        x = str(net.call("linear", lambda x, w: x @ w.T, x, w, inner=12))
+    instance = converted(net)
+    assert [kernel.weight_bytes for kernel in instance.workload.kernels] == [4 * 144] * 3
+    assert instance.workload.word_bytes == 4
+    assert "hold a copy each, 1,152 bytes in all" in instance.notes
+    without = Net()
+    a, b = without.input(5, 12), without.input(12, 5)
+    without.matmul(a, b)
+    assert converted(without).workload.word_bytes == 4
+    assert "copy" not in converted(without).notes
+    unknown = Net()
+    unknown.call("lstm", lambda x, w: x @ w.T, unknown.input(5, 12), unknown.parameter(48, 12))
+    assert converted(unknown).workload.word_bytes == 4
+
+
 @pytest.mark.parametrize("build", [lambda net: llama(net, False), lambda net: joint(net, "split"), residual])
 def test_kernels_have_the_operations_flop_and_bytes(build: Any) -> None:
     net = Net()

@@ -146,7 +146,7 @@ def test_a_shared_initializer_is_a_constant_that_views_rename() -> None:
         (3, (4,), 32),
         (4, (), 24),
     ]
-    assert "once on each chip with a reader: w" in imported.notes[0]
+    assert "that several operations read: w" in imported.notes[0]
     on_one = ring_problem(from_graph(imported, "m"))
     assert on_one.ticks[3] == on_one.ticks[4] == -(-(24 + 48 + 32) * 100 // 200)  # each reads it
 

@@ -59,7 +59,7 @@ def test_a_tied_table_is_a_constant_that_both_readers_share() -> None:
         "turned": ("view", 0, [32000]),
         "head": ("compute", 0, [16000]),
     }
-    assert graph.notes == ("parameters that several operations read, once on each chip with a reader: table",)
+    assert graph.notes == ("parameters that several operations read: table",)
     problem = ring_problem(from_graph(graph, "p"))
     assert problem.ticks[4] == -(-(128 + 32000 + 16000) * 100 // 200)
 

@@ -107,6 +107,16 @@ def test_inputs_results_and_constants() -> None:
     ]
 
 
+def test_a_matrix_of_several_layers_is_held_by_each_and_said_so() -> None:
+    operations = [op("x", "input", "input", 0), op("w", "parameter", "constant", 0)]
+    operations += [op(name, "mm", flop=100) for name in "abc"]
+    tensors = [Tensor(producer=0, readers=(2,), bytes=8), Tensor(producer=1, readers=(2, 3, 4), bytes=50)]
+    tensors += [Tensor(producer=v, readers=(v + 1,), bytes=8) for v in (2, 3)] + [Tensor(producer=4, bytes=8)]
+    instance = from_graphs([(imported(operations, tensors), "net")])
+    assert [layer.weight_bytes for layer in instance.models[0].layers] == [50, 50, 50]
+    assert "hold a copy each, 100 bytes in all" in instance.notes
+
+
 def random_graph(random: Random) -> ImportedGraph:
     """Products, other operations, views and inputs; each reads up to three tensors before it."""
     operations, tensors = [op("x", "input", "input", 0)], [Tensor(producer=0, bytes=random.randint(1, 50))]

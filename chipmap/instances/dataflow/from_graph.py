@@ -37,9 +37,7 @@ def from_graph(imported: ImportedGraph, name: str, fuse: bool = True) -> Dataflo
     graph, chips = imported.graph, system("sn10", (8,))
     timed = imported.time_ns is not None and not any(o.flop for o in graph.operations)
     rate = Fraction(chips.chip.flop_per_ns) * Fraction(Task().utilisation or 1)
-    written = [0] * len(graph.operations)
-    for tensor in graph.tensors:
-        written[tensor.producer] += tensor.bytes
+    written = graph.written_bytes()
     times = imported.time_ns if timed and imported.time_ns is not None else (None,) * len(graph.operations)
     last = cones(graph) if fuse else list(range(len(graph.operations)))
     members: dict[int, list[int]] = {}
@@ -57,15 +55,20 @@ def from_graph(imported: ImportedGraph, name: str, fuse: bool = True) -> Dataflo
         )
         for end, cone in sorted(members.items())
     )
+    copies = sum(_stored(graph, read, cone) for cone in members.values()) - graph.stored_bytes(read)
     edges = _edges(graph, last)
     kernels = by_heads(kernels, edges)
     if not kernels:
         raise InputError("has no computing operation", name, "Give a graph that computes something.")
     instance = DataflowInstance.make(
         name=name,
-        workload=Workload(name=graph.name, kernels=kernels, edges=edges, word_bytes=_word(graph), counted="samples"),
+        workload=Workload(
+            name=graph.name, kernels=kernels, edges=edges, word_bytes=_word(imported, read), counted="samples"
+        ),
         system=chips,
-        notes="; ".join([*imported.notes, *_remarks(imported, kernels, timed, sum(map(len, members.values())))]),
+        notes="; ".join(
+            [*imported.notes, *_remarks(imported, kernels, timed, sum(map(len, members.values())), copies)]
+        ),
     )
     instance.check()
     return instance
@@ -157,8 +160,10 @@ def _shape(loops: Loops, looks_up: bool) -> dict[str, Any]:
     return {"kind": "elementwise", "M": loops.rows, "N": loops.columns, "schemes": schemes}
 
 
-def _remarks(imported: ImportedGraph, kernels: Sequence[Kernel], timed: bool, operations: int) -> list[str]:
-    """What was assumed of a graph."""
+def _remarks(
+    imported: ImportedGraph, kernels: Sequence[Kernel], timed: bool, operations: int, copies: int
+) -> list[str]:
+    """What was assumed of a graph with so many computing ``operations`` and bytes of parameters held again."""
     chip = system("sn10", (8,)).chip.name
     whole = sum(kernel.schemes == ("NONE",) for kernel in kernels)
     tables = sum(kernel.table_bytes for kernel in kernels)
@@ -166,6 +171,7 @@ def _remarks(imported: ImportedGraph, kernels: Sequence[Kernel], timed: bool, op
         "tensors are held whole in SRAM (no token dimension is known)",
         f"{operations} operations are {len(kernels)} kernels" if operations > len(kernels) else "",
         f"{whole} of {len(kernels)} kernels run whole on every chip of a group" if whole else "",
+        f"kernels that read the same parameter or constant hold a copy each, {copies:,} bytes in all" if copies else "",
         f"tables of {tables:,} bytes rest in DRAM, and their rows are fetched" if tables else "",
         "measured times are not used" if imported.time_ns is not None and not timed else "",
         f"measured times stand as what one {chip} computes in them" if timed else "",
@@ -179,16 +185,26 @@ def _flop(operation: Operation, time_ns: float | None, rate: Fraction) -> int:
     return operation.flop if time_ns is None else round(Fraction(time_ns) * rate)
 
 
-def _word(graph: OperationGraph) -> int:
-    """Bytes of a number, as most parameters of products have it."""
-    words: Counter[int] = Counter()
-    for operation in graph.operations:
+def _word(imported: ImportedGraph, read: Sequence[Sequence[int]]) -> int:
+    """Bytes of a number: as most parameters of products have it, else most of what products make, else the average
+    parameter.
+    """
+    graph, totals = imported.graph, imported.totals
+    weights: Counter[int] = Counter()
+    results: Counter[int] = Counter()
+    written = graph.written_bytes()
+    for v, operation in enumerate(graph.operations):
         loops = operation.loops
-        if loops is not None and loops.weights and operation.moved_bytes is None:
-            word = operation.weight_bytes // (loops.outer * loops.rows * loops.inner)
-            if 1 <= word <= 8:
-                words[word] += operation.weight_bytes
-    return words.most_common(1)[0][0] if words else WORD_BYTES
+        if loops is None or not loops.inner or operation.moved_bytes is not None:
+            continue
+        stored = _stored(graph, read, [v])
+        if loops.weights:
+            weights[stored // (loops.outer * loops.rows * loops.inner)] += stored
+        results[written[v] // (loops.outer * loops.rows * loops.columns)] += written[v]
+    words = [word for count in (weights, results) for word, _ in count.most_common() if 1 <= word <= 8]
+    if totals is not None and totals.numbers:
+        words.append(max(1, round(totals.bytes / totals.numbers)))
+    return words[0] if words else WORD_BYTES
 
 
 def _stored(graph: OperationGraph, read: Sequence[Sequence[int]], cone: Sequence[int]) -> int:

@@ -60,7 +60,7 @@ def imported(
     graph = building.finish()
     if building.shared:
         listed = ", ".join(name[:60] for name in building.shared[:10]) + (", ..." if len(building.shared) > 10 else "")
-        notes = (*notes, f"parameters that several operations read, once on each chip with a reader: {listed}")
+        notes = (*notes, f"parameters that several operations read: {listed}")
     computing = [step for step, role in zip(building.steps, building.roles, strict=True) if role == "compute"]
     notes = (*notes, *counting.notes(program, computing, where), *complex_notes(program, computing))
     scopes = building.scopes if any(building.scopes) else ()

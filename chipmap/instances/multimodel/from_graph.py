@@ -36,9 +36,9 @@ _SHAPELESS = (
 class Part:
     """A layer before it has costs: its operation, bytes per sample, and what a sample computes and moves.
 
-    ``fetched``: bytes of rows that look-ups read. ``moved``: weights, operands of other layers and what leaves it, once
-    each. ``nanoseconds``: measured time (None: not measured). ``shape``: that of its operation, and how many times it
-    is computed.
+    ``copies``: bytes of constants that an earlier layer holds as well. ``fetched``: bytes of rows that look-ups read.
+    ``moved``: weights, operands of other layers and what leaves it, once each. ``nanoseconds``: measured time (None:
+    not measured). ``shape``: that of its operation, and how many times it is computed.
     """
 
     operation: Operation
@@ -46,6 +46,7 @@ class Part:
     weight_bytes: int = 0
     out_bytes: int = 0
     flop: int = 0
+    copies: int = 0
     fetched: int = 0
     moved: int = 0
     nanoseconds: float | None = None
@@ -130,7 +131,8 @@ def _unique(names: Iterable[str]) -> list[str]:
 def _assumed(chains: Mapping[str, Sequence[Part]], preset: str, chips: System, given: bool) -> list[str]:
     """What was assumed of the graphs, for the instance's notes."""
     parts = [part for chain in chains.values() for part in chain]
-    fetched, alike = sum(part.fetched for part in parts), not chips.classes and len(chips.kinds) > 1
+    fetched, copies = sum(part.fetched for part in parts), sum(part.copies for part in parts)
+    alike = not chips.classes and len(chips.kinds) > 1
     how = "a roofline" if preset in ("", "roofline") else f"the closed forms of preset {preset}"
     remarks = (
         "a sample is one run of a graph as it was exported",
@@ -138,6 +140,7 @@ def _assumed(chains: Mapping[str, Sequence[Part]], preset: str, chips: System, g
         f"costs of {how}" + (", and of files" if given else ""),
         "all classes cost the same: a roofline knows no dataflow" if "roofline" in how and alike and not given else "",
         "only convolutions and products take time" if "closed" in how else "",
+        f"layers that read the same parameter or constant hold a copy each, {copies:,} bytes in all" if copies else "",
         f"rows of {fetched:,} bytes are fetched from tables that rest in DRAM" if fetched else "",
         "measured times stand as those of every class"
         if any(part.nanoseconds is not None for part in parts) and "roofline" in how
@@ -220,10 +223,7 @@ def _places(graph: OperationGraph, order: Sequence[int]) -> dict[int, int]:
 
 def _fill_sizes(parts: Sequence[Part], graph: OperationGraph, place: Mapping[int, int]) -> None:
     """The weights of each layer, a constant that it reads once, and the rows that its look-ups fetch."""
-    read = graph.constants_read()
-    written = [0] * len(graph.operations)
-    for tensor in graph.tensors:
-        written[tensor.producer] += tensor.bytes
+    read, written = graph.constants_read(), graph.written_bytes()
     constants: list[dict[int, None]] = [{} for _ in parts]
     for v, operation in enumerate(graph.operations):
         if operation.role != "compute":
@@ -234,8 +234,11 @@ def _fill_sizes(parts: Sequence[Part], graph: OperationGraph, place: Mapping[int
         else:
             parts[place[v]].weight_bytes += operation.weight_bytes
             constants[place[v]] |= dict.fromkeys(read[v])
+    held: set[int] = set()
     for part, tensors in zip(parts, constants, strict=True):
         part.weight_bytes += sum(graph.tensors[t].bytes for t in tensors)
+        part.copies = sum(graph.tensors[t].bytes for t in held & tensors.keys())
+        held |= tensors.keys()
 
 
 def _storages(graph: OperationGraph, place: Mapping[int, int]) -> list[_Storage]:
