@@ -53,7 +53,8 @@ def imported(
     for name in program.inputs:
         building.add(Step(name, "input", (), (name,)), "input")
     for name in program.parameters:
-        building.add(Step(name, "parameter", (), (name,), parameter=True), "constant")
+        kind = "buffer" if name in program.buffers else "parameter"
+        building.add(Step(name, kind, (), (name,), parameter=True), "constant")
     building.parameters = len(program.parameters)
     for step in with_loops(program, counting.counted(program, where)):
         building.step(step)

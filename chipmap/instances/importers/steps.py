@@ -62,7 +62,7 @@ class Program:
 
     ``parameter_nodes``: parameters are nodes of the program and become operations (constants), whoever reads them.
     ``scopes``: the module of a step or a parameter (``blocks.0.attn``), where the file says it. ``complex``: the values
-    that are complex numbers.
+    that are complex numbers. ``buffers``: the parameters that no optimiser changes, where the file tells them apart.
     """
 
     name: str
@@ -75,6 +75,7 @@ class Program:
     parameter_nodes: bool = True
     scopes: dict[str, str] = field(default_factory=dict)
     complex: set[str] = field(default_factory=set)
+    buffers: set[str] = field(default_factory=set)
 
 
 def words(text: str) -> frozenset[str]:

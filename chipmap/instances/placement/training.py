@@ -3,9 +3,13 @@
 The rules, for the operations that the network needs, from the last one back:
 
 - A weight becomes a constant of its own (placed, with weights rule ``variable``), also if it was part of an operation.
+  Buffers, and what follows from shapes alone (positions, masks), are constants without gradient and update.
 - A product has one gradient operation per activation that it reads (from the gradient of its result and the other
   operands) and one per weight, each with the product's FLOP (activations that stand side by side before a weight share
-  it by their bytes). Any other operation has one gradient operation for all.
+  it by their bytes). Of several weights the largest is its matrix; another (a bias) sums up the result's gradient.
+- Any other operation has one gradient operation for all, with its FLOP: twice these for a recurrent layer (its products
+  have gradients of what they read and of their matrices), 5/2 of these for fused attention (its two products have two
+  gradients each, and its scores are computed again, as PyTorch's fused kernels do).
 - Where gradients of a tensor meet, a sum adds them up. Gradients of a weight are added in a chain, one after the other.
 - An operation that nobody reads is a loss: its gradient starts from its own result.
 - Each weight with a gradient has an update, which holds the optimizer's state (Adam: twice the weight) and shares the
@@ -14,14 +18,21 @@ The rules, for the operations that the network needs, from the last one back:
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from chipmap.instances.graph import Operation, OperationGraph, Tensor
+from chipmap.instances.importers.operators.aten import FIXED
+from chipmap.instances.importers.steps import words
 
 #: Kinds that sum up over an inner range, where no loop nest says so.
-PRODUCTS = frozenset(("product", "matmul", "mm", "addmm", "bmm", "baddbmm", "linear", "gemm", "einsum")) | frozenset(
-    ("scaled_dot_product_attention", "convolution", "conv", "conv1d", "conv2d", "conv3d", "convtranspose")
+PRODUCTS = words(
+    """product matmul mm addmm bmm baddbmm addbmm linear gemm einsum mv addmv dot tensordot bilinear conv conv1d conv2d
+    conv3d convolution _convolution convtranspose conv_transpose1d conv_transpose2d conv_transpose3d"""
 )
+#: Layers of products in one operation.
+RECURRENT = words("lstm gru rnn rnn_tanh rnn_relu lstm_cell gru_cell rnn_tanh_cell rnn_relu_cell")
 #: Bytes of a number; FLOP of an update per weight; state of the optimizer in weights.
 WORD, UPDATE_FLOP, STATE = 4, 10, 2
 
@@ -75,8 +86,9 @@ class _Backward:
         self.forward, self.draft = graph, Draft()
         self.at: dict[int, set[int]] = {}  # tensor of the forward graph -> tensors of the draft that hold its bytes
         self.gradients: dict[int, list[int]] = {}  # tensor of the draft -> its gradients, to be added
-        self.reads: dict[int, list[int]] = {}  # computing operation of the draft -> tensors that it reads
+        self.reads: dict[int, Counter[int]] = {}  # computing operation of the draft -> tensors that it reads, how often
         self.order: list[int] = []
+        self.trained: set[int] = set()  # tensors of the draft that are weights
 
     def made(self) -> Training:
         """Forward operations, gradients from the last one back, then the updates."""
@@ -84,8 +96,7 @@ class _Backward:
         first = len(self.draft.operations)
         for v in reversed(self.order):
             self._differentiate(v)
-        weights = [t for t, u in enumerate(self.draft.producers) if self.draft.operations[u].role == "constant"]
-        together = tuple(pair for t in weights if (pair := self._update(t)))
+        together = tuple(pair for t in sorted(self.trained) if (pair := self._update(t)))
         graph = self.draft.graph(f"{self.forward.name} training", self.forward.source)
         return Training(graph, together, tuple(one.name for one in graph.operations[first:]))
 
@@ -98,21 +109,29 @@ class _Backward:
             makes[tensor.producer].append(t)
             for v in dict.fromkeys(tensor.readers):
                 reads[v].append(t)
+        trained = _trained(graph, reads)
         for v in graph.topological_order():
             one, read = graph.operations[v], [s for t in reads[v] for s in sorted(self.at[t])]
             if one.role == "view":
                 self.at |= {t: set(read) for t in makes[v]}
                 continue
+            if one.role == "constant" and not any(graph.tensors[t].bytes for t in makes[v]):
+                self.at |= {t: set() for t in makes[v]}  # its bytes are weights of its reader
+                continue
             if one.role == "compute" and one.weight_bytes:
-                read += draft.op(f"{one.name}/weight", "weight", [], [one.weight_bytes], role="constant")
+                own = draft.op(f"{one.name}/weight", "weight", [], [one.weight_bytes], role="constant")
+                self.trained.update(own)
+                read += own
             rest = {"role": one.role, "moved_bytes": one.moved_bytes, "loops": one.loops}
             sizes = [graph.tensors[t].bytes for t in makes[v]]
             made = draft.op(one.name, one.kind, read if one.role == "compute" else [], sizes, one.flop, **rest)
             self.at |= {t: {s} for t, s in zip(makes[v], made, strict=True)}
+            if v in trained:
+                self.trained.update(made)
             if one.role == "compute":
                 here = len(draft.operations) - 1
                 self.order.append(here)
-                self.reads[here] = list(dict.fromkeys(read))
+                self.reads[here] = Counter(read)
         self.results: dict[int, list[int]] = {v: [] for v in self.order}
         for t, u in enumerate(draft.producers):
             if u in self.results:
@@ -135,24 +154,31 @@ class _Backward:
         """The gradient operations of ``v``."""
         draft, one = self.draft, self.draft.operations[v]
         given = [g for t in self.results[v] if (g := self._gradient(t)) is not None]
-        wanted = [t for t in self.reads[v] if draft.operations[draft.producers[t]].role in ("compute", "constant")]
+        computed = [t for t in self.reads[v] if draft.operations[draft.producers[t]].role == "compute"]
+        wanted = [t for t in self.reads[v] if t in computed or t in self.trained]
         if not given or not wanted:
             return
         sparse = one.moved_bytes is not None  # a look-up: only the rows that it read have a gradient
         made = sum(draft.sizes[t] for t in self.results[v])
         sizes = [min(draft.sizes[t], made) if sparse else draft.sizes[t] for t in wanted]
-        if one.kind.lower() in PRODUCTS or (one.loops is not None and one.loops.inner > 0):
-            weights = {t for t in self.reads[v] if draft.operations[draft.producers[t]].role == "constant"}
+        if _is_product(one):
+            weights = [t for t in self.reads[v] if t in self.trained]
+            matrix = max(weights, key=lambda t: draft.sizes[t], default=None)
             beside = sum(draft.sizes[t] for t in self.reads[v] if t not in weights)
             for t, size in zip(wanted, sizes, strict=True):
-                shared = bool(weights) and t not in weights and beside
-                flop = one.flop * draft.sizes[t] // beside if shared else one.flop
-                others = [s for s in self.reads[v] if s != t]
+                flop = one.flop
+                if t in weights and t != matrix:
+                    flop = made // WORD
+                elif weights and t not in weights and beside:
+                    flop = one.flop * draft.sizes[t] // beside
+                else:
+                    flop *= self.reads[v][t]  # of x xᵀ there are two gradients, added up
+                others = [s for s, often in self.reads[v].items() if s != t or often > 1]
                 (gradient,) = draft.op(f"{one.name}/gradient {t}", one.kind, [*given, *others], [size], flop)
                 self.gradients.setdefault(t, []).append(gradient)
         else:
             read = given if sparse else [*given, *self.reads[v]]
-            gradients = draft.op(f"{one.name}/gradient", f"{one.kind} gradient", read, sizes, one.flop)
+            gradients = draft.op(f"{one.name}/gradient", f"{one.kind} gradient", read, sizes, _backward_flop(one))
             for t, gradient in zip(wanted, gradients, strict=True):
                 self.gradients.setdefault(t, []).append(gradient)
 
@@ -167,3 +193,34 @@ class _Backward:
             (total,) = draft.op(f"{name}/add {i}", "sum", [total, part], [size], size // WORD)
         draft.op(f"{name}/update", "update", [t, total], [], UPDATE_FLOP * words, weight_bytes=STATE * draft.sizes[t])
         return name, f"{name}/update"
+
+
+def _trained(graph: OperationGraph, reads: Sequence[Sequence[int]]) -> set[int]:
+    """The constants that an optimiser changes or that are made of such ones."""
+    found: set[int] = set()
+    for v in graph.topological_order():
+        one = graph.operations[v]
+        if one.role == "constant" and not reads[v]:
+            if one.kind != "buffer" and one.kind not in FIXED:
+                found.add(v)
+        elif one.role in ("constant", "view") and any(graph.tensors[t].producer in found for t in reads[v]):
+            found.add(v)
+    return found
+
+
+def _fused_attention(one: Operation) -> bool:
+    return "attention" in one.kind.lower()
+
+
+def _is_product(one: Operation) -> bool:
+    """Whether each operand of an operation has a gradient of the operation's FLOP."""
+    return not _fused_attention(one) and (
+        one.kind.lower() in PRODUCTS or (one.loops is not None and one.loops.inner > 0)
+    )
+
+
+def _backward_flop(one: Operation) -> int:
+    """FLOP of the gradients of an operation that is no product."""
+    if _fused_attention(one):
+        return one.flop * 5 // 2
+    return one.flop * (2 if one.kind.lower() in RECURRENT else 1)

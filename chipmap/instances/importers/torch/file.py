@@ -183,6 +183,8 @@ def read_file(source: Source) -> tuple[TorchProgram, str]:
         for held in (spec.parameter, spec.buffer, spec.tensor_constant):
             if held:
                 graph.stored.add(held.arg.name)
+                if held is not spec.parameter:
+                    graph.buffers.add(held.arg.name)
                 graph.scopes[held.arg.name] = (held.parameter_name or held.buffer_name).rpartition(".")[0]
     for returned in file.graph_module.signature.output_specs:
         changed = (returned.buffer_mutation, returned.user_input_mutation)

@@ -62,7 +62,8 @@ class TorchGraph:
     """The graph; ``tensors`` and ``numbers`` say what is known of what its refs name.
 
     ``inputs`` and ``outputs`` are refs, or plain values. ``numbers`` are the expressions of symbolic numbers (None: not
-    known). ``stored``: names of the inputs that are parameters, buffers and constants. ``changed``: outputs that take
+    known). ``stored``: names of the inputs that are parameters, buffers and constants; ``buffers``: those that no
+    optimiser changes. ``changed``: outputs that take
     the place of a buffer or an input, which the program changed in place before it was decomposed. ``single``: it
     returns its one output itself, not a tuple of it. ``scopes``: the module that a call is part of, and that a stored
     input belongs to (``blocks.0.attn``), where it is known.
@@ -74,6 +75,7 @@ class TorchGraph:
     tensors: dict[str, Meta] = field(default_factory=dict)
     numbers: dict[str, int | str | None] = field(default_factory=dict)
     stored: set[str] = field(default_factory=set)
+    buffers: set[str] = field(default_factory=set)
     scopes: dict[str, str] = field(default_factory=dict)
     changed: set[str] = field(default_factory=set)
     single: bool = False

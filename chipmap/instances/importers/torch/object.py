@@ -12,7 +12,8 @@ from chipmap.records import InputError
 if TYPE_CHECKING:
     from torch.export import ExportedProgram
 
-_STORED = frozenset({"PARAMETER", "BUFFER", "CONSTANT_TENSOR"})
+_BUFFERS = frozenset({"BUFFER", "CONSTANT_TENSOR"})
+_STORED = _BUFFERS | {"PARAMETER"}
 _CHANGED = frozenset({"BUFFER_MUTATION", "USER_INPUT_MUTATION"})
 
 
@@ -21,6 +22,7 @@ def read_object(exported: ExportedProgram, name: str) -> TorchProgram:
     stored = {spec.arg.name for spec in exported.graph_signature.input_specs if spec.kind.name in _STORED}
     graph = _Module(exported.graph_module, name).graph
     graph.stored |= stored
+    graph.buffers |= {s.arg.name for s in exported.graph_signature.input_specs if s.kind.name in _BUFFERS}
     graph.scopes |= {
         spec.arg.name: spec.target.rpartition(".")[0]
         for spec in exported.graph_signature.input_specs
