@@ -14,7 +14,7 @@ INSTALL := $(PIP) install --require-hashes --requirement
 EDITABLE := $(PIP) install --no-deps --no-build-isolation --editable .
 LOCK := $(VENV)/lock/bin/uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes \
   --custom-compile-command "make lock" --group build pyproject.toml
-# programs are compiled once (a minute or two, kept on disk)
+# all families' programs, compiled once (minutes, kept on disk), before tests run side by side; a solve compiles its own
 COMPILE := @$(BIN)/chipmap doctor --warm >/dev/null || true
 
 .DEFAULT_GOAL := help
@@ -36,7 +36,6 @@ $(VENV)/made:
 $(VENV)/installed: pyproject.toml requirements.lock | $(VENV)/made
 	$(INSTALL) requirements.lock
 	$(EDITABLE)
-	$(COMPILE)
 	@touch $@
 
 $(VENV)/installed-dev: pyproject.toml requirements-dev.lock | $(VENV)/made

@@ -202,7 +202,8 @@ class _Watch:
         if failed.kind == "Unready":
             raise Unready
         if failed.kind == "MemoryError" or any(word in failed.message for word in _SHORT_OF_MEMORY):
-            return ended(self.run, "memory", failed.message)
+            *_, last = failed.message.strip().splitlines() or ["out of memory"]  # libraries put advice before it
+            return ended(self.run, "memory", last)
         return self._broken(f"the method failed: {failed.message}")
 
     def _died(self) -> Termination:
