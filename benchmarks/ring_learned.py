@@ -5,7 +5,8 @@
 
 Strategies: random search, annealing, the prior at temperature 1, the prior with the checkpoint's recipe, greedy (one
 mapping), training from scratch (with the prior), the pre-trained policy as it is (zero-shot) and learning on
-(fine-tuned); these four differ in nothing but the network. *Freer*: learning by :data:`FREER` instead. Each sample is
+(fine-tuned); these four differ in nothing but the network. *Freer*: learning by :data:`FREER` instead. *Refined*: by
+``REFINED``, the usual recipe of ``ring/policy``; *prior, refined* is it without a network. Each sample is
 worth optimum / objective; the optimum is proved. The CSV has a line per run, with the best so far after :data:`AT`
 samples and the first sample at each threshold; a run that is in it is not made again. ``--most``: graphs of so many
 operations at most.
@@ -40,18 +41,19 @@ from chipmap.learned.data import Row, rows_of
 from chipmap.learned.given import SHIPPED
 from chipmap.learned.judging import worth_of
 from chipmap.learned.ppo import Learner
-from chipmap.learned.recipe import MANY, OURS
+from chipmap.learned.recipe import MANY, OURS, REFINED
 from chipmap.report.learned import plot_gaps
 
 STRATEGIES = (
     *("random", "annealing", "prior at 1", "prior", "scratch", "zero-shot", "fine-tuned"),
     *("scratch, freer", "fine-tuned, freer"),
+    *("prior, refined", "scratch, refined", "fine-tuned, refined"),
 )
 #: A recipe for many graphs on a single one: 60 samples scatter by more than 2%, and going back each time they seem to
 #: be worse halves the rate until nothing is learnt. Half of the samples are the prior's, instead of an anchor to it.
 FREER: dict[str, Any] = {"keep": OURS.keep, "anchor": 0.0, "mixed": 0.5}
 #: What the policies are compared with in pairs.
-OTHERS = ("random", "annealing", "prior at 1", "prior")
+OTHERS = ("random", "annealing", "prior at 1", "prior", "prior, refined")
 THRESHOLDS = (0.60, 0.75, 0.90)
 #: Samples after which the best so far stands in the file.
 AT = (1, 20, 50, 100, 200, 400, 1000, 5000)
@@ -69,6 +71,8 @@ def policy_of(name: str, sampler: Sampler, samples: int, seed: int, checkpoint: 
         return Learner(problem, MANY.replace(temperatures=(1.0,)), seed, learn=False)
     network, card = load(checkpoint)
     recipe = card.recipe.replace(**FREER) if name.endswith("freer") else card.recipe
+    if name.endswith("refined"):
+        recipe = REFINED.replace(layers=recipe.layers, width=recipe.width)
     learner = Learner(problem, recipe, seed, learn=name.startswith(("scratch", "fine-tuned")))
     if name.startswith(("zero-shot", "fine-tuned")):
         learner.network.load_state_dict(network.state_dict())
@@ -153,13 +157,14 @@ def ratios(lines: Sequence[dict[str, str]], last: str) -> list[str]:
     """Table of what the policies reach over what others reach on the same graph with the same seed, as Markdown."""
     best = {(line["strategy"], line["graph"], line["seed"]): float(line[last]) for line in lines if line[last]}
     seeds = sorted({line["seed"] for line in lines})
-    text = [f"| {last.replace('best', 'best after ')}: | {' | '.join(f'over {name}' for name in OTHERS)} |"]
-    text.append("| --- |" + " --: |" * len(OTHERS))
+    others = [name for name in OTHERS if name in strategies(lines)]
+    text = [f"| {last.replace('best', 'best after ')}: | {' | '.join(f'over {name}' for name in others)} |"]
+    text.append("| --- |" + " --: |" * len(others))
     for name in strategies(lines):
-        if name in OTHERS:
+        if name in others and not name.endswith("refined"):
             continue
         cells = []
-        for other in OTHERS:
+        for other in others:
             shares = {
                 seed: [
                     best[name, graph, seed] / best[other, graph, seed]

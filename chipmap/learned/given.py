@@ -10,11 +10,13 @@ import torch
 from chipmap.instances.ring.problem import RingProblem
 from chipmap.learned.checkpoint import load
 from chipmap.learned.ppo import OURS, PAPER, Learner
+from chipmap.learned.recipe import REFINED
 from chipmap.records import InputError
 
 #: The policy that ``--warm-start learned`` takes.
 SHIPPED = Path(__file__).with_name("checkpoints") / "ring.pt"
-RECIPES = {"ours": OURS, "paper": PAPER}
+#: The first is the usual one.
+RECIPES = {"refined": REFINED, "ours": OURS, "paper": PAPER}
 
 
 def learner(problem: RingProblem, native: dict[str, Any], seed: int) -> Learner:
@@ -23,7 +25,7 @@ def learner(problem: RingProblem, native: dict[str, Any], seed: int) -> Learner:
     On one thread, so that the result doesn't depend on how many there are. Raises :class:`InputError`.
     """
     torch.set_num_threads(1)
-    recipe, path, learn = native.get("recipe", "ours"), native.get("checkpoint"), native.get("learn", True)
+    recipe, path, learn = native.get("recipe", "refined"), native.get("checkpoint"), native.get("learn", True)
     if recipe not in RECIPES:
         raise InputError(f"is {recipe!r}", "--native recipe", f"Give one of: {', '.join(RECIPES)}.")
     if not isinstance(learn, bool):

@@ -61,7 +61,8 @@ class Arrays(NamedTuple):
 
     ``features`` [n, F]; ``around`` [3n, n]: rows 3v, 3v + 1 and 3v + 2 make operation v's own values, their mean over
     its producers and over its readers; ``back`` [n, 3n] is its transpose; ``has`` [2, n, 1]: 1 for operations with
-    producers, and with readers; ``share`` [n] of all work; ``prior`` [n, C] logits; ``basis`` [C, C] cosines.
+    producers, and with readers; ``share`` [n] of all work, ``position`` [n] in it; ``prior`` [n, C] logits; ``basis``
+    [C, C] cosines.
     """
 
     chips: int
@@ -70,6 +71,7 @@ class Arrays(NamedTuple):
     back: Sums
     has: Tensor
     share: Tensor
+    position: Tensor
     prior: Tensor
     basis: Tensor
 
@@ -84,8 +86,7 @@ def arrays(graph: Graph, chips: int, prior: bool = True) -> Arrays:
     row = np.concatenate((3 * own, 3 * reader + 1, 3 * producer + 2))
     column = np.concatenate((own, producer, reader))
     weight = np.concatenate((np.ones(n), 1.0 / degree[0][reader], 1.0 / degree[1][producer]))
-    away = position(graph)[:, None] * chips - 0.5 - np.arange(chips)
-    logits = -((away / PRIOR_WIDTH) ** 2) / 2 if prior else np.zeros((graph.n, chips))
+    place = torch.as_tensor(position(graph))
     centre = (np.arange(chips) + 0.5) / chips
     basis = np.cos(np.pi * np.arange(chips)[:, None] * centre)
     return Arrays(
@@ -95,9 +96,16 @@ def arrays(graph: Graph, chips: int, prior: bool = True) -> Arrays:
         back=_sums(column, row, weight, n),
         has=torch.as_tensor(degree.clip(max=1)[..., None], dtype=torch.float32),
         share=torch.as_tensor(graph.work / max(1.0, graph.work.sum()), dtype=torch.float32),
-        prior=torch.as_tensor(logits, dtype=torch.float32),
+        position=place,
+        prior=spread(place, chips) if prior else torch.zeros(graph.n, chips),
         basis=torch.as_tensor(basis, dtype=torch.float32),
     )
+
+
+def spread(position: Tensor, chips: int, reach: float = 1.0) -> Tensor:
+    """[n, C] logits of the prior for operations at ``position`` [n] on the first share ``reach`` of the chips."""
+    away = position[:, None] * (chips * reach) - 0.5 - torch.arange(chips)
+    return (-((away / PRIOR_WIDTH) ** 2) / 2).float()
 
 
 def _sums(row: Integers, column: Integers, weight: Floats, rows: int) -> Sums:
@@ -166,16 +174,22 @@ class RingPolicy(nn.Module):
         embedded: Tensor = self.norm(values)
         return embedded
 
-    def logits(self, graph: Arrays, embedded: Tensor, before: Tensor | None, count: int = 1) -> Tensor:
-        """[b, n, C] logits given the assignments ``before`` [b, n] of the last round (None: first; ``count`` = b)."""
+    def logits(
+        self, graph: Arrays, embedded: Tensor, before: Tensor | None, count: int = 1, prior: Tensor | None = None
+    ) -> Tensor:
+        """[b, n, C] logits given the assignments ``before`` [b, n] of the last round (None: first; ``count`` = b).
+
+        A row of -1 in ``before`` is none. ``prior`` [b, n, C] stands in for the graph's.
+        """
         state = self._seen(graph, before) if before is not None else embedded.new_zeros(1, len(embedded), SEEN)
         joined = torch.cat((embedded.expand(len(state), -1, -1), state), dim=-1)
         coefficients: Tensor = self.last(torch.relu(self.hidden(joined)))
-        found = graph.prior + coefficients[..., : graph.chips] @ graph.basis
-        return found if before is not None else found.expand(count, -1, -1)
+        found = (graph.prior if prior is None else prior) + coefficients[..., : graph.chips] @ graph.basis
+        return found if before is not None or prior is not None else found.expand(count, -1, -1)
 
     def _seen(self, graph: Arrays, before: Tensor) -> Tensor:
-        """[b, n, SEEN] of an assignment [b, n]."""
+        """[b, n, SEEN] of assignments [b, n]; 0 of those that are -1."""
+        there, before = (before >= 0)[..., None], before.clamp(min=0)
         place = (before.float() + 0.5) / graph.chips
         cosines = torch.cos(torch.pi * torch.arange(CHIP_COSINES) * place[..., None])
         here, back, ahead = around(graph, place.T).permute(1, 2, 0)[..., None]
@@ -186,4 +200,5 @@ class RingPolicy(nn.Module):
             accumulate=True,
         )
         load = work.gather(1, before)[..., None] * graph.chips
-        return torch.cat((cosines, back * graph.chips, ahead * graph.chips, load, torch.ones_like(load)), dim=-1)
+        seen = torch.cat((cosines, back * graph.chips, ahead * graph.chips, load, torch.ones_like(load)), dim=-1)
+        return seen * there

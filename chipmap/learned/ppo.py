@@ -13,6 +13,8 @@ its rank, from -1 to 1 (ours), or its reward, less the mean and over the standar
 objective: the share of the throughput that the plain bound on the period would allow; 0 where no valid mapping was
 found. With an evaluator, objective is the measured cost: neither advantage depends on its unit.
 
+Where the recipe says so, rollouts refine the best mappings so far (ours; :mod:`chipmap.learned.bases`).
+
 What was learnt is kept in two ways (ours; see :class:`~chipmap.learned.recipe.Recipe`): passes end when the policy has
 moved far enough, and a policy that gets worse goes back to its best weights.
 
@@ -33,6 +35,7 @@ from torch import Tensor
 from chipmap.heuristics.ring.sampling.evaluate import INVALID
 from chipmap.heuristics.ring.sampling.search import Proposal
 from chipmap.instances.ring.problem import IntArray, RingProblem
+from chipmap.learned.bases import Bases, Pool, bases
 from chipmap.learned.features import of_ring
 from chipmap.learned.optimised import Optimised
 from chipmap.learned.policy import Arrays, RingPolicy, arrays
@@ -41,6 +44,8 @@ from chipmap.records import InputError
 
 #: Graphs of a step, where several are trained together.
 TOGETHER = 8
+#: Advantage of a refinement that is worth what it began with: most are, or are worse, and few of them are better.
+STAYED = 0.1
 __all__ = ["LIMITS", "OURS", "PAPER", "Cycle", "Learner", "Recipe", "Rollout", "Trainer", "advantages"]
 
 
@@ -53,13 +58,20 @@ class Rollout(NamedTuple):
 
 class Cycle(NamedTuple):
     """k rollouts to learn from: what was ``drawn`` [k, T, n], what is ``credited`` [k, T, n], the ``old`` logarithms of
-    all probabilities [k, T, n, C], ``was`` [k, T, n] those of what is credited, and the ``advantage`` [k]."""
+    all probabilities [k, T, n, C], ``was`` [k, T, n] those of what is credited, and the ``advantage`` [k] or [k, n];
+    ``prior`` [k, n, C] and ``start`` [k, n] as in :class:`~chipmap.learned.bases.Bases`."""
 
     drawn: Tensor
     credited: Tensor
     old: Tensor
     was: Tensor
     advantage: Tensor
+    prior: Tensor | None = None
+    start: Tensor | None = None
+
+    def part(self, of: Tensor) -> Cycle:
+        """Some of the rollouts, by their numbers."""
+        return Cycle(*(None if each is None else each[of] for each in self))  # type: ignore[arg-type]
 
 
 class Trainer(Optimised[RingPolicy]):
@@ -81,7 +93,7 @@ class Trainer(Optimised[RingPolicy]):
         recipe, steps = self.recipe, 0
         for _ in range(recipe.epochs):
             for part in torch.randperm(len(cycle.drawn), generator=self.random).tensor_split(recipe.batches):
-                if not self._step([(graph, Cycle(*(each[part] for each in cycle)))]):
+                if not self._step([(graph, cycle.part(part))]):
                     return steps
                 steps += 1
         return steps
@@ -129,7 +141,8 @@ class Trainer(Optimised[RingPolicy]):
         for graph, cycle in cycles:
             embedded = self.network.embed(graph)
             for t in range(self.recipe.rounds):
-                logits = self.network.logits(graph, embedded, cycle.drawn[:, t - 1] if t else None)
+                before = cycle.drawn[:, t - 1] if t else cycle.start
+                logits = self.network.logits(graph, embedded, before, prior=cycle.prior)
                 slope, away = self._slope(logits.detach(), graph, cycle, t)
                 rounds.append((logits, slope / len(cycles)))
                 moved += away / len(cycles)
@@ -145,11 +158,13 @@ class Trainer(Optimised[RingPolicy]):
         down, as PyTorch's own one of these few numbers takes about as long as a layer.
         """
         recipe, chances = self.recipe, logits.log_softmax(-1)
-        slope = objective_slope(chances, cycle.credited[:, t], cycle.was[:, t], cycle.advantage[:, None], recipe.clip)
+        gain = cycle.advantage if cycle.advantage.ndim == 2 else cycle.advantage[:, None]
+        slope = objective_slope(chances, cycle.credited[:, t], cycle.was[:, t], gain, recipe.clip)
         odds = chances.exp()
         held = (recipe.entropy + recipe.anchor) * chances
         if recipe.anchor:
-            held = held - recipe.anchor * graph.prior.log_softmax(-1)
+            prior = graph.prior if cycle.prior is None else cycle.prior
+            held = held - recipe.anchor * prior.log_softmax(-1)
         slope = odds * held / (len(chances) * len(graph.features)) - slope
         moved = 0.0
         if recipe.kl:
@@ -162,7 +177,7 @@ def objective_slope(chances: Tensor, credited: Tensor, was: Tensor, gain: Tensor
     """The gradient of :func:`~chipmap.learned.optimised.surrogate` by the logarithms of all probabilities.
 
     ``chances`` [b, n, C], or [1, n, C] for all rollouts; ``credited`` [b, n], ``was`` [b, n] the logarithms of their
-    probabilities when drawn, ``gain`` [b, 1].
+    probabilities when drawn, ``gain`` [b, 1] or [b, n].
     """
     rollouts = len(credited)
     moved = chances.expand(rollouts, -1, -1).gather(-1, credited[..., None])[..., 0] - was
@@ -238,7 +253,9 @@ class Learner:
         self._least = float(max(1, problem.least_ticks))
         #: The rollouts of the cycle.
         self.planned: list[Rollout] = []
-        #: Probabilities [k, n, C] that the solver is given.
+        #: What they start from; probabilities [k, n, C] that the solver is given.
+        self._pool = Pool()
+        self._bases = bases(self.recipe, self.graph, self._pool, torch.Generator())
         self._given = torch.zeros(0)
         #: Logarithms of all probabilities [k, T, n, C] of the cycle.
         self._old = torch.zeros(0)
@@ -261,13 +278,16 @@ class Learner:
         if self.recipe.repair == "fix":
             return Proposal(mode="fix", candidate=self.planned[k].drawn[-1].numpy())
         # without refinement all rollouts share one distribution
-        alike = self.recipe.rounds == len(self.recipe.temperatures) == 1 and not self.recipe.mixed
+        alike = self.recipe.rounds == len(self.recipe.temperatures) == 1
+        alike = alike and not self.recipe.mixed and not self.recipe.refined
         return Proposal(probabilities=self._given[k].double().numpy(), count=len(self.planned) - k if alike else 1)
 
     def observe(self, chips: IntArray | None, value: float) -> None:
         """Take a rollout's mapping [n] and what it is worth; after a cycle, train."""
         self._rewards.append(0.0 if chips is None or value >= INVALID else self._least / max(float(value), 1e-300))
         self._mended.append(None if chips is None else torch.as_tensor(np.array(chips, dtype=np.int64)))
+        if self._alone and self._mended[-1] is not None and self._rewards[-1] > 0.0:
+            self._pool.add(self._rewards[-1], self._mended[-1])
         if len(self._rewards) == len(self.planned):
             if not self._alone:
                 self.cycles.append((self.graph, self._cycle()))
@@ -279,18 +299,19 @@ class Learner:
     def _plan(self) -> None:
         """The rollouts of a cycle, all at once."""
         recipe, n = self.recipe, len(self.graph.features)
-        embedded, before = self.network.embed(self.graph), None
+        self._bases = base = bases(recipe, self.graph, self._pool, self.trainer.random)
+        embedded, before = self.network.embed(self.graph), base.start
         drawn, old = [], []
         for _ in range(recipe.rounds):
-            chances = self.network.logits(self.graph, embedded, before).log_softmax(-1)
+            chances = self.network.logits(self.graph, embedded, before, prior=base.prior).log_softmax(-1)
             chances = chances.expand(recipe.rollouts, -1, -1)
             flat = chances.exp().reshape(-1, self.graph.chips)
             before = torch.multinomial(flat, 1, generator=self.trainer.random).reshape(recipe.rollouts, n)
             drawn.append(before)
             old.append(chances)
         self._old = torch.stack(old, 1)
-        self._given = apart(recipe, self._old[:, -1], self.graph.prior)
-        if recipe.repair == "fix" and (recipe.mixed or recipe.temperatures != (1.0,)):
+        self._given = base.given(self._old[:, -1], self.graph.prior)
+        if recipe.repair == "fix" and (base.plain.any() or (base.heat != 1.0).any()):
             flat = self._given.reshape(-1, self.graph.chips)
             drawn[-1] = torch.multinomial(flat, 1, generator=self.trainer.random).reshape(recipe.rollouts, n)
         stacked = torch.stack(drawn, 1)
@@ -299,7 +320,7 @@ class Learner:
 
     def _cycle(self) -> Cycle:
         """What the cycle's rollouts teach."""
-        advantage = torch.as_tensor(advantages(np.array(self._rewards), self.recipe.advantage), dtype=torch.float32)
+        rewards, base = np.array(self._rewards), self._bases
         drawn = torch.stack([one.drawn for one in self.planned])
         credited = drawn.clone()
         if self.recipe.credit == "repaired":
@@ -307,7 +328,11 @@ class Learner:
                 if mended is not None:
                     credited[k, -1] = mended
         was = self._old.gather(-1, credited[..., None])[..., 0]
-        return Cycle(drawn, credited, self._old, was, advantage)
+        if base.start is None:
+            advantage = torch.as_tensor(advantages(rewards, self.recipe.advantage), dtype=torch.float32)
+            return Cycle(drawn, credited, self._old, was, advantage, base.prior)
+        advantage = refined_advantages(torch.as_tensor(rewards), base, credited[:, -1], self.recipe.advantage)
+        return Cycle(drawn, credited, self._old, was, advantage, base.prior, base.start)
 
     @torch.no_grad()
     def log_probability(self, drawn: Tensor) -> float:
@@ -323,23 +348,29 @@ class Learner:
         """All that a later run needs to go on as if there had been no break. Only between two cycles."""
         if self._rewards:
             raise ValueError("a cycle is under way")
-        return {**self.trainer.state(), **self._kept.state()}
+        return {**self.trainer.state(), **self._kept.state(), "pool": self._pool.best}
 
     def resume(self, state: dict[str, Any]) -> None:
         """Go on from a :meth:`state`."""
         self.trainer.resume(state)
         self._kept.resume(state)
+        self._pool = Pool(state.get("pool", ()))
         self.planned, self._rewards, self._mended = [], [], []
 
 
-def apart(recipe: Recipe, logits: Tensor, prior: Tensor) -> Tensor:
-    """[k, n, C]: what the rollouts of a cycle give the solver, made of the policy's ``logits`` [k, n, C] and the
-    ``prior`` [n, C], as the recipe's ``temperatures`` and ``mixed`` say."""
-    kinds, numbers = len(recipe.temperatures), torch.arange(len(logits))
-    block = (numbers // kinds).double()
-    own = torch.floor((block + 1) * recipe.mixed) == torch.floor(block * recipe.mixed)
-    heat = torch.tensor(recipe.temperatures, dtype=logits.dtype)[numbers % kinds]
-    return (torch.where(own[:, None, None], logits, prior) / heat[:, None, None]).softmax(-1)
+def refined_advantages(rewards: Tensor, base: Bases, credited: Tensor, kind: str) -> Tensor:
+    """[k, n]. Where a mapping was refined, the operations that left their chip (``credited`` [k, n] are the new ones)
+    have 1 if it got better, :data:`STAYED` if it is worth the same, minus that if less, and the others 0. Fresh
+    rollouts compete with each other, by :func:`advantages` of that ``kind``."""
+    assert base.start is not None
+    better = torch.sign(rewards - base.worth)
+    gain = torch.where(better > 0, 1.0, torch.where(better < 0, -STAYED, STAYED)).float()
+    others = ~base.refined
+    found = gain[:, None] * (credited != base.start)
+    if others.any():
+        own = torch.as_tensor(advantages(rewards[others].numpy(), kind), dtype=torch.float32)
+        found[others] = own[:, None].expand(-1, credited.shape[-1])
+    return found
 
 
 def advantages(rewards: np.ndarray[Any, np.dtype[np.float64]], kind: str) -> np.ndarray[Any, np.dtype[np.float64]]:

@@ -8,7 +8,10 @@ from chipmap.records import InputError, Record
 
 
 class Recipe(Record, frozen=True, kw_only=True):
-    """Sizes of the networks and how they are trained; :data:`OURS` and :data:`PAPER` are the two that are compared.
+    """Sizes of the networks and how they are trained.
+
+    :data:`REFINED` is the usual one of a single graph, :data:`MANY` that of many; :data:`OURS` and :data:`PAPER` are
+    compared as the paper has it: every rollout is a fresh one.
 
     ``kl`` (0: never) ends the passes over a cycle's rollouts once the policy has moved so far from the one that drew
     them: the mean over operations and rounds of KL(old || new), in nats. ``keep`` (0: never) returns to the best
@@ -18,11 +21,14 @@ class Recipe(Record, frozen=True, kw_only=True):
     number]``. Blocks of as many rollouts as there are temperatures are the prior's instead of the policy's, evenly,
     for the share ``mixed`` of the blocks. ``anchor`` weighs KL(policy || prior) in what is minimised.
 
+    For a single graph: the share ``refined`` of the blocks starts from one of the best mappings so far, and of the
+    prior's rollouts the share ``narrowed`` reaches over a part of the chips (:mod:`chipmap.learned.bases`).
+
     ``method`` says how one policy is trained on many graphs: PPO on what its samples are worth, or imitation of
     mappings that are proved optimal (:mod:`chipmap.learned.imitation`). On a single graph it is always PPO.
     """
 
-    LATER_FIELDS: ClassVar[tuple[str, ...]] = ("temperatures", "mixed", "anchor", "method")
+    LATER_FIELDS: ClassVar[tuple[str, ...]] = ("temperatures", "mixed", "anchor", "method", "refined", "narrowed")
 
     schema: Literal["ring-policy/1"] = "ring-policy/1"
     layers: int = 8
@@ -43,6 +49,8 @@ class Recipe(Record, frozen=True, kw_only=True):
     temperatures: tuple[float, ...] = (1.0,)
     mixed: float = 0.0
     anchor: float = 0.0
+    refined: float = 0.0
+    narrowed: float = 0.0
     method: Literal["ppo", "imitation"] = "ppo"
 
     def check(self) -> None:
@@ -72,6 +80,8 @@ LIMITS = (
     ("keep", 0.0, 1.0),
     ("mixed", 0.0, 1.0),
     ("anchor", 0.0, 100.0),
+    ("refined", 0.0, 1.0),
+    ("narrowed", 0.0, 1.0),
 )
 #: Cycles whose mean reward judges the weights.
 WINDOW = 3
@@ -89,5 +99,8 @@ MANY = Recipe(
     temperatures=(0.25, 0.5, 1.0, 2.0),
     anchor=1.0,
 )
+#: For a single graph and many samples: most of them refine the best mappings so far. What is learnt may move freely,
+#: as half of the rollouts go without the network.
+REFINED = MANY.replace(batches=2, epochs=2, keep=0.08, anchor=0.0, mixed=0.5, refined=0.6, narrowed=1.0)
 #: The paper's recipe: no prior, and the proposed assignment is credited.
 PAPER = Recipe(prior=False, credit="proposed", advantage="reward")

@@ -22,7 +22,7 @@ torch = pytest.importorskip("torch", reason="needs the extra learned")
 
 from chipmap.bench import judges  # noqa: E402
 from chipmap.bench.optima import FILE, optima  # noqa: E402
-from chipmap.learned import data, imitation, policy, ppo  # noqa: E402
+from chipmap.learned import bases, data, imitation, policy, ppo  # noqa: E402
 from chipmap.learned.checkpoint import load  # noqa: E402
 from chipmap.learned.judging import Judged  # noqa: E402
 from chipmap.learned.pretraining import Pretraining  # noqa: E402
@@ -117,11 +117,13 @@ def test_rollouts_are_kept_apart() -> None:
         torch.randn(8, 4, 3, generator=torch.Generator().manual_seed(0)),
         torch.tensor([[0.0, 1.0, 2.0]] * 4),
     )
-    found = ppo.apart(APART, logits, prior)
+    graph = policy.arrays(diamond(), 3)
+    found = bases.bases(APART, graph, bases.Pool(), torch.Generator()).given(logits, prior)
     for k in range(8):
         own = k // 2 % 2 == 0
         assert torch.allclose(found[k], ((logits[k] if own else prior) / (0.5, 2.0)[k % 2]).softmax(-1))
-    assert torch.allclose(ppo.apart(TINY, logits, prior), logits.softmax(-1))
+    alike = bases.bases(TINY.replace(rollouts=8), graph, bases.Pool(), torch.Generator())
+    assert alike.prior is None and torch.allclose(alike.given(logits, prior), logits.softmax(-1))
 
 
 @pytest.mark.parametrize("repair", ["sample", "fix"])

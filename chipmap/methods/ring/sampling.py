@@ -55,7 +55,7 @@ def policy(instance: RingInstance, run: Run) -> Termination:
     """SAMPLE from the distributions of a policy that learns by PPO (:mod:`chipmap.learned.ppo`); extra ``learned``.
 
     ``--native checkpoint=NAME.pt`` begins with trained weights, ``--native learn=false`` leaves them as they are, and
-    ``--native recipe=paper`` takes the paper's recipe.
+    ``--native recipe=ours`` never refines the best mappings so far, and ``recipe=paper`` takes the paper's recipe.
     """
     require()
     return _search(instance, run, "learned policy")
