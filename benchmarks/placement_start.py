@@ -1,6 +1,7 @@
 """A policy's placement as the start of the placement search: CPU seconds to the quality that the search ends with.
 
     python -m benchmarks.placement_start [--limit 60] [--seeds 5] [--cycles 24] [--instances NAME ...] [--out FILE]
+        [--only ARM ... --quality MS]
 
 One thread, in this process, and the clock of every deadline is the process's CPU time, so that load changes nothing
 but memory traffic. Everything counts: making the start, inference, learning, bounds, the search. Compiling comes
@@ -18,7 +19,8 @@ good both are, the table says.
 
 The quality to be reached is the median of what the usual search has after the limit over the seeds, and 1% above it.
 Arms end when they reach it. A cell has the mean CPU seconds of the runs that got there, how many these were, and the
-mean of objective / quality at the end (at most the limit).
+mean of objective / quality at the end (at most the limit). ``--only`` some arms of one graph; without the usual search
+the quality has to be given, that of another run.
 """
 
 from __future__ import annotations
@@ -59,6 +61,8 @@ HEADING = (
     "| graph | operations | quality | start | begins with | to 1% above | to the quality | end |",
     "|---|--:|--:|---|--:|--:|--:|--:|",
 )
+#: The arms.
+ARMS = ("usual", "METIS, human", "zero-shot", "fine-tuned")
 #: Sources of what comes behind the starts.
 LATER = ("partition", "annealing")
 #: Runs of so many CPU seconds on a small graph compile everything; the last one takes no longer.
@@ -169,12 +173,12 @@ def compile_all(starts: dict[str, Start]) -> None:
             seconds = time.process_time() - begun
 
 
-def graph(name: str, starts: dict[str, Start], seeds: int, limit: float) -> Iterator[str]:
-    """The rows of a graph, then a line on the partitions."""
+def graph(name: str, arms: dict[str, Start | None], seeds: int, limit: float, quality: float = 0.0) -> Iterator[str]:
+    """The rows of a graph, then a line on the partitions. ``quality`` in ns (0: the usual search's, the first arm)."""
     instance = read(f"placement/{name}")
     assert isinstance(instance, PlacementInstance)
-    n, quality = len(placement_problem(instance).names), 0.0
-    for arm, start in {"usual": None, **starts}.items():
+    n = len(placement_problem(instance).names)
+    for arm, start in arms.items():
         traces = [measured(instance, start, seed, limit, quality) for seed in range(seeds)]
         quality = quality or median(trace.end for trace in traces)
         head = f"{name} | {n} | {quality / 1e6:.2f} ms | {arm}"
@@ -189,6 +193,10 @@ def write(arguments: argparse.Namespace, words: str, lines: list[str]) -> None:
     """The page."""
     command = f"python -m benchmarks.placement_start --limit {arguments.limit:g} --seeds {arguments.seeds}"
     command += f" --cycles {arguments.cycles} --instances {' '.join(arguments.instances)}"
+    if arguments.only:
+        command += f" --only {' '.join(map(repr, arguments.only))}"
+    if arguments.quality:
+        command += f" --quality {arguments.quality:g}"
     head = f"`{command}`: Python {platform.python_version()}, torch {torch.__version__}, one thread of "
     head += f"{os.cpu_count()} cores, load average at the end {os.getloadavg()[0]:.1f}. {words}."
     title = "# A policy's placement as the start of the search"
@@ -202,8 +210,12 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--cycles", type=int, default=24, help="of training")
     parser.add_argument("--instances", nargs="+", default=["gnmt-2-pcie", "amoebanet-4-pcie"], metavar="NAME")
+    parser.add_argument("--only", nargs="+", choices=ARMS, metavar="ARM", help=f"of {', '.join(ARMS)}")
+    parser.add_argument("--quality", type=float, default=0.0, help="milliseconds, where the usual search is left out")
     parser.add_argument("--out", type=Path)
     arguments = parser.parse_args()
+    if (arguments.only is not None and "usual" not in arguments.only) != (arguments.quality > 0.0):
+        parser.error("--quality goes with --only, where the usual search is left out")
     torch.set_num_threads(1)
     begun = time.process_time()
     policy, curve = trained(DEFAULT, [scene_of(problem) for problem in problems()], arguments.cycles, 0)
@@ -214,8 +226,10 @@ def main() -> None:
     starts |= {"zero-shot": of_policy(policy, False), "fine-tuned": of_policy(policy, True)}
     rows, more = list[str](), list[str]()
     compile_all(starts)
+    arms: dict[str, Start | None] = {"usual": None, **starts}
+    arms = {arm: start for arm, start in arms.items() if arguments.only is None or arm in arguments.only}
     for name in arguments.instances:
-        for line in graph(name, starts, arguments.seeds, arguments.limit):
+        for line in graph(name, arms, arguments.seeds, arguments.limit, 1e6 * arguments.quality):
             (rows if line.startswith("|") else more).append(line)
             print(line, f"load {os.getloadavg()[0]:.1f}", flush=True)
             if arguments.out:

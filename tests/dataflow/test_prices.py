@@ -66,6 +66,7 @@ def test_true_prices_are_the_bound_at_once() -> None:
     """One question instead of some twenty: what rounds look for are prices."""
     problem = made(1010)
     slow = PartitionBound(classes(problem), None, Repeated)
+    slow.growing = None
     rounds: list[int] = []
     slow.run(60, Deadline(), rounds.append)
     quick = PartitionBound(classes(problem), None, Repeated)

@@ -21,12 +21,14 @@ import numpy as np
 
 from chipmap.deadline import Deadline
 from chipmap.heuristics.dataflow.cover.compact import first_prices
+from chipmap.heuristics.dataflow.cover.grown import Growing, quickest
 from chipmap.heuristics.dataflow.cover.pricing import (
     Floats,
     IntegerSolver,
     Partition,
     Prices,
     PricingProgram,
+    covered,
     partitions_of,
 )
 from chipmap.heuristics.dataflow.program.graph import Floor
@@ -38,6 +40,8 @@ SMOOTH, NOISE = 0.7, 1e-6
 NEAR, LONGEST = 1e-5, 20.0
 #: Cost of leaving a row of the cover unmet, in units (a layer's compute is about 1000).
 MISSING = 1e6
+#: A beam search looks for partitions among at most so many kernels, at most so often before a question.
+GROWN, PASSES = 40, 50
 #: Units by which the answer to a pricing question may be off. A unit is a thousandth of a layer.
 GAP = 1e-3
 
@@ -63,6 +67,7 @@ class PartitionBound:
         self.smooth = SMOOTH
         self.sizes = [classes.size(c) for c in range(len(classes.kernels))]
         self.best, self.bound, self.slack = self._start(), sum(self.first) / self.unit, 0.0
+        self.growing = Growing(classes, self.unit) if self._grows() else None
 
     def add(self, partitions: Iterable[tuple[bool, Partition]]) -> None:
         """Partitions known beforehand, with their phases."""
@@ -76,9 +81,7 @@ class PartitionBound:
         """
         problem = self.classes.problem
         if not problem.instance.task.together:
-            each = [[max(o.compute, o.stream, o.collective) for o in options] for options in problem.options]
-            chosen = [times.index(min(times)) for times in each]
-            self.columns += partitions_of(self.classes, self.unit, range(problem.n), chosen)
+            self.columns += partitions_of(self.classes, self.unit, range(problem.n), quickest(self.classes))
 
     def propose(self, covers: Floats, questions: int, deadline: Deadline) -> int:
         """Bound at the prices ``covers`` [class] that somebody (a sibling's cover, a network) proposes; how many
@@ -100,7 +103,7 @@ class PartitionBound:
             found = [part for _, part in self.columns[before:]]
             if self.infeasible or not found:
                 return asked + 1
-            now = now * min(part.time / _covered(part, prices) for part in found)
+            now = now * min(part.time / covered(part, prices) for part in found)
         return questions
 
     def learn(self, other: PartitionBound, seen: int) -> int:
@@ -173,8 +176,8 @@ class PartitionBound:
                 return
             if not deadline.keep_going():
                 return
-            value, prices = self.master()
-            asked = _between(self.best, prices, self.smooth)
+            value, prices, grown = self._grown_master(deadline)
+            asked = _between(self.best, prices, 0.0 if grown else self.smooth)
             added = self._ask(asked, prices, deadline)
             found(self._ticks(self.bound))
             if value - self.bound <= NEAR * value and value < MISSING:
@@ -230,6 +233,26 @@ class PartitionBound:
         each = [one / self.classes.size(c) / self.unit for c, one in enumerate(self.first)]
         return Prices(np.array(each), dict.fromkeys(self.matches, 0.0), dict.fromkeys(self.phases, 0.0))
 
+    def _grows(self) -> bool:
+        """Whether a beam search looks for partitions: among few kernels, all unlike, free to share partitions."""
+        instance = self.classes.problem.instance
+        alone = len(self.sizes) == self.classes.problem.n <= GROWN
+        return alone and bool(instance.asked[2]) and not instance.task.together
+
+    def _grown_master(self, deadline: Deadline) -> tuple[float, Prices, bool]:
+        """:meth:`master` once a beam search finds no partition that is cheaper than its prices, and whether it found
+        any before that."""
+        value, prices = self.master()
+        for passes in range(PASSES if self.growing is not None else 0):
+            assert self.growing is not None
+            best = self.growing.best(prices, len(self.sizes), deadline)
+            cheaper = [(phase, part) for phase, part in best if _is_cheaper(part, prices, phase)]
+            if not cheaper:
+                return value, prices, passes > 0
+            self.columns += cheaper
+            value, prices = self.master()
+        return value, prices, self.growing is not None
+
     def _begin(self, deadline: Deadline) -> None:
         """Once, the bound at the prices of the linear program over sums of partitions."""
         if self.begun or not deadline.keep_going():
@@ -255,7 +278,7 @@ class PartitionBound:
             if answer.values is None:
                 continue
             part = pricing.partition(answer.values)
-            if _reduced(part, prices) - prices.each[phase] < -1e-7 * max(1.0, part.time):
+            if _is_cheaper(part, prices, phase):
                 self.columns.append((phase, part))
                 self.found.append((phase, part))
                 added += 1
@@ -292,15 +315,9 @@ def _patience(deadline: Deadline) -> float:
     return max(0.05, min(LONGEST, deadline.seconds))
 
 
-def _reduced(part: Partition, prices: Prices) -> float:
-    """A partition's time less the prices of what it has."""
-    return part.time - _covered(part, prices)
-
-
-def _covered(part: Partition, prices: Prices) -> float:
-    """The prices of what a partition has."""
-    covered = sum(float(prices.covers[c]) * count for (c, _), count in part.kernels.items())
-    return covered + sum(prices.matches[pair] * value for pair, value in part.crosses.items())
+def _is_cheaper(part: Partition, prices: Prices, phase: bool) -> bool:
+    """Whether a partition of a phase takes less time than the prices of what it has."""
+    return part.time - covered(part, prices) - prices.each[phase] < -1e-7 * max(1.0, part.time)
 
 
 def _between(best: Prices, now: Prices, share: float) -> Prices:

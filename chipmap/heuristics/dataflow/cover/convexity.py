@@ -36,7 +36,7 @@ def between(classes: Classes, inside: list[int]) -> Iterator[Between]:
     """The inequalities on classes of one phase."""
     edges = [(int(u), int(v)) for u, v in classes.problem.edges.tolist()]
     for arrows in (edges, [(v, u) for u, v in edges]):
-        yield from _from_single(classes, inside, _reached(classes.problem.n, arrows), arrows)
+        yield from _from_single(classes, inside, reached_from(classes.problem.n, arrows), arrows)
 
 
 def _from_single(
@@ -69,8 +69,8 @@ def chains(classes: Classes, inside: list[int]) -> Iterator[list[tuple[int, bool
     """Paths of classes of one kernel, each a longest one through a kernel that is on none before; with each class
     whether it fits a partition together with the one before it."""
     edges = [(int(u), int(v)) for u, v in classes.problem.edges.tolist()]
-    after = _reached(classes.problem.n, edges)
-    before = _reached(classes.problem.n, [(v, u) for u, v in edges])
+    after = reached_from(classes.problem.n, edges)
+    before = reached_from(classes.problem.n, [(v, u) for u, v in edges])
     single = {classes.kernels[c][0]: c for c in inside if classes.size(c) == 1}
     order = sorted(single, key=lambda v: (before[v].bit_count(), v))
     down, up = _longest(order[::-1], after), _longest(order, before)
@@ -109,7 +109,7 @@ def most_together(classes: Classes, c: int) -> int:
     return min(classes.size(c), classes.problem.sram // weights) if weights else classes.size(c)
 
 
-def _reached(n: int, arrows: list[tuple[int, int]]) -> list[int]:
+def reached_from(n: int, arrows: list[tuple[int, int]]) -> list[int]:
     """For each kernel the set of kernels at the end of a path from it, as bits."""
     following, waits = [list[int]() for _ in range(n)], [0] * n
     before = [list[int]() for _ in range(n)]

@@ -51,6 +51,12 @@ class Prices(NamedTuple):
     each: dict[bool, float]
 
 
+def covered(part: Partition, prices: Prices) -> float:
+    """The prices of what a partition has."""
+    kernels = sum(float(prices.covers[c]) * count for (c, _), count in part.kernels.items())
+    return kernels + sum(prices.matches[pair] * value for pair, value in part.crosses.items())
+
+
 class PricingProgram:
     """The program for partitions of one phase. ``unit``: picoseconds per unit of time."""
 
