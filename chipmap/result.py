@@ -30,6 +30,7 @@ NoteKind = Literal[
     "advice",
     "start",
     "unused start",
+    "plan",
     "unused option",
     "oracle",
     "evaluator",

@@ -101,7 +101,7 @@ def exit_code(result: Result) -> int:
 
 
 #: Kinds of notes that users always read.
-TOLD = ("unused start", "unused option", "not reproducible", "oracle", "evaluator", "cache", "advice")
+TOLD = ("plan", "unused start", "unused option", "not reproducible", "oracle", "evaluator", "cache", "advice")
 
 
 def remarks(result: Result) -> list[str]:

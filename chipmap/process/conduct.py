@@ -97,7 +97,10 @@ def start_from_file(run: Run, family: Family) -> None:
     if not Path(wanted).exists():
         what = f"no warm start and no file is called {wanted!r}"
         raise InputError(what, "--warm-start", choices(wanted, [*family.warm_starts, "none"]))
-    certificate = run.solution(read_solution(wanted, family, run.instance), "warm start")
+    start = read_solution(wanted, family, run.instance)
+    if start.remark:
+        run.note("plan", f"the warm start {Path(wanted).name} is {start.remark}")
+    certificate = run.solution(start, "warm start")
     if not certificate.feasible:
         run.note("unused start", f"the warm start {Path(wanted).name} is not used: {_refusal(certificate)}")
         run.rejected.pop()
