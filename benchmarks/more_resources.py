@@ -1,10 +1,11 @@
 """Whether more of a resource ends worse: the best chain of each family on an instance, and on one that has more.
 
-    python -m benchmarks.more_resources [--seconds 10] [--only TEXT ...] [--rows FILE] [--markdown FILE]
+    python -m benchmarks.more_resources [--seconds 10] [--tiny] [--only TEXT ...] [--rows FILE] [--markdown FILE]
 
 Each pair is an instance and the same instance with more chips, memory, windows, devices, fabric or faster links. Every
 mapping of the first is a mapping of the second that costs no more: the checker says so for each pair. So the chain has
 missed something wherever it ends worse with more. Both get the same seconds of CPU, one thread, in a fresh process.
+``--tiny``: the tiny shipped instances, each with more of everything that it has.
 
 Each row goes to FILE as a line of JSON; a later run with the same FILE makes only the rows that are missing.
 """
@@ -16,13 +17,14 @@ import json
 import os
 import platform
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
 import chipmap
+from chipmap.family import get_family, resolve
 from chipmap.inputs.reading import generate
 from chipmap.records import Record
 from chipmap.result import Result
@@ -31,7 +33,7 @@ from chipmap.solve import solve
 
 #: A shipped instance, or a generator and its fields.
 Made = str | tuple[str, dict[str, Any]]
-#: Instance, resource, its amount in the smaller and in the larger instance.
+#: Instance, resource, its amount in the smaller instance (None: as it is) and in the larger one.
 Pair = tuple[Made, str, Any, Any]
 
 
@@ -57,7 +59,8 @@ def _multimodel(instance: Any, what: str, amount: Any) -> Any:
 def _placement(instance: Any, what: str, amount: Any) -> Any:
     system = instance.system
     if what == "devices":
-        return instance.replace(system=system.replace(devices=system.devices[:amount]))
+        further = tuple(system.devices[-1].replace(name=f"further {i}") for i in range(len(system.devices), amount))
+        return instance.replace(system=system.replace(devices=(*system.devices[:amount], *further)))
     if what == "memory_bytes":
         devices = tuple(one.replace(memory_bytes=amount) for one in system.devices)
         return instance.replace(system=system.replace(devices=devices))
@@ -84,6 +87,43 @@ CHANGES: dict[str, Callable[[Any, str, Any], Any]] = {
     "placement": _placement,
 }
 MIB, GIB = 2**20, 2**30
+
+
+def _more(family: str, instance: Any) -> Iterator[tuple[str, Any]]:
+    """What ``instance`` can have more of, and how much it has then."""
+    if family == "ring":
+        package = instance.package
+        yield from (("chips", package.chips + 1), ("chips", 4 * package.chips), ("sram_bytes", 2 * package.sram_bytes))
+        if package.link_bytes_per_ns is not None:
+            yield from (("link_bytes_per_ns", 3 * package.link_bytes_per_ns), ("link_bytes_per_ns", None))
+    elif family == "dataflow":
+        system, task = instance.system, instance.task
+        yield from (("sram_bytes", 2 * system.chip.sram_bytes), ("network", 2))
+        yield "bytes_per_ns", 2 * system.memory.bytes_per_ns
+        if task.partitions is not None and not task.exactly:
+            yield "partitions", task.partitions + 1
+    elif family == "wafer":
+        for side in ("width", "height"):
+            tiles = getattr(instance.fabric, side)
+            yield from ((side, tiles + 1), (side, 2 * tiles))
+        yield "memory_words", 2 * instance.fabric.memory_words
+    elif family == "multimodel":
+        yield "windows", instance.task.windows + 1
+        for rate in ("nop_bytes_per_ns", "dram_bytes_per_ns"):
+            yield rate, 2 * getattr(instance.module, rate)
+    else:
+        system = instance.system
+        yield "devices", len(system.devices) + 1
+        if all(one.memory_bytes is not None for one in system.devices):
+            yield "memory_bytes", 2 * max(one.memory_bytes for one in system.devices)
+        if system.links is not None and system.links.bytes_per_ns is not None:
+            yield "bytes_per_ns", 2 * system.links.bytes_per_ns
+
+
+def tiny(family: str) -> list[Pair]:
+    """The tiny shipped instances of a family, each with more of each thing."""
+    names = [name for name in resolve(get_family(family).shipped) if "/tiny-" in name]
+    return [(name, what, None, amount) for name in names for what, amount in _more(family, chipmap.read(name))]
 
 
 def _layered(operations: int, width: int, **more: Any) -> Made:
@@ -150,7 +190,11 @@ WAFER: list[Pair] = [
     ("wafer/resnet-1000", "height", 633, 640),
 ]
 MULTIMODEL: list[Pair] = [
-    *((f"multimodel/scar-{case}", "windows", low, high) for case in ("8-whole", "9-whole") for low, high in ((1, 2), (5, 8))),
+    *(
+        (f"multimodel/scar-{case}", "windows", low, high)
+        for case in ("8-whole", "9-whole")
+        for low, high in ((1, 2), (5, 8))
+    ),
     *((f"multimodel/scar-{case}", "windows", 3, 5) for case in ("3-whole", "10-pipelined", "6-pipelined")),
     *((f"multimodel/scar-{case}", "nop_bytes_per_ns", 50.0, 100.0) for case in ("2-whole", "4-whole", "8-pipelined")),
     *((f"multimodel/scar-{case}", "chiplets", 6, 9) for case in ("1-whole", "4-whole", "5-pipelined", "9-whole")),
@@ -161,7 +205,10 @@ MULTIMODEL: list[Pair] = [
     ("multimodel/four-models", "chiplets", 6, 9),
 ]
 PLACEMENT: list[Pair] = [
-    *((f"placement/{name}-4-pcie", "devices", 2, 4) for name in ("rnnlm", "gnmt", "transformer-xl", "amoebanet", "wavenet")),
+    *(
+        (f"placement/{name}-4-pcie", "devices", 2, 4)
+        for name in ("rnnlm", "gnmt", "transformer-xl", "amoebanet", "wavenet")
+    ),
     *((f"placement/{name}-4-nvlink", "devices", 3, 4) for name in ("rnnlm", "gnmt", "transformer-xl", "wavenet")),
     *((f"placement/{name}-8-pcie", "devices", 4, 8) for name in ("gnmt", "transformer-xl")),
     *((f"placement/{name}-2-pcie", "devices", 1, 2) for name in ("inception", "wavenet", "rnnlm")),
@@ -176,24 +223,25 @@ def name(family: str, pair: Pair) -> str:
     """What a pair is called."""
     made, what, low, high = pair
     said = made if isinstance(made, str) else f"{family}: {made[0]} {' '.join(f'{k}={v}' for k, v in made[1].items())}"
-    return f"{said}, {what} {low:,} to {high:,}"
+    amounts = ["as it is" if low is None else f"{low:,}", "without limit" if high is None else f"{high:,}"]
+    return f"{said}, {what} {amounts[0]} to {amounts[1]}"
 
 
 def both(family: str, pair: Pair) -> tuple[Any, Any]:
     """The two instances of a pair."""
     made, what, low, high = pair
     instance = chipmap.read(made) if isinstance(made, str) else generate(made[0], **made[1])
-    return CHANGES[family](instance, what, low), CHANGES[family](instance, what, high)
+    less = instance if low is None else CHANGES[family](instance, what, low)
+    return less, CHANGES[family](instance, what, high)
 
 
-def row(family: str, pair: Pair, seconds: float, deterministic: bool = False) -> dict[str, Any]:
+def row(family: str, pair: Pair, seconds: float) -> dict[str, Any]:
     """Solve both instances of a pair. ``carried`` is the objective of the smaller one's mapping on the larger one."""
     time.monotonic = time.process_time
     load, ends, begun = os.getloadavg()[0], list[Result](), time.process_time()
     instances = both(family, pair)
     for instance in instances:
-        options = SolveOptions(time_limit=seconds, threads=1, deterministic=deterministic)
-        ends.append(solve(instance, options=options, isolate=False))
+        ends.append(solve(instance, options=SolveOptions(time_limit=seconds, threads=1), isolate=False))
     low, high = ends
     return {
         "family": family,
@@ -211,7 +259,7 @@ def row(family: str, pair: Pair, seconds: float, deterministic: bool = False) ->
     }
 
 
-def _carried(instance: Record, solution: Record | None) -> int | None:
+def _carried(instance: Record, solution: Any) -> int | None:
     return None if solution is None else chipmap.check(instance, solution).objective
 
 
@@ -224,13 +272,14 @@ def main() -> None:
     """Make the rows that are missing, print all."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seconds", type=float, default=10.0)
+    parser.add_argument("--tiny", action="store_true")
     parser.add_argument("--only", nargs="*", default=[])
     parser.add_argument("--rows", type=Path, default=Path("more-resources.jsonl"))
     parser.add_argument("--markdown", type=Path)
     asked = parser.parse_args()
     rows = [json.loads(line) for line in asked.rows.read_text().splitlines()] if asked.rows.exists() else []
     done = {(one["pair"], one["limit"]) for one in rows}
-    for family, pairs in PAIRS.items():
+    for family, pairs in {family: tiny(family) for family in PAIRS}.items() if asked.tiny else PAIRS.items():
         for pair in pairs:
             said = f"{family} {name(family, pair)}"
             if (name(family, pair), asked.seconds) in done or (asked.only and not any(t in said for t in asked.only)):
