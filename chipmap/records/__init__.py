@@ -9,7 +9,7 @@ from __future__ import annotations
 import csv
 import hashlib
 import io
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from functools import cache, cached_property
 from pathlib import Path
@@ -37,6 +37,20 @@ def shortened(text: str, most: int = MOST_CHARACTERS) -> str:
     """
     tail = (most - 3) // 4
     return text if len(text) <= most else f"{text[: most - 3 - tail]} … {text[-tail:]}"
+
+
+def shown(value: Any, how: Callable[[Any], str] = repr) -> str:
+    """``value`` as ``how`` writes it, shortened; in words where Python refuses to (5,000 digits, lists in lists).
+
+    >>> shown(10**5000), shown("a")
+    ('a number of more than 4,000 digits', "'a'")
+    """
+    try:
+        return shortened(how(value))
+    except ValueError:
+        return "a number of more than 4,000 digits"
+    except RecursionError:
+        return "nested too deeply"
 
 
 def written_out(text: str) -> str:
