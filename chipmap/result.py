@@ -24,7 +24,8 @@ BoundKind = Literal["solver", "relaxation", "combinatorial", "published"]
 #: start: a warm start was used, or why not (``unused start``); unused option: what was asked of a solver, though none
 #: solved a model; oracle, evaluator: what the user's function said; refused: what the checker refused; size: how large
 #: the problem is for a method; search: how much was tried; left out: what didn't apply or was given up; cache: what is
-#: wrong with the compiled functions on disk; solver: how a solver ended; stopped: how a run was ended from outside;
+#: wrong with the compiled functions on disk; solver: how a solver ended; no proof: why what it proves doesn't count;
+#: stopped: how a run was ended from outside;
 #: older: a sentence of an archive from before notes had kinds.
 NoteKind = Literal[
     "advice",
@@ -40,6 +41,7 @@ NoteKind = Literal[
     "left out",
     "cache",
     "solver",
+    "no proof",
     "stopped",
     "older",
 ]

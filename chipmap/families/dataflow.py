@@ -54,6 +54,7 @@ FAMILY = Family(
     ),
     small="chipmap.instances.dataflow.instance:small",
     warm=(("dataflow/tiny-chain", "auto"),),
+    attempts=("auto",),
     default_method="dataflow/auto",
     formulations=(
         Formulation("dataflow/mip", "mip", "chipmap.formulations.dataflow.mip:build", PAPER + ", equations 1 to 7"),

@@ -51,6 +51,7 @@ FAMILY = Family(
         "whole": "chipmap.methods.multimodel.chain:whole",
         "scar-best": "chipmap.methods.multimodel.baselines:scar_best",
     },
+    attempts=("whole", "one-window", "scar-best"),
     formulations=(
         Formulation("multimodel/mip", "mip", "chipmap.formulations.multimodel.mip:build", PAPER),
         Formulation("multimodel/cpsat", "cpsat", "chipmap.formulations.multimodel.cpsat:build", PAPER),

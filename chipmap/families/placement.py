@@ -74,6 +74,7 @@ FAMILY = Family(
             ("policy", "policy"),
         )
     },
+    attempts=("starts", "partition", "ideals"),
     default_method="placement/auto",
     formulations=(
         Formulation("placement/mip", "mip", "chipmap.formulations.placement.mip:build", MODELS),

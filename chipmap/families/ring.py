@@ -60,6 +60,7 @@ FAMILY = Family(
         "slice": "chipmap.methods.ring.programs:slicing",
         "learned": "chipmap.methods.ring.sampling:learned",
     },
+    attempts=("greedy", "slice", "exact"),
     formulations=(
         Formulation("ring/mip", "mip", "chipmap.formulations.ring.mip:build", PAPER),
         Formulation("ring/mip-path", "mip", "chipmap.formulations.ring.mip:build", PAPER, {"family": "path"}),

@@ -44,6 +44,7 @@ FAMILY = Family(
         *(("wafer/tiny-adapters", method) for method in ("rows", "search", "bounds", "annealing-tbs")),
         *(("wafer/tiny-skip", method) for method in ("rows", "search", "poker")),
     ),
+    attempts=("greedy", "exact", "rows"),
     default_method="wafer/auto",
     warm_starts={"greedy": "chipmap.methods.wafer.greedy:greedy"},
     formulations=(
