@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from chipmap.deadline import Deadline, Stop
-from chipmap.family import Model
+from chipmap.family import Model, Standing
 from chipmap.records import Record
 from chipmap.result import BoundKind, integer_bound
 from chipmap.run import Run
@@ -80,7 +80,8 @@ def solve_within(
 
     def found(value_of: ValueOf, objective: float | None) -> None:
         assert finds is not None
-        run.solution(finds.lift(model.decode(value_of)), finds.source, claimed=objective)
+        claimed = None if model.standing is Standing.AUXILIARY else objective
+        run.solution(finds.lift(model.decode(value_of)), finds.source, claimed=claimed)
 
     def proved(bound: float) -> None:
         assert finds is not None
