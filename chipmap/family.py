@@ -186,6 +186,8 @@ class Family:
                       (:mod:`chipmap.process.doubt`)
     ``units``         (instance) -> :class:`~chipmap.records.Units`, where the objective's unit depends on the instance,
                       or terms have units of their own (default: ``unit`` for all)
+    ``rounding``      (instance, objective, terms) -> ticks of the objective that are due to rounding up at most; 0
+                      where these are less than a thousandth of 10⁴ or more
     ================  =================================================================================================
     """
 
@@ -231,6 +233,7 @@ class Family:
     scopes: Mapping[str, str] = field(default_factory=dict)
     in_force: str = ""
     units: str = ""
+    rounding: str = ""
     older: tuple[str, ...] = ()
 
     @property
