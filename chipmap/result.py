@@ -117,7 +117,11 @@ class Evaluation(Record, frozen=True, kw_only=True):
 
 
 class Infeasibility(Record, frozen=True, kw_only=True):
-    """Why no solution exists, in the user's words: what is short, by how much, and which changes would help."""
+    """Why no solution exists, in the user's words: what is short, by how much, and which changes would help.
+
+    ``label`` takes part in the contradiction. ``labels`` are proved to contradict each other within the domain (C0),
+    with ``label`` among them; empty where it isn't known which others take part.
+    """
 
     label: str
     resource: str
@@ -126,6 +130,7 @@ class Infeasibility(Record, frozen=True, kw_only=True):
     unit: str
     message: str
     remedies: tuple[str, ...] = ()
+    labels: tuple[str, ...] = ()
 
 
 def gap(objective: int | None, bound: int | None) -> float | None:
