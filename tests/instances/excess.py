@@ -277,7 +277,7 @@ def _archive(data: bytes, random: Random) -> bytes:
         else:
             packed.writestr(path, graph)
         if what == 2:
-            packed.writestr("x" * _count(random), b"\x00" * 10**6)
+            packed.writestr("x" * min(_count(random), 60_000), b"\x00" * 10**6)
             for i in range(_count(random) // 30):
                 packed.writestr(f"{'a/' * pick(9, random)}weights/{i}", b"")
     content = out.getvalue()
