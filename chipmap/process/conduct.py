@@ -143,7 +143,7 @@ def notes_of(run: Run) -> tuple[Note, ...]:
     if run.evaluation is not None and not any(note.kind == "evaluator" for note in run.notes):
         run.note("evaluator", evaluator_note(run.evaluation))
     for trouble in TROUBLE:
-        run.note("cache", f"compiled functions on disk: {trouble}")
+        run.note("cache", f"compiled functions: {trouble}")
     for source, all_ in refused.items():
         words = f"{len(all_)} of {source} refused by the checker: {_refusal(all_[0])}"
         run.note("refused", words, source=source, count=len(all_))
