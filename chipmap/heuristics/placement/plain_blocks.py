@@ -16,8 +16,8 @@ from chipmap.heuristics.placement.shared import joint
 from chipmap.instances.placement.problem import IntArray, PlacementProblem
 from chipmap.instances.units import units_in_order
 
-#: Halvings of the limit on a device's time.
-HALVINGS = 10
+#: Halvings of the limit on a device's time, and on graphs of more than :data:`LARGE` operations.
+HALVINGS, FEWER, LARGE = 10, 4, 2_500
 
 
 def blocks(problem: PlacementProblem) -> Iterator[IntArray]:
@@ -25,8 +25,9 @@ def blocks(problem: PlacementProblem) -> Iterator[IntArray]:
     cutter = _Cutter(problem)
     for devices in cutter.orders():
         high = sum(max(cutter.time[u]) for u in range(len(cutter.units)))
-        best, low = cutter.cut(devices, high), 0
-        for _ in range(HALVINGS if best is not None else 0):
+        best, low = cutter.cut(devices, high), sum(min(time) for time in cutter.time) // problem.devices
+        halvings = HALVINGS if problem.operations <= LARGE else FEWER
+        for _ in range(halvings if best is not None else 0):
             middle = (low + high) // 2
             found = cutter.cut(devices, middle)
             low, high, best = (middle + 1, high, best) if found is None else (low, middle, found)
