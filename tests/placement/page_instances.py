@@ -26,7 +26,6 @@ from chipmap.instances.placement import (
 from chipmap.records import InputError
 from tests.placement.page import Page
 
-
 #: Roles of operations, by how often they occur.
 ROLES: tuple[Role, ...] = (*("compute",) * 5, "constant", "view", "view", "input")  # type: ignore[assignment]
 
