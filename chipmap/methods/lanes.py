@@ -19,6 +19,7 @@ from typing import Any
 from chipmap.deadline import Stop
 from chipmap.methods.chain import Link, Turn, follow
 from chipmap.records import Record
+from chipmap.result import Infeasibility
 from chipmap.run import Run
 
 #: Seconds between two looks at the deadline, and how long stopped lanes get to notice.
@@ -28,11 +29,13 @@ PATIENCE = 5.0
 
 @dataclass(frozen=True)
 class Find:
-    """What a lane hands over: a solution or a bound (ticks) with its source, its end, or its failure."""
+    """What a lane hands over: a solution or a bound (ticks) with its source, a proof that there is no solution with its
+    reasons, its end, or its failure."""
 
     source: str
     solution: Record | None = None
     bound: int | None = None
+    refuted: tuple[Infeasibility, ...] | None = None
     failure: BaseException | None = None
     ends: bool = False
 
@@ -50,6 +53,10 @@ class Lane(Turn):
     def bound(self, value: int, source: str) -> None:
         """Hand over a lower bound in ticks."""
         self.finds.put(Find(source, bound=value))
+
+    def infeasible(self, *reasons: Infeasibility) -> None:
+        """Hand over the proof that there is no solution."""
+        self.finds.put(Find("proof", refuted=reasons))
 
 
 def side_by_side(run: Run, state: Any, lanes: Sequence[Sequence[Link]]) -> None:
@@ -108,6 +115,8 @@ def _take(run: Run, finds: queue.SimpleQueue[Find], seconds: float) -> int:
                 run.solution(find.solution, find.source)
             if find.bound is not None:
                 run.bound(find.bound, find.source)
+            if find.refuted is not None:
+                run.infeasible(*find.refuted)
             find = finds.get_nowait()
     if failure is not None:
         raise failure

@@ -126,7 +126,8 @@ class Witness:
             self.wrong = f"its values are no solution: {error}"
             return
         solution = self.finds.lift(decoded)
-        certificate = self.run.solution(solution, self.finds.source, claimed=claimed)
+        told = None if self.model.standing is Standing.AUXILIARY else claimed  # another objective's value
+        certificate = self.run.solution(solution, self.finds.source, claimed=told)
         if certificate.feasible and certificate.objective is not None:
             self.valid, self.wrong = True, self._too_low(claimed, certificate.objective)
         elif self.model.standing is not Standing.RELAXATION and self.run.oracle is None:
