@@ -18,6 +18,7 @@ FAMILY = Family(
     tick="1 ns",
     unit="ms",
     unit_per_tick=1e-6,
+    rounding="chipmap.instances.placement.rounding:rounding",
     constraints={
         "C0": "domain",
         "C1": "together",
@@ -74,6 +75,7 @@ FAMILY = Family(
             ("policy", "policy"),
         )
     },
+    attempts=("starts", "partition", "ideals"),
     default_method="placement/auto",
     formulations=(
         Formulation("placement/mip", "mip", "chipmap.formulations.placement.mip:build", MODELS),

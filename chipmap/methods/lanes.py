@@ -11,6 +11,7 @@ import queue
 import threading
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from contextvars import copy_context
 from dataclasses import dataclass, replace
 from typing import Any
@@ -100,14 +101,16 @@ def _work(lane: Lane, state: Any, links: Sequence[Link]) -> None:
 
 
 def _take(run: Run, finds: queue.SimpleQueue[Find], seconds: float) -> int:
-    """Keep what comes within ``seconds`` until the queue is empty; the number of lanes that ended."""
-    ended = 0
-    try:
+    """Keep what comes within ``seconds`` until the queue is empty; the number of lanes that ended.
+
+    Raises the first failure, after all that was handed over has been kept.
+    """
+    ended, failure = 0, None
+    with suppress(queue.Empty):
         find = finds.get(timeout=seconds)
         while True:
             ended += find.ends
-            if find.failure is not None:
-                raise find.failure
+            failure = failure or find.failure
             if find.solution is not None:
                 run.solution(find.solution, find.source)
             if find.bound is not None:
@@ -115,8 +118,9 @@ def _take(run: Run, finds: queue.SimpleQueue[Find], seconds: float) -> int:
             if find.refuted is not None:
                 run.infeasible(*find.refuted)
             find = finds.get_nowait()
-    except queue.Empty:
-        return ended
+    if failure is not None:
+        raise failure
+    return ended
 
 
 def _settle(run: Run, threads: list[threading.Thread], finds: queue.SimpleQueue[Find]) -> None:

@@ -309,26 +309,43 @@ def _cost(builder: Builder) -> Any:
             raise _too_large(problem)
         model.add(1000 * cost >= rate * builder.time + 1000 * builder.energy)
         return cost
-    model.add(10**9 * cost >= _product(builder))
+    _def_product(builder, cost)
     return cost
 
 
-def _product(builder: Builder) -> Any:
-    """T1 · T2, or more: Σ_k 2^k · (digit k of the smaller factor) · (the other factor).
+def _def_product(builder: Builder, cost: Any) -> None:
+    """``edp_tick`` · cost >= T1 · T2 = Σ_k 2^k · (digit k of the smaller factor) · (the other factor).
 
-    Linear, as CP-SAT's presolve (9.15.6755) calls feasible models with a product in the objective infeasible.
+    Linear, as CP-SAT's presolve (9.15.6755) calls feasible models with a product in the objective infeasible. A tick of
+    10^k is a multiple of 2^k: where the product passes 64 bits, both sides are divided by up to that. The other factor
+    is cut in two, 2^k · high + low, and what low comes to is rounded up, which excludes nothing as cost is whole.
     """
     problem, model = builder.problem, builder.model
     factors = [(problem.most_time, builder.time), (problem.most_energy, builder.energy)]
     (most, smaller), (largest, larger) = sorted(factors, key=lambda factor: factor[0])
     digits = [builder.literal(f"digit[{k}]") for k in range(most.bit_length())]
-    if largest << len(digits) + 1 > LARGEST:
-        raise _too_large(problem)
+    shift, tick = 0, problem.edp_tick
+    while largest >> shift << len(digits) + 1 > LARGEST:
+        shift += 1
+        if tick % 2**shift:
+            raise _too_large(problem)
     model.add(sum(2**k * digit for k, digit in enumerate(digits)) == smaller)
+    high: Any = larger
+    carry: Any = 0
+    if shift:
+        high, low = builder.integer(0, largest >> shift, "high"), builder.integer(0, 2**shift - 1, "low")
+        model.add(2**shift * high + low == larger)
+        carry = builder.integer(0, most, "carry")
+        model.add(2**shift * carry >= _times(builder, digits, low, 2**shift - 1, "low_part"))
+    model.add((tick >> shift) * cost >= _times(builder, digits, high, largest >> shift, "part") + carry)
+
+
+def _times(builder: Builder, digits: list[Any], factor: Any, most: int, name: str) -> Any:
+    """The number of these binary ``digits`` times ``factor`` (at most ``most``), or more."""
     parts = []
     for k, digit in enumerate(digits):
-        part = builder.integer(0, largest, f"part[{k}]")
-        model.add(part >= larger).only_enforce_if(digit)
+        part = builder.integer(0, most, f"{name}[{k}]")
+        builder.model.add(part >= factor).only_enforce_if(digit)
         parts.append(2**k * part)
     return sum(parts)
 

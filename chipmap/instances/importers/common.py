@@ -9,6 +9,7 @@ from typing import TypeVar
 
 import msgspec
 
+from chipmap.instances.decimals import exact
 from chipmap.instances.graph import Operation, OperationGraph, Tensor
 from chipmap.instances.importers.counting import Totals
 from chipmap.records import InputError, unfit
@@ -75,7 +76,7 @@ def nanoseconds(value: float, unit_ns: float, where: str) -> float:
     """``value`` times ``unit_ns`` as a time in ns; :class:`InputError` if it is no time."""
     if not 0 <= value * unit_ns <= MAX_NS:
         raise InputError(f"{value} is no time", where, f"Times run from 0 to {MAX_NS / unit_ns:.0e} in this unit.")
-    return value * unit_ns
+    return float(exact(value) * exact(unit_ns))
 
 
 def positions(ids: Sequence[int | str], where: str) -> dict[int | str, int]:

@@ -17,6 +17,7 @@ from chipmap.methods.chain import Link, Turn, follow
 from chipmap.methods.lanes import side_by_side
 from chipmap.methods.model_solve import Finds, Limits, conclude, solve_within
 from chipmap.methods.multimodel.baselines import scar_start
+from chipmap.methods.multimodel.energies import model_by_energies
 from chipmap.methods.multimodel.programs import columns
 from chipmap.methods.multimodel.reasons import clash
 from chipmap.methods.multimodel.refutation import SingleModels, above_limits, limited
@@ -176,7 +177,7 @@ def model_by_cpsat(problem: MultiProblem, turn: Turn) -> None:
         model = build(problem.instance)
     except InputError as error:  # products beyond 64 bits
         run.note("solver", f"cpsat: {error.what}")
-        return model_by_mip(problem, turn)
+        return (model_by_energies if problem.instance.task.objective == "edp" else model_by_mip)(problem, turn)
     run.checkpoint()
     outcome = solve_within(run, model, Finds("cpsat"), run.best.solution if run.best is not None else None)
     if outcome.termination.reason == "infeasible":
@@ -215,7 +216,7 @@ def model_by_mip(problem: MultiProblem, turn: Turn) -> None:
         # the weighted sum's minimum is no bound on EDP; what follows from it is
         if outcome.bound is not None:
             lines.append(Line(rate / 1000, outcome.bound * (1 - SAFE)))
-            run.bound(product_ticks(lines, least), "mip weights")
+            run.bound(product_ticks(lines, least, problem.edp_tick), "mip weights")
 
 
 def bounds(instance: MultiInstance, run: Run) -> Termination:
