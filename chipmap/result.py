@@ -25,13 +25,14 @@ BoundKind = Literal["solver", "relaxation", "combinatorial", "published"]
 #: start: a warm start was used, or why not (``unused start``); unused option: what was asked of a solver, though none
 #: solved a model; oracle, evaluator: what the user's function said; refused: what the checker refused; size: how large
 #: the problem is for a method; search: how much was tried; left out: what didn't apply or was given up; coarse: what
-#: rounding up to whole ticks may add where that is much; cache: what is
-#: wrong with the compiled functions on disk; solver: how a solver ended; stopped: how a run was ended from outside;
+#: rounding up to whole ticks may add where that is much; cache: what is wrong with the compiled functions on disk;
+#: solver: how a solver ended; no proof: why what it proves doesn't count; stopped: how a run was ended from outside;
 #: older: a sentence of an archive from before notes had kinds.
 NoteKind = Literal[
     "advice",
     "start",
     "unused start",
+    "plan",
     "unused option",
     "oracle",
     "evaluator",
@@ -43,6 +44,7 @@ NoteKind = Literal[
     "coarse",
     "cache",
     "solver",
+    "no proof",
     "stopped",
     "older",
 ]
@@ -116,7 +118,11 @@ class Evaluation(Record, frozen=True, kw_only=True):
 
 
 class Infeasibility(Record, frozen=True, kw_only=True):
-    """Why no solution exists, in the user's words: what is short, by how much, and which changes would help."""
+    """Why no solution exists, in the user's words: what is short, by how much, and which changes would help.
+
+    ``label`` takes part in the contradiction. ``labels`` are proved to contradict each other within the domain (C0),
+    with ``label`` among them; empty where it isn't known which others take part.
+    """
 
     label: str
     resource: str
@@ -125,6 +131,7 @@ class Infeasibility(Record, frozen=True, kw_only=True):
     unit: str
     message: str
     remedies: tuple[str, ...] = ()
+    labels: tuple[str, ...] = ()
 
 
 def gap(objective: int | None, bound: int | None) -> float | None:

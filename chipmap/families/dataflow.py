@@ -52,9 +52,13 @@ FAMILY = Family(
         ),
         ("relaxation", "bounds:relaxation", "the bound of the convex relaxation, no mapping"),
         ("bounds", "bounds:bounds", "the bound that compute alone gives, no mapping"),
+        alone=("two-pass",),
     ),
+    at_once="chipmap.methods.dataflow.at_once:at_once",
+    first="chipmap.methods.dataflow.at_once:first",
     small="chipmap.instances.dataflow.instance:small",
     warm=(("dataflow/tiny-chain", "auto"),),
+    attempts=("auto",),
     default_method="dataflow/auto",
     formulations=(
         Formulation("dataflow/mip", "mip", "chipmap.formulations.dataflow.mip:build", PAPER + ", equations 1 to 7"),

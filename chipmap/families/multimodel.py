@@ -43,8 +43,10 @@ FAMILY = Family(
         ("scar", "baselines:scar", "SCAR's own search, four splits"),
         ("scar-best", "baselines:scar_best", "SCAR's own search, the best of none to four splits"),
         ("scar-evolutionary", "baselines:scar_evolutionary", "SCAR's search with evolved cuts, for large modules"),
+        alone=("standalone", "simba", "scar", "scar-best", "scar-evolutionary"),
     ),
     at_once="chipmap.methods.multimodel.at_once:at_once",
+    first="chipmap.methods.multimodel.first:first",
     small="chipmap.instances.multimodel.instance:small",
     warm=tuple(("multimodel/tiny-two", method) for method in ("search", "scar-best", "one-window", "bounds")),
     default_method="multimodel/auto",
@@ -52,6 +54,7 @@ FAMILY = Family(
         "whole": "chipmap.methods.multimodel.chain:whole",
         "scar-best": "chipmap.methods.multimodel.baselines:scar_best",
     },
+    attempts=("whole", "one-window", "scar-best"),
     formulations=(
         Formulation("multimodel/mip", "mip", "chipmap.formulations.multimodel.mip:build", PAPER),
         Formulation("multimodel/cpsat", "cpsat", "chipmap.formulations.multimodel.cpsat:build", PAPER),

@@ -45,7 +45,10 @@ FAMILY = Family(
         *(("wafer/tiny-adapters", method) for method in ("rows", "search", "bounds", "annealing-tbs")),
         *(("wafer/tiny-skip", method) for method in ("rows", "search", "poker")),
     ),
+    attempts=("greedy", "exact", "rows"),
     default_method="wafer/auto",
+    at_once="chipmap.methods.wafer.first:at_once",
+    first="chipmap.methods.wafer.first:first",
     warm_starts={"greedy": "chipmap.methods.wafer.greedy:greedy"},
     formulations=(
         Formulation("wafer/mip", "mip", "chipmap.formulations.wafer.mip:build", PAPER),

@@ -273,15 +273,17 @@ def t2_energy(builder: Builder) -> None:
 def c4_limits(builder: Builder) -> None:
     """C4: T1 and T2 below their limits. A deadline: Σ_{v < w} T[v] + Lat[m, w] <= it, where the last layer is in w."""
     problem, task = builder.problem, builder.problem.instance.task
-    for total, limit in ((builder.time, task.latency_limit_ns), (builder.energy, task.energy_limit_pj)):
+    asked = (("latency", builder.time, task.latency_limit_ns), ("energy", builder.energy, task.energy_limit_pj))
+    for what, total, limit in asked:
         if limit is not None:
-            builder.enforce("c4_limits", builder.model.add(total <= limit))
+            builder.enforce(f"c4_limits_{what}", builder.model.add(total <= limit))
     for m, (given, model) in enumerate(zip(problem.instance.models, problem.models, strict=True)):
         for w in range(problem.windows) if given.deadline_ns is not None else ():
             done = sum(builder.window[:w]) + builder.latency[m, w]
             for c in range(problem.chiplets):
                 row = builder.model.add(done <= given.deadline_ns)
-                row.only_enforce_if([builder.x[m, model.layers - 1, w, c], *builder.assumption("c4_limits")])
+                literals = [builder.x[m, model.layers - 1, w, c], *builder.assumption(f"c4_limits_deadline_{m}")]
+                row.only_enforce_if(literals)
 
 
 def _cost(builder: Builder) -> Any:

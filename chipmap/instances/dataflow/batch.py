@@ -182,8 +182,9 @@ def link_ns(instance: DataflowInstance, degrees: Degrees, output: Fraction) -> F
 
 
 def _step_ns(instance: DataflowInstance, degrees: Degrees, output: Fraction) -> Fraction:
-    """S/B and the latency of a step for S = ``output`` bytes on a chip in the pipeline's dimension; 0 without one."""
-    dimensions = degrees.carrying(instance.system, "pipeline") if degrees.pipeline > 1 else []
+    """S/B and the latency of a step for S = ``output`` bytes on a chip in the pipeline's dimension; 0 without one, and
+    where there are no bytes to send."""
+    dimensions = degrees.carrying(instance.system, "pipeline") if degrees.pipeline > 1 and output else []
     return sum((output / exact(d.bytes_per_ns) + exact(d.latency_ns) for d in dimensions), Fraction(0))
 
 
@@ -222,4 +223,4 @@ def _gathered_ns(instance: DataflowInstance, degrees: Degrees, kernel: Kernel, s
         return Fraction(0)
     size = weight_bytes(kernel, instance) * layers_per_stage(instance, degrees)
     dimensions = degrees.carrying(instance.system, "tensor")
-    return sum((collective_ns("all_gather", size, d, 1) for d in dimensions if size), Fraction(0))
+    return sum((collective_ns("all_gather", size, d, 1) for d in dimensions), Fraction(0))

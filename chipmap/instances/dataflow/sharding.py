@@ -109,9 +109,10 @@ def collective_ns(collective: Collective, tensor_bytes: Fraction, dimension: Dim
     reduce-scatter as all-gather; all-to-all: S·n²/(8B) on a ring, S·n/(4B) on a switch, S/B fully connected. Every
     all-reduce adds the latency of 2(n-1) steps (2 fully connected), the others that of n-1 (1). A switch that reduces
     gets S bytes from each chip and sends the sum back meanwhile: an all-reduce takes S/B and the latency of two steps.
+    Where there are no bytes nothing runs, and no step has a latency; so it is for all that is sent (page, "Sharding").
     """
     n, rate = dimension.size, exact(dimension.bytes_per_ns)
-    if collective == "none" or n == 1:
+    if collective == "none" or n == 1 or not tensor_bytes:
         return Fraction(0)
     full = dimension.topology == "full"
     steps = 1 if full else n - 1
@@ -132,7 +133,7 @@ def swap_ns(chip_bytes: Fraction, dimension: Dimension) -> Fraction:
     pair has a link. And the latency of n-1 steps (fully connected 1).
     """
     n = dimension.size
-    if n == 1:
+    if n == 1 or not chip_bytes:
         return Fraction(0)
     sent = {"ring": n * n // 4, "switch": n - 1, "full": 1}[dimension.topology]
     steps = 1 if dimension.topology == "full" else n - 1
@@ -147,7 +148,7 @@ def exchange_ns(exchange: Exchange, chip_bytes: Fraction, dimension: Dimension) 
     bytes takes c/B as it is passed on, and the latency of n-1 steps (1 fully connected).
     """
     n = dimension.size
-    if exchange == "none" or n == 1:
+    if exchange == "none" or n == 1 or not chip_bytes:
         return Fraction(0)
     if exchange == "all_to_all":
         return collective_ns("all_to_all", chip_bytes / n, dimension, 1)
@@ -164,7 +165,7 @@ def published_exchange_ns(chip_bytes: Fraction, dimensions: Sequence[Dimension])
     messages over 2 (ring), s (switch) or s²/4 (fully connected) links. The slowest dimension counts. Source: the logs
     of DFModel's published runs of section VI-C.
     """
-    sides = [one for one in dimensions if one.size > 1]
+    sides = [one for one in dimensions if one.size > 1 and chip_bytes]
     chips, joined, slowest = prod(one.size for one in sides), 1, Fraction(0)
     torus = all(one.topology == "ring" for one in sides)
     for one in sides:

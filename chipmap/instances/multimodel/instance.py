@@ -109,10 +109,6 @@ class MultiInstance(Record, frozen=True, kw_only=True):
         kinds = sorted({chiplet.kind for chiplet in self.module.chiplets})
         for i, model in enumerate(self.models):
             _check_model(model, kinds, f"models[{i}]")
-        if len(self.models) > self.task.windows * len(self.module.chiplets):
-            room = f"{counted(self.task.windows, 'window')} of {counted(len(self.module.chiplets), 'chiplet')}"
-            what = f"{counted(len(self.models), 'model')}, but {room}"
-            raise InputError(what, "task.windows", "A chiplet runs one model in a window: give more windows.")
 
 
 class Piece(Record, frozen=True, kw_only=True):

@@ -14,7 +14,7 @@ from chipmap.heuristics.multimodel.bounds import least_energy, least_time
 from chipmap.instances.multimodel.problem import MultiProblem
 from chipmap.methods.chain import Turn
 from chipmap.methods.model_solve import Finds, conclude, solve_within
-from chipmap.methods.multimodel.at_once import clash
+from chipmap.methods.multimodel.reasons import clash
 
 SOURCE = "cpsat within latencies"
 
@@ -38,7 +38,7 @@ def model_by_energies(problem: MultiProblem, turn: Turn) -> None:
         model = replace(build(instance.replace(task=task)), standing=Standing.AUXILIARY)
         outcome = solve_within(run, model, Finds(SOURCE))
         if outcome.termination.reason == "infeasible":
-            return run.infeasible(*clash(problem)) if run.upper is None else run.bound(run.upper, SOURCE)
+            return run.infeasible(*clash(problem, run)) if run.upper is None else run.bound(run.upper, SOURCE)
         if outcome.termination.reason != "optimal" or outcome.bound is None or run.upper is None:
             return conclude(run, outcome, SOURCE)
         energy = max(energy, round(outcome.bound))

@@ -30,6 +30,7 @@ from chipmap.heuristics.multimodel.tables import build
 from chipmap.instances.multimodel.instance import MultiSolution
 from chipmap.instances.multimodel.problem import IntArray, MultiProblem, placed, schedule, terms, watts
 from chipmap.methods.chain import Turn
+from chipmap.methods.multimodel.refutation import above_limits
 from chipmap.solvers.repeated import Growing
 
 #: Widths of the bottlenecks' cells as shares of the windows' time, round by round; below the share LEAST of them as of
@@ -155,6 +156,9 @@ class ColumnBound:
         if value > self.told * (1 + (0 if last else TOLD)):
             self.told = value
             self.turn.bound(value, "columns over windows")
+        if best is None and (reasons := above_limits(self.problem, self.lines)):
+            self.turn.infeasible(*reasons)
+            self.turn.deadline.check()
 
     def stage(self, ratio: float) -> WindowColumns:
         """Tables with cells of this width, and the program over them."""

@@ -212,7 +212,9 @@ def latency(dimension: Dimension) -> Fraction:
 
 def all_reduce(size: Fraction, dimension: Dimension, factor: int) -> Fraction:
     """Nanoseconds: ``factor`` times S(n-1)/(nB), or S/(nB) fully connected, and the latency of 2(n-1) (or 2) steps; S/B
-    and that of two through a switch that adds up."""
+    and that of two through a switch that adds up. Without bytes it doesn't take place."""
+    if size == 0:
+        return Fraction(0)
     rate = written(dimension.bytes_per_ns)
     if dimension.reduces:
         return size / rate + 2 * written(dimension.latency_ns)
@@ -220,16 +222,18 @@ def all_reduce(size: Fraction, dimension: Dimension, factor: int) -> Fraction:
 
 
 def reduce_scatter(size: Fraction, dimension: Dimension) -> Fraction:
-    """Nanoseconds: S(n-1)/(nB), or S/(nB) fully connected, and the latency of n-1 (or 1) steps."""
+    """Nanoseconds: S(n-1)/(nB), or S/(nB) fully connected, and the latency of n-1 (or 1) steps; none without bytes."""
+    if size == 0:
+        return Fraction(0)
     rate = written(dimension.bytes_per_ns)
     return size * steps(dimension) / (dimension.size * rate) + latency(dimension)
 
 
 def exchange(kind: str, held: Fraction, dimension: Dimension) -> Fraction:
     """Nanoseconds until each of n chips has sent the ``held`` bytes to all others: a part to each (all_to_all) or all
-    of it to each (broadcast)."""
+    of it to each (broadcast); none where they have nothing."""
     n = dimension.size
-    if kind == "none" or n == 1:
+    if kind == "none" or n == 1 or held == 0:
         return Fraction(0)
     parts = {"ring": Fraction(n, 8), "switch": Fraction(1, 4), "full": Fraction(1, n)}[dimension.topology]
     each = held if kind == "broadcast" else held * parts
@@ -245,7 +249,7 @@ def published_exchange(held: Fraction, dimensions: list[Dimension]) -> Fraction:
     chips = math.prod(one.size for one in dimensions)
     message = held / max(1, chips)
     times = [Fraction(0)]
-    for i, one in enumerate(dimensions):
+    for i, one in enumerate(dimensions if held else []):
         inside = math.prod(other.size for other in dimensions[: i + 1])
         links = Fraction(2) if one.topology == "ring" else Fraction(one.size)
         if one.topology == "full":
@@ -345,9 +349,12 @@ def sent(kernel: Kernel, scheme: Scheme, instance: DataflowInstance, degrees: De
 
 
 def sending(kernel: Kernel, scheme: Scheme, instance: DataflowInstance, degrees: Degrees) -> Fraction:
-    """Nanoseconds that a micro-batch of an output takes on a link to the next stage, with the latency of a step."""
+    """Nanoseconds that a micro-batch of an output takes on a link to the next stage, with the latency of a step; none
+    where it has no bytes."""
     (link,) = uses(instance, degrees, "pipeline")
     size = local_output(kernel, scheme, instance, degrees)
+    if size == 0:
+        return Fraction(0)
     return size / written(link.bytes_per_ns) + written(link.latency_ns)
 
 

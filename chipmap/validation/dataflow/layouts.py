@@ -101,8 +101,10 @@ def to_each(held: Fraction, dimension: Dimension) -> Fraction:
     """Nanoseconds until each chip has sent an n-th of what it has, ``held`` bytes, to each other one.
 
     Its links carry that n-th n - 1 times through a switch; in a ring once for each link on the way, both ways round; a
-    link for each pair carries it once.
+    link for each pair carries it once. Who has nothing sends nothing.
     """
+    if held == 0:
+        return Fraction(0)
     n = dimension.size
     if dimension.topology == "ring":
         times = sum(min(far, n - far) for far in range(n))
