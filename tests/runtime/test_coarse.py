@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from chipmap import check, solve
+from chipmap.cli.common import remarks
 from chipmap.family import family_of, resolve
 from chipmap.instances.graph import Operation, OperationGraph, Tensor
 from chipmap.instances.multimodel.instance import Chiplet, Layer, Model, Module, MultiInstance, Task
@@ -145,4 +146,5 @@ def test_other_strides_are_said() -> None:
 def test_a_result_says_it_once() -> None:
     result = solve(multimodel("latency", 10, 3.0), isolate=False, threads=1)
     assert [note.kind for note in result.notes].count("coarse") == 1 and result.status == "optimal"
+    assert [line for line in remarks(result) if "rounding costs up" in line]
     assert not [note for note in solve("ring/tiny-skip", isolate=False).notes if note.kind == "coarse"]
