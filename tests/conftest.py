@@ -146,8 +146,8 @@ def sampled(items: Iterable[pytest.Item]) -> Iterator[pytest.Item]:
 def wanting(reason: str) -> str:
     """The extra that a skipped test lacks, by the reason that pytest gives; "" for another reason.
 
-    >>> wanting("Skipped: could not import 'torch': No module named 'torch'"), wanting("Skipped: needs the extra learned")
-    ('judges', 'judges')
+    >>> wanting("Skipped: could not import 'torch': No module named 'torch'"), wanting("Skipped: not on this system")
+    ('judges', '')
     """
     missing = re.search(r"(?:could not import|No module named) '(\w+)", reason)
     extra = re.search(r"needs the extra (\w+)", reason)
