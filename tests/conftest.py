@@ -70,6 +70,9 @@ QUICK: dict[str, int] = {
     "dataflow/test_tiles.py": 1,
     "dataflow/test_wide.py::test_covers_bound_the_optimum": 1,
     "dataflow/test_wide.py::test_the_wide_method_is_brute_force": 1,
+    "dataflow/test_page.py": 1,
+    "placement/test_page.py": ALL,
+    "placement/test_training_graphs.py": ALL,
     "wafer/test_bounds.py": 3,
     "wafer/test_cpsat.py::test_the_optimum_is_that_of_enumeration": 5,
     "wafer/test_mip.py::test_the_optimum_is_that_of_enumeration": 5,
@@ -146,8 +149,10 @@ def sampled(items: Iterable[pytest.Item]) -> Iterator[pytest.Item]:
 def wanting(reason: str) -> str:
     """The extra that a skipped test lacks, by the reason that pytest gives; "" for another reason.
 
-    >>> wanting("Skipped: could not import 'torch': No module named 'torch'"), wanting("Skipped: not on this system")
-    ('judges', '')
+    >>> wanting("Skipped: could not import 'torch': No module named 'torch'")
+    'judges'
+    >>> wanting("Skipped: needs the extra learned")
+    'judges'
     """
     missing = re.search(r"(?:could not import|No module named) '(\w+)", reason)
     extra = re.search(r"needs the extra (\w+)", reason)

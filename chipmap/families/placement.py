@@ -55,6 +55,7 @@ FAMILY = Family(
         ("mip", "chain:mip", "the MIP, by HiGHS or Gurobi"),
         ("cpsat", "chain:cpsat", "the CP-SAT model"),
         ("bounds", "chain:bounds", "every lower bound, no placement"),
+        alone=("one-device", "human", "metis", "heft", "heft-units", "cpop", "etf", "m-etf", "random", "policy"),
     ),
     small="chipmap.instances.placement.instance:small",
     warm=(
@@ -73,7 +74,8 @@ FAMILY = Family(
         ),
     ),
     at_once="chipmap.methods.placement.at_once:at_once",
-    warm_starts={"greedy": "chipmap.methods.placement.at_once:first"}
+    first="chipmap.methods.placement.first:first",
+    warm_starts={"greedy": "chipmap.methods.placement.first:first"}
     | {
         name: f"chipmap.methods.placement.baselines:{function}"
         for name, function in (

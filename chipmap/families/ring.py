@@ -90,6 +90,7 @@ FAMILY = Family(
     shipped="chipmap.instances.ring.shipped:SHIPPED",
     from_graph="chipmap.instances.ring.from_graph:from_graph",
     at_once="chipmap.methods.ring.at_once:at_once",
+    first="chipmap.methods.ring.programs:greedy",
     advice="chipmap.methods.ring.at_once:advice",
     plot="chipmap.report.ring.plots:plot",
     describe="chipmap.instances.ring.describe:describe",
