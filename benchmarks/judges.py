@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-from tests.needs import tests_that_need
+from tests.needs import needing
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGES = ("torch", "transformers", "accelerate", "onnx", "onnxruntime", "jax")
@@ -47,7 +47,7 @@ def main() -> int:
     parser.add_argument("--out", type=Path, default=OUT)
     args = parser.parse_args()
     files, needs = defaultdict[str, list[str]](list), defaultdict[str, set[str]](set)
-    for test, wanted in tests_that_need(set(args.packages)).items():
+    for test, wanted in needing(set(args.packages)).items():
         files[test.partition("::")[0]].append(test)
         needs[test.partition("::")[0]] |= wanted
     began, load, found = time.monotonic(), os.getloadavg()[0], dict[str, Ran]()
