@@ -1,10 +1,11 @@
-"""Every test that needs PyTorch, transformers, accelerate, ONNX, ONNX Runtime or JAX, and what they found.
+"""Every test that needs PyTorch, transformers, accelerate, ONNX, ONNX Runtime, JAX or pandas, and what they found.
 
     make judges                                  installs them into .judges, then runs this with that Python
     python -m benchmarks.judges [--packages torch jax] [--out FILE]
 
-``tests/needs.py`` says which tests these are. Each file of them runs in a process of its own. Tests say figures of
-their own with ``record_property``. The table is rewritten after each file, so that what has run is kept.
+``tests/needs.py`` says which tests these are. Each file runs in a process of its own, those first that ``make test``
+can't run. Tests say figures of their own with ``record_property``. The table is rewritten after each file, so that what
+has run is kept.
 """
 
 from __future__ import annotations
@@ -26,7 +27,9 @@ from pathlib import Path
 from tests.needs import needing
 
 ROOT = Path(__file__).resolve().parents[1]
-PACKAGES = ("torch", "transformers", "accelerate", "onnx", "onnxruntime", "jax")
+PACKAGES = ("torch", "transformers", "accelerate", "onnx", "onnxruntime", "jax", "pandas")
+#: Those that ``make test`` has as well.
+THERE = {"onnx"}
 OUT = ROOT / "benchmarks" / "results" / "judges.md"
 
 
@@ -51,8 +54,8 @@ def main() -> int:
         files[test.partition("::")[0]].append(test)
         needs[test.partition("::")[0]] |= wanted
     began, load, found = time.monotonic(), os.getloadavg()[0], dict[str, Ran]()
-    for file, tests in files.items():
-        found[file] = run(tests)
+    for file in sorted(files, key=lambda file: needs[file] <= THERE):
+        found[file] = run(files[file])
         print(f"{file}: {said(found[file].counts)}, {found[file].seconds:.0f} CPU s", flush=True)
         for name in found[file].failed:
             print(f"  failed: {name}", flush=True)
@@ -120,7 +123,7 @@ def table(found: dict[str, Ran], needs: dict[str, set[str]], packages: list[str]
         "# Judges\n\n"
         f"Made by `make judges` at {commit()}: every test that needs one of these packages, in an environment that has "
         f"them all. {versions}; Python {platform.python_version()}, {os.cpu_count()} cores, load {load:.0f} at the "
-        f"start.\n\n{said(total)} in {len(found)} files; {cpu:,.0f} CPU s, {seconds:,.0f} s.\n\n"
+        f"start.\n\n{said(total)} in {len(found)} of {len(needs)} files; {cpu:,.0f} CPU s, {seconds:,.0f} s.\n\n"
         "| tests | what they compare | needs | outcome | CPU s |\n| --- | --- | --- | --- | --: |\n"
     )
     for file, one in found.items():
