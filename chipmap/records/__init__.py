@@ -64,6 +64,15 @@ def written_out(text: str) -> str:
     return text.translate(_WRITTEN_OUT)
 
 
+def in_one_line(text: str) -> str:
+    """``text`` with its control characters, line ends and tabs among them, written out.
+
+    >>> in_one_line("a\\tb\\n")
+    'a\\\\tb\\\\n'
+    """
+    return written_out(text).replace("\n", "\\n").replace("\t", "\\t")
+
+
 def counted(count: int, noun: str, plural: str = "") -> str:
     """A count with its noun.
 
@@ -108,10 +117,10 @@ def choices(name: str, known: Iterable[str], label: str = "Choose from") -> str:
 
 def csv_text(columns: Iterable[str], rows: Iterable[Iterable[Any]]) -> str:
     """A table as CSV. Texts that a spreadsheet would take for a formula (``=``, ``@``, ``+``, ``-``) get a quote in
-    front."""
+    front; control characters, ends of lines among them, are written out."""
     out = io.StringIO()
     table = csv.writer(out, lineterminator="\n")
-    table.writerow(columns)
+    table.writerow(in_one_line(name) for name in columns)
     table.writerows([_cell(value) for value in row] for row in rows)
     return out.getvalue()
 
@@ -120,12 +129,15 @@ def _cell(value: Any) -> Any:
     """A cell: floats without the noise of their last digit (7.000000000000001), texts that are no formula."""
     if isinstance(value, float):
         return repr(float(f"{value:.15g}"))
-    if not isinstance(value, str) or not value.startswith(("=", "@", "+", "-", "\t", "\r")):
+    if not isinstance(value, str):
         return value
+    text = in_one_line(value)
+    if not value.startswith(("=", "@", "+", "-", "\t", "\r")):
+        return text
     with suppress(ValueError):
         float(value)
-        return value
-    return f"'{value}"
+        return text
+    return f"'{text}"
 
 
 class ChipmapError(Exception):
