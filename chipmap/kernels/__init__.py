@@ -50,10 +50,10 @@ class Unready(BaseException):
 
 
 class _Allowance:
-    """What is left of :data:`PLAIN`; whether a kernel runs; whether others may run compiled."""
+    """What is left of :data:`PLAIN`; whether a kernel runs; whether others may run compiled (``never``: not at all)."""
 
-    def __init__(self, ready: bool) -> None:
-        self.seconds, self.inside, self.ready = PLAIN, False, ready
+    def __init__(self, ready: bool, never: bool = False) -> None:
+        self.seconds, self.inside, self.ready, self.never = PLAIN, False, ready, never
 
 
 _plain: ContextVar[_Allowance | None] = ContextVar("plain", default=None)
@@ -76,6 +76,19 @@ def plainly(wanted: bool = True, ready: bool = True) -> Iterator[None]:
         _plain.reset(token)
 
 
+@contextmanager
+def uncompiled() -> Iterator[None]:
+    """Within it all kernels run as plain Python, however long they take: numba isn't imported."""
+    import numpy as np
+
+    token = _plain.set(_Allowance(ready=True, never=True))
+    try:
+        with np.errstate(all="ignore"):
+            yield
+    finally:
+        _plain.reset(token)
+
+
 class Kernel:
     """A function and, once it is needed, its compiled twin (numba's dispatcher, whose attributes it has too)."""
 
@@ -89,6 +102,8 @@ class Kernel:
         allowance = _plain.get()
         if allowance is None:
             return self.compiled(*args)
+        if allowance.never:
+            return _boxed(self.py_func(*args))
         if allowance.inside and not self._long:
             return self.py_func(*args)
         if self._long or allowance.seconds <= 0.0:

@@ -209,6 +209,11 @@ class Record(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     #: that holds this one, alone or in a tuple), so that the hashes of older files hold.
     LATER_FIELDS: ClassVar[tuple[str, ...]] = ()
 
+    @property
+    def remark(self) -> str:
+        """What whoever reads it should know of how it came about."""
+        return ""
+
     @classmethod
     def make(cls, **fields: Any) -> Self:
         """The record with these fields, converted and checked as if it had been read from JSON.

@@ -69,7 +69,7 @@ def test_folders_have_names_that_the_file_system_takes(instance: Path, tmp_path:
     """Two instances, each in a folder of its own, where paths are ASCII."""
     given = {**os.environ, "LC_ALL": "C", "PYTHONCOERCECLOCALE": "0", "PYTHONUTF8": "0"}
     (tmp_path / os.fsdecode(b"odd\xff.json")).write_bytes(instance.read_bytes())
-    command = [
+    command: list[str | bytes | Path] = [
         sys.executable,
         "-m",
         "chipmap",

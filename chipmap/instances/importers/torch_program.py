@@ -65,7 +65,7 @@ def import_exported(
 
 
 def _imported(read: TorchProgram, where: str, given: Dimensions, counting: Counting | None) -> ImportedGraph:
-    program = Program(read.name, read.source)
+    program = Program(read.name, read.source, recomputes="all")
     Steps(program, _values(read, given, where), where).run(read.graph)
     settle_fixed(program)
     return imported(program, where, FORMAT, counting=counting)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
+from chipmap.instances.decimals import exact
 from chipmap.instances.importers.common import MAX_BYTES, MAX_NS
 from chipmap.records import InputError, shown
 
@@ -57,7 +58,9 @@ def _of_number(value: Any) -> Fraction | None:
     """A finite number, a whole one of any size; truth values are none."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
-    return Fraction(value) if isinstance(value, int) or math.isfinite(value) else None
+    if isinstance(value, int):
+        return Fraction(value)
+    return exact(value) if math.isfinite(value) else None
 
 
 def _units(word: str, prefixes: Mapping[str, int]) -> dict[str, Fraction]:

@@ -194,7 +194,10 @@ def read_file(source: Source) -> tuple[TorchProgram, str]:
                 graph.stored.add(held.arg.name)
                 if held is not spec.parameter:
                     graph.buffers.add(held.arg.name)
-                graph.scopes[held.arg.name] = (held.parameter_name or held.buffer_name).rpartition(".")[0]
+                own = held.parameter_name or held.buffer_name
+                graph.scopes[held.arg.name] = own.rpartition(".")[0]
+                if own:
+                    graph.states[held.arg.name] = own
     for returned in file.graph_module.signature.output_specs:
         changed = (returned.buffer_mutation, returned.user_input_mutation)
         graph.changed.update(held.arg.name for held in changed if held)
@@ -300,6 +303,7 @@ def _add_call(node: _Node, i: int, made: TorchGraph, where: str) -> None:
         if result.name in made.numbers:
             made.numbers[inner] = made.numbers[result.name]
         made.calls.append(Call(result.name, GETITEM, (("a", Ref(inner)), ("b", k)), (result.name,)))
+        made.scopes[result.name] = scope
 
 
 def module_of(stack: Any) -> str:

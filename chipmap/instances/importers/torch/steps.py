@@ -90,6 +90,7 @@ class Steps:
             self._declare(ref.name, ref.name, scope)
             (self.program.parameters if ref.name in graph.stored else self.program.inputs).append(ref.name)
         self.program.buffers |= graph.buffers
+        self.program.states |= graph.states
         self.lasting.update(self.program.inputs, self.program.parameters)
         self._calls(scope)
         outputs = [self.changes.read(ref.name) for value in graph.outputs for ref in refs(scope.resolved(value))]
